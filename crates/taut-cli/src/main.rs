@@ -1,0 +1,2 @@
+//! taut
+fn main() {}

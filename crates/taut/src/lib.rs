@@ -1,0 +1,13 @@
+//! taut: the Model Context Protocol over stdio.
+
+pub mod rpc;
+pub mod wire;
+
+mod mcp;
+
+#[cfg(feature = "client")]
+mod client;
+#[cfg(feature = "tokio")]
+mod stdio;
+#[cfg(feature = "tokio")]
+mod stream;

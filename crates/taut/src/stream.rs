@@ -1,0 +1,62 @@
+//! The two halves of a wire, as the loop sees them: a [`Source`] of bytes and a [`Sink`] for bytes.
+//!
+//! Knows polling and nothing else: no frame, no message, no descriptor. `stdio.rs` and
+//! `client/child.rs` implement these over real descriptors; any `AsyncRead` and `AsyncWrite` fits
+//! through [`Reader`] and [`Writer`].
+
+use std::future::Future;
+use std::io;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+
+/// Where bytes come from.
+pub(crate) trait Source: Send {
+    /// Appends what is there to `buf`, into the capacity it has to spare.
+    ///
+    /// `Ok(0)` is the end of input. A short read proves nothing: the caller asks again until it is
+    /// told `Pending`, and only then is its waker kept.
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>>;
+}
+
+/// Where bytes go. Dropping it closes it.
+pub(crate) trait Sink: Send {
+    /// Writes some of `bytes`; the rest is the caller's to offer again.
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
+
+    /// Passes on what the sink itself still holds. Descriptors hold nothing.
+    fn poll_flush(&mut self, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    /// Ready once the reader at the other end is gone for good: watched, not found out by writing.
+    ///
+    /// A sink that cannot watch stays pending, and the loop learns it from the next write.
+    fn poll_gone(&mut self, _cx: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+}
+
+/// Any `AsyncRead` as a [`Source`].
+pub(crate) struct Reader<R>(pub(crate) R);
+
+impl<R: AsyncRead + Unpin + Send> Source for Reader<R> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        // The future holds no state between polls, so making a new one each time loses nothing.
+        pin!(self.0.read_buf(buf)).poll(cx)
+    }
+}
+
+/// Any `AsyncWrite` as a [`Sink`].
+pub(crate) struct Writer<W>(pub(crate) W);
+
+impl<W: AsyncWrite + Unpin + Send> Sink for Writer<W> {
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+}
