@@ -1,1 +1,1 @@
-//! Being written.
+//! JSON-RPC.

@@ -1,0 +1,426 @@
+//! Bytes → frames, one by one, in either framing.
+//!
+//! Knows newlines and header blocks; must not know JSON. The rules it keeps:
+//!
+//! - Where the bytes were cut never shows: the same stream gives the same frames (F7, F11).
+//! - Each byte is searched once and moved at most once, however small the pieces are (F27).
+//! - It holds at most the limit and one read. What is longer is reported once and skipped (F9, F10).
+//! - No bytes are fatal: after each fault there is a next frame (F2, F16).
+//!
+//! | state | what it waits for | then |
+//! |---|---|---|
+//! | `Start` | the first byte that is not blank | `Header` or `Line` |
+//! | `Line` | a newline | message; over the limit: too long → `SkipLine` |
+//! | `Header` | an empty line, at most 8 KiB away | `Body`; over the limit: `LongBody`; bad: `Resync` |
+//! | `Body` | so many bytes | message |
+//! | `LongBody` | the first bytes of it | too long → `SkipBody` |
+//! | `SkipLine`, `SkipBody` | the end of what was too long | `Start` |
+//! | `Resync` | a line that looks like a frame | `Start` |
+
+use super::frame::{Frame, HeaderFault, Limits};
+use super::header::{Opening, find_opener, opens_header, read_header};
+use super::Framing;
+
+/// A byte-order mark, which Windows tools put before their first line (F3).
+const BOM: &[u8] = b"\xEF\xBB\xBF";
+
+/// A length beyond this is a broken header, not a message: skipping by it would swallow the rest of
+/// the session.
+const ABSURD_LENGTH: u64 = 1 << 32;
+
+/// How much of a message that is too long is kept for finding out whose it was. Peers write the id
+/// near the front or not at all before their params.
+const PREFIX: usize = 4 << 10;
+
+/// How much room a read is offered: the capacity of a Linux pipe.
+const READ: usize = 64 << 10;
+
+/// Capacity kept when the buffer runs empty; see the encoder's.
+const KEEP: usize = 4 << 20;
+
+/// An incremental reader of frames.
+#[derive(Debug)]
+pub struct Decoder {
+    buf: Vec<u8>,
+    /// The first byte that belongs to no frame yet.
+    head: usize,
+    /// How far behind `head` the current state has searched.
+    searched: usize,
+    /// Where in the stream `head` is.
+    offset: u64,
+    state: State,
+    bom: bool,
+    ended: bool,
+    limits: Limits,
+    /// Bytes searched and moved, so that a test can tell linear from quadratic.
+    #[cfg(test)]
+    work: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Start,
+    Line,
+    Header { line: usize, length: Option<u64>, fault: Option<HeaderFault>, began: u64 },
+    Body { length: usize, began: u64 },
+    LongBody { length: u64, began: u64 },
+    SkipLine { resync: bool },
+    SkipBody { left: u64 },
+    Resync,
+}
+
+/// What [`Decoder::step`] found, by position, so that the borrow can wait.
+enum Step {
+    Cut { from: usize, to: usize, framing: Framing, offset: u64, too_long: bool },
+    Fault { fault: HeaderFault, offset: u64 },
+    Again,
+    Starved,
+}
+
+impl Decoder {
+    /// An empty decoder.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            buf: Vec::new(),
+            head: 0,
+            searched: 0,
+            offset: 0,
+            state: State::Start,
+            bom: false,
+            ended: false,
+            limits,
+            #[cfg(test)]
+            work: 0,
+        }
+    }
+
+    /// Takes in the next bytes of the stream.
+    pub fn push(&mut self, bytes: &[u8]) {
+        self.room(bytes.len()).extend_from_slice(bytes);
+    }
+
+    /// The buffer itself, with room for a read behind what it holds. Append to it, nothing else.
+    ///
+    /// Take out all frames first: what is still undecoded is moved to the front.
+    pub fn space(&mut self) -> &mut Vec<u8> {
+        self.room(READ)
+    }
+
+    /// The stream has ended: what is left is all there will be.
+    pub fn finish(&mut self) {
+        self.ended = true;
+    }
+
+    /// The limits it keeps.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.limits
+    }
+
+    /// How many bytes it holds that belong to no frame yet.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.buf.len() - self.head
+    }
+
+    /// The next frame, if it is whole.
+    pub fn poll_frame(&mut self) -> Option<Frame<'_>> {
+        let (from, to, framing, offset, too_long) = loop {
+            match self.step() {
+                Step::Again => {}
+                Step::Starved => return None,
+                Step::Fault { fault, offset } => return Some(Frame::BadHeader { fault, offset }),
+                Step::Cut { from, to, framing, offset, too_long } => {
+                    break (from, to, framing, offset, too_long);
+                }
+            }
+        };
+        let bom = std::mem::take(&mut self.bom);
+        let bytes = self.buf.get(from..to).unwrap_or_default();
+        Some(if too_long {
+            Frame::TooLong { prefix: bytes, framing, offset }
+        } else {
+            Frame::Message { bytes, framing, offset, bom }
+        })
+    }
+
+    fn room(&mut self, bytes: usize) -> &mut Vec<u8> {
+        // All whole frames are out by now, so what is left is the start of one, and this is the
+        // only time it is moved.
+        if self.head > 0 {
+            #[cfg(test)]
+            (self.work += (self.buf.len() - self.head) as u64);
+            self.buf.drain(..self.head);
+            self.head = 0;
+            if self.buf.is_empty() {
+                self.buf.shrink_to(KEEP);
+            }
+        }
+        self.buf.reserve(bytes);
+        &mut self.buf
+    }
+
+    fn step(&mut self) -> Step {
+        match self.state {
+            State::Start => self.start(),
+            State::Line => self.line(),
+            State::Header { line, length, fault, began } => self.header(line, length, fault, began),
+            State::Body { length, began } => self.body(length, began),
+            State::LongBody { length, began } => self.long_body(length, began),
+            State::SkipLine { resync } => self.skip_line(resync),
+            State::SkipBody { left } => self.skip_body(left),
+            State::Resync => self.resync(),
+        }
+    }
+
+    fn rest(&self) -> &[u8] {
+        &self.buf[self.head..]
+    }
+
+    fn take(&mut self, bytes: usize) {
+        self.head += bytes;
+        self.offset += bytes as u64;
+        self.searched = 0;
+    }
+
+    fn enter(&mut self, state: State) -> Step {
+        self.state = state;
+        self.searched = 0;
+        Step::Again
+    }
+
+    /// The next newline in the current state, counted from `head`.
+    fn newline(&mut self, within: usize) -> Option<usize> {
+        let until = self.rest().len().min(within);
+        let from = self.searched.min(until);
+        #[cfg(test)]
+        (self.work += (until - from) as u64);
+        let found = memchr::memchr(b'\n', &self.rest()[from..until]);
+        self.searched = found.map_or(until, |at| from + at + 1);
+        found.map(|at| from + at)
+    }
+
+    fn start(&mut self) -> Step {
+        // STD-10, STD-11: blank bytes and a byte-order mark before a frame mean nothing.
+        loop {
+            let rest = self.rest();
+            let blank = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n')).count();
+            let mark = &rest[blank..];
+            let marked = mark.starts_with(BOM);
+            let cut_mark = !self.ended && mark.len() < BOM.len() && BOM.starts_with(mark);
+            self.take(blank + if marked { BOM.len() } else { 0 });
+            self.bom |= marked;
+            if !marked {
+                if self.rest().is_empty() || cut_mark {
+                    return Step::Starved;
+                }
+                break;
+            }
+        }
+        match opens_header(self.rest()) {
+            Opening::Yes => {
+                let began = self.offset;
+                self.enter(State::Header { line: 0, length: None, fault: None, began })
+            }
+            Opening::Unknown if !self.ended => Step::Starved,
+            Opening::Unknown | Opening::No => self.enter(State::Line),
+        }
+    }
+
+    fn line(&mut self) -> Step {
+        let limit = self.limits.message;
+        let offset = self.offset;
+        if let Some(at) = self.newline(usize::MAX) {
+            return self.cut_line(at, at + 1, offset);
+        }
+        let rest = self.rest();
+        if self.ended {
+            // F25: the last line counts without its newline.
+            let len = rest.len();
+            return self.cut_line(len, len, offset);
+        }
+        // A carriage return that may belong to the delimiter does not count yet.
+        if rest.len() > limit + 1 || (rest.len() == limit + 1 && rest.last() != Some(&b'\r')) {
+            let from = self.head;
+            let to = from + rest.len().min(PREFIX).min(limit);
+            self.take(self.rest().len());
+            self.state = State::SkipLine { resync: false };
+            return Step::Cut { from, to, framing: Framing::Lines, offset, too_long: true };
+        }
+        Step::Starved
+    }
+
+    /// Ends a line of `len` bytes, consuming `taken`.
+    fn cut_line(&mut self, len: usize, taken: usize, offset: u64) -> Step {
+        let from = self.head;
+        // STD-09: one carriage return before the newline belongs to the delimiter.
+        let len = len - usize::from(self.rest()[..len].ends_with(b"\r"));
+        let too_long = len > self.limits.message;
+        let to = from + if too_long { len.min(PREFIX).min(self.limits.message) } else { len };
+        self.take(taken);
+        self.state = State::Start;
+        Step::Cut { from, to, framing: Framing::Lines, offset, too_long }
+    }
+
+    fn header(
+        &mut self,
+        line: usize,
+        length: Option<u64>,
+        fault: Option<HeaderFault>,
+        began: u64,
+    ) -> Step {
+        let Some(end) = self.newline(self.limits.header) else {
+            if self.rest().len() >= self.limits.header {
+                self.take(self.limits.header);
+                return self.bad_header(HeaderFault::TooLong, began);
+            }
+            if self.ended {
+                self.take(self.rest().len());
+                return self.bad_header(HeaderFault::Unfinished, began);
+            }
+            return Step::Starved;
+        };
+        let text = self.rest()[line..end].trim_ascii();
+        if text.is_empty() {
+            self.take(end + 1);
+            return self.header_done(length, fault, began);
+        }
+        if matches!(text[0], b'{' | b'[') {
+            // The body came at once: read it as the line that it is.
+            self.take(line);
+            self.state = State::Start;
+            return Step::Fault { fault: HeaderFault::NoBlankLine, offset: began };
+        }
+        let (length, found) = match read_header(text) {
+            Ok(None) => (length, None),
+            Ok(Some(_)) if length.is_some() => (length, Some(HeaderFault::TwoLengths)),
+            Ok(found) => (found, None),
+            Err(found) => (length, Some(found)),
+        };
+        self.state = State::Header { line: end + 1, length, fault: fault.or(found), began };
+        Step::Again
+    }
+
+    fn header_done(
+        &mut self,
+        length: Option<u64>,
+        fault: Option<HeaderFault>,
+        began: u64,
+    ) -> Step {
+        let fault = fault.or(match length {
+            None => Some(HeaderFault::NoLength),
+            Some(length) if length > ABSURD_LENGTH => Some(HeaderFault::AbsurdLength),
+            Some(_) => None,
+        });
+        if let Some(fault) = fault {
+            return self.bad_header(fault, began);
+        }
+        let length = length.unwrap_or_default();
+        match usize::try_from(length) {
+            Ok(0) => self.enter(State::Start),
+            Ok(length) if length <= self.limits.message => {
+                self.enter(State::Body { length, began })
+            }
+            _ => self.enter(State::LongBody { length, began }),
+        }
+    }
+
+    fn bad_header(&mut self, fault: HeaderFault, offset: u64) -> Step {
+        self.enter(State::Resync);
+        Step::Fault { fault, offset }
+    }
+
+    fn body(&mut self, length: usize, offset: u64) -> Step {
+        if self.rest().len() < length {
+            if self.ended {
+                self.take(self.rest().len());
+                return self.bad_header(HeaderFault::Unfinished, offset);
+            }
+            return Step::Starved;
+        }
+        let marked = self.rest().starts_with(BOM) && length >= BOM.len();
+        self.bom |= marked;
+        let from = self.head + if marked { BOM.len() } else { 0 };
+        let to = self.head + length;
+        self.take(length);
+        self.state = State::Start;
+        Step::Cut { from, to, framing: Framing::Headers, offset, too_long: false }
+    }
+
+    fn long_body(&mut self, length: u64, offset: u64) -> Step {
+        let wanted = PREFIX.min(self.limits.message);
+        let came = self.rest().len();
+        if came < wanted && !self.ended {
+            return Step::Starved;
+        }
+        let kept = came.min(wanted);
+        let from = self.head;
+        self.take(kept);
+        self.state = State::SkipBody { left: length - kept as u64 };
+        Step::Cut { from, to: from + kept, framing: Framing::Headers, offset, too_long: true }
+    }
+
+    fn skip_line(&mut self, resync: bool) -> Step {
+        match self.newline(usize::MAX) {
+            Some(at) => {
+                self.take(at + 1);
+                self.enter(if resync { State::Resync } else { State::Start })
+            }
+            None => {
+                self.take(self.rest().len());
+                Step::Starved
+            }
+        }
+    }
+
+    fn skip_body(&mut self, left: u64) -> Step {
+        let came = self.rest().len();
+        let skipped = usize::try_from(left).map_or(came, |left| left.min(came));
+        self.take(skipped);
+        let left = left - skipped as u64;
+        if left == 0 {
+            return self.enter(State::Start);
+        }
+        self.state = State::SkipBody { left };
+        Step::Starved
+    }
+
+    /// After a bad header nothing is known but that lines and header names can be recognised.
+    fn resync(&mut self) -> Step {
+        let newline = self.newline(usize::MAX);
+        let len = newline.unwrap_or(self.rest().len());
+        if len > self.limits.message {
+            return self.enter(State::SkipLine { resync: true });
+        }
+        let end = match newline {
+            Some(at) => at + 1,
+            None if self.ended && len > 0 => len,
+            None => return Step::Starved,
+        };
+        let line = self.rest()[..end].trim_ascii();
+        let whole = matches!(
+            (line.first(), line.last()),
+            (Some(b'{'), Some(b'}')) | (Some(b'['), Some(b']'))
+        );
+        if whole {
+            return self.enter(State::Start);
+        }
+        // The body that the bad header left nameless ends where the next header begins.
+        match find_opener(&self.rest()[..end]) {
+            Some(at) => {
+                self.take(at);
+                self.enter(State::Start)
+            }
+            None if matches!(line.first(), Some(b'{' | b'[')) => self.enter(State::Start),
+            None => {
+                self.take(end);
+                Step::Again
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "decode_tests.rs"]
+mod tests;

@@ -1,0 +1,319 @@
+//! Tables for each way a stream can be framed, misframed or cut, and properties over all of them.
+
+use proptest::prelude::*;
+
+use super::super::Encoder;
+use super::*;
+
+/// A frame, owned and without positions, for comparing.
+#[derive(Clone, Debug, PartialEq)]
+enum Got {
+    Line(String),
+    Framed(String),
+    TooLong(String),
+    Bad(HeaderFault),
+}
+
+fn own(frame: Frame<'_>) -> Got {
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    match frame {
+        Frame::Message { bytes, framing: Framing::Lines, .. } => Got::Line(text(bytes)),
+        Frame::Message { bytes, .. } => Got::Framed(text(bytes)),
+        Frame::TooLong { prefix, .. } => Got::TooLong(text(prefix)),
+        Frame::BadHeader { fault, .. } => Got::Bad(fault),
+    }
+}
+
+fn decode(pieces: &[&[u8]], limits: Limits) -> Vec<Got> {
+    let mut decoder = Decoder::new(limits);
+    let mut got = Vec::new();
+    for piece in pieces {
+        decoder.push(piece);
+        while let Some(frame) = decoder.poll_frame() {
+            got.push(own(frame));
+        }
+    }
+    decoder.finish();
+    while let Some(frame) = decoder.poll_frame() {
+        got.push(own(frame));
+    }
+    got
+}
+
+#[track_caller]
+fn check(stream: &str, want: &[Got]) {
+    assert_eq!(decode(&[stream.as_bytes()], Limits::default()), want);
+    let bytes: Vec<&[u8]> = stream.as_bytes().chunks(1).collect();
+    assert_eq!(decode(&bytes, Limits::default()), want, "byte by byte");
+}
+
+fn line(text: &str) -> Got {
+    Got::Line(text.into())
+}
+
+fn framed(text: &str) -> Got {
+    Got::Framed(text.into())
+}
+
+#[test]
+fn f3_a_byte_order_mark_before_a_frame_is_dropped_and_kept_inside_a_string() {
+    check("\u{FEFF}{1}\n{2}\n\u{FEFF}{3}\r\n", &[line("{1}"), line("{2}"), line("{3}")]);
+    check("\u{FEFF}Content-Length: 3\r\n\r\n{1}", &[framed("{1}")]);
+    check("Content-Length: 6\r\n\r\n\u{FEFF}{1}", &[framed("{1}")]);
+    check("{\"\u{FEFF}\"}\n", &[line("{\"\u{FEFF}\"}")]);
+    let mut decoder = Decoder::new(Limits::default());
+    decoder.push("\u{FEFF}{}\n{}\n".as_bytes());
+    assert!(matches!(decoder.poll_frame(), Some(Frame::Message { bom: true, offset: 3, .. })));
+    assert!(matches!(decoder.poll_frame(), Some(Frame::Message { bom: false, offset: 6, .. })));
+}
+
+#[test]
+fn f4_carriage_returns_before_newlines_belong_to_the_delimiter() {
+    check("{1}\r\n{2}\n\r\n{3}\r\n", &[line("{1}"), line("{2}"), line("{3}")]);
+}
+
+#[test]
+fn f6_only_a_newline_ends_a_line() {
+    let text = "{\"\u{2028}\u{2029}\u{85}\u{b}\u{c}\"}";
+    check(&format!("{text}\n"), &[line(text)]);
+    check("{\"a\":\r1}\n", &[line("{\"a\":\r1}")]);
+}
+
+#[test]
+fn f10_a_message_over_the_limit_is_reported_once_and_the_next_is_read() {
+    let limits = Limits::default().message(8);
+    let cases: [(&str, &[Got]); 5] = [
+        ("{1234567890}\n{2}\n", &[Got::TooLong("{1234567".into()), line("{2}")]),
+        ("{123456}\r\n{2}\n", &[line("{123456}"), line("{2}")]),
+        ("{1234567}\r\n{2}\n", &[Got::TooLong("{1234567".into()), line("{2}")]),
+        (
+            "Content-Length: 12\r\n\r\n{1234567890}Content-Length: 3\r\n\r\n{2}",
+            &[Got::TooLong("{1234567".into()), framed("{2}")],
+        ),
+        ("{1234567890", &[Got::TooLong("{1234567".into())]),
+    ];
+    for (stream, want) in cases {
+        assert_eq!(decode(&[stream.as_bytes()], limits), want, "{stream:?}");
+        let bytes: Vec<&[u8]> = stream.as_bytes().chunks(1).collect();
+        assert_eq!(decode(&bytes, limits), want, "{stream:?} byte by byte");
+    }
+}
+
+#[test]
+fn f11_many_messages_in_one_piece_and_one_message_in_many() {
+    let many: Vec<Got> = (0..500).map(|n| line(&format!("{{{n}}}"))).collect();
+    let stream: String = (0..500).map(|n| format!("{{{n}}}\n")).collect();
+    check(&stream, &many);
+}
+
+#[test]
+fn f13_both_framings_are_told_apart_frame_by_frame() {
+    check(
+        "{1}\nContent-Length: 3\r\n\r\n{2}{3}\ncontent-length:3\n\n{4}\n{5}\n",
+        &[line("{1}"), framed("{2}"), line("{3}"), framed("{4}"), line("{5}")],
+    );
+}
+
+#[test]
+fn f15_lengths_count_bytes_and_a_thousand_in_a_row_stay_in_step() {
+    let body = "{\"—漢🦀\"}";
+    let frame = format!("Content-Length: {}\r\n\r\n{body}", body.len());
+    assert_eq!(decode(&[frame.repeat(1000).as_bytes()], Limits::default()).len(), 1000);
+    check(&frame.repeat(3), &[framed(body), framed(body), framed(body)]);
+}
+
+#[test]
+fn f16_header_blocks_of_every_shape_end_in_a_message_or_a_named_fault() {
+    let good = [framed("{1}"), framed("{2}")];
+    let then = "Content-Length: 3\r\n\r\n{2}";
+    for header in [
+        "content-length: 3\r\n\r\n",
+        "CONTENT-LENGTH:3\r\n\r\n",
+        "Content-Length: 3\r\nContent-Type: application/json; charset=utf-8\r\n\r\n",
+        "Content-Type: application/json\r\nX-Other: yes\r\nContent-Length: 3\r\n\r\n",
+        "Content-Length: 3\n\n",
+        "Content-Length: 003\r\n\r\n",
+    ] {
+        check(&format!("{header}{{1}}{then}"), &good);
+    }
+    for (header, fault) in [
+        ("Content-Type: application/json\r\n\r\n", HeaderFault::NoLength),
+        ("Content-Length: -3\r\n\r\n", HeaderFault::BadLength),
+        ("Content-Length: three\r\n\r\n", HeaderFault::BadLength),
+        ("Content-Length:\r\n\r\n", HeaderFault::BadLength),
+        ("Content-Length: 3\r\nContent-Length: 3\r\n\r\n", HeaderFault::TwoLengths),
+        ("Content-Length: 99999999999\r\n\r\n", HeaderFault::AbsurdLength),
+        ("Content-Length: 99999999999999999999999\r\n\r\n", HeaderFault::AbsurdLength),
+        ("Content-Length: 3\r\nnonsense\r\n\r\n", HeaderFault::NotAHeader),
+    ] {
+        // The body that the bad header left nameless is dropped with it, the next frame is read.
+        check(&format!("{header}{{1}}{then}"), &[Got::Bad(fault), framed("{2}")]);
+        check(&format!("{header}{{1}}\n{{2}}\n"), &[Got::Bad(fault), line("{1}"), line("{2}")]);
+    }
+    check("Content-Length: 3\r\n{1}\n{2}\n", &[
+        Got::Bad(HeaderFault::NoBlankLine),
+        line("{1}"),
+        line("{2}"),
+    ]);
+    check("Content-Length: 0\r\n\r\n{1}\n", &[line("{1}")]);
+}
+
+#[test]
+fn f16_a_header_block_without_end_is_given_up_after_its_limit() {
+    let stream = format!("Content-Length: 3\r\nX: {}\n{{1}}\n", "x".repeat(9000));
+    check(&stream, &[Got::Bad(HeaderFault::TooLong), line("{1}")]);
+    // The header's limit is not the line's.
+    let long = format!("{{{}}}", "1".repeat(10 << 10));
+    check(&format!("{long}\n"), &[line(&long)]);
+}
+
+#[test]
+fn f16_a_line_that_only_looks_like_a_header_is_a_line() {
+    check("Content\nContent-Len: 3\n{1}\n", &[line("Content"), line("Content-Len: 3"), line("{1}")]);
+}
+
+#[test]
+fn a_stream_that_ends_inside_a_frame_says_so() {
+    check("Content-Length: 9\r\n\r\n{1}", &[Got::Bad(HeaderFault::Unfinished)]);
+    check("Content-Length: 9\r\n", &[Got::Bad(HeaderFault::Unfinished)]);
+    check("Conten", &[line("Conten")]);
+}
+
+#[test]
+fn a_line_that_quotes_a_header_is_not_cut_in_resync() {
+    let quoting = "{\"text\":\"Content-Length: 3\"}";
+    check(&format!("Content-Length: x\n\n{quoting}\n{{2}}\n"), &[
+        Got::Bad(HeaderFault::BadLength),
+        line(quoting),
+        line("{2}"),
+    ]);
+}
+
+#[test]
+fn f23_blank_lines_are_no_frames() {
+    check("\n  \n\t\r\n{1}\n\n \n", &[line("{1}")]);
+    check("", &[]);
+}
+
+#[test]
+fn f24_what_follows_a_value_on_its_line_is_part_of_the_line() {
+    check("{1} xyz\n{2}{3}\n{4}\n", &[line("{1} xyz"), line("{2}{3}"), line("{4}")]);
+}
+
+#[test]
+fn f25_the_last_line_counts_without_its_newline() {
+    check("{1}\n{2}", &[line("{1}"), line("{2}")]);
+    check("{1}\r", &[line("{1}")]);
+}
+
+#[test]
+fn f27_sixty_four_mebibytes_in_small_pieces_cost_work_linear_in_size() {
+    for framed in [false, true] {
+        for size in [1 << 20, 64 << 20] {
+            let mut decoder = Decoder::new(Limits::default());
+            if framed {
+                decoder.push(format!("Content-Length: {size}\r\n\r\n").as_bytes());
+            }
+            let piece = [b'1'; 4096];
+            for _ in 0..size / piece.len() {
+                assert!(decoder.poll_frame().is_none());
+                decoder.push(&piece);
+            }
+            decoder.push(b"\n");
+            assert!(matches!(decoder.poll_frame(), Some(Frame::Message { .. })));
+            assert!(decoder.work <= 2 * size as u64 + 8192, "{} for {size}", decoder.work);
+        }
+    }
+}
+
+#[test]
+fn f9_a_stream_without_newlines_never_fills_memory() {
+    let limits = Limits::default().message(1 << 20);
+    let mut decoder = Decoder::new(limits);
+    let piece = vec![b'x'; 64 << 10];
+    let mut reported = 0;
+    for _ in 0..16384 {
+        decoder.push(&piece);
+        while let Some(frame) = decoder.poll_frame() {
+            reported += usize::from(matches!(frame, Frame::TooLong { .. }));
+        }
+        assert!(decoder.buf.len() <= limits.message + piece.len());
+    }
+    assert_eq!(reported, 1);
+}
+
+/// Pieces of stream that are hard on a decoder, to be put together in any order.
+fn fragments() -> impl Strategy<Value = Vec<u8>> {
+    let fragment = prop_oneof![
+        Just(b"{\"id\":1}\n".to_vec()),
+        Just(b"Content-Length: 8\r\n\r\n{\"id\":1}".to_vec()),
+        Just(b"content-type: x\ncontent-length: 2\n\n{}".to_vec()),
+        Just(b"Content-Length: nine\r\n\r\n{}".to_vec()),
+        Just(b"Content-Length: 40\r\n\r\n".to_vec()),
+        Just(b"Content-Length: 99999999999\r\n\r\n".to_vec()),
+        Just(b"\xEF\xBB\xBF".to_vec()),
+        Just(b"\r\n".to_vec()),
+        Just(b"{\n  \"a\": 1\n}\n".to_vec()),
+        Just("{\"\u{2028}é🦀\"}\n".as_bytes().to_vec()),
+        Just(vec![b'x'; 40]),
+        Just(b"[[[[\n".to_vec()),
+        proptest::collection::vec(any::<u8>(), 0..24),
+    ];
+    proptest::collection::vec(fragment, 0..12).prop_map(|pieces| pieces.concat())
+}
+
+fn cut(stream: &[u8], mut at: Vec<usize>) -> Vec<&[u8]> {
+    at.iter_mut().for_each(|at| *at %= stream.len() + 1);
+    at.sort_unstable();
+    let mut pieces = Vec::new();
+    let mut from = 0;
+    for to in at {
+        pieces.push(&stream[from..to]);
+        from = to;
+    }
+    pieces.push(&stream[from..]);
+    pieces
+}
+
+proptest! {
+    #[test]
+    fn f7_any_stream_cut_at_any_points_gives_the_same_frames(
+        stream in fragments(),
+        cuts in proptest::collection::vec(any::<usize>(), 0..8),
+        limit in prop_oneof![Just(24usize), Just(1 << 20)],
+    ) {
+        let limits = Limits::default().message(limit).header(64);
+        let whole = decode(&[&stream], limits);
+        prop_assert_eq!(&decode(&cut(&stream, cuts), limits), &whole);
+        let bytes: Vec<&[u8]> = stream.chunks(1).collect();
+        prop_assert_eq!(&decode(&bytes, limits), &whole);
+    }
+
+    #[test]
+    fn encode_then_decode_is_the_identity_in_both_framings(
+        messages in proptest::collection::vec(("\\{[^\n\r\u{2028}\u{2029}]{0,40}", any::<bool>()), 0..12),
+    ) {
+        let mut encoder = Encoder::default();
+        let mut want = Vec::new();
+        for (text, headers) in &messages {
+            let framing = if *headers { Framing::Headers } else { Framing::Lines };
+            encoder.frame(framing, |out| out.extend_from_slice(text.as_bytes()));
+            want.push(if *headers { framed(text) } else { line(text) });
+        }
+        prop_assert_eq!(decode(&[encoder.bytes()], Limits::default()), want);
+    }
+
+    #[test]
+    fn f9_no_input_makes_it_hold_more_than_the_limit_and_one_read(
+        stream in fragments(),
+        size in 1usize..64,
+    ) {
+        let limits = Limits::default().message(32).header(64);
+        let mut decoder = Decoder::new(limits);
+        for piece in stream.repeat(8).chunks(size) {
+            decoder.push(piece);
+            prop_assert!(decoder.buf.len() <= limits.message.max(limits.header) + 1 + size);
+            while decoder.poll_frame().is_some() {}
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! What comes out of the decoder, and what it may hold. Plain data.
+
+use super::Framing;
+
+/// What a [`Decoder`] holds at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Limits {
+    /// The longest message, in bytes. 64 MiB: several times the largest payload that hosts are
+    /// known to send, and far below what hurts a desktop.
+    pub message: usize,
+    /// The longest header block, in bytes. 8 KiB, as HTTP servers have it.
+    pub header: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { message: 64 << 20, header: 8 << 10 }
+    }
+}
+
+impl Limits {
+    /// Sets the longest message, in bytes.
+    #[must_use]
+    pub fn message(mut self, bytes: usize) -> Self {
+        self.message = bytes;
+        self
+    }
+
+    /// Sets the longest header block, in bytes.
+    #[must_use]
+    pub fn header(mut self, bytes: usize) -> Self {
+        self.header = bytes;
+        self
+    }
+}
+
+/// One unit of the stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Frame<'a> {
+    /// A whole message, not yet looked at.
+    Message {
+        /// The message, without its newline or header.
+        bytes: &'a [u8],
+        /// How it was framed.
+        framing: Framing,
+        /// Where in the stream it began.
+        offset: u64,
+        /// Whether a byte-order mark stood before it and was dropped.
+        bom: bool,
+    },
+    /// A message over the limit. The rest of it is skipped.
+    TooLong {
+        /// Its first bytes, for finding out whose it was.
+        prefix: &'a [u8],
+        /// How it was framed.
+        framing: Framing,
+        /// Where in the stream it began.
+        offset: u64,
+    },
+    /// A header block that names no body. What follows is searched for the next frame.
+    BadHeader {
+        /// What is wrong with it.
+        fault: HeaderFault,
+        /// Where in the stream it began.
+        offset: u64,
+    },
+}
+
+/// What is wrong with a header block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HeaderFault {
+    /// It has no `Content-Length`.
+    NoLength,
+    /// The length is not a number of bytes.
+    BadLength,
+    /// There is more than one length.
+    TwoLengths,
+    /// The length is beyond anything that could be meant.
+    AbsurdLength,
+    /// A line of it has no colon.
+    NotAHeader,
+    /// The body follows without an empty line between.
+    NoBlankLine,
+    /// It goes on for too long.
+    TooLong,
+    /// The stream ended inside it, or inside the body.
+    Unfinished,
+}
+
+impl std::fmt::Display for HeaderFault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::NoLength => "header block without Content-Length",
+            Self::BadLength => "Content-Length is not a number",
+            Self::TwoLengths => "more than one Content-Length",
+            Self::AbsurdLength => "Content-Length is beyond any message",
+            Self::NotAHeader => "header line without a colon",
+            Self::NoBlankLine => "no empty line between header and body",
+            Self::TooLong => "header block too long",
+            Self::Unfinished => "stream ended inside a framed message",
+        })
+    }
+}
