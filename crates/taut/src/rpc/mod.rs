@@ -1,1 +1,18 @@
-//! JSON-RPC.
+//! Plain JSON-RPC 2.0: messages, ids, errors, and the engine that knows who waits for what.
+//! Pure: no I/O, no clock, no runtime.
+
+mod error;
+mod id;
+mod message;
+mod peer;
+mod salvage;
+mod write;
+
+pub use error::{ErrorObject, code};
+pub use id::{Id, MAX_ID};
+pub use message::{Fault, Incoming, MAX_BATCH, Malformed, Message, read};
+pub use peer::{
+    CallId, Closed, Config, Dialect, Event, Events, Failure, Patience, Peer, Request, SendError,
+    Ticket, Trouble, TroubleKind,
+};
+pub use write::{Body, NoId};

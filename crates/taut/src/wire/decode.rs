@@ -17,9 +17,9 @@
 //! | `SkipLine`, `SkipBody` | the end of what was too long | `Start` |
 //! | `Resync` | a line that looks like a frame | `Start` |
 
+use super::Framing;
 use super::frame::{Frame, HeaderFault, Limits};
 use super::header::{Opening, find_opener, opens_header, read_header};
-use super::Framing;
 
 /// A byte-order mark, which Windows tools put before their first line (F3).
 const BOM: &[u8] = b"\xEF\xBB\xBF";
@@ -205,7 +205,8 @@ impl Decoder {
         // STD-10, STD-11: blank bytes and a byte-order mark before a frame mean nothing.
         loop {
             let rest = self.rest();
-            let blank = rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n')).count();
+            let blank =
+                rest.iter().take_while(|b| matches!(b, b' ' | b'\t' | b'\r' | b'\n')).count();
             let mark = &rest[blank..];
             let marked = mark.starts_with(BOM);
             let cut_mark = !self.ended && mark.len() < BOM.len() && BOM.starts_with(mark);
@@ -302,12 +303,7 @@ impl Decoder {
         Step::Again
     }
 
-    fn header_done(
-        &mut self,
-        length: Option<u64>,
-        fault: Option<HeaderFault>,
-        began: u64,
-    ) -> Step {
+    fn header_done(&mut self, length: Option<u64>, fault: Option<HeaderFault>, began: u64) -> Step {
         let fault = fault.or(match length {
             None => Some(HeaderFault::NoLength),
             Some(length) if length > ABSURD_LENGTH => Some(HeaderFault::AbsurdLength),

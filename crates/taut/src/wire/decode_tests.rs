@@ -150,11 +150,10 @@ fn f16_header_blocks_of_every_shape_end_in_a_message_or_a_named_fault() {
         check(&format!("{header}{{1}}{then}"), &[Got::Bad(fault), framed("{2}")]);
         check(&format!("{header}{{1}}\n{{2}}\n"), &[Got::Bad(fault), line("{1}"), line("{2}")]);
     }
-    check("Content-Length: 3\r\n{1}\n{2}\n", &[
-        Got::Bad(HeaderFault::NoBlankLine),
-        line("{1}"),
-        line("{2}"),
-    ]);
+    check(
+        "Content-Length: 3\r\n{1}\n{2}\n",
+        &[Got::Bad(HeaderFault::NoBlankLine), line("{1}"), line("{2}")],
+    );
     check("Content-Length: 0\r\n\r\n{1}\n", &[line("{1}")]);
 }
 
@@ -169,7 +168,10 @@ fn f16_a_header_block_without_end_is_given_up_after_its_limit() {
 
 #[test]
 fn f16_a_line_that_only_looks_like_a_header_is_a_line() {
-    check("Content\nContent-Len: 3\n{1}\n", &[line("Content"), line("Content-Len: 3"), line("{1}")]);
+    check(
+        "Content\nContent-Len: 3\n{1}\n",
+        &[line("Content"), line("Content-Len: 3"), line("{1}")],
+    );
 }
 
 #[test]
@@ -182,11 +184,10 @@ fn a_stream_that_ends_inside_a_frame_says_so() {
 #[test]
 fn a_line_that_quotes_a_header_is_not_cut_in_resync() {
     let quoting = "{\"text\":\"Content-Length: 3\"}";
-    check(&format!("Content-Length: x\n\n{quoting}\n{{2}}\n"), &[
-        Got::Bad(HeaderFault::BadLength),
-        line(quoting),
-        line("{2}"),
-    ]);
+    check(
+        &format!("Content-Length: x\n\n{quoting}\n{{2}}\n"),
+        &[Got::Bad(HeaderFault::BadLength), line(quoting), line("{2}")],
+    );
 }
 
 #[test]

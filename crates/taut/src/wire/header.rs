@@ -47,8 +47,8 @@ pub(super) fn read_header(line: &[u8]) -> Result<Option<u64>, HeaderFault> {
         return Err(HeaderFault::BadLength);
     }
     // Digits that overflow are still a number, only an absurd one.
-    let length = value.iter().fold(0u64, |sum, digit| {
-        sum.saturating_mul(10).saturating_add(u64::from(digit - b'0'))
-    });
+    let length = value
+        .iter()
+        .fold(0u64, |sum, digit| sum.saturating_mul(10).saturating_add(u64::from(digit - b'0')));
     Ok(Some(length))
 }

@@ -1,0 +1,257 @@
+//! What the other side asks: the table of requests, the queue behind it, batches, withdrawal.
+
+use std::borrow::Cow;
+
+use serde_json::value::RawValue;
+
+use super::{Event, Peer, Request, TroubleKind};
+use crate::rpc::error::{ErrorObject, code};
+use crate::rpc::id::Id;
+use crate::rpc::message::member;
+use crate::rpc::write::{self, Body};
+use crate::wire::Framing;
+
+/// The duty to answer one request. It cannot be copied; answering consumes it.
+#[derive(Debug)]
+#[must_use = "a request must be answered"]
+pub struct Ticket {
+    id: Id,
+    serial: u64,
+    framing: Framing,
+    batch: Option<u64>,
+    counted: bool,
+}
+
+impl Ticket {
+    /// The request's id.
+    #[must_use]
+    pub fn id(&self) -> &Id {
+        &self.id
+    }
+
+    /// A number that no other request of this connection has, unlike the id.
+    #[must_use]
+    pub fn serial(&self) -> u64 {
+        self.serial
+    }
+}
+
+/// A request in the table.
+#[derive(Debug)]
+pub(super) struct Entry {
+    serial: u64,
+    firm: bool,
+    framing: Framing,
+    batch: Option<u64>,
+}
+
+/// A request that waits its turn.
+#[derive(Debug)]
+pub(super) struct Queued {
+    ticket: Ticket,
+    method: Box<str>,
+    params: Option<Box<RawValue>>,
+}
+
+impl Queued {
+    /// What it costs to keep: its bytes and about as much as the bookkeeping.
+    fn size(&self) -> usize {
+        128 + self.method.len() + self.params.as_ref().map_or(0, |params| params.get().len())
+    }
+}
+
+/// The answers to a batch, until the last has come.
+#[derive(Debug)]
+pub(super) struct Batch {
+    /// Entries that may still be answered.
+    missing: usize,
+    /// `[`, then the answers so far, separated by commas.
+    body: Vec<u8>,
+    framing: Framing,
+}
+
+impl Peer {
+    /// The next request that waited for its turn.
+    pub fn poll_request(&mut self) -> Option<Request<'static>> {
+        while self.running < self.config.running {
+            let queued = self.queue.pop_front()?;
+            self.queued_bytes -= queued.size();
+            if self.is_live(&queued.ticket) {
+                self.running += 1;
+                let Queued { ticket, method, params } = queued;
+                let method = Cow::Owned(method.into());
+                return Some(Request { ticket, method, params: params.map(Cow::Owned) });
+            }
+            // Withdrawn while it waited.
+            self.close_ticket(&queued.ticket);
+        }
+        None
+    }
+
+    /// How many requests are unanswered, running or waiting.
+    #[must_use]
+    pub fn unanswered(&self) -> usize {
+        self.requests.len()
+    }
+
+    /// Whether an answer would still be written.
+    #[must_use]
+    pub fn is_live(&self, ticket: &Ticket) -> bool {
+        self.is_live_serial(&ticket.id, ticket.serial)
+    }
+
+    pub(crate) fn is_live_serial(&self, id: &Id, serial: u64) -> bool {
+        self.requests.get(id).is_some_and(|entry| entry.serial == serial)
+    }
+
+    /// Answers a request. Nothing is written if it was withdrawn (CAN-10).
+    ///
+    /// A result that has no JSON form is answered −32603.
+    pub fn answer(&mut self, ticket: Ticket, outcome: Result<&dyn Body, ErrorObject>) {
+        if ticket.counted {
+            self.running -= 1;
+        }
+        if self.is_live(&ticket) {
+            self.requests.remove(&ticket.id);
+            self.write_answer(&ticket, outcome);
+        }
+        self.close_ticket(&ticket);
+    }
+
+    pub(super) fn take_request<'a>(
+        &mut self,
+        id: Id,
+        method: Cow<'a, str>,
+        params: Option<&'a RawValue>,
+        framing: Framing,
+        batch: Option<u64>,
+    ) -> Option<Event<'a>> {
+        let dialect = self.config.dialect;
+        let at_once = dialect.urgent.contains(&&*method);
+        let open_ended = dialect.open_ended.contains(&&*method);
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        let counted = !at_once && !open_ended;
+        let ticket = Ticket { id, serial, framing, batch, counted };
+        // C6: the first keeps its place.
+        if self.requests.contains_key(&ticket.id) {
+            self.note(TroubleKind::DuplicateId, 0, ticket.id.as_json().as_bytes());
+            self.refuse(ticket, ErrorObject::invalid_request("id is already in use"));
+            return None;
+        }
+        if counted && self.is_full() {
+            self.note(TroubleKind::Busy, 0, ticket.id.as_json().as_bytes());
+            self.refuse(ticket, self.busy());
+            return None;
+        }
+        let firm = dialect.firm.contains(&&*method);
+        self.requests.insert(ticket.id.clone(), Entry { serial, firm, framing, batch });
+        if counted && (self.running >= self.config.running || !self.queue.is_empty()) {
+            let params = params.map(ToOwned::to_owned);
+            let queued = Queued { ticket, method: method.into(), params };
+            self.queued_bytes += queued.size();
+            self.queue.push_back(queued);
+            return None;
+        }
+        self.running += usize::from(counted);
+        Some(Event::Request(Request { ticket, method, params: params.map(Cow::Borrowed) }))
+    }
+
+    fn busy(&self) -> ErrorObject {
+        ErrorObject::internal(format!(
+            "busy: {} requests are running and {} bytes wait; try again when one is answered",
+            self.running, self.queued_bytes
+        ))
+        .with_data(&serde_json::json!({
+            "limits": { "running": self.config.running, "queueBytes": self.config.queue }
+        }))
+    }
+
+    /// Answers a request that never entered the table.
+    fn refuse(&mut self, ticket: Ticket, error: ErrorObject) {
+        self.write_answer(&ticket, Err(error));
+        self.close_ticket(&ticket);
+    }
+
+    /// The other side no longer wants an answer.
+    pub(super) fn withdraw(&mut self, params: Option<&RawValue>) -> Option<Event<'static>> {
+        let dialect = self.config.dialect;
+        // CAN-07: what names no request is ignored, and so is what names one that has ended.
+        let id = Id::from_json(member(params?, dialect.cancel_member)?.get())?;
+        self.requests.get(&id).filter(|entry| !entry.firm)?;
+        let Entry { serial, framing, batch, .. } = self.requests.remove(&id)?;
+        if dialect.cancel_is_answered {
+            let error = ErrorObject::new(code::CANCELLED, "request cancelled");
+            // The ticket itself is still out; when it comes back it finds nothing left to answer.
+            let ticket = Ticket { id, serial, framing, batch, counted: false };
+            self.write_answer(&ticket, Err(error));
+        }
+        Some(Event::Withdrawn(serial))
+    }
+
+    fn write_answer(&mut self, ticket: &Ticket, outcome: Result<&dyn Body, ErrorObject>) {
+        let write = |out: &mut Vec<u8>| match &outcome {
+            Ok(result) => {
+                let start = out.len();
+                if let Err(error) = write::result(out, &ticket.id, *result) {
+                    out.truncate(start);
+                    let error = ErrorObject::internal(format!("result has no JSON form: {error}"));
+                    write::error(out, Ok(&ticket.id), &error);
+                }
+            }
+            Err(error) => write::error(out, Ok(&ticket.id), error),
+        };
+        match ticket.batch.and_then(|batch| self.batches.get_mut(&batch)) {
+            Some(batch) => {
+                if batch.body.len() > 1 {
+                    batch.body.push(b',');
+                }
+                write(&mut batch.body);
+            }
+            None => self.out.frame(ticket.framing, write),
+        }
+    }
+
+    /// Nothing more will come of this request; its batch may be complete.
+    fn close_ticket(&mut self, ticket: &Ticket) {
+        if let Some(batch) = ticket.batch {
+            self.shrink_batch(batch);
+        }
+    }
+
+    pub(super) fn open_batch(&mut self, entries: usize, framing: Framing) -> u64 {
+        let batch = self.next_serial;
+        self.next_serial += 1;
+        self.batches.insert(batch, Batch { missing: entries, body: vec![b'['], framing });
+        batch
+    }
+
+    /// Adds the error for an entry that is no message.
+    pub(super) fn answer_in_batch(&mut self, batch: u64, id: Option<&Id>, error: &ErrorObject) {
+        let id = id.ok_or(self.no_id);
+        if let Some(batch) = self.batches.get_mut(&batch) {
+            if batch.body.len() > 1 {
+                batch.body.push(b',');
+            }
+            write::error(&mut batch.body, id, error);
+        }
+        self.shrink_batch(batch);
+    }
+
+    /// One entry less to wait for. RPC-25: no answers, no array.
+    pub(super) fn shrink_batch(&mut self, key: u64) {
+        let Some(batch) = self.batches.get_mut(&key) else { return };
+        batch.missing -= 1;
+        if batch.missing > 0 {
+            return;
+        }
+        if let Some(Batch { body, framing, .. }) = self.batches.remove(&key)
+            && body.len() > 1
+        {
+            self.out.frame(framing, |out| {
+                out.extend_from_slice(&body);
+                out.push(b']');
+            });
+        }
+    }
+}

@@ -1,0 +1,205 @@
+//! What comes in: frame → message → event, and what is done about frames that are none.
+
+use std::time::Instant;
+
+use super::{Event, Events, Peer, Trouble, TroubleKind};
+use crate::rpc::error::{ErrorObject, excerpt};
+use crate::rpc::message::{Fault, Incoming, Malformed, Message, read};
+use crate::rpc::salvage::salvage;
+use crate::rpc::write;
+use crate::wire::{Frame, Framing};
+
+/// After so many bad frames in a row they are no longer answered: two peers that take each other's
+/// errors for garbage must not echo for ever.
+const STORM: u32 = 100;
+
+/// Lines for the log that wait at most; a flood of garbage is one line, not a million.
+const TROUBLES: usize = 64;
+
+impl Peer {
+    /// Takes in one frame.
+    pub fn handle_frame<'a>(&mut self, now: Instant, frame: Frame<'a>) -> Events<'a> {
+        match frame {
+            Frame::Message { bytes, framing, offset, bom } => {
+                if bom && !std::mem::replace(&mut self.bom_seen, true) {
+                    self.note(TroubleKind::ByteOrderMark, offset, b"");
+                }
+                match read(bytes) {
+                    Ok(incoming) => self.take(now, incoming, framing, offset),
+                    Err(malformed) => {
+                        Events::One(self.take_malformed(malformed, framing, offset, bytes))
+                    }
+                }
+            }
+            Frame::TooLong { prefix, framing, offset } => {
+                let found = salvage(prefix);
+                let kind = if found.response { Fault::BadResponse } else { Fault::TooLong };
+                let malformed = Malformed { kind, id: found.id };
+                Events::One(self.take_malformed(malformed, framing, offset, prefix))
+            }
+            Frame::BadHeader { fault, offset } => {
+                self.note(
+                    TroubleKind::Malformed(Fault::Header),
+                    offset,
+                    fault.to_string().as_bytes(),
+                );
+                let error = ErrorObject::new(Fault::Header.code(), fault.to_string());
+                self.answer_garbage(None, &error, offset);
+                Events::One(None)
+            }
+        }
+    }
+
+    fn take<'a>(
+        &mut self,
+        now: Instant,
+        incoming: Incoming<'a>,
+        framing: Framing,
+        offset: u64,
+    ) -> Events<'a> {
+        match incoming {
+            Incoming::One(message) => {
+                self.sound(framing);
+                Events::One(self.take_message(now, message, framing, offset, None))
+            }
+            Incoming::Batch(_) if !self.batches_allowed => {
+                let malformed = Malformed::new(Fault::BatchRefused);
+                Events::One(self.take_malformed(malformed, framing, offset, b"["))
+            }
+            Incoming::Batch(entries) => {
+                if entries.iter().any(Result::is_ok) {
+                    self.sound(framing);
+                }
+                let batch = self.open_batch(entries.len(), framing);
+                let mut events = Vec::with_capacity(entries.len());
+                for entry in entries {
+                    events.extend(self.take_entry(now, entry, framing, offset, batch));
+                }
+                Events::Many(events.into_iter())
+            }
+        }
+    }
+
+    fn take_entry<'a>(
+        &mut self,
+        now: Instant,
+        entry: Result<Message<'a>, Malformed>,
+        framing: Framing,
+        offset: u64,
+        batch: u64,
+    ) -> Option<Event<'a>> {
+        match entry {
+            Ok(message @ Message::Request { .. }) => {
+                self.take_message(now, message, framing, offset, Some(batch))
+            }
+            Ok(message) => {
+                let event = self.take_message(now, message, framing, offset, None);
+                self.shrink_batch(batch);
+                event
+            }
+            Err(malformed) if malformed.is_answerable() && self.config.serving => {
+                let error = self.describe(malformed.kind);
+                self.answer_in_batch(batch, malformed.id.as_ref(), &error);
+                None
+            }
+            Err(malformed) => {
+                let event = self.take_bad_response(malformed.id.as_ref(), malformed.kind);
+                self.shrink_batch(batch);
+                event
+            }
+        }
+    }
+
+    fn take_message<'a>(
+        &mut self,
+        now: Instant,
+        message: Message<'a>,
+        framing: Framing,
+        offset: u64,
+        batch: Option<u64>,
+    ) -> Option<Event<'a>> {
+        match message {
+            Message::Request { id, method, params } => {
+                self.take_request(id, method, params, framing, batch)
+            }
+            Message::Notification { method, params } => {
+                let dialect = self.config.dialect;
+                if method == dialect.cancel {
+                    self.withdraw(params)
+                } else if Some(&*method) == dialect.progress {
+                    self.take_progress(now, params)
+                } else {
+                    Some(Event::Notification { method, params })
+                }
+            }
+            Message::Response { id, outcome } => self.take_response(id, outcome, offset),
+        }
+    }
+
+    /// A frame held a message: the peer is sound again, and this is how it frames.
+    fn sound(&mut self, framing: Framing) {
+        self.bad_in_a_row = 0;
+        self.spanning = false;
+        if self.config.serving {
+            self.framing = framing;
+        }
+    }
+
+    fn take_malformed(
+        &mut self,
+        malformed: Malformed,
+        framing: Framing,
+        offset: u64,
+        bytes: &[u8],
+    ) -> Option<Event<'static>> {
+        let Malformed { mut kind, id } = malformed;
+        if kind == Fault::SpansLines {
+            let open = matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['));
+            if framing == Framing::Headers || !open {
+                kind = Fault::Json;
+            }
+        }
+        // F12: one report for a message that spans lines, not one for each of its lines.
+        if self.spanning && framing == Framing::Lines {
+            return None;
+        }
+        self.spanning |= kind == Fault::SpansLines;
+        self.note(TroubleKind::Malformed(kind), offset, bytes);
+        if kind == Fault::BadResponse {
+            return self.take_bad_response(id.as_ref(), kind);
+        }
+        let error = self.describe(kind);
+        self.answer_garbage(id.as_ref(), &error, offset);
+        None
+    }
+
+    fn describe(&self, kind: Fault) -> ErrorObject {
+        let text = match kind {
+            Fault::TooLong => {
+                format!("message longer than the limit of {} bytes", self.config.limits.message)
+            }
+            _ => kind.to_string(),
+        };
+        ErrorObject::new(kind.code(), text)
+    }
+
+    fn answer_garbage(&mut self, id: Option<&super::Id>, error: &ErrorObject, offset: u64) {
+        self.bad_in_a_row = self.bad_in_a_row.saturating_add(1);
+        if self.bad_in_a_row == STORM {
+            self.note(TroubleKind::Storm, offset, b"");
+        }
+        if self.config.serving && self.bad_in_a_row < STORM {
+            let id = id.ok_or(self.no_id);
+            self.out.frame(self.framing, |out| write::error(out, id, error));
+        }
+    }
+
+    pub(super) fn note(&mut self, kind: TroubleKind, offset: u64, bytes: &[u8]) {
+        if self.troubles.len() < TROUBLES {
+            /// Long enough for any excerpt, however wide its characters.
+            const LOOKED_AT: usize = 1024;
+            let text = String::from_utf8_lossy(&bytes[..bytes.len().min(LOOKED_AT)]);
+            self.troubles.push_back(Trouble { kind, offset, excerpt: excerpt(&text) });
+        }
+    }
+}

@@ -1,0 +1,440 @@
+//! Who waits for what: the engine on either end of a connection.
+//!
+//! Knows messages, ids and deadlines; must not know a method beyond its [`Dialect`], a runtime, a
+//! clock or a stream. Frames go in with the time, events come out; calls and answers go in, bytes
+//! come out. Everything is queued, so any order of polling is right.
+//!
+//! The promises it keeps:
+//!
+//! - A request is answered exactly once, or never if it was cancelled. The [`Ticket`] that comes
+//!   with it cannot be copied: holding it is the duty to answer.
+//! - A notification is never answered. A response, however broken, is never answered.
+//! - A call of ours ends exactly once: answered, refused, timed out, cancelled or lost.
+//! - Every queue has a bound, in bytes.
+
+mod incoming;
+mod intake;
+mod outgoing;
+
+use std::borrow::Cow;
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher, Hasher, RandomState};
+use std::time::{Duration, Instant};
+
+use serde_json::value::RawValue;
+
+use super::error::ErrorObject;
+use super::id::Id;
+use super::message::Fault;
+use super::write::NoId;
+use crate::wire::{Encoder, Framing, Limits};
+
+pub use incoming::Ticket;
+
+/// What a protocol calls the few things that the engine must recognise.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Dialect {
+    /// The notification that withdraws a request.
+    pub cancel: &'static str,
+    /// The member of its params that names the request.
+    pub cancel_member: &'static str,
+    /// Whether a withdrawn request is still answered, with −32800.
+    pub cancel_is_answered: bool,
+    /// The notification that reports progress on a request, if there is one.
+    pub progress: Option<&'static str>,
+    /// Requests that are answered on arrival, however much waits.
+    pub urgent: &'static [&'static str],
+    /// Requests that stay open for long and do not count as running.
+    pub open_ended: &'static [&'static str],
+    /// Requests that cannot be withdrawn.
+    pub firm: &'static [&'static str],
+}
+
+impl Dialect {
+    /// Plain JSON-RPC, with cancellation as language servers have it.
+    pub const PLAIN: Self = Self {
+        cancel: "$/cancelRequest",
+        cancel_member: "id",
+        cancel_is_answered: true,
+        progress: None,
+        urgent: &[],
+        open_ended: &[],
+        firm: &[],
+    };
+}
+
+/// Bounds of a [`Peer`], and how it opens.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Config {
+    /// The names of things.
+    pub dialect: Dialect,
+    /// Whether it serves. Only a serving side answers garbage and stops reading when it is full.
+    pub serving: bool,
+    /// The framing it opens with. A serving side then answers in kind; a calling side stays.
+    pub framing: Framing,
+    /// How many requests run at once. 1,024: far above what hosts have in flight, far below what
+    /// tasks cost.
+    pub running: usize,
+    /// How many bytes of requests wait behind those that run.
+    pub queue: usize,
+    /// How many bytes of output may wait before no more is read.
+    pub output: usize,
+    /// How many bytes of output may wait before a peer that reads nothing is given up.
+    pub output_cap: usize,
+    /// What the decoder may hold.
+    pub limits: Limits,
+}
+
+impl Config {
+    /// The defaults for a serving or a calling side.
+    #[must_use]
+    pub fn new(dialect: Dialect, serving: bool) -> Self {
+        Self {
+            dialect,
+            serving,
+            framing: Framing::Lines,
+            running: 1_024,
+            queue: 4 << 20,
+            output: 4 << 20,
+            // Several of the largest messages.
+            output_cap: 256 << 20,
+            limits: Limits::default(),
+        }
+    }
+}
+
+/// How long a call of ours may take.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Patience {
+    /// Without a sign of life.
+    pub timeout: Duration,
+    /// In all, if progress extends it.
+    pub ceiling: Option<Duration>,
+}
+
+impl Patience {
+    /// So long and no longer.
+    #[must_use]
+    pub fn new(timeout: Duration) -> Self {
+        Self { timeout, ceiling: None }
+    }
+
+    /// Each report of progress starts the timeout anew, up to `ceiling` in all (C8, C9).
+    #[must_use]
+    pub fn extended_by_progress(mut self, ceiling: Duration) -> Self {
+        self.ceiling = Some(ceiling);
+        self
+    }
+}
+
+/// A call of ours; also its progress token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct CallId(pub(crate) u64);
+
+impl CallId {
+    /// The number that stands on the wire.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+}
+
+/// A request to be served.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Request<'a> {
+    /// The duty to answer.
+    pub ticket: Ticket,
+    /// What is wanted.
+    pub method: Cow<'a, str>,
+    /// With what.
+    pub params: Option<Cow<'a, RawValue>>,
+}
+
+/// Something that the other side did.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Event<'a> {
+    /// It asks.
+    Request(Request<'a>),
+    /// It tells.
+    Notification {
+        /// What.
+        method: Cow<'a, str>,
+        /// With what.
+        params: Option<&'a RawValue>,
+    },
+    /// It no longer wants the answer to the request with this [serial](Ticket::serial).
+    Withdrawn(u64),
+    /// A call of ours has come further.
+    Progress {
+        /// Which.
+        call: CallId,
+        /// How far.
+        params: &'a RawValue,
+    },
+    /// A call of ours is answered.
+    Reply {
+        /// Which.
+        call: CallId,
+        /// The answer.
+        outcome: Result<&'a RawValue, Failure>,
+    },
+    /// It reports an error that belongs to no request (F21).
+    StrayError(ErrorObject),
+}
+
+/// The events of one frame.
+#[derive(Debug)]
+pub enum Events<'a> {
+    /// At most one, as almost always.
+    One(Option<Event<'a>>),
+    /// Those of a batch.
+    Many(std::vec::IntoIter<Event<'a>>),
+}
+
+impl<'a> Iterator for Events<'a> {
+    type Item = Event<'a>;
+
+    fn next(&mut self) -> Option<Event<'a>> {
+        match self {
+            Self::One(event) => event.take(),
+            Self::Many(events) => events.next(),
+        }
+    }
+}
+
+/// Why a call of ours has no result.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Failure {
+    /// The other side said no.
+    Refused(ErrorObject),
+    /// Nothing came in time.
+    TimedOut {
+        /// How long it was given.
+        after: Duration,
+        /// Whether progress kept coming until the hard maximum.
+        ceiling: bool,
+    },
+    /// What came is not an answer.
+    Violation(Fault),
+    /// The connection ended first.
+    Ended,
+}
+
+/// Something worth a line in a log.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Trouble {
+    /// What.
+    pub kind: TroubleKind,
+    /// Where in the stream.
+    pub offset: u64,
+    /// The first characters of what came, with control characters escaped.
+    pub excerpt: String,
+}
+
+/// What kind of [`Trouble`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TroubleKind {
+    /// A frame that is no message.
+    Malformed(Fault),
+    /// A byte-order mark, dropped.
+    ByteOrderMark,
+    /// So many bad frames in a row that they are no longer answered.
+    Storm,
+    /// An answer to a call that had already ended (C4).
+    Late,
+    /// An answer to a call that was never made.
+    Unknown,
+    /// An id that is still in use.
+    DuplicateId,
+    /// A request that found the queue full.
+    Busy,
+}
+
+/// The sending side is closed; nothing was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Closed;
+
+/// Why a message could not be sent.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SendError {
+    /// The connection has ended.
+    Closed,
+    /// The params have no JSON form.
+    Json(serde_json::Error),
+}
+
+/// One end of a connection.
+#[derive(Debug)]
+pub struct Peer {
+    config: Config,
+    out: Encoder,
+    /// How answers and our own messages are framed now.
+    framing: Framing,
+    no_id: NoId,
+    batches_allowed: bool,
+    ended: bool,
+
+    requests: HashMap<Id, incoming::Entry, Seed>,
+    queue: VecDeque<incoming::Queued>,
+    queued_bytes: usize,
+    running: usize,
+    next_serial: u64,
+    batches: HashMap<u64, incoming::Batch>,
+
+    calls: HashMap<u64, outgoing::Pending, Seed>,
+    next_call: u64,
+    /// No later than the first deadline; found anew when it passes.
+    next_due: Option<Instant>,
+    lost: VecDeque<(CallId, Failure)>,
+
+    bad_in_a_row: u32,
+    spanning: bool,
+    bom_seen: bool,
+    troubles: VecDeque<Trouble>,
+}
+
+impl Peer {
+    /// A peer at the start of a connection.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        let seed = Seed::default();
+        Self {
+            out: Encoder::default(),
+            framing: config.framing,
+            no_id: NoId::Null,
+            batches_allowed: true,
+            ended: false,
+            requests: HashMap::with_hasher(seed),
+            queue: VecDeque::new(),
+            queued_bytes: 0,
+            running: 0,
+            next_serial: 0,
+            batches: HashMap::new(),
+            calls: HashMap::with_hasher(seed),
+            // Not 0: some peers take it for "no id" (F19).
+            next_call: 1,
+            next_due: None,
+            lost: VecDeque::new(),
+            bad_in_a_row: 0,
+            spanning: false,
+            bom_seen: false,
+            troubles: VecDeque::new(),
+            config,
+        }
+    }
+
+    /// What stands for the id in errors that belong to no readable request, from now on.
+    pub fn set_no_id(&mut self, no_id: NoId) {
+        self.no_id = no_id;
+    }
+
+    /// Whether batches are served, from now on.
+    pub fn allow_batches(&mut self, allowed: bool) {
+        self.batches_allowed = allowed;
+    }
+
+    /// How it was made.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// The bytes to be written next. [`consume`](Encoder::consume) what was.
+    pub fn output(&mut self) -> &mut Encoder {
+        &mut self.out
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) has something to do, at the earliest.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.next_due
+    }
+
+    /// The next line for the log.
+    pub fn poll_trouble(&mut self) -> Option<Trouble> {
+        self.troubles.pop_front()
+    }
+
+    /// Whether more should be read now.
+    ///
+    /// A side that only calls always reads. A serving side stops when its queue or its output is
+    /// full, unless it waits for an answer itself: that answer might be the next thing to come, so
+    /// it reads on and refuses new requests as busy.
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        !self.config.serving || !self.is_full() || !self.calls.is_empty()
+    }
+
+    /// Whether so much output waits that the other side cannot be reading at all.
+    #[must_use]
+    pub fn is_stuck(&self) -> bool {
+        self.out.len() > self.config.output_cap
+    }
+
+    /// The input has ended: no answer will come any more.
+    pub fn handle_eof(&mut self) {
+        self.ended = true;
+        self.next_due = None;
+        let mut calls: Vec<u64> = self.calls.drain().map(|(call, _)| call).collect();
+        calls.sort_unstable();
+        self.lost.extend(calls.into_iter().map(|call| (CallId(call), Failure::Ended)));
+    }
+
+    fn is_full(&self) -> bool {
+        self.queued_bytes >= self.config.queue || self.out.len() >= self.config.output
+    }
+}
+
+/// A keyed hash for tables that are small, short-lived and bounded. Ids are the peer's to choose,
+/// so the key is random; the mixing is far cheaper than SipHash, which shows at a million a second.
+#[derive(Clone, Copy, Debug)]
+struct Seed(u64);
+
+impl Default for Seed {
+    fn default() -> Self {
+        Self(RandomState::new().build_hasher().finish() | 1)
+    }
+}
+
+impl BuildHasher for Seed {
+    type Hasher = Mix;
+
+    fn build_hasher(&self) -> Mix {
+        Mix(self.0)
+    }
+}
+
+#[derive(Debug)]
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn write(&mut self, bytes: &[u8]) {
+        for chunk in bytes.chunks(8) {
+            let mut word = [0; 8];
+            word[..chunk.len()].copy_from_slice(chunk);
+            self.write_u64(u64::from_le_bytes(word) ^ ((chunk.len() as u64) << 56));
+        }
+    }
+
+    fn write_u64(&mut self, word: u64) {
+        let product = u128::from(self.0 ^ word) * 0x9E37_79B9_7F4A_7C15_F39C_C060_5CED_C835;
+        self.0 = (product >> 64) as u64 ^ product as u64;
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
+#[cfg(test)]
+#[path = "tests.rs"]
+mod tests;

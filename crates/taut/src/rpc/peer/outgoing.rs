@@ -1,0 +1,200 @@
+//! What we ask: calls, their deadlines, and the answers to them.
+
+use std::time::{Duration, Instant};
+
+use serde_json::value::RawValue;
+
+use super::{CallId, Event, Failure, Patience, Peer, SendError, TroubleKind};
+use crate::rpc::error::ErrorObject;
+use crate::rpc::id::Id;
+use crate::rpc::message::{Fault, member};
+use crate::rpc::write::{self, Body};
+
+/// A call that waits for its answer.
+#[derive(Debug)]
+pub(super) struct Pending {
+    firm: bool,
+    deadline: Option<Deadline>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Deadline {
+    due: Instant,
+    began: Instant,
+    patience: Patience,
+}
+
+impl Deadline {
+    /// The moment after which no progress helps.
+    fn ceiling(&self) -> Option<Instant> {
+        self.patience.ceiling.map(|ceiling| self.began + ceiling)
+    }
+}
+
+impl Peer {
+    /// The id that the next call will have, for putting its progress token into the params.
+    #[must_use]
+    pub fn next_call(&self) -> CallId {
+        CallId(self.next_call)
+    }
+
+    /// How many calls of ours are unanswered.
+    #[must_use]
+    pub fn calls(&self) -> usize {
+        self.calls.len()
+    }
+
+    /// Calls the other side. The answer comes as [`Event::Reply`], or its loss from
+    /// [`poll_lost`](Self::poll_lost).
+    ///
+    /// # Errors
+    /// The connection has ended, or the params have no JSON form. Then nothing was written.
+    pub fn call(
+        &mut self,
+        now: Instant,
+        method: &str,
+        params: Option<&dyn Body>,
+        patience: Option<Patience>,
+    ) -> Result<CallId, SendError> {
+        if self.ended {
+            return Err(SendError::Closed);
+        }
+        let call = self.next_call();
+        let id = Id::from(call.0);
+        self.out
+            .try_frame(self.framing, |out| write::request(out, &id, method, params))
+            .map_err(SendError::Json)?;
+        self.next_call += 1;
+        let deadline = patience.map(|patience| {
+            let ceiling = patience.ceiling.unwrap_or(patience.timeout);
+            let due = now + patience.timeout.min(ceiling);
+            self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
+            Deadline { due, began: now, patience }
+        });
+        let firm = self.config.dialect.firm.contains(&method);
+        self.calls.insert(call.0, Pending { firm, deadline });
+        Ok(call)
+    }
+
+    /// Tells the other side something.
+    ///
+    /// # Errors
+    /// As for [`call`](Self::call) (L18).
+    pub fn notify(&mut self, method: &str, params: Option<&dyn Body>) -> Result<(), SendError> {
+        if self.ended {
+            return Err(SendError::Closed);
+        }
+        self.out
+            .try_frame(self.framing, |out| write::notification(out, method, params))
+            .map_err(SendError::Json)
+    }
+
+    /// Gives up a call: it is withdrawn on the wire, once, and a late answer is dropped.
+    pub fn cancel(&mut self, call: CallId, reason: &str) {
+        if let Some(pending) = self.calls.remove(&call.0) {
+            self.write_cancel(call, &pending, reason);
+        }
+    }
+
+    /// The next call that ended without an answer, and why.
+    pub fn poll_lost(&mut self) -> Option<(CallId, Failure)> {
+        self.lost.pop_front()
+    }
+
+    /// Time has passed: calls that are due have timed out and are withdrawn (C10).
+    pub fn handle_timeout(&mut self, now: Instant) {
+        if self.next_due.is_none_or(|due| now < due) {
+            return;
+        }
+        let mut due: Vec<u64> = Vec::new();
+        self.next_due = None;
+        for (call, pending) in &self.calls {
+            let Some(deadline) = pending.deadline else { continue };
+            if deadline.due <= now {
+                due.push(*call);
+            } else {
+                self.next_due =
+                    Some(self.next_due.map_or(deadline.due, |next| next.min(deadline.due)));
+            }
+        }
+        due.sort_unstable();
+        for call in due.into_iter().map(CallId) {
+            let Some(pending) = self.calls.remove(&call.0) else { continue };
+            let (after, ceiling) = pending.deadline.map_or((Duration::ZERO, false), |deadline| {
+                match deadline.ceiling().filter(|ceiling| *ceiling <= now) {
+                    Some(ceiling) => (ceiling - deadline.began, true),
+                    None => (deadline.patience.timeout, false),
+                }
+            });
+            self.write_cancel(call, &pending, "timed out");
+            self.lost.push_back((call, Failure::TimedOut { after, ceiling }));
+        }
+    }
+
+    fn write_cancel(&mut self, call: CallId, pending: &Pending, reason: &str) {
+        // CAN-01; LIF-16, L14: what is firm is left to itself.
+        if pending.firm || self.ended {
+            return;
+        }
+        let dialect = self.config.dialect;
+        let params = serde_json::json!({ dialect.cancel_member: call.0, "reason": reason });
+        self.out.frame(self.framing, |out| {
+            // Numbers and strings always have a JSON form.
+            let _ = write::notification(out, dialect.cancel, Some(&params));
+        });
+    }
+
+    pub(super) fn take_progress<'a>(
+        &mut self,
+        now: Instant,
+        params: Option<&'a RawValue>,
+    ) -> Option<Event<'a>> {
+        // C5: a token that is nobody's is ignored; it often races the answer.
+        let params = params?;
+        let call = member(params, "progressToken")?.get().parse().ok()?;
+        let pending = self.calls.get_mut(&call)?;
+        if let Some(deadline) = &mut pending.deadline
+            && let Some(ceiling) = deadline.ceiling()
+        {
+            deadline.due = (now + deadline.patience.timeout).min(ceiling);
+        }
+        Some(Event::Progress { call: CallId(call), params })
+    }
+
+    pub(super) fn take_response<'a>(
+        &mut self,
+        id: Option<Id>,
+        outcome: Result<&'a RawValue, ErrorObject>,
+        offset: u64,
+    ) -> Option<Event<'a>> {
+        let Some(id) = id else { return outcome.err().map(Event::StrayError) };
+        let call = self.end_call(&id, offset)?;
+        Some(Event::Reply { call, outcome: outcome.map_err(Failure::Refused) })
+    }
+
+    /// A response that cannot be used fails the call that it names.
+    pub(super) fn take_bad_response(
+        &mut self,
+        id: Option<&Id>,
+        fault: Fault,
+    ) -> Option<Event<'static>> {
+        let call = id?.as_u64()?;
+        self.calls.remove(&call)?;
+        Some(Event::Reply { call: CallId(call), outcome: Err(Failure::Violation(fault)) })
+    }
+
+    fn end_call(&mut self, id: &Id, offset: u64) -> Option<CallId> {
+        let call = id.as_u64();
+        if let Some(call) = call
+            && self.calls.remove(&call).is_some()
+        {
+            return Some(CallId(call));
+        }
+        // Ids only rise, so one that we gave out and no longer know has been answered, has timed
+        // out or was cancelled.
+        let ours = call.is_some_and(|call| (1..self.next_call).contains(&call));
+        let kind = if ours { TroubleKind::Late } else { TroubleKind::Unknown };
+        self.note(kind, offset, id.as_json().as_bytes());
+        None
+    }
+}

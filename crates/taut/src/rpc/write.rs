@@ -1,0 +1,100 @@
+//! One message → its JSON, appended to a buffer. The mirror of `message.rs`.
+
+use serde::Serialize;
+
+use super::error::ErrorObject;
+use super::id::Id;
+
+/// Something that can be written as JSON without being looked at, such as a result.
+pub trait Body: Send {
+    /// Appends the JSON.
+    ///
+    /// # Errors
+    /// The value has no JSON form; what was appended so far is taken back by the caller.
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error>;
+}
+
+impl<T: Serialize + Send> Body for T {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        serde_json::to_writer(out, self)
+    }
+}
+
+pub(crate) fn request(
+    out: &mut Vec<u8>,
+    id: &Id,
+    method: &str,
+    params: Option<&dyn Body>,
+) -> Result<(), serde_json::Error> {
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    out.extend_from_slice(id.as_json().as_bytes());
+    out.extend_from_slice(b",\"method\":");
+    call(out, method, params)
+}
+
+pub(crate) fn notification(
+    out: &mut Vec<u8>,
+    method: &str,
+    params: Option<&dyn Body>,
+) -> Result<(), serde_json::Error> {
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"method\":");
+    call(out, method, params)
+}
+
+fn call(
+    out: &mut Vec<u8>,
+    method: &str,
+    params: Option<&dyn Body>,
+) -> Result<(), serde_json::Error> {
+    serde_json::to_writer(&mut *out, method)?;
+    if let Some(params) = params {
+        out.extend_from_slice(b",\"params\":");
+        params.write(out)?;
+    }
+    out.push(b'}');
+    Ok(())
+}
+
+pub(crate) fn result(
+    out: &mut Vec<u8>,
+    id: &Id,
+    result: &dyn Body,
+) -> Result<(), serde_json::Error> {
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    out.extend_from_slice(id.as_json().as_bytes());
+    out.extend_from_slice(b",\"result\":");
+    result.write(out)?;
+    out.push(b'}');
+    Ok(())
+}
+
+/// What stands for the id in an error that belongs to no readable request.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum NoId {
+    /// `"id":null`, as JSON-RPC has it.
+    #[default]
+    Null,
+    /// No `id` member, as MCP has it from 2025-11-25 on (RPC-12).
+    Absent,
+}
+
+pub(crate) fn error(out: &mut Vec<u8>, id: Result<&Id, NoId>, error: &ErrorObject) {
+    out.extend_from_slice(match id {
+        Err(NoId::Absent) => b"{\"jsonrpc\":\"2.0\",\"error\":",
+        _ => b"{\"jsonrpc\":\"2.0\",\"id\":",
+    });
+    match id {
+        Ok(id) => out.extend_from_slice(id.as_json().as_bytes()),
+        Err(NoId::Null) => out.extend_from_slice(b"null"),
+        Err(NoId::Absent) => {}
+    }
+    if id != Err(NoId::Absent) {
+        out.extend_from_slice(b",\"error\":");
+    }
+    // An error object has string keys and finite numbers only, so this cannot fail.
+    if serde_json::to_writer(&mut *out, error).is_err() {
+        out.extend_from_slice(b"{\"code\":-32603,\"message\":\"internal error\"}");
+    }
+    out.push(b'}');
+}
