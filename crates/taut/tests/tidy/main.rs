@@ -1,0 +1,172 @@
+//! The rules of the house, checked. Each failure says which file, which line and what to do.
+//!
+//! The checks are plain functions from text to a list of [`Problem`]s, each with a bad example of
+//! its own beside it; the tests here only feed them the tree. Needs Rust and nothing else: no git,
+//! no installed tool.
+
+// Clippy's exception for tests covers `#[test]` functions, not what they call.
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod crates;
+mod imports;
+mod ledger;
+mod repo;
+mod source;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use source::Source;
+
+/// One broken rule, at one place.
+#[derive(Debug, PartialEq, Eq)]
+struct Problem {
+    file: String,
+    line: usize,
+    what: String,
+}
+
+impl Problem {
+    fn new(file: &str, line: usize, what: impl Into<String>) -> Self {
+        Self { file: file.to_owned(), line, what: what.into() }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.what)
+    }
+}
+
+/// One text file of the repository, named from its root with `/` between the parts.
+struct File {
+    path: String,
+    text: String,
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Directories that hold what was built or fetched, never what was written.
+const NOT_OURS: &[&str] =
+    &["target", ".git", "node_modules", ".venv", "__pycache__", "corpus", "artifacts"];
+
+/// Every text file of the repository.
+fn tree() -> Vec<File> {
+    let mut files = Vec::new();
+    let mut open = vec![PathBuf::new()];
+    while let Some(at) = open.pop() {
+        for entry in std::fs::read_dir(root().join(&at)).unwrap().flatten() {
+            let path = at.join(entry.file_name());
+            if NOT_OURS.iter().any(|name| entry.file_name() == *name) {
+                continue;
+            }
+            if entry.file_type().unwrap().is_dir() {
+                open.push(path);
+            } else if let Ok(text) = std::fs::read_to_string(entry.path()) {
+                let parts: Vec<_> = path.iter().map(|part| part.to_string_lossy()).collect();
+                files.push(File { path: parts.join("/"), text });
+            }
+        }
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    assert!(
+        files.iter().any(|file| file.path == "Cargo.toml"),
+        "this is not the repository's root"
+    );
+    files
+}
+
+fn file<'a>(tree: &'a [File], path: &str) -> &'a File {
+    tree.iter().find(|file| file.path == path).unwrap_or_else(|| panic!("{path} is missing"))
+}
+
+const LIBRARY: &str = "crates/taut/src/";
+
+/// The library's own code: comments, literals and test modules taken out.
+fn library(tree: &[File]) -> Vec<Source> {
+    let files = tree.iter().filter_map(|file| {
+        let path = file.path.strip_prefix(LIBRARY)?;
+        path.ends_with(".rs").then_some((path, file.text.as_str()))
+    });
+    source::read(files)
+}
+
+fn assert_clean(problems: &[Problem]) {
+    let list: Vec<_> = problems.iter().map(ToString::to_string).collect();
+    assert!(list.is_empty(), "\n\n{}\n", list.join("\n"));
+}
+
+/// Invariant 1.
+#[test]
+fn pure_files_touch_nothing_of_the_world() {
+    assert_clean(&imports::impure(&library(&tree())));
+}
+
+/// Invariant 2.
+#[test]
+fn imports_point_left_only() {
+    assert_clean(&imports::pointing_right(&library(&tree())));
+}
+
+/// Invariant 3; the print macros are clippy's part of it.
+#[test]
+fn only_stdio_touches_the_standard_streams() {
+    assert_clean(&imports::standard_streams(&library(&tree())));
+}
+
+#[test]
+fn a_file_is_read_in_one_sitting() {
+    let tree = tree();
+    let code = tree.iter().filter(|file| file.path.ends_with(".rs") && file.path.contains("src/"));
+    let code = code.map(|file| (file.path.as_str(), file.text.as_str()));
+    assert_clean(&source::too_long(&source::read(code)));
+}
+
+#[test]
+fn every_scar_says_where_it_is_proven() {
+    let tree = tree();
+    assert_clean(&ledger::check(file(&tree, "docs/scars.md"), &ledger::scars(), 3, &tree));
+}
+
+#[test]
+fn every_rule_says_where_it_is_proven() {
+    let tree = tree();
+    assert_clean(&ledger::check(file(&tree, "docs/rules.md"), &ledger::rules(), 4, &tree));
+}
+
+#[test]
+fn the_readme_and_the_ci_run_the_same_commands() {
+    let tree = tree();
+    assert_clean(&repo::commands(file(&tree, "README.md"), file(&tree, ".ci/run")));
+}
+
+#[test]
+fn nothing_in_the_tree_belongs_to_one_machine() {
+    assert_clean(&repo::machine_traces(&tree()));
+}
+
+#[test]
+fn every_crate_has_a_licence_that_deny_toml_allows() {
+    let tree = tree();
+    let deny = file(&tree, "deny.toml");
+    let allowed = crates::allowed_licences(&deny.text);
+    assert!(!allowed.is_empty(), "deny.toml: [licenses] has no `allow` list");
+    let (packages, source) = crates::packages(&root());
+    assert!(packages.len() > 10, "{source} named only {} crates", packages.len());
+    assert_clean(&crates::unlicensed(&packages, &allowed));
+}
+
+#[test]
+fn a_server_and_a_client_need_few_crates() {
+    let crates = crates::normal_dependencies(&root(), &[]);
+    assert_clean(&crates::too_many(&crates, crates::LIMIT));
+}
+
+/// The manifest's half of invariant 1.
+#[test]
+fn the_pure_core_does_not_know_tokio() {
+    let crates = crates::normal_dependencies(&root(), &["--no-default-features"]);
+    assert_clean(&crates::unwanted(&crates, &["tokio", "mio", "rustix", "libc"]));
+}
