@@ -11,3 +11,6 @@ mod client;
 mod stdio;
 #[cfg(feature = "tokio")]
 mod stream;
+
+#[cfg(feature = "tokio")]
+pub use stdio::{ClaimError, claim_stdio};

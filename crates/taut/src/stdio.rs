@@ -1,1 +1,224 @@
-//! Being written.
+//! The wire of a process that was started by its peer: descriptors 0 and 1, taken away from
+//! everybody else.
+//!
+//! Knows descriptors, signals and stderr. Knows no frame, no message and no method. The only place
+//! that touches descriptors 0 to 2. What it is made to survive: `reference/scars.md` S1 to S20, E9;
+//! why it is built so: `docs/decisions/0003-stdio.md`.
+
+#![allow(dead_code, unused_imports, reason = "the loop that drives it is not there yet")]
+
+use std::fmt;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use crate::stream::{Sink, Source};
+
+#[cfg(not(unix))]
+mod other;
+#[cfg(any(target_os = "linux", target_os = "android"))]
+mod ready;
+#[cfg(unix)]
+mod signals;
+#[cfg(unix)]
+mod stderr;
+mod thread;
+#[cfg(unix)]
+mod unix;
+
+#[cfg(not(unix))]
+use other as platform;
+#[cfg(unix)]
+use unix as platform;
+
+#[cfg(not(unix))]
+pub(crate) use other::{Signal, Signals, say, watch};
+#[cfg(unix)]
+pub(crate) use signals::{Signal, Signals, watch};
+#[cfg(unix)]
+pub(crate) use stderr::say;
+
+#[cfg(test)]
+#[cfg(target_os = "linux")]
+mod tests;
+
+/// Why stdin and stdout could not become the wire.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ClaimError {
+    /// They are the wire of another connection in this process.
+    Taken,
+    /// There is no tokio runtime around the caller.
+    NoRuntime,
+    /// Nothing could be put in the place of a standard descriptor: the null device did not open.
+    Null {
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A standard descriptor could not be moved.
+    Descriptor {
+        /// Which one: 0, 1 or 2.
+        fd: u8,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A thread for a descriptor that only blocks could not be started.
+    Thread {
+        /// What the system said.
+        source: io::Error,
+    },
+}
+
+impl fmt::Display for ClaimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // S17
+            Self::Taken => f.write_str(
+                "stdin and stdout already carry another connection of this process; \
+                 serve this one over a reader and a writer of its own",
+            ),
+            Self::NoRuntime => f.write_str(
+                "stdio needs a tokio runtime with I/O enabled; call this from within one",
+            ),
+            Self::Null { source } => write!(f, "the null device did not open: {source}"),
+            Self::Descriptor { fd, source } => {
+                write!(f, "descriptor {fd} could not be moved: {source}")
+            }
+            Self::Thread { source } => {
+                write!(f, "a thread for stdio could not be started: {source}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ClaimError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Taken | Self::NoRuntime => None,
+            Self::Null { source } | Self::Descriptor { source, .. } | Self::Thread { source } => {
+                Some(source)
+            }
+        }
+    }
+}
+
+/// What has become of descriptors 0 and 1.
+enum Claim {
+    Unclaimed,
+    Held(platform::Wire),
+    Taken,
+}
+
+static CLAIM: Mutex<Claim> = Mutex::new(Claim::Unclaimed);
+
+/// Takes stdin and stdout away from everything but taut, for good.
+///
+/// From here on a `print!` lands on stderr and a read from stdin is at its end, in this process and
+/// in every child it starts; the wire itself waits on private descriptors for the server. Serving
+/// on stdio does this by itself. Call it as the first line of `main` when something prints before
+/// that. More than one call does no harm as long as nobody serves.
+///
+/// On Windows the descriptors stay where they are.
+///
+/// # Errors
+///
+/// [`ClaimError`] when a connection already uses them, or when the system refuses to move them.
+///
+/// ```no_run
+/// # fn main() -> Result<(), taut::ClaimError> {
+/// taut::claim_stdio()?;
+/// println!("a banner, on stderr");
+/// # Ok(())
+/// # }
+/// ```
+pub fn claim_stdio() -> Result<(), ClaimError> {
+    claim(&mut CLAIM.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+fn claim(state: &mut Claim) -> Result<(), ClaimError> {
+    match state {
+        Claim::Unclaimed => *state = Claim::Held(platform::move_wire()?),
+        Claim::Held(_) => {}
+        Claim::Taken => return Err(ClaimError::Taken),
+    }
+    Ok(())
+}
+
+/// The claimed wire, ready to be driven.
+pub(crate) struct Stdio {
+    pub(crate) input: Input,
+    pub(crate) output: Output,
+}
+
+/// Claims stdin and stdout if that has not been done and hands them out, once.
+pub(crate) fn take() -> Result<Stdio, ClaimError> {
+    if tokio::runtime::Handle::try_current().is_err() {
+        return Err(ClaimError::NoRuntime);
+    }
+    let mut state = CLAIM.lock().unwrap_or_else(PoisonError::into_inner);
+    claim(&mut state)?;
+    match std::mem::replace(&mut *state, Claim::Taken) {
+        Claim::Held(wire) => wire.open().map_err(|source| ClaimError::Thread { source }),
+        Claim::Unclaimed | Claim::Taken => Err(ClaimError::Taken),
+    }
+}
+
+/// What was descriptor 0.
+pub(crate) enum Input {
+    /// It was not open at start: nothing will ever come.
+    Closed,
+    /// A pipe or a socket, driven by readiness.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    Ready(ready::ReadHalf),
+    /// Anything else, read by a thread.
+    Thread(thread::ReadHalf),
+}
+
+impl Source for Input {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Closed => Poll::Ready(Ok(0)),
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            Self::Ready(half) => half.poll_read(cx, buf),
+            Self::Thread(half) => half.poll_read(cx, buf),
+        }
+    }
+}
+
+/// What was descriptor 1.
+pub(crate) enum Output {
+    /// It was not open at start: nobody reads.
+    Closed,
+    /// A pipe or a socket, driven by readiness.
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    Ready(ready::WriteHalf),
+    /// Anything else, written by a thread.
+    Thread(thread::WriteHalf),
+}
+
+impl Sink for Output {
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self {
+            Self::Closed => Poll::Ready(Err(io::ErrorKind::BrokenPipe.into())),
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            Self::Ready(half) => half.poll_write(cx, bytes),
+            Self::Thread(half) => half.poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match self {
+            Self::Thread(half) => half.poll_flush(cx),
+            _ => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        match self {
+            Self::Closed => Poll::Ready(()),
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            Self::Ready(half) => half.poll_gone(cx),
+            Self::Thread(half) => half.poll_gone(cx),
+        }
+    }
+}

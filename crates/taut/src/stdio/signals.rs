@@ -1,0 +1,289 @@
+//! SIGINT and SIGTERM: told to the loop, and enforced when the loop does not listen.
+//!
+//! Knows signals and one thread. A handler that blocks freezes the loop, and a frozen loop sees no
+//! signal; the guard thread is what then ends the process. Hosts send SIGINT, SIGTERM, or one and
+//! then the other (`reference/hosts.md` 13).
+
+use std::fmt;
+use std::future::poll_fn;
+use std::io::{self, PipeReader};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use signal_hook::SigId;
+use signal_hook::consts::{SIGINT, SIGPIPE, SIGTERM};
+use signal_hook::low_level;
+
+/// How long the loop may take to end after a signal. Enough to flush to a peer that reads, and well
+/// inside the 2 s after which hosts send SIGKILL.
+pub(crate) const GUARD: Duration = Duration::from_millis(500);
+
+/// What the process was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Signal {
+    /// SIGINT.
+    Interrupt,
+    /// SIGTERM.
+    Terminate,
+}
+
+impl Signal {
+    const ALL: [Self; 2] = [Self::Interrupt, Self::Terminate];
+
+    pub(crate) const fn number(self) -> i32 {
+        match self {
+            Self::Interrupt => SIGINT,
+            Self::Terminate => SIGTERM,
+        }
+    }
+
+    /// What shells report for a process that this signal ended.
+    pub(crate) const fn exit_code(self) -> i32 {
+        128 + self.number()
+    }
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Interrupt => "SIGINT",
+            Self::Terminate => "SIGTERM",
+        })
+    }
+}
+
+/// Both signals, for as long as this lives. Dropping it says that the loop has ended.
+pub(crate) struct Signals {
+    news: Arc<Mutex<News>>,
+    registered: Vec<SigId>,
+}
+
+/// What the guard tells the loop.
+#[derive(Default)]
+struct News {
+    signal: Option<Signal>,
+    waker: Option<Waker>,
+}
+
+/// Takes SIGINT and SIGTERM until the result is dropped.
+pub(crate) fn watch() -> io::Result<Signals> {
+    watch_with(GUARD)
+}
+
+pub(super) fn watch_with(patience: Duration) -> io::Result<Signals> {
+    let (reader, writer) = io::pipe()?;
+    let news = Arc::new(Mutex::new(News::default()));
+    let last = Arc::new(AtomicUsize::new(0));
+    let mut live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
+    live.prepare()?;
+    // From here on a drop undoes what has been done.
+    live.add();
+    let mut signals = Signals { news: Arc::clone(&news), registered: Vec::new() };
+    drop(live);
+    for signal in Signal::ALL {
+        let number = signal.number();
+        // Actions run in the order of their registration: the byte in the pipe must come after the
+        // note of what it stands for.
+        let value = signal as usize;
+        let flag = Arc::clone(&last);
+        signals.registered.push(signal_hook::flag::register_usize(number, flag, value)?);
+        signals.registered.push(low_level::pipe::register(number, writer.try_clone()?)?);
+    }
+    let guard = Guard { pipe: reader, last, news, patience };
+    std::thread::Builder::new().name("taut-signals".into()).spawn(move || guard.run())?;
+    Ok(signals)
+}
+
+impl Signals {
+    /// Ready once a signal has come, and from then on. One task at a time is woken.
+    pub(crate) fn poll_stopped(&self, cx: &mut Context<'_>) -> Poll<Signal> {
+        let mut news = lock(&self.news);
+        if let Some(signal) = news.signal {
+            return Poll::Ready(signal);
+        }
+        news.waker = Some(cx.waker().clone());
+        Poll::Pending
+    }
+
+    /// Waits for the first signal.
+    pub(crate) async fn stopped(&self) -> Signal {
+        poll_fn(|cx| self.poll_stopped(cx)).await
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // First, so that no signal falls between the two and is lost.
+        LIVE.lock().unwrap_or_else(PoisonError::into_inner).remove();
+        // The last writer of the pipe goes with the last action, and that ends the guard.
+        for id in self.registered.drain(..) {
+            low_level::unregister(id);
+        }
+    }
+}
+
+fn lock(news: &Mutex<News>) -> MutexGuard<'_, News> {
+    news.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The thread that waits for signals, so that the loop need not be awake to obey one.
+struct Guard {
+    pipe: PipeReader,
+    last: Arc<AtomicUsize>,
+    news: Arc<Mutex<News>>,
+    patience: Duration,
+}
+
+impl Guard {
+    fn run(self) {
+        let mut deadline = None;
+        let mut count = 0;
+        loop {
+            match self.wait(deadline) {
+                Ok(Some(0)) | Err(_) => return,
+                Ok(Some(n)) => count += n,
+                Ok(None) => self.end("the loop did not stop in time"),
+            }
+            if count > 1 {
+                self.end("told twice");
+            }
+            deadline = Some(Instant::now() + self.patience);
+            let mut news = lock(&self.news);
+            news.signal = Some(self.signal());
+            let waker = news.waker.take();
+            drop(news);
+            if let Some(waker) = waker {
+                waker.wake();
+            }
+        }
+    }
+
+    /// How many signals have come, 0 if nobody wants to know any more, `None` at the deadline.
+    fn wait(&self, deadline: Option<Instant>) -> rustix::io::Result<Option<usize>> {
+        loop {
+            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
+            let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+            match poll(&mut [PollFd::new(&self.pipe, PollFlags::IN)], timeout.as_ref()) {
+                Ok(0) => return Ok(None),
+                Err(Errno::INTR) => continue,
+                Ok(_) => {}
+                Err(other) => return Err(other),
+            }
+            match rustix::io::read(&self.pipe, &mut [0; 16]) {
+                Err(Errno::INTR) => {}
+                done => return done.map(Some),
+            }
+        }
+    }
+
+    fn signal(&self) -> Signal {
+        let last = self.last.load(Ordering::SeqCst);
+        Signal::ALL.into_iter().find(|s| *s as usize == last).unwrap_or(Signal::Terminate)
+    }
+
+    /// Ends the process here and now: what would run at exit may wait for the very thing that hangs.
+    fn end(&self, why: &str) -> ! {
+        let signal = self.signal();
+        super::say(&format!("{signal}: {why}; ending the process"));
+        low_level::exit(signal.exit_code())
+    }
+}
+
+/// How many [`Signals`] there are.
+static LIVE: Mutex<Live> = Mutex::new(Live { count: 0, prepared: false });
+
+/// Nobody watches: a signal has to do what it did before anybody watched.
+static IDLE: AtomicBool = AtomicBool::new(true);
+
+struct Live {
+    count: usize,
+    prepared: bool,
+}
+
+impl Live {
+    /// signal-hook leaves its handler in place when the last action goes, and a handler without
+    /// actions swallows the signal. So one action stays for ever: while nobody watches, it does
+    /// what the system would have done.
+    fn prepare(&mut self) -> io::Result<()> {
+        if self.prepared {
+            return Ok(());
+        }
+        let others = Dispositions::read();
+        for signal in Signal::ALL {
+            // If it was ignored, or the program has a handler of its own, that stays in force.
+            if others.is_default(signal.number()) {
+                signal_hook::flag::register_conditional_default(signal.number(), &IDLE)?;
+            }
+        }
+        self.prepared = true;
+        Ok(())
+    }
+
+    fn add(&mut self) {
+        self.count += 1;
+        IDLE.store(false, Ordering::SeqCst);
+    }
+
+    fn remove(&mut self) {
+        self.count -= 1;
+        IDLE.store(self.count == 0, Ordering::SeqCst);
+    }
+}
+
+/// Makes a write to a pipe without a reader an error, as Rust programs are used to. A `main` in
+/// another language, or one that has reset it, would let the signal kill the process (S6).
+pub(super) fn survive_broken_pipes() {
+    static ONCE: Once = Once::new();
+    static SEEN: AtomicBool = AtomicBool::new(false);
+    ONCE.call_once(|| {
+        if Dispositions::read().is_default(SIGPIPE) {
+            // If this is refused the process ends by the signal: less gentle, but it ends.
+            let _ = signal_hook::flag::register(SIGPIPE, &SEEN);
+        }
+    });
+}
+
+/// What signals do at this moment: one bit each, the lowest for number 1.
+#[derive(Default)]
+struct Dispositions {
+    ignored: u64,
+    caught: u64,
+}
+
+impl Dispositions {
+    /// There is no safe call for this, but Linux also writes it down. Elsewhere: all as by default.
+    fn read() -> Self {
+        std::fs::read_to_string("/proc/self/status")
+            .map_or_else(|_| Self::default(), |s| Self::parse(&s))
+    }
+
+    fn parse(status: &str) -> Self {
+        let mask = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)
+        };
+        Self { ignored: mask("SigIgn:"), caught: mask("SigCgt:") }
+    }
+
+    fn is_default(&self, signal: i32) -> bool {
+        (self.ignored | self.caught) & (1 << (signal - 1)) == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dispositions_are_read_from_the_masks() {
+        let status = "Name:\tx\nSigIgn:\t0000000000001000\nSigCgt:\t0000000000000002\n";
+        let read = Dispositions::parse(status);
+        assert!(!read.is_default(SIGPIPE), "ignored");
+        assert!(!read.is_default(SIGINT), "caught");
+        assert!(read.is_default(SIGTERM));
+    }
+}
