@@ -8,9 +8,29 @@ mod mcp;
 #[cfg(feature = "client")]
 mod client;
 #[cfg(feature = "tokio")]
+mod driver;
+#[cfg(feature = "tokio")]
+mod ending;
+#[cfg(feature = "tokio")]
+mod error;
+#[cfg(feature = "tokio")]
+mod link;
+#[cfg(feature = "tokio")]
+mod parked;
+#[cfg(feature = "tokio")]
+pub mod service;
+#[cfg(feature = "tokio")]
 mod stdio;
 #[cfg(feature = "tokio")]
 mod stream;
+#[cfg(feature = "tokio")]
+mod tap;
+#[cfg(feature = "tokio")]
+mod token;
 
+#[cfg(feature = "tokio")]
+pub use ending::Ending;
+#[cfg(feature = "tokio")]
+pub use error::{Error, Reject, Result};
 #[cfg(feature = "tokio")]
 pub use stdio::{ClaimError, claim_stdio};

@@ -5,8 +5,6 @@
 //! that touches descriptors 0 to 2. What it is made to survive: `reference/scars.md` S1 to S20, E9;
 //! why it is built so: `docs/decisions/0003-stdio.md`.
 
-#![allow(dead_code, unused_imports, reason = "the loop that drives it is not there yet")]
-
 use std::fmt;
 use std::io;
 use std::sync::{Mutex, PoisonError};

@@ -3,6 +3,7 @@
 
 mod error;
 mod id;
+mod mask;
 mod message;
 mod peer;
 mod salvage;
@@ -10,6 +11,8 @@ mod write;
 
 pub use error::{ErrorObject, code};
 pub use id::{Id, MAX_ID};
+#[cfg(feature = "tokio")]
+pub(crate) use mask::masked;
 pub use message::{Fault, Incoming, MAX_BATCH, Malformed, Message, read};
 pub use peer::{
     CallId, Closed, Config, Dialect, Event, Events, Failure, Patience, Peer, Request, SendError,

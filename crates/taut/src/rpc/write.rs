@@ -20,6 +20,13 @@ impl<T: Serialize + Send> Body for T {
     }
 }
 
+/// A boxed body is no `Serialize`, so this does not overlap with the above.
+impl Body for Box<dyn Body> {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        (**self).write(out)
+    }
+}
+
 pub(crate) fn request(
     out: &mut Vec<u8>,
     id: &Id,
@@ -48,8 +55,14 @@ fn call(
 ) -> Result<(), serde_json::Error> {
     serde_json::to_writer(&mut *out, method)?;
     if let Some(params) = params {
+        let before = out.len();
         out.extend_from_slice(b",\"params\":");
+        let start = out.len();
         params.write(out)?;
+        // Params are an object, an array or nothing; `()` is a way to write nothing.
+        if &out[start..] == b"null" {
+            out.truncate(before);
+        }
     }
     out.push(b'}');
     Ok(())

@@ -1,0 +1,182 @@
+//! Everything a caller can be told: first whose fault it is, then what ended.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+
+use crate::ending::Ending;
+use crate::rpc::{ErrorObject, Failure, SendError};
+use crate::stdio::ClaimError;
+
+/// `Result` with our [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong.
+#[derive(Clone)]
+#[non_exhaustive]
+pub enum Error {
+    /// The other side said no.
+    Refused {
+        /// What was asked.
+        method: Cow<'static, str>,
+        /// What it answered.
+        error: ErrorObject,
+    },
+    /// Nothing came in time; the request was withdrawn.
+    TimedOut {
+        /// What was asked.
+        method: Cow<'static, str>,
+        /// How long it was given.
+        after: Duration,
+        /// Whether progress kept coming until the hard maximum.
+        ceiling: bool,
+    },
+    /// The other side broke a rule.
+    Violation {
+        /// What was asked.
+        method: Cow<'static, str>,
+        /// What is wrong with what came.
+        what: Cow<'static, str>,
+    },
+    /// The connection is over.
+    Ended(Ending),
+    /// What we were asked to send has no JSON form.
+    Encode {
+        /// What was asked.
+        method: Cow<'static, str>,
+        /// Why not.
+        reason: String,
+    },
+    /// The process's stdin and stdout cannot be taken over.
+    Stdio(Arc<ClaimError>),
+}
+
+impl Error {
+    pub(crate) fn from_failure(
+        method: Cow<'static, str>,
+        failure: Failure,
+        ending: impl FnOnce() -> Ending,
+    ) -> Self {
+        match failure {
+            Failure::Refused(error) => Self::Refused { method, error },
+            Failure::TimedOut { after, ceiling } => Self::TimedOut { method, after, ceiling },
+            Failure::Violation(fault) => Self::Violation { method, what: fault.to_string().into() },
+            Failure::Ended => Self::Ended(ending()),
+        }
+    }
+
+    pub(crate) fn from_send(
+        method: Cow<'static, str>,
+        error: SendError,
+        ending: impl FnOnce() -> Ending,
+    ) -> Self {
+        match error {
+            SendError::Closed => Self::Ended(ending()),
+            SendError::Json(error) => Self::Encode { method, reason: error.to_string() },
+        }
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused { method, error } => write!(f, "{method} was refused: {error}"),
+            Self::TimedOut { method, after, ceiling: false } => {
+                write!(f, "{method} was not answered within {after:?}")
+            }
+            Self::TimedOut { method, after, ceiling: true } => {
+                write!(f, "{method} was still reporting progress after {after:?}, its hard maximum")
+            }
+            Self::Violation { method, what } => {
+                write!(f, "the other side broke the protocol in its answer to {method}: {what}")
+            }
+            Self::Ended(ending) => write!(f, "the connection is over: {ending}"),
+            Self::Encode { method, reason } => {
+                write!(f, "what {method} should send has no JSON form: {reason}")
+            }
+            Self::Stdio(error) => write!(f, "stdin and stdout cannot be used: {error}"),
+        }
+    }
+}
+
+/// As [`Display`](fmt::Display), because `fn main() -> taut::Result<()>` prints it.
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl std::error::Error for Error {}
+
+impl From<ClaimError> for Error {
+    fn from(error: ClaimError) -> Self {
+        Self::Stdio(Arc::new(error))
+    }
+}
+
+/// A JSON-RPC error that a handler wants to send as it is.
+///
+/// ```
+/// use taut::Reject;
+///
+/// let reject = Reject::invalid_params("`depth` must be at most 5");
+/// assert_eq!(reject.error().code, -32602);
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct Reject(ErrorObject);
+
+impl Reject {
+    /// An error with a code of your own, outside −32768 to −32000.
+    pub fn new(code: i64, message: impl Into<Cow<'static, str>>) -> Self {
+        Self(ErrorObject::new(code, message))
+    }
+
+    /// −32601: there is no such method.
+    #[must_use]
+    pub fn method_not_found(method: &str) -> Self {
+        Self(ErrorObject::method_not_found(method))
+    }
+
+    /// −32602: the params do not fit.
+    pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
+        Self(ErrorObject::invalid_params(message))
+    }
+
+    /// −32603: it went wrong here.
+    pub fn internal(message: impl Into<Cow<'static, str>>) -> Self {
+        Self(ErrorObject::internal(message))
+    }
+
+    /// Adds `data`.
+    #[must_use]
+    pub fn data(self, data: &impl Serialize) -> Self {
+        Self(self.0.with_data(data))
+    }
+
+    /// What will be sent.
+    #[must_use]
+    pub fn error(&self) -> &ErrorObject {
+        &self.0
+    }
+}
+
+impl From<ErrorObject> for Reject {
+    fn from(error: ErrorObject) -> Self {
+        Self(error)
+    }
+}
+
+impl From<Reject> for ErrorObject {
+    fn from(reject: Reject) -> Self {
+        reject.0
+    }
+}
+
+impl fmt::Display for Reject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}

@@ -1,0 +1,239 @@
+//! One connection as its many users see it: the [`Peer`] behind a lock, and the way to wake the loop.
+//!
+//! Knows who waits for which call and which requests can still be withdrawn; must not know a
+//! method. The loop in `driver.rs` owns the streams; everybody else holds a `Link`.
+
+use std::collections::HashMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
+use std::time::Instant;
+
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+
+use crate::ending::Ending;
+use crate::rpc::{Body, CallId, Failure, Id, Patience, Peer, SendError, Ticket};
+use crate::token::Token;
+
+/// Takes the answer to a call, still raw, on the loop.
+pub(crate) type Waiter = Box<dyn FnOnce(Result<&RawValue, Failure>) + Send>;
+
+/// Takes reports of progress on a call, still raw, on the loop.
+pub(crate) type Watcher = Box<dyn FnMut(&RawValue) + Send>;
+
+/// How this side wants to end the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Close {
+    /// Not at all.
+    No,
+    /// What is queued is written, our end is closed, and the rest of the input is read.
+    Politely,
+    /// At once.
+    Now,
+}
+
+/// A shared handle on one connection.
+#[derive(Clone)]
+pub(crate) struct Link(Arc<Mutex<State>>);
+
+pub(crate) struct State {
+    pub(crate) peer: Peer,
+    pub(crate) ended: Option<Ending>,
+    /// Whether this side wants to end the connection.
+    pub(crate) close: Close,
+    waiters: HashMap<CallId, (Waiter, Option<Watcher>)>,
+    /// Requests that are being worked on elsewhere, by serial.
+    parked: HashMap<u64, Token>,
+    driver: Option<Waker>,
+    /// Who waits for the end.
+    watching: Vec<Waker>,
+}
+
+impl Link {
+    pub(crate) fn new(peer: Peer) -> Self {
+        Self(Arc::new(Mutex::new(State {
+            peer,
+            ended: None,
+            close: Close::No,
+            waiters: HashMap::new(),
+            parked: HashMap::new(),
+            driver: None,
+            watching: Vec::new(),
+        })))
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        // A panic while it was held cannot leave it half-changed: users' code never runs inside.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something to the peer, then lets the loop write what came of it.
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+        let (value, waker) = {
+            let mut state = self.lock();
+            let value = act(&mut state);
+            (value, state.driver.take())
+        };
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        value
+    }
+
+    /// Answers a request.
+    pub(crate) fn answer(&self, ticket: Ticket, outcome: Reply) {
+        self.with(|state| {
+            state.parked.remove(&ticket.serial());
+            state.peer.answer(ticket, outcome.as_ref().map(AsRef::as_ref).map_err(Clone::clone));
+        });
+    }
+
+    /// Tells the other side something.
+    pub(crate) fn notify(&self, method: &str, params: Option<&dyn Body>) -> Result<(), SendError> {
+        self.with(|state| state.peer.notify(method, params))
+    }
+
+    /// Tells the other side something about a request, if that still waits for its answer.
+    pub(crate) fn notify_about(
+        &self,
+        id: &Id,
+        serial: u64,
+        method: &str,
+        params: Option<&dyn Body>,
+    ) -> Result<(), SendError> {
+        self.with(|state| {
+            if state.peer.is_live_serial(id, serial) {
+                state.peer.notify(method, params)
+            } else {
+                Ok(())
+            }
+        })
+    }
+
+    /// Calls the other side. `read` turns the raw answer into what the caller wants.
+    pub(crate) fn call<T, P>(
+        &self,
+        method: &str,
+        params: impl FnOnce(CallId) -> Option<P>,
+        patience: Option<Patience>,
+        watcher: Option<Watcher>,
+        read: impl FnOnce(Result<&RawValue, Failure>) -> T + Send + 'static,
+    ) -> Result<PendingCall<T>, SendError>
+    where
+        T: Send + 'static,
+        P: Body,
+    {
+        let (answer, answered) = oneshot::channel();
+        let waiter: Waiter = Box::new(move |outcome| {
+            // The caller may be gone; then nobody wants the answer.
+            let _ = answer.send(read(outcome));
+        });
+        let call = self.with(|state| {
+            let params = params(state.peer.next_call());
+            let params = params.as_ref().map(|params| params as &dyn Body);
+            let call = state.peer.call(Instant::now(), method, params, patience)?;
+            state.waiters.insert(call, (waiter, watcher));
+            Ok(call)
+        })?;
+        Ok(PendingCall { link: self.clone(), call, answered, done: false })
+    }
+
+    /// Ends the connection. It never becomes gentler again.
+    pub(crate) fn close(&self, how: Close) {
+        self.with(|state| state.close = state.close.max(how));
+    }
+
+    /// Ready once the connection is over, with the reason.
+    pub(crate) fn poll_ended(&self, cx: &mut Context<'_>) -> Poll<Ending> {
+        let mut state = self.lock();
+        if let Some(ending) = &state.ended {
+            return Poll::Ready(ending.clone());
+        }
+        if !state.watching.iter().any(|waker| waker.will_wake(cx.waker())) {
+            state.watching.push(cx.waker().clone());
+        }
+        Poll::Pending
+    }
+}
+
+impl State {
+    /// The loop is about to sleep; [`Link::with`] wakes it.
+    pub(crate) fn sleep(&mut self, cx: &Context<'_>) {
+        self.driver = Some(cx.waker().clone());
+    }
+
+    /// The loop is awake and looks for itself.
+    pub(crate) fn awake(&mut self) {
+        self.driver = None;
+    }
+
+    pub(crate) fn park(&mut self, serial: u64, token: Token) {
+        self.parked.insert(serial, token);
+    }
+
+    pub(crate) fn withdrawn(&mut self, serial: u64) -> Option<Token> {
+        self.parked.remove(&serial)
+    }
+
+    /// Who waits for a call. Both are to be dropped after the lock.
+    pub(crate) fn take_waiter(&mut self, call: CallId) -> Option<(Waiter, Option<Watcher>)> {
+        self.waiters.remove(&call)
+    }
+
+    /// Who watches a call, to be called without the lock and [put back](Self::put_watcher).
+    pub(crate) fn take_watcher(&mut self, call: CallId) -> Option<Watcher> {
+        self.waiters.get_mut(&call)?.1.take()
+    }
+
+    /// Gives a watcher back, unless its call has ended meanwhile.
+    pub(crate) fn put_watcher(&mut self, call: CallId, watcher: Watcher) -> Option<Watcher> {
+        match self.waiters.get_mut(&call) {
+            Some((_, slot)) => slot.replace(watcher),
+            None => Some(watcher),
+        }
+    }
+
+    /// The connection is over: everybody who waits is told.
+    pub(crate) fn end(&mut self, ending: Ending) -> Vec<Waker> {
+        self.peer.handle_eof();
+        self.ended.get_or_insert(ending);
+        self.parked.drain().for_each(|(_, token)| token.raise());
+        std::mem::take(&mut self.watching)
+    }
+}
+
+/// What a handler came to.
+pub(crate) type Reply = Result<Box<dyn Body>, crate::rpc::ErrorObject>;
+
+/// A call under way. Dropping it withdraws the call on the wire.
+pub(crate) struct PendingCall<T> {
+    link: Link,
+    call: CallId,
+    answered: oneshot::Receiver<T>,
+    done: bool,
+}
+
+impl<T> Future for PendingCall<T> {
+    /// Nothing if the loop itself is gone.
+    type Output = Option<T>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
+        let answer = std::task::ready!(Pin::new(&mut self.answered).poll(cx));
+        self.done = true;
+        Poll::Ready(answer.ok())
+    }
+}
+
+impl<T> Drop for PendingCall<T> {
+    fn drop(&mut self) {
+        if !self.done {
+            let call = self.call;
+            // The watcher may own a handle of its own on this link: it is dropped after the lock.
+            let _gone = self.link.with(|state| {
+                state.peer.cancel(call, "no longer wanted");
+                state.waiters.remove(&call)
+            });
+        }
+    }
+}

@@ -1,0 +1,421 @@
+//! Plain JSON-RPC 2.0 for everyone: a handler on one end, a [`Remote`] to the other.
+//!
+//! Knows requests, notifications and calls; must not know MCP. Over this process's stdin and
+//! stdout, over any pair of byte streams, or in memory:
+//!
+//! ```
+//! use taut::service::{Call, Params, serve};
+//! use taut::Reject;
+//!
+//! # #[tokio::main(flavor = "current_thread")] async fn main() -> taut::Result<()> {
+//! let adder = serve(async |method: String, params: Params, _call: Call| {
+//!     match method.as_str() {
+//!         "add" => Ok(params.read::<Vec<f64>>()?.iter().sum::<f64>()),
+//!         _ => Err(Reject::method_not_found(&method).into()),
+//!     }
+//! });
+//! let remote = adder.memory();
+//! let sum: f64 = remote.call("add", [2.0, 3.0]).await?;
+//! assert_eq!(sum, 5.0);
+//! # Ok(()) }
+//! ```
+
+mod remote;
+
+use std::future::Future;
+use std::marker::PhantomData;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::driver::{self, Incoming, Options, Service, Started};
+use crate::ending::Ending;
+use crate::error::{Reject, Result};
+use crate::link::{Link, Reply};
+use crate::rpc::{Config, Dialect, ErrorObject, Id, Peer, Trouble, TroubleKind};
+use crate::stdio;
+use crate::stream::{Reader, Writer};
+use crate::token::Token;
+
+pub use remote::{Remote, RemoteCall};
+
+/// The params of a request or notification, not yet read.
+#[derive(Clone, Debug, Default)]
+pub struct Params(Option<Box<RawValue>>);
+
+impl Params {
+    /// Reads them as a `T`. Params that are absent are read as `null`, then as `{}`.
+    ///
+    /// # Errors
+    /// They do not fit: −32602, saying where and why.
+    pub fn read<T: DeserializeOwned>(&self) -> Result<T, Reject> {
+        let read = match &self.0 {
+            Some(raw) => serde_json::from_str(raw.get()),
+            None => serde_json::from_str("null").or_else(|_| serde_json::from_str("{}")),
+        };
+        read.map_err(|error| Reject::invalid_params(format!("invalid params: {error}")))
+    }
+
+    /// The JSON text, if there is any.
+    #[must_use]
+    pub fn as_json(&self) -> Option<&str> {
+        self.0.as_deref().map(RawValue::get)
+    }
+}
+
+/// A request being handled.
+#[derive(Clone)]
+pub struct Call {
+    id: Id,
+    token: Token,
+    remote: Remote,
+}
+
+impl Call {
+    /// The request's id.
+    #[must_use]
+    pub fn id(&self) -> &Id {
+        &self.id
+    }
+
+    /// The other side, for calling it in the middle of this call.
+    #[must_use]
+    pub fn remote(&self) -> &Remote {
+        &self.remote
+    }
+
+    /// Whether the other side no longer wants the answer.
+    #[must_use]
+    pub fn is_cancelled(&self) -> bool {
+        self.token.is_raised()
+    }
+
+    /// Waits until the other side no longer wants the answer.
+    pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.token.raised()
+    }
+}
+
+/// What a handler can fail with: a [`Reject`], sent as it is, or any error, sent as −32603 with
+/// the name of its type in `data.exception`.
+#[derive(Clone, Debug)]
+pub struct Failed {
+    error: ErrorObject,
+    exception: Option<&'static str>,
+}
+
+impl<E: std::error::Error> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Self {
+            error: ErrorObject::internal(error.to_string()),
+            exception: Some(last_segment(std::any::type_name::<E>())),
+        }
+    }
+}
+
+impl From<Reject> for Failed {
+    fn from(reject: Reject) -> Self {
+        Self { error: reject.into(), exception: None }
+    }
+}
+
+impl Failed {
+    fn into_error(self, with_exception: bool) -> ErrorObject {
+        match self.exception {
+            Some(exception) if with_exception => {
+                self.error.with_data(&serde_json::json!({ "exception": exception }))
+            }
+            _ => self.error,
+        }
+    }
+}
+
+/// `Error` of `std::io::error::Error`, `Wrapper` of `my::Wrapper<other::Thing>`.
+fn last_segment(name: &'static str) -> &'static str {
+    let plain = name.split('<').next().unwrap_or(name);
+    plain.rsplit("::").next().unwrap_or(plain)
+}
+
+/// Serves JSON-RPC with a handler: `(method, params, call)` to a result or an error.
+///
+/// A named `async fn` or an `async` closure that captures nothing will do; one that captures is
+/// written `move |method, params, call| { let x = x.clone(); async move { … } }`.
+pub fn serve<H, F, T>(handler: H) -> Serve<H, F, T>
+where
+    H: Fn(String, Params, Call) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<T, Failed>> + Send + 'static,
+    T: Serialize + Send + 'static,
+{
+    Serve {
+        handler: Arc::new(handler),
+        notified: Arc::new(|_, _, _| {}),
+        config: Config::new(Dialect::PLAIN, true),
+        options: Options::default(),
+        exceptions: true,
+        signals: true,
+        types: PhantomData,
+    }
+}
+
+type Notified = dyn Fn(&str, &Params, &Remote) + Send + Sync;
+
+/// A JSON-RPC service, ready to be served.
+pub struct Serve<H, F, T> {
+    handler: Arc<H>,
+    notified: Arc<Notified>,
+    config: Config,
+    options: Options,
+    exceptions: bool,
+    signals: bool,
+    types: PhantomData<fn() -> (F, T)>,
+}
+
+impl<H, F, T> Serve<H, F, T>
+where
+    H: Fn(String, Params, Call) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<T, Failed>> + Send + 'static,
+    T: Serialize + Send + 'static,
+{
+    /// Takes in notifications, in order: each before the next message is looked at.
+    #[must_use]
+    pub fn on_notification(
+        mut self,
+        notified: impl Fn(&str, &Params, &Remote) + Send + Sync + 'static,
+    ) -> Self {
+        self.notified = Arc::new(notified);
+        self
+    }
+
+    /// Leaves the type of an error out of what is sent.
+    #[must_use]
+    pub fn hide_exceptions(mut self) -> Self {
+        self.exceptions = false;
+        self
+    }
+
+    /// Leaves SIGINT and SIGTERM to the program.
+    #[must_use]
+    pub fn leave_signals(mut self) -> Self {
+        self.signals = false;
+        self
+    }
+
+    /// How long accepted requests may take once the input has ended. 30 s.
+    #[must_use]
+    pub fn drain(mut self, limit: Duration) -> Self {
+        self.options.drain = limit;
+        self
+    }
+
+    /// How long a cancelled request may go on before its future is dropped. 1 s.
+    #[must_use]
+    pub fn cancel_grace(mut self, grace: Duration) -> Self {
+        self.options.grace = grace;
+        self
+    }
+
+    /// Bounds, in full.
+    #[must_use]
+    pub fn config(mut self, change: impl FnOnce(&mut Config)) -> Self {
+        change(&mut self.config);
+        self
+    }
+
+    /// Serves this process's stdin and stdout until the other side is done.
+    ///
+    /// # Errors
+    /// Something else has them already.
+    pub async fn serve_stdio(&self) -> Result<Ending> {
+        let wire = stdio::take()?;
+        let (link, service) = self.start(true);
+        Ok(run_stdio(wire, link, service, self.options, self.signals).await)
+    }
+
+    /// Serves a pair of byte streams until the other side is done.
+    pub async fn serve<R, W>(&self, reader: R, writer: W) -> Ending
+    where
+        R: AsyncRead + Unpin + Send,
+        W: AsyncWrite + Unpin + Send,
+    {
+        let (link, service) = self.start(false);
+        let never = std::future::pending();
+        driver::run(link, Reader(reader), Writer(writer), service, self.options, never).await
+    }
+
+    /// The same as [`serve`](Self::serve), in a task of its own, with a handle for calling the
+    /// other side.
+    pub fn connect<R, W>(&self, reader: R, writer: W) -> Remote
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        let (link, service) = self.start(false);
+        let remote = Remote::new(link.clone());
+        let never = std::future::pending();
+        let options = self.options;
+        tokio::spawn(async move {
+            driver::run(link, Reader(reader), Writer(writer), service, options, never).await
+        });
+        remote
+    }
+
+    /// A handle on this service without a process or a stream in between, for tests.
+    #[must_use]
+    pub fn memory(&self) -> Remote {
+        /// As much as a pipe holds.
+        const CAPACITY: usize = 64 << 10;
+        let (near, far) = tokio::io::duplex(CAPACITY);
+        let (reader, writer) = tokio::io::split(far);
+        self.connect(reader, writer);
+        let (reader, writer) = tokio::io::split(near);
+        serve(refuse).connect(reader, writer)
+    }
+
+    fn start(&self, on_stdio: bool) -> (Link, Plain<H, F, T>) {
+        let link = Link::new(Peer::new(self.config));
+        let service = Plain {
+            handler: self.handler.clone(),
+            notified: self.notified.clone(),
+            exceptions: self.exceptions,
+            remote: Remote::new(link.clone()),
+            reporter: Reporter::new(on_stdio),
+            types: PhantomData,
+        };
+        (link, service)
+    }
+}
+
+/// The handler of a side that only calls.
+async fn refuse(method: String, _: Params, _: Call) -> Result<(), Failed> {
+    Err(Reject::method_not_found(&method).into())
+}
+
+/// Runs a service on this process's stdin and stdout, with signals if they are wanted.
+pub(crate) async fn run_stdio(
+    wire: stdio::Stdio,
+    link: Link,
+    service: impl Service,
+    options: Options,
+    signals: bool,
+) -> Ending {
+    // Kept until the end: dropping it tells the guard that the loop is through.
+    let signals = signals.then(stdio::watch).transpose();
+    let signals = signals.unwrap_or_else(|error| {
+        stdio::say(&format!("signals are not watched: {error}"));
+        None
+    });
+    let stop = async {
+        match &signals {
+            Some(signals) => Ending::Signal(signals.stopped().await.number()),
+            None => std::future::pending().await,
+        }
+    };
+    let ending = driver::run(link, wire.input, wire.output, service, options, stop).await;
+    match &ending {
+        Ending::Eof | Ending::Signal(_) | Ending::ReaderGone | Ending::Closed => {
+            tracing::debug!(%ending, "served");
+        }
+        unusual => stdio::say(&unusual.to_string()),
+    }
+    ending
+}
+
+struct Plain<H, F, T> {
+    handler: Arc<H>,
+    notified: Arc<Notified>,
+    exceptions: bool,
+    remote: Remote,
+    reporter: Reporter,
+    types: PhantomData<fn() -> (F, T)>,
+}
+
+impl<H, F, T> Service for Plain<H, F, T>
+where
+    H: Fn(String, Params, Call) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<T, Failed>> + Send + 'static,
+    T: Serialize + Send + 'static,
+{
+    fn request(&mut self, incoming: Incoming<'_>) -> Started {
+        let call = Call {
+            id: incoming.id.clone(),
+            token: incoming.token.clone(),
+            remote: self.remote.clone(),
+        };
+        let params = Params(incoming.params.map(ToOwned::to_owned));
+        let future = (self.handler)(incoming.method.to_owned(), params, call);
+        let exceptions = self.exceptions;
+        Started::Going(Box::pin(async move {
+            let reply: Reply = match future.await {
+                Ok(value) => Ok(Box::new(value)),
+                Err(failed) => Err(failed.into_error(exceptions)),
+            };
+            reply
+        }))
+    }
+
+    fn notification(&mut self, method: &str, params: Option<&RawValue>) {
+        let params = Params(params.map(ToOwned::to_owned));
+        (self.notified)(method, &params, &self.remote);
+    }
+
+    fn trouble(&mut self, trouble: &Trouble) {
+        self.reporter.trouble(trouble);
+    }
+
+    fn blocked(&mut self, method: &str, _: Option<&RawValue>, took: Duration) {
+        self.reporter.say(&format!(
+            "the handler of {method:?} kept the connection waiting for {took:?}; await instead of \
+             blocking, or use tokio::task::spawn_blocking"
+        ));
+    }
+}
+
+/// Says what is wrong with a stream: in the log always, on stderr each kind once.
+pub(crate) struct Reporter {
+    on_stdio: bool,
+    said: Vec<std::mem::Discriminant<TroubleKind>>,
+}
+
+impl Reporter {
+    pub(crate) fn new(on_stdio: bool) -> Self {
+        Self { on_stdio, said: Vec::new() }
+    }
+
+    pub(crate) fn say(&self, line: &str) {
+        tracing::warn!("{line}");
+        if self.on_stdio {
+            stdio::say(line);
+        }
+    }
+
+    pub(crate) fn trouble(&mut self, trouble: &Trouble) {
+        let Trouble { kind, offset, excerpt, .. } = trouble;
+        let line = match kind {
+            TroubleKind::Malformed(fault) => {
+                format!("bad message at byte {offset} of the input ({fault}): {excerpt}")
+            }
+            TroubleKind::ByteOrderMark => {
+                "the input has a byte-order mark; it was dropped".to_owned()
+            }
+            TroubleKind::Storm => {
+                "100 bad messages in a row: they are no longer answered".to_owned()
+            }
+            TroubleKind::Late => format!("late answer to call {excerpt}, dropped"),
+            TroubleKind::Unknown => format!("answer to {excerpt}, which was never asked; dropped"),
+            TroubleKind::DuplicateId => format!("id {excerpt} is still in use; refused"),
+            TroubleKind::Busy => format!("request {excerpt} refused: the queue is full"),
+        };
+        let seen = std::mem::discriminant(kind);
+        let quiet = matches!(kind, TroubleKind::Late | TroubleKind::Unknown);
+        if quiet || self.said.contains(&seen) {
+            tracing::debug!("{line}");
+        } else {
+            self.said.push(seen);
+            self.say(&line);
+        }
+    }
+}

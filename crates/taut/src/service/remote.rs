@@ -1,0 +1,122 @@
+//! The other side of a connection, for calling and telling it.
+
+use std::borrow::Cow;
+use std::future::{Future, IntoFuture};
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::ending::Ending;
+use crate::error::{Error, Result};
+use crate::link::{Close, Link};
+use crate::rpc::Patience;
+
+/// How long a call may take unless it says otherwise.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A handle on the other side. Clones are the same side.
+#[derive(Clone)]
+pub struct Remote {
+    link: Link,
+}
+
+impl Remote {
+    pub(crate) fn new(link: Link) -> Self {
+        Self { link }
+    }
+
+    /// Calls a method. Await the call for its result; dropping it withdraws the request.
+    pub fn call<T: DeserializeOwned>(
+        &self,
+        method: impl Into<Cow<'static, str>>,
+        params: impl Serialize + Send + 'static,
+    ) -> RemoteCall<T> {
+        RemoteCall {
+            link: self.link.clone(),
+            method: method.into(),
+            params: Box::new(params),
+            patience: Some(Patience::new(TIMEOUT)),
+            result: PhantomData,
+        }
+    }
+
+    /// Tells the other side something.
+    ///
+    /// # Errors
+    /// The connection is over, or `params` has no JSON form.
+    pub fn notify(&self, method: &str, params: impl Serialize + Send) -> Result<()> {
+        self.link
+            .notify(method, Some(&params))
+            .map_err(|error| Error::from_send(method.to_owned().into(), error, || self.reason()))
+    }
+
+    /// Closes our end, after what is queued has been written.
+    pub fn close(&self) {
+        self.link.close(Close::Politely);
+    }
+
+    /// Waits for the end of the connection.
+    pub async fn ended(&self) -> Ending {
+        std::future::poll_fn(|cx| self.link.poll_ended(cx)).await
+    }
+
+    fn reason(&self) -> Ending {
+        self.link.lock().ended.clone().unwrap_or(Ending::Eof)
+    }
+}
+
+/// A call about to be made; await it.
+#[must_use = "a call does nothing until it is awaited"]
+pub struct RemoteCall<T> {
+    link: Link,
+    method: Cow<'static, str>,
+    params: Box<dyn crate::rpc::Body>,
+    patience: Option<Patience>,
+    result: PhantomData<fn() -> T>,
+}
+
+impl<T> RemoteCall<T> {
+    /// How long it may take. 60 s unless set.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.patience = Some(Patience::new(timeout));
+        self
+    }
+
+    /// Waits for as long as it takes.
+    pub fn without_timeout(mut self) -> Self {
+        self.patience = None;
+        self
+    }
+}
+
+impl<T: DeserializeOwned + Send + 'static> IntoFuture for RemoteCall<T> {
+    type Output = Result<T>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<T>> + Send>>;
+
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(async move {
+            let Self { link, method, params, patience, .. } = self;
+            let reason = || link.lock().ended.clone().unwrap_or(Ending::Eof);
+            let name = method.clone();
+            let pending = link
+                .call(
+                    &method,
+                    |_| Some(params),
+                    patience,
+                    None,
+                    move |outcome| match outcome {
+                        Ok(raw) => serde_json::from_str(raw.get()).map_err(|error| {
+                            let what = format!("the result does not fit: {error}").into();
+                            Error::Violation { method: name, what }
+                        }),
+                        Err(failure) => Err(Error::from_failure(name, failure, || Ending::Eof)),
+                    },
+                )
+                .map_err(|error| Error::from_send(method, error, reason))?;
+            pending.await.unwrap_or_else(|| Err(Error::Ended(reason())))
+        })
+    }
+}

@@ -1,0 +1,77 @@
+//! Wire-level debug: every step of every message, through `tracing`, for who asks for it.
+//!
+//! Knows frames and how to hide secrets; costs one check of a flag when nobody listens. Target
+//! `taut::wire`: level DEBUG for the steps, TRACE for the JSON as well.
+
+use tracing::Level;
+
+use crate::rpc::{Incoming, Message, masked, read};
+use crate::wire::{Decoder, Frame, Limits};
+
+/// Where the lines go.
+pub(crate) const TARGET: &str = "taut::wire";
+
+/// Follows one connection.
+#[derive(Default)]
+pub(crate) struct Tap {
+    /// Reads our own output back, so that both directions are told in the same words.
+    sent: Option<Decoder>,
+}
+
+impl Tap {
+    /// Bytes came in.
+    pub(crate) fn read(&self, bytes: usize) {
+        tracing::debug!(target: TARGET, bytes, "read");
+    }
+
+    /// A frame was found in what came in.
+    pub(crate) fn received(&self, frame: &Frame<'_>) {
+        if tracing::enabled!(target: TARGET, Level::DEBUG) {
+            tell("recv", frame);
+        }
+    }
+
+    /// Bytes are about to leave.
+    pub(crate) fn sent(&mut self, bytes: &[u8]) {
+        if bytes.is_empty() || !tracing::enabled!(target: TARGET, Level::DEBUG) {
+            return;
+        }
+        let decoder = self.sent.get_or_insert_with(|| Decoder::new(Limits::default()));
+        decoder.push(bytes);
+        while let Some(frame) = decoder.poll_frame() {
+            tell("send", &frame);
+        }
+    }
+}
+
+fn tell(way: &'static str, frame: &Frame<'_>) {
+    match frame {
+        Frame::Message { bytes, framing, offset, bom } => {
+            let (method, id) = name(bytes);
+            tracing::debug!(
+                target: TARGET, way, %framing, bytes = bytes.len(), offset, bom, method, id, "frame"
+            );
+            tracing::trace!(target: TARGET, way, json = masked(bytes), "json");
+        }
+        Frame::TooLong { framing, offset, .. } => {
+            tracing::debug!(target: TARGET, way, %framing, offset, "frame over the limit");
+        }
+        Frame::BadHeader { fault, offset } => {
+            tracing::debug!(target: TARGET, way, %fault, offset, "bad header");
+        }
+    }
+}
+
+/// What a frame is about: its method, and its id.
+fn name(bytes: &[u8]) -> (String, String) {
+    match read(bytes) {
+        Ok(Incoming::One(Message::Request { id, method, .. })) => (method.into(), id.to_string()),
+        Ok(Incoming::One(Message::Notification { method, .. })) => (method.into(), "-".into()),
+        Ok(Incoming::One(Message::Response { id, outcome })) => (
+            if outcome.is_ok() { "(result)" } else { "(error)" }.into(),
+            id.map_or("-".into(), |id| id.to_string()),
+        ),
+        Ok(Incoming::Batch(entries)) => (format!("(batch of {})", entries.len()), "-".into()),
+        Err(malformed) => (format!("({})", malformed.kind), "-".into()),
+    }
+}
