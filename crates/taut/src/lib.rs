@@ -14,19 +14,11 @@ mod ending;
 #[cfg(feature = "tokio")]
 mod error;
 #[cfg(feature = "tokio")]
-mod link;
-#[cfg(feature = "tokio")]
-mod parked;
-#[cfg(feature = "tokio")]
 pub mod service;
 #[cfg(feature = "tokio")]
 mod stdio;
 #[cfg(feature = "tokio")]
 mod stream;
-#[cfg(feature = "tokio")]
-mod tap;
-#[cfg(feature = "tokio")]
-mod token;
 
 #[cfg(feature = "tokio")]
 pub use ending::Ending;

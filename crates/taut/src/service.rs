@@ -32,14 +32,13 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::driver::{self, Incoming, Options, Service, Started};
+use crate::driver::{self, Incoming, Link, Options, Reply, Service, Started, Token};
 use crate::ending::Ending;
 use crate::error::{Reject, Result};
-use crate::link::{Link, Reply};
+
 use crate::rpc::{Config, Dialect, ErrorObject, Id, Peer, Trouble, TroubleKind};
 use crate::stdio;
 use crate::stream::{Reader, Writer};
-use crate::token::Token;
 
 pub use remote::{Remote, RemoteCall};
 

@@ -9,9 +9,9 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use crate::driver::{Close, Link};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
-use crate::link::{Close, Link};
 use crate::rpc::Patience;
 
 /// How long a call may take unless it says otherwise.

@@ -8,10 +8,10 @@ use std::time::Duration;
 
 use tokio::time::Sleep;
 
-use crate::driver::panicked;
-use crate::link::{Link, Reply};
+use super::link::{Link, Reply};
+use super::token::Token;
+use super::work::panicked;
 use crate::rpc::{ErrorObject, Ticket};
-use crate::token::Token;
 
 /// The rest of a handler, and the duty to answer.
 pub(crate) struct Parked {

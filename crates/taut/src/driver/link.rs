@@ -12,9 +12,9 @@ use std::time::Instant;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
+use super::token::Token;
 use crate::ending::Ending;
 use crate::rpc::{Body, CallId, Failure, Id, Patience, Peer, SendError, Ticket};
-use crate::token::Token;
 
 /// Takes the answer to a call, still raw, on the loop.
 pub(crate) type Waiter = Box<dyn FnOnce(Result<&RawValue, Failure>) + Send>;

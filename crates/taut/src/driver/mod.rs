@@ -7,36 +7,30 @@
 //! A handler's future is polled once right here. Most finish at once, and their answer leaves in
 //! the same pass with no task, no lock contention and no other thread. One that waits is spawned.
 
+mod alarm;
+mod link;
+mod parked;
+mod tap;
+mod token;
+mod work;
+
 use std::future::Future;
-use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
-use tokio::task::JoinSet;
-use tokio::time::Sleep;
 
 use crate::ending::Ending;
-use crate::link::{Close, Link, Reply};
-use crate::parked::Parked;
-use crate::rpc::{ErrorObject, Event, Failure, Id, Request, Trouble};
+use crate::rpc::{ErrorObject, Id, Trouble};
 use crate::stream::{Sink, Source};
-use crate::tap::Tap;
-use crate::token::Token;
-use crate::wire::{Decoder, Encoder, Frame};
+use crate::wire::Decoder;
 
-/// Answers leave at the latest when so much of them is ready: early enough that a peer on another
-/// core works while we do, late enough that writes are few.
-const FLUSH: usize = 4 << 10;
+use alarm::Alarm;
+use work::Work;
 
-/// A handler that kept the loop for so long has made finished answers wait; they leave now.
-const SLOW_POLL: Duration = Duration::from_micros(200);
-
-/// A handler that kept the loop for so long blocks, and its author should know.
-const BLOCKING_POLL: Duration = Duration::from_millis(100);
+pub(crate) use link::{Close, Link, PendingCall, Reply, Watcher};
+pub(crate) use token::Token;
 
 /// After so much output the loop lets others run.
 const YIELD: usize = 64 << 10;
@@ -122,17 +116,7 @@ where
     let mut driver = Driver {
         source: Some(source),
         decoder,
-        work: Work {
-            sink: Some(sink),
-            service,
-            writing: Encoder::default(),
-            flushing: false,
-            tasks: JoinSet::new(),
-            grace: options.grace,
-            tap: Tap::default(),
-            warned: false,
-            link: link.clone(),
-        },
+        work: Work::new(link, sink, service, options.grace),
         timer: Alarm::default(),
         limit: Alarm::default(),
         drain: options.drain,
@@ -163,21 +147,6 @@ enum Phase {
     Flushing(Ending),
     /// We have closed our end and read until the other side closes its own.
     Leaving,
-}
-
-/// Everything but the input, so that a frame can be borrowed from the decoder meanwhile.
-struct Work<W, S> {
-    sink: Option<W>,
-    service: S,
-    link: Link,
-    /// Bytes on their way out, taken from the peer so that writing needs no lock.
-    writing: Encoder,
-    /// Whether the sink still holds some of what it took.
-    flushing: bool,
-    tasks: JoinSet<()>,
-    grace: Duration,
-    tap: Tap,
-    warned: bool,
 }
 
 impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
@@ -358,210 +327,5 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         self.work.fail(lost);
         wakers.into_iter().for_each(Waker::wake);
         ending
-    }
-}
-
-impl<W: Sink, S: Service> Work<W, S> {
-    fn take_frame(&mut self, cx: &mut Context<'_>, now: Instant, frame: Frame<'_>) -> Instant {
-        self.tap.received(&frame);
-        let (events, troubles) = {
-            let mut state = self.link.lock();
-            let events = state.peer.handle_frame(now, frame);
-            let troubles: Vec<_> = std::iter::from_fn(|| state.peer.poll_trouble()).collect();
-            (events, troubles)
-        };
-        for trouble in &troubles {
-            self.service.trouble(trouble);
-        }
-        let mut clock = now;
-        for event in events {
-            match event {
-                Event::Request(request) => clock = self.start(cx, request, clock),
-                Event::Notification { method, params } => {
-                    self.service.notification(&method, params);
-                }
-                Event::Withdrawn(serial) => {
-                    let token = self.link.lock().withdrawn(serial);
-                    if let Some(token) = token {
-                        token.raise();
-                    }
-                }
-                Event::Progress { call, params } => {
-                    let watcher = self.link.lock().take_watcher(call);
-                    if let Some(mut watcher) = watcher {
-                        watcher(params);
-                        let _gone = self.link.lock().put_watcher(call, watcher);
-                    }
-                }
-                Event::Reply { call, outcome } => {
-                    let waiter = self.link.lock().take_waiter(call);
-                    if let Some((waiter, _)) = waiter {
-                        waiter(outcome);
-                    }
-                }
-                Event::StrayError(error) => self.service.stray_error(&error),
-            }
-        }
-        clock
-    }
-
-    fn start_queued(&mut self, cx: &mut Context<'_>) {
-        loop {
-            let request = self.link.lock().peer.poll_request();
-            let Some(request) = request else { return };
-            self.start(cx, request, Instant::now());
-        }
-    }
-
-    /// Begins a request, and finishes it if its handler does at once.
-    fn start(&mut self, cx: &mut Context<'_>, request: Request<'_>, began: Instant) -> Instant {
-        let Request { ticket, method, params, .. } = request;
-        let token = Token::default();
-        let incoming = Incoming {
-            id: ticket.id(),
-            serial: ticket.serial(),
-            method: &method,
-            params: params.as_deref(),
-            token: &token,
-            link: &self.link,
-        };
-        let service = &mut self.service;
-        let first = catch_unwind(AssertUnwindSafe(|| match service.request(incoming) {
-            Started::Done(reply) => First::Done(reply),
-            Started::Going(mut future) => match poll_once(&mut future) {
-                Poll::Ready(reply) => First::Done(reply),
-                Poll::Pending => First::Going(future),
-            },
-        }));
-        let ended = Instant::now();
-        let took = ended - began;
-        if took > BLOCKING_POLL && !std::mem::replace(&mut self.warned, true) {
-            self.service.blocked(&method, params.as_deref(), took);
-        }
-        match first.unwrap_or_else(|panic| First::Done(Err(panicked(&*panic)))) {
-            First::Done(reply) => {
-                let outcome = reply.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
-                let ready = {
-                    let mut state = self.link.lock();
-                    state.peer.answer(ticket, outcome);
-                    state.peer.output().len()
-                };
-                if ready >= FLUSH || took > SLOW_POLL {
-                    // A failed write shows itself again at the next pass.
-                    let _ = self.poll_write(cx, &mut 0);
-                }
-            }
-            First::Going(future) => {
-                self.link.lock().park(ticket.serial(), token.clone());
-                let parked = Parked::new(future, ticket, token, self.link.clone(), self.grace);
-                self.tasks.spawn(parked);
-            }
-        }
-        ended
-    }
-
-    /// Writes what is ready, as far as the other side takes it.
-    fn poll_write(&mut self, cx: &mut Context<'_>, written: &mut usize) -> Result<(), Ending> {
-        let Some(sink) = &mut self.sink else { return Ok(()) };
-        while *written < YIELD {
-            if self.writing.is_empty() {
-                self.link.lock().peer.output().swap(&mut self.writing);
-                self.tap.sent(self.writing.bytes());
-            }
-            if self.writing.is_empty() {
-                let flushed = sink.poll_flush(cx);
-                self.flushing = flushed.is_pending();
-                return match flushed {
-                    Poll::Ready(Err(error)) => Err(write_failed(error)),
-                    _ => Ok(()),
-                };
-            }
-            match sink.poll_write(cx, self.writing.bytes()) {
-                Poll::Pending => return Ok(()),
-                Poll::Ready(Ok(n)) => {
-                    self.writing.consume(n);
-                    *written += n;
-                }
-                Poll::Ready(Err(error)) => return Err(write_failed(error)),
-            }
-        }
-        Ok(())
-    }
-
-    fn fail(&mut self, lost: Vec<(crate::rpc::CallId, Failure)>) {
-        for (call, failure) in lost {
-            let waiter = self.link.lock().take_waiter(call);
-            if let Some((waiter, _)) = waiter {
-                waiter(Err(failure));
-            }
-        }
-    }
-}
-
-enum First {
-    Done(Reply),
-    Going(Pin<Box<dyn Future<Output = Reply> + Send>>),
-}
-
-/// Polls outside the cooperative budget, which is for tasks: a handler that finds it spent would
-/// wait for nothing. Nobody needs waking, because what is not ready is polled again by its task.
-fn poll_once(future: &mut Pin<Box<dyn Future<Output = Reply> + Send>>) -> Poll<Reply> {
-    let mut cx = Context::from_waker(Waker::noop());
-    Pin::new(&mut tokio::task::unconstrained(future)).poll(&mut cx)
-}
-
-/// C14: a panic costs one request. Its words are for the log, not for the wire.
-pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> ErrorObject {
-    let words = panic
-        .downcast_ref::<&str>()
-        .copied()
-        .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("no message");
-    tracing::error!(panic = words, "a handler panicked");
-    ErrorObject::internal("handler panicked")
-        .with_data(&serde_json::json!({ "exception": "panic" }))
-}
-
-fn write_failed(error: io::Error) -> Ending {
-    match error.kind() {
-        // S6: who vanished is not told about it, and nobody panics.
-        io::ErrorKind::BrokenPipe
-        | io::ErrorKind::ConnectionReset
-        | io::ErrorKind::ConnectionAborted
-        | io::ErrorKind::NotConnected
-        | io::ErrorKind::WriteZero => Ending::ReaderGone,
-        _ => Ending::Io { during: "writing", error: Arc::new(error) },
-    }
-}
-
-/// A moment to wait for, which may move.
-#[derive(Default)]
-struct Alarm {
-    at: Option<Instant>,
-    sleep: Option<Pin<Box<Sleep>>>,
-}
-
-impl Alarm {
-    fn set(&mut self, at: Instant) {
-        if self.at == Some(at) {
-            return;
-        }
-        self.at = Some(at);
-        match &mut self.sleep {
-            Some(sleep) => sleep.as_mut().reset(at.into()),
-            empty => *empty = Some(Box::pin(tokio::time::sleep_until(at.into()))),
-        }
-    }
-
-    fn clear(&mut self) {
-        self.at = None;
-    }
-
-    /// Ready once, when the moment has come.
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let (Some(_), Some(sleep)) = (self.at, &mut self.sleep) else { return Poll::Pending };
-        std::task::ready!(sleep.as_mut().poll(cx));
-        self.at = None;
-        Poll::Ready(())
     }
 }
