@@ -20,6 +20,8 @@ mod stdio;
 #[cfg(feature = "tokio")]
 mod stream;
 
+#[cfg(feature = "client")]
+pub use client::{Command, Ended, Exit, Grace, Hint, Rung, SpawnError};
 #[cfg(feature = "tokio")]
 pub use ending::Ending;
 #[cfg(feature = "tokio")]

@@ -1,0 +1,288 @@
+//! When to wait, when to send TERM, when to send KILL: the way down from a closed stdin to a child
+//! that is gone, rung by rung.
+//!
+//! Pure: knows what happened and what time it is because it is told. Must not know how a signal is
+//! sent or a process is waited for; `keeper.rs` does what it says. The first step, flushing and
+//! closing stdin, belongs to whoever owns the sink: the ladder starts once that is done. It also
+//! judges an exit that nobody asked for, so that sweeping and reaping have one author.
+//!
+//! Obeys the stdio page's shutdown order (close stdin, wait, SIGTERM, wait, SIGKILL) and the scars
+//! P3, P7, P8, P12.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// How long each rung waits for the child to go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Grace {
+    /// From closed stdin to SIGTERM. Two seconds, as the official SDKs wait.
+    pub after_eof: Duration,
+    /// From SIGTERM to SIGKILL. Two seconds, as the official SDKs wait.
+    pub after_term: Duration,
+    /// From SIGKILL to giving up. Only a process stuck in the kernel lives that long; waiting for
+    /// it without a limit would hang the caller on, say, a dead network disk.
+    pub after_kill: Duration,
+}
+
+impl Default for Grace {
+    fn default() -> Self {
+        let two = Duration::from_secs(2);
+        Self { after_eof: two, after_term: two, after_kill: two }
+    }
+}
+
+/// The rung on which a child ended: what it took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Rung {
+    /// It ended before anybody asked it to.
+    Unasked,
+    /// It ended by itself once its stdin was closed.
+    Eof,
+    /// It ended after SIGTERM.
+    Term,
+    /// It ended after SIGKILL.
+    Kill,
+    /// It had not ended even some time after SIGKILL.
+    Stuck,
+}
+
+/// What the keeper of the child has to do now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Send SIGTERM to the group.
+    Term,
+    /// Send SIGKILL to the group.
+    Kill,
+    /// Send SIGKILL to what the leader left behind in its group. Always before [`Action::Reap`]:
+    /// until the leader is reaped the group's number cannot be somebody else's.
+    SweepGroup,
+    /// Collect the leader's status.
+    Reap,
+    /// Stop waiting. The process is left to the reaper.
+    GiveUp,
+}
+
+/// The ladder of one child.
+#[derive(Debug)]
+pub(crate) struct Ladder {
+    rung: Rung,
+    over: bool,
+    leave_group: bool,
+    grace: Grace,
+    deadline: Option<Instant>,
+    actions: VecDeque<Action>,
+}
+
+impl Ladder {
+    /// A ladder for a child that runs. With `leave_group`, what the child leaves in its group after
+    /// it ended without a signal from us is left alone (P12).
+    pub(crate) fn new(leave_group: bool) -> Self {
+        Self {
+            rung: Rung::Unasked,
+            over: false,
+            leave_group,
+            grace: Grace::default(),
+            deadline: None,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// The child's stdin was closed, or would be if it were not already. Said again, it can only
+    /// shorten the wait: a second, more impatient close must work, a lazier one must not.
+    pub(crate) fn handle_closed(&mut self, now: Instant, grace: Grace) {
+        if self.over {
+            return;
+        }
+        self.grace = if self.rung == Rung::Unasked { grace } else { shorter(self.grace, grace) };
+        if self.rung == Rung::Unasked {
+            self.rung = Rung::Eof;
+        }
+        let fresh = self.wait().and_then(|wait| now.checked_add(wait));
+        self.deadline = earlier(self.deadline, fresh);
+        self.handle_time(now);
+    }
+
+    /// The child has exited; it is not reaped yet.
+    pub(crate) fn handle_exit(&mut self) {
+        if self.over {
+            return;
+        }
+        self.over = true;
+        self.deadline = None;
+        // A TERM or KILL that is still queued would reach a group whose leader is gone: the sweep
+        // is all that is left to do.
+        self.actions.clear();
+        let untouched = self.rung <= Rung::Eof;
+        if !(self.leave_group && untouched) {
+            self.actions.push_back(Action::SweepGroup);
+        }
+        self.actions.push_back(Action::Reap);
+    }
+
+    /// Time has passed.
+    pub(crate) fn handle_time(&mut self, now: Instant) {
+        while self.deadline.is_some_and(|deadline| deadline <= now) {
+            let (rung, action) = match self.rung {
+                Rung::Unasked | Rung::Stuck => return,
+                Rung::Eof => (Rung::Term, Action::Term),
+                Rung::Term => (Rung::Kill, Action::Kill),
+                Rung::Kill => (Rung::Stuck, Action::GiveUp),
+            };
+            self.rung = rung;
+            self.actions.push_back(action);
+            self.over = rung == Rung::Stuck;
+            // From now, not from the missed deadline: the child hears of the signal only now.
+            self.deadline = self.wait().and_then(|wait| now.checked_add(wait));
+        }
+    }
+
+    /// The next thing to do, until there is nothing more to do now.
+    pub(crate) fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When [`Ladder::handle_time`] wants to be called next.
+    pub(crate) const fn poll_timeout(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// The rung reached so far.
+    pub(crate) const fn rung(&self) -> Rung {
+        self.rung
+    }
+
+    const fn wait(&self) -> Option<Duration> {
+        match self.rung {
+            Rung::Unasked | Rung::Stuck => None,
+            Rung::Eof => Some(self.grace.after_eof),
+            Rung::Term => Some(self.grace.after_term),
+            Rung::Kill => Some(self.grace.after_kill),
+        }
+    }
+}
+
+fn shorter(a: Grace, b: Grace) -> Grace {
+    Grace {
+        after_eof: a.after_eof.min(b.after_eof),
+        after_term: a.after_term.min(b.after_term),
+        after_kill: a.after_kill.min(b.after_kill),
+    }
+}
+
+fn earlier(a: Option<Instant>, b: Option<Instant>) -> Option<Instant> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const fn ms(n: u64) -> Duration {
+        Duration::from_millis(n)
+    }
+
+    const GRACE: Grace = Grace { after_eof: ms(20), after_term: ms(30), after_kill: ms(40) };
+    const NONE: Grace = Grace { after_eof: ms(0), after_term: ms(0), after_kill: ms(40) };
+
+    #[derive(Clone, Copy)]
+    enum Event {
+        Closed(u64, Grace),
+        Time(u64),
+        Exit,
+    }
+    use Action::{GiveUp, Kill, Reap, SweepGroup, Term};
+    use Event::{Closed, Exit, Time};
+
+    /// What the ladder asks for, and the rung it ends on.
+    fn climb(leave_group: bool, events: &[Event]) -> (Vec<Action>, Rung) {
+        let start = Instant::now();
+        let mut ladder = Ladder::new(leave_group);
+        let mut actions = Vec::new();
+        for event in events {
+            match *event {
+                Closed(at, grace) => ladder.handle_closed(start + ms(at), grace),
+                Time(at) => ladder.handle_time(start + ms(at)),
+                Exit => ladder.handle_exit(),
+            }
+            actions.extend(std::iter::from_fn(|| ladder.poll_action()));
+        }
+        (actions, ladder.rung())
+    }
+
+    /// P7, P8
+    #[test]
+    fn the_way_down_is_eof_term_kill_and_says_where_it_ended() {
+        let cases: &[(&str, &[Event], &[Action], Rung)] = &[
+            ("crash", &[Exit], &[SweepGroup, Reap], Rung::Unasked),
+            ("polite", &[Closed(0, GRACE), Time(19), Exit], &[SweepGroup, Reap], Rung::Eof),
+            ("term", &[Closed(0, GRACE), Time(20), Exit], &[Term, SweepGroup, Reap], Rung::Term),
+            (
+                "kill",
+                &[Closed(0, GRACE), Time(20), Time(49), Time(50), Exit],
+                &[Term, Kill, SweepGroup, Reap],
+                Rung::Kill,
+            ),
+            (
+                "stuck",
+                &[Closed(0, GRACE), Time(20), Time(50), Time(90), Exit],
+                &[Term, Kill, GiveUp],
+                Rung::Stuck,
+            ),
+            ("late clock", &[Closed(0, GRACE), Time(1000), Time(1029)], &[Term], Rung::Term),
+            ("no patience", &[Closed(0, NONE), Exit], &[Term, Kill, SweepGroup, Reap], Rung::Kill),
+            ("closed after exit", &[Exit, Closed(5, NONE)], &[SweepGroup, Reap], Rung::Unasked),
+            ("two exits", &[Exit, Exit], &[SweepGroup, Reap], Rung::Unasked),
+        ];
+        for (name, events, actions, rung) in cases {
+            assert_eq!(climb(false, events), (actions.to_vec(), *rung), "{name}");
+        }
+    }
+
+    /// P12: the opt-out covers a child that went without a signal, and no other.
+    #[test]
+    fn p12_a_group_may_be_left_alone_after_a_polite_exit_only() {
+        let cases: &[(&[Event], &[Action])] = &[
+            (&[Exit], &[Reap]),
+            (&[Closed(0, GRACE), Exit], &[Reap]),
+            (&[Closed(0, GRACE), Time(20), Exit], &[Term, SweepGroup, Reap]),
+            (&[Closed(0, NONE), Exit], &[Term, Kill, SweepGroup, Reap]),
+        ];
+        for (events, actions) in cases {
+            assert_eq!(climb(true, events).0, *actions);
+        }
+    }
+
+    #[test]
+    fn a_second_close_may_hurry_but_not_dawdle() {
+        let lazy = Grace { after_eof: ms(900), after_term: ms(900), after_kill: ms(900) };
+        let hurried = climb(false, &[Closed(0, lazy), Closed(10, NONE)]);
+        assert_eq!(hurried, (vec![Term, Kill], Rung::Kill));
+        let dawdling = climb(false, &[Closed(0, GRACE), Closed(10, lazy), Time(20), Time(50)]);
+        assert_eq!(dawdling, (vec![Term, Kill], Rung::Kill));
+    }
+
+    #[test]
+    fn a_wait_too_long_for_the_clock_is_for_ever() {
+        let mut ladder = Ladder::new(false);
+        let now = Instant::now();
+        ladder.handle_closed(now, Grace { after_eof: Duration::MAX, ..GRACE });
+        assert_eq!(ladder.poll_timeout(), None);
+        ladder.handle_closed(now, GRACE);
+        assert_eq!(ladder.poll_timeout(), Some(now + ms(20)));
+    }
+
+    #[test]
+    fn no_time_is_wanted_before_closing_nor_after_the_exit() {
+        let mut ladder = Ladder::new(false);
+        assert_eq!(ladder.poll_timeout(), None);
+        ladder.handle_closed(Instant::now(), GRACE);
+        assert!(ladder.poll_timeout().is_some());
+        ladder.handle_exit();
+        assert_eq!(ladder.poll_timeout(), None);
+    }
+}

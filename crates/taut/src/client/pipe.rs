@@ -1,0 +1,90 @@
+//! Our ends of a child's stdin and stdout, driven by readiness.
+//!
+//! Knows pipes and the reactor, nothing of frames or of the child behind them. The pipes are ours
+//! alone: the other end has a file description of its own, so the non-blocking flag that is set
+//! here is not seen there.
+
+use std::future::Future;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::Interest;
+use tokio::net::unix::pipe::{Receiver, Sender};
+
+use crate::stream::{Sink, Source};
+
+/// Room made when the caller offers none: a read into no room would look like the end.
+const MIN_ROOM: usize = 4096;
+
+/// What the child writes to its stdout. Dropping it closes our end.
+#[derive(Debug)]
+pub(crate) struct ChildStdout(Receiver);
+
+impl ChildStdout {
+    /// Takes the read end of a pipe.
+    pub(crate) fn new(fd: OwnedFd) -> io::Result<Self> {
+        Receiver::from_owned_fd(fd).map(Self)
+    }
+}
+
+impl Source for ChildStdout {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        if buf.len() == buf.capacity() {
+            buf.reserve(MIN_ROOM);
+        }
+        loop {
+            ready!(self.0.poll_read_ready(cx))?;
+            match self.0.try_read_buf(buf) {
+                Err(error) if again(&error) => {}
+                done => return Poll::Ready(done),
+            }
+        }
+    }
+}
+
+/// The child's stdin. Dropping it closes it, which is how a server is asked to stop.
+pub(crate) struct ChildStdin {
+    pipe: Arc<Sender>,
+    /// Finishes when the last reader is gone; none once it has.
+    gone: Option<Gone>,
+}
+
+type Gone = Pin<Box<dyn Future<Output = io::Result<()>> + Send>>;
+
+impl ChildStdin {
+    /// Takes the write end of a pipe.
+    pub(crate) fn new(fd: OwnedFd) -> io::Result<Self> {
+        let pipe = Arc::new(Sender::from_owned_fd(fd)?);
+        let watched = Arc::clone(&pipe);
+        // A pipe's write end reports an error once its last read end is closed, and never before.
+        let gone = async move { watched.ready(Interest::ERROR).await.map(|_| ()) };
+        Ok(Self { pipe, gone: Some(Box::pin(gone)) })
+    }
+}
+
+impl Sink for ChildStdin {
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        loop {
+            ready!(self.pipe.poll_write_ready(cx))?;
+            match self.pipe.try_write(bytes) {
+                Err(error) if again(&error) => {}
+                done => return Poll::Ready(done),
+            }
+        }
+    }
+
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(gone) = &mut self.gone else { return Poll::Ready(()) };
+        // An error means that the reactor goes down: nothing will ever be written here again.
+        let _ = ready!(gone.as_mut().poll(cx));
+        self.gone = None;
+        Poll::Ready(())
+    }
+}
+
+fn again(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted)
+}
