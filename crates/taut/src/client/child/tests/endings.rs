@@ -80,8 +80,8 @@ async fn p8_a_well_behaved_child_ends_at_once_and_sees_no_signal() {
     lines(&mut stdout, 1).await;
     let closed = Instant::now();
     drop(stdin);
-    let ended = in_time(child.end(Grace::default())).await;
-    assert!(closed.elapsed() < ms(1500), "the grace was waited out");
+    let ended = in_time(child.end(grace(15_000, 10))).await;
+    assert!(closed.elapsed() < ms(5_000), "it was waited for in vain");
     assert_eq!((ended.rung, ended.exit.success()), (Rung::Eof, true));
     assert_eq!(child.tail(), "");
 }
