@@ -26,7 +26,8 @@ pub(super) fn play(role: &str) {
                 "noise" => noise().await,
                 "outlived" => outlived().await,
                 "twice" => twice().await,
-                "until-gone" => until_gone().await,
+                "until-gone" => until_gone(false).await,
+                "stalled-until-gone" => until_gone(true).await,
                 "half-closed" => half_closed().await,
                 "broken-pipe" => broken_pipe().await,
                 "opens-a-file" => opens_a_file().await,
@@ -120,10 +121,28 @@ async fn twice() {
     write(&mut output, format!("{refusal}\n").as_bytes()).await.unwrap();
 }
 
-async fn until_gone() {
-    let Stdio { mut output, input: _input } = take().unwrap();
+/// Waits for input and for the reader's end, both idle, as the loop does.
+async fn until_gone(stalled: bool) {
+    let Stdio { mut input, mut output } = take().unwrap();
+    read(&mut input, &mut Vec::new()).await.unwrap();
     write(&mut output, b"waiting\n").await.unwrap();
-    gone(&mut output).await;
+    if stalled {
+        poll_fn(|cx| {
+            while let Poll::Ready(n) = output.poll_write(cx, &[b'x'; 1000]) {
+                n.unwrap();
+            }
+            Poll::Ready(())
+        })
+        .await;
+        eprintln!("stalled");
+    }
+    poll_fn(|cx| {
+        while let Poll::Ready(n) = input.poll_read(cx, &mut Vec::new()) {
+            assert_ne!(n.unwrap(), 0, "the input has not ended");
+        }
+        output.poll_gone(cx)
+    })
+    .await;
 }
 
 async fn half_closed() {

@@ -35,17 +35,27 @@ fn s13_a_stderr_that_is_the_wire_is_silenced() {
     actor.ends_well();
 }
 
-#[test]
-fn s16_a_child_that_outlives_us_does_not_hold_the_wire() {
-    let (input, mut host) = pipe().unwrap();
-    let mut actor = start_with("outlived", input, Stdio::piped(), Stdio::null());
-    let mut wire = Tail::begun(actor.0.stdout.take().unwrap());
+fn outlived(input: OwnedFd, mut host: impl Write + Send + 'static, wire: (Tail, OwnedFd)) {
+    let (mut wire, output) = wire;
+    let actor = start_with("outlived", input, output, Stdio::null());
+    wire.until(MARK);
     let pid = wire.line().trim().parse().ok().and_then(Pid::from_raw).unwrap();
     assert_eq!(wire.rest(), "");
     actor.ends_well();
     assert!(in_time(move || host.write_all(b"anybody?").is_err()), "nobody has stdin");
     assert_eq!(test_kill_process(pid), Ok(()), "the child is alive, or this proves nothing");
     kill_process(pid, Signal::KILL).unwrap();
+}
+
+#[test]
+fn s16_a_child_that_outlives_us_does_not_hold_the_wire() {
+    let (input, host) = pipe().unwrap();
+    let (reader, output) = pipe().unwrap();
+    outlived(input.into(), host, (Tail::of(reader), output.into()));
+    // Sockets are not reopened: here it is the claimed descriptors themselves that must not leak.
+    let (host, input) = socket_pair();
+    let (reader, output) = socket_pair();
+    outlived(input, host, (Tail::of(reader), output));
 }
 
 #[test]
@@ -63,39 +73,39 @@ fn without_a_runtime_the_wire_is_refused_and_stays_unused() {
     actor.ends_well();
 }
 
-/// S6, S7, S10 of design.md: watched, not found out by writing.
-#[test]
-fn a_reader_that_goes_away_is_noticed_on_a_pipe() {
-    let (input, _host) = pipe().unwrap();
-    let (mut reader, output) = pipe().unwrap();
-    let actor = start("until-gone", input, output);
+/// A host that reads one line, then, if the pipe is to be full, nothing, and then goes away. Its
+/// own end of our input stays open and idle throughout.
+fn goes_away(
+    role: &str,
+    (input, mut host): (OwnedFd, impl Write),
+    (mut reader, output): (impl Read + Send, OwnedFd),
+) {
+    let mut actor = start_with(role, input, output, Stdio::piped());
+    host.write_all(b"hello\n").unwrap();
     read_until(&mut reader, b"waiting\n");
+    if role == "stalled-until-gone" {
+        Tail::of(actor.0.stderr.take().unwrap()).until(b"stalled\n");
+    }
     drop(reader);
     actor.ends_well();
 }
 
+/// Step 10 of a byte's journey: watched, not found out by writing.
 #[test]
-fn a_reader_that_goes_away_is_noticed_on_a_full_pipe() {
-    let (input, _host) = pipe().unwrap();
-    let (mut reader, output) = pipe().unwrap();
-    let filler = output.try_clone().unwrap();
-    let actor = start("until-gone", input, output);
-    read_until(&mut reader, b"waiting\n");
-    let flags = rustix::fs::fcntl_getfl(&filler).unwrap();
-    rustix::fs::fcntl_setfl(&filler, flags | rustix::fs::OFlags::NONBLOCK).unwrap();
-    while rustix::io::write(&filler, &[b'x'; 4096]).is_ok() {}
-    drop((filler, reader));
-    actor.ends_well();
+fn a_reader_that_goes_away_is_noticed_on_a_pipe() {
+    for role in ["until-gone", "stalled-until-gone"] {
+        let (input, host) = pipe().unwrap();
+        let (reader, output) = pipe().unwrap();
+        goes_away(role, (input.into(), host), (reader, output.into()));
+    }
 }
 
 #[test]
 fn a_reader_that_goes_away_is_noticed_on_a_socket() {
-    let (_host, input) = socket_pair();
-    let (mut reader, output) = socket_pair();
-    let actor = start("until-gone", input, output);
-    read_until(&mut reader, b"waiting\n");
-    drop(reader);
-    actor.ends_well();
+    for role in ["until-gone", "stalled-until-gone"] {
+        let (host, input) = socket_pair();
+        goes_away(role, (input, host), socket_pair());
+    }
 }
 
 #[test]
