@@ -2,8 +2,8 @@
 //! everybody else.
 //!
 //! Knows descriptors, signals and stderr. Knows no frame, no message and no method. The only place
-//! that touches descriptors 0 to 2. What it is made to survive: `reference/scars.md` S1 to S20, E9;
-//! why it is built so: `docs/decisions/0003-stdio.md`.
+//! that touches descriptors 0 to 2. What it is made to survive: `docs/scars.md` S1 to S20, E9; why it
+//! is built so: `docs/decisions/0003-stdio.md`.
 
 use std::fmt;
 use std::io;
@@ -30,9 +30,9 @@ use other as platform;
 use unix as platform;
 
 #[cfg(not(unix))]
-pub(crate) use other::{Signal, Signals, say, watch};
+pub(crate) use other::{say, watch};
 #[cfg(unix)]
-pub(crate) use signals::{Signal, Signals, watch};
+pub(crate) use signals::watch;
 #[cfg(unix)]
 pub(crate) use stderr::say;
 

@@ -1,8 +1,8 @@
 //! SIGINT and SIGTERM: told to the loop, and enforced when the loop does not listen.
 //!
 //! Knows signals and one thread. A handler that blocks freezes the loop, and a frozen loop sees no
-//! signal; the guard thread is what then ends the process. Hosts send SIGINT, SIGTERM, or one and
-//! then the other (`reference/hosts.md` 13).
+//! signal; the guard thread is what then ends the process (S9). Hosts send SIGINT, SIGTERM, or one
+//! and then the other.
 
 use std::fmt;
 use std::future::poll_fn;

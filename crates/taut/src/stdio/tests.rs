@@ -9,6 +9,8 @@ mod signals;
 mod stderr;
 mod wire;
 
+use std::collections::VecDeque;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -18,6 +20,7 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 
 const ROLE: &str = "TAUT_STDIO_TEST_ROLE";
 const MARK: &[u8] = b"\n--- the wire ---\n";
@@ -104,21 +107,23 @@ fn in_time<T: Send + 'static>(what: impl FnOnce() -> T + Send + 'static) -> T {
 
 /// Reads a wire in a thread, so that a silent one fails the test instead of stopping it.
 struct Tail {
-    bytes: mpsc::Receiver<u8>,
+    reads: mpsc::Receiver<Vec<u8>>,
+    /// Read and not yet asked for.
+    kept: VecDeque<u8>,
 }
 
 impl Tail {
     fn of(mut from: impl Read + Send + 'static) -> Self {
-        let (sender, bytes) = mpsc::channel();
+        let (sender, reads) = mpsc::channel();
         std::thread::spawn(move || {
             let mut room = [0; 65536];
             while let Ok(n @ 1..) = from.read(&mut room) {
-                if room[..n].iter().any(|&byte| sender.send(byte).is_err()) {
+                if sender.send(room[..n].to_vec()).is_err() {
                     return;
                 }
             }
         });
-        Self { bytes }
+        Self { reads, kept: VecDeque::new() }
     }
 
     /// A wire whose role has begun.
@@ -128,13 +133,25 @@ impl Tail {
         tail
     }
 
+    /// The next byte; `None` at the end.
+    fn byte(&mut self) -> Option<u8> {
+        while self.kept.is_empty() {
+            match self.reads.recv_timeout(PATIENCE) {
+                Ok(read) => self.kept.extend(read),
+                Err(mpsc::RecvTimeoutError::Disconnected) => return None,
+                Err(mpsc::RecvTimeoutError::Timeout) => panic!("neither a byte nor the end"),
+            }
+        }
+        self.kept.pop_front()
+    }
+
     /// All up to and with `end`.
     fn until(&mut self, end: &[u8]) -> Vec<u8> {
         let mut seen = Vec::new();
         while !seen.ends_with(end) {
-            match self.bytes.recv_timeout(PATIENCE) {
-                Ok(byte) => seen.push(byte),
-                Err(e) => panic!("{e} after {:?}", String::from_utf8_lossy(&seen)),
+            match self.byte() {
+                Some(byte) => seen.push(byte),
+                None => panic!("the end after {:?}", String::from_utf8_lossy(&seen)),
             }
         }
         seen
@@ -142,30 +159,38 @@ impl Tail {
 
     /// The next `n` bytes.
     fn exactly(&mut self, n: usize) -> Vec<u8> {
-        (0..n).map(|_| self.bytes.recv_timeout(PATIENCE).expect("more bytes")).collect()
+        (0..n).map(|_| self.byte().expect("more bytes")).collect()
     }
 
     fn line(&mut self) -> String {
         String::from_utf8(self.until(b"\n")).unwrap()
     }
 
+    /// What has come so far.
+    fn so_far(&mut self) -> Vec<u8> {
+        self.kept.extend(self.reads.try_iter().flatten());
+        self.kept.drain(..).collect()
+    }
+
     /// All that is left up to the end.
-    fn rest(self) -> String {
-        let mut seen = Vec::new();
-        loop {
-            match self.bytes.recv_timeout(PATIENCE) {
-                Ok(byte) => seen.push(byte),
-                Err(mpsc::RecvTimeoutError::Disconnected) => break,
-                Err(e) => panic!("{e}, no end after {:?}", String::from_utf8_lossy(&seen)),
-            }
-        }
-        String::from_utf8(seen).unwrap()
+    fn rest(mut self) -> String {
+        let bytes = std::iter::from_fn(|| self.byte()).collect();
+        String::from_utf8(bytes).unwrap()
     }
 }
 
 /// Writes in a thread, so that a peer that does not read fails the test instead of stopping it.
 fn feed(mut to: impl Write + Send + 'static, bytes: Vec<u8>) {
     std::thread::spawn(move || to.write_all(&bytes));
+}
+
+/// A terminal to give away, and who sits at it.
+fn terminal() -> (OwnedFd, File) {
+    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
+    let host = openpt(flags).unwrap();
+    grantpt(&host).unwrap();
+    unlockpt(&host).unwrap();
+    (ioctl_tiocgptpeer(&host, flags).unwrap(), host.into())
 }
 
 /// Two joined sockets: ours and the one to give away.

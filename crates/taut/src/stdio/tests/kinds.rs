@@ -156,13 +156,7 @@ fn files_are_driven_by_threads() {
 
 #[test]
 fn terminals_are_driven_by_threads() {
-    use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
-    let flags = OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC;
-    let host = openpt(flags).unwrap();
-    grantpt(&host).unwrap();
-    unlockpt(&host).unwrap();
-    let terminal = ioctl_tiocgptpeer(&host, flags).unwrap();
-    let mut host = File::from(host);
+    let (terminal, mut host) = terminal();
     let actor = start("echo", terminal.try_clone().unwrap(), terminal);
     let mut tail = Tail::of(host.try_clone().unwrap());
     // A terminal turns each newline into two bytes on the way out.

@@ -97,6 +97,7 @@ async fn noise() {
     let mut buf = Vec::new();
     while read(&mut input, &mut buf).await.unwrap() > 0 {}
     write(&mut output, &buf).await.unwrap();
+    drop((input, output));
     println!("printed later");
 }
 

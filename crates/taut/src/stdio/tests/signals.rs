@@ -36,6 +36,19 @@ fn s9_a_frozen_loop_is_ended_by_the_guard() {
     }
 }
 
+/// The runtime is dropped in the ordinary way while the thread sits in its read.
+#[test]
+fn s9_a_parked_read_does_not_hold_the_process() {
+    let (terminal, host) = terminal();
+    let mut actor = start_with("stoppable", terminal, Stdio::piped(), Stdio::inherit());
+    let mut wire = Tail::begun(actor.0.stdout.take().unwrap());
+    assert_eq!(wire.line(), "waiting\n");
+    kill_process(actor.pid(), Signal::TERM).unwrap();
+    assert_eq!(wire.rest(), "SIGTERM\n");
+    actor.ends_well();
+    drop(host);
+}
+
 /// Claude Code sends SIGINT and 0.1 s later SIGTERM.
 #[test]
 fn a_second_signal_ends_the_process_at_once() {

@@ -22,7 +22,7 @@ fn drops_and_counts(error: OwnedFd, reader: impl Read + Send + 'static) {
     let told = loop {
         host.write_all(b"!").unwrap();
         assert_eq!(wire.line(), "said\n");
-        seen.extend(stderr.bytes.try_iter());
+        seen.extend(stderr.so_far());
         let text = String::from_utf8_lossy(&seen);
         if let Some((told, _)) =
             text.split_once("back again (").and_then(|(_, t)| t.split_once(')'))

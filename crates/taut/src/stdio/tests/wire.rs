@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 use super::*;
 
 #[test]
-fn s13_s14_s15_nothing_but_taut_reaches_the_wire() {
+fn s13_s14_s15_s19_prints_and_children_reach_stderr_and_never_the_wire() {
     let (input, mut host) = pipe().unwrap();
     let mut actor = start_with("noise", input, Stdio::piped(), Stdio::piped());
     let stderr = Tail::of(actor.0.stderr.take().unwrap());
