@@ -38,7 +38,7 @@ fn compose(line: &str, lost: usize) -> String {
 }
 
 fn offer(bytes: &[u8]) -> rustix::io::Result<()> {
-    match rustix::net::send(stderr(), bytes, SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
+    match rustix::net::send(stderr(), bytes, SendFlags::DONTWAIT) {
         Err(Errno::NOTSOCK) => {}
         done => return done.map(drop),
     }
