@@ -28,3 +28,5 @@ pub use ending::Ending;
 pub use error::{Error, Reject, Result};
 #[cfg(feature = "tokio")]
 pub use stdio::{ClaimError, claim_stdio};
+
+pub use mcp::{Era, Revision, UnknownRevision};
