@@ -29,4 +29,26 @@ pub use error::{Error, Reject, Result};
 #[cfg(feature = "tokio")]
 pub use stdio::{ClaimError, claim_stdio};
 
-pub use mcp::{Era, Revision, UnknownRevision};
+// The vocabulary of the protocol: messages and what they are made of.
+pub use mcp::{
+    Annotations, At, AudioContent, BareParams, BooleanField, CacheScope, CallToolParams,
+    CallToolResult, CancelledParams, Choice, ChoiceField, ClientCapabilities, CompleteParams,
+    CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
+    Content, CreateMessageParams, CreateMessageResult, DiscoverResult, ElicitAction, ElicitForm,
+    ElicitParams, ElicitResult, ElicitUrl, ElicitationCapability, ElicitationCompleteParams,
+    EmbeddedResource, EmptyResult, Era, FormField, FormSchema, GetPromptParams, GetPromptResult,
+    Icon, IconTheme, ImageContent, Implementation, IncludeContext, InitializeParams,
+    InitializeResult, JsonObject, Level, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListRootsResult, ListToolsResult, LogParams, MAX_COMPLETIONS,
+    MISSING_CLIENT_CAPABILITY, Meta, MetaError, MissingCapability, ModelHint, ModelPreferences,
+    NumberField, NumberKind, PageParams, ProgressParams, Prompt, PromptArgument, PromptMessage,
+    PromptReference, PromptsCapability, RESOURCE_NOT_FOUND, RawJson, ReadResourceParams,
+    ReadResourceResult, Resource, ResourceContents, ResourceLink, ResourceParams,
+    ResourceReference, ResourceTemplate, ResourcesCapability, ResultType, Revision, Role, Root,
+    RootsCapability, SamplingBlocks, SamplingCapability, SamplingContent, SamplingMessage, Schema,
+    SerializeAt, ServerCapabilities, SetLevelParams, Shape, StopReason, SubscriptionFilter,
+    SubscriptionParams, TaskSupport, TextContent, TextField, Tool, ToolAnnotations, ToolChoice,
+    ToolChoiceMode, ToolExecution, ToolResult, ToolUse, ToolsCapability, Ttl,
+    UNSUPPORTED_PROTOCOL_VERSION, URL_ELICITATION_REQUIRED, UnknownRevision, UnsupportedVersion,
+    meta_keys, resource_not_found,
+};

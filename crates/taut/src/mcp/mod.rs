@@ -1,7 +1,57 @@
 //! The vocabulary of MCP: every type of all five revisions, as plain data.
+//!
+//! Knows what messages look like and which revision knows which member; must not know who sends
+//! them when. Reading ignores what it can and keeps what it does not know; writing is by revision:
+//! `tool.at(revision)` leaves out what the reader does not know (LIF-19).
 
+mod capabilities;
+mod codes;
+mod completion;
+mod content;
+mod define;
+mod elicitation;
+mod field;
+mod form;
+mod json;
+mod lists;
+mod logging;
+mod meta;
 #[allow(dead_code, reason = "its callers, server and client, are being written")]
 mod methods;
+mod opening;
+#[allow(dead_code, reason = "its callers, server and client, are being written")]
+mod params;
+mod progress;
+mod prompts;
+mod read;
+mod resources;
+mod result;
 mod revision;
+mod roots;
+mod sampling;
+mod shape;
+mod subscriptions;
+mod tools;
 
+pub use capabilities::*;
+pub use codes::*;
+pub use completion::*;
+pub use content::*;
+pub use elicitation::*;
+pub use field::*;
+pub use form::*;
+pub use json::*;
+pub use lists::*;
+pub use logging::*;
+pub use meta::*;
+pub use opening::*;
+pub use progress::*;
+pub use prompts::*;
+pub use resources::*;
+pub use result::*;
 pub use revision::*;
+pub use roots::*;
+pub use sampling::*;
+pub use shape::*;
+pub use subscriptions::*;
+pub use tools::*;

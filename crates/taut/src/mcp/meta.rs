@@ -1,0 +1,261 @@
+//! `_meta`: its reserved keys, the open map, and the envelope of a modern request.
+//!
+//! Knows keys and their types; must not know what an answer to a bad envelope looks like.
+//! MET-01 to MET-10, PRG-01, TRC-01, ERA-03.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess};
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
+use super::capabilities::Implementation;
+use super::json::RawJson;
+use super::read::{FromMembers, Name, ObjectVisitor};
+use super::revision::Revision;
+use super::shape::{SerializeAt, Shape};
+use crate::rpc::Id;
+
+/// The reserved keys of `_meta`.
+pub mod meta_keys {
+    /// The revision a modern request is written in.
+    pub const PROTOCOL_VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+    /// What the sender of a modern request can do.
+    pub const CLIENT_CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+    /// Who sends a modern request.
+    pub const CLIENT_INFO: &str = "io.modelcontextprotocol/clientInfo";
+    /// Who answers a modern request.
+    pub const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+    /// The least severe log line a modern request wants to see.
+    pub const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+    /// The `subscriptions/listen` request a notification belongs to.
+    pub const SUBSCRIPTION_ID: &str = "io.modelcontextprotocol/subscriptionId";
+    /// The task a message of 2025-11-25 belongs to.
+    pub const RELATED_TASK: &str = "io.modelcontextprotocol/related-task";
+    /// Asks for progress notifications that carry this token.
+    pub const PROGRESS_TOKEN: &str = "progressToken";
+    /// W3C trace context.
+    pub const TRACEPARENT: &str = "traceparent";
+    /// W3C trace context, vendor part.
+    pub const TRACESTATE: &str = "tracestate";
+    /// W3C baggage.
+    pub const BAGGAGE: &str = "baggage";
+}
+
+/// The open `_meta` map of an object, a request or a result.
+///
+/// Values are shared raw JSON, so that stamping each result with the server's identity copies
+/// nothing.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Meta {
+    entries: BTreeMap<Cow<'static, str>, RawJson>,
+}
+
+impl Meta {
+    /// An empty map.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What each modern request has to carry (MET-01).
+    #[must_use]
+    pub fn request(revision: Revision, capabilities: RawJson) -> Self {
+        Self::new()
+            .with(meta_keys::PROTOCOL_VERSION, serde_json::Value::from(revision.as_str()))
+            .with(meta_keys::CLIENT_CAPABILITIES, capabilities)
+    }
+
+    /// Adds an entry, replacing one with the same key.
+    #[must_use]
+    pub fn with(mut self, key: impl Into<Cow<'static, str>>, value: impl Into<RawJson>) -> Self {
+        self.insert(key, value);
+        self
+    }
+
+    /// Adds an entry, replacing one with the same key.
+    pub fn insert(&mut self, key: impl Into<Cow<'static, str>>, value: impl Into<RawJson>) {
+        self.entries.insert(key.into(), value.into());
+    }
+
+    /// The value under `key`.
+    #[must_use]
+    pub fn value(&self, key: &str) -> Option<&RawJson> {
+        self.entries.get(key)
+    }
+
+    /// Takes the value under `key` out.
+    pub fn remove(&mut self, key: &str) -> Option<RawJson> {
+        self.entries.remove(key)
+    }
+
+    /// All entries, ordered by key.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &RawJson)> {
+        self.entries.iter().map(|(key, value)| (&**key, value))
+    }
+
+    /// Whether there is no entry.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Who answered, as a modern server says on each result (MET-05).
+    #[must_use]
+    pub fn server_info(&self) -> Option<Implementation> {
+        self.value(meta_keys::SERVER_INFO)?.parse().ok()
+    }
+
+    /// The `subscriptions/listen` request that a notification belongs to (SUB-03).
+    #[must_use]
+    pub fn subscription_id(&self) -> Option<Id> {
+        Id::from_json(self.value(meta_keys::SUBSCRIPTION_ID)?.text())
+    }
+
+    /// Whether anything is left to write in this shape.
+    pub(super) fn has_any(&self, shape: Shape) -> bool {
+        self.is_empty() || self.entries.keys().any(|key| known_in(key, shape))
+    }
+}
+
+/// The protocol's own keys are written only where they have a meaning; everybody else's pass
+/// (LIF-20, TRC-01).
+fn known_in(key: &str, shape: Shape) -> bool {
+    match key {
+        meta_keys::PROTOCOL_VERSION
+        | meta_keys::CLIENT_CAPABILITIES
+        | meta_keys::CLIENT_INFO
+        | meta_keys::SERVER_INFO
+        | meta_keys::LOG_LEVEL
+        | meta_keys::SUBSCRIPTION_ID => shape.since(Revision::V2026_07_28),
+        meta_keys::RELATED_TASK => {
+            shape.since(Revision::V2025_11_25) && shape.until(Revision::V2025_11_25)
+        }
+        _ => true,
+    }
+}
+
+impl SerializeAt for Meta {
+    fn serialize_at<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for (key, value) in self.iter().filter(|(key, _)| known_in(key, shape)) {
+            map.serialize_entry(key, value)?;
+        }
+        map.end()
+    }
+}
+
+impl Serialize for Meta {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.serialize_at(Shape::FULL, serializer)
+    }
+}
+
+impl<'de> FromMembers<'de> for Meta {
+    const EXPECTED: &'static str = "a _meta object";
+
+    fn from_members<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let mut meta = Self::new();
+        while let Some((Name(key), value)) = map.next_entry::<Name<'de>, RawJson>()? {
+            // The key that each modern result carries is not copied each time.
+            if key == meta_keys::SERVER_INFO {
+                meta.insert(meta_keys::SERVER_INFO, value);
+            } else {
+                meta.insert(key.into_owned(), value);
+            }
+        }
+        Ok(meta)
+    }
+}
+
+impl<'de> Deserialize<'de> for Meta {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor::<Self>::new())
+    }
+}
+
+/// A field of `_meta` that is not what the protocol asks for: the text of a −32602.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum MetaError {
+    /// `_meta` is no object.
+    NotAnObject,
+    /// Required fields are missing.
+    Missing(Vec<&'static str>),
+    /// A field has the wrong type or an unknown value.
+    Wrong {
+        /// The key.
+        field: &'static str,
+        /// What it should have been.
+        expected: &'static str,
+    },
+}
+
+impl fmt::Display for MetaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAnObject => f.write_str("params._meta must be an object"),
+            Self::Missing(fields) => write!(f, "params._meta lacks {}", fields.join(" and ")),
+            Self::Wrong { field, expected } => write!(f, "params._meta {field} must be {expected}"),
+        }
+    }
+}
+
+impl std::error::Error for MetaError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn meta() -> Meta {
+        serde_json::from_value(json!({
+            "io.modelcontextprotocol/serverInfo": { "name": "s", "version": "1" },
+            "io.modelcontextprotocol/related-task": { "taskId": "t" },
+            "traceparent": "00-1",
+            "com.example/x": [1, null],
+        }))
+        .unwrap()
+    }
+
+    fn keys_at(meta: &Meta, revision: Revision) -> Vec<String> {
+        let written = serde_json::to_value(meta.at(revision)).unwrap();
+        written.as_object().unwrap().keys().cloned().collect()
+    }
+
+    #[test]
+    fn foreign_keys_pass_in_every_revision_and_our_own_only_where_they_mean_something() {
+        assert_eq!(keys_at(&meta(), Revision::V2024_11_05), ["com.example/x", "traceparent"]);
+        assert_eq!(
+            keys_at(&meta(), Revision::V2025_11_25),
+            ["com.example/x", meta_keys::RELATED_TASK, "traceparent"]
+        );
+        assert_eq!(
+            keys_at(&meta(), Revision::MODERN),
+            ["com.example/x", meta_keys::SERVER_INFO, "traceparent"]
+        );
+    }
+
+    #[test]
+    fn what_is_inside_can_be_read() {
+        assert_eq!(meta().server_info().unwrap().name, "s");
+        assert_eq!(meta().subscription_id(), None);
+        let tagged = Meta::new().with(meta_keys::SUBSCRIPTION_ID, Id::from(7));
+        assert_eq!(tagged.subscription_id(), Some(Id::from(7)));
+    }
+
+    #[test]
+    fn a_repeated_key_counts_once_and_the_last_wins() {
+        let meta: Meta = serde_json::from_str(r#"{"a":1,"a":2}"#).unwrap();
+        assert_eq!(serde_json::to_string(&meta).unwrap(), r#"{"a":2}"#);
+    }
+
+    #[test]
+    fn an_error_names_the_fields() {
+        let missing =
+            MetaError::Missing(vec![meta_keys::PROTOCOL_VERSION, meta_keys::CLIENT_CAPABILITIES]);
+        assert!(missing.to_string().contains(meta_keys::PROTOCOL_VERSION));
+        assert!(missing.to_string().contains(meta_keys::CLIENT_CAPABILITIES));
+    }
+}
