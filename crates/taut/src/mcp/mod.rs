@@ -28,9 +28,13 @@ mod resources;
 mod result;
 mod revision;
 mod roots;
+#[cfg(test)]
+mod samples;
 mod sampling;
 mod shape;
 mod subscriptions;
+#[cfg(test)]
+mod tests;
 mod tools;
 
 pub use capabilities::*;
