@@ -242,7 +242,8 @@ impl Decoder {
             return self.cut_line(len, len, offset);
         }
         // A carriage return that may belong to the delimiter does not count yet.
-        if rest.len() > limit + 1 || (rest.len() == limit + 1 && rest.last() != Some(&b'\r')) {
+        let over = rest.len().saturating_sub(limit);
+        if over > 1 || (over == 1 && rest.last() != Some(&b'\r')) {
             let from = self.head;
             let to = from + rest.len().min(PREFIX).min(limit);
             self.take(self.rest().len());
@@ -273,8 +274,15 @@ impl Decoder {
     ) -> Step {
         let Some(end) = self.newline(self.limits.header) else {
             if self.rest().len() >= self.limits.header {
+                let inside = line < self.limits.header || line == 0;
                 self.take(self.limits.header);
-                return self.bad_header(HeaderFault::TooLong, began);
+                let step = self.bad_header(HeaderFault::TooLong, began);
+                // F27: the rest of the line is not searched for openers, each of which would look
+                // for the same far newline again.
+                if inside {
+                    self.state = State::SkipLine { resync: true };
+                }
+                return step;
             }
             if self.ended {
                 self.take(self.rest().len());

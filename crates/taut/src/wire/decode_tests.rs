@@ -228,6 +228,32 @@ fn f27_sixty_four_mebibytes_in_small_pieces_cost_work_linear_in_size() {
 }
 
 #[test]
+fn f27_a_line_full_of_header_names_costs_work_linear_in_size() {
+    let size = 4 << 20;
+    let mut decoder = Decoder::new(Limits::default());
+    decoder.push(&b"Content-Type:".repeat(size / 13));
+    decoder.push(b"\n{1}\n");
+    let mut got = Vec::new();
+    while let Some(frame) = decoder.poll_frame() {
+        got.push(own(frame));
+    }
+    assert_eq!(got, [Got::Bad(HeaderFault::TooLong), line("{1}")]);
+    assert!(decoder.work <= 4 * size as u64, "{} for {size}", decoder.work);
+}
+
+#[test]
+fn limits_of_nothing_and_of_everything_are_kept() {
+    let all = Limits::default().message(usize::MAX).header(usize::MAX);
+    let pieces: [&[u8]; 2] = [b"{1", b"}\nContent-Length: 3\n\n{2}"];
+    assert_eq!(decode(&pieces, all), [line("{1}"), framed("{2}")]);
+    let none = Limits::default().message(0).header(0);
+    assert_eq!(
+        decode(&[b"{1}\nContent-Length: 3\n\n{2}\n"], none),
+        [Got::TooLong(String::new()), Got::Bad(HeaderFault::TooLong)]
+    );
+}
+
+#[test]
 fn f9_a_stream_without_newlines_never_fills_memory() {
     let limits = Limits::default().message(1 << 20);
     let mut decoder = Decoder::new(limits);
