@@ -80,6 +80,11 @@ impl Encoder {
             self.out.clear();
             self.out.shrink_to(KEEP);
             self.head = 0;
+        } else if self.head >= KEEP && self.head > self.out.len() / 2 {
+            // A reader that always lags a little must not make us keep all it has ever read. At
+            // least as much has left as is moved, so each byte is moved about once.
+            self.out.drain(..self.head);
+            self.head = 0;
         }
     }
 
@@ -165,6 +170,19 @@ mod tests {
             });
             assert_eq!((result, encoder.bytes()), (Err("no"), &b""[..]));
         }
+    }
+
+    #[test]
+    fn a_reader_that_never_catches_up_does_not_make_it_keep_what_has_left() {
+        let mut encoder = Encoder::default();
+        let message = [b'x'; 1 << 16];
+        encoder.frame(Framing::Lines, |out| out.extend_from_slice(&message));
+        for _ in 0..1000 {
+            encoder.frame(Framing::Lines, |out| out.extend_from_slice(&message));
+            encoder.consume(message.len() + 1);
+        }
+        assert_eq!(encoder.len(), message.len() + 1);
+        assert!(encoder.out.len() <= 2 * KEEP, "{}", encoder.out.len());
     }
 
     #[test]
