@@ -6,6 +6,7 @@
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
@@ -40,13 +41,13 @@ impl Id {
         let plain = match text.as_bytes() {
             _ if text.len() > MAX_ID => return None,
             b"-0" => Some("0".into()),
-            [b'"', inside @ .., b'"'] if inside.contains(&b'\\') => plain_string(text),
-            [b'"', .., b'"'] => None,
-            [b'-', digits @ ..] | digits
-                if !digits.is_empty() && digits.iter().all(u8::is_ascii_digit) =>
-            {
-                None
+            // The text goes out as it is, so it must be one JSON value, whoever gave it to us.
+            [b'"', inside @ .., b'"'] if inside.contains(&b'\\') => {
+                serde_json::from_str::<IgnoredAny>(text).ok()?;
+                plain_string(text)
             }
+            [b'"', inside @ .., b'"'] if inside.iter().all(|b| *b >= b' ' && *b != b'"') => None,
+            [b'-', digits @ ..] | digits if is_integer(digits) => None,
             _ => return None,
         };
         if plain.is_none() && text.len() <= INLINE {
@@ -81,6 +82,11 @@ impl Id {
     pub(crate) fn as_u64(&self) -> Option<u64> {
         self.as_json().parse().ok()
     }
+}
+
+fn is_integer(digits: &[u8]) -> bool {
+    let leading_zero = digits.len() > 1 && digits[0] == b'0';
+    !digits.is_empty() && !leading_zero && digits.iter().all(u8::is_ascii_digit)
 }
 
 /// The plainest spelling of a JSON string with escapes; nothing if that is how it is written, or
@@ -190,6 +196,24 @@ mod tests {
         for text in
             ["null", "true", "1.5", "1.0", "1e3", "-", "", "{}", "[1]", "\"", too_long.as_str()]
         {
+            assert!(Id::from_json(text).is_none(), "{text}");
+        }
+    }
+
+    #[test]
+    fn text_that_is_not_one_json_value_is_no_id() {
+        for text in [
+            "007",
+            "-",
+            "--1",
+            " 1",
+            "1 ",
+            "\"a\",\"b\"",
+            "\"a\nb\"",
+            "\"\\\"",
+            "\"\\x\"",
+            "\"a\" \\ \"b\"",
+        ] {
             assert!(Id::from_json(text).is_none(), "{text}");
         }
     }

@@ -13,7 +13,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserializer, IgnoredAny, MapAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::error::{ErrorObject, code};
@@ -105,6 +105,8 @@ pub enum Fault {
     Neither,
     /// A response that cannot be used: both outcomes, or an `error` without code and message.
     BadResponse,
+    /// A notification whose `params` is neither an object nor an array.
+    BadNotification,
     /// Over the limit.
     TooLong,
     /// A header block that names no body.
@@ -116,10 +118,11 @@ impl Malformed {
         Self { kind, id: None }
     }
 
-    /// Whether it may be answered at all: a response, however broken, never is.
+    /// Whether it may be answered at all: a response, however broken, never is, nor is a
+    /// notification.
     #[must_use]
     pub fn is_answerable(&self) -> bool {
-        self.kind != Fault::BadResponse
+        !matches!(self.kind, Fault::BadResponse | Fault::BadNotification)
     }
 }
 
@@ -152,6 +155,7 @@ impl fmt::Display for Fault {
             Self::Hybrid => "method together with result or error",
             Self::Neither => "no method, result or error",
             Self::BadResponse => "response without a usable result or error",
+            Self::BadNotification => "params of a notification is not an object or an array",
             Self::TooLong => "message too long",
             Self::Header => "bad header",
         })
@@ -180,11 +184,39 @@ fn not_json(error: &serde_json::Error) -> Malformed {
 }
 
 fn read_batch(text: &str) -> Result<Vec<Result<Message<'_>, Malformed>>, Malformed> {
-    let entries: Vec<&RawValue> = serde_json::from_str(text).map_err(|error| not_json(&error))?;
-    match entries.len() {
-        0 => Err(Malformed::new(Fault::EmptyBatch)),
-        1..=MAX_BATCH => Ok(entries.into_iter().map(|entry| read_entry(entry.get())).collect()),
-        _ => Err(Malformed::new(Fault::LongBatch)),
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let entries = (&mut deserializer)
+        .deserialize_seq(BatchVisitor)
+        .and_then(|entries| deserializer.end().map(|()| entries))
+        .map_err(|error| not_json(&error))?;
+    match entries {
+        Some(entries) if entries.is_empty() => Err(Malformed::new(Fault::EmptyBatch)),
+        Some(entries) => Ok(entries.into_iter().map(|entry| read_entry(entry.get())).collect()),
+        None => Err(Malformed::new(Fault::LongBatch)),
+    }
+}
+
+/// The entries of an array, or nothing if there are too many. Those are not kept: a message full of
+/// `1,` would otherwise cost eight times its size.
+struct BatchVisitor;
+
+impl<'de> Visitor<'de> for BatchVisitor {
+    type Value = Option<Vec<&'de RawValue>>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
+        let mut entries = Vec::new();
+        while let Some(entry) = seq.next_element()? {
+            if entries.len() == MAX_BATCH {
+                while seq.next_element::<IgnoredAny>()?.is_some() {}
+                return Ok(None);
+            }
+            entries.push(entry);
+        }
+        Ok(Some(entries))
     }
 }
 
@@ -241,7 +273,9 @@ impl<'a> Envelope<'a> {
         }
         let Some(method) = string(method) else { return Err(fault(Fault::BadMethod)) };
         if self.params.is_some_and(|raw| !raw.get().starts_with(['{', '['])) {
-            return Err(fault(Fault::BadParams));
+            // RPC-11: without an id it is a notification, and stays unanswered.
+            let asked = self.id.is_some();
+            return Err(fault(if asked { Fault::BadParams } else { Fault::BadNotification }));
         }
         match (self.id, id) {
             (None, _) => Ok(Message::Notification { method, params: self.params }),
@@ -256,10 +290,13 @@ impl<'a> Envelope<'a> {
         let null_id = self.id.is_none_or(|raw| raw.get() == "null");
         let outcome = match (self.result, self.error) {
             (Some(result), None) => Ok(result),
-            (None, Some(error)) => match serde_json::from_str(error.get()) {
-                Ok(error) => Err(error),
-                Err(_) => return Err(bad(id)),
-            },
+            // A derived reader would take an array for an object.
+            (None, Some(error)) if error.get().starts_with('{') => {
+                match serde_json::from_str(error.get()) {
+                    Ok(error) => Err(error),
+                    Err(_) => return Err(bad(id)),
+                }
+            }
             _ => return Err(bad(id)),
         };
         // F21: only an error may belong to no request.

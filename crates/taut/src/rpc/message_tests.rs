@@ -121,6 +121,9 @@ fn f21_f26_responses_are_read_or_dropped_and_never_answered() {
         (r#"{"jsonrpc":"2.0","error":{"code":-1,"message":"no"}}"#, "error - -1"),
         (r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{"code":1,"message":""}}"#, "dropped 1"),
         (r#"{"jsonrpc":"2.0","id":1,"error":"no"}"#, "dropped 1"),
+        (r#"{"jsonrpc":"2.0","id":1,"error":[-1,"no",null]}"#, "dropped 1"),
+        // RPC-11: nor is a notification, whatever its params.
+        (r#"{"jsonrpc":"2.0","method":"x","params":null}"#, "dropped -"),
         (r#"{"jsonrpc":"2.0","id":1,"error":{"code":"x","message":""}}"#, "dropped 1"),
         (r#"{"jsonrpc":"2.0","id":null,"result":{}}"#, "dropped -"),
         (r#"{"jsonrpc":"2.0","id":1.5,"result":{}}"#, "dropped -"),
@@ -175,6 +178,12 @@ fn f17_a_batch_is_read_entry_by_entry() {
     );
     let long = format!("[{}]", vec!["1"; MAX_BATCH + 1].join(","));
     assert_eq!(read(long.as_bytes()).unwrap_err().kind, Fault::LongBatch);
+    assert_eq!(read(&long.as_bytes()[..long.len() - 1]).unwrap_err().kind, Fault::SpansLines);
+    assert_eq!(read(format!("{long}1").as_bytes()).unwrap_err().kind, Fault::Json);
+    let full = format!("[{}]", vec!["1"; MAX_BATCH].join(","));
+    assert!(
+        matches!(read(full.as_bytes()), Ok(Incoming::Batch(entries)) if entries.len() == MAX_BATCH)
+    );
 }
 
 #[test]
