@@ -82,8 +82,7 @@ impl Peer {
                 let method = Cow::Owned(method.into());
                 return Some(Request { ticket, method, params: params.map(Cow::Owned) });
             }
-            // Withdrawn while it waited.
-            self.close_ticket(&queued.ticket);
+            // Withdrawn while it waited; its batch was told then.
         }
         None
     }
@@ -109,7 +108,7 @@ impl Peer {
     /// A result that has no JSON form is answered −32603.
     pub fn answer(&mut self, ticket: Ticket, outcome: Result<&dyn Body, ErrorObject>) {
         if ticket.counted {
-            self.running -= 1;
+            self.running = self.running.saturating_sub(1);
         }
         if self.is_live(&ticket) {
             self.requests.remove(&ticket.id);
@@ -186,7 +185,23 @@ impl Peer {
             let ticket = Ticket { id, serial, framing, batch, counted: false };
             self.write_answer(&ticket, Err(error));
         }
-        Some(Event::Withdrawn(serial))
+        // One that still waits was seen by nobody, so nobody needs to hear of it.
+        if self.empty_queued(serial) { None } else { Some(Event::Withdrawn(serial)) }
+    }
+
+    /// Drops what a queued request holds but its place: whether there was one. The queue is in the
+    /// order of serials, and leaving the place is what makes this cheap.
+    fn empty_queued(&mut self, serial: u64) -> bool {
+        let at = self.queue.binary_search_by_key(&serial, |queued| queued.ticket.serial);
+        let Some(queued) = at.ok().and_then(|at| self.queue.get_mut(at)) else { return false };
+        self.queued_bytes -= queued.size();
+        queued.method = Box::default();
+        queued.params = None;
+        self.queued_bytes += queued.size();
+        if let Some(batch) = queued.ticket.batch.take() {
+            self.shrink_batch(batch);
+        }
+        true
     }
 
     fn write_answer(&mut self, ticket: &Ticket, outcome: Result<&dyn Body, ErrorObject>) {

@@ -33,8 +33,12 @@ impl Peer {
             }
             Frame::TooLong { prefix, framing, offset } => {
                 let found = salvage(prefix);
-                let kind = if found.response { Fault::BadResponse } else { Fault::TooLong };
-                let malformed = Malformed { kind, id: found.id };
+                if found.response {
+                    // F10: it fails its call, which learns why.
+                    self.note(TroubleKind::Malformed(Fault::TooLong), offset, prefix);
+                    return Events::One(self.take_bad_response(found.id.as_ref(), Fault::TooLong));
+                }
+                let malformed = Malformed { kind: Fault::TooLong, id: found.id };
                 Events::One(self.take_malformed(malformed, framing, offset, prefix))
             }
             Frame::BadHeader { fault, offset } => {
@@ -60,54 +64,83 @@ impl Peer {
         match incoming {
             Incoming::One(message) => {
                 self.sound(framing);
-                Events::One(self.take_message(now, message, framing, offset, None))
+                Events::One(self.take_message(now, message, self.in_kind(framing), offset, None))
             }
-            Incoming::Batch(_) if !self.batches_allowed => {
-                let malformed = Malformed::new(Fault::BatchRefused);
-                Events::One(self.take_malformed(malformed, framing, offset, b"["))
-            }
-            Incoming::Batch(entries) => {
-                if entries.iter().any(Result::is_ok) {
-                    self.sound(framing);
+            Incoming::Batch(entries) if !self.batches_allowed => {
+                // RPC-26; but an array of answers is as little answered as one.
+                let kind = Fault::BatchRefused;
+                if entries.iter().all(is_response) {
+                    self.note(TroubleKind::Malformed(kind), offset, b"[");
+                    return Events::One(None);
                 }
-                let batch = self.open_batch(entries.len(), framing);
-                let mut events = Vec::with_capacity(entries.len());
-                for entry in entries {
-                    events.extend(self.take_entry(now, entry, framing, offset, batch));
-                }
-                Events::Many(events.into_iter())
+                Events::One(self.take_malformed(Malformed::new(kind), framing, offset, b"["))
             }
+            Incoming::Batch(entries) => self.take_batch(now, entries, framing, offset),
         }
+    }
+
+    fn take_batch<'a>(
+        &mut self,
+        now: Instant,
+        entries: Vec<Result<Message<'a>, Malformed>>,
+        framing: Framing,
+        offset: u64,
+    ) -> Events<'a> {
+        let sound = entries.iter().any(Result::is_ok);
+        if sound {
+            self.sound(framing);
+        } else if self.spanning && framing == Framing::Lines {
+            // F12: an array on a line of its own, inside a message that spans lines.
+            return Events::One(None);
+        }
+        let answering = (sound || self.count_bad(offset)) && self.config.serving;
+        let framing = self.in_kind(framing);
+        let batch = self.open_batch(entries.len(), framing);
+        let mut events = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let event = match entry {
+                Ok(message) => self.take_entry(now, message, framing, offset, batch),
+                Err(malformed) => self.take_bad_entry(malformed, offset, batch, answering),
+            };
+            events.extend(event);
+        }
+        Events::Many(events.into_iter())
     }
 
     fn take_entry<'a>(
         &mut self,
         now: Instant,
-        entry: Result<Message<'a>, Malformed>,
+        message: Message<'a>,
         framing: Framing,
         offset: u64,
         batch: u64,
     ) -> Option<Event<'a>> {
-        match entry {
-            Ok(message @ Message::Request { .. }) => {
-                self.take_message(now, message, framing, offset, Some(batch))
-            }
-            Ok(message) => {
-                let event = self.take_message(now, message, framing, offset, None);
-                self.shrink_batch(batch);
-                event
-            }
-            Err(malformed) if malformed.is_answerable() && self.config.serving => {
-                let error = self.describe(malformed.kind);
-                self.answer_in_batch(batch, malformed.id.as_ref(), &error);
-                None
-            }
-            Err(malformed) => {
-                let event = self.take_bad_response(malformed.id.as_ref(), malformed.kind);
-                self.shrink_batch(batch);
-                event
-            }
+        if matches!(message, Message::Request { .. }) {
+            return self.take_message(now, message, framing, offset, Some(batch));
         }
+        let event = self.take_message(now, message, framing, offset, None);
+        self.shrink_batch(batch);
+        event
+    }
+
+    fn take_bad_entry(
+        &mut self,
+        malformed: Malformed,
+        offset: u64,
+        batch: u64,
+        answering: bool,
+    ) -> Option<Event<'static>> {
+        let answerable = malformed.is_answerable();
+        let Malformed { kind, id } = malformed;
+        self.note(TroubleKind::Malformed(kind), offset, b"");
+        if answerable && answering {
+            let error = self.describe(kind);
+            self.answer_in_batch(batch, id.as_ref(), &error);
+            return None;
+        }
+        self.shrink_batch(batch);
+        // Only what is a response says something about a call of ours.
+        if kind == Fault::BadResponse { self.take_bad_response(id.as_ref(), kind) } else { None }
     }
 
     fn take_message<'a>(
@@ -145,6 +178,11 @@ impl Peer {
         }
     }
 
+    /// How the answer to a frame is framed. F14: a calling side never mixes framings.
+    fn in_kind(&self, framing: Framing) -> Framing {
+        if self.config.serving { framing } else { self.framing }
+    }
+
     fn take_malformed(
         &mut self,
         malformed: Malformed,
@@ -152,6 +190,7 @@ impl Peer {
         offset: u64,
         bytes: &[u8],
     ) -> Option<Event<'static>> {
+        let answerable = malformed.is_answerable();
         let Malformed { mut kind, id } = malformed;
         if kind == Fault::SpansLines {
             let open = matches!(bytes.trim_ascii_start().first(), Some(b'{' | b'['));
@@ -159,18 +198,21 @@ impl Peer {
                 kind = Fault::Json;
             }
         }
+        let event = match kind {
+            Fault::BadResponse => self.take_bad_response(id.as_ref(), kind),
+            _ => None,
+        };
         // F12: one report for a message that spans lines, not one for each of its lines.
         if self.spanning && framing == Framing::Lines {
-            return None;
+            return event;
         }
         self.spanning |= kind == Fault::SpansLines;
         self.note(TroubleKind::Malformed(kind), offset, bytes);
-        if kind == Fault::BadResponse {
-            return self.take_bad_response(id.as_ref(), kind);
+        if answerable {
+            let error = self.describe(kind);
+            self.answer_garbage(id.as_ref(), &error, offset);
         }
-        let error = self.describe(kind);
-        self.answer_garbage(id.as_ref(), &error, offset);
-        None
+        event
     }
 
     fn describe(&self, kind: Fault) -> ErrorObject {
@@ -184,14 +226,19 @@ impl Peer {
     }
 
     fn answer_garbage(&mut self, id: Option<&super::Id>, error: &ErrorObject, offset: u64) {
+        if self.count_bad(offset) && self.config.serving {
+            let id = id.ok_or(self.no_id);
+            self.out.frame(self.framing, |out| write::error(out, id, error));
+        }
+    }
+
+    /// One more bad frame: whether it may still be answered.
+    fn count_bad(&mut self, offset: u64) -> bool {
         self.bad_in_a_row = self.bad_in_a_row.saturating_add(1);
         if self.bad_in_a_row == STORM {
             self.note(TroubleKind::Storm, offset, b"");
         }
-        if self.config.serving && self.bad_in_a_row < STORM {
-            let id = id.ok_or(self.no_id);
-            self.out.frame(self.framing, |out| write::error(out, id, error));
-        }
+        self.bad_in_a_row < STORM
     }
 
     pub(super) fn note(&mut self, kind: TroubleKind, offset: u64, bytes: &[u8]) {
@@ -201,5 +248,12 @@ impl Peer {
             let text = String::from_utf8_lossy(&bytes[..bytes.len().min(LOOKED_AT)]);
             self.troubles.push_back(Trouble { kind, offset, excerpt: excerpt(&text) });
         }
+    }
+}
+
+fn is_response(entry: &Result<Message<'_>, Malformed>) -> bool {
+    match entry {
+        Ok(message) => matches!(message, Message::Response { .. }),
+        Err(malformed) => malformed.kind == Fault::BadResponse,
     }
 }

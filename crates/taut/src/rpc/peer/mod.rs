@@ -304,8 +304,13 @@ pub struct Peer {
 
 impl Peer {
     /// A peer at the start of a connection.
+    ///
+    /// Bounds of zero count as one: with none at all it would wait for ever.
     #[must_use]
-    pub fn new(config: Config) -> Self {
+    pub fn new(mut config: Config) -> Self {
+        for bound in [&mut config.running, &mut config.queue, &mut config.output] {
+            *bound = (*bound).max(1);
+        }
         let seed = Seed::default();
         Self {
             out: Encoder::default(),
@@ -437,5 +442,4 @@ impl Hasher for Mix {
 }
 
 #[cfg(test)]
-#[path = "tests.rs"]
 mod tests;

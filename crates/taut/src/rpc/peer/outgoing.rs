@@ -27,7 +27,16 @@ struct Deadline {
 impl Deadline {
     /// The moment after which no progress helps.
     fn ceiling(&self) -> Option<Instant> {
-        self.patience.ceiling.map(|ceiling| self.began + ceiling)
+        self.began.checked_add(self.patience.ceiling?)
+    }
+
+    /// How long it was given, and whether only the ceiling ended it.
+    fn given(&self) -> (Duration, bool) {
+        let Patience { timeout, ceiling } = self.patience;
+        match ceiling {
+            Some(ceiling) if Some(self.due) == self.ceiling() => (ceiling, ceiling > timeout),
+            _ => (timeout, false),
+        }
     }
 }
 
@@ -65,11 +74,12 @@ impl Peer {
             .try_frame(self.framing, |out| write::request(out, &id, method, params))
             .map_err(SendError::Json)?;
         self.next_call += 1;
-        let deadline = patience.map(|patience| {
+        // A time beyond all clocks is no deadline.
+        let deadline = patience.and_then(|patience| {
             let ceiling = patience.ceiling.unwrap_or(patience.timeout);
-            let due = now + patience.timeout.min(ceiling);
+            let due = now.checked_add(patience.timeout.min(ceiling))?;
             self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
-            Deadline { due, began: now, patience }
+            Some(Deadline { due, began: now, patience })
         });
         let firm = self.config.dialect.firm.contains(&method);
         self.calls.insert(call.0, Pending { firm, deadline });
@@ -78,10 +88,12 @@ impl Peer {
 
     /// Tells the other side something.
     ///
+    /// A serving side may do so after the input has ended, while it finishes what it accepted.
+    ///
     /// # Errors
     /// As for [`call`](Self::call) (L18).
     pub fn notify(&mut self, method: &str, params: Option<&dyn Body>) -> Result<(), SendError> {
-        if self.ended {
+        if self.ended && !self.config.serving {
             return Err(SendError::Closed);
         }
         self.out
@@ -120,12 +132,8 @@ impl Peer {
         due.sort_unstable();
         for call in due.into_iter().map(CallId) {
             let Some(pending) = self.calls.remove(&call.0) else { continue };
-            let (after, ceiling) = pending.deadline.map_or((Duration::ZERO, false), |deadline| {
-                match deadline.ceiling().filter(|ceiling| *ceiling <= now) {
-                    Some(ceiling) => (ceiling - deadline.began, true),
-                    None => (deadline.patience.timeout, false),
-                }
-            });
+            let (after, ceiling) =
+                pending.deadline.map_or((Duration::ZERO, false), |deadline| deadline.given());
             self.write_cancel(call, &pending, "timed out");
             self.lost.push_back((call, Failure::TimedOut { after, ceiling }));
         }
@@ -154,9 +162,10 @@ impl Peer {
         let call = member(params, "progressToken")?.get().parse().ok()?;
         let pending = self.calls.get_mut(&call)?;
         if let Some(deadline) = &mut pending.deadline
-            && let Some(ceiling) = deadline.ceiling()
+            && deadline.patience.ceiling.is_some()
         {
-            deadline.due = (now + deadline.patience.timeout).min(ceiling);
+            let ends = [now.checked_add(deadline.patience.timeout), deadline.ceiling()];
+            deadline.due = ends.into_iter().flatten().min().unwrap_or(deadline.due);
         }
         Some(Event::Progress { call: CallId(call), params })
     }
