@@ -120,7 +120,7 @@ impl From<&str> for Id {
     fn from(text: &str) -> Self {
         let json = serde_json::Value::from(text).to_string();
         Self::from_json(&json)
-            .unwrap_or(Self(Text::Heap { text: json.into_boxed_str(), plain: None }))
+            .unwrap_or_else(|| Self(Text::Heap { text: json.into_boxed_str(), plain: None }))
     }
 }
 

@@ -45,7 +45,7 @@ impl<'de> Visitor<'de> for PrefixVisitor<'_> {
         let mut id = None;
         while let Some(member) = map.next_key::<Member>()? {
             // Only what a delimiter follows is whole: `12` may be the start of `123`.
-            self.0.id = self.0.id.take().or(id.take());
+            self.0.id = self.0.id.take().or_else(|| id.take());
             match member {
                 Member::Id => id = Id::from_json(map.next_value::<&'de RawValue>()?.get()),
                 Member::Result | Member::Error => {

@@ -393,7 +393,7 @@ impl Decoder {
     /// After a bad header nothing is known but that lines and header names can be recognised.
     fn resync(&mut self) -> Step {
         let newline = self.newline(usize::MAX);
-        let len = newline.unwrap_or(self.rest().len());
+        let len = newline.unwrap_or_else(|| self.rest().len());
         if len > self.limits.message {
             return self.enter(State::SkipLine { resync: true });
         }
