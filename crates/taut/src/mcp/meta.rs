@@ -1,11 +1,10 @@
-//! `_meta`: its reserved keys, the open map, and the envelope of a modern request.
+//! `_meta`: its reserved keys and the open map.
 //!
-//! Knows keys and their types; must not know what an answer to a bad envelope looks like.
-//! MET-01 to MET-10, PRG-01, TRC-01, ERA-03.
+//! Knows keys and the revisions they belong to; must not know what a request must carry: that is
+//! in `envelope.rs`. MET-05, MET-07, TRC-01, LIF-20.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, MapAccess};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -175,35 +174,6 @@ impl<'de> Deserialize<'de> for Meta {
     }
 }
 
-/// A field of `_meta` that is not what the protocol asks for: the text of a −32602.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum MetaError {
-    /// `_meta` is no object.
-    NotAnObject,
-    /// Required fields are missing.
-    Missing(Vec<&'static str>),
-    /// A field has the wrong type or an unknown value.
-    Wrong {
-        /// The key.
-        field: &'static str,
-        /// What it should have been.
-        expected: &'static str,
-    },
-}
-
-impl fmt::Display for MetaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotAnObject => f.write_str("params._meta must be an object"),
-            Self::Missing(fields) => write!(f, "params._meta lacks {}", fields.join(" and ")),
-            Self::Wrong { field, expected } => write!(f, "params._meta {field} must be {expected}"),
-        }
-    }
-}
-
-impl std::error::Error for MetaError {}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -249,13 +219,5 @@ mod tests {
     fn a_repeated_key_counts_once_and_the_last_wins() {
         let meta: Meta = serde_json::from_str(r#"{"a":1,"a":2}"#).unwrap();
         assert_eq!(serde_json::to_string(&meta).unwrap(), r#"{"a":2}"#);
-    }
-
-    #[test]
-    fn an_error_names_the_fields() {
-        let missing =
-            MetaError::Missing(vec![meta_keys::PROTOCOL_VERSION, meta_keys::CLIENT_CAPABILITIES]);
-        assert!(missing.to_string().contains(meta_keys::PROTOCOL_VERSION));
-        assert!(missing.to_string().contains(meta_keys::CLIENT_CAPABILITIES));
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Knows where things stand; must not know which method wants which member, nor how to answer.
 //! A server reads the few members its method needs straight from the input, `arguments` into the
-//! handler's own type. MET-01 to MET-06, ERA-03, ERA-05, RPC-14.
+//! handler's own type. RPC-14, RPC-35.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -11,166 +11,8 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess};
 use serde_json::value::RawValue;
 
-use super::capabilities::{ClientCapabilities, Implementation};
-use super::logging::Level;
-use super::meta::{MetaError, meta_keys};
-use super::read::{FromMembers, Name, ObjectVisitor, member};
-use crate::rpc::Id;
-
-/// The reserved fields of a request's `_meta`, untouched until somebody asks.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Envelope<'a> {
-    protocol_version: Option<&'a RawValue>,
-    client_capabilities: Option<&'a RawValue>,
-    client_info: Option<&'a RawValue>,
-    log_level: Option<&'a RawValue>,
-    progress_token: Option<&'a RawValue>,
-    subscription_id: Option<&'a RawValue>,
-    traceparent: Option<&'a RawValue>,
-    tracestate: Option<&'a RawValue>,
-    baggage: Option<&'a RawValue>,
-}
-
-const IDENTITY: &str = "an object with name and version";
-
-/// What a well-formed modern request says about itself.
-#[derive(Clone, Debug)]
-pub(crate) struct Claims<'a> {
-    /// The revision the request asks for; may be one taut does not know (VER-01).
-    pub(crate) protocol_version: Cow<'a, str>,
-    /// What the client can do, for this request only (STD-25).
-    pub(crate) capabilities: ClientCapabilities,
-    /// The least severe log line wanted; none at all when absent (LOG-09).
-    pub(crate) log_level: Option<Level>,
-}
-
-impl<'a> Envelope<'a> {
-    /// Whether the request claims to be modern: the key's presence decides, whatever its value
-    /// (ERA-03, ERA-05).
-    pub(crate) fn is_modern(&self) -> bool {
-        self.protocol_version.is_some()
-    }
-
-    /// Checks what a modern request must say, and reads it (MET-02, MET-06).
-    pub(crate) fn claims(&self) -> Result<Claims<'a>, MetaError> {
-        let (Some(version), Some(capabilities)) = (self.protocol_version, self.client_capabilities)
-        else {
-            return Err(MetaError::Missing(self.missing()));
-        };
-        let Name(protocol_version) = field(version, meta_keys::PROTOCOL_VERSION, "a string")?;
-        let expected = "a ClientCapabilities object";
-        let capabilities = field(capabilities, meta_keys::CLIENT_CAPABILITIES, expected)?;
-        if let Some(info) = self.client_info {
-            check_identity(info)?;
-        }
-        self.progress_token()?;
-        let log_level = match self.log_level {
-            Some(raw) => Some(level(raw)?),
-            None => None,
-        };
-        Ok(Claims { protocol_version, capabilities, log_level })
-    }
-
-    /// The fields that a modern request must have and this one lacks.
-    pub(crate) fn missing(&self) -> Vec<&'static str> {
-        let required = [
-            (meta_keys::PROTOCOL_VERSION, self.protocol_version),
-            (meta_keys::CLIENT_CAPABILITIES, self.client_capabilities),
-        ];
-        required.into_iter().filter(|(_, raw)| raw.is_none()).map(|(key, _)| key).collect()
-    }
-
-    /// Who asks; advisable, not required (MET-03).
-    pub(crate) fn client_info(&self) -> Result<Option<Implementation>, MetaError> {
-        self.client_info.map(|raw| field(raw, meta_keys::CLIENT_INFO, IDENTITY)).transpose()
-    }
-
-    /// The token that progress notifications have to carry (PRG-01).
-    pub(crate) fn progress_token(&self) -> Result<Option<Id>, MetaError> {
-        token(self.progress_token, meta_keys::PROGRESS_TOKEN)
-    }
-
-    /// The listen request a notification belongs to (SUB-03).
-    pub(crate) fn subscription_id(&self) -> Result<Option<Id>, MetaError> {
-        token(self.subscription_id, meta_keys::SUBSCRIPTION_ID)
-    }
-
-    /// The trace keys that are present, with their values (MET-08); one that is no string is
-    /// somebody else's mistake and is passed over.
-    pub(crate) fn trace(&self) -> impl Iterator<Item = (&'static str, Cow<'a, str>)> + use<'a> {
-        let all = [
-            (meta_keys::TRACEPARENT, self.traceparent),
-            (meta_keys::TRACESTATE, self.tracestate),
-            (meta_keys::BAGGAGE, self.baggage),
-        ];
-        all.into_iter().filter_map(|(key, raw)| {
-            let Name(value) = serde_json::from_str(raw?.get()).ok()?;
-            Some((key, value))
-        })
-    }
-}
-
-fn field<'a, T: Deserialize<'a>>(
-    raw: &'a RawValue,
-    field: &'static str,
-    expected: &'static str,
-) -> Result<T, MetaError> {
-    serde_json::from_str(raw.get()).map_err(|_| MetaError::Wrong { field, expected })
-}
-
-/// Whether `raw` names somebody, without copying it: hardly any handler asks who (MET-04).
-fn check_identity(raw: &RawValue) -> Result<(), MetaError> {
-    let wrong = MetaError::Wrong { field: meta_keys::CLIENT_INFO, expected: IDENTITY };
-    let is_text = |name| matches!(member(raw, name), Ok(Some(text)) if text.get().starts_with('"'));
-    if is_text("name") && is_text("version") { Ok(()) } else { Err(wrong) }
-}
-
-fn token(raw: Option<&RawValue>, field: &'static str) -> Result<Option<Id>, MetaError> {
-    let Some(raw) = raw else { return Ok(None) };
-    let wrong = MetaError::Wrong { field, expected: "a string or an integer" };
-    Id::from_json(raw.get()).map(Some).ok_or(wrong)
-}
-
-fn level(raw: &RawValue) -> Result<Level, MetaError> {
-    let expected = "one of debug, info, notice, warning, error, critical, alert, emergency";
-    let level: Level = field(raw, meta_keys::LOG_LEVEL, expected)?;
-    // LOG-11: a level nobody knows is refused, not guessed at.
-    if level.is_known() {
-        Ok(level)
-    } else {
-        Err(MetaError::Wrong { field: meta_keys::LOG_LEVEL, expected })
-    }
-}
-
-impl<'de> FromMembers<'de> for Envelope<'de> {
-    const EXPECTED: &'static str = "a _meta object";
-
-    fn from_members<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-        let mut found = Self::default();
-        while let Some((Name(key), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
-            let slot = match &*key {
-                meta_keys::PROTOCOL_VERSION => &mut found.protocol_version,
-                meta_keys::CLIENT_CAPABILITIES => &mut found.client_capabilities,
-                meta_keys::CLIENT_INFO => &mut found.client_info,
-                meta_keys::LOG_LEVEL => &mut found.log_level,
-                meta_keys::PROGRESS_TOKEN => &mut found.progress_token,
-                meta_keys::SUBSCRIPTION_ID => &mut found.subscription_id,
-                meta_keys::TRACEPARENT => &mut found.traceparent,
-                meta_keys::TRACESTATE => &mut found.tracestate,
-                meta_keys::BAGGAGE => &mut found.baggage,
-                _ => continue,
-            };
-            *slot = Some(value);
-        }
-        Ok(found)
-    }
-}
-
-impl<'de> Deserialize<'de> for Envelope<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor::<Self>::new())
-    }
-}
+use super::envelope::{Envelope, MetaError};
+use super::read::{FromMembers, Name, ObjectVisitor};
 
 /// The params of one request or notification, taken apart but not read.
 #[derive(Debug, Default)]
@@ -284,77 +126,16 @@ mod tests {
         serde_json::value::to_raw_value(value).unwrap()
     }
 
-    fn claims_error(meta: Value) -> String {
-        let raw = raw(&json!({ "_meta": meta }));
-        let params = Params::read(Some(&raw)).unwrap();
-        params.envelope.claims().unwrap_err().to_string()
-    }
-
-    fn full() -> Value {
-        json!({
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "url": {} } },
-            "io.modelcontextprotocol/clientInfo": { "name": "c", "version": "1" },
-            "io.modelcontextprotocol/logLevel": "warning",
-            "progressToken": 7,
-            "traceparent": "00-1-2-3",
-            "baggage": 5,
-            "com.example/x": { "deep": [1] },
-        })
-    }
-
     #[test]
-    fn a_whole_envelope_is_read() {
-        let raw = raw(&json!({ "name": "echo", "arguments": { "a": 1 }, "_meta": full() }));
+    fn members_and_envelope_are_found_in_one_pass() {
+        let meta = json!({ "progressToken": 7 });
+        let raw = raw(&json!({ "name": "echo", "arguments": { "a": 1 }, "_meta": meta }));
         let params = Params::read(Some(&raw)).unwrap();
-        let claims = params.envelope.claims().unwrap();
-        assert_eq!(claims.protocol_version, "2026-07-28");
-        assert!(claims.capabilities.elicitation.is_some());
-        assert_eq!(claims.log_level, Some(Level::Warning));
-        assert_eq!(params.envelope.client_info().unwrap().unwrap().name, "c");
-        assert_eq!(params.envelope.progress_token().unwrap(), Some(Id::from(7)));
-        assert_eq!(params.envelope.subscription_id().unwrap(), None);
-        let trace: Vec<_> = params.envelope.trace().collect();
-        assert_eq!(trace, [("traceparent", Cow::Borrowed("00-1-2-3"))]);
+        assert_eq!(params.envelope.progress_token().unwrap(), Some(7.into()));
+        assert_eq!(params.meta.unwrap().get(), r#"{"progressToken":7}"#);
         assert_eq!(params.required::<String>("name").unwrap(), "echo");
         assert_eq!(params.raw("arguments").unwrap().get(), r#"{"a":1}"#);
-    }
-
-    #[test]
-    fn met_02_missing_fields_are_all_named() {
-        let error = claims_error(json!({}));
-        assert!(error.contains(meta_keys::PROTOCOL_VERSION), "{error}");
-        assert!(error.contains(meta_keys::CLIENT_CAPABILITIES), "{error}");
-        let error = claims_error(json!({ "io.modelcontextprotocol/protocolVersion": "x" }));
-        assert_eq!(error, format!("params._meta lacks {}", meta_keys::CLIENT_CAPABILITIES));
-    }
-
-    #[test]
-    fn met_06_a_field_of_the_wrong_type_is_named() {
-        for (key, bad) in [
-            (meta_keys::PROTOCOL_VERSION, json!(20260728)),
-            (meta_keys::CLIENT_CAPABILITIES, json!([])),
-            (meta_keys::CLIENT_CAPABILITIES, json!({ "roots": true })),
-            (meta_keys::CLIENT_INFO, json!({ "name": "c" })),
-            (meta_keys::LOG_LEVEL, json!("loud")),
-            (meta_keys::PROGRESS_TOKEN, json!(1.5)),
-        ] {
-            let mut meta = full();
-            meta[key] = bad;
-            let error = claims_error(meta);
-            assert!(error.starts_with(&format!("params._meta {key} must be ")), "{error}");
-        }
-    }
-
-    #[test]
-    fn era_03_the_key_alone_makes_a_request_modern() {
-        let modern = |meta: Value| {
-            let raw = raw(&json!({ "_meta": meta }));
-            Params::read(Some(&raw)).unwrap().envelope.is_modern()
-        };
-        assert!(modern(json!({ "io.modelcontextprotocol/protocolVersion": null })));
-        assert!(!modern(json!({ "progressToken": 1 })));
-        assert!(!Params::read(None).unwrap().envelope.is_modern());
+        assert!(Params::read(None).unwrap().raw("name").is_none());
     }
 
     #[test]

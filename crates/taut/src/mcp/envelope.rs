@@ -1,0 +1,274 @@
+//! What a modern request says about itself in `_meta`.
+//!
+//! Knows which fields are required and what they must be; must not know what the answer to a bad
+//! one looks like. MET-01 to MET-10, ERA-03, ERA-05, PRG-01, LOG-11.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess};
+use serde_json::value::RawValue;
+
+use super::capabilities::{ClientCapabilities, Implementation};
+use super::logging::Level;
+use super::meta::meta_keys;
+use super::read::{FromMembers, Name, ObjectVisitor, member};
+use crate::rpc::Id;
+
+/// The reserved fields of a request's `_meta`, untouched until somebody asks.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Envelope<'a> {
+    protocol_version: Option<&'a RawValue>,
+    client_capabilities: Option<&'a RawValue>,
+    client_info: Option<&'a RawValue>,
+    log_level: Option<&'a RawValue>,
+    progress_token: Option<&'a RawValue>,
+    subscription_id: Option<&'a RawValue>,
+    traceparent: Option<&'a RawValue>,
+    tracestate: Option<&'a RawValue>,
+    baggage: Option<&'a RawValue>,
+}
+
+const IDENTITY: &str = "an object with name and version";
+
+/// What a well-formed modern request says about itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Claims<'a> {
+    /// The revision the request asks for; may be one taut does not know (VER-01).
+    pub(crate) protocol_version: Cow<'a, str>,
+    /// What the client can do, for this request only (STD-25).
+    pub(crate) capabilities: ClientCapabilities,
+    /// The least severe log line wanted; none at all when absent (LOG-09).
+    pub(crate) log_level: Option<Level>,
+}
+
+impl<'a> Envelope<'a> {
+    /// Whether the request claims to be modern: the key's presence decides, whatever its value
+    /// (ERA-03, ERA-05).
+    pub(crate) fn is_modern(&self) -> bool {
+        self.protocol_version.is_some()
+    }
+
+    /// Checks what a modern request must say, and reads it (MET-02, MET-06).
+    pub(crate) fn claims(&self) -> Result<Claims<'a>, MetaError> {
+        let (Some(version), Some(capabilities)) = (self.protocol_version, self.client_capabilities)
+        else {
+            return Err(MetaError::Missing(self.missing()));
+        };
+        let Name(protocol_version) = field(version, meta_keys::PROTOCOL_VERSION, "a string")?;
+        let expected = "a ClientCapabilities object";
+        let capabilities = field(capabilities, meta_keys::CLIENT_CAPABILITIES, expected)?;
+        if let Some(info) = self.client_info {
+            check_identity(info)?;
+        }
+        self.progress_token()?;
+        let log_level = match self.log_level {
+            Some(raw) => Some(level(raw)?),
+            None => None,
+        };
+        Ok(Claims { protocol_version, capabilities, log_level })
+    }
+
+    /// The fields that a modern request must have and this one lacks.
+    pub(crate) fn missing(&self) -> Vec<&'static str> {
+        let required = [
+            (meta_keys::PROTOCOL_VERSION, self.protocol_version),
+            (meta_keys::CLIENT_CAPABILITIES, self.client_capabilities),
+        ];
+        required.into_iter().filter(|(_, raw)| raw.is_none()).map(|(key, _)| key).collect()
+    }
+
+    /// Who asks; advisable, not required (MET-03).
+    pub(crate) fn client_info(&self) -> Result<Option<Implementation>, MetaError> {
+        self.client_info.map(|raw| field(raw, meta_keys::CLIENT_INFO, IDENTITY)).transpose()
+    }
+
+    /// The token that progress notifications have to carry (PRG-01).
+    pub(crate) fn progress_token(&self) -> Result<Option<Id>, MetaError> {
+        token(self.progress_token, meta_keys::PROGRESS_TOKEN)
+    }
+
+    /// The listen request a notification belongs to (SUB-03).
+    pub(crate) fn subscription_id(&self) -> Result<Option<Id>, MetaError> {
+        token(self.subscription_id, meta_keys::SUBSCRIPTION_ID)
+    }
+
+    /// The trace keys that are present, with their values (MET-08); one that is no string is
+    /// somebody else's mistake and is passed over.
+    pub(crate) fn trace(&self) -> impl Iterator<Item = (&'static str, Cow<'a, str>)> + use<'a> {
+        let all = [
+            (meta_keys::TRACEPARENT, self.traceparent),
+            (meta_keys::TRACESTATE, self.tracestate),
+            (meta_keys::BAGGAGE, self.baggage),
+        ];
+        all.into_iter().filter_map(|(key, raw)| {
+            let Name(value) = serde_json::from_str(raw?.get()).ok()?;
+            Some((key, value))
+        })
+    }
+}
+
+fn field<'a, T: Deserialize<'a>>(
+    raw: &'a RawValue,
+    field: &'static str,
+    expected: &'static str,
+) -> Result<T, MetaError> {
+    serde_json::from_str(raw.get()).map_err(|_| MetaError::Wrong { field, expected })
+}
+
+/// Whether `raw` names somebody, without copying it: hardly any handler asks who (MET-04).
+fn check_identity(raw: &RawValue) -> Result<(), MetaError> {
+    let wrong = MetaError::Wrong { field: meta_keys::CLIENT_INFO, expected: IDENTITY };
+    let is_text = |name| matches!(member(raw, name), Ok(Some(text)) if text.get().starts_with('"'));
+    if is_text("name") && is_text("version") { Ok(()) } else { Err(wrong) }
+}
+
+fn token(raw: Option<&RawValue>, field: &'static str) -> Result<Option<Id>, MetaError> {
+    let Some(raw) = raw else { return Ok(None) };
+    let wrong = MetaError::Wrong { field, expected: "a string or an integer" };
+    Id::from_json(raw.get()).map(Some).ok_or(wrong)
+}
+
+fn level(raw: &RawValue) -> Result<Level, MetaError> {
+    let expected = "one of debug, info, notice, warning, error, critical, alert, emergency";
+    let level: Level = field(raw, meta_keys::LOG_LEVEL, expected)?;
+    // LOG-11: a level nobody knows is refused, not guessed at.
+    if level.is_known() {
+        Ok(level)
+    } else {
+        Err(MetaError::Wrong { field: meta_keys::LOG_LEVEL, expected })
+    }
+}
+
+impl<'de> FromMembers<'de> for Envelope<'de> {
+    const EXPECTED: &'static str = "a _meta object";
+
+    fn from_members<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let mut found = Self::default();
+        while let Some((Name(key), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+            let slot = match &*key {
+                meta_keys::PROTOCOL_VERSION => &mut found.protocol_version,
+                meta_keys::CLIENT_CAPABILITIES => &mut found.client_capabilities,
+                meta_keys::CLIENT_INFO => &mut found.client_info,
+                meta_keys::LOG_LEVEL => &mut found.log_level,
+                meta_keys::PROGRESS_TOKEN => &mut found.progress_token,
+                meta_keys::SUBSCRIPTION_ID => &mut found.subscription_id,
+                meta_keys::TRACEPARENT => &mut found.traceparent,
+                meta_keys::TRACESTATE => &mut found.tracestate,
+                meta_keys::BAGGAGE => &mut found.baggage,
+                _ => continue,
+            };
+            *slot = Some(value);
+        }
+        Ok(found)
+    }
+}
+
+impl<'de> Deserialize<'de> for Envelope<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor::<Self>::new())
+    }
+}
+
+/// A field of `_meta` that is not what the protocol asks for: the text of a −32602.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub(crate) enum MetaError {
+    /// `_meta` is no object.
+    NotAnObject,
+    /// Required fields are missing.
+    Missing(Vec<&'static str>),
+    /// A field has the wrong type or an unknown value.
+    Wrong {
+        /// The key.
+        field: &'static str,
+        /// What it should have been.
+        expected: &'static str,
+    },
+}
+
+impl fmt::Display for MetaError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAnObject => f.write_str("params._meta must be an object"),
+            Self::Missing(fields) => write!(f, "params._meta lacks {}", fields.join(" and ")),
+            Self::Wrong { field, expected } => write!(f, "params._meta {field} must be {expected}"),
+        }
+    }
+}
+
+impl std::error::Error for MetaError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn claims_error(meta: Value) -> String {
+        let text = meta.to_string();
+        let envelope: Envelope<'_> = serde_json::from_str(&text).unwrap();
+        envelope.claims().unwrap_err().to_string()
+    }
+
+    fn full() -> Value {
+        json!({
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "url": {} } },
+            "io.modelcontextprotocol/clientInfo": { "name": "c", "version": "1" },
+            "io.modelcontextprotocol/logLevel": "warning",
+            "progressToken": 7,
+            "traceparent": "00-1-2-3",
+            "baggage": 5,
+            "com.example/x": { "deep": [1] },
+        })
+    }
+
+    #[test]
+    fn a_whole_envelope_is_read() {
+        let text = full().to_string();
+        let envelope: Envelope<'_> = serde_json::from_str(&text).unwrap();
+        let claims = envelope.claims().unwrap();
+        assert_eq!(claims.protocol_version, "2026-07-28");
+        assert!(claims.capabilities.elicitation.is_some());
+        assert_eq!(claims.log_level, Some(Level::Warning));
+        assert_eq!(envelope.client_info().unwrap().unwrap().name, "c");
+        assert_eq!(envelope.progress_token().unwrap(), Some(Id::from(7)));
+        assert_eq!(envelope.subscription_id().unwrap(), None);
+        let trace: Vec<_> = envelope.trace().collect();
+        assert_eq!(trace, [("traceparent", Cow::Borrowed("00-1-2-3"))]);
+    }
+
+    #[test]
+    fn met_02_missing_fields_are_all_named() {
+        let error = claims_error(json!({}));
+        assert!(error.contains(meta_keys::PROTOCOL_VERSION), "{error}");
+        assert!(error.contains(meta_keys::CLIENT_CAPABILITIES), "{error}");
+        let error = claims_error(json!({ "io.modelcontextprotocol/protocolVersion": "x" }));
+        assert_eq!(error, format!("params._meta lacks {}", meta_keys::CLIENT_CAPABILITIES));
+    }
+
+    #[test]
+    fn met_06_a_field_of_the_wrong_type_is_named() {
+        for (key, bad) in [
+            (meta_keys::PROTOCOL_VERSION, json!(20260728)),
+            (meta_keys::CLIENT_CAPABILITIES, json!([])),
+            (meta_keys::CLIENT_CAPABILITIES, json!({ "roots": true })),
+            (meta_keys::CLIENT_INFO, json!({ "name": "c" })),
+            (meta_keys::LOG_LEVEL, json!("loud")),
+            (meta_keys::PROGRESS_TOKEN, json!(1.5)),
+        ] {
+            let mut meta = full();
+            meta[key] = bad;
+            let error = claims_error(meta);
+            assert!(error.starts_with(&format!("params._meta {key} must be ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn era_03_the_key_alone_makes_a_request_modern() {
+        let modern = |text| serde_json::from_str::<Envelope<'_>>(text).unwrap().is_modern();
+        assert!(modern(r#"{"io.modelcontextprotocol/protocolVersion":null}"#));
+        assert!(!modern(r#"{"progressToken":1}"#));
+        assert!(!Envelope::default().is_modern());
+    }
+}
