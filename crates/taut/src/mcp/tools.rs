@@ -125,14 +125,14 @@ wire_struct! {
 impl CallToolResult {
     /// An answer in words.
     #[must_use]
-    pub fn text(text: impl Into<String>) -> Self {
+    pub fn with_text(text: impl Into<String>) -> Self {
         Self::new([Content::text(text)])
     }
 
     /// A failure the model can read.
     #[must_use]
-    pub fn error(text: impl Into<String>) -> Self {
-        Self::text(text).is_error(true)
+    pub fn with_error(text: impl Into<String>) -> Self {
+        Self::with_text(text).is_error(true)
     }
 
     /// Whether the tool failed.
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn tol_10_and_11_only_modern_readers_see_structured_content_that_is_no_object() {
         let shown = |data: Value| {
-            let result = CallToolResult::text("x").structured_content(data);
+            let result = CallToolResult::with_text("x").structured_content(data);
             Revision::ALL.map(|at| members(&result, at).contains(&"structuredContent".to_owned()))
         };
         assert_eq!(shown(json!([1])), [false, false, false, false, true]);
@@ -193,9 +193,10 @@ mod tests {
 
     #[test]
     fn a_plain_answer_is_written_in_one_short_object() {
-        let text = serde_json::to_string(&CallToolResult::text("hi").at(Revision::MODERN)).unwrap();
+        let text =
+            serde_json::to_string(&CallToolResult::with_text("hi").at(Revision::MODERN)).unwrap();
         assert_eq!(text, r#"{"content":[{"type":"text","text":"hi"}],"resultType":"complete"}"#);
-        let legacy = CallToolResult::error("no");
+        let legacy = CallToolResult::with_error("no");
         let text = serde_json::to_string(&legacy.at(Revision::LATEST_LEGACY)).unwrap();
         assert_eq!(text, r#"{"content":[{"type":"text","text":"no"}],"isError":true}"#);
     }
