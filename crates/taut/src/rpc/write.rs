@@ -1,5 +1,7 @@
 //! One message → its JSON, appended to a buffer. The mirror of `message.rs`.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use serde::Serialize;
 
 use super::error::ErrorObject;
@@ -25,6 +27,13 @@ impl Body for Box<dyn Body> {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         (**self).write(out)
     }
+}
+
+/// C14: a body is a user's code. If it panics the message is given up, like one that has no JSON
+/// form, and whoever holds the peer goes on; what was appended so far is taken back by the caller.
+fn write_body(out: &mut Vec<u8>, body: &dyn Body) -> Result<(), serde_json::Error> {
+    catch_unwind(AssertUnwindSafe(|| body.write(out)))
+        .unwrap_or_else(|_| Err(serde::ser::Error::custom("it panicked while it was written")))
 }
 
 pub(crate) fn request(
@@ -58,7 +67,7 @@ fn call(
         let before = out.len();
         out.extend_from_slice(b",\"params\":");
         let start = out.len();
-        params.write(out)?;
+        write_body(out, params)?;
         // Params are an object, an array or nothing; `()` is a way to write nothing.
         if &out[start..] == b"null" {
             out.truncate(before);
@@ -76,7 +85,7 @@ pub(crate) fn result(
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     out.extend_from_slice(id.as_json().as_bytes());
     out.extend_from_slice(b",\"result\":");
-    result.write(out)?;
+    write_body(out, result)?;
     out.push(b'}');
     Ok(())
 }

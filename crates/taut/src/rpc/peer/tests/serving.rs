@@ -1,17 +1,27 @@
 //! Requests and their answers: ids, framings, and that each is answered once.
 
 use super::world::*;
+use crate::rpc::Body;
 use crate::rpc::peer::TroubleKind;
 use crate::wire::Framing::{Headers, Lines};
 
-/// A number that JSON cannot hold.
-struct NoJson;
+/// A value that JSON cannot hold, half written when that shows.
+#[derive(serde::Serialize)]
+struct NoJson(&'static str, #[serde(serialize_with = "fails")] ());
 
-impl serde::Serialize for NoJson {
-    fn serialize<S: serde::Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
-        Err(serde::ser::Error::custom("none"))
-    }
+fn fails<S: serde::Serializer>((): &(), _: S) -> Result<S::Ok, S::Error> {
+    Err(serde::ser::Error::custom("none"))
 }
+
+/// A value whose own code is broken, half written when that shows.
+#[derive(serde::Serialize)]
+struct Panics(&'static str, #[serde(serialize_with = "panics")] ());
+
+fn panics<S: serde::Serializer>((): &(), _: S) -> Result<S::Ok, S::Error> {
+    panic!("a user's mistake")
+}
+
+const BODIES: [&dyn Body; 2] = [&NoJson("half", ()), &Panics("half", ())];
 
 /// F18, F19, F20, RPC-06: all in flight together, each answered with its own value.
 #[test]
@@ -140,25 +150,31 @@ fn c6_a_queued_id_is_in_flight_too() {
     assert_eq!(server.next(), None);
 }
 
+/// C14: nor does a panic in the middle of it.
 #[test]
-fn a_result_without_a_json_form_is_an_error_and_leaves_no_half_message() {
-    let mut server = Side::serving();
-    for line in [request("1", "m"), format!("[{}]", request("2", "m"))] {
-        server.gets(&line);
-        let ticket = server.tickets.remove(0);
-        server.peer.answer(ticket, Ok(&NoJson));
+fn c14_a_result_that_cannot_be_written_is_an_error_and_leaves_no_half_message() {
+    for body in BODIES {
+        let mut server = Side::serving();
+        for line in [request("1", "m"), format!("[{}]", request("2", "m"))] {
+            server.gets(&line);
+            let ticket = server.tickets.remove(0);
+            server.peer.answer(ticket, Ok(body));
+        }
+        assert_eq!(server.says_in_short(), ["-32603 1", "[-32603 2]"]);
+        assert_eq!(server.peer.unanswered(), 0);
     }
-    assert_eq!(server.says_in_short(), ["-32603 1", "[-32603 2]"]);
 }
 
 #[test]
-fn params_without_a_json_form_write_nothing_and_use_no_id() {
-    let mut client = Side::calling();
-    let now = client.now;
-    assert!(client.peer.call(now, "m", Some(&NoJson), None).is_err());
-    assert!(client.peer.notify("m", Some(&NoJson)).is_err());
-    assert!(client.peer.output().is_empty());
-    assert_eq!((client.call("m", None).number(), client.peer.calls()), (1, 1));
+fn c14_params_that_cannot_be_written_write_nothing_and_use_no_id() {
+    for body in BODIES {
+        let mut client = Side::calling();
+        let now = client.now;
+        assert!(client.peer.call(now, "m", Some(body), None).is_err());
+        assert!(client.peer.notify("m", Some(body)).is_err());
+        assert!(client.peer.output().is_empty());
+        assert_eq!((client.call("m", None).number(), client.peer.calls()), (1, 1));
+    }
 }
 
 /// C20, PRG-07: what a handler sends before its answer leaves before it.
