@@ -15,7 +15,7 @@ pub use id::{Id, MAX_ID};
 pub(crate) use mask::masked;
 pub use message::{Fault, Incoming, MAX_BATCH, Malformed, Message, read};
 pub use peer::{
-    CallId, Closed, Config, Dialect, Event, Events, Failure, Patience, Peer, Request, SendError,
-    Ticket, Trouble, TroubleKind,
+    CallId, Config, Dialect, Event, Events, Failure, Patience, Peer, Request, SendError, Ticket,
+    Trouble, TroubleKind,
 };
 pub use write::{Body, NoId};

@@ -258,10 +258,6 @@ pub enum TroubleKind {
     Busy,
 }
 
-/// The sending side is closed; nothing was written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Closed;
-
 /// Why a message could not be sent.
 #[derive(Debug)]
 #[non_exhaustive]
