@@ -14,7 +14,7 @@ fn outcome(read: Result<Incoming<'_>, Malformed>) -> String {
 }
 
 fn short(message: Result<Message<'_>, Malformed>) -> String {
-    let name = |id: Option<Id>| id.map_or("-".into(), |id| id.to_string());
+    let name = |id: Option<Id>| id.map_or_else(|| "-".into(), |id| id.to_string());
     match message {
         Ok(Message::Request { id, method, .. }) => format!("request {id} {method}"),
         Ok(Message::Notification { method, .. }) => format!("note {method}"),

@@ -83,7 +83,10 @@ impl Side {
                 Event::Notification { method, .. } => format!("note {method}"),
                 Event::Withdrawn(serial) => {
                     let ticket = tickets.iter().find(|ticket| ticket.serial() == serial);
-                    format!("withdrawn {}", ticket.map_or("?".into(), |t| t.id().to_string()))
+                    format!(
+                        "withdrawn {}",
+                        ticket.map_or_else(|| "?".into(), |t| t.id().to_string())
+                    )
                 }
                 Event::Progress { call, params } => {
                     format!("progress {} {}", call.number(), params.get())
@@ -203,7 +206,7 @@ fn short(message: &serde_json::Value) -> String {
     if let Some(entries) = message.as_array() {
         return format!("[{}]", entries.iter().map(short).collect::<Vec<_>>().join(", "));
     }
-    let id = message.get("id").map_or("-".into(), ToString::to_string);
+    let id = message.get("id").map_or_else(|| "-".into(), ToString::to_string);
     match (message["method"].as_str(), message.get("id"), message.get("error")) {
         (Some(method), Some(_), _) => format!("call {id} {method}"),
         (Some(method), None, _) => format!("note {method}"),
