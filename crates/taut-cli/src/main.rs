@@ -1,2 +1,7 @@
 //! taut
-fn main() {}
+mod demo;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> taut::Result<()> {
+    demo::server().serve_stdio().await
+}

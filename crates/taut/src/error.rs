@@ -50,6 +50,11 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// The server was put together wrongly; nothing was read.
+    Build {
+        /// Each mistake, in a sentence.
+        mistakes: Vec<String>,
+    },
     /// The process's stdin and stdout cannot be taken over.
     Stdio(Arc<ClaimError>),
 }
@@ -96,6 +101,9 @@ impl fmt::Display for Error {
             Self::Ended(ending) => write!(f, "the connection is over: {ending}"),
             Self::Encode { method, reason } => {
                 write!(f, "what {method} should send has no JSON form: {reason}")
+            }
+            Self::Build { mistakes } => {
+                write!(f, "this server cannot be served: {}", mistakes.join("; "))
             }
             Self::Stdio(error) => write!(f, "stdin and stdout cannot be used: {error}"),
         }

@@ -13,6 +13,8 @@ mod driver;
 mod ending;
 #[cfg(feature = "tokio")]
 mod error;
+#[cfg(feature = "server")]
+mod server;
 #[cfg(feature = "tokio")]
 pub mod service;
 #[cfg(feature = "tokio")]
@@ -26,6 +28,13 @@ pub use client::{Command, Ended, Exit, Grace, Hint, Rung, SpawnError};
 pub use ending::Ending;
 #[cfg(feature = "tokio")]
 pub use error::{Error, Reject, Result};
+#[cfg(feature = "server")]
+pub use schemars::{self, JsonSchema};
+#[cfg(feature = "server")]
+pub use server::{
+    Call, ClientInfo, Completing, IntoContents, IntoMessages, IntoReply, Json, Moment, NoArgs,
+    Progress, Server, Trace,
+};
 #[cfg(feature = "tokio")]
 pub use stdio::{ClaimError, claim_stdio};
 

@@ -4,6 +4,8 @@
 //! them when. Reading ignores what it can and keeps what it does not know; writing is by revision:
 //! `tool.at(revision)` leaves out what the reader does not know (LIF-19).
 
+#[cfg(feature = "server")]
+mod accept;
 mod capabilities;
 mod codes;
 mod completion;
@@ -39,6 +41,8 @@ mod subscriptions;
 mod tests;
 mod tools;
 
+#[cfg(feature = "server")]
+pub(crate) use accept::{Accept, Asker, Terms, Verdict};
 pub use capabilities::*;
 pub use codes::*;
 pub use completion::*;
@@ -50,7 +54,11 @@ pub use json::*;
 pub use lists::*;
 pub use logging::*;
 pub use meta::*;
+#[cfg(any(feature = "server", feature = "client"))]
+pub(crate) use methods::Method;
 pub use opening::*;
+#[cfg(feature = "server")]
+pub(crate) use params::{Params, ParamsError};
 pub use progress::*;
 pub use prompts::*;
 pub use resources::*;

@@ -9,6 +9,8 @@ mod peer;
 mod salvage;
 mod write;
 
+#[cfg(feature = "server")]
+pub(crate) use error::excerpt;
 pub use error::{ErrorObject, code};
 pub use id::{Id, MAX_ID};
 #[cfg(feature = "tokio")]

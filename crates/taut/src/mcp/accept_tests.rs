@@ -1,0 +1,99 @@
+//! The table at the top of `accept.rs`, row by row.
+
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::*;
+
+fn judge(accept: &mut Accept, method: &str, params: Value) -> String {
+    let raw: Box<RawValue> = serde_json::value::to_raw_value(&params).unwrap();
+    match accept.judge(method, &Params::read(Some(&raw)).unwrap()) {
+        Verdict::Serve(method, terms) => format!("{} at {}", method.as_str(), terms.revision),
+        Verdict::Welcome(revision) => format!("welcome {revision}"),
+        Verdict::Pong => "pong".into(),
+        Verdict::Refuse(error) => error.code.to_string(),
+    }
+}
+
+fn hello(version: &str) -> Value {
+    json!({ "protocolVersion": version, "capabilities": {}, "clientInfo": { "name": "c", "version": "1" } })
+}
+
+fn modern(version: &str) -> Value {
+    json!({ "_meta": {
+        "io.modelcontextprotocol/protocolVersion": version,
+        "io.modelcontextprotocol/clientCapabilities": {},
+    } })
+}
+
+#[test]
+fn lif_04_05_06_known_versions_are_echoed_and_others_get_a_counter_offer() {
+    for (asked, answered) in [
+        ("2024-11-05", "2024-11-05"),
+        ("2025-03-26", "2025-03-26"),
+        ("2025-06-18", "2025-06-18"),
+        ("2025-11-25", "2025-11-25"),
+        ("2026-07-28", "2025-11-25"),
+        ("1999-01-01", "2025-11-25"),
+        ("2099-01-01", "2025-11-25"),
+        ("", "2025-11-25"),
+    ] {
+        let got = judge(&mut Accept::default(), "initialize", hello(asked));
+        assert_eq!(got, format!("welcome {answered}"), "{asked}");
+    }
+}
+
+#[test]
+fn lif_13_14_l1_before_the_handshake_and_after_it() {
+    let mut accept = Accept::default();
+    assert_eq!(judge(&mut accept, "tools/list", json!({})), "-32600");
+    assert_eq!(judge(&mut accept, "no/such", json!({})), "-32600");
+    assert_eq!(judge(&mut accept, "ping", json!({})), "pong");
+    assert_eq!(judge(&mut accept, "initialize", json!({ "protocolVersion": "x" })), "-32602");
+    assert_eq!(judge(&mut accept, "initialize", hello("2025-06-18")), "welcome 2025-06-18");
+    assert_eq!(judge(&mut accept, "initialize", hello("2025-06-18")), "-32600");
+    assert_eq!(judge(&mut accept, "tools/list", json!({})), "tools/list at 2025-06-18");
+    assert_eq!(judge(&mut accept, "server/discover", json!({})), "-32601");
+    assert_eq!(judge(&mut accept, "subscriptions/listen", json!({})), "-32601");
+    assert_eq!(judge(&mut accept, "roots/list", json!({})), "-32601");
+    assert_eq!(judge(&mut accept, "notifications/initialized", json!({})), "-32601");
+}
+
+#[test]
+fn era_01_both_eras_are_served_on_one_pipe() {
+    let mut accept = Accept::default();
+    let now = "2026-07-28";
+    assert_eq!(judge(&mut accept, "server/discover", modern(now)), "server/discover at 2026-07-28");
+    assert_eq!(judge(&mut accept, "tools/list", modern(now)), "tools/list at 2026-07-28");
+    // STD-25: nothing is remembered for a request that says nothing.
+    assert_eq!(judge(&mut accept, "tools/list", json!({})), "-32602");
+    // ERA-06: a probe does not decide the era.
+    assert_eq!(judge(&mut accept, "initialize", hello("2025-11-25")), "welcome 2025-11-25");
+    assert_eq!(judge(&mut accept, "tools/list", json!({})), "tools/list at 2025-11-25");
+    assert_eq!(judge(&mut accept, "tools/list", modern(now)), "tools/list at 2026-07-28");
+}
+
+#[test]
+fn met_02_ver_01_dep_02_what_a_modern_request_gets_wrong() {
+    let mut accept = Accept::default();
+    let half = json!({ "_meta": { "io.modelcontextprotocol/protocolVersion": "2026-07-28" } });
+    assert_eq!(judge(&mut accept, "tools/list", half), "-32602");
+    for version in ["2025-11-25", "1900-01-01", ""] {
+        assert_eq!(judge(&mut accept, "tools/list", modern(version)), "-32022", "{version}");
+    }
+    for gone in ["initialize", "ping", "logging/setLevel", "resources/subscribe", "tasks/list"] {
+        assert_eq!(judge(&mut accept, gone, modern("2026-07-28")), "-32601", "{gone}");
+    }
+}
+
+#[test]
+fn err_08_the_refusal_names_both_versions() {
+    let raw = serde_json::value::to_raw_value(&modern("1900-01-01")).unwrap();
+    let Verdict::Refuse(error) =
+        Accept::default().judge("tools/list", &Params::read(Some(&raw)).unwrap())
+    else {
+        panic!()
+    };
+    let data: Value = serde_json::from_str(error.data.unwrap().get()).unwrap();
+    assert_eq!(data, json!({ "supported": ["2026-07-28"], "requested": "1900-01-01" }));
+}

@@ -1,0 +1,169 @@
+//! From a typed handler to one that the session can call: arguments read, results written.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::call::Call;
+use super::hook::Moment;
+use crate::driver::Reply;
+use crate::mcp::{
+    CallToolResult, CompleteResult, EmptyResult, GetPromptResult, Meta, ReadResourceResult,
+    Revision, SerializeAt, meta_keys,
+};
+use crate::rpc::ErrorObject;
+
+/// A handler under way.
+pub(super) type Running = Pin<Box<dyn Future<Output = Reply> + Send>>;
+
+/// A handler that takes JSON.
+pub(super) type Erased<S> =
+    Arc<dyn Fn(Option<&RawValue>, Call<S>) -> Result<Running, BadArguments> + Send + Sync>;
+
+/// Arguments that do not fit, and why: the field first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct BadArguments(pub(super) String);
+
+/// Reads arguments; absent ones are `{}` (TOL-26).
+pub(super) fn read_arguments<A: DeserializeOwned>(
+    raw: Option<&RawValue>,
+) -> Result<A, BadArguments> {
+    let text = raw.map_or("{}", RawValue::get);
+    serde_json::from_str(text).map_err(|error| {
+        // Once more, this time keeping track of where we are: only those who err pay for it.
+        let mut again = serde_json::Deserializer::from_str(text);
+        let error = match serde_path_to_error::deserialize::<_, A>(&mut again) {
+            Err(traced) if traced.path().iter().next().is_some() => {
+                return BadArguments(format!("`{}`: {}", traced.path(), plain(traced.inner())));
+            }
+            _ => error,
+        };
+        BadArguments(plain(&error))
+    })
+}
+
+/// An error without the place in the text, which the model never sees.
+fn plain(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" at line ") {
+        Some(at) => text[..at].to_owned(),
+        None => text,
+    }
+}
+
+/// A result of the protocol, which may carry `_meta`.
+pub(super) trait Answer: SerializeAt + Send + 'static {
+    fn meta_mut(&mut self) -> &mut Option<Meta>;
+
+    /// Whether it says that the tool failed.
+    fn failed(&self) -> bool {
+        false
+    }
+}
+
+macro_rules! answers {
+    ($($T:ty),*) => {$(
+        impl Answer for $T {
+            fn meta_mut(&mut self) -> &mut Option<Meta> {
+                &mut self.meta
+            }
+        }
+    )*};
+}
+
+answers!(ReadResourceResult, GetPromptResult, CompleteResult, EmptyResult);
+
+impl Answer for CallToolResult {
+    fn meta_mut(&mut self) -> &mut Option<Meta> {
+        &mut self.meta
+    }
+
+    fn failed(&self) -> bool {
+        Self::failed(self)
+    }
+}
+
+/// A result, to be written for one revision.
+struct Written<T> {
+    value: T,
+    revision: Revision,
+}
+
+impl<T: SerializeAt> Serialize for Written<T> {
+    fn serialize<W: serde::Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
+        self.value.at(self.revision).serialize(serializer)
+    }
+}
+
+/// The end of every call: the hook hears of it, and the result is stamped and handed over.
+pub(super) fn finish<S, T: Answer>(call: &Call<S>, outcome: Result<T, ErrorObject>) -> Reply {
+    let shared = &call.inner.shared;
+    if let Some(hook) = &shared.settings.hook {
+        let failed = outcome.as_ref().map_or(true, T::failed);
+        let took = call.inner.began.elapsed();
+        // A veto comes too late here; there is nothing left to refuse.
+        let _ = hook(&Moment::ended(call.inner.method, &call.inner.name, took, failed));
+    }
+    let mut value = outcome?;
+    let revision = call.revision();
+    if revision.is_modern() {
+        // MET-05
+        let meta = value.meta_mut().get_or_insert_default();
+        meta.insert(meta_keys::SERVER_INFO, shared.info_json.clone());
+    }
+    Ok(Box::new(Written { value, revision }))
+}
+
+/// Runs a handler to its end, within the server's limit if it has one.
+pub(super) async fn run<S, T, F>(call: Call<S>, work: F) -> Reply
+where
+    S: Send + Sync + 'static,
+    T: Answer,
+    F: Future<Output = Result<T, ErrorObject>>,
+{
+    let outcome = match call.inner.shared.settings.call_timeout {
+        None => work.await,
+        Some(limit) => tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
+            Err(ErrorObject::internal(format!("the server gave up after {limit:?}")))
+        }),
+    };
+    finish(&call, outcome)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, serde::Deserialize)]
+    #[allow(dead_code)]
+    struct Args {
+        text: String,
+        #[serde(default)]
+        options: Vec<Options>,
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    #[allow(dead_code)]
+    struct Options {
+        depth: u8,
+    }
+
+    #[test]
+    fn arguments_that_do_not_fit_come_back_with_the_field_and_the_reason() {
+        let read = |text: &str| {
+            let raw: Box<RawValue> = serde_json::from_str(text).unwrap();
+            read_arguments::<Args>(Some(&raw)).map(|_| ()).unwrap_err().0
+        };
+        assert_eq!(read("{}"), "missing field `text`");
+        assert_eq!(read(r#"{"text":5}"#), "`text`: invalid type: integer `5`, expected a string");
+        assert_eq!(
+            read(r#"{"text":"","options":[{"depth":300}]}"#),
+            "`options[0].depth`: invalid value: integer `300`, expected u8"
+        );
+        assert_eq!(read_arguments::<Args>(None).unwrap_err().0, "missing field `text`");
+    }
+}

@@ -1,0 +1,238 @@
+//! The MCP server: tools, resources and prompts for any host, whatever revision it speaks.
+//!
+//! Knows how handlers are registered; the session knows how they are reached. Mistakes made while
+//! building are kept and returned before a byte is read.
+
+mod base64;
+mod blocking;
+mod build;
+mod call;
+mod contents;
+mod cursor;
+mod handler;
+mod hook;
+mod registry;
+mod reply;
+mod schema;
+mod session;
+mod template;
+
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::driver::{self, Link, Options};
+use crate::ending::Ending;
+use crate::error::{Error, Reject, Result};
+use crate::mcp::{CacheScope, Implementation, RawJson, Revision, SerializeAt};
+use crate::rpc::{Config, Peer};
+use crate::service::run_stdio;
+use crate::stdio;
+use crate::stream::{Reader, Writer};
+
+use hook::Hook;
+use registry::Registry;
+use session::Session;
+
+pub(crate) use session::DIALECT;
+
+pub use build::Completing;
+pub use call::{Call, ClientInfo, Progress, Trace};
+pub use contents::{IntoContents, IntoMessages};
+pub use hook::Moment;
+pub use reply::{IntoReply, Json};
+pub use schema::NoArgs;
+
+/// Maps arguments that do not fit to an error of the server's own.
+type BadArgumentsMap<S> = Arc<dyn Fn(&Call<S>, &str) -> Option<Reject> + Send + Sync>;
+
+/// A server, described. It serves as many connections as it is asked to.
+///
+/// ```no_run
+/// use taut::{JsonSchema, Server};
+///
+/// /// Add two numbers.
+/// #[derive(serde::Deserialize, JsonSchema)]
+/// struct Add { a: f64, b: f64 }
+///
+/// #[tokio::main(flavor = "current_thread")]
+/// async fn main() -> taut::Result<()> {
+///     Server::new("calc", "1.0")
+///         .tool("add", async |Add { a, b }, _call| a + b)
+///         .serve_stdio()
+///         .await
+/// }
+/// ```
+pub struct Server<S = ()> {
+    shared: Arc<Shared<S>>,
+    mistakes: Vec<String>,
+    config: Config,
+    options: Options,
+    signals: bool,
+}
+
+/// What all connections of a server share.
+pub(crate) struct Shared<S> {
+    info: Implementation,
+    info_json: RawJson,
+    state: S,
+    registry: RwLock<Arc<Registry<S>>>,
+    settings: Settings<S>,
+}
+
+/// What a server was told while it was built.
+pub(crate) struct Settings<S> {
+    instructions: Option<String>,
+    logging: bool,
+    /// Whether what is offered may change while it is served.
+    changes: bool,
+    ttl: Duration,
+    cache_scope: CacheScope,
+    page_size: Option<usize>,
+    call_timeout: Option<Duration>,
+    hook: Option<Hook>,
+    bad_arguments: Option<BadArgumentsMap<S>>,
+}
+
+impl<S> Default for Settings<S> {
+    fn default() -> Self {
+        Self {
+            instructions: None,
+            logging: false,
+            changes: false,
+            // Conservative: a client that keeps a list for too long is worse than one that asks.
+            ttl: Duration::ZERO,
+            cache_scope: CacheScope::Private,
+            page_size: None,
+            call_timeout: None,
+            hook: None,
+            bad_arguments: None,
+        }
+    }
+}
+
+impl<S> Shared<S> {
+    fn registry(&self) -> Arc<Registry<S>> {
+        self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Server {
+    /// A server that offers nothing yet.
+    pub fn new(name: impl Into<String>, version: impl Into<String>) -> Self {
+        Self::described(Implementation::new(name, version))
+    }
+
+    /// A server with a title, a description, icons or a website.
+    #[must_use]
+    pub fn described(info: Implementation) -> Self {
+        Self::with_state(info, ())
+    }
+
+    /// Gives handlers something to share; it comes out of [`Call::state`].
+    ///
+    /// Goes before the first handler, because a handler's [`Call`] knows the type.
+    #[must_use]
+    pub fn state<S: Send + Sync + 'static>(self, state: S) -> Server<S> {
+        let registry = self.shared.registry();
+        let mut server = Server::with_state(self.shared.info.clone(), state);
+        server.mistakes = self.mistakes;
+        (server.config, server.options, server.signals) = (self.config, self.options, self.signals);
+        let Settings {
+            instructions, logging, ttl, cache_scope, page_size, call_timeout, hook, ..
+        } = match Arc::try_unwrap(self.shared) {
+            Ok(shared) => shared.settings,
+            Err(_) => Settings::default(),
+        };
+        server.change(|shared| {
+            shared.settings = Settings {
+                instructions,
+                logging,
+                ttl,
+                cache_scope,
+                page_size,
+                call_timeout,
+                hook,
+                ..Settings::default()
+            };
+        });
+        if !registry.is_empty() {
+            server.mistakes.push("state() must come before the first handler".to_owned());
+        }
+        server
+    }
+}
+
+impl<S: Send + Sync + 'static> Server<S> {
+    fn with_state(info: Implementation, state: S) -> Self {
+        let info_json = RawJson::of(&info.at(Revision::MODERN));
+        let info_json = info_json.unwrap_or_else(|_| serde_json::Value::Null.into());
+        Self {
+            shared: Arc::new(Shared {
+                info,
+                info_json,
+                state,
+                registry: RwLock::new(Arc::new(Registry::default())),
+                settings: Settings::default(),
+            }),
+            mistakes: Vec::new(),
+            config: Config::new(DIALECT, true),
+            options: Options::default(),
+            signals: true,
+        }
+    }
+
+    /// Changes what nobody shares yet.
+    fn change(&mut self, change: impl FnOnce(&mut Shared<S>)) {
+        match Arc::get_mut(&mut self.shared) {
+            Some(shared) => change(shared),
+            None => self
+                .mistakes
+                .push("settings must come before changes() and before serving".to_owned()),
+        }
+    }
+
+    /// Serves this process's stdin and stdout until the host is done.
+    ///
+    /// # Errors
+    /// A mistake was made while building, or something else has stdin and stdout already.
+    pub async fn serve_stdio(&self) -> Result<()> {
+        self.check()?;
+        let wire = stdio::take()?;
+        let (link, session) = self.open(true);
+        match run_stdio(wire, link, session, self.options, self.signals).await {
+            ending @ (Ending::Io { .. } | Ending::Stuck { .. }) => Err(Error::Ended(ending)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Serves a pair of byte streams until the other side is done. One server serves many.
+    ///
+    /// # Errors
+    /// A mistake was made while building.
+    pub async fn serve<R, W>(&self, reader: R, writer: W) -> Result<Ending>
+    where
+        R: AsyncRead + Unpin + Send,
+        W: AsyncWrite + Unpin + Send,
+    {
+        self.check()?;
+        let (link, session) = self.open(false);
+        let never = std::future::pending();
+        Ok(driver::run(link, Reader(reader), Writer(writer), session, self.options, never).await)
+    }
+
+    fn open(&self, on_stdio: bool) -> (Link, Session<S>) {
+        let link = Link::new(Peer::new(self.config));
+        let session = Session::new(self.shared.clone(), link.clone(), on_stdio);
+        (link, session)
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.mistakes.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Build { mistakes: self.mistakes.clone() })
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! What a server offers: tools, resources, templates, prompts, completions, in the order given.
+//!
+//! A snapshot: what changes is copied and exchanged whole, so that a request sees one state. Lists
+//! are serialised once for each revision and page, and reused (TOL-22).
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::cursor::{self, Position};
+use super::handler::Erased;
+use super::template::Template;
+use super::{Settings, Shared};
+use crate::mcp::{
+    JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, Meta, Prompt, PromptsCapability, RawJson, Resource, ResourceTemplate,
+    ResourcesCapability, Revision, SerializeAt, ServerCapabilities, Tool, ToolsCapability,
+    meta_keys,
+};
+use crate::rpc::{Body, ErrorObject};
+
+/// A tool and what it does.
+pub(super) struct Offer<T, S> {
+    pub(super) spec: T,
+    pub(super) handler: Erased<S>,
+}
+
+impl<T: Clone, S> Clone for Offer<T, S> {
+    fn clone(&self) -> Self {
+        Self { spec: self.spec.clone(), handler: self.handler.clone() }
+    }
+}
+
+/// A family of resources and how to read one.
+pub(super) struct Family<S> {
+    pub(super) template: Template,
+    pub(super) offer: Offer<ResourceTemplate, S>,
+}
+
+impl<S> Clone for Family<S> {
+    fn clone(&self) -> Self {
+        Self { template: self.template.clone(), offer: self.offer.clone() }
+    }
+}
+
+/// The four lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum List {
+    Tools,
+    Resources,
+    Templates,
+    Prompts,
+}
+
+/// One state of the offer.
+pub(super) struct Registry<S> {
+    pub(super) tools: Vec<Offer<Tool, S>>,
+    pub(super) resources: Vec<Offer<Resource, S>>,
+    pub(super) families: Vec<Family<S>>,
+    pub(super) prompts: Vec<Offer<Prompt, S>>,
+    /// By what is completed (`prompt` name or template) and the argument's name.
+    pub(super) completions: HashMap<(String, String), Erased<S>>,
+    tool_places: HashMap<String, usize>,
+    pages: Mutex<HashMap<(List, Revision, usize), Arc<Page>>>,
+}
+
+/// A list result as it leaves, in JSON.
+pub(super) struct Page(Box<[u8]>);
+
+/// A shared page on its way out.
+pub(super) struct PageBody(Arc<Page>);
+
+impl Body for PageBody {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        out.extend_from_slice(&self.0.0);
+        Ok(())
+    }
+}
+
+impl<S> Default for Registry<S> {
+    fn default() -> Self {
+        Self {
+            tools: Vec::new(),
+            resources: Vec::new(),
+            families: Vec::new(),
+            prompts: Vec::new(),
+            completions: HashMap::new(),
+            tool_places: HashMap::new(),
+            pages: Mutex::default(),
+        }
+    }
+}
+
+impl<S> Clone for Registry<S> {
+    /// The same offer with no pages written yet.
+    fn clone(&self) -> Self {
+        Self {
+            tools: self.tools.clone(),
+            resources: self.resources.clone(),
+            families: self.families.clone(),
+            prompts: self.prompts.clone(),
+            completions: self.completions.clone(),
+            tool_places: self.tool_places.clone(),
+            pages: Mutex::default(),
+        }
+    }
+}
+
+impl<S> Registry<S> {
+    pub(super) fn tool(&self, name: &str) -> Option<&Offer<Tool, S>> {
+        self.tool_places.get(name).and_then(|at| self.tools.get(*at))
+    }
+
+    pub(super) fn add_tool(&mut self, offer: Offer<Tool, S>) {
+        self.tool_places.insert(offer.spec.name.clone(), self.tools.len());
+        self.tools.push(offer);
+    }
+
+    pub(super) fn remove_tool(&mut self, name: &str) -> bool {
+        let before = self.tools.len();
+        self.tools.retain(|offer| offer.spec.name != name);
+        self.tool_places =
+            self.tools.iter().enumerate().map(|(at, t)| (t.spec.name.clone(), at)).collect();
+        self.tools.len() < before
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        let lists =
+            [self.tools.len(), self.resources.len(), self.families.len(), self.prompts.len()];
+        lists.iter().all(|length| *length == 0)
+    }
+
+    /// What this offer amounts to (LIF-17): only what exists, flags only where they are kept.
+    pub(super) fn capabilities(&self, settings: &Settings<S>) -> ServerCapabilities {
+        let changes = settings.changes.then_some(true);
+        let mut offer = ServerCapabilities::new();
+        if !self.tools.is_empty() || settings.changes {
+            let mut tools = ToolsCapability::new();
+            tools.list_changed = changes;
+            offer.tools = Some(tools);
+        }
+        if !self.resources.is_empty() || !self.families.is_empty() {
+            let mut resources = ResourcesCapability::new();
+            (resources.list_changed, resources.subscribe) = (changes, changes);
+            offer.resources = Some(resources);
+        }
+        if !self.prompts.is_empty() {
+            let mut prompts = PromptsCapability::new();
+            prompts.list_changed = changes;
+            offer.prompts = Some(prompts);
+        }
+        offer.completions = (!self.completions.is_empty()).then(JsonObject::new);
+        offer.logging = settings.logging.then(JsonObject::new);
+        offer
+    }
+
+    /// A page of a list, as JSON.
+    pub(super) fn page(
+        &self,
+        shared: &Shared<S>,
+        list: List,
+        revision: Revision,
+        cursor: Option<&str>,
+    ) -> Result<PageBody, ErrorObject> {
+        let total = match list {
+            List::Tools => self.tools.len(),
+            List::Resources => self.resources.len(),
+            List::Templates => self.families.len(),
+            List::Prompts => self.prompts.len(),
+        };
+        let position = Position { list: list as u8, total };
+        let start = match cursor {
+            None => 0,
+            // PAG-04
+            Some(cursor) => cursor::read(cursor, position).ok_or_else(|| {
+                ErrorObject::invalid_params("invalid cursor: list again from the start")
+            })?,
+        };
+        let key = (list, revision, start);
+        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(page) = pages.get(&key) {
+            return Ok(PageBody(page.clone()));
+        }
+        let end = shared.settings.page_size.map_or(total, |size| total.min(start + size));
+        let next = (end < total).then(|| cursor::write(end, position));
+        let page = self
+            .write_page(shared, list, revision, start..end, next)
+            .map_err(|error| ErrorObject::internal(format!("list has no JSON form: {error}")))?;
+        let page = Arc::new(Page(page.into_boxed_slice()));
+        pages.insert(key, page.clone());
+        Ok(PageBody(page))
+    }
+
+    fn write_page(
+        &self,
+        shared: &Shared<S>,
+        list: List,
+        revision: Revision,
+        range: std::ops::Range<usize>,
+        next: Option<String>,
+    ) -> Result<Vec<u8>, serde_json::Error> {
+        let Settings { ttl, cache_scope, .. } = &shared.settings;
+        macro_rules! page {
+            ($Result:ident, $items:expr) => {{
+                let mut page = $Result::new($items)
+                    .ttl(*ttl)
+                    .cache_scope(cache_scope.clone())
+                    .meta(stamp(&shared.info_json));
+                page.next_cursor = next;
+                serde_json::to_vec(&page.at(revision))
+            }};
+        }
+        match list {
+            List::Tools => page!(ListToolsResult, specs(&self.tools[range])),
+            List::Resources => page!(ListResourcesResult, specs(&self.resources[range])),
+            List::Prompts => page!(ListPromptsResult, specs(&self.prompts[range])),
+            List::Templates => page!(
+                ListResourceTemplatesResult,
+                self.families[range].iter().map(|f| f.offer.spec.clone()).collect::<Vec<_>>()
+            ),
+        }
+    }
+}
+
+fn specs<T: Clone, S>(offers: &[Offer<T, S>]) -> Vec<T> {
+    offers.iter().map(|offer| offer.spec.clone()).collect()
+}
+
+/// MET-05: who answers. Left out by itself where the revision does not know it.
+pub(super) fn stamp(info: &RawJson) -> Meta {
+    Meta::new().with(meta_keys::SERVER_INFO, info.clone())
+}

@@ -1,0 +1,87 @@
+//! From a Rust type to the schema that a host sees.
+
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema as Described};
+use serde_json::Value;
+
+use crate::mcp::{PromptArgument, Schema};
+
+/// A tool without arguments: `async |_: NoArgs, _call| …`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, JsonSchema)]
+pub struct NoArgs {}
+
+/// What a type says about itself.
+pub(super) struct Shape {
+    pub(super) schema: Schema,
+    /// Its doc comment, which describes the tool rather than the arguments.
+    pub(super) description: Option<String>,
+}
+
+/// The schema of `T`, with what belongs to the tool taken off its root.
+pub(super) fn schema_of<T: JsonSchema>() -> Shape {
+    let generator = SchemaSettings::draft2020_12().into_generator();
+    let mut root: Described = generator.into_root_schema_for::<T>();
+    // The dialect is the default one (TOL-28), and the type's name means nothing to a host.
+    root.remove("$schema");
+    root.remove("title");
+    let description = match root.remove("description") {
+        Some(Value::String(text)) => Some(text),
+        _ => None,
+    };
+    // A struct without fields still is an object.
+    if root.get("type").and_then(Value::as_str) == Some("object") {
+        root.ensure_object();
+    }
+    Shape { schema: Schema::from(root.to_value()), description }
+}
+
+/// The blanks of a prompt: the fields of `T`, in order.
+pub(super) fn arguments_of<T: JsonSchema>() -> Vec<PromptArgument> {
+    let generator = SchemaSettings::draft2020_12().into_generator();
+    let root = generator.into_root_schema_for::<T>().to_value();
+    let required: Vec<&str> =
+        root["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let Some(fields) = root["properties"].as_object() else { return Vec::new() };
+    let argument = |(name, field): (&String, &Value)| {
+        let argument = PromptArgument::new(name).required(required.contains(&name.as_str()));
+        match field["description"].as_str() {
+            Some(description) => argument.description(description),
+            None => argument,
+        }
+    };
+    fields.iter().map(argument).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    /// Adds.
+    #[derive(JsonSchema)]
+    #[allow(dead_code)]
+    struct Add {
+        /// The first.
+        a: f64,
+        b: Option<f64>,
+    }
+
+    #[test]
+    fn the_doc_comment_is_lifted_and_the_root_is_bare() {
+        let shape = schema_of::<Add>();
+        assert_eq!(shape.description.as_deref(), Some("Adds."));
+        let value: Value = shape.schema.json().parse().unwrap();
+        assert_eq!(value["type"], "object");
+        assert_eq!(value["required"], json!(["a"]));
+        assert_eq!(value["properties"]["a"]["description"], "The first.");
+        assert!(value.get("$schema").is_none() && value.get("title").is_none());
+        assert!(schema_of::<NoArgs>().schema.has_object_root());
+    }
+
+    #[test]
+    fn a_prompts_arguments_are_the_fields() {
+        let arguments = arguments_of::<Add>();
+        assert_eq!(arguments[0].name, "a");
+        assert_eq!((arguments[0].required, arguments[1].required), (Some(true), Some(false)));
+    }
+}

@@ -1,0 +1,386 @@
+//! One connection of a server: each request is judged, routed and answered.
+//!
+//! Knows which method wants what; must not know how bytes move. Notifications take effect in
+//! order, requests run side by side.
+
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use serde_json::value::RawValue;
+
+use super::Shared;
+use super::call::{Call, Ongoing, SessionLevel, Trace};
+use super::handler::{BadArguments, Erased, finish};
+use super::hook::Moment;
+use super::registry::{List, Registry, stamp};
+use crate::driver::{Incoming, Link, Reply, Service, Started};
+use crate::mcp::{
+    Accept, CallToolResult, CompletionArgument, CompletionReference, DiscoverResult, EmptyResult,
+    InitializeResult, Level, Method, Params, ParamsError, RESOURCE_NOT_FOUND, Revision,
+    SerializeAt, Terms, Verdict, meta_keys, resource_not_found,
+};
+use crate::rpc::{Body, Dialect, ErrorObject, NoId, Trouble};
+use crate::service::Reporter;
+
+/// What the engine must know of MCP.
+pub(crate) const DIALECT: Dialect = Dialect {
+    cancel: Method::Cancelled.as_str(),
+    cancel_member: "requestId",
+    cancel_is_answered: false,
+    progress: Some(Method::Progress.as_str()),
+    urgent: &[Method::Ping.as_str()],
+    open_ended: &[Method::Listen.as_str()],
+    firm: &[Method::Initialize.as_str()],
+};
+
+/// One connection.
+pub(super) struct Session<S> {
+    shared: Arc<Shared<S>>,
+    link: Link,
+    accept: Accept,
+    level: Arc<SessionLevel>,
+    reporter: Reporter,
+}
+
+impl<S: Send + Sync + 'static> Session<S> {
+    pub(super) fn new(shared: Arc<Shared<S>>, link: Link, on_stdio: bool) -> Self {
+        {
+            let mut state = link.lock();
+            // Until a revision is agreed the newest rules hold: no id rather than null (RPC-12),
+            // and an array is no message (RPC-26).
+            state.peer.set_no_id(NoId::Absent);
+            state.peer.allow_batches(false);
+        }
+        Self {
+            shared,
+            link,
+            accept: Accept::default(),
+            level: Arc::default(),
+            reporter: Reporter::new(on_stdio),
+        }
+    }
+
+    fn answer(&mut self, incoming: &Incoming<'_>) -> Result<Started, ErrorObject> {
+        let params = Params::read(incoming.params).map_err(invalid)?;
+        match self.accept.judge(incoming.method, &params) {
+            Verdict::Refuse(error) => Err(error),
+            Verdict::Pong => Ok(done(EmptyResult::new(), Revision::LATEST_LEGACY)),
+            Verdict::Welcome(revision) => Ok(self.welcome(revision)),
+            Verdict::Serve(method, terms) => self.serve(incoming, method, terms, &params),
+        }
+    }
+
+    fn welcome(&mut self, revision: Revision) -> Started {
+        let no_id = if revision.has_errors_without_id() { NoId::Absent } else { NoId::Null };
+        {
+            let mut state = self.link.lock();
+            state.peer.set_no_id(no_id);
+            state.peer.allow_batches(revision.has_batches());
+        }
+        let registry = self.shared.registry();
+        let mut result = InitializeResult::new(
+            revision.as_str(),
+            registry.capabilities(&self.shared.settings),
+            self.shared.info.clone(),
+        );
+        result.instructions = self.shared.settings.instructions.clone();
+        done(result, revision)
+    }
+
+    fn serve(
+        &mut self,
+        incoming: &Incoming<'_>,
+        method: Method,
+        terms: Terms,
+        params: &Params<'_>,
+    ) -> Result<Started, ErrorObject> {
+        let registry = self.shared.registry();
+        self.is_offered(method, &registry)?;
+        let list = |list| {
+            let cursor = params.optional::<String>("cursor").map_err(invalid)?;
+            let page = registry.page(&self.shared, list, terms.revision, cursor.as_deref())?;
+            Ok(Started::Done(Ok(Box::new(page))))
+        };
+        match method {
+            Method::CallTool => self.call_tool(incoming, terms, params, &registry),
+            Method::ListTools => list(List::Tools),
+            Method::ListResources => list(List::Resources),
+            Method::ListResourceTemplates => list(List::Templates),
+            Method::ListPrompts => list(List::Prompts),
+            Method::ReadResource => self.read_resource(incoming, terms, params, &registry),
+            Method::GetPrompt => self.get_prompt(incoming, terms, params, &registry),
+            Method::Complete => self.complete(incoming, terms, params, &registry),
+            Method::Discover => Ok(self.discover(&registry)),
+            Method::SetLevel => self.set_level(params, &terms),
+            _ => Err(ErrorObject::method_not_found(method.as_str())),
+        }
+    }
+
+    /// ERR-13, ERR-14: what is not advertised is not there.
+    fn is_offered(&self, method: Method, registry: &Registry<S>) -> Result<(), ErrorObject> {
+        let offer = registry.capabilities(&self.shared.settings);
+        let offered = match method {
+            Method::ListTools | Method::CallTool => offer.tools.is_some(),
+            Method::ListResources | Method::ListResourceTemplates | Method::ReadResource => {
+                offer.resources.is_some()
+            }
+            Method::ListPrompts | Method::GetPrompt => offer.prompts.is_some(),
+            Method::Complete => offer.completions.is_some(),
+            Method::SetLevel => offer.logging.is_some(),
+            _ => true,
+        };
+        if offered { Ok(()) } else { Err(ErrorObject::method_not_found(method.as_str())) }
+    }
+
+    fn discover(&self, registry: &Registry<S>) -> Started {
+        let settings = &self.shared.settings;
+        let mut result =
+            DiscoverResult::new([Revision::MODERN.to_string()], registry.capabilities(settings))
+                .ttl(settings.ttl)
+                .cache_scope(settings.cache_scope.clone())
+                .meta(stamp(&self.shared.info_json));
+        result.instructions = settings.instructions.clone();
+        done(result, Revision::MODERN)
+    }
+
+    fn set_level(&self, params: &Params<'_>, terms: &Terms) -> Result<Started, ErrorObject> {
+        let level = params.required::<Level>("level").map_err(invalid)?;
+        // LOG-03
+        if !level.is_known() {
+            return Err(ErrorObject::invalid_params(format!("unknown level {level}")));
+        }
+        self.level.set(&level);
+        Ok(done(EmptyResult::new(), terms.revision))
+    }
+
+    fn call_tool(
+        &self,
+        incoming: &Incoming<'_>,
+        terms: Terms,
+        params: &Params<'_>,
+        registry: &Registry<S>,
+    ) -> Result<Started, ErrorObject> {
+        let name = params.required::<std::borrow::Cow<'_, str>>("name").map_err(invalid)?;
+        let arguments = params.raw("arguments");
+        // TOL-09: the shape of the request is the protocol's affair, the arguments are the tool's.
+        if arguments.is_some_and(|raw| !raw.get().starts_with('{')) {
+            return Err(ErrorObject::invalid_params("params.arguments must be an object"));
+        }
+        // TOL-05
+        let tool = registry.tool(&name).ok_or_else(|| {
+            ErrorObject::invalid_params(format!("unknown tool: {}", crate::rpc::excerpt(&name)))
+        })?;
+        let call = self.begin(incoming, terms, params, Method::CallTool, name.into_owned())?;
+        match (tool.handler)(arguments, call.clone()) {
+            Ok(running) => Ok(Started::Going(running)),
+            Err(BadArguments(reason)) => {
+                let shared = &self.shared;
+                let mapped = shared.settings.bad_arguments.as_ref();
+                if let Some(reject) = mapped.and_then(|map| map(&call, &reason)) {
+                    return Ok(Started::Done(finish::<S, CallToolResult>(
+                        &call,
+                        Err(reject.into()),
+                    )));
+                }
+                // TOL-08: for the model to read and to try again.
+                let text = format!("invalid arguments for {}: {reason}", call.inner.name);
+                Ok(Started::Done(finish(&call, Ok(CallToolResult::with_error(text)))))
+            }
+        }
+    }
+
+    fn read_resource(
+        &self,
+        incoming: &Incoming<'_>,
+        terms: Terms,
+        params: &Params<'_>,
+        registry: &Registry<S>,
+    ) -> Result<Started, ErrorObject> {
+        let uri = params.required::<String>("uri").map_err(invalid)?;
+        let revision = terms.revision;
+        let listed = registry.resources.iter().find(|offer| offer.spec.uri == uri);
+        let handler: Option<(Erased<S>, Option<Box<RawValue>>)> = match listed {
+            Some(offer) => Some((offer.handler.clone(), None)),
+            None => registry.families.iter().find_map(|family| {
+                let blanks = family.template.fit(&uri)?;
+                let blanks: serde_json::Map<_, _> = blanks
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), value.into()))
+                    .collect();
+                let raw = serde_json::value::to_raw_value(&blanks).ok()?;
+                Some((family.offer.handler.clone(), Some(raw)))
+            }),
+        };
+        // RES-05, RES-06
+        let (handler, blanks) = handler.ok_or_else(|| not_found(&uri, revision))?;
+        let call = self.begin(incoming, terms, params, Method::ReadResource, uri.clone())?;
+        let running = handler(blanks.as_deref(), call)
+            .map_err(|BadArguments(_)| not_found(&uri, revision))?;
+        Ok(Started::Going(Box::pin(async move {
+            // ERR-03: the modern revision has no code of its own for it.
+            running.await.map_err(|mut error| {
+                if error.code == RESOURCE_NOT_FOUND {
+                    error.code = resource_not_found(revision);
+                }
+                error
+            })
+        })))
+    }
+
+    fn get_prompt(
+        &self,
+        incoming: &Incoming<'_>,
+        terms: Terms,
+        params: &Params<'_>,
+        registry: &Registry<S>,
+    ) -> Result<Started, ErrorObject> {
+        let name = params.required::<String>("name").map_err(invalid)?;
+        // PRM-05: values are strings.
+        params
+            .optional::<std::collections::BTreeMap<String, String>>("arguments")
+            .map_err(invalid)?;
+        // PRM-04
+        let prompt = registry.prompts.iter().find(|offer| offer.spec.name == name);
+        let prompt = prompt.ok_or_else(|| {
+            ErrorObject::invalid_params(format!("unknown prompt: {}", crate::rpc::excerpt(&name)))
+        })?;
+        let call = self.begin(incoming, terms, params, Method::GetPrompt, name)?;
+        let arguments = params.raw("arguments").filter(|raw| raw.get() != "null");
+        (prompt.handler)(arguments, call).map(Started::Going).map_err(|BadArguments(reason)| {
+            ErrorObject::invalid_params(format!("invalid prompt arguments: {reason}"))
+        })
+    }
+
+    fn complete(
+        &self,
+        incoming: &Incoming<'_>,
+        terms: Terms,
+        params: &Params<'_>,
+        registry: &Registry<S>,
+    ) -> Result<Started, ErrorObject> {
+        // CMP-03, CMP-05
+        let reference = params.required::<CompletionReference>("ref").map_err(invalid)?;
+        let argument = params.required::<CompletionArgument>("argument").map_err(invalid)?;
+        let known = match &reference {
+            CompletionReference::Prompt(prompt) => registry
+                .prompts
+                .iter()
+                .find(|offer| offer.spec.name == prompt.name)
+                .map(|offer| offer.spec.name.clone()),
+            CompletionReference::Resource(resource) => registry
+                .families
+                .iter()
+                .find(|f| f.offer.spec.uri_template == resource.uri)
+                .map(|f| f.offer.spec.uri_template.clone()),
+            _ => None,
+        };
+        let whose = known.ok_or_else(|| {
+            ErrorObject::invalid_params("ref names no prompt and no resource template")
+        })?;
+        let call = self.begin(incoming, terms, params, Method::Complete, whose.clone())?;
+        let Some(handler) = registry.completions.get(&(whose, argument.name)) else {
+            let none = crate::mcp::CompleteResult::new(crate::mcp::Completion::new([]));
+            return Ok(Started::Done(finish(&call, Ok(none))));
+        };
+        let typed = serde_json::json!({
+            "value": argument.value,
+            "context": params.raw("context").map(RawValue::get).unwrap_or("{}"),
+        });
+        let raw = serde_json::value::to_raw_value(&typed)
+            .map_err(|error| ErrorObject::internal(error.to_string()))?;
+        handler(Some(&raw), call)
+            .map(Started::Going)
+            .map_err(|BadArguments(reason)| ErrorObject::invalid_params(reason))
+    }
+
+    /// A request becomes a call, if the hook lets it.
+    fn begin(
+        &self,
+        incoming: &Incoming<'_>,
+        terms: Terms,
+        params: &Params<'_>,
+        method: Method,
+        name: String,
+    ) -> Result<Call<S>, ErrorObject> {
+        if let Some(hook) = &self.shared.settings.hook {
+            let client = terms.asker.info.as_ref().map(|info| info.name.as_str());
+            hook(&Moment::Began { method: method.as_str(), name: &name, client })
+                .map_err(ErrorObject::from)?;
+        }
+        let progress_token =
+            params.envelope.progress_token().map_err(|error| invalid(error.into()))?;
+        let mut trace = Trace::default();
+        for (key, value) in params.envelope.trace() {
+            let slot = match key {
+                meta_keys::TRACEPARENT => &mut trace.parent,
+                meta_keys::TRACESTATE => &mut trace.state,
+                _ => &mut trace.baggage,
+            };
+            *slot = Some(value.into_owned());
+        }
+        Ok(Call {
+            inner: Arc::new(Ongoing {
+                shared: self.shared.clone(),
+                link: self.link.clone(),
+                id: incoming.id.clone(),
+                serial: incoming.serial,
+                withdrawn: incoming.token.clone(),
+                terms,
+                method,
+                name,
+                began: Instant::now(),
+                session_level: self.level.clone(),
+                progress_token,
+                reported: Mutex::default(),
+                meta: params.meta.map(Into::into),
+                trace,
+            }),
+        })
+    }
+}
+
+impl<S: Send + Sync + 'static> Service for Session<S> {
+    fn request(&mut self, incoming: Incoming<'_>) -> Started {
+        self.answer(&incoming).unwrap_or_else(|error| Started::Done(Err(error)))
+    }
+
+    fn notification(&mut self, method: &str, _: Option<&RawValue>) {
+        // RPC-11, DEP-03: whatever else it is, it has no answer.
+        tracing::debug!(method, "notification");
+    }
+
+    fn trouble(&mut self, trouble: &Trouble) {
+        self.reporter.trouble(trouble);
+    }
+
+    fn blocked(&mut self, method: &str, params: Option<&RawValue>, took: Duration) {
+        let params = Params::read(params).unwrap_or_default();
+        let name = params.optional::<String>("name").ok().flatten();
+        let what = name.map_or_else(|| method.to_owned(), |name| format!("tool {name:?}"));
+        self.reporter.say(&format!(
+            "{what} kept the connection waiting for {took:?}: register it with blocking_tool, or \
+             await instead of blocking"
+        ));
+    }
+}
+
+fn invalid(error: ParamsError) -> ErrorObject {
+    ErrorObject::invalid_params(error.to_string())
+}
+
+fn not_found(uri: &str, revision: Revision) -> ErrorObject {
+    ErrorObject::new(resource_not_found(revision), "resource not found")
+        .with_data(&serde_json::json!({ "uri": uri }))
+}
+
+/// An answer that is ready, written for `revision`.
+fn done(value: impl SerializeAt + Send + 'static, revision: Revision) -> Started {
+    struct Ready<T>(T, Revision);
+    impl<T: SerializeAt + Send> Body for Ready<T> {
+        fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+            serde_json::to_writer(out, &self.0.at(self.1))
+        }
+    }
+    let reply: Reply = Ok(Box::new(Ready(value, revision)));
+    Started::Done(reply)
+}
