@@ -19,7 +19,15 @@ pub struct Ticket {
     serial: u64,
     framing: Framing,
     batch: Option<u64>,
-    counted: bool,
+    place: Place,
+}
+
+/// What a request takes up until its ticket returns.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Place {
+    Running,
+    Open,
+    Nothing,
 }
 
 impl Ticket {
@@ -107,8 +115,10 @@ impl Peer {
     ///
     /// A result that has no JSON form is answered −32603.
     pub fn answer(&mut self, ticket: Ticket, outcome: Result<&dyn Body, ErrorObject>) {
-        if ticket.counted {
-            self.running = self.running.saturating_sub(1);
+        match ticket.place {
+            Place::Running => self.running = self.running.saturating_sub(1),
+            Place::Open => self.open = self.open.saturating_sub(1),
+            Place::Nothing => {}
         }
         if self.is_live(&ticket) {
             self.requests.remove(&ticket.id);
@@ -123,46 +133,60 @@ impl Peer {
         method: Cow<'a, str>,
         params: Option<&'a RawValue>,
         framing: Framing,
+        offset: u64,
         batch: Option<u64>,
     ) -> Option<Event<'a>> {
         let dialect = self.config.dialect;
-        let at_once = dialect.urgent.contains(&&*method);
-        let open_ended = dialect.open_ended.contains(&&*method);
+        let (place, full) = if dialect.urgent.contains(&&*method) {
+            (Place::Nothing, false)
+        } else if dialect.open_ended.contains(&&*method) {
+            (Place::Open, self.open >= self.config.open_ended)
+        } else {
+            (Place::Running, self.is_full())
+        };
         let serial = self.next_serial;
         self.next_serial += 1;
-        let counted = !at_once && !open_ended;
-        let ticket = Ticket { id, serial, framing, batch, counted };
+        let ticket = Ticket { id, serial, framing, batch, place };
         // C6: the first keeps its place.
         if self.requests.contains_key(&ticket.id) {
-            self.note(TroubleKind::DuplicateId, 0, ticket.id.as_json().as_bytes());
+            self.note(TroubleKind::DuplicateId, offset, ticket.id.as_json().as_bytes());
             self.refuse(ticket, ErrorObject::invalid_request("id is already in use"));
             return None;
         }
-        if counted && self.is_full() {
-            self.note(TroubleKind::Busy, 0, ticket.id.as_json().as_bytes());
+        if full {
+            self.note(TroubleKind::Busy, offset, ticket.id.as_json().as_bytes());
             self.refuse(ticket, self.busy());
             return None;
         }
         let firm = dialect.firm.contains(&&*method);
         self.requests.insert(ticket.id.clone(), Entry { serial, firm, framing, batch });
-        if counted && (self.running >= self.config.running || !self.queue.is_empty()) {
-            let params = params.map(ToOwned::to_owned);
-            let queued = Queued { ticket, method: method.into(), params };
-            self.queued_bytes += queued.size();
-            self.queue.push_back(queued);
-            return None;
+        let waits = self.running >= self.config.running || !self.queue.is_empty();
+        match place {
+            Place::Running if waits => {
+                let params = params.map(ToOwned::to_owned);
+                let queued = Queued { ticket, method: method.into(), params };
+                self.queued_bytes += queued.size();
+                self.queue.push_back(queued);
+                return None;
+            }
+            Place::Running => self.running += 1,
+            Place::Open => self.open += 1,
+            Place::Nothing => {}
         }
-        self.running += usize::from(counted);
         Some(Event::Request(Request { ticket, method, params: params.map(Cow::Borrowed) }))
     }
 
     fn busy(&self) -> ErrorObject {
         ErrorObject::internal(format!(
-            "busy: {} requests are running and {} bytes wait; try again when one is answered",
-            self.running, self.queued_bytes
+            "busy: {} requests are running, {} stay open and {} bytes wait; try again when one ends",
+            self.running, self.open, self.queued_bytes
         ))
         .with_data(&serde_json::json!({
-            "limits": { "running": self.config.running, "queueBytes": self.config.queue }
+            "limits": {
+                "running": self.config.running,
+                "openEnded": self.config.open_ended,
+                "queueBytes": self.config.queue,
+            }
         }))
     }
 
@@ -182,7 +206,7 @@ impl Peer {
         if dialect.cancel_is_answered {
             let error = ErrorObject::new(code::CANCELLED, "request cancelled");
             // The ticket itself is still out; when it comes back it finds nothing left to answer.
-            let ticket = Ticket { id, serial, framing, batch, counted: false };
+            let ticket = Ticket { id, serial, framing, batch, place: Place::Nothing };
             self.write_answer(&ticket, Err(error));
         }
         // One that still waits was seen by nobody, so nobody needs to hear of it.

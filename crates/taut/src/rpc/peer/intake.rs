@@ -153,7 +153,7 @@ impl Peer {
     ) -> Option<Event<'a>> {
         match message {
             Message::Request { id, method, params } => {
-                self.take_request(id, method, params, framing, batch)
+                self.take_request(id, method, params, framing, offset, batch)
             }
             Message::Notification { method, params } => {
                 let dialect = self.config.dialect;

@@ -45,7 +45,7 @@ pub struct Dialect {
     pub progress: Option<&'static str>,
     /// Requests that are answered on arrival, however much waits.
     pub urgent: &'static [&'static str],
-    /// Requests that stay open for long and do not count as running.
+    /// Requests that stay open for long and do not count as running; they have a bound of their own.
     pub open_ended: &'static [&'static str],
     /// Requests that cannot be withdrawn.
     pub firm: &'static [&'static str],
@@ -77,6 +77,8 @@ pub struct Config {
     /// How many requests run at once. 1,024: far above what hosts have in flight, far below what
     /// tasks cost.
     pub running: usize,
+    /// How many open-ended requests stay open at once. 1,024: hosts open a handful.
+    pub open_ended: usize,
     /// How many bytes of requests wait behind those that run.
     pub queue: usize,
     /// How many bytes of output may wait before no more is read.
@@ -96,6 +98,7 @@ impl Config {
             serving,
             framing: Framing::Lines,
             running: 1_024,
+            open_ended: 1_024,
             queue: 4 << 20,
             output: 4 << 20,
             // Several of the largest messages.
@@ -283,6 +286,7 @@ pub struct Peer {
     queue: VecDeque<incoming::Queued>,
     queued_bytes: usize,
     running: usize,
+    open: usize,
     next_serial: u64,
     batches: HashMap<u64, incoming::Batch>,
 
@@ -318,6 +322,7 @@ impl Peer {
             queue: VecDeque::new(),
             queued_bytes: 0,
             running: 0,
+            open: 0,
             next_serial: 0,
             batches: HashMap::new(),
             calls: HashMap::with_hasher(seed),

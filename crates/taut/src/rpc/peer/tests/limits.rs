@@ -59,6 +59,20 @@ fn c1_urgent_and_open_ended_requests_never_wait() {
 }
 
 #[test]
+fn open_ended_requests_have_a_bound_of_their_own() {
+    let mut server = Side::with(MCP, true, |config| config.open_ended = 2);
+    let listen = |id: &str| request(id, "subscriptions/listen");
+    assert_eq!(server.gets(&listen("1")).len(), 1);
+    assert_eq!(server.gets(&listen("2")).len(), 1);
+    assert_eq!(server.gets(&listen("3")), [""; 0]);
+    assert_eq!(server.says_in_short(), ["-32603 3"]);
+    assert_eq!(server.gets(&request("4", "m")), ["request 4 m"], "others go on");
+    server.gets(&note("notifications/cancelled", r#"{"requestId":1}"#));
+    server.answer("1", "{}");
+    assert_eq!(server.gets(&listen("3")).len(), 1);
+}
+
+#[test]
 fn a_full_queue_stops_reading_until_there_is_room() {
     let mut server = small();
     fill(&mut server);

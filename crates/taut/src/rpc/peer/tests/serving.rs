@@ -132,7 +132,8 @@ fn c6_a_duplicate_id_in_flight_is_refused_and_the_first_is_answered() {
     server.gets(&request("\"ab\"", "slow"));
     assert_eq!(server.gets(&request("\"\\u0061b\"", "slow")), [""; 0]);
     assert_eq!(server.says_in_short(), ["-32600 \"ab\""]);
-    assert_eq!(server.troubles(), [TroubleKind::DuplicateId]);
+    let trouble = server.peer.poll_trouble().unwrap();
+    assert_eq!((trouble.kind, trouble.offset), (TroubleKind::DuplicateId, 44));
     server.answer("\"ab\"", "1");
     assert_eq!(server.says_in_short(), ["result \"ab\""]);
     assert_eq!(server.gets(&request("\"ab\"", "slow")), ["request \"ab\" slow"], "RPC-05");
