@@ -30,6 +30,11 @@ pub(crate) trait Sink: Send {
         Poll::Ready(Ok(()))
     }
 
+    /// Says that nothing more will come, where dropping half of a stream does not say it.
+    fn poll_close(&mut self, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
     /// Ready once the reader at the other end is gone for good: watched, not found out by writing.
     ///
     /// A sink that cannot watch stays pending, and the loop learns it from the next write.
@@ -58,5 +63,9 @@ impl<W: AsyncWrite + Unpin + Send> Sink for Writer<W> {
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
     }
 }

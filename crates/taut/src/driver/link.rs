@@ -12,6 +12,8 @@ use std::time::Instant;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
+use super::json::{self, Written};
+use super::now;
 use super::token::Token;
 use crate::ending::Ending;
 use crate::rpc::{Body, CallId, Failure, Id, Patience, Peer, SendError, Ticket};
@@ -46,6 +48,8 @@ pub(crate) struct State {
     /// Requests that are being worked on elsewhere, by serial.
     parked: HashMap<u64, Token>,
     driver: Option<Waker>,
+    /// Whether somebody did something since the loop last looked.
+    changed: bool,
     /// Who waits for the end.
     watching: Vec<Waker>,
 }
@@ -59,12 +63,13 @@ impl Link {
             waiters: HashMap::new(),
             parked: HashMap::new(),
             driver: None,
+            changed: false,
             watching: Vec::new(),
         })))
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // A panic while it was held cannot leave it half-changed: users' code never runs inside.
+        // Users' code does not run inside: it may panic, and it may want this very lock.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -73,6 +78,7 @@ impl Link {
         let (value, waker) = {
             let mut state = self.lock();
             let value = act(&mut state);
+            state.changed = true;
             (value, state.driver.take())
         };
         if let Some(waker) = waker {
@@ -83,15 +89,20 @@ impl Link {
 
     /// Answers a request.
     pub(crate) fn answer(&self, ticket: Ticket, outcome: Reply) {
+        let mut json = Vec::new();
+        let outcome = json::reply(outcome, &mut json);
         self.with(|state| {
             state.parked.remove(&ticket.serial());
-            state.peer.answer(ticket, outcome.as_ref().map(AsRef::as_ref).map_err(Clone::clone));
+            state.peer.answer(ticket, json::outcome(&outcome, &Written(&json)));
         });
     }
 
     /// Tells the other side something.
     pub(crate) fn notify(&self, method: &str, params: Option<&dyn Body>) -> Result<(), SendError> {
-        self.with(|state| state.peer.notify(method, params))
+        let params = json::params(params)?;
+        let params = params.as_deref().map(Written);
+        let params = params.as_ref().map(|params| params as &dyn Body);
+        self.with(|state| state.notify(method, params))
     }
 
     /// Tells the other side something about a request, if that still waits for its answer.
@@ -102,9 +113,12 @@ impl Link {
         method: &str,
         params: Option<&dyn Body>,
     ) -> Result<(), SendError> {
+        let params = json::params(params)?;
+        let params = params.as_deref().map(Written);
+        let params = params.as_ref().map(|params| params as &dyn Body);
         self.with(|state| {
             if state.peer.is_live_serial(id, serial) {
-                state.peer.notify(method, params)
+                state.notify(method, params)
             } else {
                 Ok(())
             }
@@ -112,6 +126,8 @@ impl Link {
     }
 
     /// Calls the other side. `read` turns the raw answer into what the caller wants.
+    ///
+    /// What `params` gives is written with the lock held: it must not use this link.
     pub(crate) fn call<T, P>(
         &self,
         method: &str,
@@ -131,8 +147,11 @@ impl Link {
         });
         let call = self.with(|state| {
             let params = params(state.peer.next_call());
+            // Apart from the output, so that a panic leaves no half of a message there.
+            let params = json::params(params.as_ref().map(|params| params as &dyn Body))?;
+            let params = params.as_deref().map(Written);
             let params = params.as_ref().map(|params| params as &dyn Body);
-            let call = state.peer.call(Instant::now(), method, params, patience)?;
+            let call = state.peer.call(now(), method, params, patience)?;
             state.waiters.insert(call, (waiter, watcher));
             Ok(call)
         })?;
@@ -163,9 +182,24 @@ impl State {
         self.driver = Some(cx.waker().clone());
     }
 
-    /// The loop is awake and looks for itself.
-    pub(crate) fn awake(&mut self) {
+    /// The loop is awake and looks for itself; says when it must look again at the latest.
+    pub(crate) fn awake(&mut self) -> Option<Instant> {
         self.driver = None;
+        self.changed = false;
+        self.peer.poll_timeout()
+    }
+
+    /// Whether anything was done through [`Link::with`] since the loop [looked](Self::awake).
+    pub(crate) fn has_changed(&self) -> bool {
+        self.changed
+    }
+
+    /// L18: once it is over nothing counts as sent, and nothing piles up.
+    fn notify(&mut self, method: &str, params: Option<&dyn Body>) -> Result<(), SendError> {
+        if self.ended.is_some() {
+            return Err(SendError::Closed);
+        }
+        self.peer.notify(method, params)
     }
 
     pub(crate) fn park(&mut self, serial: u64, token: Token) {

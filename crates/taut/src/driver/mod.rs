@@ -8,6 +8,7 @@
 //! the same pass with no task, no lock contention and no other thread. One that waits is spawned.
 
 mod alarm;
+mod json;
 mod link;
 mod parked;
 mod tap;
@@ -29,11 +30,19 @@ use crate::wire::Decoder;
 use alarm::Alarm;
 use work::Work;
 
+pub(crate) use json::Written;
 pub(crate) use link::{Close, Link, PendingCall, Reply, Watcher};
 pub(crate) use token::Token;
 
 /// After so much output the loop lets others run.
 const YIELD: usize = 64 << 10;
+
+/// After so many reads the loop lets others run. Two, so that a peer that asks one thing at a time
+/// is never made to wait for a turn: the second finds nothing, and the loop sleeps.
+const READS: usize = 2;
+
+/// Handlers that took so long together let others run before the next: timers, spawned work.
+const TURN: Duration = Duration::from_millis(10);
 
 /// How long what is ready may take to leave when the connection is being ended.
 const FLUSH_LIMIT: Duration = Duration::from_millis(250);
@@ -116,6 +125,7 @@ where
     let mut driver = Driver {
         source: Some(source),
         decoder,
+        starved: true,
         work: Work::new(link, sink, service, options.grace),
         timer: Alarm::default(),
         limit: Alarm::default(),
@@ -123,12 +133,20 @@ where
         phase: Phase::Open,
     };
     let ending = std::future::poll_fn(|cx| driver.poll(cx, stop.as_mut())).await;
-    driver.finish(ending)
+    driver.end(&ending);
+    ending
 }
 
-struct Driver<R, W, S> {
+/// The time, as timers see it: a test may have stopped it.
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+struct Driver<R, W: Sink, S: Service> {
     source: Option<R>,
     decoder: Decoder,
+    /// Whether the decoder holds no whole frame.
+    starved: bool,
     work: Work<W, S>,
     /// The next deadline of a call of ours.
     timer: Alarm,
@@ -149,47 +167,64 @@ enum Phase {
     Leaving,
 }
 
+/// What is to be done when there is nothing to read.
+enum Idle {
+    End(Ending),
+    /// Something has changed: look again.
+    Again,
+    Sleep,
+}
+
 impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
         stop: Pin<&mut impl Future<Output = Ending>>,
     ) -> Poll<Ending> {
-        self.work.link.lock().awake();
         if !matches!(self.phase, Phase::Flushing(_))
             && let Poll::Ready(ending) = stop.poll(cx)
         {
-            self.flush_then(ending);
+            self.phase = Phase::Flushing(ending);
+            self.limit.set(now() + FLUSH_LIMIT);
         }
+        let mut reads = 0;
         loop {
-            while let Poll::Ready(Some(_)) = self.work.tasks.poll_join_next(cx) {}
-            self.tell_time(cx);
-            self.work.start_queued(cx);
+            let due = self.work.look();
+            while !self.work.tasks.is_empty()
+                && let Poll::Ready(Some(_)) = self.work.tasks.poll_join_next(cx)
+            {}
+            self.tell_time(cx, due);
+            let more = self.work.start_queued(cx);
             let mut written = 0;
             if let Err(ending) = self.work.poll_write(cx, &mut written) {
                 return Poll::Ready(ending);
             }
-            let read = self.poll_read(cx);
-            if let Some(ending) = self.poll_phase(cx) {
-                return Poll::Ready(ending);
+            if more || reads >= READS || written >= YIELD {
+                return self.poll_yield(cx);
             }
-            if read || written >= YIELD {
-                // Others run now: spawned handlers, timers, whatever else lives here.
-                cx.waker().wake_by_ref();
-                return Poll::Pending;
+            if self.poll_read(cx) {
+                reads += 1;
+                continue;
             }
-            let mut state = self.work.link.lock();
-            let idle = state.peer.output().is_empty() || !self.work.writing.is_empty();
-            let close_asked = match state.close {
-                Close::No => false,
-                Close::Politely => matches!(self.phase, Phase::Open),
-                Close::Now => true,
-            };
-            if idle && !close_asked {
-                state.sleep(cx);
-                return Poll::Pending;
+            match self.poll_idle(cx) {
+                Idle::End(ending) => return Poll::Ready(ending),
+                Idle::Again => {}
+                Idle::Sleep => return Poll::Pending,
             }
         }
+    }
+
+    /// Lets others run: spawned handlers, timers, whatever else lives here.
+    fn poll_yield(&mut self, cx: &mut Context<'_>) -> Poll<Ending> {
+        // A peer that never lets us rest must not keep us from ending.
+        if let Idle::End(ending) = self.poll_idle(cx) {
+            return Poll::Ready(ending);
+        }
+        // Not by waking ourselves at once: that costs the runtime a system call.
+        if std::pin::pin!(tokio::task::yield_now()).poll(cx).is_ready() {
+            cx.waker().wake_by_ref();
+        }
+        Poll::Pending
     }
 
     /// Reads once and takes in what came. Says whether anything did.
@@ -197,17 +232,19 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         if matches!(self.phase, Phase::Flushing(_)) {
             return false;
         }
-        let mut any = self.take_frames(cx);
-        if self.source.is_none() || !self.work.link.lock().peer.wants_input() {
-            return any;
-        }
-        let Some(source) = &mut self.source else { return any };
-        match source.poll_read(cx, self.decoder.space()) {
-            Poll::Pending => return any,
-            Poll::Ready(Ok(bytes)) if bytes > 0 => {
-                self.work.tap.read(bytes);
-                any = true;
+        if !self.starved {
+            let any = self.take_frames(cx);
+            if any || !self.starved {
+                return any;
             }
+        }
+        let Some(source) = &mut self.source else { return false };
+        if !self.work.wants_input() {
+            return false;
+        }
+        match source.poll_read(cx, self.decoder.space()) {
+            Poll::Pending => return false,
+            Poll::Ready(Ok(bytes)) if bytes > 0 => self.work.tap.read(bytes),
             Poll::Ready(end) => {
                 // S3: a peer that hangs up on a socket is an error there, and an end all the same.
                 if let Err(error) = end {
@@ -221,17 +258,25 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             }
         }
         self.take_frames(cx);
-        any
+        true
     }
 
-    /// Takes in the frames that are whole, as long as more is wanted.
+    /// Takes in the frames that are whole, as long as more is wanted. Says whether there was one.
     fn take_frames(&mut self, cx: &mut Context<'_>) -> bool {
+        let began = now();
+        let mut clock = began;
         let mut any = false;
-        let mut now = Instant::now();
-        while self.work.link.lock().peer.wants_input() || self.source.is_none() {
-            let Some(frame) = self.decoder.poll_frame() else { break };
+        self.starved = false;
+        while self.source.is_none() || self.work.wants_input() {
+            let Some(frame) = self.decoder.poll_frame() else {
+                self.starved = true;
+                break;
+            };
             any = true;
-            now = self.work.take_frame(cx, now, frame);
+            clock = self.work.take_frame(cx, clock, frame);
+            if clock - began > TURN {
+                break;
+            }
         }
         any
     }
@@ -246,19 +291,13 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         self.work.service.input_ended();
         if matches!(self.phase, Phase::Open) {
             self.phase = Phase::Draining;
-            self.limit.set(Instant::now() + self.drain);
+            self.limit.set(now() + self.drain);
         }
     }
 
-    fn flush_then(&mut self, ending: Ending) {
-        self.phase = Phase::Flushing(ending);
-        self.limit.set(Instant::now() + FLUSH_LIMIT);
-    }
-
     /// Time passes for our calls.
-    fn tell_time(&mut self, cx: &mut Context<'_>) {
+    fn tell_time(&mut self, cx: &mut Context<'_>, mut due: Option<Instant>) {
         loop {
-            let due = self.work.link.lock().peer.poll_timeout();
             match due {
                 Some(due) => self.timer.set(due),
                 None => self.timer.clear(),
@@ -268,55 +307,73 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             }
             let lost = {
                 let mut state = self.work.link.lock();
-                state.peer.handle_timeout(Instant::now());
+                state.peer.handle_timeout(now());
+                due = state.peer.poll_timeout();
                 std::iter::from_fn(|| state.peer.poll_lost()).collect::<Vec<_>>()
             };
             self.work.fail(lost);
         }
     }
 
-    /// What the phase has come to, if it is over.
-    fn poll_phase(&mut self, cx: &mut Context<'_>) -> Option<Ending> {
+    /// There is nothing to read: whether it is over, and if not, to sleep until something happens.
+    fn poll_idle(&mut self, cx: &mut Context<'_>) -> Idle {
         if let Some(sink) = &mut self.work.sink
             && sink.poll_gone(cx).is_ready()
         {
-            return Some(Ending::ReaderGone);
-        }
-        let (flushed, unanswered, close, stuck) = {
-            let mut state = self.work.link.lock();
-            let waiting = state.peer.output().len() + self.work.writing.len();
-            let stuck = state.peer.is_stuck().then_some(waiting);
-            let flushed = waiting == 0 && !self.work.flushing;
-            (flushed, state.peer.unanswered(), state.close, stuck)
-        };
-        if let Some(bytes) = stuck {
-            return Some(Ending::Stuck { bytes });
-        }
-        match close {
-            Close::Now => return Some(Ending::Closed),
-            Close::Politely if matches!(self.phase, Phase::Open) => {
-                self.phase = Phase::Leaving;
-                self.limit.set(Instant::now() + FLUSH_LIMIT);
-            }
-            _ => {}
+            return Idle::End(Ending::ReaderGone);
         }
         let late = self.limit.poll(cx).is_ready();
-        match &self.phase {
+        let (flushed, unanswered) = {
+            let mut state = self.work.link.lock();
+            let waiting = state.peer.output().len() + self.work.writing.len();
+            // What was taken from the peer to be written waits as much as what was not.
+            if waiting > state.peer.config().output_cap {
+                return Idle::End(Ending::Stuck { bytes: waiting });
+            }
+            match (state.close, &self.phase) {
+                (Close::Now, _) => return Idle::End(Ending::Closed),
+                (Close::Politely, Phase::Open) => {
+                    self.phase = Phase::Leaving;
+                    self.limit.set(now() + FLUSH_LIMIT);
+                    return Idle::Again;
+                }
+                _ => {}
+            }
+            // Somebody did something since we looked, on another thread perhaps. It may concern
+            // more than the output: a deadline, a place among the running.
+            if state.has_changed() && !late {
+                return Idle::Again;
+            }
+            state.sleep(cx);
+            (waiting == 0 && !self.work.flushing, state.peer.unanswered())
+        };
+        let over = match &self.phase {
             Phase::Open => None,
-            Phase::Draining if flushed && unanswered == 0 => Some(Ending::Eof),
+            Phase::Draining if flushed && unanswered == 0 && self.starved => Some(Ending::Eof),
             Phase::Draining => late.then_some(Ending::DrainTimedOut { unanswered }),
             Phase::Flushing(ending) => (flushed || late).then(|| ending.clone()),
-            Phase::Leaving => {
-                if (flushed || late) && self.work.sink.take().is_some() {
-                    self.limit.set(Instant::now() + self.drain);
-                }
-                let left = self.work.sink.is_none() && (self.source.is_none() || late);
-                left.then_some(Ending::Closed)
-            }
-        }
+            Phase::Leaving => return self.poll_leave(cx, flushed, late),
+        };
+        over.map_or(Idle::Sleep, Idle::End)
     }
 
-    fn finish(mut self, ending: Ending) -> Ending {
+    /// Closes our end once everything is written, then waits for the other side to close its own.
+    fn poll_leave(&mut self, cx: &mut Context<'_>, flushed: bool, late: bool) -> Idle {
+        if let Some(sink) = &mut self.work.sink {
+            if !(late || flushed && sink.poll_close(cx).is_ready()) {
+                return Idle::Sleep;
+            }
+            self.work.sink = None;
+            self.limit.set(now() + self.drain);
+            return Idle::Again;
+        }
+        if self.source.is_none() || late { Idle::End(Ending::Closed) } else { Idle::Sleep }
+    }
+}
+
+impl<R, W: Sink, S: Service> Driver<R, W, S> {
+    /// Tells everybody who waits that it is over.
+    fn end(&mut self, ending: &Ending) {
         // Handlers first: what they hold may want to say goodbye through the link.
         self.work.tasks.abort_all();
         let (wakers, lost) = {
@@ -326,6 +383,14 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         };
         self.work.fail(lost);
         wakers.into_iter().for_each(Waker::wake);
-        ending
+    }
+}
+
+/// Who drops the loop half-way has closed the connection; who waits for an answer must learn it.
+impl<R, W: Sink, S: Service> Drop for Driver<R, W, S> {
+    fn drop(&mut self) {
+        if self.work.link.lock().ended.is_none() {
+            self.end(&Ending::Closed);
+        }
     }
 }

@@ -69,7 +69,7 @@ fn name(bytes: &[u8]) -> (String, String) {
         Ok(Incoming::One(Message::Notification { method, .. })) => (method.into(), "-".into()),
         Ok(Incoming::One(Message::Response { id, outcome })) => (
             if outcome.is_ok() { "(result)" } else { "(error)" }.into(),
-            id.map_or("-".into(), |id| id.to_string()),
+            id.map_or_else(|| "-".into(), |id| id.to_string()),
         ),
         Ok(Incoming::Batch(entries)) => (format!("(batch of {})", entries.len()), "-".into()),
         Err(malformed) => (format!("({})", malformed.kind), "-".into()),

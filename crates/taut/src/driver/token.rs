@@ -31,6 +31,11 @@ impl Token {
         self.0.raised.load(Ordering::Acquire)
     }
 
+    /// Whether no clone of it is left and it was never raised, so that it is as good as new.
+    pub(crate) fn is_only_one(&self) -> bool {
+        Arc::strong_count(&self.0) == 1 && !self.is_raised()
+    }
+
     /// Ready once it is up.
     pub(crate) fn poll_raised(&self, cx: &mut Context<'_>) -> Poll<()> {
         if self.is_raised() {

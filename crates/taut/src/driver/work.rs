@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
+use super::json::{self, Written};
 use super::link::{Link, Reply};
 use super::parked::Parked;
 use super::tap::Tap;
 use super::token::Token;
-use super::{Incoming, Service, Started, YIELD};
+use super::{Incoming, Service, Started, TURN, YIELD};
 use crate::ending::Ending;
-use crate::rpc::{CallId, ErrorObject, Event, Failure, Request};
+use crate::rpc::{CallId, ErrorObject, Event, Failure, Request, Ticket};
 use crate::stream::Sink;
 use crate::wire::{Encoder, Frame};
 
@@ -31,6 +32,9 @@ const SLOW_POLL: Duration = Duration::from_micros(200);
 
 /// A handler that kept the loop for so long blocks, and its author should know.
 const BLOCKING_POLL: Duration = Duration::from_millis(100);
+
+/// Room kept for the JSON of the next result; the largest of results are rare.
+const KEEP: usize = 64 << 10;
 
 /// The output and everything that leads to it.
 pub(super) struct Work<W, S> {
@@ -45,6 +49,12 @@ pub(super) struct Work<W, S> {
     grace: Duration,
     pub(super) tap: Tap,
     warned: bool,
+    /// Whether the peer wanted more input when it was last asked. False: ask again.
+    pub(super) wants_input: bool,
+    /// Where results become JSON.
+    json: Vec<u8>,
+    /// The token of a request that is over, if nobody else has kept it.
+    spare: Option<Token>,
 }
 
 impl<W: Sink, S: Service> Work<W, S> {
@@ -59,7 +69,25 @@ impl<W: Sink, S: Service> Work<W, S> {
             grace,
             tap: Tap::default(),
             warned: false,
+            wants_input: true,
+            json: Vec::new(),
+            spare: None,
         }
+    }
+
+    /// Begins a pass over everything; says when the next is due at the latest.
+    pub(super) fn look(&mut self) -> Option<Instant> {
+        let mut state = self.link.lock();
+        self.wants_input = state.peer.wants_input();
+        state.awake()
+    }
+
+    /// Whether more should be taken in.
+    pub(super) fn wants_input(&mut self) -> bool {
+        if !self.wants_input {
+            self.wants_input = self.link.lock().peer.wants_input();
+        }
+        self.wants_input
     }
 
     pub(super) fn take_frame(
@@ -72,6 +100,7 @@ impl<W: Sink, S: Service> Work<W, S> {
         let (events, troubles) = {
             let mut state = self.link.lock();
             let events = state.peer.handle_frame(now, frame);
+            self.wants_input = state.peer.wants_input();
             let troubles: Vec<_> = std::iter::from_fn(|| state.peer.poll_trouble()).collect();
             (events, troubles)
         };
@@ -83,7 +112,9 @@ impl<W: Sink, S: Service> Work<W, S> {
             match event {
                 Event::Request(request) => clock = self.start(cx, request, clock),
                 Event::Notification { method, params } => {
-                    self.service.notification(&method, params);
+                    isolated(|| self.service.notification(&method, params));
+                    self.wants_input = false;
+                    clock = super::now();
                 }
                 Event::Withdrawn(serial) => {
                     let token = self.link.lock().withdrawn(serial);
@@ -94,14 +125,14 @@ impl<W: Sink, S: Service> Work<W, S> {
                 Event::Progress { call, params } => {
                     let watcher = self.link.lock().take_watcher(call);
                     if let Some(mut watcher) = watcher {
-                        watcher(params);
+                        isolated(|| watcher(params));
                         let _gone = self.link.lock().put_watcher(call, watcher);
                     }
                 }
                 Event::Reply { call, outcome } => {
                     let waiter = self.link.lock().take_waiter(call);
                     if let Some((waiter, _)) = waiter {
-                        waiter(outcome);
+                        isolated(|| waiter(outcome));
                     }
                 }
                 Event::StrayError(error) => self.service.stray_error(&error),
@@ -110,18 +141,24 @@ impl<W: Sink, S: Service> Work<W, S> {
         clock
     }
 
-    pub(super) fn start_queued(&mut self, cx: &mut Context<'_>) {
+    /// Starts what waited and has a place now. Says whether there is more after a turn's worth.
+    pub(super) fn start_queued(&mut self, cx: &mut Context<'_>) -> bool {
+        let mut began = None;
         loop {
             let request = self.link.lock().peer.poll_request();
-            let Some(request) = request else { return };
-            self.start(cx, request, Instant::now());
+            let Some(request) = request else { return false };
+            let clock = super::now();
+            let began = *began.get_or_insert(clock);
+            if self.start(cx, request, clock) - began > TURN {
+                return true;
+            }
         }
     }
 
     /// Begins a request, and finishes it if its handler does at once.
     fn start(&mut self, cx: &mut Context<'_>, request: Request<'_>, began: Instant) -> Instant {
         let Request { ticket, method, params, .. } = request;
-        let token = Token::default();
+        let token = self.spare.take().unwrap_or_default();
         let incoming = Incoming {
             id: ticket.id(),
             serial: ticket.serial(),
@@ -130,39 +167,52 @@ impl<W: Sink, S: Service> Work<W, S> {
             token: &token,
             link: &self.link,
         };
-        let service = &mut self.service;
+        let (service, json) = (&mut self.service, &mut self.json);
         let first = catch_unwind(AssertUnwindSafe(|| match service.request(incoming) {
-            Started::Done(reply) => First::Done(reply),
+            Started::Done(reply) => First::Done(json::reply(reply, json)),
             Started::Going(mut future) => match poll_once(&mut future) {
-                Poll::Ready(reply) => First::Done(reply),
+                Poll::Ready(reply) => {
+                    drop(future);
+                    First::Done(json::reply(reply, json))
+                }
                 Poll::Pending => First::Going(future),
             },
         }));
-        let ended = Instant::now();
+        let ended = super::now();
         let took = ended - began;
-        if took > BLOCKING_POLL && !std::mem::replace(&mut self.warned, true) {
+        // A panic is told in its own words; what it took to print them is no blocking.
+        if took > BLOCKING_POLL && first.is_ok() && !std::mem::replace(&mut self.warned, true) {
             self.service.blocked(&method, params.as_deref(), took);
         }
         match first.unwrap_or_else(|panic| First::Done(Err(panicked(&*panic)))) {
-            First::Done(reply) => {
-                let outcome = reply.as_ref().map(AsRef::as_ref).map_err(Clone::clone);
-                let ready = {
-                    let mut state = self.link.lock();
-                    state.peer.answer(ticket, outcome);
-                    state.peer.output().len()
-                };
-                if ready >= FLUSH || took > SLOW_POLL {
+            First::Done(outcome) => {
+                self.spare = token.is_only_one().then_some(token);
+                if self.answer(ticket, &outcome) >= FLUSH || took > SLOW_POLL {
                     // A failed write shows itself again at the next pass.
                     let _ = self.poll_write(cx, &mut 0);
                 }
             }
             First::Going(future) => {
+                self.wants_input = false;
                 self.link.lock().park(ticket.serial(), token.clone());
                 let parked = Parked::new(future, ticket, token, self.link.clone(), self.grace);
                 self.tasks.spawn(parked);
             }
         }
         ended
+    }
+
+    /// Answers with what stands in `json`. Says how much is ready to leave.
+    fn answer(&mut self, ticket: Ticket, outcome: &Result<(), ErrorObject>) -> usize {
+        let ready = {
+            let mut state = self.link.lock();
+            state.peer.answer(ticket, json::outcome(outcome, &Written(&self.json)));
+            self.wants_input = state.peer.wants_input();
+            state.peer.output().len()
+        };
+        self.json.clear();
+        self.json.shrink_to(KEEP);
+        ready
     }
 
     /// Writes what is ready, as far as the other side takes it.
@@ -187,9 +237,12 @@ impl<W: Sink, S: Service> Work<W, S> {
             }
             match sink.poll_write(cx, self.writing.bytes()) {
                 Poll::Pending => return Ok(()),
+                Poll::Ready(Ok(0)) => return Err(write_failed(io::ErrorKind::WriteZero.into())),
                 Poll::Ready(Ok(n)) => {
                     self.writing.consume(n);
                     *written += n;
+                    // The sink may hold it; it has not left before the sink says so.
+                    self.flushing = true;
                 }
                 Poll::Ready(Err(error)) => return Err(write_failed(error)),
             }
@@ -201,14 +254,15 @@ impl<W: Sink, S: Service> Work<W, S> {
         for (call, failure) in lost {
             let waiter = self.link.lock().take_waiter(call);
             if let Some((waiter, _)) = waiter {
-                waiter(Err(failure));
+                isolated(|| waiter(Err(failure)));
             }
         }
     }
 }
 
 enum First {
-    Done(Reply),
+    /// What it came to; the JSON is in the buffer for it.
+    Done(Result<(), ErrorObject>),
     Going(Pin<Box<dyn Future<Output = Reply> + Send>>),
 }
 
@@ -217,6 +271,13 @@ enum First {
 fn poll_once(future: &mut Pin<Box<dyn Future<Output = Reply> + Send>>) -> Poll<Reply> {
     let mut cx = Context::from_waker(Waker::noop());
     Pin::new(&mut tokio::task::unconstrained(future)).poll(&mut cx)
+}
+
+/// Runs users' code that nobody waits for. C14: a panic in it costs what it was told, no more.
+fn isolated(act: impl FnOnce()) {
+    if let Err(panic) = catch_unwind(AssertUnwindSafe(act)) {
+        panicked(&*panic);
+    }
 }
 
 /// C14: a panic costs one request. Its words are for the log, not for the wire.

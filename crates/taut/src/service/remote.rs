@@ -8,11 +8,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
-use crate::driver::{Close, Link};
+use crate::driver::{Close, Link, Written};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
-use crate::rpc::Patience;
+use crate::rpc::{Failure, Patience};
 
 /// How long a call may take unless it says otherwise.
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -100,23 +101,27 @@ impl<T: DeserializeOwned + Send + 'static> IntoFuture for RemoteCall<T> {
         Box::pin(async move {
             let Self { link, method, params, patience, .. } = self;
             let reason = || link.lock().ended.clone().unwrap_or(Ending::Eof);
-            let name = method.clone();
+            // Here, because with the lock held it could not use this side itself.
+            let mut json = Vec::new();
+            if let Err(error) = params.write(&mut json) {
+                return Err(Error::Encode { method, reason: error.to_string() });
+            }
+            let read = |outcome: Result<&RawValue, Failure>| {
+                outcome.map(|raw| serde_json::from_str(raw.get()))
+            };
             let pending = link
-                .call(
-                    &method,
-                    |_| Some(params),
-                    patience,
-                    None,
-                    move |outcome| match outcome {
-                        Ok(raw) => serde_json::from_str(raw.get()).map_err(|error| {
-                            let what = format!("the result does not fit: {error}").into();
-                            Error::Violation { method: name, what }
-                        }),
-                        Err(failure) => Err(Error::from_failure(name, failure, || Ending::Eof)),
-                    },
-                )
-                .map_err(|error| Error::from_send(method, error, reason))?;
-            pending.await.unwrap_or_else(|| Err(Error::Ended(reason())))
+                .call(&method, |_| Some(Written(&json)), patience, None, read)
+                .map_err(|error| Error::from_send(method.clone(), error, reason))?;
+            drop(json);
+            match pending.await {
+                Some(Ok(Ok(value))) => Ok(value),
+                Some(Ok(Err(error))) => {
+                    let what = format!("the result does not fit: {error}").into();
+                    Err(Error::Violation { method, what })
+                }
+                Some(Err(failure)) => Err(Error::from_failure(method, failure, reason)),
+                None => Err(Error::Ended(reason())),
+            }
         })
     }
 }
