@@ -103,6 +103,7 @@ async fn c12_calls_fail_at_once_when_the_other_side_goes() {
         assert!(matches!(call.await.unwrap(), Err(Error::Ended(_))));
     }
     assert!(matches!(remote.call::<Value>("more", ()).await, Err(Error::Ended(_))));
+    remote.ended().await;
     assert!(matches!(remote.notify("more", ()), Err(Error::Ended(_))));
 }
 
