@@ -1,5 +1,16 @@
 //! Everything a caller can be told: first whose fault it is, then what ended.
 
+#[cfg(feature = "client")]
+mod connect;
+#[cfg(feature = "client")]
+mod exit;
+#[cfg(feature = "client")]
+mod lost;
+#[cfg(feature = "client")]
+mod spawn;
+#[cfg(feature = "client")]
+mod words;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
@@ -10,6 +21,15 @@ use serde::Serialize;
 use crate::ending::Ending;
 use crate::rpc::{ErrorObject, Failure, SendError};
 use crate::stdio::ClaimError;
+
+#[cfg(feature = "client")]
+pub use connect::{ConnectError, Phase, Reason};
+#[cfg(feature = "client")]
+pub use exit::Exit;
+#[cfg(feature = "client")]
+pub use lost::Lost;
+#[cfg(feature = "client")]
+pub use spawn::{Hint, SpawnError};
 
 /// `Result` with our [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -57,6 +77,41 @@ pub enum Error {
     },
     /// The process's stdin and stdout cannot be taken over.
     Stdio(Arc<ClaimError>),
+    /// The server's program could not be started.
+    #[cfg(feature = "client")]
+    Spawn(Arc<SpawnError>),
+    /// The server was reached, and no connection came of it.
+    #[cfg(feature = "client")]
+    Connect(Arc<ConnectError>),
+    /// The server is no longer there.
+    #[cfg(feature = "client")]
+    Lost(Arc<Lost>),
+    /// The server does not offer this, so it was not asked (LIF-12).
+    NotOffered {
+        /// What would have been asked.
+        method: Cow<'static, str>,
+        /// The capability that it did not declare.
+        capability: &'static str,
+    },
+    /// The tool was run and failed; its own words say why.
+    Tool {
+        /// The tool.
+        name: String,
+        /// What it said.
+        text: String,
+    },
+    /// What came is sound, but not what the caller wanted to read in it.
+    Unfit {
+        /// The tool, or what was asked.
+        name: String,
+        /// What does not fit.
+        what: Cow<'static, str>,
+    },
+    /// The server needs something first that this client cannot give.
+    InputRequired {
+        /// What was asked.
+        method: Cow<'static, str>,
+    },
 }
 
 impl Error {
@@ -106,6 +161,22 @@ impl fmt::Display for Error {
                 write!(f, "this server cannot be served: {}", mistakes.join("; "))
             }
             Self::Stdio(error) => write!(f, "stdin and stdout cannot be used: {error}"),
+            #[cfg(feature = "client")]
+            Self::Spawn(error) => error.fmt(f),
+            #[cfg(feature = "client")]
+            Self::Connect(error) => error.fmt(f),
+            #[cfg(feature = "client")]
+            Self::Lost(lost) => lost.fmt(f),
+            Self::NotOffered { method, capability } => {
+                write!(f, "the server offers no {capability}, so {method} was not asked")
+            }
+            Self::Tool { name, text } => write!(f, "the tool {name} failed: {text}"),
+            Self::Unfit { name, what } => write!(f, "the answer of {name} does not fit: {what}"),
+            Self::InputRequired { method } => write!(
+                f,
+                "the server wants to ask something before it finishes {method}, and this client \
+                 cannot answer"
+            ),
         }
     }
 }
@@ -117,7 +188,37 @@ impl fmt::Debug for Error {
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Refused { error, .. } => Some(error),
+            #[cfg(feature = "client")]
+            Self::Spawn(error) => error.source(),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(feature = "client")]
+impl From<SpawnError> for Error {
+    fn from(error: SpawnError) -> Self {
+        Self::Spawn(Arc::new(error))
+    }
+}
+
+#[cfg(feature = "client")]
+impl From<ConnectError> for Error {
+    fn from(error: ConnectError) -> Self {
+        Self::Connect(Arc::new(error))
+    }
+}
+
+#[cfg(feature = "client")]
+impl From<Lost> for Error {
+    fn from(lost: Lost) -> Self {
+        Self::Lost(Arc::new(lost))
+    }
+}
 
 impl From<ClaimError> for Error {
     fn from(error: ClaimError) -> Self {

@@ -23,9 +23,14 @@ mod stdio;
 mod stream;
 
 #[cfg(feature = "client")]
-pub use client::{Command, Ended, Exit, Grace, Hint, Rung, SpawnError};
+pub use client::{
+    Answer, Calling, Client, ClientBuilder, Closed, Command, Diagnostics, Ended, Event, Grace,
+    Junk, Pages, Request, Rung,
+};
 #[cfg(feature = "tokio")]
 pub use ending::Ending;
+#[cfg(feature = "client")]
+pub use error::{ConnectError, Exit, Hint, Lost, Phase, Reason, SpawnError};
 #[cfg(feature = "tokio")]
 pub use error::{Error, Reject, Result};
 #[cfg(feature = "server")]

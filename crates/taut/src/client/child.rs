@@ -11,14 +11,15 @@ use std::sync::Arc;
 use tokio::sync::{mpsc, watch};
 
 use super::command::Command;
-use super::exit::{Ended, Exit};
 use super::forker::{self, Spawned};
 use super::keeper::Keeper;
+use super::ladder::Ended;
 use super::ladder::{Grace, Ladder, Rung};
 use super::pipe::{ChildStdin, ChildStdout};
 use super::reaper::{Leash, Watch};
-use super::spawn_error::SpawnError;
 use super::stderr::{LineSink, Stderr, TAIL_LIMIT, Tail};
+use crate::error::Exit;
+use crate::error::SpawnError;
 
 /// Requests to end one child that may be under way at once; further ones wait for their turn.
 const ASKS: usize = 4;
@@ -127,11 +128,15 @@ impl Child {
     ///
     /// The caller has dropped the [`ChildStdin`] and goes on draining the [`ChildStdout`] (P10).
     /// May be called again, also while the first call waits: the shorter grace counts. Dropping the
-    /// future changes nothing about the child's fate.
-    pub(crate) async fn end(&self, grace: Grace) -> Ended {
-        // Nobody listens any more once it has ended.
-        let _ = self.asks.send(grace).await;
-        self.wait().await
+    /// future changes nothing about the child's fate; nor does it hold the child.
+    pub(crate) fn end(&self, grace: Grace) -> impl Future<Output = Ended> + Send + 'static {
+        let asks = self.asks.clone();
+        let ended = self.wait();
+        async move {
+            // Nobody listens any more once it has ended.
+            let _ = asks.send(grace).await;
+            ended.await
+        }
     }
 
     fn wait(&self) -> impl Future<Output = Ended> + Send + 'static {

@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 use super::command::Command;
 use super::lookup;
 use super::reaper::{Leader, Leash};
-use super::spawn_error::SpawnError;
+use crate::error::SpawnError;
 
 /// A process that runs, and our ends of its pipes. Dropping it kills it, so that a caller who went
 /// away while it was being started leaves nothing behind (P19).

@@ -15,10 +15,11 @@ use rustix::process::Signal;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
-use super::exit::{Ended, Exit};
+use super::ladder::Ended;
 use super::ladder::{Action, Grace, Ladder, Rung};
 use super::reaper::{Leader, Watch};
 use super::stderr::Stderr;
+use crate::error::Exit;
 
 /// The task that looks after one child.
 pub(crate) struct Keeper {

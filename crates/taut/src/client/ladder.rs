@@ -10,7 +10,10 @@
 //! P3, P7, P8, P12.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::time::{Duration, Instant};
+
+use crate::error::Exit;
 
 /// How long each rung waits for the child to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,6 +49,30 @@ pub enum Rung {
     Kill,
     /// It had not ended even some time after SIGKILL.
     Stuck,
+}
+
+/// How a child ended: on which rung of the ladder, and with which status.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Ended {
+    /// What it took to end it.
+    pub rung: Rung,
+    /// Its status.
+    pub exit: Exit,
+}
+
+/// Reads on after a name: "exited with code 0 once its stdin was closed".
+impl fmt::Display for Ended {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let exit = self.exit;
+        match self.rung {
+            Rung::Unasked => write!(f, "{exit} before anybody asked it to"),
+            Rung::Eof => write!(f, "{exit} once its stdin was closed"),
+            Rung::Term => write!(f, "{exit} after SIGTERM"),
+            Rung::Kill => write!(f, "{exit} after SIGKILL"),
+            Rung::Stuck => f.write_str("has not ended even after SIGKILL"),
+        }
+    }
 }
 
 /// What the keeper of the child has to do now.

@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::command::Command;
-use super::spawn_error::{Hint, SpawnError};
+use crate::error::{Hint, SpawnError};
 
 /// Where the C library looks when there is no `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";

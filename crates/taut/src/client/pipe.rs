@@ -11,6 +11,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
+use rustix::io::Errno;
 use tokio::io::Interest;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
@@ -18,6 +19,9 @@ use crate::stream::{Sink, Source};
 
 /// Room made when the caller offers none: a read into no room would look like the end.
 const MIN_ROOM: usize = 4096;
+
+/// What a pipe can hold at most without privileges.
+const PIPE_MAX: u64 = 1024 * 1024;
 
 /// What the child writes to its stdout. Dropping it closes our end.
 #[derive(Debug)]
@@ -27,6 +31,25 @@ impl ChildStdout {
     /// Takes the read end of a pipe.
     pub(crate) fn new(fd: OwnedFd) -> io::Result<Self> {
         Receiver::from_owned_fd(fd).map(Self)
+    }
+
+    /// How many bytes are there to be read at this moment.
+    pub(crate) fn waiting(&self) -> u64 {
+        // Where the kernel will not tell: as much as a pipe can hold.
+        rustix::io::ioctl_fionread(&self.0).unwrap_or(PIPE_MAX)
+    }
+
+    /// Reads what is there past the reactor, which may not have heard yet. Nothing there is
+    /// `Ok(0)`, as the end is.
+    pub(crate) fn read_now(&mut self, buf: &mut Vec<u8>) -> io::Result<usize> {
+        buf.reserve(MIN_ROOM);
+        loop {
+            match rustix::io::read(&self.0, rustix::buffer::spare_capacity(buf)) {
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return Ok(0),
+                done => return Ok(done?),
+            }
+        }
     }
 }
 

@@ -16,8 +16,9 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, waitid};
 use tokio::net::unix::pipe::Receiver;
 use tokio::sync::{oneshot, watch};
 
-use super::exit::{Ended, Exit};
+use super::ladder::Ended;
 use super::ladder::Rung;
+use crate::error::Exit;
 
 /// The process we started, leader of its own session and group.
 #[derive(Debug)]

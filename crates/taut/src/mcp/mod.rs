@@ -9,6 +9,8 @@ mod accept;
 mod capabilities;
 mod codes;
 mod completion;
+#[cfg(feature = "client")]
+mod connect;
 mod content;
 mod define;
 mod elicitation;
@@ -22,6 +24,8 @@ mod logging;
 mod meta;
 #[allow(dead_code, reason = "its callers, server and client, are being written")]
 mod methods;
+#[cfg(feature = "client")]
+mod opened;
 mod opening;
 #[allow(dead_code, reason = "its callers, server and client, are being written")]
 mod params;
@@ -46,6 +50,8 @@ pub(crate) use accept::{Accept, Asker, Terms, Verdict};
 pub use capabilities::*;
 pub use codes::*;
 pub use completion::*;
+#[cfg(feature = "client")]
+pub(crate) use connect::{Action, Connect, Fault, Plan};
 pub use content::*;
 pub use elicitation::*;
 pub use field::*;
@@ -56,6 +62,8 @@ pub use logging::*;
 pub use meta::*;
 #[cfg(any(feature = "server", feature = "client"))]
 pub(crate) use methods::Method;
+#[cfg(feature = "client")]
+pub(crate) use opened::{Agreed, Discovered, Initialized};
 pub use opening::*;
 #[cfg(feature = "server")]
 pub(crate) use params::{Params, ParamsError};

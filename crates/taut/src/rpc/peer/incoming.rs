@@ -127,6 +127,12 @@ impl Peer {
         self.close_ticket(&ticket);
     }
 
+    /// Forgets a request: whatever its handler comes to, nothing is written.
+    #[cfg(feature = "client")]
+    pub(crate) fn forget(&mut self, id: &Id) {
+        self.requests.remove(id);
+    }
+
     pub(super) fn take_request<'a>(
         &mut self,
         id: Id,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use super::super::super::spawn_error::Hint;
 use super::*;
+use crate::error::Hint;
 
 async fn refusal(command: Command) -> SpawnError {
     let started = Instant::now();

@@ -4,8 +4,6 @@
 
 use std::fmt;
 
-use super::ladder::Rung;
-
 /// How a process ended: with a code, by a signal, or unseen.
 ///
 /// ```
@@ -51,16 +49,6 @@ impl fmt::Display for Exit {
             (None, None) => f.write_str("ended, and its status was not seen"),
         }
     }
-}
-
-/// How a child ended: on which rung of the ladder, and with which status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Ended {
-    /// What it took to end it.
-    pub rung: Rung,
-    /// Its status.
-    pub exit: Exit,
 }
 
 /// The signals that end servers in practice and have the same number on Linux, macOS and the BSDs.

@@ -1,0 +1,137 @@
+//! What a tool answered, and the two ways in which it is usually read.
+
+use std::borrow::Cow;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+
+use crate::error::{Error, Result};
+use crate::mcp::{CallToolResult, Content};
+
+/// What a tool answered: its [`CallToolResult`], and the tool's name.
+///
+/// A tool that failed has answered, too: [`failed`](CallToolResult::failed) says so, and
+/// [`text`](Self::text) and [`json`](Self::json) turn it into an error.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    tool: Arc<str>,
+    result: CallToolResult,
+}
+
+impl Answer {
+    pub(super) fn new(tool: Arc<str>, result: CallToolResult) -> Self {
+        Self { tool, result }
+    }
+
+    /// The tool that answered.
+    #[must_use]
+    pub fn tool(&self) -> &str {
+        &self.tool
+    }
+
+    /// The result itself.
+    #[must_use]
+    pub fn into_result(self) -> CallToolResult {
+        self.result
+    }
+
+    /// The words of the answer: all text in it, block by block.
+    ///
+    /// # Errors
+    /// The tool failed ([`Error::Tool`]), or there are no words in what it answered.
+    pub fn text(&self) -> Result<Cow<'_, str>> {
+        self.check()?;
+        self.words().ok_or_else(|| self.unfit("there is no text in it"))
+    }
+
+    /// The answer as data: its structured content, or else its words read as JSON.
+    ///
+    /// # Errors
+    /// The tool failed ([`Error::Tool`]), or what it answered is no `T`.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T> {
+        self.check()?;
+        let read = match &self.result.structured_content {
+            Some(data) => data.parse(),
+            // Before 2025-06-18 there is no structured content; tools write JSON into their text.
+            None => {
+                let words = self.words().ok_or_else(|| self.unfit("there is no data in it"))?;
+                serde_json::from_str(&words)
+            }
+        };
+        read.map_err(|error| self.unfit(error.to_string()))
+    }
+
+    fn check(&self) -> Result<()> {
+        if !self.result.failed() {
+            return Ok(());
+        }
+        let text = self.words().unwrap_or(Cow::Borrowed("it did not say why")).into_owned();
+        Err(Error::Tool { name: self.tool.as_ref().into(), text })
+    }
+
+    fn words(&self) -> Option<Cow<'_, str>> {
+        let mut blocks = self.result.content.iter().filter_map(words_of);
+        let first = blocks.next()?;
+        Some(blocks.fold(Cow::Borrowed(first), |all, next| Cow::Owned(format!("{all}\n{next}"))))
+    }
+
+    fn unfit(&self, what: impl Into<Cow<'static, str>>) -> Error {
+        Error::Unfit { name: self.tool.as_ref().into(), what: what.into() }
+    }
+}
+
+fn words_of(block: &Content) -> Option<&str> {
+    match block {
+        Content::Text(text) => Some(&text.text),
+        Content::Resource(resource) => resource.resource.text.as_deref(),
+        _ => None,
+    }
+}
+
+impl Deref for Answer {
+    type Target = CallToolResult;
+
+    fn deref(&self) -> &CallToolResult {
+        &self.result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mcp::ResourceContents;
+    use serde_json::{Value, json};
+
+    fn answer(result: CallToolResult) -> Answer {
+        Answer::new("sum".into(), result)
+    }
+
+    #[test]
+    fn words_are_all_the_text_there_is() {
+        assert_eq!(answer(CallToolResult::with_text("5")).text().unwrap(), "5");
+        let embedded = Content::resource(ResourceContents::new("a:b").text("c"));
+        let mixed = [Content::text("a"), Content::image("", "image/png"), embedded];
+        assert_eq!(answer(CallToolResult::new(mixed)).text().unwrap(), "a\nc");
+        let error = answer(CallToolResult::new([])).text().unwrap_err();
+        assert_eq!(error.to_string(), "the answer of sum does not fit: there is no text in it");
+    }
+
+    #[test]
+    fn tol_06_a_failure_is_an_answer_until_it_is_read() {
+        let failed = answer(CallToolResult::with_error("no such column"));
+        assert!(failed.failed());
+        for error in [failed.text().unwrap_err(), failed.json::<Value>().unwrap_err()] {
+            assert_eq!(error.to_string(), "the tool sum failed: no such column");
+        }
+    }
+
+    #[test]
+    fn data_is_structured_content_or_else_json_in_the_text() {
+        let both = CallToolResult::with_text("[1]").structured_content(json!([2]));
+        assert_eq!(answer(both).json::<Vec<u8>>().unwrap(), [2]);
+        assert_eq!(answer(CallToolResult::with_text("[1]")).json::<Vec<u8>>().unwrap(), [1]);
+        let error = answer(CallToolResult::with_text("x")).json::<u8>().unwrap_err();
+        assert!(error.to_string().starts_with("the answer of sum does not fit: expected"));
+    }
+}

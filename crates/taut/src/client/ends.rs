@@ -1,0 +1,122 @@
+//! The two ends of a child's pipes as the loop should see them: judged by the process, not by the
+//! pipes.
+//!
+//! Knows when an end of input is one: a descendant may hold stdout open (P9), what was written
+//! before an exit is still in the pipe, and an end of output is told only once the status is known
+//! (C12). Must not know a message.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::time::Sleep;
+
+use super::pipe::{ChildStdin, ChildStdout};
+use crate::driver::Token;
+use crate::stream::{Sink, Source};
+
+/// How long an end of the pipes may go before the process does. Both come from the same exit, in
+/// either order and moments apart; one that closed its pipes on purpose is not waited for.
+const LINGER: Duration = Duration::from_millis(50);
+
+/// What the child says.
+pub(super) struct Ear {
+    pipe: Option<ChildStdout>,
+    exited: Pin<Box<dyn Future<Output = ()> + Send>>,
+    /// Once it has exited: how much of what it wrote is still to be read.
+    left: Option<u64>,
+    /// Raised when the child no longer reads what we write.
+    deaf: Token,
+    linger: Option<Pin<Box<Sleep>>>,
+    heard: Arc<AtomicU64>,
+}
+
+impl Ear {
+    pub(super) fn new(
+        pipe: ChildStdout,
+        exited: impl Future<Output = ()> + Send + 'static,
+        deaf: Token,
+        heard: Arc<AtomicU64>,
+    ) -> Self {
+        let exited = Box::pin(exited);
+        Self { pipe: Some(pipe), exited, left: None, deaf, linger: None, heard }
+    }
+
+    /// Whatever was in the pipe when the child exited, then the end.
+    fn read_rest(&mut self, left: u64, buf: &mut Vec<u8>) -> io::Result<usize> {
+        let read = match &mut self.pipe {
+            Some(pipe) if left > 0 => pipe.read_now(buf)?,
+            _ => 0,
+        };
+        self.left = Some(left.saturating_sub(read as u64));
+        Ok(read)
+    }
+
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        let linger = self.linger.get_or_insert_with(|| Box::pin(tokio::time::sleep(LINGER)));
+        linger.as_mut().poll(cx).map(|()| Ok(0))
+    }
+}
+
+impl Source for Ear {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        // Before reading: what the child wrote is all there once it has exited.
+        if self.left.is_none() && self.exited.as_mut().poll(cx).is_ready() {
+            self.left = Some(self.pipe.as_ref().map_or(0, ChildStdout::waiting));
+        }
+        if let Some(left) = self.left {
+            return Poll::Ready(self.read_rest(left, buf));
+        }
+        if let Some(pipe) = &mut self.pipe {
+            match pipe.poll_read(cx, buf) {
+                Poll::Ready(Ok(bytes)) if bytes > 0 => {
+                    self.heard.fetch_add(bytes as u64, Ordering::Relaxed);
+                    return Poll::Ready(Ok(bytes));
+                }
+                Poll::Ready(_) => self.pipe = None,
+                Poll::Pending if self.deaf.poll_raised(cx).is_pending() => return Poll::Pending,
+                Poll::Pending => {}
+            }
+        }
+        self.poll_linger(cx)
+    }
+}
+
+/// What the child is told.
+pub(super) struct Mouth {
+    pipe: ChildStdin,
+    deaf: Token,
+    /// Raised when it is closed, in whatever way.
+    closed: Token,
+}
+
+impl Mouth {
+    pub(super) fn new(pipe: ChildStdin, deaf: Token, closed: Token) -> Self {
+        Self { pipe, deaf, closed }
+    }
+}
+
+impl Sink for Mouth {
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        match self.pipe.poll_write(cx, bytes) {
+            // P16: a child that is gone may have left an answer behind. The ear says when it is over.
+            Poll::Ready(Err(error)) => {
+                tracing::debug!(%error, "the server no longer reads");
+                self.deaf.raise();
+                Poll::Ready(Ok(bytes.len()))
+            }
+            other => other,
+        }
+    }
+}
+
+impl Drop for Mouth {
+    fn drop(&mut self) {
+        // The pipe itself is closed right after this; nobody looks before the waker has run.
+        self.closed.raise();
+    }
+}

@@ -1,0 +1,323 @@
+//! Opening a connection: does what `mcp/connect.rs` decides.
+//!
+//! Knows how to start, ask, wait and start again. Must not decide anything about eras or versions.
+//! A failed opening leaves nothing behind, nor does one that is dropped half-way (P4, P19).
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use serde_json::value::RawValue;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::Client;
+use super::command::Command;
+use super::envelope::Envelope;
+use super::ladder::Grace;
+use super::notice::{Event, Notices};
+use super::session::{Session, Wire};
+use super::settings::Settings;
+use crate::driver::{Close, PendingCall, Token};
+use crate::error::{ConnectError, Phase, Reason, Result};
+use crate::mcp::{
+    Action, Agreed, Connect, Discovered, Fault, InitializeParams, Initialized, Method, Plan,
+    Revision, SerializeAt,
+};
+use crate::rpc::Failure;
+use crate::stream::{Reader, Writer};
+use crate::wire::Framing;
+
+/// How long a server that is given up may take to leave by itself, and then after SIGTERM. Short:
+/// somebody waits for the error.
+const FAREWELL: Duration = Duration::from_millis(250);
+
+/// Starts a server and opens a connection to it.
+#[cfg(unix)]
+pub(super) async fn spawn(settings: Arc<Settings>, command: Command) -> Result<Client> {
+    let mut opening = Opening::new(&settings, true);
+    let mut session = start(&settings, &command, opening.connect.framing()).await?;
+    loop {
+        match opening.run(&session).await {
+            Ok(agreed) => return Ok(Client::new(settings, session, agreed)),
+            Err(Stopped::Restart(framing)) => {
+                tracing::debug!(%framing, "starting a fresh process");
+                session.notices.tell(&Event::Restarting { framing });
+                farewell(&session).await;
+                session = start(&settings, &command, framing).await?;
+            }
+            Err(Stopped::Failed(phase, fault)) => {
+                let error = explain(&session, phase, fault, opening.both_framings());
+                farewell(&session).await;
+                return Err(error(&session).into());
+            }
+        }
+    }
+}
+
+#[cfg(not(unix))]
+pub(super) async fn spawn(_: Arc<Settings>, command: Command) -> Result<Client> {
+    let source = std::io::ErrorKind::Unsupported.into();
+    Err(crate::error::SpawnError::Io { program: command.program().to_owned(), source }.into())
+}
+
+/// Opens a connection over a pair of streams.
+pub(super) async fn connect<R, W>(settings: Arc<Settings>, reader: R, writer: W) -> Result<Client>
+where
+    R: AsyncRead + Unpin + Send + 'static,
+    W: AsyncWrite + Unpin + Send + 'static,
+{
+    let mut opening = Opening::new(&settings, false);
+    let wire = Wire {
+        source: Reader(reader),
+        sink: Writer(writer),
+        child: None,
+        sink_closed: Token::default(),
+        notices: Arc::new(Notices::new(settings.on_event.clone())),
+    };
+    let session = Session::start(&settings, opening.connect.framing(), wire);
+    match opening.run(&session).await {
+        Ok(agreed) => Ok(Client::new(settings, session, agreed)),
+        Err(Stopped::Failed(phase, fault)) => {
+            Err(explain(&session, phase, fault, false)(&session).into())
+        }
+        // Not restartable, so this is never asked for.
+        Err(Stopped::Restart(_)) => Err(session.lost(Method::Initialize.as_str().into())),
+    }
+}
+
+#[cfg(unix)]
+async fn start(settings: &Settings, command: &Command, framing: Framing) -> Result<Session> {
+    use super::child::{Child, Options};
+    use super::ends::{Ear, Mouth};
+
+    let options = Options {
+        tail_limit: settings.stderr_tail,
+        on_stderr: settings.on_stderr.clone(),
+        leave_group: settings.leave_group,
+        #[cfg(test)]
+        wait_in_thread: false,
+    };
+    let (child, stdout, stdin) = Child::spawn(command, options).await?;
+    let notices = Arc::new(Notices::new(settings.on_event.clone()));
+    let (deaf, sink_closed) = (Token::default(), Token::default());
+    let exited = child.exited();
+    let exited = async move {
+        exited.await;
+    };
+    let wire = Wire {
+        source: Ear::new(stdout, exited, deaf.clone(), notices.bytes.clone()),
+        sink: Mouth::new(stdin, deaf, sink_closed.clone()),
+        child: Some(child),
+        sink_closed,
+        notices,
+    };
+    Ok(Session::start(settings, framing, wire))
+}
+
+/// Lets a server go that is of no use: EOF, a moment, TERM, a moment, KILL.
+async fn farewell(session: &Session) {
+    let grace = Grace { after_eof: FAREWELL, after_term: FAREWELL, ..Grace::default() };
+    session.link.close(Close::Politely);
+    if let Some(child) = &session.child {
+        child.end(grace).await;
+    }
+}
+
+/// Says why it failed, with what is known now; the last words are added when they are complete.
+fn explain(
+    session: &Session,
+    phase: Phase,
+    fault: Fault,
+    both_framings: bool,
+) -> impl FnOnce(&Session) -> ConnectError + use<> {
+    let seen = session.notices.diagnostics();
+    let heard_any = seen.bytes > 0;
+    let exit = session.exit();
+    let reason = match fault {
+        Fault::Exited => exit.map_or(Reason::Closed, Reason::Exited),
+        Fault::Silent { after } => match seen.first_junk {
+            Some(junk) => {
+                let (fault, first) = (junk.fault, junk.excerpt);
+                Reason::NotJson { after, lines: seen.junk, fault, first }
+            }
+            None if heard_any => Reason::NoAnswer { after },
+            None => Reason::Silent { after, both_framings },
+        },
+        Fault::Echo => Reason::Echo,
+        Fault::Refused(error) => Reason::Refused(error),
+        Fault::Malformed(what) => Reason::Malformed(what),
+        Fault::Version(version) => Reason::Version(version),
+        Fault::NoCommonVersion(versions) => Reason::NoCommonVersion(versions),
+    };
+    move |session| ConnectError::new(phase, reason, session.stderr())
+}
+
+/// Why one process did not do.
+enum Stopped {
+    Restart(Framing),
+    Failed(Phase, Fault),
+}
+
+/// What a process did while it was being spoken to.
+enum Happened {
+    Discover(Result<Discovered, Fault>),
+    Initialize(Result<Initialized, Fault>),
+    Ended,
+    Echo,
+    Time,
+}
+
+/// An answer that is being waited for; nothing if the connection ended first.
+type Awaited<T> = Option<PendingCall<Option<Result<T, Fault>>>>;
+
+struct Opening {
+    connect: Connect,
+    settings: Arc<Settings>,
+    tried: Vec<Framing>,
+}
+
+impl Opening {
+    fn new(settings: &Arc<Settings>, restartable: bool) -> Self {
+        let plan = Plan {
+            pin: settings.revision,
+            known: settings.known,
+            framing: settings.framing,
+            probe: settings.probe,
+            start: settings.start,
+            restartable,
+        };
+        Self { connect: Connect::new(plan), settings: settings.clone(), tried: Vec::new() }
+    }
+
+    fn both_framings(&self) -> bool {
+        self.tried.windows(2).any(|pair| pair[0] != pair[1])
+    }
+
+    /// Speaks to one process until it agrees or is of no use.
+    async fn run(&mut self, session: &Session) -> Result<Agreed, Stopped> {
+        let (mut discover, mut initialize): (Awaited<_>, Awaited<_>) = (None, None);
+        self.tried.push(self.connect.framing());
+        self.connect.handle_started(now());
+        let mut phase = Phase::Probe;
+        loop {
+            while let Some(action) = self.connect.poll_action() {
+                match action {
+                    Action::Discover(revision) => {
+                        phase = Phase::Probe;
+                        discover = self.discover(session, revision);
+                    }
+                    Action::Initialize(revision) => {
+                        phase = Phase::Handshake;
+                        initialize = self.initialize(session, revision);
+                    }
+                    Action::Confirm => {
+                        // LIF-08. If it is gone by now, the first request says so.
+                        let _ = session.link.notify(Method::Initialized.as_str(), None);
+                    }
+                    Action::Restart(framing) => return Err(Stopped::Restart(framing)),
+                    Action::Done(agreed) => {
+                        settle(session, agreed.revision);
+                        return Ok(*agreed);
+                    }
+                    Action::Fail(fault) => return Err(Stopped::Failed(phase, fault)),
+                }
+            }
+            let due = self.connect.poll_timeout();
+            let happened = next(session, &mut discover, &mut initialize, due).await;
+            if session.notices.heard_any() {
+                self.connect.handle_heard();
+            }
+            match happened {
+                Happened::Discover(answer) => self.connect.handle_discover(now(), answer),
+                Happened::Initialize(answer) => self.connect.handle_initialize(now(), answer),
+                Happened::Ended => self.connect.handle_exit(),
+                Happened::Echo => self.connect.handle_echo(),
+                Happened::Time => self.connect.handle_time(now()),
+            }
+        }
+    }
+
+    fn discover(&self, session: &Session, revision: Revision) -> Awaited<Discovered> {
+        let params = Envelope::new(&self.settings, revision).alone();
+        ask(session, Method::Discover, params, Discovered::read)
+    }
+
+    fn initialize(&self, session: &Session, revision: Revision) -> Awaited<Initialized> {
+        let params = InitializeParams::new(
+            revision.as_str(),
+            self.settings.capabilities.clone(),
+            self.settings.info.clone(),
+        );
+        let params = serde_json::value::to_raw_value(&params.at(revision)).ok();
+        ask(session, Method::Initialize, params, Initialized::read)
+    }
+}
+
+/// Sends one of the two opening requests. It has no deadline of its own: `mcp/connect.rs` has.
+fn ask<T: Send + 'static>(
+    session: &Session,
+    method: Method,
+    params: Option<Box<RawValue>>,
+    read: fn(&RawValue) -> Result<T, Fault>,
+) -> Awaited<T> {
+    let read = move |outcome: Result<&RawValue, Failure>| match outcome {
+        Ok(raw) => Some(read(raw)),
+        Err(Failure::Refused(error)) => Some(Err(Fault::Refused(error))),
+        Err(Failure::Violation(fault)) => Some(Err(Fault::Malformed(fault.to_string()))),
+        Err(_) => None,
+    };
+    // A connection that has ended says so by itself.
+    session.link.call(method.as_str(), |_| params, None, None, read).ok()
+}
+
+/// Waits for the next thing to happen.
+async fn next(
+    session: &Session,
+    discover: &mut Awaited<Discovered>,
+    initialize: &mut Awaited<Initialized>,
+    due: Option<Instant>,
+) -> Happened {
+    let mut time = pin!(async {
+        match due {
+            Some(due) => tokio::time::sleep_until(due.into()).await,
+            None => std::future::pending().await,
+        }
+    });
+    std::future::poll_fn(|cx| {
+        // First: what an echo answers is not an answer.
+        if session.notices.echo.poll_raised(cx).is_ready() {
+            return Poll::Ready(Happened::Echo);
+        }
+        if let Some(answer) = poll_answer(discover, cx) {
+            return Poll::Ready(Happened::Discover(answer));
+        }
+        if let Some(answer) = poll_answer(initialize, cx) {
+            return Poll::Ready(Happened::Initialize(answer));
+        }
+        if session.link.poll_ended(cx).is_ready() {
+            return Poll::Ready(Happened::Ended);
+        }
+        time.as_mut().poll(cx).map(|()| Happened::Time)
+    })
+    .await
+}
+
+fn poll_answer<T>(awaited: &mut Awaited<T>, cx: &mut Context<'_>) -> Option<Result<T, Fault>> {
+    let Poll::Ready(answer) = Pin::new(awaited.as_mut()?).poll(cx) else { return None };
+    *awaited = None;
+    answer.flatten()
+}
+
+/// From here on the connection follows the rules of `revision`.
+fn settle(session: &Session, revision: Revision) {
+    let _ = session.revision.set(revision);
+    // RPC-22, RPC-26
+    session.link.lock().peer.allow_batches(revision.has_batches());
+}
+
+/// The time, as timers see it: a test may have stopped it.
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}

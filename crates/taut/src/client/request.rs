@@ -1,0 +1,285 @@
+//! One request: a builder that is awaited.
+//!
+//! Knows patience, progress and how an answer is read: on the loop, straight from the bytes that came,
+//! into the type that is wanted. Must not know any one method. TMO-01 to TMO-05, C8 to C10, RSL-02,
+//! RSL-03.
+
+use std::borrow::Cow;
+use std::future::{Future, IntoFuture};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::Shared;
+use super::envelope::Params;
+use crate::driver::{PendingCall, Watcher};
+use crate::ending::Ending;
+use crate::error::{Error, Result};
+use crate::mcp::{Meta, ProgressParams, ResultType};
+use crate::rpc::{Body, Failure, Patience, SendError};
+
+/// What is asked, for reading the answer and for errors.
+pub(super) struct Subject {
+    pub(super) method: Cow<'static, str>,
+    /// The tool, if it is one that is called.
+    pub(super) tool: Option<Arc<str>>,
+    pub(super) modern: bool,
+}
+
+/// Reads an answer.
+pub(super) type Read<T> = fn(&RawValue, Subject) -> Result<T>;
+
+/// A request about to be made; await it. Dropping it withdraws the request.
+#[must_use = "a request does nothing until it is awaited"]
+pub struct Request<T> {
+    shared: Arc<Shared>,
+    subject: Subject,
+    body: Box<dyn Body>,
+    timeout: Option<Duration>,
+    ceiling: Option<Duration>,
+    progress: Option<Watcher>,
+    meta: Option<Meta>,
+    /// Why it will not even be sent.
+    refused: Option<Error>,
+    read: Read<T>,
+}
+
+impl<T> Request<T> {
+    pub(super) fn new(
+        shared: Arc<Shared>,
+        subject: Subject,
+        body: Box<dyn Body>,
+        read: Read<T>,
+    ) -> Self {
+        let timeout = Some(shared.settings.request);
+        let ceiling = Some(shared.settings.ceiling);
+        Self {
+            shared,
+            subject,
+            body,
+            timeout,
+            ceiling,
+            progress: None,
+            meta: None,
+            refused: None,
+            read,
+        }
+    }
+
+    pub(super) fn refused(mut self, error: Option<Error>) -> Self {
+        self.refused = error;
+        self
+    }
+
+    /// How long it may go without a sign of life. Each report of progress starts it anew.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// How long it may take in all, however much progress is reported.
+    pub fn ceiling(mut self, ceiling: Duration) -> Self {
+        self.ceiling = Some(ceiling);
+        self
+    }
+
+    /// Waits for as long as it takes.
+    pub fn without_timeout(mut self) -> Self {
+        self.timeout = None;
+        self
+    }
+
+    /// Gets each report of progress, in order and before the answer. It must not block.
+    pub fn progress(mut self, mut watch: impl FnMut(ProgressParams) + Send + 'static) -> Self {
+        self.progress = Some(Box::new(move |raw| match serde_json::from_str(raw.get()) {
+            Ok(progress) => {
+                // A callback that panics must not take the connection down with it.
+                if catch_unwind(AssertUnwindSafe(|| watch(progress))).is_err() {
+                    tracing::warn!("a callback for progress panicked");
+                }
+            }
+            Err(error) => tracing::debug!(%error, "a report of progress that cannot be read"),
+        }));
+        self
+    }
+
+    /// Adds to the request's `_meta`.
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.meta = Some(meta);
+        self
+    }
+
+    fn patience(&self) -> Option<Patience> {
+        let timeout = Patience::new(self.timeout?);
+        Some(match self.ceiling {
+            // Who gives one request more time than the ceiling means it.
+            Some(ceiling) => timeout.extended_by_progress(ceiling.max(timeout.timeout)),
+            None => timeout,
+        })
+    }
+}
+
+impl<T: Send + 'static> Request<T> {
+    fn send(self) -> Result<Waiting<T>> {
+        let patience = self.patience();
+        let Self { shared, subject, body, progress, meta, refused, read, .. } = self;
+        if let Some(error) = refused {
+            return Err(error);
+        }
+        let session = &shared.session;
+        let method = subject.method.clone();
+        if session.is_closing() {
+            return Err(session.lost(method));
+        }
+        // C8: without a token no progress comes, and the timeout could never be extended.
+        let wants_progress = progress.is_some() || patience.is_some_and(|p| p.ceiling.is_some());
+        let level = shared.level();
+        let tool = subject.tool.clone();
+        let sent = session.link.call(
+            &method,
+            |call| {
+                Some(Params {
+                    tool: tool.as_deref(),
+                    body,
+                    envelope: &shared.envelope,
+                    level: level.as_ref(),
+                    token: wants_progress.then(|| call.number()),
+                    meta: meta.as_ref(),
+                })
+            },
+            patience,
+            progress,
+            move |outcome| match outcome {
+                Ok(raw) => Some(read_safely(raw, subject, read)),
+                Err(Failure::Ended) => None,
+                Err(failure) => {
+                    Some(Err(Error::from_failure(subject.method, failure, || Ending::Eof)))
+                }
+            },
+        );
+        match sent {
+            Ok(pending) => Ok(Waiting { pending, shared, method }),
+            Err(SendError::Closed) => Err(session.lost(method)),
+            Err(error) => Err(Error::from_send(method, error, || Ending::Eof)),
+        }
+    }
+}
+
+/// The caller's type may do as it likes when it is read, and the loop must live on.
+fn read_safely<T>(raw: &RawValue, subject: Subject, read: Read<T>) -> Result<T> {
+    let method = subject.method.clone();
+    catch_unwind(AssertUnwindSafe(|| read(raw, subject))).unwrap_or_else(|_| {
+        Err(Error::Unfit { name: method.into(), what: "reading it panicked".into() })
+    })
+}
+
+impl<T: Send + 'static> IntoFuture for Request<T> {
+    type Output = Result<T>;
+    type IntoFuture = Calling<T>;
+
+    fn into_future(self) -> Calling<T> {
+        Calling(State::New(self))
+    }
+}
+
+/// A request under way. Dropping it withdraws the request on the wire.
+#[must_use = "a request does nothing until it is awaited"]
+pub struct Calling<T>(State<T>);
+
+enum State<T> {
+    New(Request<T>),
+    Waiting(Waiting<T>),
+    Over,
+}
+
+struct Waiting<T> {
+    /// Nothing if the connection ended first.
+    pending: PendingCall<Option<Result<T>>>,
+    shared: Arc<Shared>,
+    method: Cow<'static, str>,
+}
+
+impl<T: Send + 'static> Future for Calling<T> {
+    type Output = Result<T>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
+        let state = &mut self.get_mut().0;
+        if let State::New(_) = state
+            && let State::New(request) = std::mem::replace(state, State::Over)
+        {
+            match request.send() {
+                Ok(waiting) => *state = State::Waiting(waiting),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        let State::Waiting(waiting) = state else { return Poll::Pending };
+        let answer = std::task::ready!(Pin::new(&mut waiting.pending).poll(cx));
+        let lost = |waiting: &mut Waiting<T>| {
+            Err(waiting.shared.session.lost(std::mem::take(&mut waiting.method)))
+        };
+        let answer = answer.flatten().unwrap_or_else(|| lost(waiting));
+        *state = State::Over;
+        Poll::Ready(answer)
+    }
+}
+
+/// Reads an answer as any type.
+pub(super) fn read_any<T: DeserializeOwned>(raw: &RawValue, subject: Subject) -> Result<T> {
+    if subject.modern {
+        check_type(raw, &subject)?;
+    }
+    serde_json::from_str(raw.get()).map_err(|error| does_not_fit(subject, &error))
+}
+
+/// A result of the protocol, which says in the modern revision what kind of result it is.
+pub(super) trait Outcome: DeserializeOwned {
+    fn result_type(&self) -> &ResultType;
+}
+
+/// Reads an answer as the result that the method has. One pass over the bytes.
+pub(super) fn read_result<T: Outcome>(raw: &RawValue, subject: Subject) -> Result<T> {
+    match serde_json::from_str::<T>(raw.get()) {
+        Ok(result) if subject.modern => match result.result_type() {
+            ResultType::Complete => Ok(result),
+            other => Err(unfinished(other, &subject)),
+        },
+        Ok(result) => Ok(result),
+        Err(error) => {
+            // What is not complete need not have the members of what is.
+            if subject.modern {
+                check_type(raw, &subject)?;
+            }
+            Err(does_not_fit(subject, &error))
+        }
+    }
+}
+
+fn check_type(raw: &RawValue, subject: &Subject) -> Result<()> {
+    match ResultType::of(raw) {
+        // RSL-02: saying nothing means complete.
+        Ok(ResultType::Complete) | Err(_) => Ok(()),
+        Ok(other) => Err(unfinished(&other, subject)),
+    }
+}
+
+fn unfinished(kind: &ResultType, subject: &Subject) -> Error {
+    let method = subject.method.clone();
+    match kind {
+        ResultType::InputRequired => Error::InputRequired { method },
+        // RSL-03: what is not recognised is invalid, not complete.
+        other => {
+            let what = format!("its type is {:?}, which nobody asked for", other.as_str());
+            Error::Violation { method, what: what.into() }
+        }
+    }
+}
+
+fn does_not_fit(subject: Subject, error: &serde_json::Error) -> Error {
+    let what = format!("the result does not fit: {error}").into();
+    Error::Violation { method: subject.method, what }
+}

@@ -1,0 +1,141 @@
+//! Why a client and a server did not come together.
+//!
+//! Knows the words. Must not know how a connection is opened: `client/open.rs` makes these errors.
+//! Each reason has words of its own (L16, P16, P17), with the phase, and the last lines of stderr.
+
+use std::fmt;
+use std::time::Duration;
+
+use super::Exit;
+use super::words::last_words;
+use crate::mcp::{Method, Revision};
+use crate::rpc::{ErrorObject, Fault};
+
+/// Why a connection could not be opened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ConnectError {
+    /// What was being done.
+    pub phase: Phase,
+    /// Why it failed.
+    pub reason: Reason,
+    /// The end of what the server wrote to stderr, if it has one.
+    pub stderr: String,
+}
+
+/// How far a connection had come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Phase {
+    /// It was asked which revisions it speaks (`server/discover`).
+    Probe,
+    /// It was asked to shake hands (`initialize`).
+    Handshake,
+}
+
+/// Why a connection could not be opened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The process ended.
+    Exited(Exit),
+    /// It closed the stream that it should answer on, and lives on.
+    Closed,
+    /// It said nothing.
+    Silent {
+        /// For how long.
+        after: Duration,
+        /// Whether it was also asked, in a fresh process, with `Content-Length` headers.
+        both_framings: bool,
+    },
+    /// It said something, and none of it was JSON.
+    NotJson {
+        /// For how long it was given time.
+        after: Duration,
+        /// How many lines came.
+        lines: u64,
+        /// What was wrong with the first.
+        fault: Fault,
+        /// The first of them, or its beginning.
+        first: String,
+    },
+    /// It said things, and none of them was an answer.
+    NoAnswer {
+        /// For how long it was given time.
+        after: Duration,
+    },
+    /// It sends back what it is sent.
+    Echo,
+    /// It said no.
+    Refused(ErrorObject),
+    /// Its answer cannot be read.
+    Malformed(String),
+    /// Its answer to `initialize` names a revision that is not spoken here, or not the pinned one.
+    Version(String),
+    /// None of the revisions that it lists is spoken here.
+    NoCommonVersion(Vec<String>),
+}
+
+impl ConnectError {
+    pub(crate) fn new(phase: Phase, reason: Reason, stderr: String) -> Self {
+        Self { phase, reason, stderr }
+    }
+}
+
+impl fmt::Display for Phase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Probe => Method::Discover.as_str(),
+            Self::Handshake => Method::Initialize.as_str(),
+        })
+    }
+}
+
+impl fmt::Display for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let phase = self.phase;
+        match &self.reason {
+            Reason::Exited(exit) => write!(f, "the server {exit} before it answered {phase}")?,
+            Reason::Closed => {
+                write!(f, "the server closed its output before it answered {phase}")?;
+            }
+            Reason::Silent { after, both_framings } => {
+                write!(f, "the server did not answer {phase} within {after:?}: it said nothing")?;
+                if *both_framings {
+                    f.write_str(", neither in lines nor with Content-Length headers")?;
+                }
+            }
+            Reason::NotJson { after, lines, fault, first } => write!(
+                f,
+                "the server did not answer {phase} within {after:?}: it printed {lines} lines of \
+                 text instead of JSON ({fault}), the first of which is: {first}"
+            )?,
+            Reason::NoAnswer { after } => write!(
+                f,
+                "the server did not answer {phase} within {after:?}, although it said other things"
+            )?,
+            Reason::Echo => write!(
+                f,
+                "the program sends back what it is sent ({phase} came back as it left): it is an \
+                 echo, not a server"
+            )?,
+            Reason::Refused(error) => write!(f, "the server refused {phase}: {error}")?,
+            Reason::Malformed(what) => {
+                write!(f, "the server's answer to {phase} cannot be read: {what}")?;
+            }
+            Reason::Version(version) => write!(
+                f,
+                "the server wants to speak version {version:?}, which is not spoken here"
+            )?,
+            Reason::NoCommonVersion(versions) => {
+                write!(f, "the server speaks only {versions:?}; spoken here: ")?;
+                for (at, revision) in Revision::ALL.iter().enumerate() {
+                    write!(f, "{}{revision}", if at == 0 { "" } else { ", " })?;
+                }
+            }
+        }
+        last_words(f, &self.stderr)
+    }
+}
+
+impl std::error::Error for ConnectError {}

@@ -1,0 +1,47 @@
+//! Why a server that was there is no longer.
+//!
+//! Knows the words: what was lost, how the process ended, what it said last (P17, C12).
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::Exit;
+use super::words::last_words;
+use crate::ending::Ending;
+
+/// A server that is no longer there, and what was lost with it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Lost {
+    /// What was asked.
+    pub method: Cow<'static, str>,
+    /// How the process ended; nothing if it has not, or if there is none.
+    pub exit: Option<Exit>,
+    /// The process, if it has not ended although the connection has.
+    pub running: Option<u32>,
+    /// How the connection ended.
+    pub ending: Ending,
+    /// The end of what the server wrote to stderr, if it has one.
+    pub stderr: String,
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let method = &self.method;
+        match (&self.ending, self.exit) {
+            (Ending::Closed, _) => {
+                return write!(f, "{method} was not answered: this client is closed");
+            }
+            (_, Some(exit)) => write!(f, "{method} was not answered: the server {exit}")?,
+            (ending, None) => {
+                write!(f, "{method} was not answered: {ending}")?;
+                if let Some(pid) = self.running {
+                    write!(f, ", although its process ({pid}) still runs")?;
+                }
+            }
+        }
+        last_words(f, &self.stderr)
+    }
+}
+
+impl std::error::Error for Lost {}

@@ -1,0 +1,385 @@
+//! How a client opens a connection: what to send first, and what each answer means.
+//!
+//! Pure: answers, exits and the time go in, actions come out. Must not know how a message is sent
+//! or a process is started; `client/open.rs` does what this says. PRB-01 to PRB-09, LIF-01 to
+//! LIF-09, VER-02; scars L2 to L5, L12, L13, L16, L17.
+//!
+//! | while | what happens | what it means |
+//! |---|---|---|
+//! | probing | a discovery with a version of ours | modern |
+//! | probing | a discovery with legacy versions only | handshake with the newest of them |
+//! | probing | −32022 that lists a modern version of ours | ask once more; a second one fails |
+//! | probing | −32022 that lists legacy versions only | handshake with the newest of them |
+//! | probing | any other error, a broken result | legacy: handshake (L3) |
+//! | probing | silence for the probe's budget | legacy: handshake, same process (L2) |
+//! | probing | exit | legacy: handshake in a fresh process, no probe (L4) |
+//! | shaking | a version that we speak | legacy, that version |
+//! | shaking | a version that we do not speak | failed (L13) |
+//! | shaking | a late discovery | kept, and used if the handshake fails (L5) |
+//! | shaking | an error that lists versions | probe again, or offer one of them; once (L12) |
+//! | shaking | another error, or exit, after a probe | fresh process, no probe; once (L4) |
+//! | shaking | nothing at all for the start's budget | fresh process, other framing; once (F13) |
+//! | any | our own request comes back | failed: an echo (L16) |
+//!
+//! A pinned revision leaves out the other era: legacy is not probed, modern is not shaken. A known
+//! verdict only saves time: it is dropped when it turns out wrong (PRB-06).
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+use serde::Deserialize;
+
+use super::codes::UNSUPPORTED_PROTOCOL_VERSION;
+use super::opened::{Agreed, Discovered, Initialized};
+use super::revision::{Era, Revision};
+use crate::rpc::ErrorObject;
+use crate::wire::Framing;
+
+/// What the caller wants, and what can be done for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    /// This revision and no other.
+    pub(crate) pin: Option<Revision>,
+    /// What an earlier connection found out.
+    pub(crate) known: Option<Era>,
+    /// This framing and no other.
+    pub(crate) framing: Option<Framing>,
+    /// How long silence counts as "perhaps modern".
+    pub(crate) probe: Duration,
+    /// How long one process may take in all.
+    pub(crate) start: Duration,
+    /// Whether a fresh process can be had.
+    pub(crate) restartable: bool,
+}
+
+/// What is to be done now.
+#[derive(Debug)]
+pub(crate) enum Action {
+    /// Send `server/discover` in this revision.
+    Discover(Revision),
+    /// Send `initialize` with this revision.
+    Initialize(Revision),
+    /// Send `notifications/initialized`.
+    Confirm,
+    /// End the process and start another, which is spoken to in this framing.
+    Restart(Framing),
+    /// Both sides agree.
+    Done(Box<Agreed>),
+    /// They do not.
+    Fail(Fault),
+}
+
+/// Why there is no agreement.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    Exited,
+    Silent {
+        after: Duration,
+    },
+    Echo,
+    Refused(ErrorObject),
+    Malformed(String),
+    /// The handshake's answer names a version that we do not speak, or not the pinned one.
+    Version(String),
+    /// Nothing that it speaks is spoken here.
+    NoCommonVersion(Vec<String>),
+}
+
+/// Where the opening stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Nothing runs yet.
+    Idle,
+    Probing,
+    Shaking,
+    Over,
+}
+
+/// The opening of one connection, as the client sees it.
+#[derive(Debug)]
+pub(crate) struct Connect {
+    plan: Plan,
+    state: State,
+    framing: Framing,
+    /// What the handshake asks for.
+    offer: Revision,
+    /// The next process is not probed.
+    skip_probe: bool,
+    /// The process that runs now was probed.
+    probed: bool,
+    /// The process that runs now said anything at all.
+    heard: bool,
+    /// A fresh process was had.
+    restarted: bool,
+    /// −32022 was answered with another probe.
+    retried: bool,
+    /// Another version was offered.
+    reoffered: bool,
+    /// A handshake that failed in favour of another probe.
+    refused: Option<Fault>,
+    /// A discovery that came while the handshake was under way.
+    kept: Option<Box<Agreed>>,
+    probe_due: Option<Instant>,
+    start_due: Option<Instant>,
+    actions: VecDeque<Action>,
+}
+
+impl Connect {
+    pub(crate) fn new(plan: Plan) -> Self {
+        let legacy =
+            plan.pin.map_or_else(|| plan.known == Some(Era::Legacy), |pin| !pin.is_modern());
+        Self {
+            plan,
+            state: State::Idle,
+            framing: plan.framing.unwrap_or_default(),
+            offer: plan.pin.filter(|pin| !pin.is_modern()).unwrap_or(Revision::LATEST_LEGACY),
+            skip_probe: legacy,
+            probed: false,
+            heard: false,
+            restarted: false,
+            retried: false,
+            reoffered: false,
+            refused: None,
+            kept: None,
+            probe_due: None,
+            start_due: None,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// The next thing to do, until there is nothing more to do now.
+    pub(crate) fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When [`handle_time`](Self::handle_time) wants to be called next.
+    pub(crate) fn poll_timeout(&self) -> Option<Instant> {
+        match self.state {
+            State::Probing => self.probe_due.into_iter().chain(self.start_due).min(),
+            State::Shaking => self.start_due,
+            State::Idle | State::Over => None,
+        }
+    }
+
+    /// The framing that the process which runs now is spoken to in.
+    pub(crate) fn framing(&self) -> Framing {
+        self.framing
+    }
+
+    /// A process runs, or the streams are there.
+    pub(crate) fn handle_started(&mut self, now: Instant) {
+        self.probed = false;
+        self.heard = false;
+        self.kept = None;
+        self.start_due = now.checked_add(self.plan.start);
+        if self.skip_probe { self.shake(self.offer) } else { self.probe(now) }
+    }
+
+    /// Something came, whatever it was.
+    pub(crate) fn handle_heard(&mut self) {
+        self.heard = true;
+    }
+
+    /// The answer to `server/discover`.
+    pub(crate) fn handle_discover(&mut self, now: Instant, answer: Result<Discovered, Fault>) {
+        match self.state {
+            State::Probing => match answer {
+                Ok(discovered) => self.judge_discovered(discovered),
+                Err(Fault::Refused(error)) if error.code == UNSUPPORTED_PROTOCOL_VERSION => {
+                    self.judge_unsupported(now, error);
+                }
+                Err(fault) => self.fall_back(fault),
+            },
+            // L5: it was slow, not old. The handshake goes first, because it is under way.
+            State::Shaking => {
+                if let Ok(discovered) = answer
+                    && let Some(revision) = newest(&discovered.supported_versions, Era::Modern)
+                {
+                    self.kept = Some(Box::new(discovered.agree(revision)));
+                }
+            }
+            State::Idle | State::Over => {}
+        }
+    }
+
+    /// The answer to `initialize`.
+    pub(crate) fn handle_initialize(&mut self, now: Instant, answer: Result<Initialized, Fault>) {
+        if self.state != State::Shaking {
+            return;
+        }
+        match answer {
+            Ok(result) => self.judge_initialized(result),
+            Err(fault) => self.shake_failed(now, fault),
+        }
+    }
+
+    /// The process has ended, or its stream has.
+    pub(crate) fn handle_exit(&mut self) {
+        match self.state {
+            State::Idle | State::Over => {}
+            State::Probing | State::Shaking if self.can_restart_unprobed() => self.restart(),
+            State::Probing | State::Shaking => self.fail(Fault::Exited),
+        }
+    }
+
+    /// Our own request came back.
+    pub(crate) fn handle_echo(&mut self) {
+        if self.state != State::Over {
+            self.fail(Fault::Echo);
+        }
+    }
+
+    /// Time has passed.
+    pub(crate) fn handle_time(&mut self, now: Instant) {
+        let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
+        match self.state {
+            State::Probing if due(self.probe_due) || due(self.start_due) => {
+                self.fall_back(Fault::Silent { after: self.probe_budget() });
+            }
+            State::Shaking if due(self.start_due) => self.shake_timed_out(),
+            _ => {}
+        }
+    }
+
+    fn probe(&mut self, now: Instant) {
+        self.state = State::Probing;
+        self.probed = true;
+        self.probe_due = now.checked_add(self.probe_budget());
+        self.actions.push_back(Action::Discover(Revision::MODERN));
+    }
+
+    fn shake(&mut self, offer: Revision) {
+        self.state = State::Shaking;
+        self.offer = offer;
+        self.actions.push_back(Action::Initialize(offer));
+    }
+
+    fn judge_discovered(&mut self, discovered: Discovered) {
+        let versions = &discovered.supported_versions;
+        match (newest(versions, Era::Modern), newest(versions, Era::Legacy)) {
+            (Some(revision), _) => {
+                self.state = State::Over;
+                self.actions.push_back(Action::Done(Box::new(discovered.agree(revision))));
+            }
+            (None, Some(legacy)) if !self.pinned_modern() => self.shake(legacy),
+            _ => self.fail(Fault::NoCommonVersion(discovered.supported_versions)),
+        }
+    }
+
+    fn judge_unsupported(&mut self, now: Instant, error: ErrorObject) {
+        let Some(versions) = versions_in(&error) else {
+            return self.fall_back(Fault::Refused(error));
+        };
+        match (newest(&versions, Era::Modern), newest(&versions, Era::Legacy)) {
+            // VER-02: once; a server that refuses what it lists would be asked for ever.
+            (Some(_), _) if !std::mem::replace(&mut self.retried, true) => self.probe(now),
+            (None, Some(legacy)) if !self.pinned_modern() => self.shake(legacy),
+            _ => self.fail(Fault::NoCommonVersion(versions)),
+        }
+    }
+
+    /// PRB-04, PRB-05: whatever is not recognised as modern is legacy.
+    fn fall_back(&mut self, fault: Fault) {
+        if let Some(earlier) = self.refused.take() {
+            return self.fail(earlier);
+        }
+        if self.pinned_modern() { self.fail(fault) } else { self.shake(self.offer) }
+    }
+
+    fn judge_initialized(&mut self, result: Initialized) {
+        let agreed = Revision::parse(&result.protocol_version).filter(|rev| !rev.is_modern());
+        match agreed {
+            Some(revision) if self.plan.pin.is_none_or(|pin| pin == revision) => {
+                self.state = State::Over;
+                self.actions.push_back(Action::Confirm);
+                self.actions.push_back(Action::Done(Box::new(result.agree(revision))));
+            }
+            // LIF-07: what it answers cannot be spoken here, so there is nothing to say.
+            _ => self.fail(Fault::Version(result.protocol_version)),
+        }
+    }
+
+    fn shake_failed(&mut self, now: Instant, fault: Fault) {
+        if let Some(agreed) = self.kept.take() {
+            self.state = State::Over;
+            return self.actions.push_back(Action::Done(agreed));
+        }
+        let versions = match &fault {
+            Fault::Refused(error) => versions_in(error).unwrap_or_default(),
+            _ => Vec::new(),
+        };
+        let modern = newest(&versions, Era::Modern).filter(|_| self.plan.pin.is_none());
+        let legacy = newest(&versions, Era::Legacy)
+            .filter(|version| *version != self.offer && self.plan.pin.is_none());
+        if modern.is_some() && self.refused.is_none() {
+            self.refused = Some(fault);
+            self.probe(now);
+        } else if let Some(version) = legacy
+            && !std::mem::replace(&mut self.reoffered, true)
+        {
+            self.shake(version);
+        } else if self.can_restart_unprobed() {
+            self.restart();
+        } else {
+            self.fail(fault);
+        }
+    }
+
+    fn shake_timed_out(&mut self) {
+        if let Some(agreed) = self.kept.take() {
+            self.state = State::Over;
+            return self.actions.push_back(Action::Done(agreed));
+        }
+        let other = self.plan.framing.is_none() && self.framing == Framing::Lines && !self.heard;
+        if other && self.plan.restartable {
+            self.framing = Framing::Headers;
+            self.restart();
+        } else {
+            self.fail(Fault::Silent { after: self.plan.start });
+        }
+    }
+
+    fn can_restart_unprobed(&self) -> bool {
+        self.probed && self.plan.restartable && !self.restarted && !self.pinned_modern()
+    }
+
+    fn restart(&mut self) {
+        self.state = State::Idle;
+        self.restarted = true;
+        self.skip_probe = true;
+        self.actions.push_back(Action::Restart(self.framing));
+    }
+
+    fn fail(&mut self, fault: Fault) {
+        self.state = State::Over;
+        self.actions.push_back(Action::Fail(fault));
+    }
+
+    /// Who has to be modern is given all the time there is.
+    fn probe_budget(&self) -> Duration {
+        if self.pinned_modern() { self.plan.start } else { self.plan.probe }
+    }
+
+    fn pinned_modern(&self) -> bool {
+        self.plan.pin.is_some_and(Revision::is_modern)
+    }
+}
+
+/// The newest of `versions` that belongs to `era` and is spoken here.
+fn newest(versions: &[String], era: Era) -> Option<Revision> {
+    versions.iter().filter_map(|name| Revision::parse(name)).filter(|rev| rev.era() == era).max()
+}
+
+/// The versions that an error lists, whatever its code.
+fn versions_in(error: &ErrorObject) -> Option<Vec<String>> {
+    #[derive(Deserialize)]
+    struct Data {
+        supported: Vec<String>,
+    }
+    let data: Data = serde_json::from_str(error.data.as_deref()?.get()).ok()?;
+    Some(data.supported)
+}
+
+#[cfg(test)]
+#[path = "connect_tests.rs"]
+mod tests;

@@ -1,0 +1,100 @@
+//! The client against real processes, most of them rude, and against streams in memory.
+//!
+//! The other process is this binary again: `role` plays what `TAUT_ROLE` says. Linux only, because
+//! `/proc` tells what is left of a process.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    reason = "a test that goes wrong should say so, and so should a role"
+)]
+#![allow(dead_code, reason = "the rude servers are being written")]
+
+mod basics;
+mod roles;
+
+use std::future::Future;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use taut::{Client, ClientBuilder, Command, Error};
+
+/// Everything is waited for, but never for longer than this.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What the other processes do.
+#[test]
+#[ignore = "run by the other tests, as the server"]
+fn role() {
+    roles::play();
+}
+
+/// A command that plays a role. The harness greets on its stdout, so that is opened anew on the way.
+fn server(role: &str) -> Command {
+    let binary = std::env::current_exe().unwrap();
+    Command::new("sh")
+        .args(["-c", r#"exec 3>&1 >/dev/null; exec "$0" --ignored --exact role --nocapture"#])
+        .arg(binary)
+        .env("TAUT_ROLE", role)
+}
+
+fn sh(script: &str) -> Command {
+    Command::new("sh").args(["-c", script])
+}
+
+const fn ms(n: u64) -> Duration {
+    Duration::from_millis(n)
+}
+
+/// A builder whose budgets fit tests.
+fn quick() -> ClientBuilder {
+    Client::builder().probe_timeout(ms(1_000)).start_timeout(ms(20_000))
+}
+
+async fn start(role: &str) -> Client {
+    in_time(quick().spawn(server(role))).await.unwrap()
+}
+
+/// Opens a connection that must fail, and gives the error's text.
+async fn failure(builder: ClientBuilder, command: Command) -> (Error, String) {
+    let error = in_time(builder.spawn(command)).await.expect_err("no connection");
+    let text = error.to_string();
+    (error, text)
+}
+
+async fn in_time<T>(future: impl Future<Output = T>) -> T {
+    tokio::time::timeout(DEADLINE, future).await.expect("in time")
+}
+
+/// Waits until something is true, while the runtime goes on with its work.
+async fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_true() {
+        assert!(start.elapsed() < DEADLINE, "never came true: {what}");
+        tokio::time::sleep(ms(2)).await;
+    }
+}
+
+/// Whether a process runs; a zombie does not.
+fn alive(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+    state.is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+/// Something that is written from hooks and read by the test.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl Seen {
+    fn push(&self, line: impl Into<String>) {
+        self.0.lock().unwrap().push(line.into());
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
