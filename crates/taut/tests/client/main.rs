@@ -11,12 +11,18 @@
     clippy::print_stderr,
     reason = "a test that goes wrong should say so, and so should a role"
 )]
-#![allow(dead_code, reason = "the rude servers are being written")]
 
+mod asked;
 mod basics;
+mod calls;
+mod cycles;
+mod endings;
+mod fake;
+mod opening;
 mod roles;
+mod rude;
 
-use std::future::Future;
+use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -35,10 +41,21 @@ fn role() {
 /// A command that plays a role. The harness greets on its stdout, so that is opened anew on the way.
 fn server(role: &str) -> Command {
     let binary = std::env::current_exe().unwrap();
+    // What is ignored stays ignored across exec.
+    let trap = if role.contains("ignore-term") { "trap '' TERM; " } else { "" };
+    let run = r#"exec 3>&1 >/dev/null; exec "$0" --ignored --exact role --nocapture"#;
     Command::new("sh")
-        .args(["-c", r#"exec 3>&1 >/dev/null; exec "$0" --ignored --exact role --nocapture"#])
+        .args(["-c".to_owned(), format!("{trap}{run}")])
         .arg(binary)
         .env("TAUT_ROLE", role)
+}
+
+/// The same as a plain process, which taut does not look after.
+fn bystander(role: &str) -> std::process::Command {
+    let command = server(role);
+    let mut plain = std::process::Command::new(command.program());
+    plain.args(command.arguments()).env("TAUT_ROLE", role).stdin(std::process::Stdio::null());
+    plain
 }
 
 fn sh(script: &str) -> Command {
@@ -65,7 +82,7 @@ async fn failure(builder: ClientBuilder, command: Command) -> (Error, String) {
     (error, text)
 }
 
-async fn in_time<T>(future: impl Future<Output = T>) -> T {
+async fn in_time<F: IntoFuture>(future: F) -> F::Output {
     tokio::time::timeout(DEADLINE, future).await.expect("in time")
 }
 
@@ -83,6 +100,20 @@ fn alive(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
     state.is_some_and(|state| state != 'Z' && state != 'X')
+}
+
+/// The children of this process, dead ones that nobody has waited for included.
+fn children() -> Vec<String> {
+    let us = std::process::id().to_string();
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Ok(stat) = std::fs::read_to_string(entry.path().join("stat")) else { continue };
+        let Some((name, rest)) = stat.rsplit_once(") ") else { continue };
+        if rest.split(' ').nth(1) == Some(&us) {
+            found.push(format!("{name}) {}", &rest[..1]));
+        }
+    }
+    found
 }
 
 /// Something that is written from hooks and read by the test.

@@ -3,10 +3,14 @@
 //! A role is a list of words. The first is the revision that it speaks (a date, or `both` for all),
 //! or a whole role of its own; each further word is one bad habit.
 
+use std::cell::Cell;
 use std::fs::File;
-use std::io::{BufRead, Write};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, exit};
 use std::time::Duration;
 
+use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 
 const MODERN: &str = "2026-07-28";
@@ -18,15 +22,26 @@ pub(super) fn play() {
     rustix::stdio::dup2_stdout(&wire).unwrap();
     drop(wire);
     let mut words = role.split(' ');
-    let revision = words.next().unwrap_or_default().to_owned();
-    let server = Server { revision, habits: words.map(str::to_owned).collect() };
-    server.run();
-    std::process::exit(0);
+    let first = words.next().unwrap_or_default().to_owned();
+    match first.as_str() {
+        "host" => super::endings::host(),
+        "cycles" => super::cycles::play(words.next().unwrap_or_default()),
+        _ => serve(first, words),
+    }
+    exit(0);
+}
+
+fn serve<'a>(first: String, words: impl Iterator<Item = &'a str>) {
+    let habits = words.map(str::to_owned).collect();
+    Server { revision: first, habits, initialized: Cell::new(false), asker: Cell::default() }.run();
 }
 
 struct Server {
     revision: String,
     habits: Vec<String>,
+    initialized: Cell<bool>,
+    /// The call that waits for our own question to be answered.
+    asker: Cell<Value>,
 }
 
 impl Server {
@@ -42,57 +57,131 @@ impl Server {
 
     fn run(&self) {
         self.before();
-        let stdin = std::io::stdin().lock();
-        for line in stdin.lines() {
-            let Ok(line) = line else { break };
-            let Ok(message) = serde_json::from_str::<Value>(&line) else { continue };
+        let mut stdin = BufReader::new(std::io::stdin());
+        while let Some(text) = self.read(&mut stdin) {
             if self.has("log-stdin") {
-                eprintln!("got {line}");
+                eprintln!("got {text}");
             }
-            self.take(&message);
+            if let Ok(message) = serde_json::from_str::<Value>(&text) {
+                self.take(&message);
+            }
+        }
+        if self.has("backlog") {
+            // What nobody has read yet has to leave before we can.
+            put(&b"x".repeat(10 << 20));
         }
         if self.has("ignore-eof") {
             sleep_for_ever();
         }
     }
 
-    fn before(&self) {}
+    fn before(&self) {
+        if self.has("banner") {
+            put(b"Welcome to the rude server!\n");
+            (0..37).for_each(|n| put(format!("loading module {n}\n").as_bytes()));
+        }
+        if self.has("greet") {
+            self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/message",
+                "params": { "level": "info", "data": "hello" } }));
+        }
+        if self.has("flood") {
+            let line = format!("{}\n", "noise ".repeat(170));
+            (0..10 * 1024).for_each(|_| eprint!("{line}"));
+        }
+        if self.has("flood-line") {
+            let piece = "\r12%".repeat(1 << 10);
+            (0..25 * 1024).for_each(|_| eprint!("{piece}"));
+        }
+        if self.has("close-stderr") {
+            let nothing = File::options().write(true).open("/dev/null").unwrap();
+            rustix::stdio::dup2_stderr(&nothing).unwrap();
+        }
+        if self.has("say-secrets") {
+            let mut names: Vec<_> = std::env::vars().map(|(name, _)| name).collect();
+            names.sort();
+            eprintln!("{}", names.join(" "));
+        }
+        if let Some(millis) = self.number("slow-start") {
+            std::thread::sleep(Duration::from_millis(millis));
+        }
+    }
+
+    /// The next message, in the framing that this server understands.
+    fn read(&self, stdin: &mut impl BufRead) -> Option<String> {
+        let mut line = String::new();
+        if !self.has("headers-only") {
+            return (stdin.read_line(&mut line).ok()? > 0).then_some(line);
+        }
+        let mut length = 0;
+        loop {
+            line.clear();
+            if stdin.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            if let Some(number) = line.strip_prefix("Content-Length: ") {
+                length = number.trim().parse().unwrap();
+            }
+            if line == "\r\n" && length > 0 {
+                let mut body = vec![0; length];
+                stdin.read_exact(&mut body).ok()?;
+                return String::from_utf8(body).ok();
+            }
+        }
+    }
 
     fn take(&self, message: &Value) {
-        let Some(method) = message["method"].as_str() else { return };
         let id = &message["id"];
+        let Some(method) = message["method"].as_str() else {
+            // The answer to our own question.
+            let asker = self.asker.take();
+            return self.text(&asker, &message["error"]["code"].to_string());
+        };
         if id.is_null() {
+            self.initialized.set(self.initialized.get() || method == "notifications/initialized");
             return;
         }
         match method {
             "server/discover" => self.discover(id),
             "initialize" => self.initialize(id, &message["params"]),
             "ping" => self.result(id, json!({})),
+            // L9: strict about the order.
+            _ if !self.initialized.get() && self.revision != MODERN && self.revision != "both" => {
+                self.error(id, -32600, "not initialized");
+            }
             "tools/list" => self.list(id, &message["params"]),
             "tools/call" => self.call(id, &message["params"]),
             _ => self.error(id, -32601, "method not found"),
         }
     }
 
-    fn is_modern(&self) -> bool {
-        self.revision == MODERN || self.revision == "both"
-    }
-
     fn discover(&self, id: &Value) {
-        if self.is_modern() {
-            self.result(
-                id,
-                json!({
-                    "supportedVersions": [MODERN], "capabilities": { "tools": {} },
-                    "resultType": "complete", "ttlMs": 0, "cacheScope": "private",
-                }),
-            );
+        if self.has("swallow-probe") {
+            return;
+        }
+        if self.has("exit-on-probe") {
+            eprintln!("expected initialize");
+            exit(3);
+        }
+        if self.has("flood-on-probe") {
+            eprint!("{}", "invalid request\n".repeat(64 << 10));
+        }
+        if let Some(millis) = self.number("late") {
+            std::thread::sleep(Duration::from_millis(millis));
+        }
+        if self.revision == MODERN || self.revision == "both" {
+            let capabilities = json!({ "tools": {} });
+            self.result(id, json!({ "supportedVersions": [MODERN], "capabilities": capabilities }));
         } else {
-            self.error(id, -32601, "method not found");
+            let code = self.number("probe-code").map_or(-32601, |code| -(code as i64));
+            self.error(id, code, "method not found");
         }
     }
 
     fn initialize(&self, id: &Value, params: &Value) {
+        if self.has("exit-on-initialize") {
+            eprintln!("cannot open the database");
+            exit(42);
+        }
         if self.revision == MODERN {
             let data = json!({ "supported": [MODERN], "requested": params["protocolVersion"] });
             let error = json!({ "code": -32022, "message": "unsupported version", "data": data });
@@ -106,6 +195,10 @@ impl Server {
                 "serverInfo": { "name": "rude", "version": "1" },
             }),
         );
+        if self.has("deaf") {
+            eprintln!("not listening");
+            sleep_for_ever();
+        }
     }
 
     fn list(&self, id: &Value, params: &Value) {
@@ -113,6 +206,7 @@ impl Server {
         let (first, next) = match params["cursor"].as_str() {
             None => (0, json!("")),
             Some("") => (2, json!("c")),
+            Some(_) if self.has("circular") => (4, json!("c")),
             Some(_) => (4, Value::Null),
         };
         let tool = |n: u64| json!({ "name": format!("t{n}"), "inputSchema": { "type": "object" } });
@@ -131,14 +225,67 @@ impl Server {
                 self.text(id, &sum.to_string());
             }
             "echo" => self.text(id, arguments["text"].as_str().unwrap_or_default()),
-            "params" => self.text(id, &params.to_string()),
+            "big" => self.text(id, &"x".repeat(arguments["size"].as_u64().unwrap() as usize)),
             "fail" => self.result(
                 id,
                 json!({ "content": [{ "type": "text", "text": "no such row" }], "isError": true }),
             ),
             "never" => {}
+            "die" => {
+                eprintln!("about to die");
+                put(b"{\"jsonrpc\":\"2.0\",\"id\":");
+                signal(Signal::ABORT);
+            }
+            "exit" => {
+                eprintln!("giving up");
+                exit(7);
+            }
+            "answer-and-exit" => {
+                self.text(id, &"last".repeat(100_000));
+                exit(0);
+            }
+            "stop" => signal(Signal::STOP),
+            "close-stdout" => {
+                // fd 3 is the wire, too.
+                let _ = Command::new("sh").args(["-c", "exec 1>&- 3>&-; exec sleep 1000"]).exec();
+            }
+            "close-stdin" => {
+                let nothing = File::open("/dev/null").unwrap();
+                rustix::stdio::dup2_stdin(&nothing).unwrap();
+                self.text(id, "closed");
+                sleep_for_ever();
+            }
+            "grandchild" => {
+                let child = Command::new("sleep").arg("1000").spawn().unwrap();
+                self.text(id, &child.id().to_string());
+            }
+            "progress" => self.progress(&params["_meta"]["progressToken"]),
+            "steps" => {
+                let token = &params["_meta"]["progressToken"];
+                (1..=5).for_each(|n| self.report(token, n));
+                self.text(id, "done");
+            }
+            "endless" => loop {
+                put(&[b'x'; 64 << 10]);
+            },
+            "ask" => {
+                self.asker.set(id.clone());
+                self.write(&json!({ "jsonrpc": "2.0", "id": "s1", "method": "roots/list" }));
+            }
             name => self.error(id, -32602, &format!("unknown tool {name}")),
         }
+    }
+
+    fn progress(&self, token: &Value) {
+        for n in 1.. {
+            self.report(token, n);
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn report(&self, token: &Value, n: u64) {
+        self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/progress",
+            "params": { "progressToken": token, "progress": n } }));
     }
 
     fn text(&self, id: &Value, text: &str) {
@@ -149,7 +296,15 @@ impl Server {
         if self.revision == MODERN && result.get("resultType").is_none() {
             result["resultType"] = json!("complete");
         }
-        self.write(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+        let message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+        self.write(&message);
+        if self.has("twice") {
+            self.write(&message);
+        }
+        if self.has("unknown-id") {
+            self.write(&json!({ "jsonrpc": "2.0", "id": 99_999, "result": result }));
+            self.write(&json!({ "jsonrpc": "2.0", "id": "never", "result": result }));
+        }
     }
 
     fn error(&self, id: &Value, code: i64, message: &str) {
@@ -158,13 +313,26 @@ impl Server {
     }
 
     fn write(&self, message: &Value) {
-        put(format!("{message}\n").as_bytes());
+        let text = message.to_string();
+        if self.has("headers") || self.has("headers-only") {
+            put(format!("Content-Length: {}\r\n\r\n{text}", text.len()).as_bytes());
+        } else {
+            let bom = if self.has("bom") { "\u{feff}" } else { "" };
+            let end = if self.has("crlf") { "\r\n" } else { "\n" };
+            put(format!("{bom}{text}{end}").as_bytes());
+        }
     }
 }
 
 fn put(bytes: &[u8]) {
     let mut stdout = std::io::stdout().lock();
-    let _ = stdout.write_all(bytes).and_then(|()| stdout.flush());
+    if stdout.write_all(bytes).and_then(|()| stdout.flush()).is_err() {
+        exit(0);
+    }
+}
+
+fn signal(signal: Signal) {
+    kill_process(getpid(), signal).unwrap();
 }
 
 fn sleep_for_ever() -> ! {

@@ -1,0 +1,223 @@
+//! Opening a connection to servers that make it hard.
+
+use std::time::Instant;
+
+use serde_json::json;
+use taut::wire::Framing;
+use taut::{Event, Reason, Revision};
+
+use super::*;
+
+fn reason(error: &Error) -> &Reason {
+    match error {
+        Error::Connect(error) => &error.reason,
+        other => panic!("{other}"),
+    }
+}
+
+async fn works(client: &Client) {
+    let sum = client.call("add", json!({ "a": 2, "b": 3 })).await.unwrap();
+    assert_eq!(sum.text().unwrap(), "5");
+}
+
+/// P16, P17
+#[tokio::test]
+async fn a_program_that_exits_at_once_is_named_with_its_code_and_last_words() {
+    let script = "echo 'no license found' >&2; exit 42";
+    let (error, text) = failure(quick(), sh(script)).await;
+    assert_eq!(
+        text,
+        "the server exited with code 42 before it answered initialize; its last words on stderr:\n  \
+         no license found"
+    );
+    assert!(matches!(reason(&error), Reason::Exited(exit) if exit.code == Some(42)));
+    let (_, text) = failure(quick(), Command::new("true")).await;
+    assert_eq!(text, "the server exited with code 0 before it answered initialize");
+    let (_, text) = failure(quick(), sh("kill -SEGV $$")).await;
+    let expected = "the server was killed by signal 11 (SIGSEGV)";
+    assert!(text.starts_with(expected), "{text}");
+}
+
+/// P18
+#[tokio::test]
+async fn a_program_that_does_not_exist_says_where_it_was_looked_for() {
+    let began = Instant::now();
+    let (error, text) = failure(quick(), Command::new("no-such-server")).await;
+    assert!(matches!(error, Error::Spawn(_)));
+    assert!(text.starts_with("program \"no-such-server\" not found; looked in /"), "{text}");
+    assert!(began.elapsed() < ms(2_000));
+}
+
+#[tokio::test]
+async fn l16_silence_is_called_silence() {
+    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(400));
+    let began = Instant::now();
+    let (error, text) = failure(builder.clone(), sh("echo waiting >&2; exec sleep 1000")).await;
+    assert_eq!(
+        text,
+        "the server did not answer initialize within 400ms: it said nothing, neither in lines nor \
+         with Content-Length headers; its last words on stderr:\n  waiting"
+    );
+    assert!(matches!(reason(&error), Reason::Silent { both_framings: true, .. }));
+    assert!(began.elapsed() < ms(10_000));
+    let (_, text) =
+        failure(builder.framing(Framing::Lines), Command::new("sleep").arg("1000")).await;
+    assert_eq!(text, "the server did not answer initialize within 400ms: it said nothing");
+}
+
+#[tokio::test]
+async fn l16_an_echo_is_called_an_echo() {
+    let began = Instant::now();
+    let (error, text) = failure(quick(), Command::new("cat")).await;
+    assert_eq!(
+        text,
+        "the program sends back what it is sent (server/discover came back as it left): it is an \
+         echo, not a server"
+    );
+    assert!(matches!(reason(&error), Reason::Echo));
+    assert!(began.elapsed() < ms(10_000));
+}
+
+#[tokio::test]
+async fn l16_text_instead_of_json_is_shown() {
+    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(400));
+    let script = "echo 'Serving HTTP on 0.0.0.0 port 8000'; echo more; exec sleep 1000";
+    let (error, text) = failure(builder, sh(script)).await;
+    assert!(
+        text.starts_with(
+            "the server did not answer initialize within 400ms: it printed 2 lines of text instead \
+             of JSON ("
+        ),
+        "{text}"
+    );
+    assert!(text.ends_with("the first of which is: Serving HTTP on 0.0.0.0 port 8000"), "{text}");
+    assert!(matches!(reason(&error), Reason::NotJson { lines: 2, .. }));
+}
+
+#[tokio::test]
+async fn a_server_that_dies_in_the_handshake_is_named_with_its_last_words() {
+    let role = "2025-11-25 exit-on-initialize";
+    let (_, text) = failure(quick(), server(role)).await;
+    assert_eq!(
+        text,
+        "the server exited with code 42 before it answered initialize; its last words on stderr:\n  \
+         cannot open the database"
+    );
+}
+
+#[tokio::test]
+async fn a_server_that_closes_its_output_and_lives_is_told_apart_from_one_that_exits() {
+    let (error, text) = failure(quick(), sh("exec 1>&-; exec sleep 1000")).await;
+    assert_eq!(text, "the server closed its output before it answered initialize");
+    assert!(matches!(reason(&error), Reason::Closed));
+}
+
+#[tokio::test]
+async fn l2_a_server_that_swallows_the_probe_is_reached_after_the_probes_budget() {
+    let began = Instant::now();
+    let builder = quick().probe_timeout(ms(300));
+    let client = in_time(builder.spawn(server("2025-06-18 swallow-probe"))).await.unwrap();
+    assert!(began.elapsed() >= ms(300));
+    assert_eq!(client.revision(), Revision::V2025_06_18);
+    works(&client).await;
+}
+
+#[tokio::test]
+async fn l3_whatever_the_code_of_the_refusal_an_old_server_is_reached() {
+    for code in [32601, 32602, 32600, 32002, 32000, 32020, 32021, 1] {
+        let client = start(&format!("2025-03-26 probe-code={code}")).await;
+        assert_eq!(client.revision(), Revision::V2025_03_26, "{code}");
+        works(&client).await;
+    }
+}
+
+#[tokio::test]
+async fn l4_a_server_that_exits_on_the_probe_is_started_once_more_without_one() {
+    let events = Seen::default();
+    let sink = events.clone();
+    let builder = quick().on_event(move |event| {
+        if let Event::Restarting { framing } = event {
+            sink.push(framing.to_string());
+        }
+    });
+    let client = in_time(builder.spawn(server("2024-11-05 exit-on-probe"))).await.unwrap();
+    assert_eq!(client.revision(), Revision::V2024_11_05);
+    works(&client).await;
+    assert_eq!(events.all(), ["lines"]);
+}
+
+/// The server is slower than the probe's budget. One that speaks both eras ends up legacy, one that
+/// is modern only ends up modern; neither is an error.
+#[tokio::test]
+async fn l5_a_server_that_answers_the_probe_late_is_reached_all_the_same() {
+    for (role, revision) in [
+        ("both late=700", Revision::LATEST_LEGACY),
+        ("2026-07-28 late=700", Revision::MODERN),
+        ("2025-06-18 late=700", Revision::V2025_06_18),
+    ] {
+        let builder = quick().probe_timeout(ms(150));
+        let client = in_time(builder.spawn(server(role))).await.unwrap();
+        assert_eq!(client.revision(), revision, "{role}");
+        works(&client).await;
+    }
+}
+
+#[tokio::test]
+async fn l6_a_server_that_floods_stderr_on_the_probe_is_reached() {
+    let client = start("2025-11-25 flood-on-probe").await;
+    works(&client).await;
+}
+
+#[tokio::test]
+async fn l11_a_server_that_talks_before_it_is_asked_is_listened_to() {
+    let events = Seen::default();
+    let sink = events.clone();
+    let builder = quick().on_event(move |event| {
+        if let Event::Notification { method, params } = event {
+            sink.push(format!("{method} {}", params.unwrap().get()));
+        }
+    });
+    let client = in_time(builder.spawn(server("2025-11-25 greet"))).await.unwrap();
+    works(&client).await;
+    let all = events.all();
+    assert!(all[0].starts_with("notifications/message {") && all[0].contains("hello"), "{all:?}");
+}
+
+#[tokio::test]
+async fn l13_a_version_that_is_not_spoken_here_ends_it_and_leaves_nothing() {
+    let (error, text) = failure(quick(), server("1999-01-01")).await;
+    let expected = "the server wants to speak version \"1999-01-01\", which is not spoken here";
+    assert_eq!(text, expected);
+    assert!(matches!(reason(&error), Reason::Version(version) if version == "1999-01-01"));
+}
+
+/// Slower than the probe, but within the budget of a start; stderr is being written all the while.
+#[tokio::test]
+async fn l15_a_slow_start_is_waited_for() {
+    let builder = quick().probe_timeout(ms(100));
+    let client = in_time(builder.spawn(server("2025-11-25 slow-start=1500"))).await.unwrap();
+    works(&client).await;
+}
+
+/// F13
+#[tokio::test]
+async fn a_server_that_reads_only_headers_is_reached_by_one_restart() {
+    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(1_500));
+    let client = in_time(builder.spawn(server("2025-11-25 headers-only"))).await.unwrap();
+    works(&client).await;
+    let builder = quick().framing(Framing::Headers).revision(Revision::V2025_11_25);
+    let client = in_time(builder.spawn(server("2025-11-25 headers-only"))).await.unwrap();
+    works(&client).await;
+}
+
+#[tokio::test]
+async fn a_pinned_revision_is_spoken_or_nothing_is() {
+    let builder = quick().revision(Revision::V2025_11_25);
+    let client = in_time(builder.clone().spawn(server("both"))).await.unwrap();
+    assert_eq!(client.revision(), Revision::V2025_11_25);
+    let (_, text) = failure(builder, server("2024-11-05")).await;
+    assert!(text.contains("2024-11-05"), "{text}");
+    let builder = quick().revision(Revision::MODERN);
+    let (_, text) = failure(builder, server("2025-11-25")).await;
+    assert_eq!(text, "the server refused server/discover: method not found (-32601)");
+}
