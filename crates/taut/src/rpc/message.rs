@@ -18,6 +18,7 @@ use serde_json::value::RawValue;
 
 use super::error::{ErrorObject, code};
 use super::id::Id;
+use super::quick;
 
 /// The most entries in a batch. More is a flood, not a batch.
 pub const MAX_BATCH: usize = 1_000;
@@ -225,6 +226,11 @@ fn read_entry(text: &str) -> Result<Message<'_>, Malformed> {
 }
 
 fn read_object(text: &str) -> Result<Message<'_>, Malformed> {
+    quick::read(text).map_or_else(|| read_any(text), Ok)
+}
+
+/// Reads an object that may be anything.
+pub(super) fn read_any(text: &str) -> Result<Message<'_>, Malformed> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let envelope = (&mut deserializer)
         .deserialize_map(EnvelopeVisitor)

@@ -6,6 +6,7 @@ mod id;
 mod mask;
 mod message;
 mod peer;
+mod quick;
 mod salvage;
 mod write;
 

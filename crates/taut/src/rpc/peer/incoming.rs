@@ -120,9 +120,11 @@ impl Peer {
             Place::Open => self.open = self.open.saturating_sub(1),
             Place::Nothing => {}
         }
-        if self.is_live(&ticket) {
-            self.requests.remove(&ticket.id);
-            self.write_answer(&ticket, outcome);
+        match self.requests.remove(&ticket.id) {
+            Some(entry) if entry.serial == ticket.serial => self.write_answer(&ticket, outcome),
+            // Withdrawn, and its id is another's by now.
+            Some(other) => drop(self.requests.insert(ticket.id.clone(), other)),
+            None => {}
         }
         self.close_ticket(&ticket);
     }

@@ -1,0 +1,168 @@
+//! The shape that nearly every message has, read without a parser for its envelope.
+//!
+//! Knows requests and notifications written as every common library writes them: in any order, no
+//! blank between the tokens, no escape in a name, no member twice, no member of its own. Whatever
+//! else a message may be is not its business: it says so, and `message.rs` reads it properly. What
+//! it does accept it reads the same, which a test shows.
+
+use serde_json::value::RawValue;
+
+use super::id::Id;
+use super::message::Message;
+
+/// Reads a plain request or notification. `None`: it may be anything.
+pub(super) fn read(text: &str) -> Option<Message<'_>> {
+    let mut rest = text.strip_prefix('{')?;
+    let (mut version, mut id, mut method, mut params) = (None, None, None, None);
+    loop {
+        let again = if let Some(after) = rest.strip_prefix(r#""jsonrpc":"2.0""#) {
+            rest = after;
+            version.replace(()).is_some()
+        } else if let Some(after) = rest.strip_prefix(r#""id":"#) {
+            let (found, after) = plain_id(after)?;
+            rest = after;
+            id.replace(found).is_some()
+        } else if let Some(after) = rest.strip_prefix(r#""method":"#) {
+            let (found, after) = plain_string(after)?;
+            rest = after;
+            method.replace(&found[1..found.len() - 1]).is_some()
+        } else if let Some(after) = rest.strip_prefix(r#""params":"#) {
+            let (found, after) = container(after)?;
+            rest = after;
+            params.replace(found).is_some()
+        } else {
+            return None;
+        };
+        match rest.as_bytes() {
+            _ if again => return None,
+            b"}" => break,
+            [b',', ..] => rest = &rest[1..],
+            _ => return None,
+        }
+    }
+    version?;
+    let method = method?.into();
+    Some(match id {
+        Some(id) => Message::Request { id, method, params },
+        None => Message::Notification { method, params },
+    })
+}
+
+/// A string that means what it says, with its quotes, and what follows it.
+fn plain_string(text: &str) -> Option<(&str, &str)> {
+    let inside = text.strip_prefix('"')?.as_bytes();
+    let end = inside.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..b' '))?;
+    (inside[end] == b'"').then(|| text.split_at(end + 2))
+}
+
+/// A plain string or a plain integer, and what follows it.
+fn plain_id(text: &str) -> Option<(Id, &str)> {
+    let (id, rest) = if text.starts_with('"') {
+        plain_string(text)?
+    } else {
+        let end = text.bytes().position(|byte| !byte.is_ascii_digit())?;
+        // JSON knows no leading zero, and an empty number is none.
+        if end == 0 || (end > 1 && text.starts_with('0')) {
+            return None;
+        }
+        text.split_at(end)
+    };
+    Some((Id::from_json(id)?, rest))
+}
+
+/// An object or an array, checked and unread, and what follows it.
+fn container(text: &str) -> Option<(&RawValue, &str)> {
+    if !text.starts_with(['{', '[']) {
+        return None;
+    }
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
+    let value = values.next()?.ok()?;
+    Some((value, text.get(values.byte_offset()..)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::rpc::message::read_any;
+
+    /// What it accepts, the proper way reads the same.
+    fn agrees(text: &str) -> bool {
+        let Some(quick) = read(text) else { return false };
+        let proper = read_any(text).map_err(|bad| bad.kind);
+        assert_eq!(
+            format!("{:?}", Ok::<_, ()>(&quick)),
+            format!("{:?}", proper.as_ref().map_err(drop)),
+            "{text}"
+        );
+        true
+    }
+
+    #[test]
+    fn what_libraries_write_is_read_quickly_and_the_same() {
+        for text in [
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"a":[1,"}",{}]}}"#,
+            r#"{"method":"ping","params":[],"jsonrpc":"2.0","id":"a-1"}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+            r#"{"id":18446744073709551616,"jsonrpc":"2.0","method":""}"#,
+            r#"{"jsonrpc":"2.0","id":0,"method":"é"}"#,
+        ] {
+            assert!(agrees(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_unusual_or_wrong_is_left_to_the_proper_way() {
+        for text in [
+            r#"{"jsonrpc":"2.0","id":1,"method":"x" }"#,
+            r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#,
+            r#"{"jsonrpc":"2.0","id":01,"method":"x"}"#,
+            r#"{"jsonrpc":"2.0","id":1.5,"method":"x"}"#,
+            r#"{"jsonrpc":"2.0","id":null,"method":"x"}"#,
+            r#"{"jsonrpc":"2.0","id":-1,"method":"x"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"a\u0062"}"#,
+            "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"a\tb\"}",
+            r#"{"jsonrpc":"2.0","id":1,"method":"x","params":null}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{]}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"x","params":{}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"x"}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"x",}"#,
+            r#"{"jsonrpc":"2.0","id":1,"method":"x","more":1}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":1}"#,
+            r#"{"jsonrpc":"1.0","id":1,"method":"x"}"#,
+            r#"{"id":1,"method":"x"}"#,
+            r#"{"jsonrpc":"2.0","id":1}"#,
+            "{",
+            "{}",
+        ] {
+            assert!(read(text).is_none(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_message_with_any_byte_changed_is_read_the_same_or_not_at_all(
+            order in Just([0, 1, 2, 3]).prop_shuffle(),
+            id in prop_oneof!["[0-9]{1,25}", "\"[a-z\\\\\"]{0,6}\"", "-?[0-9.e]{1,4}"],
+            method in "[a-z/\\\\]{0,8}",
+            params in prop_oneof![Just("{}"), Just("[1,{\"a\":\"]\"}]"), Just("null"), Just("{\"a\":1")],
+            at in any::<prop::sample::Index>(),
+            with in prop::option::of(prop_oneof![Just('"'), Just('{'), Just('}'), Just(','), Just(' '), Just('\\'), Just('0'), any::<char>()]),
+        ) {
+            let members = [
+                r#""jsonrpc":"2.0""#.to_owned(),
+                format!("\"id\":{id}"),
+                format!("\"method\":\"{method}\""),
+                format!("\"params\":{params}"),
+            ];
+            let text = order.map(|n| members[n].as_str()).join(",");
+            let mut chars: Vec<char> = format!("{{{text}}}").chars().collect();
+            if let Some(with) = with {
+                let at = at.index(chars.len());
+                chars[at] = with;
+            }
+            agrees(&chars.into_iter().collect::<String>());
+        }
+    }
+}
