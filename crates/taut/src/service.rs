@@ -25,6 +25,7 @@ mod remote;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -32,7 +33,9 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::driver::{self, Incoming, Link, Options, Reply, Service, Started, Token};
+use crate::driver::{
+    self, Incoming, Link, Options, Reply, Service, Started, Token, poll_once, write_result,
+};
 use crate::ending::Ending;
 use crate::error::{Reject, Result};
 
@@ -63,6 +66,13 @@ impl Params {
     #[must_use]
     pub fn as_json(&self) -> Option<&str> {
         self.0.as_deref().map(RawValue::get)
+    }
+}
+
+/// As they came, for a handler that passes them on.
+impl Serialize for Params {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
     }
 }
 
@@ -345,9 +355,16 @@ where
             remote: self.remote.clone(),
         };
         let params = Params(incoming.params.map(ToOwned::to_owned));
-        let future = (self.handler)(incoming.method.to_owned(), params, call);
         let exceptions = self.exceptions;
-        Started::Going(Box::pin(async move {
+        let mut future = Box::pin((self.handler)(incoming.method.to_owned(), params, call));
+        if let Poll::Ready(done) = poll_once(future.as_mut()) {
+            drop(future);
+            return Started::Written(match done {
+                Ok(value) => write_result(&value, incoming.json),
+                Err(failed) => Err(failed.into_error(exceptions)),
+            });
+        }
+        Started::Waiting(Box::pin(async move {
             let reply: Reply = match future.await {
                 Ok(value) => Ok(Box::new(value)),
                 Err(failed) => Err(failed.into_error(exceptions)),

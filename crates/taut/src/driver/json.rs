@@ -28,15 +28,17 @@ pub(crate) fn params(params: Option<&dyn Body>) -> Result<Option<Vec<u8>>, SendE
     Ok(Some(json))
 }
 
+/// Writes a result.
+pub(crate) fn write_result(result: &dyn Body, json: &mut Vec<u8>) -> Result<(), ErrorObject> {
+    result
+        .write(json)
+        .map_err(|error| ErrorObject::internal(format!("result has no JSON form: {error}")))
+}
+
 /// Writes the result of a handler to `json`, and drops it. C14: a panic on the way is its error.
 pub(crate) fn reply(reply: Reply, json: &mut Vec<u8>) -> Result<(), ErrorObject> {
-    catch_unwind(AssertUnwindSafe(|| {
-        let result = reply?;
-        result
-            .write(json)
-            .map_err(|error| ErrorObject::internal(format!("result has no JSON form: {error}")))
-    }))
-    .unwrap_or_else(|panic| Err(panicked(&*panic)))
+    catch_unwind(AssertUnwindSafe(|| write_result(&*reply?, json)))
+        .unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
 /// What [`reply`] came to, as the peer takes it.

@@ -28,18 +28,20 @@ use crate::stream::{Sink, Source};
 use crate::wire::Decoder;
 
 use alarm::Alarm;
-use work::Work;
+use work::{Look, Work};
 
-pub(crate) use json::Written;
+pub(crate) use json::{Written, write_result};
 pub(crate) use link::{Close, Link, PendingCall, Reply, Watcher};
 pub(crate) use token::Token;
+pub(crate) use work::poll_once;
 
-/// After so much output the loop lets others run.
+/// After so much input or output the loop lets others run: as much as a pipe holds.
 const YIELD: usize = 64 << 10;
 
-/// After so many reads the loop lets others run. Two, so that a peer that asks one thing at a time
-/// is never made to wait for a turn: the second finds nothing, and the loop sleeps.
-const READS: usize = 2;
+/// After so many reads, too. Many, because a peer that asks one thing at a time often has the next
+/// question there by the time the answer is out, and yielding costs more than answering; few enough
+/// to stay inside the budget that tokio gives a task.
+const READS: usize = 32;
 
 /// Handlers that took so long together let others run before the next: timers, spawned work.
 const TURN: Duration = Duration::from_millis(10);
@@ -78,12 +80,18 @@ pub(crate) struct Incoming<'a> {
     pub(crate) params: Option<&'a RawValue>,
     pub(crate) token: &'a Token,
     pub(crate) link: &'a Link,
+    /// Where a result may be written that is there [at once](Started::Written).
+    pub(crate) json: &'a mut Vec<u8>,
 }
 
 /// How far a service got with a request.
 pub(crate) enum Started {
     /// To the end.
     Done(Reply),
+    /// To the end, and the result stands in [`Incoming::json`] already.
+    Written(Result<(), ErrorObject>),
+    /// To where it waits, which it was polled to find out: this is the rest of it.
+    Waiting(Pin<Box<dyn Future<Output = Reply> + Send>>),
     /// Not far: this is the rest of it.
     Going(Pin<Box<dyn Future<Output = Reply> + Send>>),
 }
@@ -126,6 +134,7 @@ where
         source: Some(source),
         decoder,
         starved: true,
+        taken: 0,
         work: Work::new(link, sink, service, options.grace),
         timer: Alarm::default(),
         limit: Alarm::default(),
@@ -147,6 +156,8 @@ struct Driver<R, W: Sink, S: Service> {
     decoder: Decoder,
     /// Whether the decoder holds no whole frame.
     starved: bool,
+    /// Bytes taken in since the loop last let others run.
+    taken: usize,
     work: Work<W, S>,
     /// The next deadline of a call of ours.
     timer: Alarm,
@@ -187,19 +198,22 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             self.phase = Phase::Flushing(ending);
             self.limit.set(now() + FLUSH_LIMIT);
         }
-        let mut reads = 0;
+        let (mut reads, mut written) = (0, 0);
+        self.taken = 0;
         loop {
-            let due = self.work.look();
+            let Look { due, request, mut output } = self.work.look();
             while !self.work.tasks.is_empty()
                 && let Poll::Ready(Some(_)) = self.work.tasks.poll_join_next(cx)
             {}
-            self.tell_time(cx, due);
-            let more = self.work.start_queued(cx);
-            let mut written = 0;
-            if let Err(ending) = self.work.poll_write(cx, &mut written) {
+            output |= self.tell_time(cx, due) | request.is_some();
+            let more = self.work.start_queued(cx, request);
+            // Whoever adds output behind our back also says that something has changed.
+            if (output || self.work.is_writing())
+                && let Err(ending) = self.work.poll_write(cx, &mut written)
+            {
                 return Poll::Ready(ending);
             }
-            if more || reads >= READS || written >= YIELD {
+            if more || reads >= READS || self.taken >= YIELD || written >= YIELD {
                 return self.poll_yield(cx);
             }
             if self.poll_read(cx) {
@@ -220,7 +234,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         if let Idle::End(ending) = self.poll_idle(cx) {
             return Poll::Ready(ending);
         }
-        // Not by waking ourselves at once: that costs the runtime a system call.
+        // The runtime's own way: who wakes itself may be polled again before anybody else.
         if std::pin::pin!(tokio::task::yield_now()).poll(cx).is_ready() {
             cx.waker().wake_by_ref();
         }
@@ -244,7 +258,10 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         }
         match source.poll_read(cx, self.decoder.space()) {
             Poll::Pending => return false,
-            Poll::Ready(Ok(bytes)) if bytes > 0 => self.work.tap.read(bytes),
+            Poll::Ready(Ok(bytes)) if bytes > 0 => {
+                self.taken += bytes;
+                self.work.tap.read(bytes);
+            }
             Poll::Ready(end) => {
                 // S3: a peer that hangs up on a socket is an error there, and an end all the same.
                 if let Err(error) = end {
@@ -263,8 +280,8 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
 
     /// Takes in the frames that are whole, as long as more is wanted. Says whether there was one.
     fn take_frames(&mut self, cx: &mut Context<'_>) -> bool {
-        let began = now();
-        let mut clock = began;
+        let mut clock = now();
+        let turn = clock + TURN;
         let mut any = false;
         self.starved = false;
         while self.source.is_none() || self.work.wants_input() {
@@ -274,7 +291,8 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             };
             any = true;
             clock = self.work.take_frame(cx, clock, frame);
-            if clock - began > TURN {
+            if clock > turn {
+                self.taken = YIELD;
                 break;
             }
         }
@@ -295,16 +313,18 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         }
     }
 
-    /// Time passes for our calls.
-    fn tell_time(&mut self, cx: &mut Context<'_>, mut due: Option<Instant>) {
+    /// Time passes for our calls. Says whether any ran out of it.
+    fn tell_time(&mut self, cx: &mut Context<'_>, mut due: Option<Instant>) -> bool {
+        let mut any = false;
         loop {
             match due {
                 Some(due) => self.timer.set(due),
                 None => self.timer.clear(),
             }
             if self.timer.poll(cx).is_pending() {
-                return;
+                return any;
             }
+            any = true;
             let lost = {
                 let mut state = self.work.link.lock();
                 state.peer.handle_timeout(now());

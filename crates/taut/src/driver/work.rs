@@ -75,11 +75,13 @@ impl<W: Sink, S: Service> Work<W, S> {
         }
     }
 
-    /// Begins a pass over everything; says when the next is due at the latest.
-    pub(super) fn look(&mut self) -> Option<Instant> {
+    /// Begins a pass over everything.
+    pub(super) fn look(&mut self) -> Look {
         let mut state = self.link.lock();
         self.wants_input = state.peer.wants_input();
-        state.awake()
+        let due = state.awake();
+        let request = state.peer.poll_request();
+        Look { due, request, output: !state.peer.output().is_empty() }
     }
 
     /// Whether more should be taken in.
@@ -142,41 +144,50 @@ impl<W: Sink, S: Service> Work<W, S> {
     }
 
     /// Starts what waited and has a place now. Says whether there is more after a turn's worth.
-    pub(super) fn start_queued(&mut self, cx: &mut Context<'_>) -> bool {
+    pub(super) fn start_queued(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut next: Option<Request<'static>>,
+    ) -> bool {
         let mut began = None;
-        loop {
-            let request = self.link.lock().peer.poll_request();
-            let Some(request) = request else { return false };
+        while let Some(request) = next {
             let clock = super::now();
             let began = *began.get_or_insert(clock);
             if self.start(cx, request, clock) - began > TURN {
                 return true;
             }
+            next = self.link.lock().peer.poll_request();
         }
+        false
     }
 
     /// Begins a request, and finishes it if its handler does at once.
     fn start(&mut self, cx: &mut Context<'_>, request: Request<'_>, began: Instant) -> Instant {
         let Request { ticket, method, params, .. } = request;
         let token = self.spare.take().unwrap_or_default();
-        let incoming = Incoming {
-            id: ticket.id(),
-            serial: ticket.serial(),
-            method: &method,
-            params: params.as_deref(),
-            token: &token,
-            link: &self.link,
-        };
-        let (service, json) = (&mut self.service, &mut self.json);
-        let first = catch_unwind(AssertUnwindSafe(|| match service.request(incoming) {
-            Started::Done(reply) => First::Done(json::reply(reply, json)),
-            Started::Going(mut future) => match poll_once(&mut future) {
-                Poll::Ready(reply) => {
-                    drop(future);
-                    First::Done(json::reply(reply, json))
-                }
-                Poll::Pending => First::Going(future),
-            },
+        let (service, json, link) = (&mut self.service, &mut self.json, &self.link);
+        let first = catch_unwind(AssertUnwindSafe(|| {
+            let started = service.request(Incoming {
+                id: ticket.id(),
+                serial: ticket.serial(),
+                method: &method,
+                params: params.as_deref(),
+                token: &token,
+                link,
+                json: &mut *json,
+            });
+            match started {
+                Started::Done(reply) => First::Done(json::reply(reply, json)),
+                Started::Written(outcome) => First::Done(outcome),
+                Started::Waiting(future) => First::Going(future),
+                Started::Going(mut future) => match poll_once(future.as_mut()) {
+                    Poll::Ready(reply) => {
+                        drop(future);
+                        First::Done(json::reply(reply, json))
+                    }
+                    Poll::Pending => First::Going(future),
+                },
+            }
         }));
         let ended = super::now();
         let took = ended - began;
@@ -213,6 +224,11 @@ impl<W: Sink, S: Service> Work<W, S> {
         self.json.clear();
         self.json.shrink_to(KEEP);
         ready
+    }
+
+    /// Whether something is on its way out already.
+    pub(super) fn is_writing(&self) -> bool {
+        self.flushing || !self.writing.is_empty()
     }
 
     /// Writes what is ready, as far as the other side takes it.
@@ -260,6 +276,16 @@ impl<W: Sink, S: Service> Work<W, S> {
     }
 }
 
+/// What the loop finds when it wakes up.
+pub(super) struct Look {
+    /// When a call of ours is overdue.
+    pub(super) due: Option<Instant>,
+    /// A request that waited and has a place now.
+    pub(super) request: Option<Request<'static>>,
+    /// Whether there is something to write.
+    pub(super) output: bool,
+}
+
 enum First {
     /// What it came to; the JSON is in the buffer for it.
     Done(Result<(), ErrorObject>),
@@ -268,9 +294,9 @@ enum First {
 
 /// Polls outside the cooperative budget, which is for tasks: a handler that finds it spent would
 /// wait for nothing. Nobody needs waking, because what is not ready is polled again by its task.
-fn poll_once(future: &mut Pin<Box<dyn Future<Output = Reply> + Send>>) -> Poll<Reply> {
+pub(crate) fn poll_once<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     let mut cx = Context::from_waker(Waker::noop());
-    Pin::new(&mut tokio::task::unconstrained(future)).poll(&mut cx)
+    std::pin::pin!(tokio::task::unconstrained(future)).poll(&mut cx)
 }
 
 /// Runs users' code that nobody waits for. C14: a panic in it costs what it was told, no more.

@@ -1,0 +1,17 @@
+//! The smallest server: gives back the params of every request, unread.
+//!
+//! ```sh
+//! echo '{"jsonrpc":"2.0","id":1,"method":"echo","params":[2,3]}' | cargo run --example echo
+//! ```
+
+use taut::service::{Call, Failed, Params, serve};
+
+async fn echo(_method: String, params: Params, _call: Call) -> Result<Params, Failed> {
+    Ok(params)
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> taut::Result<()> {
+    serve(echo).serve_stdio().await?;
+    Ok(())
+}
