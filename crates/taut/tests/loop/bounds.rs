@@ -204,3 +204,50 @@ async fn c15_large_requests_of_every_size_complete() {
         assert_eq!(answer["result"], size);
     }
 }
+
+/// Pours messages in until the other end is gone.
+fn flood(mut to: tokio::io::WriteHalf<tokio::io::DuplexStream>, message: &'static str) {
+    tokio::spawn(async move {
+        let many = message.repeat(1000);
+        while to.write_all(many.as_bytes()).await.is_ok() {}
+    });
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_that_never_rests_starves_nobody() {
+    let service = serve(async |method: String, _: Params, _: Call| {
+        if method == "later" {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        Ok::<_, Failed>(method)
+    });
+    let mut wire = serving(service);
+    wire.send(&request(7, "later", &json!([]))).await;
+    let super::memory::Wire { to, mut from, .. } = wire;
+    flood(to, "{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"now\"}\n");
+    let found = async {
+        use tokio::io::AsyncBufReadExt;
+        let mut line = String::new();
+        while !line.contains("later") {
+            line.clear();
+            assert_ne!(from.read_line(&mut line).await.unwrap(), 0);
+        }
+    };
+    tokio::time::timeout(super::PATIENCE, found).await.expect("starved");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_peer_that_never_rests_cannot_keep_us_from_closing() {
+    let service = serve(async |_: String, _: Params, call: Call| {
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        call.remote().close();
+        std::future::pending::<Result<(), Failed>>().await
+    });
+    let mut wire = serving(service);
+    wire.send(&request(7, "close", &json!([]))).await;
+    let super::memory::Wire { to, mut from, .. } = wire;
+    flood(to, "{\"jsonrpc\":\"2.0\",\"method\":\"told\"}\n");
+    let mut rest = Vec::new();
+    let ended = tokio::io::AsyncReadExt::read_to_end(&mut from, &mut rest);
+    tokio::time::timeout(super::PATIENCE, ended).await.expect("never closed").unwrap();
+}
