@@ -1,14 +1,28 @@
 //! From a Rust type to the schema that a host sees.
 
+use std::borrow::Cow;
+
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema as Described};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::mcp::{PromptArgument, Schema};
 
 /// A tool without arguments: `async |_: NoArgs, _call| …`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
 pub struct NoArgs {}
+
+impl JsonSchema for NoArgs {
+    fn schema_name() -> Cow<'static, str> {
+        "NoArgs".into()
+    }
+
+    /// Written out, because the doc comment is for programmers: derived, it would be the
+    /// description of every tool without one.
+    fn json_schema(_: &mut schemars::SchemaGenerator) -> Described {
+        schemars::json_schema!({ "type": "object" })
+    }
+}
 
 /// What a type says about itself.
 pub(super) struct Shape {
@@ -28,14 +42,15 @@ pub(super) fn schema_of<T: JsonSchema>() -> Shape {
         Some(Value::String(text)) => Some(text),
         _ => None,
     };
-    // A struct without fields still is an object.
+    // Some models' providers refuse an object that does not say which members it has.
     if root.get("type").and_then(Value::as_str) == Some("object") {
-        root.ensure_object();
+        root.ensure_object().entry("properties").or_insert_with(|| Value::Object(Map::new()));
     }
     Shape { schema: Schema::from(root.to_value()), description }
 }
 
-/// The blanks of a prompt: the fields of `T`, in order.
+/// The blanks of a prompt: the fields of `T`. Those that must be filled come first, in their order;
+/// the order of the others is lost in the schema.
 pub(super) fn arguments_of<T: JsonSchema>() -> Vec<PromptArgument> {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let root = generator.into_root_schema_for::<T>().to_value();
@@ -49,7 +64,10 @@ pub(super) fn arguments_of<T: JsonSchema>() -> Vec<PromptArgument> {
             None => argument,
         }
     };
-    fields.iter().map(argument).collect()
+    let place = |name: &str| required.iter().position(|r| *r == name).unwrap_or(usize::MAX);
+    let mut fields: Vec<_> = fields.iter().collect();
+    fields.sort_by_key(|(name, _)| place(name));
+    fields.into_iter().map(argument).collect()
 }
 
 #[cfg(test)]
