@@ -147,7 +147,7 @@ where
 }
 
 /// The time, as timers see it: a test may have stopped it.
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 

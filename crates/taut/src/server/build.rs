@@ -139,13 +139,12 @@ impl<S: Send + Sync + 'static> Server<S> {
             format!("resource {:?}: an address needs a scheme, as in file:///a", resource.uri)
         });
         let (uri, mime_type) = (resource.uri.clone(), resource.mime_type.clone());
-        let (ttl, scope) = (self.shared.settings.ttl, self.shared.settings.cache_scope.clone());
         let handler: Erased<S> = Arc::new(move |_, call| {
             let work = handler(call.clone());
-            let (uri, mime_type, scope) = (uri.clone(), mime_type.clone(), scope.clone());
-            Ok(Box::pin(run(call, async move {
+            let (uri, mime_type) = (uri.clone(), mime_type.clone());
+            Ok(Box::pin(run(call.clone(), async move {
                 let contents = work.await.into_contents(&uri, mime_type.as_deref())?;
-                Ok(contents.ttl(ttl).cache_scope(scope))
+                Ok(call.inner.shared.settings.hinted(contents))
             })))
         });
         self.register(|registry| registry.resources.push(Offer { spec: resource, handler }));
@@ -176,14 +175,13 @@ impl<S: Send + Sync + 'static> Server<S> {
             }
         };
         let mime_type = template.mime_type.clone();
-        let (ttl, scope) = (self.shared.settings.ttl, self.shared.settings.cache_scope.clone());
         let handler: Erased<S> = Arc::new(move |raw, call| {
             let uri = call.inner.name.clone();
             let work = handler(read_arguments(raw)?, call.clone());
-            let (mime_type, scope) = (mime_type.clone(), scope.clone());
-            Ok(Box::pin(run(call, async move {
+            let mime_type = mime_type.clone();
+            Ok(Box::pin(run(call.clone(), async move {
                 let contents = work.await.into_contents(&uri, mime_type.as_deref())?;
-                Ok(contents.ttl(ttl).cache_scope(scope))
+                Ok(call.inner.shared.settings.hinted(contents))
             })))
         });
         let offer = Offer { spec: template, handler };
@@ -233,23 +231,10 @@ impl<S: Send + Sync + 'static> Server<S> {
         F: Future<Output = Vec<String>> + Send + 'static,
     {
         let argument = argument.into();
-        let registry = self.shared.registry();
-        let (whose, known) = match of {
-            CompletionReference::Prompt(of) => {
-                let prompt = registry.prompts.iter().find(|p| p.spec.name == of.name);
-                let blanks = prompt.and_then(|p| p.spec.arguments.as_ref());
-                let known = blanks.is_some_and(|blanks| blanks.iter().any(|b| b.name == argument));
-                (of.name, known)
-            }
-            CompletionReference::Resource(of) => {
-                let family = registry.families.iter().find(|f| f.offer.spec.uri_template == of.uri);
-                let known = family.is_some_and(|f| f.template.names().any(|name| name == argument));
-                (of.uri, known)
-            }
-            _ => (String::new(), false),
-        };
+        let found = self.shared.registry().blank(&of, &argument);
+        let (whose, known) = found.unwrap_or_else(|| (String::new(), false));
         self.mistake(!known, || {
-            format!("completion: {whose:?} has no argument {argument:?}; register it first")
+            format!("completion: {of:?} has no argument {argument:?}; register it first")
         });
         let handler: Erased<S> = Arc::new(move |raw, call| {
             let typed: Typed = read_arguments(raw)?;
@@ -283,7 +268,8 @@ impl<S: Send + Sync + 'static> Server<S> {
     }
 
     /// How long clients may keep lists and resources, and who may be served them. Not at all and
-    /// nobody else, unless set before the first handler (CAC-01, CAC-07).
+    /// nobody else, unless set (CAC-01, CAC-07). A [`ReadResourceResult`](crate::ReadResourceResult)
+    /// with hints of its own keeps them.
     #[must_use]
     pub fn cache(mut self, ttl: Duration, scope: CacheScope) -> Self {
         self.change(|shared| {

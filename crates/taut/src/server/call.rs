@@ -2,13 +2,14 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::Shared;
+use super::hook::Moment;
 use crate::driver::{Link, Token as Withdrawn};
 use crate::mcp::{
     Asker, ClientCapabilities, Level, LogParams, Meta, Method, ProgressParams, RawJson, Revision,
@@ -54,6 +55,27 @@ pub(super) struct Ongoing<S> {
     pub(super) reported: Mutex<Option<(Instant, f64)>>,
     pub(super) meta: Option<RawJson>,
     pub(super) trace: Trace,
+    /// Whether the hook has heard of the end.
+    pub(super) ended: AtomicBool,
+}
+
+impl<S> Ongoing<S> {
+    /// Tells the hook that it is over, once.
+    pub(super) fn end(&self, failed: bool) {
+        let Some(hook) = &self.shared.settings.hook else { return };
+        if !self.ended.swap(true, Ordering::Relaxed) {
+            let took = crate::driver::now() - self.began;
+            // A veto comes too late here; there is nothing left to refuse.
+            let _ = hook(&Moment::ended(self.method, &self.name, took, failed));
+        }
+    }
+}
+
+impl<S> Drop for Ongoing<S> {
+    /// A call that was dropped, or whose handler panicked, has ended too: an audit has no gaps.
+    fn drop(&mut self) {
+        self.end(true);
+    }
 }
 
 impl<S> Call<S> {
@@ -127,7 +149,7 @@ impl<S> Call<S> {
         let Progress { value, total, message } = progress.into();
         {
             let mut reported = self.inner.reported.lock().unwrap_or_else(PoisonError::into_inner);
-            let now = Instant::now();
+            let now = crate::driver::now();
             let complete = total.is_some_and(|total| value >= total);
             let rises = reported.is_none_or(|(_, last)| value > last);
             let soon = reported.is_some_and(|(at, _)| now - at < PROGRESS_EVERY);

@@ -9,7 +9,6 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::call::Call;
-use super::hook::Moment;
 use crate::driver::Reply;
 use crate::mcp::{
     CallToolResult, CompleteResult, EmptyResult, GetPromptResult, Meta, ReadResourceResult,
@@ -102,12 +101,7 @@ impl<T: SerializeAt> Serialize for Written<T> {
 /// The end of every call: the hook hears of it, and the result is stamped and handed over.
 pub(super) fn finish<S, T: Answer>(call: &Call<S>, outcome: Result<T, ErrorObject>) -> Reply {
     let shared = &call.inner.shared;
-    if let Some(hook) = &shared.settings.hook {
-        let failed = outcome.as_ref().map_or(true, T::failed);
-        let took = call.inner.began.elapsed();
-        // A veto comes too late here; there is nothing left to refuse.
-        let _ = hook(&Moment::ended(call.inner.method, &call.inner.name, took, failed));
-    }
+    call.inner.end(outcome.as_ref().map_or(true, T::failed));
     let mut value = outcome?;
     let revision = call.revision();
     if revision.is_modern() {

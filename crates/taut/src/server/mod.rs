@@ -25,7 +25,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::driver::{self, Link, Options};
 use crate::ending::Ending;
 use crate::error::{Error, Reject, Result};
-use crate::mcp::{CacheScope, Implementation, RawJson, Revision, SerializeAt};
+use crate::mcp::{
+    CacheScope, Implementation, RawJson, ReadResourceResult, Revision, SerializeAt, Ttl,
+};
 use crate::rpc::{Config, Peer};
 use crate::service::run_stdio;
 use crate::stdio;
@@ -109,6 +111,14 @@ impl<S> Default for Settings<S> {
             hook: None,
             bad_arguments: None,
         }
+    }
+}
+
+impl<S> Settings<S> {
+    /// What was read, with our hints on keeping it unless its handler gave some.
+    fn hinted(&self, contents: ReadResourceResult) -> ReadResourceResult {
+        let untold = contents.ttl == Ttl::default() && contents.cache_scope == CacheScope::Private;
+        if untold { contents.ttl(self.ttl).cache_scope(self.cache_scope.clone()) } else { contents }
     }
 }
 

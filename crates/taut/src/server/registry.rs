@@ -11,10 +11,10 @@ use super::handler::Erased;
 use super::template::Template;
 use super::{Settings, Shared};
 use crate::mcp::{
-    JsonObject, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, Meta, Prompt, PromptsCapability, RawJson, Resource, ResourceTemplate,
-    ResourcesCapability, Revision, SerializeAt, ServerCapabilities, Tool, ToolsCapability,
-    meta_keys,
+    CompletionReference, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, Meta, Prompt, PromptsCapability, RawJson, Resource,
+    ResourceTemplate, ResourcesCapability, Revision, SerializeAt, ServerCapabilities, Tool,
+    ToolsCapability, meta_keys,
 };
 use crate::rpc::{Body, ErrorObject};
 
@@ -121,6 +121,22 @@ impl<S> Registry<S> {
         self.tool_places =
             self.tools.iter().enumerate().map(|(at, t)| (t.spec.name.clone(), at)).collect();
         self.tools.len() < before
+    }
+
+    /// The prompt or template that is completed, and whether it has such an argument.
+    pub(super) fn blank(&self, of: &CompletionReference, argument: &str) -> Option<(String, bool)> {
+        match of {
+            CompletionReference::Prompt(of) => {
+                let prompt = self.prompts.iter().find(|offer| offer.spec.name == of.name)?;
+                let mut blanks = prompt.spec.arguments.iter().flatten();
+                Some((of.name.clone(), blanks.any(|blank| blank.name == argument)))
+            }
+            CompletionReference::Resource(of) => {
+                let family = self.families.iter().find(|f| f.offer.spec.uri_template == of.uri)?;
+                Some((of.uri.clone(), family.template.names().any(|name| name == argument)))
+            }
+            _ => None,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -3,8 +3,9 @@
 //! Knows which method wants what; must not know how bytes move. Notifications take effect in
 //! order, requests run side by side.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::value::RawValue;
 
@@ -261,22 +262,13 @@ impl<S: Send + Sync + 'static> Session<S> {
         // CMP-03, CMP-05
         let reference = params.required::<CompletionReference>("ref").map_err(invalid)?;
         let argument = params.required::<CompletionArgument>("argument").map_err(invalid)?;
-        let known = match &reference {
-            CompletionReference::Prompt(prompt) => registry
-                .prompts
-                .iter()
-                .find(|offer| offer.spec.name == prompt.name)
-                .map(|offer| offer.spec.name.clone()),
-            CompletionReference::Resource(resource) => registry
-                .families
-                .iter()
-                .find(|f| f.offer.spec.uri_template == resource.uri)
-                .map(|f| f.offer.spec.uri_template.clone()),
-            _ => None,
-        };
-        let whose = known.ok_or_else(|| {
+        let (whose, known) = registry.blank(&reference, &argument.name).ok_or_else(|| {
             ErrorObject::invalid_params("ref names no prompt and no resource template")
         })?;
+        if !known {
+            let name = crate::rpc::excerpt(&argument.name);
+            return Err(ErrorObject::invalid_params(format!("{whose} has no argument {name}")));
+        }
         let call = self.begin(incoming, terms, params, Method::Complete, whose.clone())?;
         let Some(handler) = registry.completions.get(&(whose, argument.name)) else {
             let none = crate::mcp::CompleteResult::new(crate::mcp::Completion::new([]));
@@ -328,12 +320,13 @@ impl<S: Send + Sync + 'static> Session<S> {
                 terms,
                 method,
                 name,
-                began: Instant::now(),
+                began: crate::driver::now(),
                 session_level: self.level.clone(),
                 progress_token,
                 reported: Mutex::default(),
                 meta: params.meta.map(Into::into),
                 trace,
+                ended: AtomicBool::new(false),
             }),
         })
     }
