@@ -16,6 +16,7 @@ mod reply;
 mod schema;
 mod session;
 mod template;
+mod test_call;
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
