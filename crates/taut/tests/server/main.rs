@@ -1,0 +1,21 @@
+//! The server from outside: what a host sees on the pipe, and what a handler can do about it.
+//!
+//! Transcripts (`../transcripts/*.txt`) hold what can be said line by line; the other files hold
+//! what needs a clock, a flood or a look from within. The servers under test are in `fixture`.
+
+// Clippy's exception for tests covers `#[test]` functions, not what they call.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod building;
+mod ending;
+mod fixture;
+mod handlers;
+mod lists;
+mod one_line;
+mod pattern;
+#[cfg(unix)]
+mod process;
+mod running;
+mod transcript;
+mod transcripts;
+mod wire;
