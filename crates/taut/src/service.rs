@@ -236,6 +236,9 @@ where
 
     /// Serves this process's stdin and stdout until the other side is done.
     ///
+    /// SIGINT and SIGTERM end it, and half a second later the process if it is still there; see
+    /// [`leave_signals`](Self::leave_signals).
+    ///
     /// # Errors
     /// Something else has them already.
     pub async fn serve_stdio(&self) -> Result<Ending> {
@@ -311,7 +314,7 @@ pub(crate) async fn run_stdio(
     options: Options,
     signals: bool,
 ) -> Ending {
-    // Kept until the end: dropping it tells the guard that the loop is through.
+    // Kept until the end: dropping it tells the guard that all is well.
     let signals = signals.then(stdio::watch).transpose();
     let signals = signals.unwrap_or_else(|error| {
         stdio::say(&format!("signals are not watched: {error}"));
@@ -324,6 +327,11 @@ pub(crate) async fn run_stdio(
         }
     };
     let ending = driver::run(link, wire.input, wire.output, service, options, stop).await;
+    if let Ending::Signal(_) = ending {
+        // S9: a handler in the runtime's blocking pool holds the process after the loop has ended,
+        // because the runtime waits for it. So the guard stays, and its half second runs on.
+        std::mem::forget(signals);
+    }
     match &ending {
         Ending::Eof | Ending::Signal(_) | Ending::ReaderGone | Ending::Closed => {
             tracing::debug!(%ending, "served");

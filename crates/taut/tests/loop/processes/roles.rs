@@ -56,6 +56,11 @@ async fn rude(method: String, params: Params, call: Call) -> Result<Value, Faile
             std::thread::sleep(Duration::from_millis(milliseconds));
             Ok(json!(milliseconds))
         }
+        "block a thread of the pool" => {
+            let hour = Duration::from_secs(3600);
+            tokio::task::spawn_blocking(move || std::thread::sleep(hour)).await?;
+            Ok(json!(null))
+        }
         "noise" => Ok(noise()),
         "leave a child" => {
             let child = Command::new("sleep").arg("600").spawn()?;

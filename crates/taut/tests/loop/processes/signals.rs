@@ -112,6 +112,17 @@ fn s5_sigterm_ends_a_server_whose_handler_never_returns() {
     }
 }
 
+/// The loop ends, but the runtime would wait for its pool.
+#[test]
+fn s9_sigterm_ends_a_server_whose_handler_blocks_in_the_pool() {
+    let mut server = Server::start(role("server"));
+    server.send(request(1, "block a thread of the pool", &json!([])) + "\n");
+    server.ask(&request(2, "echo", &json!([])));
+    server.signal(Signal::TERM);
+    let status = server.ends_within(A_SECOND).expect("it lives on");
+    assert_eq!(status.code(), Some(143));
+}
+
 /// S5 at the end of input: the drain limit, then out, with a word on stderr.
 #[test]
 fn s1_s5_the_end_of_input_ends_it_at_the_drain_limit_although_a_handler_never_returns() {
