@@ -1,4 +1,6 @@
 //! docs/scars.md and docs/rules.md: every id once, every proof a test that exists.
+//!
+//! A transcript proves an id if one of its scenes names it: `transcripts/tools.txt`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -80,7 +82,7 @@ pub(crate) fn check(ledger: &File, ids: &[String], cells: usize, tree: &[File]) 
         if row[cells - 2].is_empty() {
             report(format!("{id} says nothing: one line in our own words"));
         }
-        if let Some(what) = proofs.fault(row[cells - 1]) {
+        if let Some(what) = proofs.fault(id, row[cells - 1]) {
             report(format!("{id}: {what}"));
         }
     }
@@ -99,10 +101,13 @@ fn rows(text: &str) -> Vec<(usize, Vec<&str>)> {
         .collect()
 }
 
+/// Where transcripts are; a ledger names them from there.
+const TRANSCRIPTS: &str = "crates/taut/tests/";
+
 /// What can be named as a proof.
 struct Proofs<'a> {
     tests: BTreeSet<&'a str>,
-    files: BTreeSet<&'a str>,
+    files: BTreeMap<&'a str, &'a str>,
 }
 
 impl<'a> Proofs<'a> {
@@ -110,12 +115,12 @@ impl<'a> Proofs<'a> {
         let code = tree.iter().filter(|file| file.path.ends_with(".rs"));
         Self {
             tests: code.flat_map(|file| test_names(&file.text)).collect(),
-            files: tree.iter().map(|file| file.path.as_str()).collect(),
+            files: tree.iter().map(|file| (file.path.as_str(), file.text.as_str())).collect(),
         }
     }
 
     /// What is wrong with a proof: `later: <layer>`, `not ours: <reason>`, or names in backticks.
-    fn fault(&self, proof: &str) -> Option<String> {
+    fn fault(&self, id: &str, proof: &str) -> Option<String> {
         if let Some(layer) = proof.strip_prefix("later: ") {
             let known = LAYERS.contains(&layer);
             return (!known).then(|| format!("no layer `{layer}`: one of {}", LAYERS.join(", ")));
@@ -130,7 +135,14 @@ impl<'a> Proofs<'a> {
                      `not ours: <reason>`"
                 ));
             };
-            let found = self.tests.contains(name) || self.files.contains(name);
+            if name.starts_with("transcripts/") {
+                let text = self.files.get(format!("{TRANSCRIPTS}{name}").as_str());
+                if !text.is_some_and(|text| has_scene(text, id)) {
+                    return Some(format!("no scene of {name} names it in its title"));
+                }
+                continue;
+            }
+            let found = self.tests.contains(name) || self.files.contains_key(name);
             if !found {
                 return Some(format!(
                     "no test `{name}` in the tree: was it renamed? A file is named from the root"
@@ -139,6 +151,13 @@ impl<'a> Proofs<'a> {
         }
         None
     }
+}
+
+/// Whether the title of a scene names `id`.
+fn has_scene(transcript: &str, id: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let mut titles = transcript.lines().filter_map(|line| line.strip_prefix("== "));
+    titles.any(|title| title.split(|c| !is_word(c)).any(|word| word == id))
 }
 
 /// The functions that carry a test attribute.
@@ -177,7 +196,11 @@ mod tests {
         };
         let code = "#[test]\nfn a_real_test() {}\n/// Why.\n#[tokio::test(start_paused = true)]\n\
                     // X1\nasync fn an_async_one() {}\nfn no_test() {}\n#[cfg(test)]\nfn helper() {}";
-        let tree = [File { path: "t.rs".to_owned(), text: code.to_owned() }];
+        let scenes = "# X2 in a remark\n== a scene (X1, X22), on full\n> X2\n";
+        let tree = [
+            File { path: "t.rs".to_owned(), text: code.to_owned() },
+            File { path: "crates/taut/tests/transcripts/a.txt".to_owned(), text: scenes.to_owned() },
+        ];
         let ids = ["X1".to_owned(), "X2".to_owned()];
         check(&ledger, &ids, 3, &tree).iter().map(ToString::to_string).collect()
     }
@@ -188,6 +211,16 @@ mod tests {
             problems("| X1 | a | `a_real_test`, `t.rs` |\n| X2 | b | later: wire |").is_empty()
         );
         assert!(problems("| X1 | a | `an_async_one` |\n| X2 | b | not ours: no HTTP |").is_empty());
+    }
+
+    #[test]
+    fn a_transcript_proves_what_the_title_of_a_scene_names() {
+        let rows = |x1: &str, x2: &str| problems(&format!("| X1 | a | {x1} |\n| X2 | b | {x2} |"));
+        let a = "`transcripts/a.txt`";
+        assert!(rows(a, "later: wire").is_empty());
+        assert!(rows(&format!("{a}, `a_real_test`"), "later: wire").is_empty());
+        assert_eq!(rows(a, a).len(), 1, "X2 stands in a remark and in a message only");
+        assert_eq!(rows("`transcripts/b.txt`", "later: wire").len(), 1);
     }
 
     #[test]
