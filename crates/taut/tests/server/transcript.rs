@@ -118,6 +118,17 @@ fn unescaped(text: &str) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
+impl Scene {
+    /// The codes of the errors that it expects, and whether it opens a legacy session.
+    pub(crate) fn codes(&self) -> (Vec<i64>, bool) {
+        let codes = self.steps.iter().filter_map(|(_, step)| match step {
+            Step::Expect(message) => message["error"]["code"].as_i64(),
+            _ => None,
+        });
+        (codes.collect(), self.steps.iter().any(|(_, step)| matches!(step, Step::Hello(_))))
+    }
+}
+
 /// Plays a scene on a connection, to its end.
 pub(crate) async fn play(scene: &Scene, mut wire: Wire, clock: Clock) -> Result<(), String> {
     for (line, step) in &scene.steps {
