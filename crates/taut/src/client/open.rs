@@ -20,7 +20,8 @@ use super::notice::{Event, Notices};
 use super::session::{Session, Wire};
 use super::settings::Settings;
 use crate::driver::{Close, PendingCall, Token};
-use crate::error::{ConnectError, Phase, Reason, Result};
+use crate::ending::Ending;
+use crate::error::{ConnectError, Error, Phase, Reason, Result};
 use crate::mcp::{
     Action, Agreed, Connect, Discovered, Fault, InitializeParams, Initialized, Method, Plan,
     Revision, SerializeAt,
@@ -68,6 +69,10 @@ where
     R: AsyncRead + Unpin + Send + 'static,
     W: AsyncWrite + Unpin + Send + 'static,
 {
+    if let Err(error) = tokio::runtime::Handle::try_current() {
+        let error = Arc::new(std::io::Error::other(error));
+        return Err(Error::Ended(Ending::Io { during: "connecting", error }));
+    }
     let mut opening = Opening::new(&settings, false);
     let wire = Wire {
         source: Reader(reader),

@@ -195,6 +195,28 @@ async fn l10_no_answer_is_lost_however_fast_it_comes() {
 }
 
 #[tokio::test]
+async fn pag_01_a_cursor_goes_back_as_it_came() {
+    const ODD: &str = " \u{2028}{\"a\":\"é\"} ";
+    let (fake, client) = Fake::connect(LEGACY, |message| {
+        let tool = |name: &str| json!([{ "name": name, "inputSchema": {} }]);
+        let page = match message["params"]["cursor"].as_str() {
+            None => json!({ "tools": tool("a"), "nextCursor": ODD }),
+            Some(_) => json!({ "tools": tool("b"), "nextCursor": null }),
+        };
+        vec![result(message, page)]
+    })
+    .await;
+    let mut tools = client.tools();
+    assert_eq!(tools.next().await.unwrap().unwrap().name, "a");
+    assert_eq!(fake.methods().len(), 4, "one page at a time");
+    assert_eq!(tools.next().await.unwrap().unwrap().name, "b");
+    assert!(tools.next().await.unwrap().is_none());
+    assert!(tools.next().await.unwrap().is_none());
+    assert_eq!(fake.got().last().unwrap()["params"]["cursor"], ODD);
+    assert_eq!(fake.methods().len(), 5);
+}
+
+#[tokio::test]
 async fn what_the_server_does_not_offer_is_not_asked_for() {
     let client = start("2025-11-25").await;
     let error = client.prompts().await.unwrap_err();

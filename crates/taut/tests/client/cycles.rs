@@ -13,26 +13,24 @@ use super::*;
 
 /// Plays one of the tests, and panics if anything is left.
 pub(super) fn play(which: &str) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        one_life().await;
-        nothing_is_left(usize::MAX).await;
+    let runtime = match which {
+        "drop-many-threads" => tokio::runtime::Builder::new_multi_thread().enable_all().build(),
+        _ => tokio::runtime::Builder::new_current_thread().enable_all().build(),
+    };
+    runtime.unwrap().block_on(async {
+        let client = start("2025-11-25").await;
+        assert_eq!(children().len(), 1, "what is counted is there to be counted");
+        let during = open_files();
+        client.close().await.unwrap();
+        eventually("no descriptor is left", || open_files() < during).await;
         let before = open_files();
-        match which {
-            "close" => {
-                for _ in 0..500 {
-                    in_time(one_life()).await;
-                }
-            }
-            "drop" => {
-                // Enough for every place at which a whole life waits, and then some.
-                for n in 0..200 {
-                    in_time(polled(one_life(), 1 + n % 25)).await;
-                }
-            }
-            other => panic!("no such test: {other}"),
+        for n in 0..if which == "close" { 500 } else { 200 } {
+            // Enough for every place at which a whole life waits, and then some.
+            let polls = if which == "close" { usize::MAX } else { 1 + n % 25 };
+            in_time(polled(one_life(), polls)).await;
         }
-        nothing_is_left(before).await;
+        eventually("no process is left, dead or alive", || children().is_empty()).await;
+        eventually("no descriptor is left", || open_files() <= before).await;
     });
 }
 
@@ -58,11 +56,6 @@ async fn polled<F: Future>(future: F, times: usize) -> Option<F::Output> {
     .await
 }
 
-async fn nothing_is_left(files: usize) {
-    eventually("no process is left, dead or alive", || children().is_empty()).await;
-    eventually("no descriptor is left", || open_files() <= files).await;
-}
-
 fn open_files() -> usize {
     std::fs::read_dir("/proc/self/fd").unwrap().count()
 }
@@ -84,4 +77,10 @@ async fn p6_five_hundred_lives_leave_nothing() {
 #[tokio::test]
 async fn p4_two_hundred_lives_dropped_at_any_await_leave_nothing() {
     passes("drop").await;
+}
+
+/// P4, P19
+#[tokio::test]
+async fn p4_two_hundred_lives_dropped_among_many_threads_leave_nothing() {
+    passes("drop-many-threads").await;
 }

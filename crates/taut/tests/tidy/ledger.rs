@@ -199,7 +199,10 @@ mod tests {
         let scenes = "# X2 in a remark\n== a scene (X1, X22), on full\n> X2\n";
         let tree = [
             File { path: "t.rs".to_owned(), text: code.to_owned() },
-            File { path: "crates/taut/tests/transcripts/a.txt".to_owned(), text: scenes.to_owned() },
+            File {
+                path: "crates/taut/tests/transcripts/a.txt".to_owned(),
+                text: scenes.to_owned(),
+            },
         ];
         let ids = ["X1".to_owned(), "X2".to_owned()];
         check(&ledger, &ids, 3, &tree).iter().map(ToString::to_string).collect()
