@@ -2,13 +2,15 @@
 //!
 //! One of each thing that a server can do, so small that each can be read in one look.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use taut::{
-    Annotations, Call, CompletionReference, Content, Implementation, Json, JsonSchema, Level,
-    NoArgs, Progress, Prompt, PromptMessage, PromptReference, Resource, ResourceReference,
-    ResourceTemplate, Role, Server, Tool, ToolAnnotations,
+    Annotations, AskError, Asked, Call, CompletionReference, Content, CreateMessageParams,
+    Implementation, Json, JsonSchema, Level, NoArgs, Progress, Prompt, PromptMessage,
+    PromptReference, Resource, ResourceReference, ResourceTemplate, Role, SamplingContent,
+    SamplingMessage, Server, Tool, ToolAnnotations,
 };
 
 /// Say it again.
@@ -100,6 +102,61 @@ struct Greet {
     language: Option<String>,
 }
 
+/// Order a coffee: asks what kind, then asks whether that is right.
+#[derive(Deserialize, JsonSchema)]
+struct Ask {}
+
+/// Your coffee
+#[derive(Serialize, Deserialize, JsonSchema)]
+struct Coffee {
+    /// Which size?
+    size: Size,
+    /// With milk?
+    #[serde(default = "yes")]
+    milk: bool,
+    /// A name for the cup
+    name: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Size {
+    Small,
+    Large,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Confirm {
+    /// Is that right?
+    right: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Ask the client's model.
+#[derive(Deserialize, JsonSchema)]
+struct Sample {
+    /// What to ask it.
+    prompt: String,
+}
+
+/// Add a tool, which then says something.
+#[derive(Deserialize, JsonSchema)]
+struct AddTool {
+    /// Its name.
+    name: String,
+    /// What it says.
+    says: String,
+}
+
+/// What the demo keeps.
+#[derive(Default)]
+pub struct Demo {
+    touched: AtomicU32,
+}
+
 #[derive(Deserialize)]
 struct City {
     city: String,
@@ -112,17 +169,19 @@ const LANGUAGES: [&str; 4] = ["Dutch", "English", "German", "Japanese"];
 const RED_DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4//8/w38GIAXDIBKE0DHxgljNBAAO9TXL0Y4OHwAAAABJRU5ErkJggg==";
 
 /// The demo server.
-pub fn server() -> Server {
+pub fn server() -> Server<Demo> {
     let info = Implementation::new("taut-demo", env!("CARGO_PKG_VERSION"))
         .title("taut demo")
         .description("One of each thing that an MCP server can do");
     let server = Server::described(info)
         .instructions("A server to try clients against. Start with the tool `echo`.")
-        .logging();
-    prompts(resources(tools(server)))
+        .logging()
+        .changing()
+        .state(Demo::default());
+    prompts(resources(asking(tools(server))))
 }
 
-fn tools(server: Server) -> Server {
+fn tools(server: Server<Demo>) -> Server<Demo> {
     let harmless = || ToolAnnotations::new().read_only_hint(true).open_world_hint(false);
     server
         .tool(
@@ -164,7 +223,61 @@ fn tools(server: Server) -> Server {
         )
 }
 
-async fn slow(Slow { steps, step_ms }: Slow, call: Call) -> String {
+fn asking(server: Server<Demo>) -> Server<Demo> {
+    server
+        .tool(Tool::new("ask").title("Order a coffee"), ask)
+        .tool(Tool::new("sample").title("Ask a model"), async |Sample { prompt }, call| {
+            let params = CreateMessageParams::new([SamplingMessage::user(prompt)], 200u64);
+            let answer = call.sample(params).await?;
+            let texts = answer.content.0.iter().filter_map(|block| match block {
+                SamplingContent::Text(text) => Some(text.text.as_str()),
+                _ => None,
+            });
+            Ok::<_, AskError>(texts.collect::<Vec<_>>().join("\n"))
+        })
+        .tool(
+            Tool::new("roots").description("Tell which folders the client works in."),
+            async |_: NoArgs, call| {
+                let roots = call.roots().await?;
+                let lines: Vec<_> = roots.iter().map(|root| root.uri.as_str()).collect();
+                Ok::<_, AskError>(lines.join("\n"))
+            },
+        )
+        .tool("add_tool", async |AddTool { name, says }, call| {
+            let tool = Tool::new(&name).description("Added by add_tool.");
+            call.changes().add_tool(tool, move |_: NoArgs, _call| {
+                let says = says.clone();
+                async move { says }
+            })?;
+            Ok::<_, taut::Error>(format!("there is a tool {name:?} now"))
+        })
+        .tool(
+            Tool::new("touch").description("Change the resource demo://touched."),
+            async |_: NoArgs, call| {
+                let times = call.state().touched.fetch_add(1, Ordering::Relaxed) + 1;
+                call.changes().resource_updated("demo://touched");
+                times
+            },
+        )
+}
+
+/// Two rounds: the first answer is needed to put the second question.
+async fn ask(_: Ask, call: Call<Demo>) -> Result<String, AskError> {
+    let Asked::Accepted(coffee) = call.ask::<Coffee>("What would you like?").await? else {
+        return Ok("no coffee then".to_owned());
+    };
+    let milk = if coffee.milk { "with milk" } else { "black" };
+    let order = format!("one {} coffee, {milk}", format!("{:?}", coffee.size).to_lowercase());
+    match call.ask::<Confirm>(format!("That is {order}.")).await? {
+        Asked::Accepted(Confirm { right: true }) => {
+            let name = coffee.name.unwrap_or_else(|| "you".to_owned());
+            Ok(format!("{order}, for {name}"))
+        }
+        _ => Ok("no coffee then".to_owned()),
+    }
+}
+
+async fn slow(Slow { steps, step_ms }: Slow, call: Call<Demo>) -> String {
     for step in 0..steps {
         call.progress(
             Progress::new(step).of(steps).saying(format!("step {} of {steps}", step + 1)),
@@ -178,17 +291,17 @@ async fn slow(Slow { steps, step_ms }: Slow, call: Call) -> String {
 }
 
 #[allow(clippy::panic, reason = "it is what the tool is for")]
-async fn panicking(_: NoArgs, _call: Call) -> String {
+async fn panicking(_: NoArgs, _call: Call<Demo>) -> String {
     panic!("this tool always panics")
 }
 
 #[allow(clippy::print_stdout, reason = "it is what the tool is for")]
-async fn print(Print { text }: Print, _call: Call) -> &'static str {
+async fn print(Print { text }: Print, _call: Call<Demo>) -> &'static str {
     println!("{}", text.unwrap_or_else(|| "a stray line".to_owned()));
     "printed; if you can read the line on the wire, something is wrong"
 }
 
-fn resources(server: Server) -> Server {
+fn resources(server: Server<Demo>) -> Server<Demo> {
     let for_people = Annotations::new().audience(vec![Role::User]).priority(0.5);
     let weather = "weather://{city}/today";
     server
@@ -203,6 +316,13 @@ fn resources(server: Server) -> Server {
         .resource(
             Resource::new("demo://dot.png", "dot").title("A red dot").mime_type("image/png"),
             async |_call| taut::ResourceContents::new("demo://dot.png").blob(RED_DOT),
+        )
+        .resource(
+            Resource::new("demo://touched", "touched")
+                .title("How often it was touched")
+                .description("Changes with the tool `touch`; subscribe to it")
+                .mime_type("text/plain"),
+            async |call| call.state().touched.load(Ordering::Relaxed).to_string(),
         )
         .resource_template(
             ResourceTemplate::new(weather, "weather")
@@ -227,7 +347,7 @@ fn resources(server: Server) -> Server {
         )
 }
 
-fn prompts(server: Server) -> Server {
+fn prompts(server: Server<Demo>) -> Server<Demo> {
     server
         .prompt(
             Prompt::new("hello").title("Hello").description("Say hello."),

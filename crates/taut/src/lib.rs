@@ -37,8 +37,8 @@ pub use error::{Error, Reject, Result};
 pub use schemars::{self, JsonSchema};
 #[cfg(feature = "server")]
 pub use server::{
-    Call, ClientInfo, Completing, IntoContents, IntoMessages, IntoReply, Json, Moment, NoArgs,
-    Progress, Server, Trace,
+    AskError, Asked, Call, Changes, ClientInfo, Completing, IntoContents, IntoMessages, IntoReply,
+    Json, Moment, NoArgs, Progress, Server, Trace,
 };
 #[cfg(feature = "tokio")]
 pub use stdio::{ClaimError, claim_stdio};

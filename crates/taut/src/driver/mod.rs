@@ -68,6 +68,12 @@ pub(crate) trait Service: Send {
     /// A handler kept the loop from its work for so long. Told once.
     fn blocked(&mut self, method: &str, params: Option<&RawValue>, took: Duration);
 
+    /// Called on every pass of the loop, before it writes: the time for what may wait. Says whether
+    /// it has added output.
+    fn pump(&mut self) -> bool {
+        false
+    }
+
     /// The input has ended. What is open-ended should end now.
     fn input_ended(&mut self) {}
 }
@@ -207,6 +213,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             {}
             output |= self.tell_time(cx, due) | request.is_some();
             let more = self.work.start_queued(cx, request);
+            output |= self.work.service.pump();
             // Whoever adds output behind our back also says that something has changed.
             if (output || self.work.is_writing())
                 && let Err(ending) = self.work.poll_write(cx, &mut written)

@@ -18,6 +18,8 @@ mod elicitation;
 mod envelope;
 mod field;
 mod form;
+#[cfg(feature = "server")]
+mod input;
 mod json;
 mod lists;
 mod logging;
@@ -56,6 +58,8 @@ pub use content::*;
 pub use elicitation::*;
 pub use field::*;
 pub use form::*;
+#[cfg(feature = "server")]
+pub(crate) use input::{MAX_STATE, Memory, Question, SealKey, binding, input_required};
 pub use json::*;
 pub use lists::*;
 pub use logging::*;

@@ -8,9 +8,9 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use super::Server;
 use super::blocking::on_a_thread;
 use super::call::Call;
+use super::changes::Changes;
 use super::contents::{IntoContents, IntoMessages};
 use super::handler::{BadArguments, Erased, read_arguments, run};
 use super::hook::Moment;
@@ -18,10 +18,11 @@ use super::registry::{Family, Offer, Registry};
 use super::reply::IntoReply;
 use super::schema::{arguments_of, schema_of};
 use super::template::Template;
+use super::Server;
 use crate::error::Reject;
 use crate::mcp::{
     CacheScope, CompleteResult, Completion, CompletionContext, CompletionReference, Prompt,
-    RawJson, Resource, ResourceTemplate, Tool,
+    RawJson, Resource, ResourceTemplate, SealKey, Tool,
 };
 use crate::rpc::{Config, ErrorObject};
 
@@ -43,11 +44,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         F: Future<Output = R> + Send + 'static,
         R: IntoReply + Send + 'static,
     {
-        let tool = described::<A, R>(tool.into());
-        let handler: Erased<S> = Arc::new(move |raw, call| {
-            let work = handler(read_arguments(raw)?, call.clone());
-            Ok(Box::pin(run(call, async move { work.await.into_reply() })))
-        });
+        let (tool, handler) = erase_tool(tool.into(), handler);
         self.add_tool(tool, handler)
     }
 
@@ -98,28 +95,11 @@ impl<S: Send + Sync + 'static> Server<S> {
     }
 
     fn add_tool(mut self, tool: Tool, handler: Erased<S>) -> Self {
-        self.look_at_tool(&tool);
+        self.mistakes.extend(faults_of(&tool));
         let known = self.shared.registry().tool(&tool.name).is_some();
         self.mistake(known, || format!("two tools are called {:?}", tool.name));
         self.register(|registry| registry.add_tool(Offer { spec: tool, handler }));
         self
-    }
-
-    /// What is wrong with a tool's description, if anything.
-    fn look_at_tool(&mut self, tool: &Tool) {
-        // TOL-21
-        let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
-        let bad = tool.name.is_empty() || tool.name.len() > 128 || !tool.name.chars().all(plain);
-        self.mistake(bad, || {
-            format!("tool name {:?}: use 1 to 128 of A-Z a-z 0-9 _ - .", tool.name)
-        });
-        // TOL-03
-        self.mistake(!tool.input_schema.has_object_root(), || {
-            format!(
-                "tool {:?}: its arguments must be a struct, or a schema of type object",
-                tool.name
-            )
-        });
     }
 
     /// Adds a resource: an address and how to read it.
@@ -138,15 +118,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         self.mistake(!resource.uri.contains(':'), || {
             format!("resource {:?}: an address needs a scheme, as in file:///a", resource.uri)
         });
-        let (uri, mime_type) = (resource.uri.clone(), resource.mime_type.clone());
-        let handler: Erased<S> = Arc::new(move |_, call| {
-            let work = handler(call.clone());
-            let (uri, mime_type) = (uri.clone(), mime_type.clone());
-            Ok(Box::pin(run(call.clone(), async move {
-                let contents = work.await.into_contents(&uri, mime_type.as_deref())?;
-                Ok(call.inner.shared.settings.hinted(contents))
-            })))
-        });
+        let (resource, handler) = erase_resource(resource, handler);
         self.register(|registry| registry.resources.push(Offer { spec: resource, handler }));
         self
     }
@@ -203,17 +175,9 @@ impl<S: Send + Sync + 'static> Server<S> {
         F: Future<Output = R> + Send + 'static,
         R: IntoMessages + Send + 'static,
     {
-        let mut prompt = prompt.into();
+        let (prompt, handler) = erase_prompt(prompt.into(), handler);
         let known = self.shared.registry().prompts.iter().any(|p| p.spec.name == prompt.name);
         self.mistake(known, || format!("two prompts are called {:?}", prompt.name));
-        if prompt.arguments.is_none() {
-            prompt.arguments = Some(arguments_of::<A>()).filter(|arguments| !arguments.is_empty());
-        }
-        prompt.description = prompt.description.or_else(|| schema_of::<A>().description);
-        let handler: Erased<S> = Arc::new(move |raw, call| {
-            let work = handler(read_arguments(raw)?, call.clone());
-            Ok(Box::pin(run(call, async move { work.await.into_messages() })))
-        });
         self.register(|registry| registry.prompts.push(Offer { spec: prompt, handler }));
         self
     }
@@ -264,6 +228,45 @@ impl<S: Send + Sync + 'static> Server<S> {
     #[must_use]
     pub fn logging(mut self) -> Self {
         self.change(|shared| shared.settings.logging = true);
+        self
+    }
+
+    /// Says that what the server offers may change while it serves: see [`Changes`].
+    ///
+    /// Clients are told so when they connect, so this belongs to the description.
+    #[must_use]
+    pub fn changing(mut self) -> Self {
+        self.change(|shared| shared.settings.changes = true);
+        self
+    }
+
+    /// A handle for changing what is offered. Needs [`changing`](Self::changing), or clients are
+    /// not told.
+    #[must_use]
+    pub fn changes(&self) -> Changes<S> {
+        Changes { shared: self.shared.clone() }
+    }
+
+    /// The key that the state of a question is signed with, so that another process of this server
+    /// can take the answer. `TAUT_SEAL_KEY` unless set; else one that ends with the process.
+    #[must_use]
+    pub fn seal_key(mut self, key: impl Into<Vec<u8>>) -> Self {
+        let key = SealKey::new(key);
+        self.change(|shared| shared.settings.seal_key = key);
+        self
+    }
+
+    /// How long a modern client may take to bring answers. An hour.
+    #[must_use]
+    pub fn ask_state_lifetime(mut self, lifetime: Duration) -> Self {
+        self.change(|shared| shared.settings.ask_lifetime = lifetime);
+        self
+    }
+
+    /// How long a legacy client may take to answer a question. Ten minutes: it waits for a person.
+    #[must_use]
+    pub fn ask_timeout(mut self, limit: Duration) -> Self {
+        self.change(|shared| shared.settings.ask_timeout = limit);
         self
     }
 
@@ -374,6 +377,86 @@ pub struct Completing {
 struct Typed {
     value: String,
     context: String,
+}
+
+/// A tool and its handler, typed no longer.
+pub(super) fn erase_tool<S, A, F, R>(
+    tool: Tool,
+    handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
+) -> (Tool, Erased<S>)
+where
+    S: Send + Sync + 'static,
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Future<Output = R> + Send + 'static,
+    R: IntoReply + Send + 'static,
+{
+    let handler: Erased<S> = Arc::new(move |raw, call| {
+        let work = handler(read_arguments(raw)?, call.clone());
+        Ok(Box::pin(run(call, async move { work.await.into_reply() })))
+    });
+    (described::<A, R>(tool), handler)
+}
+
+/// A resource and its handler, typed no longer.
+pub(super) fn erase_resource<S, F, R>(
+    resource: Resource,
+    handler: impl Fn(Call<S>) -> F + Send + Sync + 'static,
+) -> (Resource, Erased<S>)
+where
+    S: Send + Sync + 'static,
+    F: Future<Output = R> + Send + 'static,
+    R: IntoContents + Send + 'static,
+{
+    let (uri, mime_type) = (resource.uri.clone(), resource.mime_type.clone());
+    let handler: Erased<S> = Arc::new(move |_, call| {
+        let work = handler(call.clone());
+        let (uri, mime_type) = (uri.clone(), mime_type.clone());
+        Ok(Box::pin(run(call.clone(), async move {
+            let contents = work.await.into_contents(&uri, mime_type.as_deref())?;
+            Ok(call.inner.shared.settings.hinted(contents))
+        })))
+    });
+    (resource, handler)
+}
+
+/// A prompt and its handler, typed no longer.
+pub(super) fn erase_prompt<S, A, F, R>(
+    mut prompt: Prompt,
+    handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
+) -> (Prompt, Erased<S>)
+where
+    S: Send + Sync + 'static,
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Future<Output = R> + Send + 'static,
+    R: IntoMessages + Send + 'static,
+{
+    if prompt.arguments.is_none() {
+        prompt.arguments = Some(arguments_of::<A>()).filter(|arguments| !arguments.is_empty());
+    }
+    prompt.description = prompt.description.or_else(|| schema_of::<A>().description);
+    let handler: Erased<S> = Arc::new(move |raw, call| {
+        let work = handler(read_arguments(raw)?, call.clone());
+        Ok(Box::pin(run(call, async move { work.await.into_messages() })))
+    });
+    (prompt, handler)
+}
+
+/// What is wrong with a tool's description, if anything.
+pub(super) fn faults_of(tool: &Tool) -> Vec<String> {
+    let mut faults = Vec::new();
+    // TOL-21
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if tool.name.is_empty() || tool.name.len() > 128 || !tool.name.chars().all(plain) {
+        faults.push(format!("tool name {:?}: use 1 to 128 of A-Z a-z 0-9 _ - .", tool.name));
+    }
+    // TOL-03
+    if !tool.input_schema.has_object_root() {
+        let name = &tool.name;
+        faults.push(format!(
+            "tool {name:?}: its arguments must be a struct, or a schema of type object"
+        ));
+    }
+    faults
 }
 
 /// A tool with what its types say about it, where it does not say so itself.

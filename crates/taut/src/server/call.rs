@@ -10,6 +10,8 @@ use serde::Serialize;
 
 use super::Shared;
 use super::hook::Moment;
+use super::ask::Asks;
+use super::changes::Changes;
 use crate::driver::{Link, Token as Withdrawn};
 use crate::mcp::{
     Asker, ClientCapabilities, Level, LogParams, Meta, Method, ProgressParams, RawJson, Revision,
@@ -55,6 +57,10 @@ pub(super) struct Ongoing<S> {
     pub(super) reported: Mutex<Option<(Instant, f64)>>,
     pub(super) meta: Option<RawJson>,
     pub(super) trace: Trace,
+    /// What it asks the client, and what it has learnt.
+    pub(super) asks: Asks,
+    /// Kept for binding the state of a question to; only where there may be one.
+    pub(super) arguments: Option<RawJson>,
     /// Whether the hook has heard of the end.
     pub(super) ended: AtomicBool,
 }
@@ -101,6 +107,12 @@ impl<S> Call<S> {
     #[must_use]
     pub fn client(&self) -> ClientInfo<'_> {
         ClientInfo(&self.inner.terms.asker)
+    }
+
+    /// A handle for changing what the server offers.
+    #[must_use]
+    pub fn changes(&self) -> Changes<S> {
+        Changes { shared: self.inner.shared.clone() }
     }
 
     /// The `_meta` of the request, as it came.

@@ -1,5 +1,6 @@
 //! From a typed handler to one that the session can call: arguments read, results written.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -8,11 +9,14 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
+use super::Settings;
+use super::ask::{Run, Suspendable};
 use super::call::Call;
 use crate::driver::Reply;
 use crate::mcp::{
-    CallToolResult, CompleteResult, EmptyResult, GetPromptResult, Meta, ReadResourceResult,
-    Revision, SerializeAt, meta_keys,
+    CallToolResult, CompleteResult, EmptyResult, GetPromptResult, MAX_STATE, Memory, Meta,
+    Question, RawJson, ReadResourceResult, Revision, SerializeAt, binding, input_required,
+    meta_keys,
 };
 use crate::rpc::ErrorObject;
 
@@ -112,20 +116,52 @@ pub(super) fn finish<S, T: Answer>(call: &Call<S>, outcome: Result<T, ErrorObjec
     Ok(Box::new(Written { value, revision }))
 }
 
-/// Runs a handler to its end, within the server's limit if it has one.
+/// Runs a handler to its end, or to where it has to ask, within the server's limit if it has one.
 pub(super) async fn run<S, T, F>(call: Call<S>, work: F) -> Reply
 where
     S: Send + Sync + 'static,
     T: Answer,
     F: Future<Output = Result<T, ErrorObject>>,
 {
-    let outcome = match call.inner.shared.settings.call_timeout {
-        None => work.await,
-        Some(limit) => tokio::time::timeout(limit, work).await.unwrap_or_else(|_| {
-            Err(ErrorObject::internal(format!("the server gave up after {limit:?}")))
+    let mut work = std::pin::pin!(work);
+    let run = Suspendable { work: work.as_mut(), asks: &call.inner.asks };
+    let run = match call.inner.shared.settings.call_timeout {
+        None => run.await,
+        Some(limit) => tokio::time::timeout(limit, run).await.unwrap_or_else(|_| {
+            Run::Refused(ErrorObject::internal(format!("the server gave up after {limit:?}")))
         }),
     };
-    finish(&call, outcome)
+    match run {
+        Run::Done(outcome) => finish(&call, outcome),
+        Run::Refused(error) => finish::<S, T>(&call, Err(error)),
+        Run::Asking(questions, memory) => ask_client(&call, &questions, memory),
+    }
+}
+
+/// Ends a run with questions, and with the state that the answers must bring back.
+fn ask_client<S>(call: &Call<S>, questions: &BTreeMap<String, Question>, memory: Memory) -> Reply {
+    let Settings { seal_key, ask_lifetime, .. } = &call.inner.shared.settings;
+    let expires = unix_time().saturating_add(ask_lifetime.as_secs());
+    let state = seal_key.seal(memory, call.binding(), expires).ok_or_else(|| {
+        ErrorObject::internal(format!(
+            "what this call must remember is over {MAX_STATE} bytes; keep less with once()"
+        ))
+    })?;
+    Ok(Box::new(input_required(questions, &state, &call.inner.shared.info_json)))
+}
+
+/// Seconds since 1970; a clock before that is a clock that knows nothing.
+pub(super) fn unix_time() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.map_or(0, |time| time.as_secs())
+}
+
+impl<S> Call<S> {
+    /// What the state of a question is bound to.
+    fn binding(&self) -> String {
+        let arguments = self.inner.arguments.as_ref().map(RawJson::raw);
+        binding(self.inner.method, &self.inner.name, arguments)
+    }
 }
 
 #[cfg(test)]

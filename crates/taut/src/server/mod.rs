@@ -3,22 +3,26 @@
 //! Knows how handlers are registered; the session knows how they are reached. Mistakes made while
 //! building are kept and returned before a byte is read.
 
+mod ask;
 mod base64;
 mod blocking;
 mod build;
 mod call;
+mod changes;
 mod contents;
 mod cursor;
+mod form;
 mod handler;
 mod hook;
 mod registry;
 mod reply;
 mod schema;
 mod session;
+mod subscriber;
 mod template;
 mod test_call;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -27,7 +31,7 @@ use crate::driver::{self, Link, Options};
 use crate::ending::Ending;
 use crate::error::{Error, Reject, Result};
 use crate::mcp::{
-    CacheScope, Implementation, RawJson, ReadResourceResult, Revision, SerializeAt, Ttl,
+    CacheScope, Implementation, RawJson, ReadResourceResult, Revision, SealKey, SerializeAt, Ttl,
 };
 use crate::rpc::{Config, Peer};
 use crate::service::run_stdio;
@@ -37,11 +41,14 @@ use crate::stream::{Reader, Writer};
 use hook::Hook;
 use registry::Registry;
 use session::Session;
+use subscriber::{Change, Subscriber};
 
 pub(crate) use session::DIALECT;
 
+pub use ask::{AskError, Asked};
 pub use build::Completing;
 pub use call::{Call, ClientInfo, Progress, Trace};
+pub use changes::Changes;
 pub use contents::{IntoContents, IntoMessages};
 pub use hook::Moment;
 pub use reply::{IntoReply, Json};
@@ -82,6 +89,8 @@ pub(crate) struct Shared<S> {
     state: S,
     registry: RwLock<Arc<Registry<S>>>,
     settings: Settings<S>,
+    /// The connections that may want to hear of changes.
+    subscribers: Mutex<Vec<Weak<Subscriber>>>,
 }
 
 /// What a server was told while it was built.
@@ -96,6 +105,9 @@ pub(crate) struct Settings<S> {
     call_timeout: Option<Duration>,
     hook: Option<Hook>,
     bad_arguments: Option<BadArgumentsMap<S>>,
+    seal_key: SealKey,
+    ask_lifetime: Duration,
+    ask_timeout: Duration,
 }
 
 impl<S> Default for Settings<S> {
@@ -111,6 +123,9 @@ impl<S> Default for Settings<S> {
             call_timeout: None,
             hook: None,
             bad_arguments: None,
+            seal_key: seal_key(),
+            ask_lifetime: Duration::from_secs(60 * 60),
+            ask_timeout: Duration::from_secs(10 * 60),
         }
     }
 }
@@ -123,7 +138,50 @@ impl<S> Settings<S> {
     }
 }
 
+impl Settings<()> {
+    /// The same for handlers with another state. What takes a [`Call`] cannot come along.
+    fn without_state<S>(self) -> Settings<S> {
+        Settings {
+            instructions: self.instructions,
+            logging: self.logging,
+            changes: self.changes,
+            ttl: self.ttl,
+            cache_scope: self.cache_scope,
+            page_size: self.page_size,
+            call_timeout: self.call_timeout,
+            hook: self.hook,
+            bad_arguments: None,
+            seal_key: self.seal_key,
+            ask_lifetime: self.ask_lifetime,
+            ask_timeout: self.ask_timeout,
+        }
+    }
+}
+
+/// From the environment, else from chance. Without either nothing is ever verified, which refuses
+/// every state rather than accepting a forged one.
+fn seal_key() -> SealKey {
+    if let Some(key) = std::env::var_os("TAUT_SEAL_KEY").filter(|key| !key.is_empty()) {
+        return SealKey::new(key.into_encoded_bytes());
+    }
+    let mut key = [0; 32];
+    match getrandom::fill(&mut key) {
+        Ok(()) => SealKey::new(key),
+        Err(_) => SealKey::none(),
+    }
+}
+
 impl<S> Shared<S> {
+    /// Tells every connection that something has changed.
+    fn tell(&self, change: Change<'_>) {
+        let subscribers: Vec<_> = {
+            let mut all = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+            all.retain(|subscriber| subscriber.strong_count() > 0);
+            all.iter().filter_map(Weak::upgrade).collect()
+        };
+        subscribers.iter().for_each(|subscriber| subscriber.changed(change));
+    }
+
     fn registry(&self) -> Arc<Registry<S>> {
         self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -150,24 +208,10 @@ impl Server {
         let mut server = Server::with_state(self.shared.info.clone(), state);
         server.mistakes = self.mistakes;
         (server.config, server.options, server.signals) = (self.config, self.options, self.signals);
-        let Settings {
-            instructions, logging, ttl, cache_scope, page_size, call_timeout, hook, ..
-        } = match Arc::try_unwrap(self.shared) {
-            Ok(shared) => shared.settings,
-            Err(_) => Settings::default(),
-        };
-        server.change(|shared| {
-            shared.settings = Settings {
-                instructions,
-                logging,
-                ttl,
-                cache_scope,
-                page_size,
-                call_timeout,
-                hook,
-                ..Settings::default()
-            };
-        });
+        if let Ok(shared) = Arc::try_unwrap(self.shared) {
+            let settings = shared.settings.without_state();
+            server.change(|shared| shared.settings = settings);
+        }
         if !registry.is_empty() {
             server.mistakes.push("state() must come before the first handler".to_owned());
         }
@@ -186,6 +230,7 @@ impl<S: Send + Sync + 'static> Server<S> {
                 state,
                 registry: RwLock::new(Arc::new(Registry::default())),
                 settings: Settings::default(),
+                subscribers: Mutex::default(),
             }),
             mistakes: Vec::new(),
             config: Config::new(DIALECT, true),

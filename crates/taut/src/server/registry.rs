@@ -154,12 +154,12 @@ impl<S> Registry<S> {
             tools.list_changed = changes;
             offer.tools = Some(tools);
         }
-        if !self.resources.is_empty() || !self.families.is_empty() {
+        if !self.resources.is_empty() || !self.families.is_empty() || settings.changes {
             let mut resources = ResourcesCapability::new();
             (resources.list_changed, resources.subscribe) = (changes, changes);
             offer.resources = Some(resources);
         }
-        if !self.prompts.is_empty() {
+        if !self.prompts.is_empty() || settings.changes {
             let mut prompts = PromptsCapability::new();
             prompts.list_changed = changes;
             offer.prompts = Some(prompts);

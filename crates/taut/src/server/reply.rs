@@ -10,6 +10,7 @@ use crate::error::Reject;
 use crate::mcp::{CallToolResult, Content, RawJson, Schema};
 use crate::rpc::ErrorObject;
 
+use super::ask::AskError;
 use super::schema::schema_of;
 
 /// What a tool can answer with.
@@ -100,8 +101,8 @@ impl<T: IntoReply, E: Display + Send + 'static> IntoReply for Result<T, E> {
     fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
         match self {
             Ok(value) => value.into_reply(),
-            Err(error) => match (&error as &dyn Any).downcast_ref::<Reject>() {
-                Some(reject) => Err(reject.error().clone()),
+            Err(error) => match protocol_error(&error) {
+                Some(error) => Err(error),
                 None => Ok(CallToolResult::with_error(error.to_string())),
             },
         }
@@ -114,10 +115,18 @@ impl<T: IntoReply, E: Display + Send + 'static> IntoReply for Result<T, E> {
 
 /// What went wrong where there is no `isError`: a [`Reject`] as it is, anything else −32603.
 pub(super) fn as_error<E: Display + Send + 'static>(error: &E) -> ErrorObject {
-    match (error as &dyn Any).downcast_ref::<Reject>() {
-        Some(reject) => reject.error().clone(),
-        None => ErrorObject::internal(error.to_string()),
+    protocol_error(error).unwrap_or_else(|| ErrorObject::internal(error.to_string()))
+}
+
+/// The JSON-RPC error that a handler's error stands for, if it stands for one: a [`Reject`], or a
+/// question that the client cannot answer; also inside the usual box.
+fn protocol_error(error: &dyn Any) -> Option<ErrorObject> {
+    if let Some(reject) = error.downcast_ref::<Reject>() {
+        return Some(reject.error().clone());
     }
+    let boxed = error.downcast_ref::<Box<dyn std::error::Error + Send + Sync>>();
+    let boxed = boxed.and_then(|error| error.downcast_ref::<AskError>());
+    error.downcast_ref::<AskError>().or(boxed).and_then(AskError::as_error)
 }
 
 #[cfg(test)]

@@ -3,22 +3,26 @@
 //! Knows which method wants what; must not know how bytes move. Notifications take effect in
 //! order, requests run side by side.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 
 use super::Shared;
+use super::ask::Asks;
 use super::call::{Call, Ongoing, SessionLevel, Trace};
-use super::handler::{BadArguments, Erased, finish};
+use super::handler::{BadArguments, Erased, finish, unix_time};
 use super::hook::Moment;
 use super::registry::{List, Registry, stamp};
-use crate::driver::{Incoming, Link, Reply, Service, Started};
+use super::subscriber::{Subscriber, end_of_stream};
+use crate::driver::{Incoming, Link, Service, Started, Token};
 use crate::mcp::{
     Accept, CallToolResult, CompletionArgument, CompletionReference, DiscoverResult, EmptyResult,
-    InitializeResult, Level, Method, Params, ParamsError, RESOURCE_NOT_FOUND, Revision,
-    SerializeAt, Terms, Verdict, meta_keys, resource_not_found,
+    InitializeResult, Level, Memory, Method, Params, ParamsError, RESOURCE_NOT_FOUND, RawJson,
+    Revision, SerializeAt, SubscriptionFilter, Terms, Verdict, binding, meta_keys,
+    resource_not_found,
 };
 use crate::rpc::{Body, Dialect, ErrorObject, NoId, Trouble};
 use crate::service::Reporter;
@@ -40,6 +44,9 @@ pub(super) struct Session<S> {
     link: Link,
     accept: Accept,
     level: Arc<SessionLevel>,
+    subscriber: Arc<Subscriber>,
+    /// Raised when the input has ended: streams end with it.
+    closing: Token,
     reporter: Reporter,
 }
 
@@ -52,11 +59,19 @@ impl<S: Send + Sync + 'static> Session<S> {
             state.peer.set_no_id(NoId::Absent);
             state.peer.allow_batches(false);
         }
+        let subscriber = Arc::new(Subscriber::new(link.clone()));
+        shared
+            .subscribers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(Arc::downgrade(&subscriber));
         Self {
             shared,
             link,
             accept: Accept::default(),
             level: Arc::default(),
+            subscriber,
+            closing: Token::default(),
             reporter: Reporter::new(on_stdio),
         }
     }
@@ -113,6 +128,16 @@ impl<S: Send + Sync + 'static> Session<S> {
             Method::Complete => self.complete(incoming, terms, params, &registry),
             Method::Discover => Ok(self.discover(&registry)),
             Method::SetLevel => self.set_level(params, &terms),
+            Method::Subscribe => {
+                let uri = params.required::<String>("uri").map_err(invalid)?;
+                self.subscriber.follow(uri)?;
+                Ok(done(EmptyResult::new(), terms.revision))
+            }
+            Method::Unsubscribe => {
+                self.subscriber.unfollow(&params.required::<String>("uri").map_err(invalid)?);
+                Ok(done(EmptyResult::new(), terms.revision))
+            }
+            Method::Listen => self.listen(incoming, params, &registry),
             _ => Err(ErrorObject::method_not_found(method.as_str())),
         }
     }
@@ -128,6 +153,10 @@ impl<S: Send + Sync + 'static> Session<S> {
             Method::ListPrompts | Method::GetPrompt => offer.prompts.is_some(),
             Method::Complete => offer.completions.is_some(),
             Method::SetLevel => offer.logging.is_some(),
+            // RES-07
+            Method::Subscribe | Method::Unsubscribe => {
+                offer.resources.is_some_and(|resources| resources.subscribe == Some(true))
+            }
             _ => true,
         };
         if offered { Ok(()) } else { Err(ErrorObject::method_not_found(method.as_str())) }
@@ -154,6 +183,29 @@ impl<S: Send + Sync + 'static> Session<S> {
         Ok(done(EmptyResult::new(), terms.revision))
     }
 
+    /// A stream of changes: open until the client withdraws it or the input ends (SUB-05).
+    fn listen(
+        &self,
+        incoming: &Incoming<'_>,
+        params: &Params<'_>,
+        registry: &Registry<S>,
+    ) -> Result<Started, ErrorObject> {
+        // SUB-11
+        let filter = params.required::<SubscriptionFilter>("notifications").map_err(invalid)?;
+        let honoured = filter.honoured_by(&registry.capabilities(&self.shared.settings));
+        self.subscriber.listen(incoming.id, incoming.serial, honoured)?;
+        let (id, serial) = (incoming.id.clone(), incoming.serial);
+        let (closing, subscriber) = (self.closing.clone(), self.subscriber.clone());
+        let info = self.shared.info_json.clone();
+        Ok(Started::Going(Box::pin(async move {
+            closing.raised().await;
+            subscriber.hang_up(serial);
+            let mut end = end_of_stream(&id);
+            end.meta.get_or_insert_default().insert(meta_keys::SERVER_INFO, info);
+            Ok(ready(end, Revision::MODERN))
+        })))
+    }
+
     fn call_tool(
         &self,
         incoming: &Incoming<'_>,
@@ -171,7 +223,8 @@ impl<S: Send + Sync + 'static> Session<S> {
         let tool = registry.tool(&name).ok_or_else(|| {
             ErrorObject::invalid_params(format!("unknown tool: {}", crate::rpc::excerpt(&name)))
         })?;
-        let call = self.begin(incoming, terms, params, Method::CallTool, name.into_owned())?;
+        let call =
+            self.begin(incoming, terms, params, Method::CallTool, name.into_owned(), arguments)?;
         match (tool.handler)(arguments, call.clone()) {
             Ok(running) => Ok(Started::Going(running)),
             Err(BadArguments(reason)) => {
@@ -214,7 +267,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         };
         // RES-05, RES-06
         let (handler, blanks) = handler.ok_or_else(|| not_found(&uri, revision))?;
-        let call = self.begin(incoming, terms, params, Method::ReadResource, uri.clone())?;
+        let call = self.begin(incoming, terms, params, Method::ReadResource, uri.clone(), None)?;
         let running = handler(blanks.as_deref(), call)
             .map_err(|BadArguments(_)| not_found(&uri, revision))?;
         Ok(Started::Going(Box::pin(async move {
@@ -245,8 +298,8 @@ impl<S: Send + Sync + 'static> Session<S> {
         let prompt = prompt.ok_or_else(|| {
             ErrorObject::invalid_params(format!("unknown prompt: {}", crate::rpc::excerpt(&name)))
         })?;
-        let call = self.begin(incoming, terms, params, Method::GetPrompt, name)?;
         let arguments = params.raw("arguments").filter(|raw| raw.get() != "null");
+        let call = self.begin(incoming, terms, params, Method::GetPrompt, name, arguments)?;
         (prompt.handler)(arguments, call).map(Started::Going).map_err(|BadArguments(reason)| {
             ErrorObject::invalid_params(format!("invalid prompt arguments: {reason}"))
         })
@@ -269,7 +322,7 @@ impl<S: Send + Sync + 'static> Session<S> {
             let name = crate::rpc::excerpt(&argument.name);
             return Err(ErrorObject::invalid_params(format!("{whose} has no argument {name}")));
         }
-        let call = self.begin(incoming, terms, params, Method::Complete, whose.clone())?;
+        let call = self.begin(incoming, terms, params, Method::Complete, whose.clone(), None)?;
         let Some(handler) = registry.completions.get(&(whose, argument.name)) else {
             let none = crate::mcp::CompleteResult::new(crate::mcp::Completion::new([]));
             return Ok(Started::Done(finish(&call, Ok(none))));
@@ -285,6 +338,31 @@ impl<S: Send + Sync + 'static> Session<S> {
             .map_err(|BadArguments(reason)| ErrorObject::invalid_params(reason))
     }
 
+    /// What earlier runs of this request have learnt, and the answers that it brings (MRTR-05).
+    fn memory(
+        &self,
+        params: &Params<'_>,
+        method: Method,
+        name: &str,
+        arguments: Option<&RawValue>,
+    ) -> Result<Memory, ErrorObject> {
+        type Answers = BTreeMap<String, Box<RawValue>>;
+        let answers = params.optional::<Answers>("inputResponses").map_err(invalid)?;
+        let Some(state) = params.optional::<String>("requestState").map_err(invalid)? else {
+            // MRTR-12: answers to what nobody asked are passed over.
+            return Ok(Memory::default());
+        };
+        let bound_to = binding(method, name, arguments);
+        let mut memory = self
+            .shared
+            .settings
+            .seal_key
+            .open(&state, &bound_to, unix_time())
+            .map_err(|bad| ErrorObject::invalid_params(bad.to_string()))?;
+        memory.answers.extend(answers.unwrap_or_default());
+        Ok(memory)
+    }
+
     /// A request becomes a call, if the hook lets it.
     fn begin(
         &self,
@@ -293,12 +371,24 @@ impl<S: Send + Sync + 'static> Session<S> {
         params: &Params<'_>,
         method: Method,
         name: String,
+        arguments: Option<&RawValue>,
     ) -> Result<Call<S>, ErrorObject> {
+        let asks = match terms.revision.is_modern() && method.may_require_input() {
+            true => Asks::remembering(self.memory(params, method, &name, arguments)?),
+            false => Asks::default(),
+        };
         if let Some(hook) = &self.shared.settings.hook {
             let client = terms.asker.info.as_ref().map(|info| info.name.as_str());
             hook(&Moment::Began { method: method.as_str(), name: &name, client })
                 .map_err(ErrorObject::from)?;
         }
+        // Only who can be asked needs what a question is bound to.
+        let capabilities = &terms.asker.capabilities;
+        let can_answer = terms.revision.is_modern()
+            && (capabilities.elicitation.is_some()
+                || capabilities.sampling.is_some()
+                || capabilities.roots.is_some());
+        let arguments = arguments.filter(|_| can_answer).map(RawJson::from);
         let progress_token =
             params.envelope.progress_token().map_err(|error| invalid(error.into()))?;
         let mut trace = Trace::default();
@@ -327,6 +417,8 @@ impl<S: Send + Sync + 'static> Session<S> {
                 meta: params.meta.map(Into::into),
                 trace,
                 ended: AtomicBool::new(false),
+                asks,
+                arguments,
             }),
         })
     }
@@ -339,7 +431,20 @@ impl<S: Send + Sync + 'static> Service for Session<S> {
 
     fn notification(&mut self, method: &str, _: Option<&RawValue>) {
         // RPC-11, DEP-03: whatever else it is, it has no answer.
-        tracing::debug!(method, "notification");
+        if let (Some(Method::Initialized), Some(terms)) =
+            (Method::parse(method), self.accept.session())
+        {
+            self.subscriber.initialized(terms.revision);
+        }
+    }
+
+    fn pump(&mut self) -> bool {
+        self.subscriber.pump()
+    }
+
+    fn input_ended(&mut self) {
+        // SUB-14: an open stream does not keep the process.
+        self.closing.raise();
     }
 
     fn trouble(&mut self, trouble: &Trouble) {
@@ -368,12 +473,15 @@ fn not_found(uri: &str, revision: Revision) -> ErrorObject {
 
 /// An answer that is ready, written for `revision`.
 fn done(value: impl SerializeAt + Send + 'static, revision: Revision) -> Started {
+    Started::Done(Ok(ready(value, revision)))
+}
+
+fn ready(value: impl SerializeAt + Send + 'static, revision: Revision) -> Box<dyn Body> {
     struct Ready<T>(T, Revision);
     impl<T: SerializeAt + Send> Body for Ready<T> {
         fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
             serde_json::to_writer(out, &self.0.at(self.1))
         }
     }
-    let reply: Reply = Ok(Box::new(Ready(value, revision)));
-    Started::Done(reply)
+    Box::new(Ready(value, revision))
 }
