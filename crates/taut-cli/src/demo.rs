@@ -153,7 +153,7 @@ struct AddTool {
 
 /// What the demo keeps.
 #[derive(Default)]
-pub struct Demo {
+pub(crate) struct Demo {
     touched: AtomicU32,
 }
 
@@ -169,7 +169,7 @@ const LANGUAGES: [&str; 4] = ["Dutch", "English", "German", "Japanese"];
 const RED_DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4//8/w38GIAXDIBKE0DHxgljNBAAO9TXL0Y4OHwAAAABJRU5ErkJggg==";
 
 /// The demo server.
-pub fn server() -> Server<Demo> {
+pub(crate) fn server() -> Server<Demo> {
     let info = Implementation::new("taut-demo", env!("CARGO_PKG_VERSION"))
         .title("taut demo")
         .description("One of each thing that an MCP server can do");

@@ -8,6 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
+use super::Server;
 use super::blocking::on_a_thread;
 use super::call::Call;
 use super::changes::Changes;
@@ -18,7 +19,6 @@ use super::registry::{Family, Offer, Registry};
 use super::reply::IntoReply;
 use super::schema::{arguments_of, schema_of};
 use super::template::Template;
-use super::Server;
 use crate::error::Reject;
 use crate::mcp::{
     CacheScope, CompleteResult, Completion, CompletionContext, CompletionReference, Prompt,

@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::Shared;
-use super::hook::Moment;
 use super::ask::Asks;
 use super::changes::Changes;
+use super::hook::Moment;
 use crate::driver::{Link, Token as Withdrawn};
 use crate::mcp::{
     Asker, ClientCapabilities, Level, LogParams, Meta, Method, ProgressParams, RawJson, Revision,

@@ -290,9 +290,7 @@ impl<S: Send + Sync + 'static> Session<S> {
     ) -> Result<Started, ErrorObject> {
         let name = params.required::<String>("name").map_err(invalid)?;
         // PRM-05: values are strings.
-        params
-            .optional::<std::collections::BTreeMap<String, String>>("arguments")
-            .map_err(invalid)?;
+        params.optional::<BTreeMap<String, String>>("arguments").map_err(invalid)?;
         // PRM-04
         let prompt = registry.prompts.iter().find(|offer| offer.spec.name == name);
         let prompt = prompt.ok_or_else(|| {

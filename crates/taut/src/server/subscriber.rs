@@ -5,6 +5,7 @@
 //! reads slowly, and memory stays bounded by what is subscribed to.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::driver::Link;
@@ -34,6 +35,8 @@ pub(super) enum Change<'a> {
 pub(super) struct Subscriber {
     link: Link,
     wants: Mutex<Wants>,
+    /// Whether there are marks, so that the loop need not look on every pass.
+    marked: AtomicBool,
 }
 
 #[derive(Default)]
@@ -92,7 +95,7 @@ impl Marks {
 
 impl Subscriber {
     pub(super) fn new(link: Link) -> Self {
-        Self { link, wants: Mutex::default() }
+        Self { link, wants: Mutex::default(), marked: AtomicBool::new(false) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Wants> {
@@ -162,14 +165,18 @@ impl Subscriber {
                 stream.marks.leave(change);
             }
         }
+        self.marked.store(true, Ordering::Release);
         // The loop looks at the marks when it wakes.
         self.link.with(|_| ());
     }
 
-    /// Turns marks into notifications, if there is room for them.
-    pub(super) fn pump(&self) {
-        if self.link.lock().peer.output().len() > CROWDED {
-            return;
+    /// Turns marks into notifications, if there is room for them. Says whether it had any.
+    pub(super) fn pump(&self) -> bool {
+        if !self.marked.load(Ordering::Acquire)
+            || self.link.lock().peer.output().len() > CROWDED
+            || !self.marked.swap(false, Ordering::AcqRel)
+        {
+            return false;
         }
         let mut wants = self.lock();
         let Wants { session, streams, marks, .. } = &mut *wants;
@@ -193,6 +200,7 @@ impl Subscriber {
                 };
             });
         }
+        true
     }
 }
 
