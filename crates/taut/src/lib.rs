@@ -13,6 +13,8 @@ mod driver;
 mod ending;
 #[cfg(feature = "tokio")]
 mod error;
+#[cfg(all(feature = "server", feature = "client"))]
+mod memory;
 #[cfg(feature = "server")]
 mod server;
 #[cfg(feature = "tokio")]
@@ -33,6 +35,8 @@ pub use ending::Ending;
 pub use error::{ConnectError, Exit, Hint, Lost, Phase, Reason, SpawnError};
 #[cfg(feature = "tokio")]
 pub use error::{Error, Reject, Result};
+#[cfg(all(feature = "server", feature = "client"))]
+pub use memory::{memory, memory_with};
 #[cfg(feature = "server")]
 pub use schemars::{self, JsonSchema};
 #[cfg(feature = "server")]

@@ -278,6 +278,20 @@ impl<S: Send + Sync + 'static> Server<S> {
         Ok(driver::run(link, Reader(reader), Writer(writer), session, self.options, never).await)
     }
 
+    /// Serves a pair of byte streams in a task of its own.
+    #[cfg(feature = "client")]
+    pub(crate) fn serve_apart<R, W>(&self, reader: R, writer: W) -> Result<()>
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        self.check()?;
+        let (link, session) = self.open(false);
+        let (options, never) = (self.options, std::future::pending());
+        tokio::spawn(driver::run(link, Reader(reader), Writer(writer), session, options, never));
+        Ok(())
+    }
+
     fn open(&self, on_stdio: bool) -> (Link, Session<S>) {
         let link = Link::new(Peer::new(self.config));
         let session = Session::new(self.shared.clone(), link.clone(), on_stdio);

@@ -1,0 +1,45 @@
+//! A client joined to a server without a process, so that users test as we do.
+
+use crate::client::{Client, ClientBuilder};
+use crate::error::Result;
+use crate::server::Server;
+
+/// As much as a pipe holds, so that tests meet the same back-pressure.
+const CAPACITY: usize = 64 << 10;
+
+/// A client joined to `server` in memory, in the middle of nothing but the protocol.
+///
+/// ```
+/// # use taut::{JsonSchema, Server};
+/// # use serde_json::json;
+/// # #[derive(serde::Deserialize, JsonSchema)]
+/// # struct Add { a: f64, b: f64 }
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> taut::Result<()> {
+/// let server = Server::new("calc", "1.0").tool("add", async |Add { a, b }, _call| a + b);
+/// let client = taut::memory(&server).await?;
+/// assert_eq!(client.call("add", json!({ "a": 2, "b": 3 })).await?.text()?, "5");
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// A mistake was made while building the server.
+pub async fn memory<S: Send + Sync + 'static>(server: &Server<S>) -> Result<Client> {
+    memory_with(server, Client::builder()).await
+}
+
+/// As [`memory`], with a client of your own settings: another revision, other capabilities.
+///
+/// # Errors
+/// A mistake was made while building the server, or the two do not agree.
+pub async fn memory_with<S: Send + Sync + 'static>(
+    server: &Server<S>,
+    client: ClientBuilder,
+) -> Result<Client> {
+    let (near, far) = tokio::io::duplex(CAPACITY);
+    let (reader, writer) = tokio::io::split(far);
+    server.serve_apart(reader, writer)?;
+    let (reader, writer) = tokio::io::split(near);
+    client.connect(reader, writer).await
+}
