@@ -23,7 +23,7 @@ use crate::rpc::{ErrorObject, Failure, SendError};
 use crate::stdio::ClaimError;
 
 #[cfg(feature = "client")]
-pub use connect::{ConnectError, Phase, Reason};
+pub use connect::{ConnectError, ConnectPhase, ConnectReason};
 #[cfg(feature = "client")]
 pub use exit::Exit;
 #[cfg(feature = "client")]
@@ -86,6 +86,11 @@ pub enum Error {
     /// The server is no longer there.
     #[cfg(feature = "client")]
     Lost(Arc<Lost>),
+    /// The server's process has not ended, not even after SIGKILL: the kernel holds it.
+    StillRunning {
+        /// The process.
+        pid: u32,
+    },
     /// The server does not offer this, so it was not asked (LIF-12).
     NotOffered {
         /// What would have been asked.
@@ -167,6 +172,9 @@ impl fmt::Display for Error {
             Self::Connect(error) => error.fmt(f),
             #[cfg(feature = "client")]
             Self::Lost(lost) => lost.fmt(f),
+            Self::StillRunning { pid } => {
+                write!(f, "the server's process ({pid}) has not ended, not even after SIGKILL")
+            }
             Self::NotOffered { method, capability } => {
                 write!(f, "the server offers no {capability}, so {method} was not asked")
             }

@@ -26,13 +26,13 @@ mod stream;
 
 #[cfg(feature = "client")]
 pub use client::{
-    Answer, Calling, Client, ClientBuilder, Closed, Command, Diagnostics, Ended, Event, Grace,
-    Junk, Pages, Request, Rung,
+    Answer, Calling, Client, ClientBuilder, ClientEvent, Closed, Command, Diagnostics, Ended,
+    Grace, Junk, Pages, Request, Rung,
 };
 #[cfg(feature = "tokio")]
 pub use ending::Ending;
 #[cfg(feature = "client")]
-pub use error::{ConnectError, Exit, Hint, Lost, Phase, Reason, SpawnError};
+pub use error::{ConnectError, ConnectPhase, ConnectReason, Exit, Hint, Lost, SpawnError};
 #[cfg(feature = "tokio")]
 pub use error::{Error, Reject, Result};
 #[cfg(all(feature = "server", feature = "client"))]

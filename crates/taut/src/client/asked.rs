@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::notice::{Event, Notices};
+use super::notice::{ClientEvent, Notices};
 use crate::driver::{Incoming, Service, Started};
 use crate::mcp::{JsonObject, Method, Revision};
 use crate::rpc::{ErrorObject, Trouble, code};
@@ -42,12 +42,12 @@ impl Service for Asked {
     }
 
     fn notification(&mut self, method: &str, params: Option<&RawValue>) {
-        self.notices.tell(&Event::Notification { method, params });
+        self.notices.tell(&ClientEvent::Notification { method, params });
     }
 
     fn stray_error(&mut self, error: &ErrorObject) {
         tracing::warn!(%error, "the server reports an error that belongs to no request");
-        self.notices.tell(&Event::StrayError(error));
+        self.notices.tell(&ClientEvent::StrayError(error));
     }
 
     fn trouble(&mut self, trouble: &Trouble) {

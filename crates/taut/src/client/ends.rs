@@ -20,8 +20,9 @@ use crate::driver::Token;
 use crate::stream::{Sink, Source};
 
 /// How long an end of the pipes may go before the process does. Both come from the same exit, in
-/// either order and moments apart; one that closed its pipes on purpose is not waited for.
-const LINGER: Duration = Duration::from_millis(50);
+/// either order and moments apart, also on a busy machine; who closed its pipes on purpose and lives
+/// on costs a caller this much.
+const LINGER: Duration = Duration::from_millis(250);
 
 /// What the child says.
 pub(super) struct Ear {
@@ -53,6 +54,7 @@ impl Ear {
             _ => 0,
         };
         self.left = Some(left.saturating_sub(read as u64));
+        self.heard.fetch_add(read as u64, Ordering::Relaxed);
         Ok(read)
     }
 

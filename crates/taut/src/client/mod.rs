@@ -45,13 +45,13 @@ use envelope::Envelope;
 use session::Session;
 use settings::Settings;
 
-use crate::error::{Exit, Result};
+use crate::error::{Error, Exit, Result};
 use crate::mcp::{Agreed, Implementation, Level, Revision, ServerCapabilities};
 
 pub use answer::Answer;
 pub use command::Command;
 pub use ladder::{Ended, Grace, Rung};
-pub use notice::{Diagnostics, Event, Junk};
+pub use notice::{ClientEvent, Diagnostics, Junk};
 pub use paging::Pages;
 pub use request::{Calling, Request};
 pub use session::Closed;
@@ -109,8 +109,8 @@ impl Client {
     /// Starts a server and opens a connection to it.
     ///
     /// # Errors
-    /// The program cannot be started ([`Error::Spawn`](crate::Error::Spawn)), or no connection
-    /// comes of it ([`Error::Connect`](crate::Error::Connect)). Nothing is left running then.
+    /// The program cannot be started ([`Error::Spawn`]), or no connection
+    /// comes of it ([`Error::Connect`]). Nothing is left running then.
     pub async fn spawn(command: Command) -> Result<Self> {
         Self::builder().spawn(command).await
     }
@@ -118,7 +118,7 @@ impl Client {
     /// Opens a connection over a pair of byte streams.
     ///
     /// # Errors
-    /// No connection comes of it ([`Error::Connect`](crate::Error::Connect)).
+    /// No connection comes of it ([`Error::Connect`]).
     pub async fn connect<R, W>(reader: R, writer: W) -> Result<Self>
     where
         R: AsyncRead + Unpin + Send + 'static,
@@ -186,11 +186,11 @@ impl Client {
     /// ended and what that took. May be called again, and by several at once.
     ///
     /// # Errors
-    /// The process has not ended, not even after SIGKILL.
+    /// The process has not ended, not even after SIGKILL ([`Error::StillRunning`]).
     pub async fn close(&self) -> Result<Closed> {
         let closed = self.0.session.close().await;
-        match closed.process {
-            Some(Ended { rung: Rung::Stuck, .. }) => Err(self.0.session.lost("close".into())),
+        match (closed.process, self.pid()) {
+            (Some(Ended { rung: Rung::Stuck, .. }), Some(pid)) => Err(Error::StillRunning { pid }),
             _ => Ok(closed),
         }
     }

@@ -16,7 +16,7 @@ use crate::wire::Framing;
 /// Something that happened besides answers.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Event<'a> {
+pub enum ClientEvent<'a> {
     /// The server tells something.
     Notification {
         /// What.
@@ -97,7 +97,7 @@ impl Notices {
         self.bytes.load(Ordering::Relaxed) > 0
     }
 
-    pub(super) fn tell(&self, event: &Event<'_>) {
+    pub(super) fn tell(&self, event: &ClientEvent<'_>) {
         if let Some(hook) = &self.hook {
             hook.tell(event);
         }
@@ -106,7 +106,7 @@ impl Notices {
     pub(super) fn refused(&self, method: &str) {
         self.with(|kept| kept.refused += 1);
         tracing::debug!(method, "the server asked for something that this client does not do");
-        self.tell(&Event::Refused { method });
+        self.tell(&ClientEvent::Refused { method });
     }
 
     pub(super) fn trouble(&self, trouble: &Trouble) {
@@ -122,7 +122,7 @@ impl Notices {
                 });
                 if first {
                     tracing::warn!(%fault, offset, excerpt, "the server printed something that is no message");
-                    self.tell(&Event::Junk(&junk));
+                    self.tell(&ClientEvent::Junk(&junk));
                 }
             }
             TroubleKind::ByteOrderMark => self.with(|kept| kept.byte_order_mark = true),
@@ -145,15 +145,15 @@ impl Notices {
 
 /// The caller's own ear.
 #[derive(Clone)]
-pub(super) struct Hook(Arc<dyn Fn(&Event<'_>) + Send + Sync>);
+pub(super) struct Hook(Arc<dyn Fn(&ClientEvent<'_>) + Send + Sync>);
 
 impl Hook {
-    pub(super) fn new(hook: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+    pub(super) fn new(hook: impl Fn(&ClientEvent<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hook))
     }
 
     /// A hook that panics must not take the connection down with it.
-    fn tell(&self, event: &Event<'_>) {
+    fn tell(&self, event: &ClientEvent<'_>) {
         if catch_unwind(AssertUnwindSafe(|| (self.0)(event))).is_err() {
             tracing::warn!("the hook for events panicked");
         }

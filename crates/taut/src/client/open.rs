@@ -16,12 +16,12 @@ use super::Client;
 use super::command::Command;
 use super::envelope::Envelope;
 use super::ladder::Grace;
-use super::notice::{Event, Notices};
+use super::notice::{ClientEvent, Notices};
 use super::session::{Session, Wire};
 use super::settings::Settings;
 use crate::driver::{Close, PendingCall, Token};
 use crate::ending::Ending;
-use crate::error::{ConnectError, Error, Phase, Reason, Result};
+use crate::error::{ConnectError, ConnectPhase, ConnectReason, Error, Result};
 use crate::mcp::{
     Action, Agreed, Connect, Discovered, Fault, InitializeParams, Initialized, Method, Plan,
     Revision, SerializeAt,
@@ -44,14 +44,15 @@ pub(super) async fn spawn(settings: Arc<Settings>, command: Command) -> Result<C
             Ok(agreed) => return Ok(Client::new(settings, session, agreed)),
             Err(Stopped::Restart(framing)) => {
                 tracing::debug!(%framing, "starting a fresh process");
-                session.notices.tell(&Event::Restarting { framing });
+                session.notices.tell(&ClientEvent::Restarting { framing });
                 farewell(&session).await;
                 session = start(&settings, &command, framing).await?;
             }
             Err(Stopped::Failed(phase, fault)) => {
-                let error = explain(&session, phase, fault, opening.both_framings());
+                // Before the farewell, which ends what may still run; the last words come after it.
+                let reason = reason(&session, fault, opening.both_framings());
                 farewell(&session).await;
-                return Err(error(&session).into());
+                return Err(ConnectError::new(phase, reason, session.stderr()).into());
             }
         }
     }
@@ -85,7 +86,8 @@ where
     match opening.run(&session).await {
         Ok(agreed) => Ok(Client::new(settings, session, agreed)),
         Err(Stopped::Failed(phase, fault)) => {
-            Err(explain(&session, phase, fault, false)(&session).into())
+            let reason = reason(&session, fault, false);
+            Err(ConnectError::new(phase, reason, String::new()).into())
         }
         // Not restartable, so this is never asked for.
         Err(Stopped::Restart(_)) => Err(session.lost(Method::Initialize.as_str().into())),
@@ -130,39 +132,31 @@ async fn farewell(session: &Session) {
     }
 }
 
-/// Says why it failed, with what is known now; the last words are added when they are complete.
-fn explain(
-    session: &Session,
-    phase: Phase,
-    fault: Fault,
-    both_framings: bool,
-) -> impl FnOnce(&Session) -> ConnectError + use<> {
+/// Why it failed, with what was seen meanwhile.
+fn reason(session: &Session, fault: Fault, both_framings: bool) -> ConnectReason {
     let seen = session.notices.diagnostics();
-    let heard_any = seen.bytes > 0;
-    let exit = session.exit();
-    let reason = match fault {
-        Fault::Exited => exit.map_or(Reason::Closed, Reason::Exited),
+    match fault {
+        Fault::Exited => session.exit().map_or(ConnectReason::Closed, ConnectReason::Exited),
         Fault::Silent { after } => match seen.first_junk {
             Some(junk) => {
                 let (fault, first) = (junk.fault, junk.excerpt);
-                Reason::NotJson { after, lines: seen.junk, fault, first }
+                ConnectReason::NotJson { after, lines: seen.junk, fault, first }
             }
-            None if heard_any => Reason::NoAnswer { after },
-            None => Reason::Silent { after, both_framings },
+            None if seen.bytes > 0 => ConnectReason::NoAnswer { after },
+            None => ConnectReason::Silent { after, both_framings },
         },
-        Fault::Echo => Reason::Echo,
-        Fault::Refused(error) => Reason::Refused(error),
-        Fault::Malformed(what) => Reason::Malformed(what),
-        Fault::Version(version) => Reason::Version(version),
-        Fault::NoCommonVersion(versions) => Reason::NoCommonVersion(versions),
-    };
-    move |session| ConnectError::new(phase, reason, session.stderr())
+        Fault::Echo => ConnectReason::Echo,
+        Fault::Refused(error) => ConnectReason::Refused(error),
+        Fault::Malformed(what) => ConnectReason::Malformed(what),
+        Fault::Version(version) => ConnectReason::Version(version),
+        Fault::NoCommonVersion(versions) => ConnectReason::NoCommonVersion(versions),
+    }
 }
 
 /// Why one process did not do.
 enum Stopped {
     Restart(Framing),
-    Failed(Phase, Fault),
+    Failed(ConnectPhase, Fault),
 }
 
 /// What a process did while it was being spoken to.
@@ -205,16 +199,16 @@ impl Opening {
         let (mut discover, mut initialize): (Awaited<_>, Awaited<_>) = (None, None);
         self.tried.push(self.connect.framing());
         self.connect.handle_started(now());
-        let mut phase = Phase::Probe;
+        let mut phase = ConnectPhase::Probe;
         loop {
             while let Some(action) = self.connect.poll_action() {
                 match action {
                     Action::Discover(revision) => {
-                        phase = Phase::Probe;
+                        phase = ConnectPhase::Probe;
                         discover = self.discover(session, revision);
                     }
                     Action::Initialize(revision) => {
-                        phase = Phase::Handshake;
+                        phase = ConnectPhase::Handshake;
                         initialize = self.initialize(session, revision);
                     }
                     Action::Confirm => {

@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use super::Client;
 use super::command::Command;
 use super::ladder::Grace;
-use super::notice::{Event, Hook};
+use super::notice::{ClientEvent, Hook};
 use super::open;
 use crate::error::Result;
 use crate::mcp::{ClientCapabilities, Era, Implementation, Revision};
@@ -181,7 +181,7 @@ impl ClientBuilder {
 
     /// Passes on what happens besides answers: notifications, junk on the wire, restarts. It must
     /// not block.
-    pub fn on_event(mut self, hook: impl Fn(&Event<'_>) + Send + Sync + 'static) -> Self {
+    pub fn on_event(mut self, hook: impl Fn(&ClientEvent<'_>) + Send + Sync + 'static) -> Self {
         self.settings.on_event = Some(Hook::new(hook));
         self
     }

@@ -16,9 +16,9 @@ use crate::rpc::{ErrorObject, Fault};
 #[non_exhaustive]
 pub struct ConnectError {
     /// What was being done.
-    pub phase: Phase,
+    pub phase: ConnectPhase,
     /// Why it failed.
-    pub reason: Reason,
+    pub reason: ConnectReason,
     /// The end of what the server wrote to stderr, if it has one.
     pub stderr: String,
 }
@@ -26,7 +26,7 @@ pub struct ConnectError {
 /// How far a connection had come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Phase {
+pub enum ConnectPhase {
     /// It was asked which revisions it speaks (`server/discover`).
     Probe,
     /// It was asked to shake hands (`initialize`).
@@ -36,7 +36,7 @@ pub enum Phase {
 /// Why a connection could not be opened.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub enum Reason {
+pub enum ConnectReason {
     /// The process ended.
     Exited(Exit),
     /// It closed the stream that it should answer on, and lives on.
@@ -77,12 +77,12 @@ pub enum Reason {
 }
 
 impl ConnectError {
-    pub(crate) fn new(phase: Phase, reason: Reason, stderr: String) -> Self {
+    pub(crate) fn new(phase: ConnectPhase, reason: ConnectReason, stderr: String) -> Self {
         Self { phase, reason, stderr }
     }
 }
 
-impl fmt::Display for Phase {
+impl fmt::Display for ConnectPhase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Probe => Method::Discover.as_str(),
@@ -95,39 +95,41 @@ impl fmt::Display for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let phase = self.phase;
         match &self.reason {
-            Reason::Exited(exit) => write!(f, "the server {exit} before it answered {phase}")?,
-            Reason::Closed => {
+            ConnectReason::Exited(exit) => {
+                write!(f, "the server {exit} before it answered {phase}")?
+            }
+            ConnectReason::Closed => {
                 write!(f, "the server closed its output before it answered {phase}")?;
             }
-            Reason::Silent { after, both_framings } => {
+            ConnectReason::Silent { after, both_framings } => {
                 write!(f, "the server did not answer {phase} within {after:?}: it said nothing")?;
                 if *both_framings {
                     f.write_str(", neither in lines nor with Content-Length headers")?;
                 }
             }
-            Reason::NotJson { after, lines, fault, first } => write!(
+            ConnectReason::NotJson { after, lines, fault, first } => write!(
                 f,
                 "the server did not answer {phase} within {after:?}: it printed {lines} lines of \
                  text instead of JSON ({fault}), the first of which is: {first}"
             )?,
-            Reason::NoAnswer { after } => write!(
+            ConnectReason::NoAnswer { after } => write!(
                 f,
                 "the server did not answer {phase} within {after:?}, although it said other things"
             )?,
-            Reason::Echo => write!(
+            ConnectReason::Echo => write!(
                 f,
                 "the program sends back what it is sent ({phase} came back as it left): it is an \
                  echo, not a server"
             )?,
-            Reason::Refused(error) => write!(f, "the server refused {phase}: {error}")?,
-            Reason::Malformed(what) => {
+            ConnectReason::Refused(error) => write!(f, "the server refused {phase}: {error}")?,
+            ConnectReason::Malformed(what) => {
                 write!(f, "the server's answer to {phase} cannot be read: {what}")?;
             }
-            Reason::Version(version) => write!(
+            ConnectReason::Version(version) => write!(
                 f,
-                "the server wants to speak version {version:?}, which is not spoken here"
+                "the server wants to speak version {version:?}, which this client does not"
             )?,
-            Reason::NoCommonVersion(versions) => {
+            ConnectReason::NoCommonVersion(versions) => {
                 write!(f, "the server speaks only {versions:?}; spoken here: ")?;
                 for (at, revision) in Revision::ALL.iter().enumerate() {
                     write!(f, "{}{revision}", if at == 0 { "" } else { ", " })?;

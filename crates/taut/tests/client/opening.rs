@@ -4,11 +4,11 @@ use std::time::Instant;
 
 use serde_json::json;
 use taut::wire::Framing;
-use taut::{Event, Reason, Revision};
+use taut::{ClientEvent, ConnectReason, Revision};
 
 use super::*;
 
-fn reason(error: &Error) -> &Reason {
+fn reason(error: &Error) -> &ConnectReason {
     match error {
         Error::Connect(error) => &error.reason,
         other => panic!("{other}"),
@@ -30,7 +30,7 @@ async fn a_program_that_exits_at_once_is_named_with_its_code_and_last_words() {
         "the server exited with code 42 before it answered initialize; its last words on stderr:\n  \
          no license found"
     );
-    assert!(matches!(reason(&error), Reason::Exited(exit) if exit.code == Some(42)));
+    assert!(matches!(reason(&error), ConnectReason::Exited(exit) if exit.code == Some(42)));
     let (_, text) = failure(quick(), Command::new("true")).await;
     assert_eq!(text, "the server exited with code 0 before it answered initialize");
     let (_, text) = failure(quick(), sh("kill -SEGV $$")).await;
@@ -58,7 +58,7 @@ async fn l16_silence_is_called_silence() {
         "the server did not answer initialize within 400ms: it said nothing, neither in lines nor \
          with Content-Length headers; its last words on stderr:\n  waiting"
     );
-    assert!(matches!(reason(&error), Reason::Silent { both_framings: true, .. }));
+    assert!(matches!(reason(&error), ConnectReason::Silent { both_framings: true, .. }));
     assert!(began.elapsed() < ms(10_000));
     let (_, text) =
         failure(builder.framing(Framing::Lines), Command::new("sleep").arg("1000")).await;
@@ -74,7 +74,7 @@ async fn l16_an_echo_is_called_an_echo() {
         "the program sends back what it is sent (server/discover came back as it left): it is an \
          echo, not a server"
     );
-    assert!(matches!(reason(&error), Reason::Echo));
+    assert!(matches!(reason(&error), ConnectReason::Echo));
     assert!(began.elapsed() < ms(10_000));
 }
 
@@ -91,7 +91,7 @@ async fn l16_text_instead_of_json_is_shown() {
         "{text}"
     );
     assert!(text.ends_with("the first of which is: Serving HTTP on 0.0.0.0 port 8000"), "{text}");
-    assert!(matches!(reason(&error), Reason::NotJson { lines: 2, .. }));
+    assert!(matches!(reason(&error), ConnectReason::NotJson { lines: 2, .. }));
 }
 
 #[tokio::test]
@@ -109,7 +109,7 @@ async fn a_server_that_dies_in_the_handshake_is_named_with_its_last_words() {
 async fn a_server_that_closes_its_output_and_lives_is_told_apart_from_one_that_exits() {
     let (error, text) = failure(quick(), sh("exec 1>&-; exec sleep 1000")).await;
     assert_eq!(text, "the server closed its output before it answered initialize");
-    assert!(matches!(reason(&error), Reason::Closed));
+    assert!(matches!(reason(&error), ConnectReason::Closed));
 }
 
 #[tokio::test]
@@ -136,7 +136,7 @@ async fn l4_a_server_that_exits_on_the_probe_is_started_once_more_without_one() 
     let events = Seen::default();
     let sink = events.clone();
     let builder = quick().on_event(move |event| {
-        if let Event::Restarting { framing } = event {
+        if let ClientEvent::Restarting { framing } = event {
             sink.push(framing.to_string());
         }
     });
@@ -173,7 +173,7 @@ async fn l11_a_server_that_talks_before_it_is_asked_is_listened_to() {
     let events = Seen::default();
     let sink = events.clone();
     let builder = quick().on_event(move |event| {
-        if let Event::Notification { method, params } = event {
+        if let ClientEvent::Notification { method, params } = event {
             sink.push(format!("{method} {}", params.unwrap().get()));
         }
     });
@@ -186,9 +186,9 @@ async fn l11_a_server_that_talks_before_it_is_asked_is_listened_to() {
 #[tokio::test]
 async fn l13_a_version_that_is_not_spoken_here_ends_it_and_leaves_nothing() {
     let (error, text) = failure(quick(), server("1999-01-01")).await;
-    let expected = "the server wants to speak version \"1999-01-01\", which is not spoken here";
+    let expected = "the server wants to speak version \"1999-01-01\", which this client does not";
     assert_eq!(text, expected);
-    assert!(matches!(reason(&error), Reason::Version(version) if version == "1999-01-01"));
+    assert!(matches!(reason(&error), ConnectReason::Version(version) if version == "1999-01-01"));
 }
 
 /// Slower than the probe, but within the budget of a start; stderr is being written all the while.

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use taut::wire::Limits;
-use taut::{Event, Rung};
+use taut::{ClientEvent, Rung};
 
 use super::*;
 
@@ -19,7 +19,7 @@ async fn f1_a_banner_and_lines_of_junk_cost_nothing_but_a_note() {
     let events = Seen::default();
     let sink = events.clone();
     let builder = quick().on_event(move |event| {
-        if let Event::Junk(junk) = event {
+        if let ClientEvent::Junk(junk) = event {
             sink.push(junk.excerpt.clone());
         }
     });
