@@ -7,9 +7,9 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::Shared;
-use super::build::{erase_prompt, erase_resource, erase_tool, faults_of};
 use super::call::Call;
 use super::contents::{IntoContents, IntoMessages};
+use super::erase::{erase_prompt, erase_resource, erase_tool, faults_of};
 use super::registry::{Offer, Registry};
 use super::reply::IntoReply;
 use super::subscriber::Change;

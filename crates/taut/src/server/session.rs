@@ -13,16 +13,15 @@ use serde_json::value::RawValue;
 use super::Shared;
 use super::ask::Asks;
 use super::call::{Call, Ongoing, SessionLevel, Trace};
-use super::handler::{BadArguments, Erased, finish, unix_time};
+use super::handler::unix_time;
 use super::hook::Moment;
 use super::registry::{List, Registry, stamp};
 use super::subscriber::{Subscriber, end_of_stream};
 use crate::driver::{Incoming, Link, Service, Started, Token};
 use crate::mcp::{
-    Accept, CallToolResult, CompletionArgument, CompletionReference, DiscoverResult, EmptyResult,
-    InitializeResult, Level, Memory, Method, Params, ParamsError, RESOURCE_NOT_FOUND, RawJson,
-    Revision, SerializeAt, SubscriptionFilter, Terms, Verdict, binding, meta_keys,
-    resource_not_found,
+    Accept, DiscoverResult, EmptyResult, InitializeResult, Level, Memory, Method, Params,
+    ParamsError, RawJson, Revision, SerializeAt, SubscriptionFilter, Terms, Verdict, binding,
+    meta_keys, resource_not_found,
 };
 use crate::rpc::{Body, Dialect, ErrorObject, NoId, Trouble};
 use crate::service::Reporter;
@@ -40,7 +39,7 @@ pub(crate) const DIALECT: Dialect = Dialect {
 
 /// One connection.
 pub(super) struct Session<S> {
-    shared: Arc<Shared<S>>,
+    pub(super) shared: Arc<Shared<S>>,
     link: Link,
     accept: Accept,
     level: Arc<SessionLevel>,
@@ -206,136 +205,6 @@ impl<S: Send + Sync + 'static> Session<S> {
         })))
     }
 
-    fn call_tool(
-        &self,
-        incoming: &Incoming<'_>,
-        terms: Terms,
-        params: &Params<'_>,
-        registry: &Registry<S>,
-    ) -> Result<Started, ErrorObject> {
-        let name = params.required::<std::borrow::Cow<'_, str>>("name").map_err(invalid)?;
-        let arguments = params.raw("arguments");
-        // TOL-09: the shape of the request is the protocol's affair, the arguments are the tool's.
-        if arguments.is_some_and(|raw| !raw.get().starts_with('{')) {
-            return Err(ErrorObject::invalid_params("params.arguments must be an object"));
-        }
-        // TOL-05
-        let tool = registry.tool(&name).ok_or_else(|| {
-            ErrorObject::invalid_params(format!("unknown tool: {}", crate::rpc::excerpt(&name)))
-        })?;
-        let call =
-            self.begin(incoming, terms, params, Method::CallTool, name.into_owned(), arguments)?;
-        match (tool.handler)(arguments, call.clone()) {
-            Ok(running) => Ok(Started::Going(running)),
-            Err(BadArguments(reason)) => {
-                let shared = &self.shared;
-                let mapped = shared.settings.bad_arguments.as_ref();
-                if let Some(reject) = mapped.and_then(|map| map(&call, &reason)) {
-                    return Ok(Started::Done(finish::<S, CallToolResult>(
-                        &call,
-                        Err(reject.into()),
-                    )));
-                }
-                // TOL-08: for the model to read and to try again.
-                let text = format!("invalid arguments for {}: {reason}", call.inner.name);
-                Ok(Started::Done(finish(&call, Ok(CallToolResult::with_error(text)))))
-            }
-        }
-    }
-
-    fn read_resource(
-        &self,
-        incoming: &Incoming<'_>,
-        terms: Terms,
-        params: &Params<'_>,
-        registry: &Registry<S>,
-    ) -> Result<Started, ErrorObject> {
-        let uri = params.required::<String>("uri").map_err(invalid)?;
-        let revision = terms.revision;
-        let listed = registry.resources.iter().find(|offer| offer.spec.uri == uri);
-        let handler: Option<(Erased<S>, Option<Box<RawValue>>)> = match listed {
-            Some(offer) => Some((offer.handler.clone(), None)),
-            None => registry.families.iter().find_map(|family| {
-                let blanks = family.template.fit(&uri)?;
-                let blanks: serde_json::Map<_, _> = blanks
-                    .into_iter()
-                    .map(|(name, value)| (name.to_owned(), value.into()))
-                    .collect();
-                let raw = serde_json::value::to_raw_value(&blanks).ok()?;
-                Some((family.offer.handler.clone(), Some(raw)))
-            }),
-        };
-        // RES-05, RES-06
-        let (handler, blanks) = handler.ok_or_else(|| not_found(&uri, revision))?;
-        let call = self.begin(incoming, terms, params, Method::ReadResource, uri.clone(), None)?;
-        let running = handler(blanks.as_deref(), call)
-            .map_err(|BadArguments(_)| not_found(&uri, revision))?;
-        Ok(Started::Going(Box::pin(async move {
-            // ERR-03: the modern revision has no code of its own for it.
-            running.await.map_err(|mut error| {
-                if error.code == RESOURCE_NOT_FOUND {
-                    error.code = resource_not_found(revision);
-                }
-                error
-            })
-        })))
-    }
-
-    fn get_prompt(
-        &self,
-        incoming: &Incoming<'_>,
-        terms: Terms,
-        params: &Params<'_>,
-        registry: &Registry<S>,
-    ) -> Result<Started, ErrorObject> {
-        let name = params.required::<String>("name").map_err(invalid)?;
-        // PRM-05: values are strings.
-        params.optional::<BTreeMap<String, String>>("arguments").map_err(invalid)?;
-        // PRM-04
-        let prompt = registry.prompts.iter().find(|offer| offer.spec.name == name);
-        let prompt = prompt.ok_or_else(|| {
-            ErrorObject::invalid_params(format!("unknown prompt: {}", crate::rpc::excerpt(&name)))
-        })?;
-        let arguments = params.raw("arguments").filter(|raw| raw.get() != "null");
-        let call = self.begin(incoming, terms, params, Method::GetPrompt, name, arguments)?;
-        (prompt.handler)(arguments, call).map(Started::Going).map_err(|BadArguments(reason)| {
-            ErrorObject::invalid_params(format!("invalid prompt arguments: {reason}"))
-        })
-    }
-
-    fn complete(
-        &self,
-        incoming: &Incoming<'_>,
-        terms: Terms,
-        params: &Params<'_>,
-        registry: &Registry<S>,
-    ) -> Result<Started, ErrorObject> {
-        // CMP-03, CMP-05
-        let reference = params.required::<CompletionReference>("ref").map_err(invalid)?;
-        let argument = params.required::<CompletionArgument>("argument").map_err(invalid)?;
-        let (whose, known) = registry.blank(&reference, &argument.name).ok_or_else(|| {
-            ErrorObject::invalid_params("ref names no prompt and no resource template")
-        })?;
-        if !known {
-            let name = crate::rpc::excerpt(&argument.name);
-            return Err(ErrorObject::invalid_params(format!("{whose} has no argument {name}")));
-        }
-        let call = self.begin(incoming, terms, params, Method::Complete, whose.clone(), None)?;
-        let Some(handler) = registry.completions.get(&(whose, argument.name)) else {
-            let none = crate::mcp::CompleteResult::new(crate::mcp::Completion::new([]));
-            return Ok(Started::Done(finish(&call, Ok(none))));
-        };
-        let typed = serde_json::json!({
-            "value": argument.value,
-            "context": params.raw("context").map(RawValue::get).unwrap_or("{}"),
-        });
-        let raw = serde_json::value::to_raw_value(&typed)
-            .map_err(|error| ErrorObject::internal(error.to_string()))?;
-        handler(Some(&raw), call)
-            .map(Started::Going)
-            .map_err(|BadArguments(reason)| ErrorObject::invalid_params(reason))
-    }
-
     /// What earlier runs of this request have learnt, and the answers that it brings (MRTR-05).
     fn memory(
         &self,
@@ -362,7 +231,7 @@ impl<S: Send + Sync + 'static> Session<S> {
     }
 
     /// A request becomes a call, if the hook lets it.
-    fn begin(
+    pub(super) fn begin(
         &self,
         incoming: &Incoming<'_>,
         terms: Terms,
@@ -460,11 +329,11 @@ impl<S: Send + Sync + 'static> Service for Session<S> {
     }
 }
 
-fn invalid(error: ParamsError) -> ErrorObject {
+pub(super) fn invalid(error: ParamsError) -> ErrorObject {
     ErrorObject::invalid_params(error.to_string())
 }
 
-fn not_found(uri: &str, revision: Revision) -> ErrorObject {
+pub(super) fn not_found(uri: &str, revision: Revision) -> ErrorObject {
     ErrorObject::new(resource_not_found(revision), "resource not found")
         .with_data(&serde_json::json!({ "uri": uri }))
 }

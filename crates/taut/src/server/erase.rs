@@ -1,0 +1,110 @@
+//! From typed handlers to those that a registry keeps, with what their types say about them.
+
+use std::future::Future;
+use std::sync::Arc;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use super::call::Call;
+use super::contents::{IntoContents, IntoMessages};
+use super::handler::{Erased, read_arguments, run};
+use super::reply::IntoReply;
+use super::schema::{arguments_of, schema_of};
+use crate::mcp::{Prompt, Resource, Tool};
+use crate::rpc::ErrorObject;
+
+/// A tool and its handler, typed no longer.
+pub(super) fn erase_tool<S, A, F, R>(
+    tool: Tool,
+    handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
+) -> (Tool, Erased<S>)
+where
+    S: Send + Sync + 'static,
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Future<Output = R> + Send + 'static,
+    R: IntoReply + Send + 'static,
+{
+    let handler: Erased<S> = Arc::new(move |raw, call| {
+        let work = handler(read_arguments(raw)?, call.clone());
+        Ok(Box::pin(run(call, async move { work.await.into_reply() })))
+    });
+    (described::<A, R>(tool), handler)
+}
+
+/// A resource and its handler, typed no longer.
+pub(super) fn erase_resource<S, F, R>(
+    resource: Resource,
+    handler: impl Fn(Call<S>) -> F + Send + Sync + 'static,
+) -> (Resource, Erased<S>)
+where
+    S: Send + Sync + 'static,
+    F: Future<Output = R> + Send + 'static,
+    R: IntoContents + Send + 'static,
+{
+    let (uri, mime_type) = (resource.uri.clone(), resource.mime_type.clone());
+    let handler: Erased<S> = Arc::new(move |_, call| {
+        let work = handler(call.clone());
+        let (uri, mime_type) = (uri.clone(), mime_type.clone());
+        Ok(Box::pin(run(call.clone(), async move {
+            let contents = work.await.into_contents(&uri, mime_type.as_deref())?;
+            Ok(call.inner.shared.settings.hinted(contents))
+        })))
+    });
+    (resource, handler)
+}
+
+/// A prompt and its handler, typed no longer.
+pub(super) fn erase_prompt<S, A, F, R>(
+    mut prompt: Prompt,
+    handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
+) -> (Prompt, Erased<S>)
+where
+    S: Send + Sync + 'static,
+    A: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Future<Output = R> + Send + 'static,
+    R: IntoMessages + Send + 'static,
+{
+    if prompt.arguments.is_none() {
+        prompt.arguments = Some(arguments_of::<A>()).filter(|arguments| !arguments.is_empty());
+    }
+    prompt.description = prompt.description.or_else(|| schema_of::<A>().description);
+    let handler: Erased<S> = Arc::new(move |raw, call| {
+        let work = handler(read_arguments(raw)?, call.clone());
+        Ok(Box::pin(run(call, async move { work.await.into_messages() })))
+    });
+    (prompt, handler)
+}
+
+/// What is wrong with a tool's description, if anything.
+pub(super) fn faults_of(tool: &Tool) -> Vec<String> {
+    let mut faults = Vec::new();
+    // TOL-21
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    if tool.name.is_empty() || tool.name.len() > 128 || !tool.name.chars().all(plain) {
+        faults.push(format!("tool name {:?}: use 1 to 128 of A-Z a-z 0-9 _ - .", tool.name));
+    }
+    // TOL-03
+    if !tool.input_schema.has_object_root() {
+        let name = &tool.name;
+        faults.push(format!(
+            "tool {name:?}: its arguments must be a struct, or a schema of type object"
+        ));
+    }
+    faults
+}
+
+/// A tool with what its types say about it, where it does not say so itself.
+pub(super) fn described<A: JsonSchema, R: IntoReply>(mut tool: Tool) -> Tool {
+    let shape = schema_of::<A>();
+    tool.input_schema = shape.schema;
+    tool.description = tool.description.or(shape.description);
+    tool.output_schema = tool.output_schema.or_else(R::output_schema);
+    tool
+}
+
+/// C14: what is sent when a blocking handler panicked; its words are on stderr.
+pub(super) fn panicked() -> ErrorObject {
+    ErrorObject::internal("handler panicked")
+        .with_data(&serde_json::json!({ "exception": "panic" }))
+}
