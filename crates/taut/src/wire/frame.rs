@@ -2,7 +2,7 @@
 
 use super::Framing;
 
-/// What a [`Decoder`] holds at most.
+/// What a [`Decoder`](super::Decoder) holds at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
