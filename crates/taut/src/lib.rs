@@ -1,4 +1,73 @@
-//! taut: the Model Context Protocol over stdio.
+//! The Model Context Protocol over stdio, both ends, with plain JSON-RPC underneath.
+//!
+//! A tin-can telephone works only while its string is taut. taut is the string: it carries messages
+//! between a host and a server, in all five revisions of the protocol, and keeps what goes wrong on
+//! one side from hurting the other.
+//!
+//! # A server
+//!
+//! ```no_run
+//! # #[cfg(feature = "server")]
+//! # mod calc {
+//! use taut::{JsonSchema, Server};
+//!
+//! /// Add two numbers.
+//! #[derive(serde::Deserialize, JsonSchema)]
+//! struct Add { a: f64, b: f64 }
+//!
+//! #[tokio::main(flavor = "current_thread")]
+//! async fn main() -> taut::Result<()> {
+//!     Server::new("calc", "1.0")
+//!         .tool("add", async |Add { a, b }, _call| a + b)
+//!         .serve_stdio()
+//!         .await
+//! }
+//! # }
+//! ```
+//!
+//! [`Server`] describes what there is: tools, resources, prompts, completion. [`Call`] is a call as
+//! its handler sees it: who asks, progress, logs, cancellation, questions to the user. [`IntoReply`]
+//! is what a tool may return.
+//!
+//! # A client
+//!
+//! ```no_run
+//! # #[cfg(feature = "client")]
+//! # async fn example() -> taut::Result<()> {
+//! # use serde_json::json;
+//! # use std::time::Duration;
+//! let calc = taut::Client::spawn(taut::Command::new("calc")).await?;
+//! for tool in calc.tools().await? {
+//!     println!("{}", tool.name);
+//! }
+//! let sum = calc.call("add", json!({ "a": 2, "b": 3 })).timeout(Duration::from_secs(5)).await?;
+//! println!("{}", sum.text()?);
+//! calc.close().await?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! [`Client`] starts a server, finds out which revision it speaks, calls it and ends it, and leaves
+//! no process behind. `taut::memory` joins the two without a process, for tests.
+//!
+//! # Layers
+//!
+//! ```text
+//!    wire  ←  rpc  ←  mcp  ←  server, client  ←  the command
+//!    pure     pure     pure      tokio
+//!      ↖       ↖                    │
+//!       ╰──── driver  ◂─────────────╯
+//! ```
+//!
+//! Each knows only what stands left of it. [`wire`] and [`rpc`] are public and pure: bytes in,
+//! frames out; messages in, events out; time is an argument. [`service`] is plain JSON-RPC on the
+//! same loop, for those who need no MCP. What MCP's messages are made of ([`Tool`], [`Content`],
+//! [`Resource`] and so on) is written for each [`Revision`] as that revision reads it.
+//!
+//! # Features
+//!
+//! `server` and `client`, both on. `tokio` alone is the loop, stdio and [`service`]; without any
+//! feature the pure core is left.
 
 pub mod rpc;
 pub mod wire;
@@ -69,3 +138,14 @@ pub use mcp::{
     ToolResult, ToolUse, ToolsCapability, Ttl, UNSUPPORTED_PROTOCOL_VERSION,
     URL_ELICITATION_REQUIRED, UnknownRevision, UnsupportedVersion, meta_keys, resource_not_found,
 };
+
+/// What the README and the guides show is compiled, and run where it can be.
+#[cfg(all(doctest, feature = "server", feature = "client"))]
+mod documents {
+    #[doc = include_str!("../../../README.md")]
+    mod readme {}
+    #[doc = include_str!("../../../docs/guides/first-server.md")]
+    mod first_server {}
+    #[doc = include_str!("../../../docs/guides/testing.md")]
+    mod testing {}
+}
