@@ -122,3 +122,61 @@ impl Drop for Mouth {
         self.closed.raise();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::future::{pending, poll_fn, ready};
+    use std::os::fd::OwnedFd;
+
+    use super::*;
+
+    /// An ear on a pipe whose other end stays open, as a descendant of the child would hold it.
+    fn ear(exited: impl Future<Output = ()> + Send + 'static, deaf: &Token) -> (Ear, OwnedFd) {
+        let (read, write) = rustix::pipe::pipe().unwrap();
+        let stdout = ChildStdout::new(read).unwrap();
+        (Ear::new(stdout, exited, deaf.clone(), Arc::default()), write)
+    }
+
+    async fn read(ear: &mut Ear, buf: &mut Vec<u8>) -> usize {
+        let read = poll_fn(|cx| ear.poll_read(cx, buf));
+        tokio::time::timeout(Duration::from_secs(20), read).await.unwrap().unwrap()
+    }
+
+    /// P9: the other end is never closed, and nobody waits for that.
+    #[tokio::test]
+    async fn p9_what_was_written_before_an_exit_is_read_and_then_it_is_over() {
+        let (mut ear, pipe) = ear(ready(()), &Token::default());
+        let text = b"x".repeat(50_000);
+        rustix::io::write(&pipe, &text).unwrap();
+        let mut seen = Vec::new();
+        while read(&mut ear, &mut seen).await > 0 {}
+        assert!(seen == text, "{} bytes", seen.len());
+        assert_eq!(ear.heard.load(Ordering::Relaxed), 50_000);
+    }
+
+    /// What a descendant goes on to write is not the child's.
+    #[tokio::test]
+    async fn nothing_is_read_that_was_written_after_the_exit_was_seen() {
+        let (mut ear, pipe) = ear(ready(()), &Token::default());
+        let mut seen = Vec::new();
+        assert_eq!(read(&mut ear, &mut seen).await, 0);
+        rustix::io::write(&pipe, b"late").unwrap();
+        assert_eq!(read(&mut ear, &mut seen).await, 0);
+        assert!(seen.is_empty());
+    }
+
+    /// C12: the status is waited for, but not for ever.
+    #[tokio::test(start_paused = true)]
+    async fn an_end_of_the_pipes_without_an_exit_is_one_after_a_moment() {
+        let (mut closed, pipe) = ear(pending(), &Token::default());
+        drop(pipe);
+        let began = tokio::time::Instant::now();
+        assert_eq!(read(&mut closed, &mut Vec::new()).await, 0);
+        assert!(began.elapsed() >= LINGER);
+
+        let token = Token::default();
+        let (mut deaf, _pipe) = ear(pending(), &token);
+        token.raise();
+        assert_eq!(read(&mut deaf, &mut Vec::new()).await, 0);
+    }
+}
