@@ -9,6 +9,7 @@
     clippy::expect_used,
     clippy::panic,
     clippy::print_stderr,
+    clippy::print_stdout,
     reason = "a test that goes wrong should say so, and so should a role"
 )]
 
@@ -21,6 +22,7 @@ mod fake;
 mod opening;
 mod roles;
 mod rude;
+mod secrets;
 
 use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};

@@ -96,6 +96,9 @@ impl Server {
             let nothing = File::options().write(true).open("/dev/null").unwrap();
             rustix::stdio::dup2_stderr(&nothing).unwrap();
         }
+        if self.has("say-pid") {
+            eprintln!("{}", std::process::id());
+        }
         if self.has("say-secrets") {
             let mut names: Vec<_> = std::env::vars().map(|(name, _)| name).collect();
             names.sort();
@@ -256,6 +259,7 @@ impl Server {
                 sleep_for_ever();
             }
             "grandchild" => {
+                #[allow(clippy::zombie_processes, reason = "leaving it behind is the bad habit")]
                 let child = Command::new("sleep").arg("1000").spawn().unwrap();
                 self.text(id, &child.id().to_string());
             }
