@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use super::capabilities::{ClientCapabilities, Implementation};
 use super::codes::{UNSUPPORTED_PROTOCOL_VERSION, UnsupportedVersion};
+use super::envelope::MetaError;
 use super::logging::Level;
 use super::meta::meta_keys;
 use super::methods::{Kind, Method, Sender};
@@ -57,6 +58,9 @@ pub(crate) enum Verdict {
 pub(crate) struct Accept {
     agreed: Option<Terms>,
     modern_seen: bool,
+    /// The last modern client and the text that it was read from. A memory of what was read, not
+    /// of who asked: a request that says something else is read anew (STD-25).
+    last: Option<(Box<str>, Box<str>, Arc<Asker>)>,
 }
 
 impl Accept {
@@ -92,8 +96,9 @@ impl Accept {
     fn judge_modern(&mut self, name: &str, params: &Params<'_>) -> Verdict {
         self.modern_seen = true;
         // MET-10: fields, then version, then method.
-        let claims = match params.envelope.claims() {
-            Ok(claims) => claims,
+        let read = params.envelope.claims().and_then(|claims| Ok((claims, self.asker(params)?)));
+        let (claims, asker) = match read {
+            Ok(read) => read,
             Err(error) => return Verdict::Refuse(ErrorObject::invalid_params(error.to_string())),
         };
         // VER-04: a legacy revision cannot be asked for here either.
@@ -103,13 +108,24 @@ impl Accept {
         let Some(method) = served(Method::parse(name), Revision::MODERN) else {
             return Verdict::Refuse(ErrorObject::method_not_found(name));
         };
-        let info = params.envelope.client_info().ok().flatten();
-        let asker = Asker { info, capabilities: claims.capabilities };
-        let revision = Revision::MODERN;
-        Verdict::Serve(
-            method,
-            Terms { revision, asker: Arc::new(asker), log_level: claims.log_level },
-        )
+        let terms = Terms { revision: Revision::MODERN, asker, log_level: claims.log_level };
+        Verdict::Serve(method, terms)
+    }
+
+    /// Who asks, read anew only if the request says something else than the one before.
+    fn asker(&mut self, params: &Params<'_>) -> Result<Arc<Asker>, MetaError> {
+        let (capabilities, info) = params.envelope.asker_text();
+        if let Some((same, too, asker)) = &self.last
+            && (**same == *capabilities, **too == *info) == (true, true)
+        {
+            return Ok(asker.clone());
+        }
+        let asker = Arc::new(Asker {
+            capabilities: params.envelope.client_capabilities()?,
+            info: params.envelope.client_info()?,
+        });
+        self.last = Some((capabilities.into(), info.into(), asker.clone()));
+        Ok(asker)
     }
 
     fn shake_hands(&mut self, params: &Params<'_>) -> Verdict {

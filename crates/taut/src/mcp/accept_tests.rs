@@ -97,3 +97,23 @@ fn err_08_the_refusal_names_both_versions() {
     let data: Value = serde_json::from_str(error.data.unwrap().get()).unwrap();
     assert_eq!(data, json!({ "supported": ["2026-07-28"], "requested": "1900-01-01" }));
 }
+
+#[test]
+fn std_25_who_asks_is_judged_by_each_request_alone() {
+    let mut accept = Accept::default();
+    let mut ask = |capabilities: Value| {
+        let mut params = modern("2026-07-28");
+        params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
+        let raw = serde_json::value::to_raw_value(&params).unwrap();
+        match accept.judge("tools/list", &Params::read(Some(&raw)).unwrap()) {
+            Verdict::Serve(_, terms) => Ok(terms.asker.capabilities.sampling.is_some()),
+            Verdict::Refuse(error) => Err(error.code),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(ask(json!({})), Ok(false));
+    assert_eq!(ask(json!({ "sampling": {} })), Ok(true));
+    assert_eq!(ask(json!({ "sampling": {} })), Ok(true));
+    assert_eq!(ask(json!([])), Err(-32602));
+    assert_eq!(ask(json!({})), Ok(false));
+}

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::capabilities::{ClientCapabilities, Implementation};
 use super::logging::Level;
 use super::meta::meta_keys;
-use super::read::{FromMembers, Name, ObjectVisitor, member};
+use super::read::{FromMembers, Name, ObjectVisitor};
 use crate::rpc::Id;
 
 /// The reserved fields of a request's `_meta`, untouched until somebody asks.
@@ -36,8 +36,6 @@ const IDENTITY: &str = "an object with name and version";
 pub(crate) struct Claims<'a> {
     /// The revision the request asks for; may be one taut does not know (VER-01).
     pub(crate) protocol_version: Cow<'a, str>,
-    /// What the client can do, for this request only (STD-25).
-    pub(crate) capabilities: ClientCapabilities,
     /// The least severe log line wanted; none at all when absent (LOG-09).
     pub(crate) log_level: Option<Level>,
 }
@@ -49,24 +47,18 @@ impl<'a> Envelope<'a> {
         self.protocol_version.is_some()
     }
 
-    /// Checks what a modern request must say, and reads it (MET-02, MET-06).
+    /// Checks what a modern request must say besides who asks, and reads it (MET-02, MET-06).
     pub(crate) fn claims(&self) -> Result<Claims<'a>, MetaError> {
-        let (Some(version), Some(capabilities)) = (self.protocol_version, self.client_capabilities)
-        else {
+        let (Some(version), Some(_)) = (self.protocol_version, self.client_capabilities) else {
             return Err(MetaError::Missing(self.missing()));
         };
         let Name(protocol_version) = field(version, meta_keys::PROTOCOL_VERSION, "a string")?;
-        let expected = "a ClientCapabilities object";
-        let capabilities = field(capabilities, meta_keys::CLIENT_CAPABILITIES, expected)?;
-        if let Some(info) = self.client_info {
-            check_identity(info)?;
-        }
         self.progress_token()?;
         let log_level = match self.log_level {
             Some(raw) => Some(level(raw)?),
             None => None,
         };
-        Ok(Claims { protocol_version, capabilities, log_level })
+        Ok(Claims { protocol_version, log_level })
     }
 
     /// The fields that a modern request must have and this one lacks.
@@ -76,6 +68,21 @@ impl<'a> Envelope<'a> {
             (meta_keys::CLIENT_CAPABILITIES, self.client_capabilities),
         ];
         required.into_iter().filter(|(_, raw)| raw.is_none()).map(|(key, _)| key).collect()
+    }
+
+    /// The text of what the client can do and who it is, for telling whether it is the same as
+    /// before: hardly any client changes between two requests, and reading it costs.
+    pub(crate) fn asker_text(&self) -> (&'a str, &'a str) {
+        let text = |raw: Option<&'a RawValue>| raw.map_or("", RawValue::get);
+        (text(self.client_capabilities), text(self.client_info))
+    }
+
+    /// What the client can do, for this request only (STD-25).
+    pub(crate) fn client_capabilities(&self) -> Result<ClientCapabilities, MetaError> {
+        let Some(raw) = self.client_capabilities else {
+            return Err(MetaError::Missing(self.missing()));
+        };
+        field(raw, meta_keys::CLIENT_CAPABILITIES, "a ClientCapabilities object")
     }
 
     /// Who asks; advisable, not required (MET-03).
@@ -114,13 +121,6 @@ fn field<'a, T: Deserialize<'a>>(
     expected: &'static str,
 ) -> Result<T, MetaError> {
     serde_json::from_str(raw.get()).map_err(|_| MetaError::Wrong { field, expected })
-}
-
-/// Whether `raw` names somebody, without copying it: hardly any handler asks who (MET-04).
-fn check_identity(raw: &RawValue) -> Result<(), MetaError> {
-    let wrong = MetaError::Wrong { field: meta_keys::CLIENT_INFO, expected: IDENTITY };
-    let is_text = |name| matches!(member(raw, name), Ok(Some(text)) if text.get().starts_with('"'));
-    if is_text("name") && is_text("version") { Ok(()) } else { Err(wrong) }
 }
 
 fn token(raw: Option<&RawValue>, field: &'static str) -> Result<Option<Id>, MetaError> {
@@ -207,7 +207,11 @@ mod tests {
     fn claims_error(meta: Value) -> String {
         let text = meta.to_string();
         let envelope: Envelope<'_> = serde_json::from_str(&text).unwrap();
-        envelope.claims().unwrap_err().to_string()
+        let read = envelope.claims().and_then(|_| {
+            envelope.client_capabilities()?;
+            envelope.client_info()
+        });
+        read.unwrap_err().to_string()
     }
 
     fn full() -> Value {
@@ -229,7 +233,7 @@ mod tests {
         let envelope: Envelope<'_> = serde_json::from_str(&text).unwrap();
         let claims = envelope.claims().unwrap();
         assert_eq!(claims.protocol_version, "2026-07-28");
-        assert!(claims.capabilities.elicitation.is_some());
+        assert!(envelope.client_capabilities().unwrap().elicitation.is_some());
         assert_eq!(claims.log_level, Some(Level::Warning));
         assert_eq!(envelope.client_info().unwrap().unwrap().name, "c");
         assert_eq!(envelope.progress_token().unwrap(), Some(Id::from(7)));

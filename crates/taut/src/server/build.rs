@@ -219,7 +219,9 @@ impl<S: Send + Sync + 'static> Server<S> {
 
     fn register(&mut self, change: impl FnOnce(&mut Registry<S>)) {
         let mut current = self.shared.registry.write().unwrap_or_else(PoisonError::into_inner);
-        change(Arc::make_mut(&mut *current));
+        let registry = Arc::make_mut(&mut *current);
+        change(registry);
+        registry.forget();
     }
 }
 

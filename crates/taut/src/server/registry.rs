@@ -4,7 +4,7 @@
 //! are serialised once for each revision and page, and reused (TOL-22).
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::cursor::{self, Position};
 use super::handler::Erased;
@@ -60,7 +60,14 @@ pub(super) struct Registry<S> {
     /// By what is completed (`prompt` name or template) and the argument's name.
     pub(super) completions: HashMap<(String, String), Erased<S>>,
     tool_places: HashMap<String, usize>,
+    cache: Cache,
+}
+
+/// What follows from the offer, worked out when it is first asked for.
+#[derive(Default)]
+struct Cache {
     pages: Mutex<HashMap<(List, Revision, usize), Arc<Page>>>,
+    capabilities: OnceLock<ServerCapabilities>,
 }
 
 /// A list result as it leaves, in JSON.
@@ -85,13 +92,13 @@ impl<S> Default for Registry<S> {
             prompts: Vec::new(),
             completions: HashMap::new(),
             tool_places: HashMap::new(),
-            pages: Mutex::default(),
+            cache: Cache::default(),
         }
     }
 }
 
 impl<S> Clone for Registry<S> {
-    /// The same offer with no pages written yet.
+    /// The same offer, with nothing worked out yet.
     fn clone(&self) -> Self {
         Self {
             tools: self.tools.clone(),
@@ -100,7 +107,7 @@ impl<S> Clone for Registry<S> {
             prompts: self.prompts.clone(),
             completions: self.completions.clone(),
             tool_places: self.tool_places.clone(),
-            pages: Mutex::default(),
+            cache: Cache::default(),
         }
     }
 }
@@ -145,8 +152,18 @@ impl<S> Registry<S> {
         lists.iter().all(|length| *length == 0)
     }
 
-    /// What this offer amounts to (LIF-17): only what exists, flags only where they are kept.
-    pub(super) fn capabilities(&self, settings: &Settings<S>) -> ServerCapabilities {
+    /// The offer has changed: nothing that followed from it holds any more.
+    pub(super) fn forget(&mut self) {
+        self.cache = Cache::default();
+    }
+
+    /// What this offer amounts to.
+    pub(super) fn capabilities(&self, settings: &Settings<S>) -> &ServerCapabilities {
+        self.cache.capabilities.get_or_init(|| self.amount(settings))
+    }
+
+    /// LIF-17: only what exists, flags only where they are kept.
+    fn amount(&self, settings: &Settings<S>) -> ServerCapabilities {
         let changes = settings.changes.then_some(true);
         let mut offer = ServerCapabilities::new();
         if !self.tools.is_empty() || settings.changes {
@@ -192,7 +209,7 @@ impl<S> Registry<S> {
             })?,
         };
         let key = (list, revision, start);
-        let mut pages = self.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pages = self.cache.pages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(page) = pages.get(&key) {
             return Ok(PageBody(page.clone()));
         }

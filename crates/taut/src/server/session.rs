@@ -95,7 +95,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         let registry = self.shared.registry();
         let mut result = InitializeResult::new(
             revision.as_str(),
-            registry.capabilities(&self.shared.settings),
+            registry.capabilities(&self.shared.settings).clone(),
             self.shared.info.clone(),
         );
         result.instructions = self.shared.settings.instructions.clone();
@@ -154,7 +154,7 @@ impl<S: Send + Sync + 'static> Session<S> {
             Method::SetLevel => offer.logging.is_some(),
             // RES-07
             Method::Subscribe | Method::Unsubscribe => {
-                offer.resources.is_some_and(|resources| resources.subscribe == Some(true))
+                offer.resources.as_ref().is_some_and(|offer| offer.subscribe == Some(true))
             }
             _ => true,
         };
@@ -163,11 +163,13 @@ impl<S: Send + Sync + 'static> Session<S> {
 
     fn discover(&self, registry: &Registry<S>) -> Started {
         let settings = &self.shared.settings;
-        let mut result =
-            DiscoverResult::new([Revision::MODERN.to_string()], registry.capabilities(settings))
-                .ttl(settings.ttl)
-                .cache_scope(settings.cache_scope.clone())
-                .meta(stamp(&self.shared.info_json));
+        let mut result = DiscoverResult::new(
+            [Revision::MODERN.to_string()],
+            registry.capabilities(settings).clone(),
+        )
+        .ttl(settings.ttl)
+        .cache_scope(settings.cache_scope.clone())
+        .meta(stamp(&self.shared.info_json));
         result.instructions = settings.instructions.clone();
         done(result, Revision::MODERN)
     }
@@ -191,7 +193,7 @@ impl<S: Send + Sync + 'static> Session<S> {
     ) -> Result<Started, ErrorObject> {
         // SUB-11
         let filter = params.required::<SubscriptionFilter>("notifications").map_err(invalid)?;
-        let honoured = filter.honoured_by(&registry.capabilities(&self.shared.settings));
+        let honoured = filter.honoured_by(registry.capabilities(&self.shared.settings));
         self.subscriber.listen(incoming.id, incoming.serial, honoured)?;
         let (id, serial) = (incoming.id.clone(), incoming.serial);
         let (closing, subscriber) = (self.closing.clone(), self.subscriber.clone());
