@@ -70,7 +70,7 @@ pub(crate) use methods::Method;
 pub(crate) use opened::{Agreed, Discovered, Initialized};
 pub use opening::*;
 #[cfg(feature = "server")]
-pub(crate) use params::{Params, ParamsError};
+pub(crate) use params::{Params, ParamsError, without_place};
 pub use progress::*;
 pub use prompts::*;
 pub use resources::*;

@@ -16,7 +16,7 @@ use crate::driver::Reply;
 use crate::mcp::{
     CallToolResult, CompleteResult, EmptyResult, GetPromptResult, MAX_STATE, Memory, Meta,
     Question, RawJson, ReadResourceResult, Revision, SerializeAt, binding, input_required,
-    meta_keys,
+    meta_keys, without_place,
 };
 use crate::rpc::ErrorObject;
 
@@ -49,13 +49,8 @@ pub(super) fn read_arguments<A: DeserializeOwned>(
     })
 }
 
-/// An error without the place in the text, which the model never sees.
 fn plain(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    match text.rfind(" at line ") {
-        Some(at) => text[..at].to_owned(),
-        None => text,
-    }
+    without_place(&error.to_string()).to_owned()
 }
 
 /// A result of the protocol, which may carry `_meta`.
