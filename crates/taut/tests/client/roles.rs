@@ -25,6 +25,7 @@ pub(super) fn play() {
     let first = words.next().unwrap_or_default().to_owned();
     match first.as_str() {
         "host" => super::endings::host(),
+        "secrets" => super::secrets::play(),
         "cycles" => super::cycles::play(words.next().unwrap_or_default()),
         _ => serve(first, words),
     }
