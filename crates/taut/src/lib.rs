@@ -77,6 +77,10 @@ mod mcp;
 #[cfg(feature = "client")]
 mod client;
 #[cfg(feature = "tokio")]
+#[cfg_attr(
+    not(all(feature = "server", feature = "client")),
+    allow(dead_code, unused_imports, reason = "each feature uses its own part of the loop")
+)]
 mod driver;
 #[cfg(feature = "tokio")]
 mod ending;

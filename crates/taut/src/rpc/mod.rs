@@ -3,6 +3,7 @@
 
 mod error;
 mod id;
+#[cfg(feature = "tokio")]
 mod mask;
 mod message;
 mod peer;
