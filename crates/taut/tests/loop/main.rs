@@ -14,7 +14,6 @@ mod closing;
 mod failing;
 mod memory;
 mod sharing;
-mod wire_debug;
 
 #[cfg(target_os = "linux")]
 mod process;

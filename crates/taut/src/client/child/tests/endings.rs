@@ -170,6 +170,9 @@ async fn warnings_while_ending(name: &str, script: &str, rung: Rung) -> usize {
     let dir = Dir::new(&format!("docker-{name}"));
     let docker = dir.file("docker", format!("#!/bin/sh\n{script}\n").as_bytes(), 0o755);
     let warnings = Arc::new(Mutex::new(0));
+    // With a single subscriber `tracing` judges by the thread that happens to look, which may be
+    // another test's; with two it asks both.
+    let _second = tracing::Dispatch::new(Warnings(Arc::default()));
     let guard = tracing::subscriber::set_default(Warnings(Arc::clone(&warnings)));
     let (child, _stdout, stdin) = start(Command::new(docker).args(["run", "-i", "x"])).await;
     drop(stdin);
