@@ -112,10 +112,14 @@ pub enum Error {
         /// What does not fit.
         what: Cow<'static, str>,
     },
-    /// The server needs something first that this client cannot give.
+    /// The server needs something first, and did not get it from this client.
     InputRequired {
-        /// What was asked.
+        /// What was asked of the server.
         method: Cow<'static, str>,
+        /// What the server asked for.
+        asked: String,
+        /// Why it did not get it.
+        error: Box<ErrorObject>,
     },
 }
 
@@ -180,10 +184,9 @@ impl fmt::Display for Error {
             }
             Self::Tool { name, text } => write!(f, "the tool {name} failed: {text}"),
             Self::Unfit { name, what } => write!(f, "the answer of {name} does not fit: {what}"),
-            Self::InputRequired { method } => write!(
+            Self::InputRequired { method, asked, error } => write!(
                 f,
-                "the server wants to ask something before it finishes {method}, and this client \
-                 cannot answer"
+                "the server wants {asked} before it finishes {method}, and did not get it: {error}"
             ),
         }
     }

@@ -99,8 +99,8 @@ mod stream;
 
 #[cfg(feature = "client")]
 pub use client::{
-    Answer, Calling, Client, ClientBuilder, ClientEvent, Closed, Command, Diagnostics, Ended,
-    Grace, Junk, Pages, Request, Rung,
+    Answer, Asking, Calling, Change, Client, ClientBuilder, ClientEvent, Closed, Command,
+    Diagnostics, Ended, Grace, IntoAnswer, Junk, Listening, Pages, Request, Rung,
 };
 #[cfg(feature = "tokio")]
 pub use ending::Ending;

@@ -7,6 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::value::RawValue;
 
+use super::rounds::Retry;
 use super::settings::Settings;
 use crate::mcp::{Level, Meta, Revision, SerializeAt, meta_keys};
 use crate::rpc::Body;
@@ -46,11 +47,14 @@ fn member(text: &mut String, key: &str, value: &impl serde::Serialize) {
 pub(super) struct Params<'a> {
     /// The tool, if it is one that is called; the body is its arguments then.
     pub(super) tool: Option<&'a str>,
-    pub(super) body: Box<dyn Body>,
+    /// Mutable only because that may cross threads without being shared; nothing is changed.
+    pub(super) body: &'a mut (dyn Body + 'static),
     pub(super) envelope: &'a Envelope,
     pub(super) level: Option<&'a Level>,
     pub(super) token: Option<u64>,
     pub(super) meta: Option<&'a Meta>,
+    /// What the server asked for when it was asked the same before.
+    pub(super) retry: Option<&'a Retry>,
 }
 
 impl Body for Params<'_> {
@@ -76,6 +80,7 @@ impl Body for Params<'_> {
             }
             _ => return Err(serde::ser::Error::custom("params must be an object")),
         }
+        self.write_retry(out)?;
         out.extend_from_slice(b"\"_meta\":{");
         self.write_meta(out)?;
         out.extend_from_slice(b"}}");
@@ -89,6 +94,23 @@ impl Params<'_> {
             && self.level.is_none()
             && self.token.is_none()
             && self.meta.is_none_or(Meta::is_empty)
+            && self.retry.is_none()
+    }
+
+    /// MRTR-05, MRTR-06: bare answers by their keys, the state as it came; what is absent stays so.
+    fn write_retry(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        let Some(Retry { responses, state }) = self.retry else { return Ok(()) };
+        if let Some(responses) = responses {
+            out.extend_from_slice(b"\"inputResponses\":");
+            serde_json::to_writer(&mut *out, responses)?;
+            out.push(b',');
+        }
+        if let Some(state) = state {
+            out.extend_from_slice(b"\"requestState\":");
+            out.extend_from_slice(state.get().as_bytes());
+            out.push(b',');
+        }
+        Ok(())
     }
 
     fn write_meta(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
@@ -175,11 +197,12 @@ mod tests {
         let legacy = Envelope::new(&settings, Revision::LATEST_LEGACY);
         let plain = |envelope| Params {
             tool: None,
-            body: Box::new(()),
+            body: Box::leak(Box::new(())),
             envelope,
             level: None,
             token: None,
             meta: None,
+            retry: None,
         };
         assert_eq!(written(&plain(&legacy)), "null");
         let value: Value = serde_json::from_str(&written(&plain(&modern))).unwrap();
@@ -197,14 +220,15 @@ mod tests {
             .with(meta_keys::PROTOCOL_VERSION, json!("1999-01-01"));
         let envelope = Envelope::new(&Settings::default(), Revision::MODERN);
         let level = Level::Warning;
-        let body = json!({ "uri": "a:b" });
+        let mut body = json!({ "uri": "a:b" });
         let params = Params {
             tool: None,
-            body: Box::new(body),
+            body: &mut body,
             envelope: &envelope,
             level: Some(&level),
             token: Some(7),
             meta: Some(&meta),
+            retry: None,
         };
         let text = written(&params);
         let value: Value = serde_json::from_str(&text).unwrap();

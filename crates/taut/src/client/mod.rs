@@ -6,15 +6,21 @@
 
 mod answer;
 mod asked;
+mod cache;
+mod changes;
 mod command;
 mod envelope;
+mod host;
+mod hosting;
 mod ladder;
+mod listen;
 mod lookup;
 mod notice;
 mod open;
 mod paging;
 mod process;
 mod request;
+mod rounds;
 mod session;
 mod settings;
 mod typed;
@@ -49,8 +55,11 @@ use crate::error::{Error, Exit, Result};
 use crate::mcp::{Agreed, Implementation, Level, Revision, ServerCapabilities};
 
 pub use answer::Answer;
+pub use changes::Change;
 pub use command::Command;
+pub use host::{Asking, IntoAnswer};
 pub use ladder::{Ended, Grace, Rung};
+pub use listen::Listening;
 pub use notice::{ClientEvent, Diagnostics, Junk};
 pub use paging::Pages;
 pub use request::{Calling, Request};
@@ -98,7 +107,11 @@ impl Shared {
 impl Client {
     fn new(settings: Arc<Settings>, session: Session, agreed: Agreed) -> Self {
         let envelope = Envelope::new(&settings, agreed.revision);
-        Self(Arc::new(Shared { session, settings, agreed, envelope, level: Mutex::new(None) }))
+        let shared = Shared { session, settings, agreed, envelope, level: Mutex::new(None) };
+        let shared = Arc::new(shared);
+        shared.session.home.settle(&shared);
+        shared.watch_lists();
+        Self(shared)
     }
 
     /// A client with settings of its own.

@@ -95,7 +95,7 @@ where
 }
 
 #[cfg(unix)]
-async fn start(settings: &Settings, command: &Command, framing: Framing) -> Result<Session> {
+async fn start(settings: &Arc<Settings>, command: &Command, framing: Framing) -> Result<Session> {
     use super::child::{Child, Options};
     use super::ends::{Ear, Mouth};
 

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::Shared;
 use super::request::{Outcome, Request, Subject, read_result};
@@ -49,18 +49,21 @@ pub struct Pages<T> {
 
 type Page<T> = (Vec<T>, Option<String>);
 
+/// A page, and how long it holds.
+type Fresh<T> = (Page<T>, Duration);
+
 type Asking<T> = Pin<Box<dyn Future<Output = Result<Page<T>>> + Send>>;
 
 /// Asks for one page.
 type Ask<T> = fn(&Pages<T>) -> Asking<T>;
 
 /// Something that stands in a list.
-pub(super) trait Listed: Sized + Send + 'static {
+pub(super) trait Listed: Sized + Clone + Send + 'static {
     type Page: Outcome + Send + 'static;
     const METHOD: Method;
     const CAPABILITY: &'static str;
 
-    fn split(page: Self::Page) -> Page<Self>;
+    fn split(page: Self::Page) -> Fresh<Self>;
 }
 
 macro_rules! listed {
@@ -76,8 +79,8 @@ macro_rules! listed {
             const METHOD: Method = Method::$method;
             const CAPABILITY: &'static str = $capability;
 
-            fn split(page: $Page) -> Page<Self> {
-                (page.$items, page.next_cursor)
+            fn split(page: $Page) -> Fresh<Self> {
+                ((page.$items, page.next_cursor), page.ttl.0)
             }
         }
     )*};
@@ -111,6 +114,31 @@ pub(super) fn pages<T: Listed>(shared: Arc<Shared>, offered: bool) -> Pages<T> {
 }
 
 fn ask<T: Listed>(pages: &Pages<T>) -> Asking<T> {
+    // Who adds to the request may get another answer (CAC-04).
+    if !pages.shared.settings.keep_lists || pages.meta.is_some() {
+        let asking = ask_anew(pages);
+        return Box::pin(async move { asking.await.map(|(page, _)| page) });
+    }
+    let (shared, key) = (pages.shared.clone(), (pages.method, pages.cursor.clone()));
+    match shared.session.lists.page::<Page<T>>(key.0, key.1.as_deref(), now()) {
+        Ok(page) => Box::pin(std::future::ready(Ok(page))),
+        Err(seen) => {
+            let asking = ask_anew(pages);
+            Box::pin(async move {
+                let (page, ttl) = asking.await?;
+                shared.session.lists.keep(key, page.clone(), (now(), ttl), seen);
+                Ok(page)
+            })
+        }
+    }
+}
+
+/// The time, as timers see it: a test may have stopped it.
+fn now() -> Instant {
+    tokio::time::Instant::now().into_std()
+}
+
+fn ask_anew<T: Listed>(pages: &Pages<T>) -> impl Future<Output = Result<Fresh<T>>> + Send + use<T> {
     let mut params = PageParams::new();
     params.cursor = pages.cursor.clone();
     let subject = Subject {
@@ -126,7 +154,7 @@ fn ask<T: Listed>(pages: &Pages<T>) -> Asking<T> {
     if let Some(meta) = &pages.meta {
         request = request.meta(meta.clone());
     }
-    Box::pin(async move { request.await.map(T::split) })
+    async move { request.await.map(T::split) }
 }
 
 impl<T> Pages<T> {

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use std::future::{Future, IntoFuture};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -17,13 +17,15 @@ use serde_json::value::RawValue;
 
 use super::Shared;
 use super::envelope::Params;
+use super::rounds::{Asks, Retry, rounds};
 use crate::driver::{PendingCall, Watcher};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
-use crate::mcp::{Meta, ProgressParams, ResultType};
-use crate::rpc::{Body, Failure, Patience, SendError};
+use crate::mcp::{Meta, Method, ProgressParams, ResultType};
+use crate::rpc::{Body, ErrorObject, Failure, Patience, SendError};
 
 /// What is asked, for reading the answer and for errors.
+#[derive(Clone)]
 pub(super) struct Subject {
     pub(super) method: Cow<'static, str>,
     /// The tool, if it is one that is called.
@@ -37,12 +39,13 @@ pub(super) type Read<T> = fn(&RawValue, Subject) -> Result<T>;
 /// A request about to be made; await it. Dropping it withdraws the request.
 #[must_use = "a request does nothing until it is awaited"]
 pub struct Request<T> {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     subject: Subject,
     body: Box<dyn Body>,
     timeout: Option<Duration>,
     ceiling: Option<Duration>,
-    progress: Option<Watcher>,
+    /// Shared with each round of the request.
+    progress: Option<Arc<Mutex<Watcher>>>,
     meta: Option<Meta>,
     /// Why it will not even be sent.
     refused: Option<Error>,
@@ -96,7 +99,7 @@ impl<T> Request<T> {
 
     /// Gets each report of progress, in order and before the answer. It must not block.
     pub fn progress(mut self, mut watch: impl FnMut(ProgressParams) + Send + 'static) -> Self {
-        self.progress = Some(Box::new(move |raw| match serde_json::from_str(raw.get()) {
+        let watcher: Watcher = Box::new(move |raw| match serde_json::from_str(raw.get()) {
             Ok(progress) => {
                 // A callback that panics must not take the connection down with it.
                 if catch_unwind(AssertUnwindSafe(|| watch(progress))).is_err() {
@@ -104,7 +107,8 @@ impl<T> Request<T> {
                 }
             }
             Err(error) => tracing::debug!(%error, "a report of progress that cannot be read"),
-        }));
+        });
+        self.progress = Some(Arc::new(Mutex::new(watcher)));
         self
     }
 
@@ -124,58 +128,97 @@ impl<T> Request<T> {
     }
 }
 
+impl<T> Request<T> {
+    pub(super) fn method(&self) -> &Cow<'static, str> {
+        &self.subject.method
+    }
+
+    /// What to tell the caller when the connection ended first.
+    pub(super) fn lost(&self) -> Error {
+        self.shared.session.lost(self.subject.method.clone())
+    }
+}
+
 impl<T: Send + 'static> Request<T> {
-    fn send(self) -> Result<Waiting<T>> {
-        let patience = self.patience();
-        let Self { shared, subject, body, progress, meta, refused, read, .. } = self;
-        if let Some(error) = refused {
+    fn send(mut self) -> Result<Waiting<T>> {
+        if let Some(error) = self.refused.take() {
             return Err(error);
         }
-        let session = &shared.session;
-        let method = subject.method.clone();
+        let pending = self.put(None)?;
+        Ok(Waiting { pending, request: self })
+    }
+
+    /// Writes the request, with what the server has asked for since, if it has.
+    pub(super) fn put(&mut self, retry: Option<&Retry>) -> Result<Pending<T>> {
+        let session = &self.shared.session;
         if session.is_closing() {
-            return Err(session.lost(method));
+            return Err(self.lost());
         }
+        let patience = self.patience();
         // C8: without a token no progress comes, and the timeout could never be extended.
-        let wants_progress = progress.is_some() || patience.is_some_and(|p| p.ceiling.is_some());
-        let level = shared.level();
-        let tool = subject.tool.clone();
+        let wants_progress =
+            self.progress.is_some() || patience.is_some_and(|p| p.ceiling.is_some());
+        let level = self.shared.level();
+        let (subject, read) = (self.subject.clone(), self.read);
         let sent = session.link.call(
-            &method,
+            &self.subject.method,
             |call| {
                 Some(Params {
-                    tool: tool.as_deref(),
-                    body,
-                    envelope: &shared.envelope,
+                    tool: self.subject.tool.as_deref(),
+                    body: &mut *self.body,
+                    envelope: &self.shared.envelope,
                     level: level.as_ref(),
                     token: wants_progress.then(|| call.number()),
-                    meta: meta.as_ref(),
+                    meta: self.meta.as_ref(),
+                    retry,
                 })
             },
             patience,
-            progress,
+            self.progress.as_ref().map(watcher),
             move |outcome| match outcome {
                 Ok(raw) => Some(read_safely(raw, subject, read)),
                 Err(Failure::Ended) => None,
                 Err(failure) => {
-                    Some(Err(Error::from_failure(subject.method, failure, || Ending::Eof)))
+                    let error = Error::from_failure(subject.method, failure, || Ending::Eof);
+                    Some(Got::Result(Err(error)))
                 }
             },
         );
-        match sent {
-            Ok(pending) => Ok(Waiting { pending, shared, method }),
-            Err(SendError::Closed) => Err(session.lost(method)),
-            Err(error) => Err(Error::from_send(method, error, || Ending::Eof)),
-        }
+        sent.map_err(|error| match error {
+            SendError::Closed => self.lost(),
+            other => Error::from_send(self.subject.method.clone(), other, || Ending::Eof),
+        })
     }
 }
 
+/// What came of a request: its result, or a question.
+pub(super) enum Got<T> {
+    Result(Result<T>),
+    Asks(Asks),
+}
+
+/// Nothing if the connection ended first.
+pub(super) type Pending<T> = PendingCall<Option<Got<T>>>;
+
+fn watcher(shared: &Arc<Mutex<Watcher>>) -> Watcher {
+    let shared = shared.clone();
+    Box::new(move |raw| (shared.lock().unwrap_or_else(PoisonError::into_inner))(raw))
+}
+
 /// The caller's type may do as it likes when it is read, and the loop must live on.
-fn read_safely<T>(raw: &RawValue, subject: Subject, read: Read<T>) -> Result<T> {
+fn read_safely<T>(raw: &RawValue, subject: Subject, read: Read<T>) -> Got<T> {
     let method = subject.method.clone();
-    catch_unwind(AssertUnwindSafe(|| read(raw, subject))).unwrap_or_else(|_| {
-        Err(Error::Unfit { name: method.into(), what: "reading it panicked".into() })
-    })
+    match catch_unwind(AssertUnwindSafe(|| read(raw, subject))) {
+        Ok(Err(Error::InputRequired { .. })) => match Asks::read(raw, &method) {
+            Ok(asks) => Got::Asks(asks),
+            Err(error) => Got::Result(Err(error)),
+        },
+        Ok(result) => Got::Result(result),
+        Err(_) => {
+            let what = "reading it panicked".into();
+            Got::Result(Err(Error::Unfit { name: method.into(), what }))
+        }
+    }
 }
 
 impl<T: Send + 'static> IntoFuture for Request<T> {
@@ -194,14 +237,14 @@ pub struct Calling<T>(State<T>);
 enum State<T> {
     New(Request<T>),
     Waiting(Waiting<T>),
+    /// The server wants something first.
+    Asked(Pin<Box<dyn Future<Output = Result<T>> + Send>>),
     Over,
 }
 
 struct Waiting<T> {
-    /// Nothing if the connection ended first.
-    pending: PendingCall<Option<Result<T>>>,
-    shared: Arc<Shared>,
-    method: Cow<'static, str>,
+    pending: Pending<T>,
+    request: Request<T>,
 }
 
 impl<T: Send + 'static> Future for Calling<T> {
@@ -217,12 +260,20 @@ impl<T: Send + 'static> Future for Calling<T> {
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
-        let State::Waiting(waiting) = state else { return Poll::Pending };
-        let answer = std::task::ready!(Pin::new(&mut waiting.pending).poll(cx));
-        let lost = |waiting: &mut Waiting<T>| {
-            Err(waiting.shared.session.lost(std::mem::take(&mut waiting.method)))
-        };
-        let answer = answer.flatten().unwrap_or_else(|| lost(waiting));
+        if let State::Waiting(waiting) = state {
+            let answer = std::task::ready!(Pin::new(&mut waiting.pending).poll(cx));
+            let State::Waiting(Waiting { request, .. }) = std::mem::replace(state, State::Over)
+            else {
+                return Poll::Pending;
+            };
+            match answer.flatten() {
+                Some(Got::Result(answer)) => return Poll::Ready(answer),
+                Some(Got::Asks(asks)) => *state = State::Asked(Box::pin(rounds(request, asks))),
+                None => return Poll::Ready(Err(request.lost())),
+            }
+        }
+        let State::Asked(rounds) = state else { return Poll::Pending };
+        let answer = std::task::ready!(rounds.as_mut().poll(cx));
         *state = State::Over;
         Poll::Ready(answer)
     }
@@ -270,7 +321,13 @@ fn check_type(raw: &RawValue, subject: &Subject) -> Result<()> {
 fn unfinished(kind: &ResultType, subject: &Subject) -> Error {
     let method = subject.method.clone();
     match kind {
-        ResultType::InputRequired => Error::InputRequired { method },
+        // MRTR-01. Only a sign: what is asked is read where the bytes still are.
+        ResultType::InputRequired
+            if Method::parse(&method).is_none_or(Method::may_require_input) =>
+        {
+            let error = Box::new(ErrorObject::internal("not asked yet"));
+            Error::InputRequired { method, asked: String::new(), error }
+        }
         // RSL-03: what is not recognised is invalid, not complete.
         other => {
             let what = format!("its type is {:?}, which nobody asked for", other.as_str());

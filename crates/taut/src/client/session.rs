@@ -15,6 +15,9 @@ use std::time::Duration;
 use tokio::sync::watch;
 
 use super::asked::Asked;
+use super::cache::Lists;
+use super::changes::Streams;
+use super::host::Home;
 use super::ladder::Ended;
 use super::notice::Notices;
 use super::process::Child;
@@ -65,6 +68,9 @@ pub(super) struct Session {
     pub(super) notices: Arc<Notices>,
     /// What was agreed, once it was.
     pub(super) revision: Arc<OnceLock<Revision>>,
+    pub(super) home: Arc<Home>,
+    pub(super) streams: Arc<Streams>,
+    pub(super) lists: Arc<Lists>,
     over: watch::Receiver<Option<Closed>>,
 }
 
@@ -86,7 +92,7 @@ pub(super) struct Wire<R, W> {
 
 impl Session {
     /// Starts the loop on the current runtime.
-    pub(super) fn start<R, W>(settings: &Settings, framing: Framing, wire: Wire<R, W>) -> Self
+    pub(super) fn start<R, W>(settings: &Arc<Settings>, framing: Framing, wire: Wire<R, W>) -> Self
     where
         R: Source + 'static,
         W: Sink + 'static,
@@ -97,7 +103,16 @@ impl Session {
         config.limits = settings.limits;
         let link = Link::new(Peer::new(config));
         let revision = Arc::new(OnceLock::new());
-        let service = Asked { notices: notices.clone(), revision: revision.clone() };
+        let home = Arc::new(Home::new(tokio::runtime::Handle::current()));
+        let (streams, lists) = (Arc::<Streams>::default(), Arc::<Lists>::default());
+        let service = Asked {
+            notices: notices.clone(),
+            revision: revision.clone(),
+            settings: settings.clone(),
+            home: home.clone(),
+            streams: streams.clone(),
+            lists: lists.clone(),
+        };
         let grace = settings.grace;
         // The ladder is what ends a process that does not close its stdout; this is only the net.
         let drain = grace.after_eof + grace.after_term + grace.after_kill + NET;
@@ -117,7 +132,7 @@ impl Session {
             // Nobody may be left to hear it.
             let _ = tell.send(Some(Closed { ending, process }));
         });
-        Self { link, child, notices, revision, over }
+        Self { link, child, notices, revision, home, streams, lists, over }
     }
 
     /// Closes our end politely and waits until everything is over.

@@ -9,6 +9,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Client;
 use super::command::Command;
+use super::host::{Host, Roots};
 use super::ladder::Grace;
 use super::notice::{ClientEvent, Hook};
 use super::open;
@@ -37,6 +38,18 @@ pub(super) struct Settings {
     pub(super) on_stderr: Option<OnStderr>,
     pub(super) on_event: Option<Hook>,
     pub(super) limits: Limits,
+    pub(super) host: Host,
+    pub(super) rounds: usize,
+    pub(super) keep_lists: bool,
+}
+
+impl Settings {
+    /// What one client starts with: its own, and complete.
+    pub(super) fn settle(mut self) -> Arc<Self> {
+        self.host.roots = self.host.roots.as_ref().map(Roots::apart);
+        self.host.declare(&mut self.capabilities);
+        Arc::new(self)
+    }
 }
 
 impl Default for Settings {
@@ -62,6 +75,10 @@ impl Default for Settings {
             on_stderr: None,
             on_event: None,
             limits: Limits::default(),
+            host: Host::default(),
+            // MRTR-16: as many as the official SDKs allow.
+            rounds: 10,
+            keep_lists: false,
         }
     }
 }
@@ -83,7 +100,7 @@ impl Default for Settings {
 #[derive(Clone, Default)]
 #[must_use = "a builder does nothing until it is told to spawn or connect"]
 pub struct ClientBuilder {
-    settings: Settings,
+    pub(super) settings: Settings,
 }
 
 impl ClientBuilder {
@@ -198,7 +215,7 @@ impl ClientBuilder {
     /// The program cannot be started ([`Error::Spawn`](crate::Error::Spawn)), or no connection
     /// comes of it ([`Error::Connect`](crate::Error::Connect)). Nothing is left running then.
     pub async fn spawn(self, command: Command) -> Result<Client> {
-        open::spawn(Arc::new(self.settings), command).await
+        open::spawn(self.settings.settle(), command).await
     }
 
     /// Opens a connection over a pair of byte streams.
@@ -210,6 +227,6 @@ impl ClientBuilder {
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        open::connect(Arc::new(self.settings), reader, writer).await
+        open::connect(self.settings.settle(), reader, writer).await
     }
 }

@@ -178,7 +178,7 @@ impl Client {
         (!offered).then_some(Error::NotOffered { method, capability })
     }
 
-    fn typed<P, T>(
+    pub(super) fn typed<P, T>(
         &self,
         method: Method,
         params: P,
@@ -196,9 +196,9 @@ impl Client {
 }
 
 /// Params as the agreed revision writes them (LIF-19).
-struct Shaped<P> {
-    params: P,
-    revision: crate::mcp::Revision,
+pub(super) struct Shaped<P> {
+    pub(super) params: P,
+    pub(super) revision: crate::mcp::Revision,
 }
 
 impl<P: SerializeAt + Send> Body for Shaped<P> {

@@ -248,6 +248,14 @@ pub(crate) struct PendingCall<T> {
     done: bool,
 }
 
+impl<T> PendingCall<T> {
+    /// Lets the call run on although nobody waits for its answer.
+    #[cfg(feature = "client")]
+    pub(crate) fn detach(mut self) {
+        self.done = true;
+    }
+}
+
 impl<T> Future for PendingCall<T> {
     /// Nothing if the loop itself is gone.
     type Output = Option<T>;
