@@ -61,10 +61,6 @@ pub(super) enum End {
 }
 
 impl Queue {
-    pub(super) fn lasting() -> Self {
-        Self { lasting: true, ..Self::default() }
-    }
-
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -96,6 +96,8 @@ impl<T> IntoAnswer<T> for Result<T, Reject> {
     }
 }
 
+type OnChange = Arc<dyn Fn(&Change) + Send + Sync>;
+
 /// The handlers of a host.
 #[derive(Clone, Default)]
 pub(super) struct Host {
@@ -104,7 +106,7 @@ pub(super) struct Host {
     pub(super) sample: Option<Handler<CreateMessageParams, CreateMessageResult>>,
     pub(super) roots: Option<Roots>,
     pub(super) on_log: Option<Arc<dyn Fn(LogParams) + Send + Sync>>,
-    pub(super) on_change: Option<Arc<dyn Fn(&Change) + Send + Sync>>,
+    pub(super) on_change: Option<OnChange>,
 }
 
 /// Where the roots come from.

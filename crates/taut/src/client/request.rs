@@ -209,7 +209,7 @@ fn watcher(shared: &Arc<Mutex<Watcher>>) -> Watcher {
 fn read_safely<T>(raw: &RawValue, subject: Subject, read: Read<T>) -> Got<T> {
     let method = subject.method.clone();
     match catch_unwind(AssertUnwindSafe(|| read(raw, subject))) {
-        Ok(Err(Error::InputRequired { .. })) => match Asks::read(raw, &method) {
+        Ok(Err(Error::InputRequired { .. })) => match Asks::read(raw, method) {
             Ok(asks) => Got::Asks(asks),
             Err(error) => Got::Result(Err(error)),
         },

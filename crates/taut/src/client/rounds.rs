@@ -47,7 +47,7 @@ struct Entry {
 
 impl Asks {
     /// Reads what is wanted out of a result.
-    pub(super) fn read(raw: &RawValue, method: &Cow<'static, str>) -> Result<Self> {
+    pub(super) fn read(raw: &RawValue, method: Cow<'static, str>) -> Result<Self> {
         let broken =
             |what: String| Err(Error::Violation { method: method.clone(), what: what.into() });
         let asks: Self = match serde_json::from_str(raw.get()) {
@@ -84,7 +84,7 @@ pub(super) async fn rounds<T: Send + 'static>(mut request: Request<T>, first: As
     for _ in 0..limit {
         let Asks { input_requests, request_state } = asks;
         let responses = match input_requests.filter(|questions| !questions.is_empty()) {
-            Some(questions) => Some(fulfil(&shared, request.method(), questions).await?),
+            Some(questions) => Some(fulfil(&shared, request.method().clone(), questions).await?),
             None => {
                 rest(&shared, pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
@@ -116,7 +116,7 @@ async fn rest(shared: &Shared, pause: Duration) {
 /// Puts all questions of a round to the host, side by side.
 async fn fulfil(
     shared: &Arc<Shared>,
-    method: &Cow<'static, str>,
+    method: Cow<'static, str>,
     questions: BTreeMap<String, Entry>,
 ) -> Result<BTreeMap<String, Box<RawValue>>> {
     let refused = |asked: String, error: ErrorObject| {

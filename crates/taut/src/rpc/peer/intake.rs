@@ -161,7 +161,7 @@ impl Peer {
                     let withdrawn = self.withdraw(params);
                     // CAN-11: to a calling side it may be about what that has opened itself.
                     let ours = withdrawn.is_none() && !self.config.serving;
-                    withdrawn.or(ours.then_some(Event::Notification { method, params }))
+                    withdrawn.or_else(|| ours.then_some(Event::Notification { method, params }))
                 } else if Some(&*method) == dialect.progress {
                     self.take_progress(now, params)
                 } else {

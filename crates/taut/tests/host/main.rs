@@ -1,0 +1,54 @@
+//! Being a host: servers that ask, servers whose things change, servers that die.
+//!
+//! The demo server in memory shows that it works in each revision; fake servers, whose every line is
+//! seen, show what is on the wire; processes of this very binary are killed. Linux only, because
+//! `/proc` tells what is left of a process.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that goes wrong should say so"
+)]
+
+mod demo;
+mod fake;
+mod keeping;
+mod listening;
+mod questions;
+mod rounds;
+
+use std::future::IntoFuture;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+/// Everything is waited for, but never for longer than this.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+async fn in_time<F: IntoFuture>(future: F) -> F::Output {
+    tokio::time::timeout(DEADLINE, future).await.expect("in time")
+}
+
+/// Waits until something is true, while the runtime goes on with its work.
+async fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_true() {
+        assert!(start.elapsed() < DEADLINE, "never came true: {what}");
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Something that is written from handlers and read by the test.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Vec<String>>>);
+
+impl Seen {
+    fn push(&self, line: impl Into<String>) {
+        self.0.lock().unwrap().push(line.into());
+    }
+
+    fn all(&self) -> Vec<String> {
+        self.0.lock().unwrap().clone()
+    }
+}
