@@ -9,12 +9,12 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use tokio::time::Sleep;
 
+use super::notice::Notices;
 use super::pipe::{ChildStdin, ChildStdout};
 use crate::driver::Token;
 use crate::stream::{Sink, Source};
@@ -33,7 +33,7 @@ pub(super) struct Ear {
     /// Raised when the child no longer reads what we write.
     deaf: Token,
     linger: Option<Pin<Box<Sleep>>>,
-    heard: Arc<AtomicU64>,
+    notices: Arc<Notices>,
 }
 
 impl Ear {
@@ -41,10 +41,10 @@ impl Ear {
         pipe: ChildStdout,
         exited: impl Future<Output = ()> + Send + 'static,
         deaf: Token,
-        heard: Arc<AtomicU64>,
+        notices: Arc<Notices>,
     ) -> Self {
         let exited = Box::pin(exited);
-        Self { pipe: Some(pipe), exited, left: None, deaf, linger: None, heard }
+        Self { pipe: Some(pipe), exited, left: None, deaf, linger: None, notices }
     }
 
     /// Whatever was in the pipe when the child exited, then the end.
@@ -54,7 +54,7 @@ impl Ear {
             _ => 0,
         };
         self.left = Some(left.saturating_sub(read as u64));
-        self.heard.fetch_add(read as u64, Ordering::Relaxed);
+        self.notices.heard(read);
         Ok(read)
     }
 
@@ -76,7 +76,7 @@ impl Source for Ear {
         if let Some(pipe) = &mut self.pipe {
             match pipe.poll_read(cx, buf) {
                 Poll::Ready(Ok(bytes)) if bytes > 0 => {
-                    self.heard.fetch_add(bytes as u64, Ordering::Relaxed);
+                    self.notices.heard(bytes);
                     return Poll::Ready(Ok(bytes));
                 }
                 Poll::Ready(_) => self.pipe = None,

@@ -53,6 +53,7 @@ use settings::Settings;
 
 use crate::error::{Error, Exit, Result};
 use crate::mcp::{Agreed, Implementation, Level, Revision, ServerCapabilities};
+use crate::wire::Framing;
 
 pub use answer::Answer;
 pub use changes::Change;
@@ -144,6 +145,12 @@ impl Client {
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.0.agreed.revision
+    }
+
+    /// How the server frames what it says; nothing as long as it has said nothing sound.
+    #[must_use]
+    pub fn framing(&self) -> Option<Framing> {
+        self.0.session.link.lock().peer.heard()
     }
 
     /// What the server offers.

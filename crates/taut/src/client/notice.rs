@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::value::RawValue;
 
 use crate::driver::Token;
+use crate::error::ConnectPhase;
+use crate::mcp::Revision;
 use crate::rpc::{ErrorObject, Fault, Trouble, TroubleKind};
 use crate::wire::Framing;
 
@@ -17,6 +19,20 @@ use crate::wire::Framing;
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ClientEvent<'a> {
+    /// The server's process was started.
+    Started {
+        /// Its process.
+        pid: u32,
+    },
+    /// The server is being asked what it speaks, or to shake hands.
+    Asking {
+        /// Which of the two.
+        phase: ConnectPhase,
+        /// In which revision.
+        revision: Revision,
+    },
+    /// The first bytes came from the server's stdout.
+    FirstOutput,
     /// The server tells something.
     Notification {
         /// What.
@@ -76,7 +92,7 @@ pub struct Diagnostics {
 #[derive(Default)]
 pub(super) struct Notices {
     kept: Mutex<Diagnostics>,
-    pub(super) bytes: Arc<AtomicU64>,
+    bytes: AtomicU64,
     /// Raised when our own request came back (L16).
     pub(super) echo: Token,
     hook: Option<Hook>,
@@ -90,6 +106,13 @@ impl Notices {
     pub(super) fn diagnostics(&self) -> Diagnostics {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Diagnostics { bytes: self.bytes.load(Ordering::Relaxed), ..kept }
+    }
+
+    /// So many bytes came.
+    pub(super) fn heard(&self, bytes: usize) {
+        if self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) == 0 && bytes > 0 {
+            self.tell(&ClientEvent::FirstOutput);
+        }
     }
 
     /// Whether anything came at all.

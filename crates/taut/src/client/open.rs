@@ -108,13 +108,14 @@ async fn start(settings: &Arc<Settings>, command: &Command, framing: Framing) ->
     };
     let (child, stdout, stdin) = Child::spawn(command, options).await?;
     let notices = Arc::new(Notices::new(settings.on_event.clone()));
+    notices.tell(&ClientEvent::Started { pid: child.pid() });
     let (deaf, sink_closed) = (Token::default(), Token::default());
     let exited = child.exited();
     let exited = async move {
         exited.await;
     };
     let wire = Wire {
-        source: Ear::new(stdout, exited, deaf.clone(), notices.bytes.clone()),
+        source: Ear::new(stdout, exited, deaf.clone(), notices.clone()),
         sink: Mouth::new(stdin, deaf, sink_closed.clone()),
         child: Some(child),
         sink_closed,
@@ -205,10 +206,12 @@ impl Opening {
                 match action {
                     Action::Discover(revision) => {
                         phase = ConnectPhase::Probe;
+                        session.notices.tell(&ClientEvent::Asking { phase, revision });
                         discover = self.discover(session, revision);
                     }
                     Action::Initialize(revision) => {
                         phase = ConnectPhase::Handshake;
+                        session.notices.tell(&ClientEvent::Asking { phase, revision });
                         initialize = self.initialize(session, revision);
                     }
                     Action::Confirm => {

@@ -172,10 +172,17 @@ impl Peer {
         }
     }
 
+    /// How the other side framed its last sound message.
+    #[must_use]
+    pub fn heard(&self) -> Option<Framing> {
+        self.heard
+    }
+
     /// A frame held a message: the peer is sound again, and this is how it frames.
     fn sound(&mut self, framing: Framing) {
         self.bad_in_a_row = 0;
         self.spanning = false;
+        self.heard = Some(framing);
         if self.config.serving {
             self.framing = framing;
         }

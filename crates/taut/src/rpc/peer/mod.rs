@@ -278,6 +278,8 @@ pub struct Peer {
     out: Encoder,
     /// How answers and our own messages are framed now.
     framing: Framing,
+    /// How the other side framed its last sound message.
+    heard: Option<Framing>,
     no_id: NoId,
     batches_allowed: bool,
     ended: bool,
@@ -315,6 +317,7 @@ impl Peer {
         Self {
             out: Encoder::default(),
             framing: config.framing,
+            heard: None,
             no_id: NoId::Null,
             batches_allowed: true,
             ended: false,
