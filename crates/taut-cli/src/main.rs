@@ -1,7 +1,80 @@
-//! taut
-mod demo;
+//! The command `taut`: try, check and debug any MCP server that speaks stdio.
+//!
+//! Only leads from what was typed (`args.rs`) to the one file in `cmd/` that does it, and from what
+//! comes of it to an exit code (`problem.rs`).
 
-#[tokio::main(flavor = "current_thread")]
-async fn main() -> taut::Result<()> {
-    demo::server().serve_stdio().await
+mod args;
+mod arguments;
+mod cmd;
+mod content;
+mod demo;
+mod help;
+mod output;
+mod problem;
+mod sanitize;
+mod session;
+mod spinner;
+
+use std::ffi::OsString;
+use std::future::Future;
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::{Args, Sub};
+use output::Output;
+use problem::{Exit, Problem};
+
+fn main() -> ExitCode {
+    run(std::env::args_os().collect()).into()
+}
+
+fn run(typed: Vec<OsString>) -> Exit {
+    // Hosts start it often, and it has nothing to parse.
+    if typed.len() == 2 && typed[1] == "serve" {
+        return finish(&Output::new(None), cmd::serve::run());
+    }
+    let args = match Args::try_parse_from(&typed) {
+        Ok(args) => args,
+        Err(error) => return usage(&error, &typed),
+    };
+    let output = Output::new(args.command.options());
+    if let Err(problem) = output.prepare() {
+        return output.report(&problem);
+    }
+    match args.command {
+        Sub::Serve => finish(&output, cmd::serve::run()),
+        Sub::Smoke(args) => finish(&output, cmd::smoke::run(&output, &args)),
+        Sub::List(args) => finish(&output, cmd::list::run(&output, &args)),
+        Sub::Call(args) => finish(&output, cmd::call::run(&output, &args)),
+        Sub::Read(args) => finish(&output, cmd::read::run(&output, &args)),
+        Sub::Prompt(args) => finish(&output, cmd::prompt::run(&output, &args)),
+        Sub::Doctor(args) => finish(&output, cmd::doctor::run(&output, &args)),
+    }
+}
+
+/// Does the work on a runtime of one thread, and says what came of it.
+fn finish(output: &Output, work: impl Future<Output = Result<Exit, Problem>>) -> Exit {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let done = match runtime {
+        Ok(runtime) => runtime.block_on(work),
+        Err(error) => Err(Problem::File { what: "starting".to_owned(), error }),
+    };
+    done.unwrap_or_else(|problem| output.report(&problem))
+}
+
+/// Help and version, and what is wrong with what was typed.
+fn usage(error: &clap::Error, typed: &[OsString]) -> Exit {
+    // Nobody may be there to read it.
+    let _ = error.print();
+    if !error.use_stderr() {
+        return Exit::Worked;
+    }
+    if typed.len() > 2 && !typed.iter().any(|word| word == "--") && std::io::stderr().is_terminal()
+    {
+        Output::new(None)
+            .note("\nthe server's command goes after two dashes: taut list -- npx some-server");
+    }
+    Exit::Usage
 }

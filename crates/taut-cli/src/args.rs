@@ -1,0 +1,259 @@
+//! What was typed: the command line as plain data.
+//!
+//! Knows clap, names and defaults. Must not open, start or ask anything, nor decide what is shown.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::builder::styling::{AnsiColor, Styles};
+use clap::{Parser, Subcommand, ValueEnum};
+use taut::Revision;
+use taut::wire::Framing;
+
+use crate::help;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Green.on_default().bold())
+    .usage(AnsiColor::Green.on_default().bold())
+    .literal(AnsiColor::Cyan.on_default().bold())
+    .placeholder(AnsiColor::Cyan.on_default());
+
+/// Try, check and debug any MCP server that speaks stdio.
+#[derive(Parser)]
+#[command(name = "taut", version, styles = STYLES, after_help = help::TAUT, max_term_width = 100)]
+#[command(disable_help_subcommand = true, propagate_version = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Sub,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Sub {
+    /// See whether a server works: handshake, list, one call, close.
+    Smoke(Smoke),
+    /// Show what a server offers.
+    List(List),
+    /// Call a tool.
+    Call(Call),
+    /// Read a resource.
+    Read(Read),
+    /// Fill in a prompt.
+    Prompt(Prompt),
+    /// Find out why a server does not connect, or where it will hurt.
+    Doctor(Doctor),
+    /// Be a server: the demo, with one of each thing that MCP has.
+    #[command(after_help = help::SERVE)]
+    Serve,
+}
+
+impl Sub {
+    pub(crate) fn options(&self) -> Option<&Options> {
+        match self {
+            Self::Smoke(Smoke { options, .. })
+            | Self::List(List { options, .. })
+            | Self::Call(Call { options, .. })
+            | Self::Read(Read { options, .. })
+            | Self::Prompt(Prompt { options, .. })
+            | Self::Doctor(Doctor { options, .. }) => Some(options),
+            Self::Serve => None,
+        }
+    }
+}
+
+#[derive(clap::Args)]
+#[command(after_help = help::SMOKE)]
+pub(crate) struct Smoke {
+    #[command(flatten)]
+    pub(crate) options: Options,
+    /// The server's program and its arguments, untouched; the demo if there is none.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) server: Vec<OsString>,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = help::LIST)]
+pub(crate) struct List {
+    /// Only this; everything unless given.
+    #[arg(value_enum)]
+    pub(crate) kind: Option<Kind>,
+    #[command(flatten)]
+    pub(crate) options: Options,
+    /// The server's program and its arguments, untouched.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) server: Vec<OsString>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    Tools,
+    Resources,
+    Templates,
+    Prompts,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = help::CALL)]
+pub(crate) struct Call {
+    /// The tool's name.
+    pub(crate) tool: String,
+    /// Arguments, each typed by the tool's own schema.
+    #[arg(value_name = "KEY=VALUE", conflicts_with = "args")]
+    pub(crate) pairs: Vec<String>,
+    /// All arguments as one JSON object, sent as it is; @FILE reads it from a file, - from stdin.
+    #[arg(long, value_name = "JSON")]
+    pub(crate) args: Option<String>,
+    #[command(flatten)]
+    pub(crate) options: Options,
+    /// The server's program and its arguments, untouched.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) server: Vec<OsString>,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = help::READ)]
+pub(crate) struct Read {
+    /// The resource's address.
+    pub(crate) uri: String,
+    #[command(flatten)]
+    pub(crate) options: Options,
+    /// The server's program and its arguments, untouched.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) server: Vec<OsString>,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = help::PROMPT)]
+pub(crate) struct Prompt {
+    /// The prompt's name.
+    pub(crate) name: String,
+    /// What to fill in.
+    #[arg(value_name = "KEY=VALUE")]
+    pub(crate) pairs: Vec<String>,
+    #[command(flatten)]
+    pub(crate) options: Options,
+    /// The server's program and its arguments, untouched.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) server: Vec<OsString>,
+}
+
+#[derive(clap::Args)]
+#[command(after_help = help::DOCTOR)]
+pub(crate) struct Doctor {
+    /// Also call this tool, as it is with --args.
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) call: Option<String>,
+    /// The arguments of that call, a JSON object.
+    #[arg(long, value_name = "JSON", requires = "call")]
+    pub(crate) args: Option<String>,
+    #[command(flatten)]
+    pub(crate) options: Options,
+    /// The server's program and its arguments, untouched.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) server: Vec<OsString>,
+}
+
+/// What every command that starts a server takes.
+#[derive(clap::Args, Clone)]
+pub(crate) struct Options {
+    /// How long a request may go without a sign of life.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
+    #[arg(help_heading = "The server")]
+    pub(crate) timeout: Duration,
+    /// How long the server may take to be ready.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
+    #[arg(help_heading = "The server")]
+    pub(crate) start_timeout: Duration,
+    /// Set a variable of the server's environment; may be given again.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = variable, help_heading = "The server")]
+    pub(crate) env: Vec<(String, String)>,
+    /// Give the server this whole environment, not only HOME, LOGNAME, PATH, SHELL, TERM and USER.
+    #[arg(long, help_heading = "The server")]
+    pub(crate) inherit_env: bool,
+    /// Start the server in this directory.
+    #[arg(long, value_name = "DIR", help_heading = "The server")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Speak this revision of the protocol and no other, such as 2025-11-25.
+    #[arg(long, value_name = "DATE", value_parser = revision, help_heading = "The server")]
+    pub(crate) revision: Option<Revision>,
+    /// Speak in this framing and no other: lines or headers.
+    #[arg(long, value_name = "FRAMING", value_parser = framing, help_heading = "The server")]
+    pub(crate) framing: Option<Framing>,
+    /// Print one JSON document.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+    /// Show the server's stderr and what else happens, as it happens.
+    #[arg(long, short, help_heading = "Output")]
+    pub(crate) verbose: bool,
+    /// Write the result to a file.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) out: Option<PathBuf>,
+}
+
+/// `5s`, `500ms`, `1.5m`; a bare number is seconds.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let scale = match &text[digits.len()..] {
+        "ms" => 0.001,
+        "" | "s" => 1.0,
+        "m" | "min" => 60.0,
+        "h" => 3600.0,
+        unit => return Err(format!("{unit:?} is no unit; use ms, s, m or h")),
+    };
+    let number: f64 = digits.parse().map_err(|_| "expected a time such as 5s or 500ms")?;
+    let time = Duration::try_from_secs_f64(number * scale);
+    time.ok().filter(|t| !t.is_zero()).ok_or_else(|| "expected more than no time".to_owned())
+}
+
+fn variable(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("expected KEY=VALUE".to_owned()),
+    }
+}
+
+fn revision(text: &str) -> Result<Revision, String> {
+    Revision::parse(text).ok_or_else(|| {
+        let all: Vec<_> = Revision::ALL.iter().map(|known| known.as_str()).collect();
+        format!("expected one of {}", all.join(", "))
+    })
+}
+
+fn framing(text: &str) -> Result<Framing, String> {
+    match text {
+        "lines" => Ok(Framing::Lines),
+        "headers" => Ok(Framing::Headers),
+        _ => Err("expected lines or headers".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Args::command().debug_assert();
+    }
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        let table =
+            [("5s", 5_000), ("500ms", 500), ("1.5m", 90_000), ("2", 2_000), ("1h", 3_600_000)];
+        for (text, millis) in table {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "s", "5 s", "-1s", "0", "5 years", "NaN", "inf"] {
+            assert!(duration(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn everything_after_two_dashes_is_the_servers() {
+        let typed = ["taut", "call", "x", "a=1", "--", "srv", "--json", "-v", "--", "--timeout"];
+        let Sub::Call(call) = Args::try_parse_from(typed).ok().unwrap().command else { panic!() };
+        assert_eq!(call.server, ["srv", "--json", "-v", "--", "--timeout"]);
+        assert!(!call.options.json && call.pairs == ["a=1"]);
+    }
+}

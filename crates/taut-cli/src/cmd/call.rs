@@ -1,0 +1,133 @@
+//! `taut call`: one tool, once.
+
+use std::fmt::Write as _;
+use std::io::Read as _;
+
+use serde_json::{Map, Value};
+use taut::{Client, SerializeAt as _, Tool};
+
+use crate::args::Call;
+use crate::arguments::{self, Mistake, closest, parameters};
+use crate::content::{self, Piece};
+use crate::output::{Output, RED};
+use crate::problem::{Exit, Problem};
+use crate::session::{command, with_server};
+use crate::spinner::Spinner;
+
+pub(crate) async fn run(output: &Output, args: &Call) -> Result<Exit, Problem> {
+    let given = args.args.as_deref().map(object).transpose()?;
+    let started = command(&args.server, &args.options);
+    let work = async |client: &Client, spinner: &Spinner| {
+        let arguments = match given {
+            Some(arguments) => arguments,
+            None => typed(client, args).await?,
+        };
+        spinner.say(format!("calling {}", args.tool));
+        let call = client.call(args.tool.as_str(), Value::Object(arguments));
+        let answer = call.progress(spinner.watcher(&args.tool)).await?;
+        if output.json {
+            output.document(&answer.at(client.revision()))?;
+        } else {
+            show(output, &answer)?;
+        }
+        Ok(answer.failed())
+    };
+    let (failed, _) = with_server(output, &args.options, started, work).await?;
+    if !failed {
+        return Ok(Exit::Worked);
+    }
+    let words = format!("the tool {} reported failure", args.tool);
+    output.note(&output.err.paint(RED, output.err.line(&words)));
+    Ok(Exit::ToolFailed)
+}
+
+/// Prints what the tool said; its data if it said nothing.
+pub(crate) fn show(output: &Output, answer: &taut::CallToolResult) -> Result<(), Problem> {
+    let mut pieces: Vec<Piece> = answer.content.iter().map(Piece::of).collect();
+    if pieces.is_empty()
+        && let Some(data) = &answer.structured_content
+    {
+        let value: Value = data.parse().unwrap_or(Value::Null);
+        pieces.push(Piece::Text(serde_json::to_string_pretty(&value).unwrap_or_default()));
+    }
+    content::print(output, &pieces)
+}
+
+/// The arguments as one JSON object: as it stands, from a file, or from stdin.
+pub(crate) fn object(text: &str) -> Result<Map<String, Value>, Problem> {
+    let from = |what: &str, error| Problem::File { what: format!("reading {what}"), error };
+    let text = match text.strip_prefix('@') {
+        Some(path) => std::fs::read_to_string(path).map_err(|error| from(path, error))?,
+        None if text == "-" => {
+            let mut all = String::new();
+            let read = std::io::stdin().read_to_string(&mut all);
+            read.map_err(|error| from("the arguments from stdin", error))?;
+            all
+        }
+        None => text.to_owned(),
+    };
+    match serde_json::from_str(&text) {
+        Ok(Value::Object(members)) => Ok(members),
+        Ok(other) => Err(wrong_json(&format!("it is {}", name_of(&other)))),
+        Err(error) => Err(wrong_json(&error.to_string())),
+    }
+}
+
+fn wrong_json(why: &str) -> Problem {
+    Problem::Usage {
+        what: format!("--args must be a JSON object: {why}"),
+        next: Some(r#"--args '{"key": "value"}', --args @file.json, or key=value"#.to_owned()),
+    }
+}
+
+fn name_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// The pairs, as the tool's own schema wants them. Nothing has been called yet.
+async fn typed(client: &Client, args: &Call) -> Result<Map<String, Value>, Problem> {
+    let tools = client.tools().await?;
+    let Some(tool) = tools.iter().find(|tool| tool.name == args.tool) else {
+        return Err(unknown(&args.tool, &tools));
+    };
+    let schema = tool.input_schema.json().parse().unwrap_or(Value::Null);
+    arguments::read(&args.pairs, &schema).map_err(|mistakes| wrong(tool, &schema, &mistakes))
+}
+
+fn unknown(name: &str, tools: &[Tool]) -> Problem {
+    let names = || tools.iter().map(|tool| tool.name.as_str());
+    let mut what = format!("the server has no tool {name:?}");
+    if let Some(meant) = closest(name, names()) {
+        let _ = write!(what, "; did you mean {meant}?");
+    }
+    let _ = write!(what, "\nit has: {}", names().collect::<Vec<_>>().join(", "));
+    let next = "`taut list tools -- …`; with --args the call is sent all the same";
+    Problem::Usage { what, next: Some(next.to_owned()) }
+}
+
+fn wrong(tool: &Tool, schema: &Value, mistakes: &[Mistake]) -> Problem {
+    let mut what = format!("the arguments do not fit the tool {}", tool.name);
+    for mistake in mistakes {
+        let _ = write!(what, "\n  {mistake}");
+    }
+    let all = parameters(schema);
+    let _ =
+        write!(what, "\n{}", if all.is_empty() { "it takes no arguments" } else { "it takes:" });
+    for p in &all {
+        let needed = if p.required { "" } else { " (optional)" };
+        let about =
+            if p.description.is_empty() { String::new() } else { format!("  {}", p.description) };
+        let _ = write!(what, "\n  {}: {}{needed}{about}", p.name, p.kind);
+    }
+    let example: Vec<String> =
+        all.iter().filter(|p| p.required).map(|p| format!("{}=…", p.name)).collect();
+    let next = format!("taut call {} {} -- …", tool.name, example.join(" ")).replace("  ", " ");
+    Problem::Usage { what, next: Some(next) }
+}

@@ -1,0 +1,192 @@
+//! `taut list`: what a server offers.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+use taut::{Client, Error, Prompt, Resource, ResourceTemplate, SerializeAt, Tool};
+
+use crate::args::{Kind, List};
+use crate::arguments;
+use crate::output::{BOLD, CYAN, DIM, Output, cut};
+use crate::problem::{Exit, Problem};
+use crate::session::{command, with_server};
+
+/// What a server offers. What it does not offer at all is nothing, not an empty list.
+#[derive(Default)]
+pub(crate) struct Offer {
+    pub(crate) tools: Option<Vec<Tool>>,
+    pub(crate) resources: Option<Vec<Resource>>,
+    pub(crate) templates: Option<Vec<ResourceTemplate>>,
+    pub(crate) prompts: Option<Vec<Prompt>>,
+}
+
+pub(crate) async fn run(output: &Output, args: &List) -> Result<Exit, Problem> {
+    let started = command(&args.server, &args.options);
+    let work = async |client: &Client, spinner: &crate::spinner::Spinner| {
+        spinner.say("listing");
+        let offer = ask(client, args.kind).await?;
+        if output.json {
+            output.document(&offer.json(client))?;
+        } else {
+            output.print(&offer.shown(output, args.kind))?;
+        }
+        Ok(())
+    };
+    with_server(output, &args.options, started, work).await?;
+    Ok(Exit::Worked)
+}
+
+/// Asks for all that the server says it has, or for one kind of it.
+pub(crate) async fn ask(client: &Client, kind: Option<Kind>) -> Result<Offer, Error> {
+    let wanted = |this| kind.is_none_or(|kind| kind == this);
+    let has = client.capabilities();
+    let mut offer = Offer::default();
+    if wanted(Kind::Tools) && has.tools.is_some() {
+        offer.tools = Some(client.tools().await?);
+    }
+    if wanted(Kind::Resources) && has.resources.is_some() {
+        offer.resources = Some(client.resources().await?);
+    }
+    if wanted(Kind::Templates) && has.resources.is_some() {
+        offer.templates = templates(client).await?;
+    }
+    if wanted(Kind::Prompts) && has.prompts.is_some() {
+        offer.prompts = Some(client.prompts().await?);
+    }
+    Ok(offer)
+}
+
+/// Many servers have resources and have never heard of templates.
+async fn templates(client: &Client) -> Result<Option<Vec<ResourceTemplate>>, Error> {
+    match client.resource_templates().await {
+        Ok(templates) => Ok(Some(templates)),
+        Err(Error::Refused { error, .. }) if error.code == METHOD_NOT_FOUND => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+const METHOD_NOT_FOUND: i64 = -32601;
+
+impl Offer {
+    fn json(&self, client: &Client) -> Value {
+        let revision = client.revision();
+        let mut all = Map::new();
+        fn put<T: SerializeAt>(
+            all: &mut Map<String, Value>,
+            name: &str,
+            items: Option<&Vec<T>>,
+            revision: taut::Revision,
+        ) {
+            let Some(items) = items else { return };
+            let items = items.iter().map(|item| json!(item.at(revision))).collect();
+            all.insert(name.to_owned(), Value::Array(items));
+        }
+        put(&mut all, "tools", self.tools.as_ref(), revision);
+        put(&mut all, "resources", self.resources.as_ref(), revision);
+        put(&mut all, "templates", self.templates.as_ref(), revision);
+        put(&mut all, "prompts", self.prompts.as_ref(), revision);
+        Value::Object(all)
+    }
+
+    fn shown(&self, output: &Output, kind: Option<Kind>) -> String {
+        let mut sections = Vec::new();
+        if let Some(tools) = &self.tools {
+            sections.push(section(output, "tools", tools.iter().map(tool_row)));
+        }
+        if let Some(resources) = &self.resources {
+            sections.push(section(output, "resources", resources.iter().map(resource_row)));
+        }
+        if let Some(templates) = &self.templates {
+            sections.push(section(output, "templates", templates.iter().map(template_row)));
+        }
+        if let Some(prompts) = &self.prompts {
+            sections.push(section(output, "prompts", prompts.iter().map(prompt_row)));
+        }
+        if sections.is_empty() {
+            let what = kind.map_or("nothing", |kind| match kind {
+                Kind::Tools => "no tools",
+                Kind::Resources => "no resources",
+                Kind::Templates => "no templates",
+                Kind::Prompts => "no prompts",
+            });
+            return format!("the server offers {what}\n");
+        }
+        sections.join("\n")
+    }
+}
+
+/// Name, what it takes, what it does.
+struct Row(String, String, String);
+
+fn tool_row(tool: &Tool) -> Row {
+    let about = tool.description.as_deref().or(tool.title.as_deref());
+    let about = about.unwrap_or_default().to_owned();
+    Row(tool.name.clone(), signature(tool), about)
+}
+
+/// What a tool takes: `text: string, [count: integer]`.
+pub(crate) fn signature(tool: &Tool) -> String {
+    let schema = tool.input_schema.json().parse().unwrap_or(Value::Null);
+    let all = arguments::parameters(&schema).into_iter().map(|p| {
+        let typed = format!("{}: {}", p.name, p.kind);
+        if p.required { typed } else { format!("[{typed}]") }
+    });
+    all.collect::<Vec<_>>().join(", ")
+}
+
+fn resource_row(resource: &Resource) -> Row {
+    let about = resource.description.as_deref().or(resource.title.as_deref());
+    let about = about.unwrap_or(&resource.name).to_owned();
+    Row(resource.uri.clone(), resource.mime_type.clone().unwrap_or_default(), about)
+}
+
+fn template_row(template: &ResourceTemplate) -> Row {
+    let about = template.description.as_deref().or(template.title.as_deref());
+    let about = about.unwrap_or(&template.name).to_owned();
+    Row(template.uri_template.clone(), template.mime_type.clone().unwrap_or_default(), about)
+}
+
+fn prompt_row(prompt: &Prompt) -> Row {
+    let takes = prompt.arguments.iter().flatten().map(|argument| match argument.required {
+        Some(true) => argument.name.clone(),
+        _ => format!("[{}]", argument.name),
+    });
+    let about = prompt.description.as_deref().or(prompt.title.as_deref());
+    let takes = takes.collect::<Vec<_>>().join(", ");
+    Row(prompt.name.clone(), takes, about.unwrap_or_default().to_owned())
+}
+
+/// Columns wider than this are left ragged: one long name must not push all others aside.
+const COLUMN: usize = 36;
+
+fn section(output: &Output, title: &str, rows: impl Iterator<Item = Row>) -> String {
+    let reader = output.out;
+    let rows: Vec<Row> = rows
+        .map(|Row(a, b, c)| {
+            Row(reader.line(&a).into_owned(), reader.line(&b).into_owned(), reader.line(&c).into())
+        })
+        .collect();
+    let widest = |column: fn(&Row) -> &str| {
+        rows.iter().map(|row| column(row).chars().count()).max().unwrap_or(0).min(COLUMN)
+    };
+    let (first, second) = (widest(|row| &row.0), widest(|row| &row.1));
+    let mut text = format!("{} {}\n", reader.paint(BOLD, title), rows.len());
+    for Row(name, takes, about) in &rows {
+        let pad = |text: &str, width: usize| " ".repeat(width.saturating_sub(text.chars().count()));
+        let room = output.width().map(|width| {
+            let used = name.chars().count().max(first) + takes.chars().count().max(second) + 6;
+            width.saturating_sub(used).max(20)
+        });
+        let about = room.map_or_else(|| about.as_str().into(), |room| cut(about, room));
+        let line = format!(
+            "  {}{}  {}{}  {}",
+            reader.paint(CYAN, name),
+            pad(name, first),
+            reader.paint(DIM, takes),
+            pad(takes, second),
+            about
+        );
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}

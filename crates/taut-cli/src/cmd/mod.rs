@@ -1,0 +1,9 @@
+//! One file per command: what it asks the server, and how the answer is shown.
+
+pub(crate) mod call;
+pub(crate) mod doctor;
+pub(crate) mod list;
+pub(crate) mod prompt;
+pub(crate) mod read;
+pub(crate) mod serve;
+pub(crate) mod smoke;

@@ -1,0 +1,92 @@
+//! `taut prompt`: one prompt, filled in.
+
+use std::collections::BTreeMap;
+
+use taut::{Client, Prompt as Offered, SerializeAt as _};
+
+use crate::args::Prompt;
+use crate::arguments::closest;
+use crate::content::{self, Piece};
+use crate::output::{BOLD, DIM, Output};
+use crate::problem::{Exit, Problem};
+use crate::session::{command, with_server};
+use crate::spinner::Spinner;
+
+pub(crate) async fn run(output: &Output, args: &Prompt) -> Result<Exit, Problem> {
+    let pairs = pairs(&args.pairs)?;
+    let started = command(&args.server, &args.options);
+    let work = async |client: &Client, spinner: &Spinner| {
+        spinner.say(format!("filling in {}", args.name));
+        check(&args.name, &pairs, &client.prompts().await?)?;
+        let prompt = client.prompt(args.name.as_str(), pairs).await?;
+        if output.json {
+            return output.document(&prompt.at(client.revision()));
+        }
+        if let Some(about) = &prompt.description
+            && output.on_terminal()
+        {
+            output.print(&format!("{}\n", output.out.paint(DIM, output.out.line(about))))?;
+        }
+        for message in &prompt.messages {
+            if output.file.is_none() {
+                output.print(&format!("{}\n", output.out.paint(BOLD, message.role.as_str())))?;
+            }
+            content::print(output, &[Piece::of(&message.content)])?;
+        }
+        Ok(())
+    };
+    with_server(output, &args.options, started, work).await?;
+    Ok(Exit::Worked)
+}
+
+fn pairs(typed: &[String]) -> Result<BTreeMap<String, String>, Problem> {
+    let mut all = BTreeMap::new();
+    for pair in typed {
+        let Some((key, value)) = pair.split_once('=').filter(|(key, _)| !key.is_empty()) else {
+            return Err(Problem::usage(format!("{pair:?} is no key=value")));
+        };
+        if all.insert(key.to_owned(), value.to_owned()).is_some() {
+            return Err(Problem::usage(format!("{key} takes one value")));
+        }
+    }
+    Ok(all)
+}
+
+/// Finds slips before anything is sent.
+fn check(name: &str, given: &BTreeMap<String, String>, all: &[Offered]) -> Result<(), Problem> {
+    let Some(prompt) = all.iter().find(|prompt| prompt.name == name) else {
+        let names = || all.iter().map(|prompt| prompt.name.as_str());
+        let meant = closest(name, names()).map(|meant| format!("; did you mean {meant}?"));
+        let what = format!(
+            "the server has no prompt {name:?}{}\nit has: {}",
+            meant.unwrap_or_default(),
+            names().collect::<Vec<_>>().join(", ")
+        );
+        return Err(Problem::Usage { what, next: Some("`taut list prompts -- …`".to_owned()) });
+    };
+    let takes = prompt.arguments.as_deref().unwrap_or_default();
+    let mut mistakes = Vec::new();
+    for key in given.keys().filter(|key| !takes.iter().any(|argument| argument.name == **key)) {
+        mistakes.push(format!("there is no argument {key}"));
+    }
+    for argument in takes.iter().filter(|argument| argument.required == Some(true)) {
+        if !given.contains_key(&argument.name) {
+            let about = argument.description.as_deref().unwrap_or_default();
+            mistakes.push(format!("{} is missing: {about}", argument.name));
+        }
+    }
+    if mistakes.is_empty() {
+        return Ok(());
+    }
+    let takes = takes.iter().map(|argument| match argument.required {
+        Some(true) => argument.name.clone(),
+        _ => format!("[{}]", argument.name),
+    });
+    let takes: Vec<String> = takes.collect();
+    let takes = if takes.is_empty() { "nothing".to_owned() } else { takes.join(", ") };
+    let what = format!(
+        "the arguments do not fit the prompt {name}\n  {}\nit takes: {takes}",
+        mistakes.join("\n  ")
+    );
+    Err(Problem::usage(what))
+}

@@ -1,0 +1,33 @@
+//! `taut read`: one resource.
+
+use serde_json::{Value, json};
+use taut::{Client, SerializeAt as _};
+
+use crate::args::Read;
+use crate::content::{self, Piece};
+use crate::output::Output;
+use crate::problem::{Exit, Problem};
+use crate::session::{command, with_server};
+use crate::spinner::Spinner;
+
+pub(crate) async fn run(output: &Output, args: &Read) -> Result<Exit, Problem> {
+    let started = command(&args.server, &args.options);
+    let work = async |client: &Client, spinner: &Spinner| {
+        spinner.say(format!("reading {}", args.uri));
+        let contents = client.read(args.uri.as_str()).await?;
+        if output.json {
+            let all: Vec<Value> =
+                contents.iter().map(|each| json!(each.at(client.revision()))).collect();
+            return output.document(&json!({ "contents": all }));
+        }
+        let pieces: Vec<Piece> = contents.iter().map(Piece::of_resource).collect();
+        match pieces.as_slice() {
+            // What somebody redirects is the resource itself, to the byte.
+            [Piece::Bytes { bytes: Ok(bytes), .. }] if !output.on_terminal() => output.write(bytes),
+            [Piece::Text(text)] if !output.on_terminal() => output.print(text),
+            pieces => content::print(output, pieces),
+        }
+    };
+    with_server(output, &args.options, started, work).await?;
+    Ok(Exit::Worked)
+}

@@ -1,0 +1,156 @@
+//! Blocks of content as a person, a pipe or a file gets them.
+//!
+//! Knows text, bytes and base64. Must not know which request they answer.
+
+use taut::{Content, ResourceContents};
+
+use crate::output::{DIM, Output, size};
+use crate::problem::Problem;
+
+/// One thing to show.
+pub(crate) enum Piece {
+    Text(String),
+    /// Bytes, or what stands in base64's place and is none.
+    Bytes {
+        mime: String,
+        bytes: Result<Vec<u8>, ()>,
+    },
+    Link {
+        uri: String,
+        name: String,
+    },
+}
+
+impl Piece {
+    pub(crate) fn of(content: &Content) -> Self {
+        match content {
+            Content::Text(text) => Self::Text(text.text.clone()),
+            Content::Image(image) => Self::bytes(&image.mime_type, &image.data),
+            Content::Audio(audio) => Self::bytes(&audio.mime_type, &audio.data),
+            Content::ResourceLink(link) => {
+                Self::Link { uri: link.uri.clone(), name: link.name.clone() }
+            }
+            Content::Resource(resource) => Self::of_resource(&resource.resource),
+            // A kind that is not known yet is shown as it came.
+            other => Self::Text(serde_json::to_string(other).unwrap_or_default()),
+        }
+    }
+
+    pub(crate) fn of_resource(contents: &ResourceContents) -> Self {
+        let mime = contents.mime_type.as_deref();
+        match (&contents.text, &contents.blob) {
+            (Some(text), _) => Self::Text(text.clone()),
+            (None, Some(blob)) => Self::bytes(mime.unwrap_or("application/octet-stream"), blob),
+            (None, None) => Self::Text(String::new()),
+        }
+    }
+
+    fn bytes(mime: &str, base64: &str) -> Self {
+        Self::Bytes { mime: mime.to_owned(), bytes: decode(base64).ok_or(()) }
+    }
+
+    /// As a line or more of text.
+    fn shown(&self, output: &Output) -> String {
+        let named = |words: String| output.out.paint(DIM, format!("[{}]", output.out.line(&words)));
+        match self {
+            Self::Text(text) => output.out.text(text).into_owned(),
+            Self::Bytes { mime, bytes: Ok(bytes) } => {
+                named(format!("{mime}, {}", size(bytes.len())))
+            }
+            Self::Bytes { mime, bytes: Err(()) } => named(format!("{mime}, no base64")),
+            Self::Link { uri, name } => named(format!("{name}: {uri}")),
+        }
+    }
+}
+
+/// As lines of text, for a transcript.
+pub(crate) fn lines(output: &Output, piece: &Piece) -> Vec<String> {
+    piece.shown(output).lines().map(str::to_owned).collect()
+}
+
+/// Prints all of it as text.
+pub(crate) fn print(output: &Output, pieces: &[Piece]) -> Result<(), Problem> {
+    if output.file.is_some() {
+        return save(output, pieces);
+    }
+    for piece in pieces {
+        let mut shown = piece.shown(output);
+        if !shown.ends_with('\n') {
+            shown.push('\n');
+        }
+        output.print(&shown)?;
+    }
+    Ok(())
+}
+
+/// Writes the content itself to the file of `--out`: the bytes if there are any, else the text.
+fn save(output: &Output, pieces: &[Piece]) -> Result<(), Problem> {
+    let mut kinds = Vec::new();
+    let mut all = Vec::new();
+    for piece in pieces {
+        if let Piece::Bytes { mime, bytes: Ok(bytes) } = piece {
+            kinds.push(mime.as_str());
+            all.extend_from_slice(bytes);
+        }
+    }
+    if kinds.is_empty() {
+        let texts = pieces.iter().filter_map(|piece| match piece {
+            Piece::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        all.extend_from_slice(texts.collect::<Vec<_>>().join("\n").as_bytes());
+        kinds.push("text");
+    }
+    output.write(&all)?;
+    let file = output.file.as_deref().unwrap_or_else(|| "".as_ref());
+    output.note(&format!("{}, {} in {}", kinds.join(" and "), size(all.len()), file.display()));
+    Ok(())
+}
+
+/// The bytes behind base64, with or without padding; nothing if it is none.
+pub(crate) fn decode(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    let (mut bits, mut held) = (0u32, 0u32);
+    for byte in text.trim_end_matches('=').bytes() {
+        let six = match byte {
+            b'A'..=b'Z' => byte - b'A',
+            b'a'..=b'z' => byte - b'a' + 26,
+            b'0'..=b'9' => byte - b'0' + 52,
+            b'+' | b'-' => 62,
+            b'/' | b'_' => 63,
+            b'\n' | b'\r' => continue,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(six);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            // The lowest byte of what is held is what is wanted.
+            #[allow(clippy::cast_possible_truncation)]
+            out.push((bits >> held) as u8);
+        }
+    }
+    (held < 6).then_some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_read_with_and_without_padding() {
+        let table: [(&str, Option<&[u8]>); 8] = [
+            ("", Some(b"")),
+            ("Zg==", Some(b"f")),
+            ("Zm8", Some(b"fo")),
+            ("Zm9v", Some(b"foo")),
+            ("Zm9v\nYmFy", Some(b"foobar")),
+            ("-_-_", Some(&[0xfb, 0xff, 0xbf])),
+            ("Z", None),
+            ("Zm 9v", None),
+        ];
+        for (text, bytes) in table {
+            assert_eq!(decode(text).as_deref(), bytes, "{text}");
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What `--help` teaches beside the options: examples, each of which runs as it stands.
+//!
+//! The tests run every line that starts with `taut`, so an example here cannot go stale.
+
+pub(crate) const TAUT: &str = "\
+Everything after -- is the server's own command line, untouched.
+
+Examples:
+  taut smoke                                    the demo, end to end
+  taut list -- taut serve                       what a server offers
+  taut call add a=2 b=3 -- taut serve           call one of its tools
+  taut doctor -- taut serve                     why it does not connect
+
+Exit codes:
+  0    it worked
+  1    the tool reported failure
+  2    the command line is wrong
+  3    the server refused
+  4    the server could not be started, or no connection came of it
+  5    the server broke the protocol, or went away
+  6    a request timed out
+  130  interrupted";
+
+pub(crate) const SERVE: &str = "\
+For hosts, not for people: it speaks JSON on stdin and stdout, until stdin ends.
+
+Examples:
+  taut serve < /dev/null
+  taut smoke -- taut serve";
+
+pub(crate) const SMOKE: &str = "\
+Calls a tool only if it looks harmless: one that says it only reads, or that needs no arguments
+and has a name such as get_time. Exit 0 means that all of it worked.
+
+Examples:
+  taut smoke
+  taut smoke -- taut serve
+  taut smoke --revision 2025-06-18 -- taut serve
+  taut smoke --json -- taut serve";
+
+pub(crate) const LIST: &str = "\
+Examples:
+  taut list -- taut serve
+  taut list tools -- taut serve
+  taut list prompts --json -- taut serve";
+
+pub(crate) const CALL: &str = "\
+A value is read as the tool's schema says: a number, a boolean, text. An array takes its key several
+times, or JSON; an object takes JSON. What is missing or wrong is shown with the schema, and nothing
+is sent. --args is sent as it is.
+
+Examples:
+  taut call echo text='hello there' -- taut serve
+  taut call add a=2 b=3 -- taut serve
+  taut call add --args '{\"a\": 2, \"b\": 3}' --json -- taut serve
+  echo '{\"a\": 2, \"b\": 3}' | taut call add --args - -- taut serve
+  taut call slow steps=3 step_ms=10 --timeout 5s -- taut serve
+  taut call image --out /dev/null -- taut serve";
+
+pub(crate) const READ: &str = "\
+Bytes are shown as their type and size on a terminal, and written as they are to a pipe or to --out.
+
+Examples:
+  taut read demo://readme -- taut serve
+  taut read weather://Bern/today -- taut serve
+  taut read demo://dot.png --out /dev/null -- taut serve";
+
+pub(crate) const PROMPT: &str = "\
+Examples:
+  taut prompt hello -- taut serve
+  taut prompt greet name=Ada language=Dutch -- taut serve
+  taut prompt greet name=Ada --json -- taut serve";
+
+pub(crate) const DOCTOR: &str = "\
+Starts the server as a host would, three times at most, and looks at all that it does: how soon it
+is there, what it speaks, what it prints where it should not, how it ends, what it leaves behind.
+Calls no tool unless --call names one. The worst finding comes first. Exit 0 if there is none that
+keeps a host from using the server.
+
+Examples:
+  taut doctor -- taut serve
+  taut doctor --call echo --args '{\"text\": \"hi\"}' -- taut serve
+  taut doctor --json -- taut serve";

@@ -1,0 +1,252 @@
+//! What is shown, and where: results on stdout or in a file, everything else on stderr.
+//!
+//! Knows terminals, colours and `--json`. Must not know what a result means. Text of a server passes
+//! through `sanitize.rs` when a terminal reads it, and never otherwise.
+
+use std::borrow::Cow;
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anstream::{AutoStream, ColorChoice};
+use anstyle::{AnsiColor, Style};
+use serde::Serialize;
+
+use crate::args::Options;
+use crate::problem::{Exit, Problem};
+use crate::sanitize;
+
+pub(crate) const BOLD: Style = Style::new().bold();
+pub(crate) const DIM: Style = Style::new().dimmed();
+pub(crate) const GREEN: Style = AnsiColor::Green.on_default().bold();
+pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
+pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
+pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
+
+/// Lines of a server's stderr that are shown after a failure.
+const LAST_LINES: usize = 20;
+
+/// How wide a line may be where nobody says.
+const WIDTH: usize = 100;
+
+/// One of our two streams: who reads it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reader {
+    terminal: bool,
+    colour: bool,
+}
+
+impl Reader {
+    pub(crate) fn paint(self, style: Style, text: impl Display) -> String {
+        if self.colour {
+            format!("{}{text}{}", style.render(), style.render_reset())
+        } else {
+            text.to_string()
+        }
+    }
+
+    /// Text of a server as this reader may have it.
+    pub(crate) fn text(self, text: &str) -> Cow<'_, str> {
+        if self.terminal { sanitize::clean(text) } else { Cow::Borrowed(text) }
+    }
+
+    /// The same, on one line.
+    pub(crate) fn line(self, text: &str) -> Cow<'_, str> {
+        if self.terminal {
+            return sanitize::line(text);
+        }
+        if text.contains(['\n', '\r', '\t']) {
+            return text.split_whitespace().collect::<Vec<_>>().join(" ").into();
+        }
+        Cow::Borrowed(text)
+    }
+}
+
+/// Where everything goes.
+#[derive(Clone, Debug)]
+pub(crate) struct Output {
+    pub(crate) json: bool,
+    pub(crate) verbose: bool,
+    pub(crate) file: Option<PathBuf>,
+    /// Who reads results.
+    pub(crate) out: Reader,
+    /// Who reads everything else.
+    pub(crate) err: Reader,
+}
+
+impl Output {
+    pub(crate) fn new(options: Option<&Options>) -> Self {
+        let colour = |choice| choice != ColorChoice::Never;
+        let file = options.and_then(|options| options.out.clone());
+        let to_screen = file.is_none();
+        Self {
+            json: options.is_some_and(|options| options.json),
+            verbose: options.is_some_and(|options| options.verbose),
+            out: Reader {
+                terminal: to_screen && io::stdout().is_terminal(),
+                colour: to_screen && colour(AutoStream::choice(&io::stdout())),
+            },
+            err: Reader {
+                terminal: io::stderr().is_terminal(),
+                colour: colour(AutoStream::choice(&io::stderr())),
+            },
+            file,
+        }
+    }
+
+    /// Whether a person reads the result.
+    pub(crate) fn on_terminal(&self) -> bool {
+        self.out.terminal
+    }
+
+    /// Whether something that moves may be shown on stderr.
+    pub(crate) fn may_move(&self) -> bool {
+        self.err.terminal && !self.verbose
+    }
+
+    /// How wide a line of a result may be; nothing if it need not end.
+    pub(crate) fn width(&self) -> Option<usize> {
+        if !self.out.terminal {
+            return None;
+        }
+        #[cfg(unix)]
+        if let Ok(size) = rustix::termios::tcgetwinsize(io::stdout())
+            && size.ws_col > 0
+        {
+            return Some(usize::from(size.ws_col));
+        }
+        Some(WIDTH)
+    }
+
+    /// Prints a part of the result.
+    pub(crate) fn print(&self, text: &str) -> Result<(), Problem> {
+        self.write(text.as_bytes())
+    }
+
+    /// The same, with bytes.
+    pub(crate) fn write(&self, bytes: &[u8]) -> Result<(), Problem> {
+        if let Some(path) = &self.file {
+            let opened = File::options().create(true).append(true).open(path);
+            let written = opened.and_then(|mut file| file.write_all(bytes));
+            let what = || format!("writing {}", path.display());
+            return written.map_err(|error| Problem::File { what: what(), error });
+        }
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(Problem::output)
+    }
+
+    /// Makes the file of `--out` empty, so that a mistake in its name costs no call.
+    pub(crate) fn prepare(&self) -> Result<(), Problem> {
+        let Some(path) = &self.file else { return Ok(()) };
+        let what = || format!("cannot write {}", path.display());
+        File::create(path).map(|_| ()).map_err(|error| Problem::File { what: what(), error })
+    }
+
+    /// Prints the one JSON document.
+    pub(crate) fn document(&self, value: &impl Serialize) -> Result<(), Problem> {
+        let mut text = serde_json::to_string_pretty(value).map_err(|error| Problem::File {
+            what: "writing the result".to_owned(),
+            error: error.into(),
+        })?;
+        text.push('\n');
+        self.print(&text)
+    }
+
+    /// Tells something beside the result. Nobody may be there to hear it.
+    pub(crate) fn note(&self, text: &str) {
+        // What moves on this line is wiped away first.
+        let wipe = if self.may_move() { "\r\x1b[K" } else { "" };
+        let _ = writeln!(io::stderr().lock(), "{wipe}{text}");
+    }
+
+    /// Says what went wrong and what to try, and how to end.
+    pub(crate) fn report(&self, problem: &Problem) -> Exit {
+        let exit = problem.exit();
+        if matches!(problem, Problem::NobodyReads) {
+            return exit;
+        }
+        if self.json && !matches!(problem, Problem::File { .. }) {
+            // If this too cannot be written, the words below say why.
+            let _ = self.document(&problem.json());
+        }
+        let label = self.err.paint(RED, "error:");
+        self.note(&format!("{label} {}", self.err.text(&problem.to_string())));
+        if !self.verbose {
+            self.last_words(problem.stderr());
+        }
+        if let Some(next) = problem.next() {
+            self.note(&format!("{} {next}", self.err.paint(CYAN, "  try:")));
+        }
+        exit
+    }
+
+    /// Shows the end of what a server wrote to stderr.
+    pub(crate) fn last_words(&self, stderr: &str) {
+        let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+        if lines.is_empty() {
+            return;
+        }
+        self.note("the server's last words on stderr:");
+        for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
+            self.note(&self.err.paint(DIM, format!("  {}", self.err.line(line))));
+        }
+    }
+}
+
+/// A time as people read it: three digits at most.
+pub(crate) fn time(time: Duration) -> String {
+    let millis = time.as_secs_f64() * 1e3;
+    match millis {
+        _ if millis < 9.95 => format!("{millis:.1} ms"),
+        _ if millis < 999.5 => format!("{millis:.0} ms"),
+        _ if millis < 59_950.0 => format!("{:.1} s", millis / 1e3),
+        _ => format!("{:.1} min", millis / 60e3),
+    }
+}
+
+/// A size as people read it.
+pub(crate) fn size(bytes: usize) -> String {
+    match bytes {
+        1 => "1 byte".to_owned(),
+        0..10_000 => format!("{bytes} bytes"),
+        10_000..10_000_000 => format!("{} KiB", bytes >> 10),
+        _ => format!("{} MiB", bytes >> 20),
+    }
+}
+
+/// Cuts a line that is too wide, by characters.
+pub(crate) fn cut(text: &str, width: usize) -> Cow<'_, str> {
+    if text.chars().count() <= width {
+        return Cow::Borrowed(text);
+    }
+    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
+    Cow::Owned(format!("{}…", kept.trim_end()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_few_digits() {
+        let table = [
+            (0, "0.0 ms"),
+            (1_234, "1.2 ms"),
+            (34_000, "34 ms"),
+            (1_200_000, "1.2 s"),
+            (90_000_000, "1.5 min"),
+        ];
+        for (micros, text) in table {
+            assert_eq!(time(Duration::from_micros(micros)), text);
+        }
+    }
+
+    #[test]
+    fn a_line_is_cut_at_a_character() {
+        assert_eq!(cut("größe", 5), "größe");
+        assert_eq!(cut("größe x", 6), "größe…");
+        assert_eq!(cut("ab", 0), "…");
+    }
+}

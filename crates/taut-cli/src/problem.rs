@@ -1,0 +1,177 @@
+//! What went wrong, which exit code that is, and what to try next.
+//!
+//! Knows every error that the command can end with. Must not print.
+
+use std::fmt;
+use std::io;
+
+use serde_json::{Value, json};
+use taut::{ConnectReason, Error};
+
+/// How the command ends: the one list of exit codes (docs/command.md).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Exit {
+    /// It worked.
+    Worked = 0,
+    /// The tool was run and reported failure.
+    ToolFailed = 1,
+    /// The command line is wrong.
+    Usage = 2,
+    /// The server said no.
+    Refused = 3,
+    /// The server could not be started, or no connection came of it.
+    NoConnection = 4,
+    /// The server broke the protocol, or went away.
+    Violation = 5,
+    /// A request was not answered in time.
+    TimedOut = 6,
+    /// Interrupted by a signal: 128 and the number of SIGINT, as shells say it.
+    Interrupted = 130,
+}
+
+impl From<Exit> for std::process::ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// What went wrong.
+#[derive(Debug)]
+pub(crate) enum Problem {
+    /// With the server. `stderr` is the end of what it wrote there, if the error does not say it.
+    Server { error: Error, stderr: String },
+    /// With the command line: what, and what to try.
+    Usage { what: String, next: Option<String> },
+    /// With a file, or with our own output.
+    File { what: String, error: io::Error },
+    /// Nobody reads our output any more: not worth a word.
+    NobodyReads,
+    /// A signal came.
+    Interrupted,
+}
+
+impl Problem {
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
+        Self::Usage { what: what.into(), next: None }
+    }
+
+    pub(crate) fn output(error: io::Error) -> Self {
+        if error.kind() == io::ErrorKind::BrokenPipe {
+            return Self::NobodyReads;
+        }
+        Self::File { what: "writing the result".to_owned(), error }
+    }
+
+    pub(crate) fn exit(&self) -> Exit {
+        match self {
+            Self::Server { error, .. } => exit_of(error),
+            Self::Usage { .. } | Self::File { .. } => Exit::Usage,
+            Self::NobodyReads => Exit::Worked,
+            Self::Interrupted => Exit::Interrupted,
+        }
+    }
+
+    /// The end of the server's stderr, where the error itself does not show it.
+    pub(crate) fn stderr(&self) -> &str {
+        match self {
+            Self::Server {
+                error: Error::Spawn(_) | Error::Connect(_) | Error::Lost(_), ..
+            } => "",
+            Self::Server { stderr, .. } => stderr,
+            _ => "",
+        }
+    }
+
+    /// What to try next.
+    pub(crate) fn next(&self) -> Option<String> {
+        match self {
+            Self::Usage { next, .. } => next.clone(),
+            Self::Server { error, .. } => next_of(error).map(str::to_owned),
+            _ => None,
+        }
+    }
+
+    /// The document that stands in for a result.
+    pub(crate) fn json(&self) -> Value {
+        let mut error = json!({ "kind": self.kind(), "message": self.to_string() });
+        if let Self::Server { error: Error::Refused { error: refused, .. }, .. } = self {
+            error["code"] = json!(refused.code);
+            error["message"] = json!(refused.message);
+            if let Some(data) = &refused.data {
+                error["data"] = serde_json::from_str(data.get()).unwrap_or(Value::Null);
+            }
+        }
+        if let Some(next) = self.next() {
+            error["next"] = json!(next);
+        }
+        if !self.stderr().is_empty() {
+            error["stderr"] = json!(self.stderr());
+        }
+        json!({ "error": error, "exit": self.exit() as u8 })
+    }
+
+    fn kind(&self) -> &'static str {
+        match self.exit() {
+            Exit::Worked => "output",
+            Exit::ToolFailed => "tool",
+            Exit::Usage => "usage",
+            Exit::Refused => "refused",
+            Exit::NoConnection => "connection",
+            Exit::Violation => "violation",
+            Exit::TimedOut => "timeout",
+            Exit::Interrupted => "interrupted",
+        }
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server { error, .. } => error.fmt(f),
+            Self::Usage { what, .. } => f.write_str(what),
+            Self::File { what, error } => write!(f, "{what}: {error}"),
+            Self::NobodyReads => f.write_str("nobody reads the output"),
+            Self::Interrupted => f.write_str("interrupted"),
+        }
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Self {
+        Self::Server { error, stderr: String::new() }
+    }
+}
+
+pub(crate) fn exit_of(error: &Error) -> Exit {
+    match error {
+        Error::Tool { .. } => Exit::ToolFailed,
+        Error::Encode { .. } | Error::Build { .. } => Exit::Usage,
+        Error::Refused { .. } | Error::NotOffered { .. } | Error::InputRequired { .. } => {
+            Exit::Refused
+        }
+        Error::Spawn(_) | Error::Connect(_) | Error::Stdio(_) => Exit::NoConnection,
+        Error::TimedOut { .. } => Exit::TimedOut,
+        _ => Exit::Violation,
+    }
+}
+
+fn next_of(error: &Error) -> Option<&'static str> {
+    Some(match error {
+        // Its own words say what to try.
+        Error::Spawn(_) => return None,
+        Error::Connect(error) => match &error.reason {
+            ConnectReason::Version(_) | ConnectReason::NoCommonVersion(_) => {
+                "leave --revision out, or update the server"
+            }
+            ConnectReason::Refused(_) => "leave --revision out, or see `taut doctor -- …`",
+            _ => "see what it does with `taut doctor -- …`, and what it says with -v",
+        },
+        Error::TimedOut { .. } => "give it longer with --timeout, or see what it says with -v",
+        Error::Lost(_) | Error::Violation { .. } => "see what it says with -v",
+        Error::NotOffered { .. } => "see what it offers with `taut list -- …`",
+        Error::Refused { .. } => {
+            "see what it offers with `taut list -- …`, and what it says with -v"
+        }
+        _ => return None,
+    })
+}

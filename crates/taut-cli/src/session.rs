@@ -1,0 +1,169 @@
+//! One server from start to end, with Ctrl-C and the server's stderr.
+//!
+//! Knows how the options become a client, and that whatever happens in between, the server is closed:
+//! the first signal withdraws what is asked and closes, the second kills. Must not know what is asked.
+
+use std::ffi::OsString;
+use std::io;
+
+use taut::{Client, ClientBuilder, ClientEvent, Closed, Command, Error, Implementation};
+
+use crate::args::Options;
+use crate::output::{CYAN, DIM, Output, YELLOW};
+use crate::problem::Problem;
+use crate::spinner::Spinner;
+
+/// The command that was typed after `--`.
+pub(crate) fn command(typed: &[OsString], options: &Options) -> Command {
+    let (program, args) = match typed {
+        [program, args @ ..] => (program.clone(), args),
+        [] => (OsString::new(), typed),
+    };
+    let mut command = Command::new(program).args(args.iter().cloned());
+    if options.inherit_env {
+        command = command.inherit_env();
+    }
+    for (name, value) in &options.env {
+        command = command.env(name, value);
+    }
+    match &options.cwd {
+        Some(dir) => command.current_dir(dir),
+        None => command,
+    }
+}
+
+/// A client as the options want it.
+pub(crate) fn builder(output: &Output, options: &Options) -> ClientBuilder {
+    let mut builder = Client::builder()
+        .info(Implementation::new("taut", env!("CARGO_PKG_VERSION")))
+        .start_timeout(options.start_timeout)
+        .request_timeout(options.timeout);
+    if let Some(revision) = options.revision {
+        builder = builder.revision(revision);
+    }
+    if let Some(framing) = options.framing {
+        builder = builder.framing(framing);
+    }
+    if !output.verbose {
+        return builder;
+    }
+    let (lines, events) = (output.clone(), output.clone());
+    builder
+        .on_stderr(move |line| tell(&lines, "stderr", line))
+        .on_event(move |event| tell_event(&events, event))
+}
+
+fn tell(output: &Output, who: &str, line: &str) {
+    output.note(&format!(
+        "{} {}",
+        output.err.paint(DIM, format!("{who:>6} │")),
+        output.err.line(line)
+    ));
+}
+
+/// Passes on what happens, with -v.
+pub(crate) fn tell_event(output: &Output, event: &ClientEvent<'_>) {
+    let line = match event {
+        ClientEvent::Started { pid } => format!("started as process {pid}"),
+        ClientEvent::Asking { phase, revision } => format!("asked {phase}, {revision}"),
+        ClientEvent::FirstOutput => "first output".to_owned(),
+        ClientEvent::Notification { method, params } => {
+            let params = params.map_or("", |params| params.get());
+            return tell(output, "server", &format!("{method} {params}"));
+        }
+        ClientEvent::Junk(junk) => {
+            let note = output.err.paint(YELLOW, "no message on stdout:");
+            return tell(output, "taut", &format!("{note} {} ({})", junk.excerpt, junk.fault));
+        }
+        ClientEvent::StrayError(error) => format!("an error that belongs to nothing: {error}"),
+        ClientEvent::Refused { method } => format!("refused the server's {method}"),
+        ClientEvent::Restarting { framing } => format!("starting it again, speaking {framing}"),
+        _ => return,
+    };
+    tell(output, "taut", &line);
+}
+
+/// Signals that ask us to stop.
+pub(crate) struct Interrupts {
+    #[cfg(unix)]
+    signals: [tokio::signal::unix::Signal; 3],
+}
+
+impl Interrupts {
+    pub(crate) fn new() -> Result<Self, Problem> {
+        Self::listen()
+            .map_err(|error| Problem::File { what: "listening for signals".into(), error })
+    }
+
+    #[cfg(unix)]
+    fn listen() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let signals = [
+            signal(SignalKind::interrupt())?,
+            signal(SignalKind::terminate())?,
+            signal(SignalKind::hangup())?,
+        ];
+        Ok(Self { signals })
+    }
+
+    #[cfg(not(unix))]
+    fn listen() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    #[cfg(unix)]
+    pub(crate) async fn next(&mut self) {
+        let [interrupt, terminate, hangup] = &mut self.signals;
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+            _ = hangup.recv() => {}
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub(crate) async fn next(&mut self) {
+        std::future::pending().await
+    }
+}
+
+/// Starts a server, does something with it, and closes it, whatever came of it.
+pub(crate) async fn with_server<T>(
+    output: &Output,
+    options: &Options,
+    command: Command,
+    work: impl AsyncFnOnce(&Client, &Spinner) -> Result<T, Problem>,
+) -> Result<(T, Closed), Problem> {
+    let mut interrupts = Interrupts::new()?;
+    let spinner = Spinner::start(output, "starting the server");
+    let client = tokio::select! {
+        client = builder(output, options).spawn(command) => client?,
+        () = interrupts.next() => return Err(Problem::Interrupted),
+    };
+    let worked = tokio::select! {
+        worked = work(&client, &spinner) => worked.map_err(|problem| with_stderr(problem, &client)),
+        // What was asked is withdrawn by being dropped.
+        () = interrupts.next() => Err(Problem::Interrupted),
+    };
+    spinner.say("waiting for the server to end");
+    let interrupted = matches!(worked, Err(Problem::Interrupted));
+    if interrupted {
+        output.note(&output.err.paint(CYAN, "closing the server; once more kills it"));
+    }
+    let closed = tokio::select! {
+        closed = client.close() => closed,
+        () = interrupts.next() => return Err(Problem::Interrupted),
+    };
+    Ok((worked?, closed?))
+}
+
+fn with_stderr(problem: Problem, client: &Client) -> Problem {
+    match problem {
+        Problem::Server { error, .. } => {
+            let shown = matches!(error, Error::Connect(_) | Error::Lost(_));
+            let stderr = if shown { String::new() } else { client.stderr() };
+            Problem::Server { error, stderr }
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,102 @@
+//! Something that moves on stderr while one waits: a spinner, or a bar when progress is reported.
+//!
+//! Shown only to a terminal, and only once there has been something to wait for. Wiped away when it
+//! is dropped.
+
+use std::io::{self, Write as _};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use taut::ProgressParams;
+
+use crate::output::Output;
+use crate::sanitize;
+
+/// Quicker than this and nobody needs to be told.
+const PATIENCE: Duration = Duration::from_millis(200);
+const TURN: Duration = Duration::from_millis(80);
+const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const BAR: usize = 24;
+
+/// Turns until it is dropped.
+pub(crate) struct Spinner {
+    label: Arc<Mutex<String>>,
+    task: Option<tokio::task::JoinHandle<()>>,
+}
+
+impl Spinner {
+    pub(crate) fn start(output: &Output, label: impl Into<String>) -> Self {
+        let label = Arc::new(Mutex::new(label.into()));
+        let task = output.may_move().then(|| tokio::spawn(turn(label.clone())));
+        Self { label, task }
+    }
+
+    /// Says what is waited for now.
+    pub(crate) fn say(&self, label: impl Into<String>) {
+        *self.label.lock().unwrap_or_else(PoisonError::into_inner) = label.into();
+    }
+
+    /// Gets reports of progress of what is called `name`.
+    pub(crate) fn watcher(&self, name: &str) -> impl FnMut(ProgressParams) + Send + 'static {
+        let (label, name) = (self.label.clone(), name.to_owned());
+        move |report| {
+            let shown = bar(&name, report.progress, report.total, report.message.as_deref());
+            *label.lock().unwrap_or_else(PoisonError::into_inner) = shown;
+        }
+    }
+}
+
+impl Drop for Spinner {
+    fn drop(&mut self) {
+        if let Some(task) = self.task.take() {
+            task.abort();
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+}
+
+async fn turn(label: Arc<Mutex<String>>) {
+    let began = Instant::now();
+    tokio::time::sleep(PATIENCE).await;
+    for frame in FRAMES.iter().cycle() {
+        let label = label.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let seconds = began.elapsed().as_secs();
+        let _ = write!(io::stderr().lock(), "\r\x1b[K{frame} {label} ({seconds} s)");
+        tokio::time::sleep(TURN).await;
+    }
+}
+
+fn bar(name: &str, progress: f64, total: Option<f64>, message: Option<&str>) -> String {
+    let done = match total.filter(|total| *total > 0.0) {
+        Some(total) => {
+            let part = (progress / total).clamp(0.0, 1.0);
+            // In 0..=BAR, as part is in 0..=1.
+            #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
+            let full = (part * BAR as f64).round() as usize;
+            format!("{}{} {:3.0} %", "█".repeat(full), "░".repeat(BAR - full), part * 100.0)
+        }
+        None => format!("{progress}"),
+    };
+    let message = message.map(|message| format!(" · {message}")).unwrap_or_default();
+    sanitize::line(&format!("{name} {done}{message}")).chars().take(100).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn progress_is_a_bar_if_the_end_is_known_and_a_number_if_not() {
+        let table = [
+            (5.0, Some(10.0), Some("half"), "x ████████████░░░░░░░░░░░░  50 % · half"),
+            (20.0, Some(10.0), None, "x ████████████████████████ 100 %"),
+            (-1.0, Some(10.0), None, "x ░░░░░░░░░░░░░░░░░░░░░░░░   0 %"),
+            (7.0, None, None, "x 7"),
+            (7.0, Some(0.0), None, "x 7"),
+            (f64::NAN, Some(1.0), Some("\x1b"), "x ░░░░░░░░░░░░░░░░░░░░░░░░ NaN % · \\u{1b}"),
+        ];
+        for (progress, total, message, shown) in table {
+            assert_eq!(bar("x", progress, total, message), shown);
+        }
+    }
+}
