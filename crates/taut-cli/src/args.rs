@@ -160,10 +160,9 @@ pub(crate) struct Options {
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
     #[arg(help_heading = "The server")]
     pub(crate) timeout: Duration,
-    /// How long the server may take to be ready.
-    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
-    #[arg(help_heading = "The server")]
-    pub(crate) start_timeout: Duration,
+    /// How long the server may take to be ready [default: 60s, doctor 30s].
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "The server")]
+    pub(crate) start_timeout: Option<Duration>,
     /// Set a variable of the server's environment; may be given again.
     #[arg(long, value_name = "KEY=VALUE", value_parser = variable, help_heading = "The server")]
     pub(crate) env: Vec<(String, String)>,

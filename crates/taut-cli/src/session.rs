@@ -5,6 +5,7 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::time::Duration;
 
 use taut::{Client, ClientBuilder, ClientEvent, Closed, Command, Error, Implementation};
 
@@ -32,11 +33,20 @@ pub(crate) fn command(typed: &[OsString], options: &Options) -> Command {
     }
 }
 
+/// The same, for people.
+pub(crate) fn shown(typed: &[OsString]) -> String {
+    let words: Vec<_> = typed.iter().map(|word| word.to_string_lossy()).collect();
+    words.join(" ")
+}
+
+/// How long a server may take to be ready unless something else is said: a first run may install it.
+const START: Duration = Duration::from_secs(60);
+
 /// A client as the options want it.
 pub(crate) fn builder(output: &Output, options: &Options) -> ClientBuilder {
     let mut builder = Client::builder()
         .info(Implementation::new("taut", env!("CARGO_PKG_VERSION")))
-        .start_timeout(options.start_timeout)
+        .start_timeout(options.start_timeout.unwrap_or(START))
         .request_timeout(options.timeout);
     if let Some(revision) = options.revision {
         builder = builder.revision(revision);
@@ -53,7 +63,8 @@ pub(crate) fn builder(output: &Output, options: &Options) -> ClientBuilder {
         .on_event(move |event| tell_event(&events, event))
 }
 
-fn tell(output: &Output, who: &str, line: &str) {
+/// One line beside the result, with -v.
+pub(crate) fn tell(output: &Output, who: &str, line: &str) {
     output.note(&format!(
         "{} {}",
         output.err.paint(DIM, format!("{who:>6} │")),

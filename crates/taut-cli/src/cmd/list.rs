@@ -68,6 +68,21 @@ async fn templates(client: &Client) -> Result<Option<Vec<ResourceTemplate>>, Err
 const METHOD_NOT_FOUND: i64 = -32601;
 
 impl Offer {
+    /// How much there is: "14 tools, 3 resources".
+    pub(crate) fn counts(&self) -> String {
+        let count = |items: Option<usize>, one: &str| {
+            items.map(|n| format!("{n} {one}{}", if n == 1 { "" } else { "s" }))
+        };
+        let all = [
+            count(self.tools.as_ref().map(Vec::len), "tool"),
+            count(self.resources.as_ref().map(Vec::len), "resource"),
+            count(self.templates.as_ref().map(Vec::len), "template"),
+            count(self.prompts.as_ref().map(Vec::len), "prompt"),
+        ];
+        let all: Vec<_> = all.into_iter().flatten().collect();
+        if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
+    }
+
     fn json(&self, client: &Client) -> Value {
         let revision = client.revision();
         let mut all = Map::new();

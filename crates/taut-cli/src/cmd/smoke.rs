@@ -15,7 +15,7 @@ use crate::args::Smoke;
 use crate::content::{self, Piece};
 use crate::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, cut, time};
 use crate::problem::{Exit, Problem, exit_of};
-use crate::session::{Interrupts, builder, command, tell_event};
+use crate::session::{Interrupts, builder, command, shown, tell_event};
 use crate::spinner::Spinner;
 
 /// How wide the text of a step may be beside its time.
@@ -24,15 +24,14 @@ const TEXT: usize = 56;
 const GREETING: &str = "hello from taut";
 
 pub(crate) async fn run(output: &Output, args: &Smoke) -> Result<Exit, Problem> {
-    let (started, shown) = if args.server.is_empty() {
+    let (started, name) = if args.server.is_empty() {
         let exe = std::env::current_exe()
             .map_err(|error| Problem::File { what: "finding our own program".into(), error })?;
         (command(&[exe.into(), "serve".into()], &args.options), "taut serve".to_owned())
     } else {
-        let words: Vec<_> = args.server.iter().map(|word| word.to_string_lossy()).collect();
-        (command(&args.server, &args.options), words.join(" "))
+        (command(&args.server, &args.options), shown(&args.server))
     };
-    let mut smoke = Transcript::new(output, &shown)?;
+    let mut smoke = Transcript::new(output, &name)?;
     let mut interrupts = Interrupts::new()?;
     let exit = tokio::select! {
         exit = smoke.run(args, started) => exit?,

@@ -1,0 +1,120 @@
+//! `taut doctor`: what happens when a host starts this server.
+//!
+//! `exam.rs` starts it and writes down what it does, `findings.rs` judges that, and this file shows
+//! both. Knows no rule of its own.
+
+mod exam;
+mod findings;
+mod processes;
+
+use serde_json::{Value, json};
+
+use crate::args::Doctor;
+use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, cut, time};
+use crate::problem::{Exit, Problem};
+use crate::session::{Interrupts, command, shown};
+use crate::spinner::Spinner;
+use exam::{Facts, Phase};
+use findings::{Finding, Level};
+
+pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem> {
+    let call = match (&args.call, &args.args) {
+        (Some(tool), Some(text)) => Some((tool.clone(), super::call::object(text)?)),
+        (Some(tool), None) => Some((tool.clone(), serde_json::Map::new())),
+        (None, _) => None,
+    };
+    let started = command(&args.server, &args.options);
+    let mut interrupts = Interrupts::new()?;
+    let spinner = Spinner::start(output, "starting the server");
+    let facts = tokio::select! {
+        facts = exam::examine(output, &args.options, &started, call, &spinner) => facts,
+        () = interrupts.next() => return Err(Problem::Interrupted),
+    };
+    drop(spinner);
+    let found = findings::judge(&facts);
+    let exit = if found.iter().any(|finding| finding.level == Level::Broken) {
+        facts.exit()
+    } else {
+        Exit::Worked
+    };
+    let name = shown(&args.server);
+    if output.json {
+        output.document(&document(&name, &facts, &found, exit))?;
+    } else {
+        show(output, &name, &facts, &found)?;
+    }
+    if exit != Exit::Worked && !output.verbose {
+        output.last_words(&facts.stderr);
+    }
+    Ok(exit)
+}
+
+fn document(name: &str, facts: &Facts, found: &[Finding], exit: Exit) -> Value {
+    let millis = |time: std::time::Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
+    let phases = facts.phases();
+    let phases = phases.iter().map(|phase| {
+        json!({ "name": phase.name, "ok": phase.ok, "text": phase.text, "at_ms": phase.at.map(millis) })
+    });
+    let found = found.iter().map(|finding| {
+        json!({ "level": finding.level.word(), "what": finding.what, "hurts": finding.hurts,
+                "change": finding.change })
+    });
+    json!({
+        "command": name,
+        "phases": phases.collect::<Vec<_>>(),
+        "findings": found.collect::<Vec<_>>(),
+        "environment": facts.environment,
+        "stderr": facts.stderr,
+        "exit": exit as u8,
+    })
+}
+
+/// How wide the text of a phase may be beside its time.
+const TEXT: usize = 56;
+
+fn show(output: &Output, name: &str, facts: &Facts, found: &[Finding]) -> Result<(), Problem> {
+    let reader = output.out;
+    let title = reader.paint(BOLD, format!("taut {}", env!("CARGO_PKG_VERSION")));
+    let mut text = format!("{title}  {}\n", reader.paint(DIM, format!("$ {}", reader.line(name))));
+    for phase in facts.phases() {
+        text += &row(output, &phase);
+    }
+    for (number, finding) in found.iter().enumerate() {
+        let style = match finding.level {
+            Level::Broken => RED,
+            Level::Hurts => YELLOW,
+            Level::Note => CYAN,
+        };
+        let head = reader.paint(style, format!("{}. {}", number + 1, finding.level.word()));
+        text += &format!("\n{head}  {}\n", reader.line(&finding.what));
+        text += &format!("   {}    {}\n", reader.paint(DIM, "hurts"), reader.line(&finding.hurts));
+        text += &format!("   {}   {}\n", reader.paint(DIM, "change"), reader.line(&finding.change));
+    }
+    let count = |level| found.iter().filter(|finding| finding.level == level).count();
+    let (broken, hurts) = (count(Level::Broken), count(Level::Hurts));
+    let verdict = match (broken, hurts) {
+        (0, 0) => reader.paint(GREEN, "✓ every host should get on with it"),
+        (0, _) => reader.paint(YELLOW, "✓ it works, but not everywhere: see above"),
+        _ => reader.paint(RED, "✗ no host can use it like this: see above"),
+    };
+    output.print(&format!("{text}\n{verdict}\n"))
+}
+
+fn row(output: &Output, phase: &Phase) -> String {
+    let reader = output.out;
+    let mark = match phase.ok {
+        Some(true) => reader.paint(GREEN, "✓"),
+        Some(false) => reader.paint(RED, "✗"),
+        None => reader.paint(DIM, "·"),
+    };
+    let text = reader.line(&phase.text);
+    let Some(at) = phase.at else {
+        let room = output.width().map_or(usize::MAX, |width| width.saturating_sub(18).max(20));
+        return format!("  {mark} {:<12}  {}\n", phase.name, cut(&text, room));
+    };
+    let room = output.width().unwrap_or(100).saturating_sub(29).clamp(20, TEXT);
+    let text = cut(&text, room);
+    let pad = " ".repeat(room.saturating_sub(text.chars().count()));
+    let at = reader.paint(DIM, format!("{:>11}", time(at)));
+    format!("  {mark} {:<12}  {text}{pad}{at}\n", phase.name)
+}

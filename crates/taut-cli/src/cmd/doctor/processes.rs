@@ -1,0 +1,109 @@
+//! What a server has started, as far as the system tells.
+//!
+//! Linux only: elsewhere nothing is known, and nothing is said. A process is known by its number and the
+//! time it was started, because numbers are given again.
+
+use std::fmt;
+
+/// A process of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Process {
+    pub(super) pid: u32,
+    pub(super) name: String,
+    /// Whether it left the server's session, so that no host would find it.
+    pub(super) escaped: bool,
+    parent: u32,
+    session: u32,
+    born: u64,
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (process {})", self.name, self.pid)
+    }
+}
+
+/// The program that a process runs.
+pub(super) fn program(pid: u32) -> Option<String> {
+    let path = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    Some(path.display().to_string())
+}
+
+/// Everything that a process has started and that still runs, itself left out.
+pub(super) fn family(root: u32) -> Vec<Process> {
+    let all = all();
+    let mut found: Vec<Process> = Vec::new();
+    loop {
+        let known = |pid: u32| pid == root || found.iter().any(|process| process.pid == pid);
+        let next = all
+            .iter()
+            .find(|p| p.pid != root && !known(p.pid) && (known(p.parent) || p.session == root));
+        match next {
+            Some(process) => {
+                found.push(Process { escaped: process.session != root, ..process.clone() });
+            }
+            None => return found,
+        }
+    }
+}
+
+/// What of a family still runs now that its head is gone, and what has joined its session since.
+pub(super) fn left(root: u32, family: &[Process]) -> Vec<Process> {
+    let of_family = |p: &Process| family.iter().any(|old| old.pid == p.pid && old.born == p.born);
+    let all = all().into_iter().filter(|p| p.pid != root && (p.session == root || of_family(p)));
+    all.map(|p| Process { escaped: p.session != root, ..p }).collect()
+}
+
+fn all() -> Vec<Process> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(one).collect()
+}
+
+fn one(pid: u32) -> Option<Process> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (head, rest) = stat.rsplit_once(") ")?;
+    let name = head.split_once('(')?.1.to_owned();
+    let fields: Vec<&str> = rest.split(' ').collect();
+    // Dead, and only not waited for.
+    if matches!(*fields.first()?, "Z" | "X") {
+        return None;
+    }
+    Some(Process {
+        pid,
+        name,
+        escaped: false,
+        parent: fields.get(1)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
+        born: fields.get(19)?.parse().ok()?,
+    })
+}
+
+/// Sends SIGTERM to one process, as most hosts do.
+#[cfg(unix)]
+pub(super) fn terminate(pid: u32) -> bool {
+    signal(pid, rustix::process::Signal::TERM)
+}
+
+#[cfg(not(unix))]
+pub(super) fn terminate(_: u32) -> bool {
+    false
+}
+
+/// Ends what was left in the server's session. What has left that is somebody's wish, and stays.
+pub(super) fn end(left: &[Process]) {
+    #[cfg(unix)]
+    for process in left.iter().filter(|process| !process.escaped) {
+        if one(process.pid).is_some_and(|now| now.born == process.born) {
+            signal(process.pid, rustix::process::Signal::KILL);
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = left;
+}
+
+#[cfg(unix)]
+fn signal(pid: u32, signal: rustix::process::Signal) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::kill_process(pid, signal).is_ok())
+}
