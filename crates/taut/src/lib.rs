@@ -114,8 +114,8 @@ pub use memory::{memory, memory_with};
 pub use schemars::{self, JsonSchema};
 #[cfg(feature = "server")]
 pub use server::{
-    AskError, Asked, Call, Changes, ClientInfo, Completing, IntoContents, IntoMessages, IntoReply,
-    Json, Moment, NoArgs, Progress, Server, Trace,
+    AskError, Asked, BlockingCall, Call, Changes, ClientInfo, Completing, IntoContents,
+    IntoMessages, IntoReply, Json, Moment, NoArgs, Progress, Server, Trace,
 };
 #[cfg(feature = "tokio")]
 pub use stdio::{ClaimError, claim_stdio};

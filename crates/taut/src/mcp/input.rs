@@ -5,13 +5,14 @@
 //! the answers and the state that it was given (MRTR-01 to MRTR-14). Nothing is kept here meanwhile,
 //! so the state carries everything, and is signed because it passes through other hands (MRTR-09).
 
-use std::collections::BTreeMap;
+use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use hmac_sha256::{HMAC, Hash};
+use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use super::json::RawJson;
 use super::methods::Method;
@@ -27,37 +28,47 @@ pub(crate) struct Question {
 }
 
 impl Question {
-    /// What names it across runs: its place in the order of asking, and what it asks. A handler
-    /// that asks something else on its second run gets no answer to the first question.
-    pub(crate) fn key(&self, place: usize) -> String {
+    /// What it asks, in short. With its place among those that ask the same it is what names the
+    /// question across runs: so a handler that asks something else on its second run gets no answer
+    /// to the first question, and one whose questions come in another order gets the right ones.
+    pub(crate) fn digest(&self) -> String {
         let mut hash = Hash::new();
         hash.update(self.method.as_str());
         hash.update([0]);
         hash.update(self.params.text());
-        format!("{place}-{}", hex(&hash.finalize()[..8]))
+        hex(&hash.finalize()[..8])
     }
 }
 
-/// The result that ends a run with questions.
-pub(crate) fn input_required(
-    questions: &BTreeMap<String, Question>,
-    state: &str,
-    server_info: &RawJson,
-) -> Value {
-    let requests: serde_json::Map<String, Value> = questions
-        .iter()
-        .map(|(key, question)| {
-            let params = question.params.parse().unwrap_or(Value::Null);
-            (key.clone(), json!({ "method": question.method.as_str(), "params": params }))
-        })
-        .collect();
-    // MRTR-14: no ttlMs, no cacheScope.
-    json!({
-        "resultType": "input_required",
-        "inputRequests": requests,
-        "requestState": state,
-        "_meta": { super::meta_keys::SERVER_INFO: server_info },
-    })
+/// The result that ends a run with questions. Written by hand, because what is asked has an order
+/// that a tree of values would lose: the fields of a form.
+#[derive(Debug)]
+pub(crate) struct InputRequired {
+    pub(crate) questions: BTreeMap<String, Question>,
+    pub(crate) state: String,
+    pub(crate) server_info: RawJson,
+}
+
+impl Serialize for Question {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(2))?;
+        map.serialize_entry("method", self.method.as_str())?;
+        map.serialize_entry("params", &self.params)?;
+        map.end()
+    }
+}
+
+impl Serialize for InputRequired {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // MRTR-14: no ttlMs, no cacheScope.
+        let mut map = serializer.serialize_map(Some(4))?;
+        map.serialize_entry("resultType", "input_required")?;
+        map.serialize_entry("inputRequests", &self.questions)?;
+        map.serialize_entry("requestState", &self.state)?;
+        let stamp = BTreeMap::from([(super::meta_keys::SERVER_INFO, &self.server_info)]);
+        map.serialize_entry("_meta", &stamp)?;
+        map.end()
+    }
 }
 
 /// What earlier runs of a request have learnt.
@@ -65,8 +76,19 @@ pub(crate) fn input_required(
 pub(crate) struct Memory {
     /// Answers by the key of their question.
     pub(crate) answers: BTreeMap<String, Box<RawValue>>,
+    /// The questions that the client was sent and has not answered.
+    pub(crate) asked: BTreeSet<String>,
     /// Results of what must happen only once, by the handler's own key.
     pub(crate) onces: BTreeMap<String, Box<RawValue>>,
+}
+
+impl Memory {
+    /// Takes in what the client brings. Answers to what was not asked are passed over (MRTR-12), and
+    /// what was answered once stays as it is.
+    pub(crate) fn learn(&mut self, answers: BTreeMap<String, Box<RawValue>>) {
+        let asked = std::mem::take(&mut self.asked);
+        self.answers.extend(answers.into_iter().filter(|(key, _)| asked.contains(key)));
+    }
 }
 
 /// A memory, the request that it belongs to, and when it ends.
@@ -76,6 +98,8 @@ struct Sealed {
     bound_to: String,
     #[serde(rename = "e")]
     expires: u64,
+    #[serde(rename = "q")]
+    asked: BTreeSet<String>,
     #[serde(rename = "a")]
     answers: BTreeMap<String, Box<RawValue>>,
     #[serde(rename = "o")]
@@ -109,6 +133,30 @@ impl fmt::Display for BadState {
     }
 }
 
+/// Why a memory cannot be sealed: the text of a −32603.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unsealed {
+    /// The state would be too long.
+    TooLong,
+    /// There is no key.
+    NoKey,
+}
+
+impl fmt::Display for Unsealed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong => write!(
+                f,
+                "what this call must remember, answers and results of once(), is over {MAX_STATE} \
+                 bytes"
+            ),
+            Self::NoKey => {
+                f.write_str("this server has no key to sign with; set TAUT_SEAL_KEY or seal_key()")
+            }
+        }
+    }
+}
+
 /// The key that states are signed with.
 #[derive(Clone)]
 pub(crate) struct SealKey(Vec<u8>);
@@ -129,13 +177,25 @@ impl SealKey {
         Self(Vec::new())
     }
 
-    /// Signs a memory for the request that `bound_to` names. Nothing if it is too long.
-    pub(crate) fn seal(&self, memory: Memory, bound_to: String, expires: u64) -> Option<String> {
-        let Memory { answers, onces } = memory;
-        let sealed = Sealed { bound_to, expires, answers, onces };
-        let text = serde_json::to_string(&sealed).ok()?;
+    /// Signs a memory for the request that `bound_to` names.
+    ///
+    /// # Errors
+    /// It is too long, or there is no key.
+    pub(crate) fn seal(
+        &self,
+        memory: Memory,
+        bound_to: String,
+        expires: u64,
+    ) -> Result<String, Unsealed> {
+        if self.0.is_empty() {
+            return Err(Unsealed::NoKey);
+        }
+        let Memory { answers, asked, onces } = memory;
+        let sealed = Sealed { bound_to, expires, asked, answers, onces };
+        // Of strings, numbers and JSON that was read before: it has a JSON form.
+        let text = serde_json::to_string(&sealed).map_err(|_| Unsealed::TooLong)?;
         let state = format!("{}.{text}", hex(&HMAC::mac(&text, &self.0)));
-        (state.len() <= MAX_STATE && !self.0.is_empty()).then_some(state)
+        if state.len() > MAX_STATE { Err(Unsealed::TooLong) } else { Ok(state) }
     }
 
     /// Reads a memory back.
@@ -162,7 +222,7 @@ impl SealKey {
         if sealed.expires < now {
             return Err(BadState::Expired);
         }
-        Ok(Memory { answers: sealed.answers, onces: sealed.onces })
+        Ok(Memory { answers: sealed.answers, asked: sealed.asked, onces: sealed.onces })
     }
 }
 
@@ -174,33 +234,56 @@ pub(crate) fn binding(method: Method, name: &str, arguments: Option<&RawValue>) 
     hash.update([0]);
     hash.update(name);
     hash.update([0]);
-    let arguments = arguments.and_then(|raw| serde_json::from_str::<Value>(raw.get()).ok());
-    digest(&arguments.unwrap_or_else(|| json!({})), &mut hash);
+    match arguments {
+        Some(raw) => digest(raw.get(), 0, &mut hash),
+        None => digest("{}", 0, &mut hash),
+    }
     hex(&hash.finalize()[..16])
 }
 
-/// Hashes a value so that the order of members does not matter.
-fn digest(value: &Value, hash: &mut Hash) {
-    match value {
-        Value::Object(members) => {
-            let mut names: Vec<&String> = members.keys().collect();
-            names.sort_unstable();
-            hash.update([b'{', names.len() as u8]);
-            for name in names {
-                digest(&Value::String(name.clone()), hash);
-                digest(&members[name], hash);
+/// Arguments nested deeper than this are compared as they are spelled: no tool needs it, and the
+/// stack has an end.
+const DEEP: usize = 64;
+
+/// Hashes JSON so that neither the order of members nor white space matters. Numbers count as they
+/// are spelled: read as floats, large ones would fall together.
+fn digest(text: &str, depth: usize, hash: &mut Hash) {
+    match text.as_bytes().first().filter(|_| depth < DEEP) {
+        Some(b'{') => {
+            if let Ok(members) = serde_json::from_str::<BTreeMap<Cow<'_, str>, &RawValue>>(text) {
+                count(b'{', members.len(), hash);
+                for (name, value) in members {
+                    count(b'"', name.len(), hash);
+                    hash.update(name.as_bytes());
+                    digest(value.get(), depth + 1, hash);
+                }
+                return;
             }
         }
-        Value::Array(values) => {
-            hash.update([b'[', values.len() as u8]);
-            values.iter().for_each(|value| digest(value, hash));
+        Some(b'[') => {
+            if let Ok(values) = serde_json::from_str::<Vec<&RawValue>>(text) {
+                count(b'[', values.len(), hash);
+                values.iter().for_each(|value| digest(value.get(), depth + 1, hash));
+                return;
+            }
         }
-        plain => {
-            let text = plain.to_string();
-            hash.update((text.len() as u64).to_le_bytes());
-            hash.update(text);
+        Some(b'"') => {
+            if let Ok(string) = serde_json::from_str::<Cow<'_, str>>(text) {
+                count(b'"', string.len(), hash);
+                hash.update(string.as_bytes());
+                return;
+            }
         }
+        _ => {}
     }
+    count(b'=', text.len(), hash);
+    hash.update(text);
+}
+
+/// What follows and how much of it: two values that differ never look the same.
+fn count(kind: u8, length: usize, hash: &mut Hash) {
+    hash.update([kind]);
+    hash.update((length as u64).to_le_bytes());
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -220,6 +303,7 @@ fn unhex(text: &str, bytes: &mut [u8; 32]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::{Value, json};
 
     fn raw(value: &Value) -> Box<RawValue> {
         serde_json::value::to_raw_value(value).unwrap()
@@ -228,6 +312,7 @@ mod tests {
     fn memory() -> Memory {
         let mut memory = Memory::default();
         memory.answers.insert("0-ab".into(), raw(&json!({ "action": "accept" })));
+        memory.asked.insert("1-cd".into());
         memory.onces.insert("paid".into(), raw(&json!(7)));
         memory
     }
@@ -263,7 +348,7 @@ mod tests {
         let key = SealKey::new("k");
         let mut large = Memory::default();
         large.onces.insert("x".into(), raw(&json!("y".repeat(MAX_STATE))));
-        assert!(key.seal(large, "b".into(), 1).is_none());
+        assert_eq!(key.seal(large, "b".into(), 1), Err(Unsealed::TooLong));
         let long = format!("{}.{}", "0".repeat(64), " ".repeat(MAX_STATE));
         assert_eq!(refused(&key, &long, "b", 1), BadState::Seal);
     }
@@ -278,18 +363,79 @@ mod tests {
         assert_ne!(of("t", r#"{"a":1}"#), of("u", r#"{"a":1}"#));
         assert_ne!(of("t", r#"{"a":1}"#), of("t", r#"{"a":2}"#));
         assert_ne!(of("t", r#"{"a":["b","c"]}"#), of("t", r#"{"a":["bc"]}"#));
+        assert_eq!(of("t", r#"{"a":"b"}"#), of("t", r#"{"\u0061":"\u0062"}"#));
+        assert_ne!(of("t", r#"{"a":"1"}"#), of("t", r#"{"a":1}"#));
         assert_eq!(of("t", "{}"), binding(Method::CallTool, "t", None));
         assert_ne!(of("t", "{}"), binding(Method::GetPrompt, "t", None));
     }
 
+    /// MRTR-10: each pair looked alike once.
     #[test]
-    fn a_question_is_named_by_its_place_and_its_words() {
-        let question = |text: &str| Question {
-            method: Method::Elicit,
-            params: json!({ "message": text }).into(),
+    fn mrtr_10_long_lists_large_numbers_and_deep_nests_do_not_fall_together() {
+        let of = |text: &str| {
+            let raw: Box<RawValue> = serde_json::from_str(text).unwrap();
+            binding(Method::CallTool, "t", Some(&raw))
         };
-        assert_eq!(question("a").key(0), question("a").key(0));
-        assert_ne!(question("a").key(0), question("a").key(1));
-        assert_ne!(question("a").key(0), question("b").key(0));
+        let ones = vec!["1"; 256].join(",");
+        assert_ne!(of(&format!(r#"{{"a":[[],{ones}]}}"#)), of(&format!(r#"{{"a":[[{ones}]]}}"#)));
+        assert_ne!(of(r#"{"a":12345678901234567890123}"#), of(r#"{"a":12345678901234567890124}"#));
+        assert_ne!(of(r#"{"a":1e999}"#), of("{}"));
+        let deep = |inner: &str| format!("{}{inner}{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_ne!(
+            of(&format!(r#"{{"a":{}}}"#, deep("1"))),
+            of(&format!(r#"{{"a":{}}}"#, deep("2")))
+        );
+    }
+
+    /// MRTR-12
+    #[test]
+    fn mrtr_12_only_what_was_asked_is_learnt_and_only_once() {
+        let mut memory = memory();
+        let bring = |value: u8| {
+            ["0-ab", "1-cd", "9-zz"].map(|key| (key.to_owned(), raw(&json!(value)))).into()
+        };
+        memory.learn(bring(1));
+        memory.learn(bring(2));
+        let answers: Vec<_> = memory.answers.iter().map(|(k, v)| (k.as_str(), v.get())).collect();
+        assert_eq!(answers, [("0-ab", r#"{"action":"accept"}"#), ("1-cd", "1")]);
+    }
+
+    #[test]
+    fn without_a_key_nothing_is_sealed_and_nothing_verifies() {
+        let none = SealKey::none();
+        assert_eq!(none.seal(memory(), "b".into(), 1), Err(Unsealed::NoKey));
+        let text = r#"{"b":"b","e":9,"q":[],"a":{},"o":{}}"#;
+        let forged = format!("{}.{text}", hex(&HMAC::mac(text, [])));
+        assert_eq!(refused(&none, &forged, "b", 1), BadState::Seal);
+    }
+
+    #[test]
+    fn a_question_is_named_by_its_words() {
+        let question =
+            |method, text: &str| Question { method, params: json!({ "message": text }).into() };
+        let a = question(Method::Elicit, "a").digest();
+        assert_eq!(a, question(Method::Elicit, "a").digest());
+        assert_ne!(a, question(Method::Elicit, "b").digest());
+        assert_ne!(a, question(Method::CreateMessage, "a").digest());
+    }
+
+    /// MRTR-02, MRTR-03, MRTR-14
+    #[test]
+    fn mrtr_03_questions_leave_as_they_were_put() {
+        let params: Box<RawValue> = serde_json::from_str(r#"{"z":1,"a":2}"#).unwrap();
+        let question = Question { method: Method::Elicit, params: (&*params).into() };
+        let required = InputRequired {
+            questions: [("1-x".to_owned(), question)].into(),
+            state: "s".into(),
+            server_info: json!({}).into(),
+        };
+        assert_eq!(
+            serde_json::to_string(&required).unwrap(),
+            concat!(
+                r#"{"resultType":"input_required","inputRequests":{"1-x":{"method":"#,
+                r#""elicitation/create","params":{"z":1,"a":2}}},"requestState":"s","#,
+                r#""_meta":{"io.modelcontextprotocol/serverInfo":{}}}"#
+            )
+        );
     }
 }

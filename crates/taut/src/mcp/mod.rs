@@ -59,7 +59,7 @@ pub use elicitation::*;
 pub use field::*;
 pub use form::*;
 #[cfg(feature = "server")]
-pub(crate) use input::{MAX_STATE, Memory, Question, SealKey, binding, input_required};
+pub(crate) use input::{InputRequired, Memory, Question, SealKey, binding};
 pub use json::*;
 pub use lists::*;
 pub use logging::*;

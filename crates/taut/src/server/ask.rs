@@ -5,12 +5,10 @@
 //! runs again from the top, and the same questions return at once. So what stands before a question
 //! runs more than once; [`Call::once`] is for what must not.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::future::Future;
-use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::pin::pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -23,8 +21,8 @@ use super::form::form_of;
 use crate::mcp::{
     ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitForm,
     ElicitParams, ElicitResult, ElicitUrl, ElicitationCapability, FormSchema, JsonObject,
-    ListRootsResult, MISSING_CLIENT_CAPABILITY, Memory, Method, MissingCapability, Question,
-    RawJson, Root, RootsCapability, SamplingCapability, SerializeAt,
+    ListRootsResult, MISSING_CLIENT_CAPABILITY, Method, MissingCapability, Question, RawJson, Root,
+    RootsCapability, SamplingCapability, SerializeAt,
 };
 use crate::rpc::{ErrorObject, Failure, Patience};
 
@@ -69,7 +67,9 @@ pub enum AskError {
     Refused(ErrorObject),
     /// The client did not answer in time.
     TimedOut(Duration),
-    /// The connection ended first.
+    /// The client no longer wants what the question was for.
+    Withdrawn,
+    /// The connection ended first; or the call itself, if a task that it started asks.
     Ended,
     /// The question cannot be put, or the answer cannot be read.
     Unfit(String),
@@ -82,7 +82,8 @@ impl fmt::Display for AskError {
             Self::NotHere => f.write_str("only tools, prompts and resources can ask back"),
             Self::Refused(error) => write!(f, "the client refused to ask: {error}"),
             Self::TimedOut(after) => write!(f, "the client did not answer within {after:?}"),
-            Self::Ended => f.write_str("the connection ended before the client answered"),
+            Self::Withdrawn => f.write_str("the client cancelled the call that asked"),
+            Self::Ended => f.write_str("the connection or the call ended before the answer came"),
             Self::Unfit(reason) => f.write_str(reason),
         }
     }
@@ -100,87 +101,6 @@ impl AskError {
             ),
             _ => None,
         }
-    }
-}
-
-/// The questions of one run, and what earlier runs have learnt.
-#[derive(Default)]
-pub(super) struct Asks(Mutex<State>);
-
-#[derive(Default)]
-struct State {
-    memory: Memory,
-    place: usize,
-    open: BTreeMap<String, Question>,
-    refused: Option<ErrorObject>,
-    /// Who polls the run; woken when a question is asked from another task.
-    runner: Option<Waker>,
-}
-
-/// How a run stands after a poll.
-pub(super) enum Standing {
-    Going,
-    Refused(ErrorObject),
-    Asking(BTreeMap<String, Question>, Memory),
-}
-
-impl Asks {
-    pub(super) fn remembering(memory: Memory) -> Self {
-        Self(Mutex::new(State { memory, ..State::default() }))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn next_place(&self) -> usize {
-        let mut state = self.lock();
-        state.place += 1;
-        state.place
-    }
-
-    /// Whether the run waits for the client. Called after each poll that was not ready.
-    pub(super) fn standing(&self, cx: &Context<'_>) -> Standing {
-        let mut state = self.lock();
-        if let Some(error) = state.refused.take() {
-            return Standing::Refused(error);
-        }
-        if state.open.is_empty() {
-            state.runner = Some(cx.waker().clone());
-            return Standing::Going;
-        }
-        Standing::Asking(std::mem::take(&mut state.open), std::mem::take(&mut state.memory))
-    }
-
-    /// The answer that an earlier round brought, or the question noted for this one.
-    fn answer<T: DeserializeOwned>(&self, key: &str, question: &Question) -> Option<T> {
-        let mut state = self.lock();
-        let parsed = state.memory.answers.get(key).map(|raw| serde_json::from_str(raw.get()));
-        match parsed {
-            Some(Ok(answer)) => return Some(answer),
-            // MRTR-12
-            Some(Err(error)) => {
-                state.refused = Some(ErrorObject::invalid_params(format!(
-                    "inputResponses.{key} is no answer to {}: {error}",
-                    question.method.as_str()
-                )));
-            }
-            None => {
-                state.open.insert(key.to_owned(), question.clone());
-            }
-        }
-        if let Some(runner) = state.runner.take() {
-            runner.wake();
-        }
-        None
-    }
-
-    fn remembered(&self, key: &str) -> Option<Box<RawValue>> {
-        self.lock().memory.onces.get(key).cloned()
-    }
-
-    fn remember(&self, key: &str, value: Box<RawValue>) {
-        self.lock().memory.onces.insert(key.to_owned(), value);
     }
 }
 
@@ -298,9 +218,11 @@ impl<S: Send + Sync + 'static> Call<S> {
     }
 
     /// Does something once, however often this call is run for the sake of its questions: the
-    /// result is kept in the state that the client brings back.
+    /// result is kept in the state that the client brings back. Until the next question, that is:
+    /// a client that never comes back and begins anew begins a new call.
     ///
-    /// The client can read what is kept (it is signed, not hidden), so keep no secrets.
+    /// The client can read what is kept (it is signed, not hidden), so keep no secrets. Put no
+    /// question inside `work`: it is work that stopped half-way, and begins again.
     ///
     /// # Errors
     /// The value has no JSON form, or what came back is no `T`.
@@ -331,6 +253,10 @@ impl<S: Send + Sync + 'static> Call<S> {
         what: &'static str,
         required: impl FnOnce() -> ClientCapabilities,
     ) -> Result<(), AskError> {
+        // MRTR-01
+        if !self.inner.method.may_require_input() {
+            return Err(AskError::NotHere);
+        }
         if can {
             return Ok(());
         }
@@ -344,22 +270,12 @@ impl<S: Send + Sync + 'static> Call<S> {
         method: Method,
         params: &impl SerializeAt,
     ) -> Result<T, AskError> {
-        if !self.inner.method.may_require_input() {
-            return Err(AskError::NotHere);
-        }
         let params = RawJson::of(&params.at(self.revision()))
             .map_err(|error| AskError::Unfit(error.to_string()))?;
         if !self.revision().is_modern() {
             return self.put_on_the_wire(method, params).await;
         }
-        let question = Question { method, params };
-        let key = question.key(self.inner.asks.next_place());
-        std::future::poll_fn(|_| match self.inner.asks.answer(&key, &question) {
-            Some(answer) => Poll::Ready(Ok(answer)),
-            // The run ends here; whoever polls it sees the question.
-            None => Poll::Pending,
-        })
-        .await
+        self.inner.asks.put(Question { method, params }).await
     }
 
     async fn put_on_the_wire<T: DeserializeOwned + Send + 'static>(
@@ -376,10 +292,28 @@ impl<S: Send + Sync + 'static> Call<S> {
             Err(Failure::Violation(fault)) => Err(AskError::Unfit(fault.to_string())),
             Err(_) => Err(AskError::Ended),
         };
-        let link = &self.inner.link;
+        let (link, asks, withdrawn) = (&self.inner.link, &self.inner.asks, &self.inner.withdrawn);
         let patience = Some(Patience::new(patience));
+        // Whoever has gone is not asked.
+        if withdrawn.is_raised() {
+            return Err(AskError::Withdrawn);
+        }
+        if asks.is_over() {
+            return Err(AskError::Ended);
+        }
         let pending = link.call(method.as_str(), |_| Some(params), patience, None, read);
-        pending.map_err(|_| AskError::Ended)?.await.unwrap_or(Err(AskError::Ended))
+        let mut pending = pin!(pending.map_err(|_| AskError::Ended)?);
+        // Leaving drops the question, which withdraws it on the wire: no dialog stays open in vain.
+        std::future::poll_fn(|cx| {
+            if let Poll::Ready(answer) = pending.as_mut().poll(cx) {
+                return Poll::Ready(answer.unwrap_or(Err(AskError::Ended)));
+            }
+            if withdrawn.poll_raised(cx).is_ready() {
+                return Poll::Ready(Err(AskError::Withdrawn));
+            }
+            asks.poll_over(cx).map(|()| Err(AskError::Ended))
+        })
+        .await
     }
 }
 
@@ -393,33 +327,5 @@ impl SerializeAt for NoParams {
         serializer: W,
     ) -> Result<W::Ok, W::Error> {
         serde::ser::SerializeMap::end(serializer.serialize_map(Some(0))?)
-    }
-}
-
-/// A handler that may stop to ask: ready when it is done, or when it waits for the client.
-pub(super) struct Suspendable<'a, F> {
-    pub(super) work: Pin<&'a mut F>,
-    pub(super) asks: &'a Asks,
-}
-
-/// How a run ended.
-pub(super) enum Run<T> {
-    Done(T),
-    Refused(ErrorObject),
-    Asking(BTreeMap<String, Question>, Memory),
-}
-
-impl<F: Future> Future for Suspendable<'_, F> {
-    type Output = Run<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if let Poll::Ready(value) = self.work.as_mut().poll(cx) {
-            return Poll::Ready(Run::Done(value));
-        }
-        match self.asks.standing(cx) {
-            Standing::Going => Poll::Pending,
-            Standing::Refused(error) => Poll::Ready(Run::Refused(error)),
-            Standing::Asking(questions, memory) => Poll::Ready(Run::Asking(questions, memory)),
-        }
     }
 }

@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 
 use super::Server;
 use super::blocking::on_a_thread;
+use super::blocking_call::BlockingCall;
 use super::call::Call;
 use super::contents::{IntoContents, IntoMessages};
 use super::erase::{described, erase_prompt, erase_resource, erase_tool, faults_of, panicked};
@@ -44,11 +45,13 @@ impl<S: Send + Sync + 'static> Server<S> {
     }
 
     /// Adds a tool whose handler blocks its thread: files, databases, long computations.
+    ///
+    /// It cannot ask back: a [`BlockingCall`] has no verb for it.
     #[must_use]
     pub fn blocking_tool<A, R>(
         self,
         tool: impl Into<Tool>,
-        handler: impl Fn(A, Call<S>) -> R + Send + Sync + 'static,
+        handler: impl Fn(A, BlockingCall<S>) -> R + Send + Sync + 'static,
     ) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -58,7 +61,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         let handler = Arc::new(handler);
         let handler: Erased<S> = Arc::new(move |raw, call| {
             let (handler, arguments) = (handler.clone(), read_arguments(raw)?);
-            let theirs = call.clone();
+            let theirs = BlockingCall::new(call.clone());
             Ok(Box::pin(run(call, async move {
                 let reply = on_a_thread(move || handler(arguments, theirs).into_reply()).await;
                 reply.unwrap_or_else(|| Err(panicked()))
@@ -211,7 +214,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         self
     }
 
-    fn mistake(&mut self, is_one: bool, text: impl FnOnce() -> String) {
+    pub(super) fn mistake(&mut self, is_one: bool, text: impl FnOnce() -> String) {
         if is_one {
             self.mistakes.push(text());
         }

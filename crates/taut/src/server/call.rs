@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use super::Shared;
-use super::ask::Asks;
 use super::changes::Changes;
-use super::hook::Moment;
+use super::hook::{Moment, Outcome};
+use super::rounds::Asks;
 use crate::driver::{Link, Token as Withdrawn};
 use crate::mcp::{
     Asker, ClientCapabilities, Level, LogParams, Meta, Method, ProgressParams, RawJson, Revision,
@@ -67,12 +67,12 @@ pub(super) struct Ongoing<S> {
 
 impl<S> Ongoing<S> {
     /// Tells the hook that it is over, once.
-    pub(super) fn end(&self, failed: bool) {
+    pub(super) fn end(&self, outcome: Outcome) {
         let Some(hook) = &self.shared.settings.hook else { return };
         if !self.ended.swap(true, Ordering::Relaxed) {
             let took = crate::driver::now() - self.began;
             // A veto comes too late here; there is nothing left to refuse.
-            let _ = hook(&Moment::ended(self.method, &self.name, took, failed));
+            let _ = hook(&Moment::ended(self.method, &self.name, took, outcome));
         }
     }
 }
@@ -80,7 +80,7 @@ impl<S> Ongoing<S> {
 impl<S> Drop for Ongoing<S> {
     /// A call that was dropped, or whose handler panicked, has ended too: an audit has no gaps.
     fn drop(&mut self) {
-        self.end(true);
+        self.end(Outcome::Failed);
     }
 }
 

@@ -1,16 +1,18 @@
-//! From a Rust type to a form: flat, of plain fields, ordered by name. ELI-02, ELI-10.
+//! From a Rust type to a form: flat, of plain fields, in the order declared. ELI-02, ELI-10.
 
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::fields::{fields_of, in_order};
 use crate::mcp::FormSchema;
 
 /// Formats that a form knows; schemars adds others for numbers.
 const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
 /// The form that fills in a `T`.
-pub(super) fn form_of<T: JsonSchema>() -> Result<FormSchema, String> {
+pub(super) fn form_of<T: JsonSchema + DeserializeOwned>() -> Result<FormSchema, String> {
     let settings = SchemaSettings::draft2020_12().with(|s| s.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     let root = schema.as_object_mut().ok_or("a form needs a struct with named fields")?;
@@ -22,7 +24,10 @@ pub(super) fn form_of<T: JsonSchema>() -> Result<FormSchema, String> {
             plain_field(field).map_err(|reason| format!("field `{name}`: {reason}"))?;
         }
     }
-    serde_json::from_value(schema).map_err(|error| format!("not a form: {error}"))
+    let mut form: FormSchema =
+        serde_json::from_value(schema).map_err(|error| format!("not a form: {error}"))?;
+    in_order(&mut form.fields, fields_of::<T>(), |(name, _)| name);
+    Ok(form)
 }
 
 /// Makes one field as forms have it.
@@ -73,7 +78,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    #[derive(JsonSchema)]
+    #[derive(serde::Deserialize, JsonSchema)]
     #[allow(dead_code)]
     struct Booking {
         /// How many nights?
@@ -89,7 +94,7 @@ mod tests {
         true
     }
 
-    #[derive(JsonSchema)]
+    #[derive(serde::Deserialize, JsonSchema)]
     #[allow(dead_code)]
     #[serde(rename_all = "lowercase")]
     enum Room {
@@ -99,7 +104,7 @@ mod tests {
         Double,
     }
 
-    #[derive(JsonSchema)]
+    #[derive(serde::Deserialize, JsonSchema)]
     #[allow(dead_code)]
     enum View {
         Sea,
@@ -108,7 +113,10 @@ mod tests {
 
     #[test]
     fn eli_10_a_struct_becomes_a_flat_form_with_defaults_and_enums() {
-        let form = serde_json::to_value(form_of::<Booking>().unwrap()).unwrap();
+        let form = form_of::<Booking>().unwrap();
+        let names: Vec<_> = form.fields.iter().map(|(name, _)| name.as_str()).collect();
+        assert_eq!(names, ["nights", "breakfast", "note", "room", "view"]);
+        let form = serde_json::to_value(form).unwrap();
         let fields = &form["properties"];
         assert_eq!(fields["nights"]["type"], "integer");
         assert_eq!(fields["nights"]["description"], "How many nights?");
@@ -128,7 +136,7 @@ mod tests {
 
     #[test]
     fn what_is_no_plain_field_is_named() {
-        #[derive(JsonSchema)]
+        #[derive(serde::Deserialize, JsonSchema)]
         #[allow(dead_code)]
         struct Nested {
             inner: Booking,

@@ -10,13 +10,14 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::Settings;
-use super::ask::{Run, Suspendable};
 use super::call::Call;
+use super::hook::Outcome;
+use super::rounds::{Run, Suspendable};
 use crate::driver::Reply;
 use crate::mcp::{
-    CallToolResult, CompleteResult, EmptyResult, GetPromptResult, MAX_STATE, Memory, Meta,
-    Question, RawJson, ReadResourceResult, Revision, SerializeAt, binding, input_required,
-    meta_keys, without_place,
+    CallToolResult, CompleteResult, EmptyResult, GetPromptResult, InputRequired, Memory, Meta,
+    Question, RawJson, ReadResourceResult, Revision, SerializeAt, binding, meta_keys,
+    without_place,
 };
 use crate::rpc::ErrorObject;
 
@@ -100,7 +101,8 @@ impl<T: SerializeAt> Serialize for Written<T> {
 /// The end of every call: the hook hears of it, and the result is stamped and handed over.
 pub(super) fn finish<S, T: Answer>(call: &Call<S>, outcome: Result<T, ErrorObject>) -> Reply {
     let shared = &call.inner.shared;
-    call.inner.end(outcome.as_ref().map_or(true, T::failed));
+    let failed = outcome.as_ref().map_or(true, T::failed);
+    call.inner.end(if failed { Outcome::Failed } else { Outcome::Done });
     let mut value = outcome?;
     let revision = call.revision();
     if revision.is_modern() {
@@ -129,20 +131,28 @@ where
     match run {
         Run::Done(outcome) => finish(&call, outcome),
         Run::Refused(error) => finish::<S, T>(&call, Err(error)),
-        Run::Asking(questions, memory) => ask_client(&call, &questions, memory),
+        Run::Asking(questions, memory) => ask_client(&call, questions, memory),
     }
 }
 
 /// Ends a run with questions, and with the state that the answers must bring back.
-fn ask_client<S>(call: &Call<S>, questions: &BTreeMap<String, Question>, memory: Memory) -> Reply {
+fn ask_client<S>(
+    call: &Call<S>,
+    questions: BTreeMap<String, Question>,
+    mut memory: Memory,
+) -> Reply {
     let Settings { seal_key, ask_lifetime, .. } = &call.inner.shared.settings;
     let expires = unix_time().saturating_add(ask_lifetime.as_secs());
-    let state = seal_key.seal(memory, call.binding(), expires).ok_or_else(|| {
-        ErrorObject::internal(format!(
-            "what this call must remember is over {MAX_STATE} bytes; keep less with once()"
-        ))
-    })?;
-    Ok(Box::new(input_required(questions, &state, &call.inner.shared.info_json)))
+    memory.asked = questions.keys().cloned().collect();
+    let state = seal_key
+        .seal(memory, call.binding(), expires)
+        .map_err(|why| ErrorObject::internal(why.to_string()));
+    call.inner.end(match state {
+        Ok(_) => Outcome::Asking,
+        Err(_) => Outcome::Failed,
+    });
+    let server_info = call.inner.shared.info_json.clone();
+    Ok(Box::new(InputRequired { questions, state: state?, server_info }))
 }
 
 /// Seconds since 1970; a clock before that is a clock that knows nothing.

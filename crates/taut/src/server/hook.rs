@@ -6,7 +6,10 @@ use std::time::Duration;
 use crate::error::Reject;
 use crate::mcp::Method;
 
-/// The beginning or the end of a call.
+/// The beginning or the end of a call. Each that began ends once, also when it was cancelled.
+///
+/// A call that asks a modern client ends with the question, `asking`, and not `failed`; what the
+/// client sends with the answer is another call, which begins and ends by itself.
 ///
 /// ```
 /// use taut::{Moment, Reject, Server};
@@ -39,12 +42,23 @@ pub enum Moment<'a> {
         took: Duration,
         /// Whether it failed, as a tool or as a request.
         failed: bool,
+        /// Whether it ended with a question to a modern client, who may come back with the answer.
+        asking: bool,
     },
 }
 
+/// What a call came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    Done,
+    Failed,
+    Asking,
+}
+
 impl<'a> Moment<'a> {
-    pub(super) fn ended(method: Method, name: &'a str, took: Duration, failed: bool) -> Self {
-        Self::Ended { method: method.as_str(), name, took, failed }
+    pub(super) fn ended(method: Method, name: &'a str, took: Duration, outcome: Outcome) -> Self {
+        let (failed, asking) = (outcome == Outcome::Failed, outcome == Outcome::Asking);
+        Self::Ended { method: method.as_str(), name, took, failed, asking }
     }
 }
 

@@ -6,17 +6,20 @@
 mod ask;
 mod base64;
 mod blocking;
+mod blocking_call;
 mod build;
 mod call;
 mod changes;
 mod contents;
 mod cursor;
 mod erase;
+mod fields;
 mod form;
 mod handler;
 mod hook;
 mod registry;
 mod reply;
+mod rounds;
 mod routes;
 mod schema;
 mod session;
@@ -49,6 +52,7 @@ use subscriber::{Change, Subscriber};
 pub(crate) use session::DIALECT;
 
 pub use ask::{AskError, Asked};
+pub use blocking_call::BlockingCall;
 pub use build::Completing;
 pub use call::{Call, ClientInfo, Progress, Trace};
 pub use changes::Changes;
@@ -175,6 +179,17 @@ fn seal_key() -> SealKey {
 }
 
 impl<S> Shared<S> {
+    /// A connection that may want to hear of changes.
+    fn introduce(&self, subscriber: &Arc<Subscriber>) {
+        let mut all = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        // Before the list grows those who have gone leave it, so that it is never much longer than
+        // the most connections there were at once.
+        if all.len() == all.capacity() {
+            all.retain(|subscriber| subscriber.strong_count() > 0);
+        }
+        all.push(Arc::downgrade(subscriber));
+    }
+
     /// Tells every connection that something has changed.
     fn tell(&self, change: Change<'_>) {
         let subscribers: Vec<_> = {

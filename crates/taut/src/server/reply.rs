@@ -1,6 +1,7 @@
 //! What a tool may return, and how that becomes a result.
 
 use std::any::Any;
+use std::error::Error;
 use std::fmt::Display;
 
 use schemars::JsonSchema;
@@ -119,14 +120,17 @@ pub(super) fn as_error<E: Display + Send + 'static>(error: &E) -> ErrorObject {
 }
 
 /// The JSON-RPC error that a handler's error stands for, if it stands for one: a [`Reject`], or a
-/// question that the client cannot answer; also inside the usual box.
+/// question that the client cannot answer (CAP-02), also inside the usual boxes.
 fn protocol_error(error: &dyn Any) -> Option<ErrorObject> {
     if let Some(reject) = error.downcast_ref::<Reject>() {
         return Some(reject.error().clone());
     }
-    let boxed = error.downcast_ref::<Box<dyn std::error::Error + Send + Sync>>();
-    let boxed = boxed.and_then(|error| error.downcast_ref::<AskError>());
-    error.downcast_ref::<AskError>().or(boxed).and_then(AskError::as_error)
+    let boxed: Option<&(dyn Error + 'static)> =
+        match error.downcast_ref::<Box<dyn Error + Send + Sync>>() {
+            Some(boxed) => Some(&**boxed),
+            None => error.downcast_ref::<Box<dyn Error + Send>>().map(|boxed| &**boxed as _),
+        };
+    error.downcast_ref().or_else(|| boxed?.downcast_ref::<AskError>())?.as_error()
 }
 
 #[cfg(test)]
@@ -151,6 +155,21 @@ mod tests {
         assert!(failed.failed());
         let rejected = Err::<&str, _>(Reject::invalid_params("no")).into_reply().unwrap_err();
         assert_eq!(rejected.code, -32602);
+    }
+
+    /// CAP-02
+    #[test]
+    fn cap_02_what_a_client_lacks_is_told_by_its_code_also_from_a_box() {
+        let missing =
+            |modern| AskError::NotSupported { required: Box::default(), what: "x", modern };
+        let code = |reply: Result<CallToolResult, ErrorObject>| reply.unwrap_err().code;
+        let shared: Box<dyn Error + Send + Sync> = Box::new(missing(true));
+        let sent: Box<dyn Error + Send> = Box::new(missing(true));
+        assert_eq!(code(Err::<(), _>(missing(true)).into_reply()), -32021);
+        assert_eq!(code(Err::<(), _>(shared).into_reply()), -32021);
+        assert_eq!(code(Err::<(), _>(sent).into_reply()), -32021);
+        let legacy: Box<dyn Error + Send + Sync> = Box::new(missing(false));
+        assert!(Err::<(), _>(legacy).into_reply().unwrap().failed());
     }
 
     #[test]

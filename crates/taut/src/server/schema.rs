@@ -4,8 +4,10 @@ use std::borrow::Cow;
 
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema as Described};
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
+use super::fields::{fields_of, in_order};
 use crate::mcp::{PromptArgument, Schema};
 
 /// A tool without arguments: `async |_: NoArgs, _call| …`.
@@ -49,9 +51,8 @@ pub(super) fn schema_of<T: JsonSchema>() -> Shape {
     Shape { schema: Schema::from(root.to_value()), description }
 }
 
-/// The blanks of a prompt: the fields of `T`. Those that must be filled come first, in their order;
-/// the order of the others is lost in the schema.
-pub(super) fn arguments_of<T: JsonSchema>() -> Vec<PromptArgument> {
+/// The blanks of a prompt: the fields of `T`, in their order.
+pub(super) fn arguments_of<T: JsonSchema + DeserializeOwned>() -> Vec<PromptArgument> {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let root = generator.into_root_schema_for::<T>().to_value();
     let required: Vec<&str> =
@@ -64,9 +65,8 @@ pub(super) fn arguments_of<T: JsonSchema>() -> Vec<PromptArgument> {
             None => argument,
         }
     };
-    let place = |name: &str| required.iter().position(|r| *r == name).unwrap_or(usize::MAX);
     let mut fields: Vec<_> = fields.iter().collect();
-    fields.sort_by_key(|(name, _)| place(name));
+    in_order(&mut fields, fields_of::<T>(), |(name, _)| name);
     fields.into_iter().map(argument).collect()
 }
 
@@ -76,7 +76,7 @@ mod tests {
     use serde_json::json;
 
     /// Adds.
-    #[derive(JsonSchema)]
+    #[derive(serde::Deserialize, JsonSchema)]
     #[allow(dead_code)]
     struct Add {
         /// The first.

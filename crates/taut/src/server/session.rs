@@ -5,17 +5,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 
 use super::Shared;
-use super::ask::Asks;
 use super::call::{Call, Ongoing, SessionLevel, Trace};
 use super::handler::unix_time;
 use super::hook::Moment;
 use super::registry::{List, Registry, stamp};
+use super::rounds::Asks;
 use super::subscriber::{Subscriber, end_of_stream};
 use crate::driver::{Incoming, Link, Service, Started, Token};
 use crate::mcp::{
@@ -59,11 +60,7 @@ impl<S: Send + Sync + 'static> Session<S> {
             state.peer.allow_batches(false);
         }
         let subscriber = Arc::new(Subscriber::new(link.clone()));
-        shared
-            .subscribers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(Arc::downgrade(&subscriber));
+        shared.introduce(&subscriber);
         Self {
             shared,
             link,
@@ -194,13 +191,17 @@ impl<S: Send + Sync + 'static> Session<S> {
         // SUB-11
         let filter = params.required::<SubscriptionFilter>("notifications").map_err(invalid)?;
         let honoured = filter.honoured_by(registry.capabilities(&self.shared.settings));
-        self.subscriber.listen(incoming.id, incoming.serial, honoured)?;
-        let (id, serial) = (incoming.id.clone(), incoming.serial);
-        let (closing, subscriber) = (self.closing.clone(), self.subscriber.clone());
-        let info = self.shared.info_json.clone();
+        let stream = self.subscriber.listen(incoming, honoured)?;
+        let (id, info) = (incoming.id.clone(), self.shared.info_json.clone());
+        let (closing, withdrawn) = (self.closing.clone(), incoming.token.clone());
         Ok(Started::Going(Box::pin(async move {
-            closing.raised().await;
-            subscriber.hang_up(serial);
+            std::future::poll_fn(|cx| match withdrawn.poll_raised(cx) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => closing.poll_raised(cx),
+            })
+            .await;
+            // SUB-07, SUB-09: nothing is said on it any more, and then the result, if it is wanted.
+            drop(stream);
             let mut end = end_of_stream(&id);
             end.meta.get_or_insert_default().insert(meta_keys::SERVER_INFO, info);
             Ok(ready(end, Revision::MODERN))
@@ -228,7 +229,7 @@ impl<S: Send + Sync + 'static> Session<S> {
             .seal_key
             .open(&state, &bound_to, unix_time())
             .map_err(|bad| ErrorObject::invalid_params(bad.to_string()))?;
-        memory.answers.extend(answers.unwrap_or_default());
+        memory.learn(answers.unwrap_or_default());
         Ok(memory)
     }
 

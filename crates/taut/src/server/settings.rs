@@ -47,6 +47,8 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// can take the answer. `TAUT_SEAL_KEY` unless set; else one that ends with the process.
     #[must_use]
     pub fn seal_key(mut self, key: impl Into<Vec<u8>>) -> Self {
+        let key = key.into();
+        self.mistake(key.is_empty(), || "seal_key() was given an empty key".to_owned());
         let key = SealKey::new(key);
         self.change(|shared| shared.settings.seal_key = key);
         self

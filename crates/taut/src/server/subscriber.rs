@@ -3,12 +3,14 @@
 //! A change only leaves a mark here and wakes the loop; the loop turns marks into notifications
 //! when the pipe has room. So a thousand changes of one list are one notification to a client that
 //! reads slowly, and memory stays bounded by what is subscribed to.
+//!
+//! Locks: first what is wanted, then the link, never the other way round.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::driver::Link;
+use crate::driver::{Incoming, Link};
 use crate::mcp::{
     BareParams, EmptyResult, Meta, Method, ResourceParams, Revision, SerializeAt,
     SubscriptionFilter, SubscriptionParams, meta_keys,
@@ -18,7 +20,14 @@ use crate::rpc::{ErrorObject, Id};
 /// Most resources, and most streams, that one connection may follow (SUB-13).
 const MAX_FOLLOWED: usize = 1_024;
 
-/// Notifications wait while so much output does.
+/// Most bytes of addresses that one connection may follow: as much as may wait in its queue.
+const MAX_FOLLOWED_BYTES: usize = 4 << 20;
+
+/// What an address costs beside its bytes, so that many short ones have a bound, too.
+const ADDRESS: usize = 64;
+
+/// Notifications wait while so much output does. As much as the loop writes in one turn: whatever
+/// makes room for more has been a turn's work, after which the loop looks again.
 const CROWDED: usize = 64 << 10;
 
 /// Something that changed.
@@ -46,6 +55,28 @@ struct Wants {
     followed: BTreeSet<String>,
     streams: Vec<Stream>,
     marks: Marks,
+    /// What the addresses of all these come to.
+    bytes: usize,
+}
+
+impl Wants {
+    fn has_room(&self, bytes: usize) -> Result<(), ErrorObject> {
+        let room = MAX_FOLLOWED_BYTES - self.bytes;
+        if bytes <= room { Ok(()) } else { Err(too_many()) }
+    }
+
+    fn keep_streams(&mut self, mut keep: impl FnMut(&Stream) -> bool) {
+        let Self { streams, bytes, .. } = self;
+        streams.retain(|stream| {
+            let kept = keep(stream);
+            *bytes -= if kept { 0 } else { stream.bytes };
+            kept
+        });
+    }
+}
+
+fn bytes_of<'a>(uris: impl IntoIterator<Item = &'a String>) -> usize {
+    uris.into_iter().map(|uri| uri.len() + ADDRESS).sum()
 }
 
 /// One `subscriptions/listen`.
@@ -54,6 +85,19 @@ struct Stream {
     serial: u64,
     filter: SubscriptionFilter,
     marks: Marks,
+    bytes: usize,
+}
+
+/// An open stream. Dropped, it is over, and nothing more is said on it (SUB-07).
+pub(super) struct Listening {
+    subscriber: Arc<Subscriber>,
+    serial: u64,
+}
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        self.subscriber.lock().keep_streams(|stream| stream.serial != self.serial);
+    }
 }
 
 /// What has changed and was not told yet.
@@ -77,19 +121,18 @@ impl Marks {
         }
     }
 
-    /// The notifications that tell of them.
-    fn tell(&mut self, mut say: impl FnMut(Method, Option<String>)) {
-        let Self { tools, resources, prompts, updated } = std::mem::take(self);
-        for (changed, method) in [
-            (tools, Method::ToolsChanged),
-            (resources, Method::ResourcesChanged),
-            (prompts, Method::PromptsChanged),
+    /// The next notification that tells of them.
+    fn next(&mut self) -> Option<(Method, Option<String>)> {
+        for (mark, method) in [
+            (&mut self.tools, Method::ToolsChanged),
+            (&mut self.resources, Method::ResourcesChanged),
+            (&mut self.prompts, Method::PromptsChanged),
         ] {
-            if changed {
-                say(method, None);
+            if std::mem::take(mark) {
+                return Some((method, None));
             }
         }
-        updated.into_iter().for_each(|uri| say(Method::ResourceUpdated, Some(uri)));
+        self.updated.pop_first().map(|uri| (Method::ResourceUpdated, Some(uri)))
     }
 }
 
@@ -110,49 +153,70 @@ impl Subscriber {
     /// `resources/subscribe` (RES-07).
     pub(super) fn follow(&self, uri: String) -> Result<(), ErrorObject> {
         let mut wants = self.lock();
-        if wants.followed.len() >= MAX_FOLLOWED && !wants.followed.contains(&uri) {
+        if wants.followed.contains(&uri) {
+            return Ok(());
+        }
+        if wants.followed.len() >= MAX_FOLLOWED {
             return Err(too_many());
         }
+        let bytes = bytes_of([&uri]);
+        wants.has_room(bytes)?;
+        wants.bytes += bytes;
         wants.followed.insert(uri);
         Ok(())
     }
 
     /// `resources/unsubscribe` (RES-08).
-    pub(super) fn unfollow(&self, uri: &str) {
+    pub(super) fn unfollow(&self, uri: &String) {
         let mut wants = self.lock();
-        wants.followed.remove(uri);
+        if wants.followed.remove(uri) {
+            wants.bytes -= bytes_of([uri]);
+        }
         wants.marks.updated.remove(uri);
     }
 
     /// `subscriptions/listen`: acknowledged before anything else is said on it (SUB-01).
     pub(super) fn listen(
-        &self,
-        id: &Id,
-        serial: u64,
+        self: &Arc<Self>,
+        incoming: &Incoming<'_>,
         filter: SubscriptionFilter,
-    ) -> Result<(), ErrorObject> {
+    ) -> Result<Listening, ErrorObject> {
+        let (id, serial) = (incoming.id, incoming.serial);
         let mut wants = self.lock();
-        let followed = filter.resource_subscriptions.as_ref().map_or(0, Vec::len);
+        if wants.streams.len() >= MAX_FOLLOWED {
+            // Those that were withdrawn just now may not have been dropped yet.
+            wants.keep_streams(|stream| self.is_live(stream));
+        }
+        let uris = filter.resource_subscriptions.iter().flatten();
+        let (followed, bytes) = (uris.clone().count(), bytes_of(uris));
         if wants.streams.len() >= MAX_FOLLOWED || followed > MAX_FOLLOWED {
             return Err(too_many());
         }
+        wants.has_room(bytes)?;
         let ack = SubscriptionParams::new(filter.clone()).meta(tag(id));
         // A connection that has ended needs no acknowledgement.
         let _ = say(&self.link, Method::Acknowledged, &ack, Revision::MODERN);
-        wants.streams.push(Stream { id: id.clone(), serial, filter, marks: Marks::default() });
-        Ok(())
+        wants.bytes += bytes;
+        wants.streams.push(Stream {
+            id: id.clone(),
+            serial,
+            filter,
+            marks: Marks::default(),
+            bytes,
+        });
+        Ok(Listening { subscriber: self.clone(), serial })
     }
 
-    /// A stream is over; nothing more is said on it (SUB-07).
-    pub(super) fn hang_up(&self, serial: u64) {
-        self.lock().streams.retain(|stream| stream.serial != serial);
+    fn is_live(&self, stream: &Stream) -> bool {
+        self.link.lock().peer.is_live_serial(&stream.id, stream.serial)
     }
 
     /// Something changed.
     pub(super) fn changed(&self, change: Change<'_>) {
+        let mut any = false;
         {
             let mut wants = self.lock();
-            let Wants { session, followed, streams, marks } = &mut *wants;
+            let Wants { session, followed, streams, marks, .. } = &mut *wants;
             // SUB-04: only what was asked for.
             let wanted = match change {
                 Change::Resource(uri) => followed.contains(uri),
@@ -160,45 +224,67 @@ impl Subscriber {
             };
             if wanted {
                 marks.leave(change);
+                any = true;
             }
             for stream in streams.iter_mut().filter(|stream| stream.filter.covers(change)) {
                 stream.marks.leave(change);
+                any = true;
             }
         }
-        self.marked.store(true, Ordering::Release);
-        // The loop looks at the marks when it wakes.
-        self.link.with(|_| ());
+        if any {
+            self.marked.store(true, Ordering::Release);
+            // The loop looks at the marks when it wakes.
+            self.link.with(|_| ());
+        }
     }
 
-    /// Turns marks into notifications, if there is room for them. Says whether it had any.
+    fn is_crowded(&self) -> bool {
+        self.link.lock().peer.output().len() > CROWDED
+    }
+
+    /// Turns marks into notifications, as long as there is room for them. Says whether it had any.
     pub(super) fn pump(&self) -> bool {
         if !self.marked.load(Ordering::Acquire)
-            || self.link.lock().peer.output().len() > CROWDED
+            || self.is_crowded()
             || !self.marked.swap(false, Ordering::AcqRel)
         {
             return false;
         }
         let mut wants = self.lock();
+        // SUB-07
+        wants.keep_streams(|stream| self.is_live(stream));
         let Wants { session, streams, marks, .. } = &mut *wants;
         let revision = session.unwrap_or(Revision::LATEST_LEGACY);
-        marks.tell(|method, uri| {
+        let told = self.tell(marks, revision, None)
+            && streams
+                .iter_mut()
+                .all(|stream| self.tell(&mut stream.marks, Revision::MODERN, Some(&stream.id)));
+        if !told {
+            self.marked.store(true, Ordering::Release);
+        }
+        true
+    }
+
+    /// Tells of these marks, in the name of a stream if there is one. Says whether it told of all.
+    fn tell(&self, marks: &mut Marks, revision: Revision, stream: Option<&Id>) -> bool {
+        while let Some((method, uri)) = marks.next() {
+            let meta = stream.map(tag);
+            // A connection that has ended hears nothing.
             let _ = match uri {
-                Some(uri) => say(&self.link, method, &ResourceParams::new(uri), revision),
-                None => say(&self.link, method, &BareParams::new(), revision),
+                Some(uri) => {
+                    let mut params = ResourceParams::new(uri);
+                    params.meta = meta;
+                    say(&self.link, method, &params, revision)
+                }
+                None => {
+                    let mut params = BareParams::new();
+                    params.meta = meta;
+                    say(&self.link, method, &params, revision)
+                }
             };
-        });
-        streams.retain(|stream| self.link.lock().peer.is_live_serial(&stream.id, stream.serial));
-        for stream in streams {
-            let meta = tag(&stream.id);
-            stream.marks.tell(|method, uri| {
-                let at = Revision::MODERN;
-                let _ = match uri {
-                    Some(uri) => {
-                        say(&self.link, method, &ResourceParams::new(uri).meta(meta.clone()), at)
-                    }
-                    None => say(&self.link, method, &BareParams::new().meta(meta.clone()), at),
-                };
-            });
+            if self.is_crowded() {
+                return false;
+            }
         }
         true
     }
@@ -240,5 +326,8 @@ fn say(
 }
 
 fn too_many() -> ErrorObject {
-    ErrorObject::internal(format!("more than {MAX_FOLLOWED} subscriptions on one connection"))
+    ErrorObject::internal(format!(
+        "more than {MAX_FOLLOWED} subscriptions, or {MAX_FOLLOWED_BYTES} bytes of addresses, on one \
+         connection"
+    ))
 }

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taut::{
-    CacheScope, Call, CallToolResult, Content, Meta, Moment, NoArgs, RawJson, ReadResourceResult,
-    Reject, Resource, ResourceContents, Revision, Server, Tool,
+    BlockingCall, CacheScope, Call, CallToolResult, Content, Meta, Moment, NoArgs, RawJson,
+    ReadResourceResult, Reject, Resource, ResourceContents, Revision, Server, Tool,
 };
 
 use crate::fixture::{Echo, Slow, slow};
@@ -19,7 +19,7 @@ async fn c1_a_blocking_tool_blocks_nobody_else() {
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
     let server = Server::new("blocking", "1")
-        .blocking_tool("wait", move |Echo { text }, call: Call| {
+        .blocking_tool("wait", move |Echo { text }, call: BlockingCall| {
             released.lock().unwrap().recv_timeout(Duration::from_secs(20)).unwrap();
             format!("{text} {}", call.revision())
         })
@@ -79,7 +79,7 @@ fn watched(log: &Log) -> Server {
                     return Err(Reject::new(403, "not for you"));
                 }
                 Moment::Began { method, name, .. } => format!("began {method} {name}"),
-                Moment::Ended { method, name, took, failed } => {
+                Moment::Ended { method, name, took, failed, .. } => {
                     format!("ended {method} {name} {} {failed}", took.as_millis())
                 }
                 _ => return Ok(()),
