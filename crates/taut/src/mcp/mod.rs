@@ -12,6 +12,8 @@ mod completion;
 #[cfg(feature = "client")]
 mod connect;
 mod content;
+#[cfg(feature = "server")]
+mod conversation;
 mod define;
 mod elicitation;
 #[allow(dead_code, reason = "its callers, server and client, are being written")]
@@ -55,6 +57,8 @@ pub use completion::*;
 #[cfg(feature = "client")]
 pub(crate) use connect::{Action, Connect, Fault, Plan};
 pub use content::*;
+#[cfg(feature = "server")]
+pub(crate) use conversation::disorder;
 pub use elicitation::*;
 pub use field::*;
 pub use form::*;

@@ -22,7 +22,7 @@ use crate::mcp::{
     ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitForm,
     ElicitParams, ElicitResult, ElicitUrl, ElicitationCapability, FormSchema, JsonObject,
     ListRootsResult, MISSING_CLIENT_CAPABILITY, Method, MissingCapability, Question, RawJson, Root,
-    RootsCapability, SamplingCapability, SerializeAt,
+    RootsCapability, SamplingCapability, SerializeAt, disorder,
 };
 use crate::rpc::{ErrorObject, Failure, Patience};
 
@@ -201,7 +201,12 @@ impl<S: Send + Sync + 'static> Call<S> {
         self.require(!wants_tools || has_tools, "give its model tools", || {
             ClientCapabilities::new().sampling(SamplingCapability::new().tools(JsonObject::new()))
         })?;
-        self.put(Method::CreateMessage, &params).await
+        // SAM-06; revisions without tools are told of them in words, where no order matters.
+        let fault = disorder(&params.messages).filter(|_| self.revision().has_sampling_tools());
+        match fault {
+            Some(fault) => Err(AskError::Unfit(fault.to_string())),
+            None => self.put(Method::CreateMessage, &params).await,
+        }
     }
 
     /// Asks the client for the folders that it works in. Guidance, not access control (ROO-06).
