@@ -152,4 +152,6 @@ mod documents {
     mod first_server {}
     #[doc = include_str!("../../../docs/guides/testing.md")]
     mod testing {}
+    #[doc = include_str!("../../../docs/guides/asking.md")]
+    mod asking {}
 }

@@ -331,3 +331,18 @@ fn too_many() -> ErrorObject {
          connection"
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::server::Server;
+
+    /// A server that never changes forgets its connections all the same.
+    #[tokio::test]
+    async fn connections_that_have_gone_leave_the_list() {
+        let server = Server::new("many", "1");
+        for _ in 0..1000 {
+            server.serve(tokio::io::empty(), tokio::io::sink()).await.unwrap();
+        }
+        assert!(server.shared.subscribers.lock().unwrap().len() <= 8);
+    }
+}
