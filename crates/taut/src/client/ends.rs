@@ -151,7 +151,7 @@ mod tests {
         let mut seen = Vec::new();
         while read(&mut ear, &mut seen).await > 0 {}
         assert!(seen == text, "{} bytes", seen.len());
-        assert_eq!(ear.heard.load(Ordering::Relaxed), 50_000);
+        assert_eq!(ear.notices.diagnostics().bytes, 50_000);
     }
 
     /// What a descendant goes on to write is not the child's.

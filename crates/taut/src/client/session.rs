@@ -25,22 +25,10 @@ use super::settings::Settings;
 use crate::driver::{self, Close, Link, Options, Token};
 use crate::ending::Ending;
 use crate::error::{Error, Exit, Lost, Result};
-use crate::mcp::{Method, Revision};
-use crate::rpc::{Config, Dialect, Peer};
+use crate::mcp::{DIALECT, Revision};
+use crate::rpc::{Config, Peer};
 use crate::stream::{Sink, Source};
 use crate::wire::Framing;
-
-/// What MCP calls the things that the engine must recognise, seen from a client.
-const DIALECT: Dialect = Dialect {
-    cancel: Method::Cancelled.as_str(),
-    cancel_member: "requestId",
-    cancel_is_answered: false,
-    progress: Some(Method::Progress.as_str()),
-    urgent: &[Method::Ping.as_str()],
-    open_ended: &[Method::Listen.as_str()],
-    // LIF-16, L14; LIF-09 for the probe: a server that is slow to see it must not see it withdrawn.
-    firm: &[Method::Initialize.as_str(), Method::Discover.as_str()],
-};
 
 /// How a connection was closed: [`Client::close`](crate::Client::close).
 #[derive(Clone, Debug)]

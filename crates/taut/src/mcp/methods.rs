@@ -3,6 +3,7 @@
 //! The only place where a method's name is written down. Knows no params. Matrix sections 1, 2.
 
 use super::revision::Revision;
+use crate::rpc::Dialect;
 
 /// Who sends a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,6 +101,18 @@ methods! {
     TaskStatus = "notifications/tasks/status" Notification Both since V2025_11_25 until V2025_11_25;
     Acknowledged = "notifications/subscriptions/acknowledged" Notification Server since V2026_07_28;
 }
+
+/// What the engine must recognise of MCP, on either side.
+pub(crate) const DIALECT: Dialect = Dialect {
+    cancel: Method::Cancelled.as_str(),
+    cancel_member: "requestId",
+    cancel_is_answered: false,
+    progress: Some(Method::Progress.as_str()),
+    urgent: &[Method::Ping.as_str()],
+    open_ended: &[Method::Listen.as_str()],
+    // LIF-16, L14; LIF-09 for the probe: a server that is slow to see it must not see it withdrawn.
+    firm: &[Method::Initialize.as_str(), Method::Discover.as_str()],
+};
 
 impl Method {
     /// Whether `revision` has this message on the wire (DEP-02, DEP-03, TSK-13).

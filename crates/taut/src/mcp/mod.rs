@@ -69,7 +69,7 @@ pub use lists::*;
 pub use logging::*;
 pub use meta::*;
 #[cfg(any(feature = "server", feature = "client"))]
-pub(crate) use methods::Method;
+pub(crate) use methods::{DIALECT, Method};
 #[cfg(feature = "client")]
 pub(crate) use opened::{Agreed, Discovered, Initialized};
 pub use opening::*;

@@ -324,30 +324,6 @@ fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     }
 }
 
-/// One member of an object, unread; for looking at params without reading them all.
-pub(crate) fn member<'a>(object: &'a RawValue, name: &str) -> Option<&'a RawValue> {
-    struct MemberVisitor<'n>(&'n str);
-    impl<'de> Visitor<'de> for MemberVisitor<'_> {
-        type Value = Option<&'de RawValue>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("an object")
-        }
-
-        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-            let mut found = None;
-            while let Some(key) = map.next_key::<Cow<'de, str>>()? {
-                let value = map.next_value()?;
-                if key == self.0 {
-                    found = Some(value);
-                }
-            }
-            Ok(found)
-        }
-    }
-    serde_json::Deserializer::from_str(object.get()).deserialize_map(MemberVisitor(name)).ok()?
-}
-
 struct EnvelopeVisitor;
 
 impl<'de> Visitor<'de> for EnvelopeVisitor {

@@ -6,6 +6,7 @@ mod id;
 #[cfg(feature = "tokio")]
 mod mask;
 mod message;
+mod object;
 mod peer;
 mod quick;
 mod salvage;
@@ -18,6 +19,7 @@ pub use id::{Id, MAX_ID};
 #[cfg(feature = "tokio")]
 pub(crate) use mask::masked;
 pub use message::{Fault, Incoming, MAX_BATCH, Malformed, Message, read};
+pub(crate) use object::{Name, member};
 pub use peer::{
     CallId, Config, Dialect, Event, Events, Failure, Patience, Peer, Request, SendError, Ticket,
     Trouble, TroubleKind,

@@ -37,7 +37,8 @@ use crate::driver::{self, Link, Options};
 use crate::ending::Ending;
 use crate::error::{Error, Reject, Result};
 use crate::mcp::{
-    CacheScope, Implementation, RawJson, ReadResourceResult, Revision, SealKey, SerializeAt, Ttl,
+    CacheScope, DIALECT, Implementation, RawJson, ReadResourceResult, Revision, SealKey,
+    SerializeAt, Ttl,
 };
 use crate::rpc::{Config, Peer};
 use crate::service::run_stdio;
@@ -48,8 +49,6 @@ use hook::Hook;
 use registry::Registry;
 use session::Session;
 use subscriber::{Change, Subscriber};
-
-pub(crate) use session::DIALECT;
 
 pub use ask::{AskError, Asked};
 pub use blocking_call::BlockingCall;

@@ -24,19 +24,8 @@ use crate::mcp::{
     ParamsError, RawJson, Revision, SerializeAt, SubscriptionFilter, Terms, Verdict, binding,
     meta_keys, resource_not_found,
 };
-use crate::rpc::{Body, Dialect, ErrorObject, NoId, Trouble};
+use crate::rpc::{Body, ErrorObject, NoId, Trouble};
 use crate::service::Reporter;
-
-/// What the engine must know of MCP.
-pub(crate) const DIALECT: Dialect = Dialect {
-    cancel: Method::Cancelled.as_str(),
-    cancel_member: "requestId",
-    cancel_is_answered: false,
-    progress: Some(Method::Progress.as_str()),
-    urgent: &[Method::Ping.as_str()],
-    open_ended: &[Method::Listen.as_str()],
-    firm: &[Method::Initialize.as_str()],
-};
 
 /// One connection.
 pub(super) struct Session<S> {
