@@ -147,7 +147,7 @@ fn nearest(schema: &Value, key: &str) -> Option<String> {
 
 /// The name that a slip of a few letters would make of `typed`.
 pub(crate) fn closest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let most = (typed.chars().count() + 1) / 3;
+    let most = (typed.chars().count() / 2).min(3);
     let rated = names.map(|name| (distance(&typed.to_lowercase(), &name.to_lowercase()), name));
     rated.filter(|(far, _)| *far <= most).min().map(|(_, name)| name)
 }

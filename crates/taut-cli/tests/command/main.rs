@@ -1,0 +1,141 @@
+//! The command as people use it: the real binary, in a pipe, with `--json`, on a terminal.
+//!
+//! The rude servers are this binary again, as in the client's tests: `role` plays what `TAUT_ROLE` says.
+
+#![cfg(target_os = "linux")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that goes wrong should say so, and so should a role"
+)]
+
+mod doctor;
+mod exits;
+mod help;
+mod roles;
+mod shown;
+mod terminal;
+
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// Everything is waited for, but never for longer than this.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What the other processes do.
+#[test]
+#[ignore = "run by the other tests, as the server"]
+fn role() {
+    roles::play();
+}
+
+/// The command line of a server that plays a role, for after `--`.
+fn server(role: &str) -> Vec<String> {
+    let binary = std::env::current_exe().unwrap();
+    // What is ignored stays ignored across exec. The harness greets on stdout, so that is opened anew.
+    let trap = if role.contains("ignore-term") { "trap '' TERM; " } else { "" };
+    let run = r#"exec 3>&1 >/dev/null; exec "$0" --ignored --exact role --nocapture"#;
+    let binary = binary.to_str().unwrap().to_owned();
+    ["env", &format!("TAUT_ROLE={role}"), "sh", "-c", &format!("{trap}{run}"), &binary]
+        .map(str::to_owned)
+        .into()
+}
+
+/// `taut` with these arguments; `taut serve` is found on the PATH, as after an installation.
+fn taut<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
+    let binary = PathBuf::from(env!("CARGO_BIN_EXE_taut"));
+    let mut path = vec![binary.parent().unwrap().to_owned()];
+    path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
+    let mut command = Command::new(binary);
+    command.args(args).env("PATH", std::env::join_paths(path).unwrap());
+    for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
+        command.env_remove(name);
+    }
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+/// What a run of the command came to.
+struct Run {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Run {
+    fn json(&self) -> Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {:?}", self.out))
+    }
+
+    /// The same, if it ended with this code.
+    #[track_caller]
+    fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        self
+    }
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().expect("an exit code, not a signal"),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// Runs `taut` to its end. Words are split at blanks; what follows `--` comes from `server`.
+fn run(line: &str, server: &[String]) -> Run {
+    run_with(line, server, "")
+}
+
+fn run_with(line: &str, server: &[String], stdin: &str) -> Run {
+    let mut words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+    if !server.is_empty() {
+        words.push("--".to_owned());
+        words.extend(server.iter().cloned());
+    }
+    let mut child = taut(words).stdin(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(stdin.as_bytes()).unwrap();
+    child.wait_with_output().unwrap().into()
+}
+
+/// Runs `taut` against the demo.
+fn demo(line: &str) -> Run {
+    run(line, &["taut".to_owned(), "serve".to_owned()])
+}
+
+/// Waits until something is true.
+fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_true() {
+        assert!(began.elapsed() < DEADLINE, "never came true: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Processes that carry this word in their command line or role; after `^`, those that begin with it.
+fn processes_with(word: &str) -> Vec<u32> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
+            continue;
+        };
+        let of = |file| std::fs::read(entry.path().join(file)).unwrap_or_default();
+        let line = [b"^".as_slice(), &of("cmdline"), &of("environ")].concat();
+        let line = String::from_utf8_lossy(&line);
+        if line.contains(word) {
+            found.push(pid);
+        }
+    }
+    found
+}

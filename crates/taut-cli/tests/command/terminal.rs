@@ -1,0 +1,194 @@
+//! On a terminal: colours, what moves, what is cleaned, and Ctrl-C.
+
+use std::fs::File;
+use std::io::{Read as _, Write as _};
+use std::os::fd::OwnedFd;
+use std::process::Child;
+use std::sync::{Arc, Mutex};
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use rustix::termios::{Winsize, tcsetwinsize};
+
+use super::*;
+
+/// A run of the command whose stdout and stderr are one terminal.
+struct Terminal {
+    child: Child,
+    seen: Arc<Mutex<Vec<u8>>>,
+    keys: File,
+}
+
+impl Terminal {
+    fn start(words: &[&str]) -> Self {
+        let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&keys).unwrap();
+        unlockpt(&keys).unwrap();
+        let size = Winsize { ws_row: 40, ws_col: 90, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&keys, size).unwrap();
+        let name = ptsname(&keys, Vec::new()).unwrap().into_string().unwrap();
+        let screen =
+            || -> OwnedFd { File::options().read(true).write(true).open(&name).unwrap().into() };
+        let mut command = taut(words);
+        // A controlling terminal, so that Ctrl-C is what it is for people.
+        let mut session = Command::new("setsid");
+        session.arg("--ctty").arg("--wait").arg(command.get_program()).args(command.get_args());
+        for (name, value) in command.get_envs() {
+            match value {
+                Some(value) => session.env(name, value),
+                None => session.env_remove(name),
+            };
+        }
+        command = session;
+        command.env("TERM", "xterm").stdin(screen()).stdout(screen()).stderr(screen());
+        let child = command.spawn().unwrap();
+        drop(command);
+        let keys = File::from(keys);
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let (into, mut from) = (seen.clone(), keys.try_clone().unwrap());
+        std::thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            // EIO: nobody holds the other end any more.
+            while let Ok(count @ 1..) = from.read(&mut chunk) {
+                into.lock().unwrap().extend_from_slice(&chunk[..count]);
+            }
+        });
+        Self { child, seen, keys }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.seen.lock().unwrap()).into_owned()
+    }
+
+    fn press(&mut self, keys: &[u8]) {
+        self.keys.write_all(keys).unwrap();
+    }
+
+    /// Waits for the end; what was shown, and the exit code.
+    fn end(mut self) -> (String, Option<i32>) {
+        let mut status = None;
+        eventually("it ends", || {
+            status = self.child.try_wait().unwrap();
+            status.is_some()
+        });
+        let before = self.text();
+        // What was written last may still be on its way.
+        let mut last = before.len();
+        eventually("the screen is still", || {
+            std::thread::sleep(Duration::from_millis(30));
+            let now = self.text().len();
+            std::mem::replace(&mut last, now) == now
+        });
+        (self.text(), status.unwrap().code())
+    }
+}
+
+fn on_terminal(words: &[&str]) -> (String, Option<i32>) {
+    Terminal::start(words).end()
+}
+
+#[test]
+fn every_command_has_colours_on_a_terminal() {
+    for line in ["smoke", "list", "doctor", "prompt hello"] {
+        let mut words: Vec<&str> = line.split(' ').collect();
+        words.extend(["--", "taut", "serve"]);
+        let (text, code) = on_terminal(&words);
+        assert_eq!(code, Some(0), "{line}: {text}");
+        assert!(text.contains("\x1b["), "{line}: {text:?}");
+    }
+    let (text, code) = on_terminal(&["smoke"]);
+    assert_eq!(code, Some(0));
+    assert!(text.contains("\x1b[1m\x1b[32m✓ it works: "), "a green summary: {text:?}");
+}
+
+#[test]
+fn lines_end_where_the_terminal_does() {
+    let (text, _) = on_terminal(&["list", "--", "taut", "serve"]);
+    let mut plain = String::new();
+    for part in text.split('\x1b') {
+        plain.push_str(
+            part.strip_prefix('[').map_or(part, |rest| rest.split_once(['m', 'K']).unwrap().1),
+        );
+    }
+    assert!(plain.contains('…'), "{plain}");
+    let widest = plain.lines().map(|line| line.trim_end().chars().count()).max().unwrap();
+    assert!(widest <= 90, "{widest}: {plain}");
+}
+
+/// SEC-05
+#[test]
+fn what_a_server_says_cannot_steer_the_terminal() {
+    let args = r#"{"text":"\u001b[2J\u202eab\u200b"}"#;
+    let (text, code) = on_terminal(&["call", "echo", "--args", args, "--", "taut", "serve"]);
+    assert_eq!(code, Some(0));
+    assert!(text.contains("\\u{1b}[2J\\u{202e}ab\\u{200b}"), "{text:?}");
+    assert!(!text.contains("\x1b[2J"), "{text:?}");
+}
+
+#[test]
+fn bytes_are_named_with_type_and_size() {
+    let (text, _) = on_terminal(&["read", "demo://dot.png", "--", "taut", "serve"]);
+    assert!(text.contains("[image/png, 85 bytes]"), "{text:?}");
+}
+
+#[test]
+fn progress_is_a_bar_that_is_wiped_away() {
+    let words = ["call", "slow", "steps=10", "step_ms=100", "--", "taut", "serve"];
+    let (text, code) = on_terminal(&words);
+    assert_eq!(code, Some(0), "{text}");
+    assert!(text.contains('█') && text.contains("step 5 of 10"), "{text:?}");
+    assert!(text.contains("\r\x1b[Kdone after 10 steps") || text.contains("done after 10 steps"));
+    assert!(text.ends_with("\r\x1b[K"), "the last line is clean: {text:?}");
+}
+
+#[test]
+fn ctrl_c_withdraws_the_call_and_ends_the_server() {
+    let mark = format!("ctrl-c-{}", std::process::id());
+    let role = format!("2025-11-25 log-stdin {mark}");
+    let mut words = vec!["call", "never", "--args", "{}", "-v", "--"];
+    let server = server(&role);
+    words.extend(server.iter().map(String::as_str));
+    let mut terminal = Terminal::start(&words);
+    eventually("the call is on its way", || terminal.text().contains("tools/call"));
+    assert!(processes_with(&mark).len() >= 2, "the command and its server");
+    terminal.press(b"\x03");
+    let (text, code) = terminal.end();
+    assert_eq!(code, Some(130), "{text}");
+    assert!(text.contains("notifications/cancelled"), "{text}");
+    assert!(text.contains("interrupted\r\n"), "{text}");
+    eventually("nothing is left", || processes_with(&mark).is_empty());
+}
+
+#[test]
+fn a_second_ctrl_c_does_not_wait_for_the_server() {
+    let mark = format!("twice-{}", std::process::id());
+    let role = format!("2025-11-25 ignore-eof ignore-term log-stdin {mark}");
+    let mut words = vec!["call", "never", "--args", "{}", "-v", "--"];
+    let server = server(&role);
+    words.extend(server.iter().map(String::as_str));
+    let mut terminal = Terminal::start(&words);
+    eventually("the call is on its way", || terminal.text().contains("tools/call"));
+    terminal.press(b"\x03");
+    eventually("it says so", || terminal.text().contains("once more kills it"));
+    let began = Instant::now();
+    terminal.press(b"\x03");
+    let (text, code) = terminal.end();
+    assert_eq!(code, Some(130), "{text}");
+    assert!(began.elapsed() < Duration::from_secs(2), "the grace of 4 s is not used up");
+    eventually("nothing is left", || processes_with(&mark).is_empty());
+}
+
+#[test]
+fn ctrl_c_while_a_server_starts_leaves_nothing() {
+    for command in ["list", "smoke", "doctor"] {
+        let mark = format!("{}7{}", 100_000, std::process::id());
+        let mut terminal = Terminal::start(&[command, "--", "sleep", &mark]);
+        // Itself, and not those that carry it in their own command line.
+        let process = format!("^sleep\0{mark}");
+        eventually("it runs", || !processes_with(&process).is_empty());
+        // The signal handler is there before the child is.
+        terminal.press(b"\x03");
+        let (text, code) = terminal.end();
+        assert_eq!(code, Some(130), "{command}: {text}");
+        eventually("nothing is left", || processes_with(&process).is_empty());
+    }
+}
