@@ -189,8 +189,12 @@ impl<S> Shared<S> {
         all.push(Arc::downgrade(subscriber));
     }
 
-    /// Tells every connection that something has changed.
+    /// Tells every connection that something has changed, if they were promised to be told
+    /// (TOL-24).
     fn tell(&self, change: Change<'_>) {
+        if !self.settings.changes {
+            return;
+        }
         let subscribers: Vec<_> = {
             let mut all = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
             all.retain(|subscriber| subscriber.strong_count() > 0);
