@@ -37,8 +37,10 @@ async fn c13_a_question_that_nobody_answers_holds_up_nothing_else() {
 async fn cancelling_a_call_withdraws_its_question() {
     let mut host = session(asking()).await;
     let question = question(&mut host, "coffee").await;
+    let began = tokio::time::Instant::now();
     host.wire.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
     let withdrawn = host.wire.next().await;
+    assert!(began.elapsed() < Duration::from_millis(100), "{:?}", began.elapsed());
     assert_eq!(withdrawn["method"], "notifications/cancelled");
     assert_eq!(withdrawn["params"]["requestId"], question["id"]);
     // CAN-10: and nothing is answered.

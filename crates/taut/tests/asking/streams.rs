@@ -127,12 +127,15 @@ async fn ten_thousand_changes_fill_no_memory_while_nobody_reads() {
     assert!(bytes < 4 * (64 << 10), "{bytes}");
 }
 
-/// Many marks at once are told in turns, each once, and none is lost.
+/// Many marks at once are told in turns, so that they never fill the output to its limit; each once,
+/// and none is lost.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_resources_that_change_at_once_are_all_told() {
-    let server = Arc::new(named("changing"));
+    let limit = 256 << 10;
+    let server = Arc::new(named("changing").limits(|limits| limits.output_cap = limit));
     let mut wire = Wire::to_shared(&server);
-    let uris: BTreeSet<String> = (0..1024).map(|n| format!("a:{n}/{}", "x".repeat(1000))).collect();
+    let uris: BTreeSet<String> = (0..1024).map(|n| format!("a:{n}/{}", "x".repeat(200))).collect();
+    assert!(uris.iter().map(|uri| uri.len() + 150).sum::<usize>() > limit);
     let ack = listen(&mut wire, "l", json!({ "resourceSubscriptions": uris })).await;
     assert_eq!(tag(&ack), "l");
     uris.iter().for_each(|uri| server.changes().resource_updated(uri));

@@ -1,6 +1,7 @@
 //! Asking from a task that the handler started.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use taut::{AskError, Call, NoArgs, Server};
@@ -38,9 +39,12 @@ async fn c13_a_task_may_ask_and_does_not_outlive_its_run() {
         let seen = seen.lock().unwrap();
         (seen.iter().filter(|s| *s == "Err(Ended)").count(), seen.len())
     };
-    while modern_runs() != (1, 4) {
-        tokio::task::yield_now().await;
-    }
+    let all = async {
+        while modern_runs() != (1, 4) {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), all).await.expect("a task was left behind");
 }
 
 /// Once the call is answered nobody is asked on its behalf, in neither era.
@@ -51,7 +55,7 @@ async fn a_task_that_asks_after_its_call_has_ended_asks_nobody() {
         "late",
         async |_: NoArgs, call: Call<Counter>| {
             tokio::spawn(async move {
-                tokio::time::sleep(std::time::Duration::from_secs(1)).await;
+                tokio::time::sleep(Duration::from_secs(1)).await;
                 if let Err(AskError::Ended) = line(&call, "too late?").await {
                     call.state().up();
                 }
@@ -63,7 +67,7 @@ async fn a_task_that_asks_after_its_call_has_ended_asks_nobody() {
     for (n, revision) in REVISIONS.into_iter().enumerate() {
         let mut host = Host::new(&server, revision, everything()).await;
         assert_eq!(text(&host.call("late", json!({})).await), "done");
-        assert!(host.wire.is_silent(std::time::Duration::from_secs(5)).await, "{revision}");
+        assert!(host.wire.is_silent(Duration::from_secs(5)).await, "{revision}");
         until("it noticed", || late.count() == n + 1).await;
     }
 }
