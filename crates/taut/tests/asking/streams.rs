@@ -263,6 +263,7 @@ async fn streams_and_changes_on_many_threads_keep_their_order() {
     }
     // The last change is told, whenever it came.
     wire.ask("last", "subscriptions/listen", json!({ "notifications": all() })).await;
+    while *tag(&wire.next().await) != "last" {}
     stop.store(true, std::sync::atomic::Ordering::Relaxed);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     server.changes().remove_tool("touch");
