@@ -1,4 +1,4 @@
-//! The smallest server that is of use: `cargo run --example calc`, or name it in a host's settings.
+//! The smallest server that is of use: `cargo run -p taut --example calc`, or name it in a host's settings.
 
 use taut::{JsonSchema, Server};
 

@@ -1,7 +1,7 @@
 //! The smallest server: gives back the params of every request, unread.
 //!
 //! ```sh
-//! echo '{"jsonrpc":"2.0","id":1,"method":"echo","params":[2,3]}' | cargo run --example echo
+//! echo '{"jsonrpc":"2.0","id":1,"method":"echo","params":[2,3]}' | cargo run -p taut --example echo
 //! ```
 
 use taut::service::{Call, Failed, Params, serve};

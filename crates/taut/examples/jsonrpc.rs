@@ -1,7 +1,7 @@
 //! A plain JSON-RPC 2.0 server on stdin and stdout. Try it:
 //!
 //! ```sh
-//! echo '{"jsonrpc":"2.0","id":1,"method":"add","params":[2,3]}' | cargo run --example jsonrpc
+//! echo '{"jsonrpc":"2.0","id":1,"method":"add","params":[2,3]}' | cargo run -p taut --example jsonrpc
 //! ```
 
 use serde_json::{Value, json};

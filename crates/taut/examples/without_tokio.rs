@@ -2,7 +2,7 @@
 //!
 //! ```sh
 //! echo '{"jsonrpc":"2.0","id":1,"method":"echo","params":[1,2]}' |
-//!     cargo run --example without_tokio --no-default-features
+//!     cargo run -p taut --example without_tokio --no-default-features
 //! ```
 
 use std::io::{self, Read, Write};

@@ -1,7 +1,7 @@
 //! A child process: started, looked after, ended.
 //!
 //! The face of the files beside it: `forker.rs` starts it, `keeper.rs` looks after it. Knows no
-//! JSON, no MCP and no frame. design.md, "Children"; invariants 8 and 9.
+//! JSON, no MCP and no frame. docs/decisions/0004-children.md; invariants 8 and 9.
 
 use std::future::Future;
 use std::io;

@@ -2,7 +2,7 @@
 //!
 //! Knows what a server can be asked. `open.rs` opens the connection, `session.rs` keeps it,
 //! `request.rs` makes one request, `paging.rs` lists; `child.rs` and the files around it own the
-//! process. design.md, "The API we want to read".
+//! process.
 
 mod answer;
 mod asked;
