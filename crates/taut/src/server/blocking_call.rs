@@ -15,7 +15,7 @@ use crate::rpc::Id;
 
 /// A call being handled on a thread of its own. Clones are the same call.
 ///
-/// ```compile_fail
+/// ```compile_fail,E0599
 /// # use taut::{BlockingCall, JsonSchema};
 /// # #[derive(serde::Deserialize, JsonSchema)]
 /// # struct Name { name: String }
