@@ -133,6 +133,10 @@ impl Output {
             let what = || format!("writing {}", path.display());
             return written.map_err(|error| Problem::File { what: what(), error });
         }
+        if self.out.terminal && self.may_move() {
+            // What moves on stderr stands on the same line.
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
         let mut stdout = io::stdout().lock();
         stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(Problem::output)
     }

@@ -1,9 +1,11 @@
 //! `taut list`: what a server offers.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
-use serde_json::{Map, Value, json};
-use taut::{Client, Error, Prompt, Resource, ResourceTemplate, SerializeAt, Tool};
+use serde::Serialize;
+use serde_json::Value;
+use taut::{At, Client, Error, Prompt, Resource, ResourceTemplate, Revision, SerializeAt, Tool};
 
 use crate::args::{Kind, List};
 use crate::arguments;
@@ -26,7 +28,7 @@ pub(crate) async fn run(output: &Output, args: &List) -> Result<Exit, Problem> {
         spinner.say("listing");
         let offer = ask(client, args.kind).await?;
         if output.json {
-            output.document(&offer.json(client))?;
+            output.document(&offer.document(client.revision()))?;
         } else {
             output.print(&offer.shown(output, args.kind))?;
         }
@@ -67,6 +69,18 @@ async fn templates(client: &Client) -> Result<Option<Vec<ResourceTemplate>>, Err
 
 const METHOD_NOT_FOUND: i64 = -32601;
 
+#[derive(Serialize)]
+struct Document<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Vec<At<'a, Tool>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resources: Option<Vec<At<'a, Resource>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    templates: Option<Vec<At<'a, ResourceTemplate>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompts: Option<Vec<At<'a, Prompt>>>,
+}
+
 impl Offer {
     /// How much there is: "14 tools, 3 resources".
     pub(crate) fn counts(&self) -> String {
@@ -83,24 +97,20 @@ impl Offer {
         if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
     }
 
-    fn json(&self, client: &Client) -> Value {
-        let revision = client.revision();
-        let mut all = Map::new();
-        fn put<T: SerializeAt>(
-            all: &mut Map<String, Value>,
-            name: &str,
+    /// As the protocol has it, in the revision that was agreed.
+    fn document(&self, revision: Revision) -> Document<'_> {
+        fn all<T: SerializeAt>(
             items: Option<&Vec<T>>,
-            revision: taut::Revision,
-        ) {
-            let Some(items) = items else { return };
-            let items = items.iter().map(|item| json!(item.at(revision))).collect();
-            all.insert(name.to_owned(), Value::Array(items));
+            revision: Revision,
+        ) -> Option<Vec<At<'_, T>>> {
+            items.map(|items| items.iter().map(|item| item.at(revision)).collect())
         }
-        put(&mut all, "tools", self.tools.as_ref(), revision);
-        put(&mut all, "resources", self.resources.as_ref(), revision);
-        put(&mut all, "templates", self.templates.as_ref(), revision);
-        put(&mut all, "prompts", self.prompts.as_ref(), revision);
-        Value::Object(all)
+        Document {
+            tools: all(self.tools.as_ref(), revision),
+            resources: all(self.resources.as_ref(), revision),
+            templates: all(self.templates.as_ref(), revision),
+            prompts: all(self.prompts.as_ref(), revision),
+        }
     }
 
     fn shown(&self, output: &Output, kind: Option<Kind>) -> String {
@@ -174,6 +184,9 @@ fn prompt_row(prompt: &Prompt) -> Row {
 /// Columns wider than this are left ragged: one long name must not push all others aside.
 const COLUMN: usize = 36;
 
+/// Less than this of a description says nothing.
+const LITTLE: usize = 12;
+
 fn section(output: &Output, title: &str, rows: impl Iterator<Item = Row>) -> String {
     let reader = output.out;
     let rows: Vec<Row> = rows
@@ -188,18 +201,20 @@ fn section(output: &Output, title: &str, rows: impl Iterator<Item = Row>) -> Str
     let mut text = format!("{} {}\n", reader.paint(BOLD, title), rows.len());
     for Row(name, takes, about) in &rows {
         let pad = |text: &str, width: usize| " ".repeat(width.saturating_sub(text.chars().count()));
-        let room = output.width().map(|width| {
-            let used = name.chars().count().max(first) + takes.chars().count().max(second) + 6;
-            width.saturating_sub(used).max(20)
-        });
-        let about = room.map_or_else(|| about.as_str().into(), |room| cut(about, room));
+        let (mut takes, mut about) = (Cow::Borrowed(takes.as_str()), Cow::Borrowed(about.as_str()));
+        // A pipe has room for everything; a terminal shows the beginning of each.
+        if let Some(width) = output.width() {
+            takes = cut(takes.as_ref(), second).into_owned().into();
+            let used = name.chars().count().max(first) + second + 6;
+            let room = width.saturating_sub(used);
+            about = if room < LITTLE { "".into() } else { cut(&about, room).into_owned().into() };
+        }
         let line = format!(
-            "  {}{}  {}{}  {}",
+            "  {}{}  {}{}  {about}",
             reader.paint(CYAN, name),
             pad(name, first),
-            reader.paint(DIM, takes),
-            pad(takes, second),
-            about
+            reader.paint(DIM, &takes),
+            pad(&takes, second),
         );
         let _ = writeln!(text, "{}", line.trim_end());
     }

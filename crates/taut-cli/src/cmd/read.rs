@@ -1,7 +1,7 @@
 //! `taut read`: one resource.
 
-use serde_json::{Value, json};
-use taut::{Client, SerializeAt as _};
+use serde::Serialize;
+use taut::{At, Client, ResourceContents, SerializeAt as _};
 
 use crate::args::Read;
 use crate::content::{self, Piece};
@@ -10,15 +10,19 @@ use crate::problem::{Exit, Problem};
 use crate::session::{command, with_server};
 use crate::spinner::Spinner;
 
+#[derive(Serialize)]
+struct Document<'a> {
+    contents: Vec<At<'a, ResourceContents>>,
+}
+
 pub(crate) async fn run(output: &Output, args: &Read) -> Result<Exit, Problem> {
     let started = command(&args.server, &args.options);
     let work = async |client: &Client, spinner: &Spinner| {
         spinner.say(format!("reading {}", args.uri));
         let contents = client.read(args.uri.as_str()).await?;
         if output.json {
-            let all: Vec<Value> =
-                contents.iter().map(|each| json!(each.at(client.revision()))).collect();
-            return output.document(&json!({ "contents": all }));
+            let contents = contents.iter().map(|each| each.at(client.revision())).collect();
+            return output.document(&Document { contents });
         }
         let pieces: Vec<Piece> = contents.iter().map(Piece::of_resource).collect();
         match pieces.as_slice() {

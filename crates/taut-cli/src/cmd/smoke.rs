@@ -174,7 +174,9 @@ impl<'a> Transcript<'a> {
                 self.report.insert("called".into(), Value::Null);
                 self.report.insert("not_called".into(), json!(why));
                 self.summary.push("nothing called".to_owned());
-                self.step("called", &format!("nothing: {why}"), None)?;
+                self.spinner = None;
+                let mark = self.output.out.paint(YELLOW, "·");
+                self.line(&format!("  {mark} {:<10}  nothing: {why}\n", "called"))?;
                 return Ok(Exit::Worked);
             }
         };

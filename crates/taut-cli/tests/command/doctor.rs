@@ -88,13 +88,13 @@ fn servers_that_do_not_speak_mcp() {
 fn servers_with_bad_habits() {
     let banner =
         r#"it prints 38 lines on stdout that are no messages, first at byte 0: "Welcome to"#;
-    names("", "2025-11-25 banner", "hurts", banner);
-    names("", "2025-11-25 bom", "hurts", "a byte-order mark");
-    names("", "2025-11-25 exit-on-probe", "hurts", "it exits when it is asked server/discover");
-    names("", "2025-11-25 swallow-probe", "hurts", "it does not answer server/discover");
-    names("", "2025-11-25 twice", "hurts", "it answers twice");
-    names("", "2025-11-25 unknown-id", "hurts", "it answers what nobody asked");
-    names("", "2025-11-25 flood", "hurts", "it floods stderr");
+    names("", "2025-11-25 banner", "risky", banner);
+    names("", "2025-11-25 bom", "risky", "a byte-order mark");
+    names("", "2025-11-25 exit-on-probe", "risky", "it exits when it is asked server/discover");
+    names("", "2025-11-25 swallow-probe", "risky", "it does not answer server/discover");
+    names("", "2025-11-25 twice", "risky", "it answers twice");
+    names("", "2025-11-25 unknown-id", "risky", "it answers what nobody asked");
+    names("", "2025-11-25 flood", "risky", "it floods stderr");
     names("", "2025-11-25 slow-start=1200", "note", "until it is ready");
 }
 
@@ -126,16 +126,16 @@ fn servers_that_fail_in_a_call() {
     names(
         "--call grandchild",
         "2025-11-25",
-        "hurts",
+        "risky",
         "it leaves processes behind when it ends: sleep (",
     );
 }
 
 #[test]
 fn servers_that_do_not_end() {
-    names("", "2025-11-25 ignore-eof", "hurts", "it does not end when its stdin is closed");
+    names("", "2025-11-25 ignore-eof", "risky", "it does not end when its stdin is closed");
     let role = "2025-11-25 ignore-eof ignore-term";
-    names("", role, "hurts", "neither when its stdin is closed nor on SIGTERM");
+    names("", role, "risky", "neither when its stdin is closed nor on SIGTERM");
     names("", "2025-11-25 ignore-term", "note", "it does not end on SIGTERM");
 }
 

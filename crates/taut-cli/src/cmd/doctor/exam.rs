@@ -29,6 +29,9 @@ const START: Duration = Duration::from_secs(30);
 /// How long it may live on after SIGTERM: as long as the official SDKs wait before they kill.
 const TERM: Duration = Duration::from_secs(2);
 
+/// How long the other processes of a server may outlive it before they count as left behind.
+const LINGER: Duration = Duration::from_millis(300);
+
 /// What was seen, and when, counted from the start.
 #[derive(Default)]
 pub(super) struct Facts {
@@ -205,12 +208,29 @@ async fn use_it(
     spinner.say("closing its stdin");
     let closing = Instant::now();
     let closed = client.close().await.ok().and_then(|closed| closed.process);
+    let took = closing.elapsed();
+    let left = match client.pid() {
+        Some(pid) => lingering(pid, &family).await,
+        None => Vec::new(),
+    };
+    processes::end(&left);
     let mut facts = lock(facts);
-    facts.ended = closed.map(|ended| (ended, closing.elapsed()));
-    facts.left = client.pid().map(|pid| processes::left(pid, &family)).unwrap_or_default();
-    processes::end(&facts.left);
+    facts.ended = closed.map(|ended| (ended, took));
+    facts.left = left;
     facts.seen = client.diagnostics();
     facts.stderr = client.stderr();
+}
+
+/// What is left of a server's processes. What has been told to end too gets a moment for it.
+async fn lingering(pid: u32, family: &[Process]) -> Vec<Process> {
+    let began = Instant::now();
+    loop {
+        let left = processes::left(pid, family);
+        if left.is_empty() || began.elapsed() > LINGER {
+            return left;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
 }
 
 /// A second one gets SIGTERM while its stdin is open.

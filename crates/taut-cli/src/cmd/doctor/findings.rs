@@ -26,7 +26,7 @@ impl Level {
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Broken => "broken",
-            Self::Hurts => "hurts",
+            Self::Hurts => "risky",
             Self::Note => "note",
         }
     }
@@ -162,7 +162,9 @@ fn reason(reason: &ConnectReason, facts: &Facts) -> (String, &'static str) {
         ),
         ConnectReason::NotJson { first, lines, .. } => (
             format!(
-                "it prints text on stdout where JSON should be ({lines} lines), at byte 0: {first:?}"
+                "it prints text on stdout where JSON should be ({}), first at byte {}: {first:?}",
+                if *lines == 1 { "one line".to_owned() } else { format!("{lines} lines") },
+                facts.junk.as_ref().map_or(0, |junk| junk.offset),
             ),
             "check that it serves stdio and not HTTP; print logs and banners to stderr",
         ),
@@ -284,9 +286,12 @@ fn junk(facts: &Facts) -> Option<Finding> {
     facts.opened.as_ref()?.as_ref().ok()?;
     let junk = facts.junk.as_ref().or(facts.seen.first_junk.as_ref())?;
     let count = facts.seen.junk.max(1);
-    let lines = if count == 1 { "something".to_owned() } else { format!("{count} lines") };
+    let lines = match count {
+        1 => "something on stdout that is no message".to_owned(),
+        count => format!("{count} lines on stdout that are no messages"),
+    };
     let what = format!(
-        "it prints {lines} on stdout that are no messages, first at byte {}: {:?} ({})",
+        "it prints {lines}, first at byte {}: {:?} ({})",
         junk.offset, junk.excerpt, junk.fault
     );
     let hurts = "hosts that take the first bad line for the end, or show an error for each; all others \

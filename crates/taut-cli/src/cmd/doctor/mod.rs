@@ -69,6 +69,9 @@ fn document(name: &str, facts: &Facts, found: &[Finding], exit: Exit) -> Value {
     })
 }
 
+/// How wide the words of a finding may be: wider is hard to read.
+const WIDTH: usize = 100;
+
 /// How wide the text of a phase may be beside its time.
 const TEXT: usize = 56;
 
@@ -86,9 +89,11 @@ fn show(output: &Output, name: &str, facts: &Facts, found: &[Finding]) -> Result
             Level::Note => CYAN,
         };
         let head = reader.paint(style, format!("{}. {}", number + 1, finding.level.word()));
-        text += &format!("\n{head}  {}\n", reader.line(&finding.what));
-        text += &format!("   {}    {}\n", reader.paint(DIM, "hurts"), reader.line(&finding.hurts));
-        text += &format!("   {}   {}\n", reader.paint(DIM, "change"), reader.line(&finding.change));
+        let width = output.width().unwrap_or(WIDTH).clamp(40, WIDTH);
+        let wrapped = |words: &str, indent| wrap(&reader.line(words), width, indent);
+        text += &format!("\n{head}  {}\n", wrapped(&finding.what, 11));
+        text += &format!("   {}   {}\n", reader.paint(DIM, "hurts"), wrapped(&finding.hurts, 11));
+        text += &format!("   {}  {}\n", reader.paint(DIM, "change"), wrapped(&finding.change, 11));
     }
     let count = |level| found.iter().filter(|finding| finding.level == level).count();
     let (broken, hurts) = (count(Level::Broken), count(Level::Hurts));
@@ -98,6 +103,26 @@ fn show(output: &Output, name: &str, facts: &Facts, found: &[Finding]) -> Result
         _ => reader.paint(RED, "✗ no host can use it like this: see above"),
     };
     output.print(&format!("{text}\n{verdict}\n"))
+}
+
+/// Breaks words into lines; all but the first are indented, and the first has so much before it.
+fn wrap(text: &str, width: usize, indent: usize) -> String {
+    let mut out = String::new();
+    let mut used = indent;
+    for (at, word) in text.split(' ').enumerate() {
+        let long = word.chars().count();
+        if at > 0 && used + 1 + long > width {
+            out.push('\n');
+            out.push_str(&" ".repeat(indent));
+            used = indent;
+        } else if at > 0 {
+            out.push(' ');
+            used += 1;
+        }
+        out.push_str(word);
+        used += long;
+    }
+    out
 }
 
 fn row(output: &Output, phase: &Phase) -> String {
