@@ -17,7 +17,6 @@ mod spinner;
 
 use std::ffi::OsString;
 use std::future::Future;
-use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -71,10 +70,18 @@ fn usage(error: &clap::Error, typed: &[OsString]) -> Exit {
     if !error.use_stderr() {
         return Exit::Worked;
     }
-    if typed.len() > 2 && !typed.iter().any(|word| word == "--") && std::io::stderr().is_terminal()
-    {
-        Output::new(None)
-            .note("\nthe server's command goes after two dashes: taut list -- npx some-server");
+    if let Some(command) = forgot_the_dashes(error, typed) {
+        Output::new(None).note(&format!(
+            "\nthe server's command goes after two dashes: taut {command} -- npx some-server"
+        ));
     }
     Exit::Usage
+}
+
+/// The subcommand, if the server's command line seems to stand where our own arguments do.
+fn forgot_the_dashes<'a>(error: &clap::Error, typed: &'a [OsString]) -> Option<&'a str> {
+    use clap::error::ErrorKind::{InvalidValue, MissingRequiredArgument, UnknownArgument};
+    let likely = matches!(error.kind(), InvalidValue | MissingRequiredArgument | UnknownArgument);
+    let command = typed.get(1)?.to_str().filter(|word| !word.starts_with('-'))?;
+    (likely && !typed.iter().any(|word| word == "--")).then_some(command)
 }

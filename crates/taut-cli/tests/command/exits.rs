@@ -28,6 +28,12 @@ fn exit_2_the_command_line_is_wrong() {
         assert!(run.err.contains("Usage") || run.err.contains("error"), "{line}: {}", run.err);
         assert_eq!(run.out, "", "{line}");
     }
+    for command in ["list", "doctor"] {
+        let run = run(&format!("{command} npx some-server"), &[]).exits(2);
+        assert!(run.err.contains(&format!("taut {command} -- npx some-server")), "{}", run.err);
+    }
+    let run = run("smoke --timeout never", &[]).exits(2);
+    assert!(!run.err.contains("two dashes"), "{}", run.err);
     let run = demo("call add a=2 b=x c=1").exits(2);
     assert_eq!(
         run.err,
