@@ -107,11 +107,17 @@ impl fmt::Display for ConnectError {
                     f.write_str(", neither in lines nor with Content-Length headers")?;
                 }
             }
-            ConnectReason::NotJson { after, lines, fault, first } => write!(
-                f,
-                "the server did not answer {phase} within {after:?}: it printed {lines} lines of \
-                 text instead of JSON ({fault}), the first of which is: {first}"
-            )?,
+            ConnectReason::NotJson { after, lines, fault, first } => {
+                write!(f, "the server did not answer {phase} within {after:?}: it printed ")?;
+                match lines {
+                    1 => write!(f, "text instead of JSON ({fault}): {first}")?,
+                    _ => write!(
+                        f,
+                        "{lines} lines of text instead of JSON ({fault}), the first of which is: \
+                         {first}"
+                    )?,
+                }
+            }
             ConnectReason::NoAnswer { after } => write!(
                 f,
                 "the server did not answer {phase} within {after:?}, although it said other things"

@@ -92,6 +92,10 @@ async fn l16_text_instead_of_json_is_shown() {
     );
     assert!(text.ends_with("the first of which is: Serving HTTP on 0.0.0.0 port 8000"), "{text}");
     assert!(matches!(reason(&error), ConnectReason::NotJson { lines: 2, .. }));
+
+    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(400));
+    let (_, text) = failure(builder, sh("echo hello; exec sleep 1000")).await;
+    assert!(text.ends_with("it printed text instead of JSON (not JSON): hello"), "{text}");
 }
 
 #[tokio::test]
