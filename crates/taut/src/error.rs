@@ -112,6 +112,14 @@ pub enum Error {
         /// What does not fit.
         what: Cow<'static, str>,
     },
+    /// The server was started again and again, and did not stay.
+    #[cfg(feature = "client")]
+    GaveUp {
+        /// How often it was started again in a row.
+        restarts: u32,
+        /// What happened the last time.
+        last: Box<Self>,
+    },
     /// The server needs something first, and did not get it from this client.
     InputRequired {
         /// What was asked of the server.
@@ -178,6 +186,12 @@ impl fmt::Display for Error {
             Self::Lost(lost) => lost.fmt(f),
             Self::StillRunning { pid } => {
                 write!(f, "the server's process ({pid}) has not ended, not even after SIGKILL")
+            }
+            #[cfg(feature = "client")]
+            Self::GaveUp { restarts: 0, last } => write!(f, "the server is given up: {last}"),
+            #[cfg(feature = "client")]
+            Self::GaveUp { restarts, last } => {
+                write!(f, "the server is given up after {restarts} restarts; the last time: {last}")
             }
             Self::NotOffered { method, capability } => {
                 write!(f, "the server offers no {capability}, so {method} was not asked")

@@ -99,8 +99,9 @@ mod stream;
 
 #[cfg(feature = "client")]
 pub use client::{
-    Answer, Asking, Calling, Change, Client, ClientBuilder, ClientEvent, Closed, Command,
-    Diagnostics, Ended, Grace, IntoAnswer, Junk, Listening, Pages, Request, Rung,
+    Answer, Asking, Attempt, Calling, Change, Client, ClientBuilder, ClientEvent, Closed, Command,
+    Diagnostics, Ended, Grace, IntoAnswer, Junk, Life, Listening, Pages, Request, Restart, Rung,
+    Supervised,
 };
 #[cfg(feature = "tokio")]
 pub use ending::Ending;
@@ -150,6 +151,8 @@ mod documents {
     mod readme {}
     #[doc = include_str!("../../../docs/guides/first-server.md")]
     mod first_server {}
+    #[doc = include_str!("../../../docs/guides/host.md")]
+    mod host {}
     #[doc = include_str!("../../../docs/guides/testing.md")]
     mod testing {}
     #[doc = include_str!("../../../docs/guides/asking.md")]

@@ -37,7 +37,9 @@ pub enum Change {
 #[derive(Default)]
 pub(super) struct Queue {
     state: Mutex<Waiting>,
+    /// Rings for who takes changes, and for who waits for the acknowledgement: they may be two.
     bell: Notify,
+    door: Notify,
     /// Whether it outlives a connection.
     lasting: bool,
 }
@@ -61,6 +63,10 @@ pub(super) enum End {
 }
 
 impl Queue {
+    pub(super) fn lasting() -> Self {
+        Self { lasting: true, ..Self::default() }
+    }
+
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -86,19 +92,21 @@ impl Queue {
     /// The server has said what it will tell, or why it will not.
     pub(super) fn opened(&self, how: Result<SubscriptionFilter, ErrorObject>) {
         self.lock().opened.get_or_insert(how);
-        self.bell.notify_one();
+        self.door.notify_one();
     }
 
     pub(super) fn end(&self, end: End) {
         self.lock().end.get_or_insert(end);
+        self.door.notify_one();
         self.bell.notify_one();
     }
 
     fn end_with_connection(&self) {
-        if !self.lasting {
+        if self.lasting {
+            self.opened(Err(ErrorObject::internal("the connection ended")));
+        } else {
             self.end(End::Lost);
         }
-        self.bell.notify_one();
     }
 
     /// Makes a lasting queue ready for the next connection.
@@ -115,7 +123,7 @@ impl Queue {
                     return waiting.opened.take();
                 }
             }
-            self.bell.notified().await;
+            self.door.notified().await;
         }
     }
 

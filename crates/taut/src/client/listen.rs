@@ -3,12 +3,14 @@
 //! Knows how a stream is opened and closed: by subscribing to each resource, or by one long request.
 //! Must not know how notes find their stream (`changes.rs`). RES-07, RES-08, SUB-01, SUB-06, SUB-07.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use super::changes::{Change, End, Queue, Streams};
 use super::envelope::Params;
 use super::host::Home;
 use super::request::read_result;
+use super::supervise::Core;
+use super::supervised::Renewed;
 use super::typed::Shaped;
 use super::{Client, Shared};
 use crate::driver::{Link, PendingCall};
@@ -22,12 +24,39 @@ use crate::rpc::{ErrorObject, Failure};
 pub struct Listening {
     queue: Arc<Queue>,
     honoured: SubscriptionFilter,
-    home: Arc<Home>,
-    _open: Subscription,
+    from: From,
     told: bool,
 }
 
+/// Whose changes they are.
+enum From {
+    One { home: Arc<Home>, _open: Subscription },
+    Supervised { core: Weak<Core>, _open: Arc<Renewed> },
+}
+
+impl From {
+    /// Why nothing comes any more; nothing if we have ended it ourselves.
+    fn lost(&self) -> Option<Error> {
+        match self {
+            Self::One { home, .. } => {
+                let client = home.client().filter(|client| !client.0.session.is_closing())?;
+                Some(client.0.session.lost(LISTEN.into()))
+            }
+            Self::Supervised { core, .. } => core.upgrade()?.over(),
+        }
+    }
+}
+
 impl Listening {
+    pub(super) fn renewed(
+        queue: Arc<Queue>,
+        honoured: SubscriptionFilter,
+        open: Arc<Renewed>,
+        core: Weak<Core>,
+    ) -> Self {
+        Self { queue, honoured, from: From::Supervised { core, _open: open }, told: false }
+    }
+
     /// The next change; nothing once the server or this client has ended the stream.
     ///
     /// # Errors
@@ -37,8 +66,7 @@ impl Listening {
             Ok(change) => Ok(Some(change)),
             Err(End::Lost) if !self.told => {
                 self.told = true;
-                let client = self.home.client().filter(|client| !client.0.session.is_closing());
-                client.map_or(Ok(None), |client| Err(client.0.session.lost(LISTEN.into())))
+                self.from.lost().map_or(Ok(None), Err)
             }
             Err(_) => Ok(None),
         }
@@ -114,8 +142,8 @@ impl Client {
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Listening> {
         let queue = Arc::new(Queue::default());
         let (open, honoured) = self.listen_into(filter, &queue).await?;
-        let home = self.0.session.home.clone();
-        Ok(Listening { queue, honoured, home, _open: open, told: false })
+        let from = From::One { home: self.0.session.home.clone(), _open: open };
+        Ok(Listening { queue, honoured, from, told: false })
     }
 
     pub(super) async fn listen_into(

@@ -20,9 +20,12 @@ mod open;
 mod paging;
 mod process;
 mod request;
+mod restart;
 mod rounds;
 mod session;
 mod settings;
+mod supervise;
+mod supervised;
 mod typed;
 #[cfg_attr(not(windows), allow(dead_code, reason = "tested everywhere, used on Windows"))]
 mod windows;
@@ -64,8 +67,11 @@ pub use listen::Listening;
 pub use notice::{ClientEvent, Diagnostics, Junk};
 pub use paging::Pages;
 pub use request::{Calling, Request};
+pub use restart::Restart;
 pub use session::Closed;
 pub use settings::ClientBuilder;
+pub use supervise::{Life, Supervised};
+pub use supervised::Attempt;
 
 /// A connection to a server.
 ///

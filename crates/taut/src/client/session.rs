@@ -129,12 +129,20 @@ impl Session {
         self.over().await
     }
 
-    /// Waits until the loop and the process have ended.
-    pub(super) async fn over(&self) -> Closed {
+    /// Waits until the loop and the process have ended. Does not hold the session.
+    pub(super) fn over(&self) -> impl Future<Output = Closed> + Send + use<> {
         let mut over = self.over.clone();
-        let seen = over.wait_for(Option::is_some).await.ok().and_then(|closed| closed.clone());
-        // The runtime that the session lived on is gone, and took the process along.
-        seen.unwrap_or(Closed { ending: Ending::Closed, process: None })
+        async move {
+            let seen = over.wait_for(Option::is_some).await.ok().and_then(|closed| closed.clone());
+            // The runtime that the session lived on is gone, and took the process along.
+            seen.unwrap_or(Closed { ending: Ending::Closed, process: None })
+        }
+    }
+
+    /// Whether it can be used, as far as is known.
+    pub(super) fn is_up(&self) -> bool {
+        let state = self.link.lock();
+        state.ended.is_none() && state.close == Close::No && self.exit().is_none()
     }
 
     pub(super) fn exit(&self) -> Option<Exit> {

@@ -13,7 +13,7 @@ use crate::ending::Ending;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Lost {
-    /// What was asked.
+    /// What was asked; empty if nothing was.
     pub method: Cow<'static, str>,
     /// How the process ended; nothing if it has not, or if there is none.
     pub exit: Option<Exit>,
@@ -27,14 +27,14 @@ pub struct Lost {
 
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let method = &self.method;
+        if !self.method.is_empty() {
+            write!(f, "{} was not answered: ", self.method)?;
+        }
         match (&self.ending, self.exit) {
-            (Ending::Closed, _) => {
-                return write!(f, "{method} was not answered: this client is closed");
-            }
-            (_, Some(exit)) => write!(f, "{method} was not answered: the server {exit}")?,
+            (Ending::Closed, _) => return f.write_str("this client is closed"),
+            (_, Some(exit)) => write!(f, "the server {exit}")?,
             (ending, None) => {
-                write!(f, "{method} was not answered: {ending}")?;
+                write!(f, "{ending}")?;
                 if let Some(pid) = self.running {
                     write!(f, ", although its process ({pid}) still runs")?;
                 }

@@ -1,7 +1,7 @@
 //! The demo server, driven by our client in each of the five revisions.
 
 #[path = "../../../taut-cli/src/demo.rs"]
-mod server;
+pub(super) mod server;
 
 use serde_json::json;
 use taut::{

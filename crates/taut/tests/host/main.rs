@@ -13,11 +13,16 @@
 )]
 
 mod demo;
+#[path = "../../examples/host.rs"]
+mod example;
 mod fake;
 mod keeping;
 mod listening;
+mod lives;
 mod questions;
+mod roles;
 mod rounds;
+mod terminal;
 
 use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
@@ -25,6 +30,20 @@ use std::time::{Duration, Instant};
 
 /// Everything is waited for, but never for longer than this.
 const DEADLINE: Duration = Duration::from_secs(60);
+
+/// What the other processes do.
+#[test]
+#[ignore = "run by the other tests, as the server"]
+fn role() {
+    roles::play();
+}
+
+/// Whether a process runs; a zombie does not.
+fn alive(pid: u32) -> bool {
+    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+    state.is_some_and(|state| state != 'Z' && state != 'X')
+}
 
 async fn in_time<F: IntoFuture>(future: F) -> F::Output {
     tokio::time::timeout(DEADLINE, future).await.expect("in time")

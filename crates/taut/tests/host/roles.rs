@@ -1,0 +1,97 @@
+//! What the other processes do: the demo server with two tools more, or the example of a host.
+
+use std::fs::File;
+use std::io::Write as _;
+
+use rustix::process::{Signal, getpid, kill_process};
+use taut::{Command, NoArgs, Tool, ToolAnnotations};
+
+/// A place of a test's own, where its servers leave their marks. Removed with it.
+pub(super) struct Place(pub(super) std::path::PathBuf);
+
+impl Place {
+    pub(super) fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("taut-host-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        Self(dir)
+    }
+
+    /// A command that plays a role. The harness greets on its stdout, so that is opened anew on the
+    /// way.
+    pub(super) fn server(&self, role: &str) -> Command {
+        let run = r#"exec 3>&1 >/dev/null; exec "$0" --ignored --exact role --nocapture"#;
+        Command::new("sh")
+            .args(["-c", run])
+            .arg(std::env::current_exe().unwrap())
+            .env("TAUT_ROLE", role)
+            .env("TAUT_PLACE", &self.0)
+    }
+
+    /// The processes that have played here so far.
+    pub(super) fn pids(&self) -> Vec<u32> {
+        let entries = std::fs::read_dir(&self.0).unwrap().flatten();
+        entries.filter_map(|e| e.file_name().to_str()?.strip_prefix("pid-")?.parse().ok()).collect()
+    }
+
+    /// How often the tools that count have run.
+    pub(super) fn runs(&self) -> usize {
+        std::fs::read_to_string(self.0.join("runs")).unwrap_or_default().lines().count()
+    }
+
+    /// Invariant 9
+    pub(super) async fn assert_empty(&self) {
+        super::eventually("all gone", || !self.pids().into_iter().any(super::alive)).await;
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn place() -> std::path::PathBuf {
+    std::env::var_os("TAUT_PLACE").unwrap().into()
+}
+
+pub(super) fn play() {
+    let role = std::env::var("TAUT_ROLE").expect("a role to play");
+    // The harness has had its say; from here on fd 1 is the wire.
+    let wire = File::options().write(true).open("/dev/fd/3").unwrap();
+    rustix::stdio::dup2_stdout(&wire).unwrap();
+    drop(wire);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    match role.as_str() {
+        "example" => {
+            let programs = ["one", "two"].map(|name| place().join(name).display().to_string());
+            runtime.block_on(super::example::host(programs)).unwrap();
+        }
+        _ => {
+            File::create(place().join(format!("pid-{}", std::process::id()))).unwrap();
+            runtime.block_on(serve()).unwrap();
+        }
+    }
+    std::process::exit(0);
+}
+
+async fn serve() -> taut::Result<()> {
+    let harmless =
+        Tool::new("die_once_harmless").annotations(ToolAnnotations::new().read_only_hint(true));
+    super::demo::server::server()
+        .tool("die_once", async |_: NoArgs, _call| die_once())
+        .tool(harmless, async |_: NoArgs, _call| die_once())
+        .tool("die", async |_: NoArgs, _call| kill_process(getpid(), Signal::KILL).unwrap())
+        .serve_stdio()
+        .await
+}
+
+/// Leaves a mark, and does not live through the first.
+fn die_once() -> String {
+    let path = place().join("runs");
+    writeln!(File::options().create(true).append(true).open(&path).unwrap(), "ran").unwrap();
+    let runs = std::fs::read_to_string(&path).unwrap().lines().count();
+    if runs == 1 {
+        kill_process(getpid(), Signal::KILL).unwrap();
+    }
+    format!("ran {runs}")
+}
