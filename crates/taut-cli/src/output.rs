@@ -155,7 +155,8 @@ impl Output {
             error: error.into(),
         })?;
         text.push('\n');
-        self.print(&text)
+        let shown = if self.out.terminal { sanitize::json(&text) } else { text.into() };
+        self.print(&shown)
     }
 
     /// Tells something beside the result. Nobody may be there to hear it.

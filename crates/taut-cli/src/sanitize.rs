@@ -21,6 +21,25 @@ pub(crate) fn line(text: &str) -> Cow<'_, str> {
     escape(text, is_harmful)
 }
 
+/// As [`clean`], for JSON, which stays the same document: what is harmful can only stand in a string.
+pub(crate) fn json(text: &str) -> Cow<'_, str> {
+    let harmful = |character: char| is_harmful(character) && character != '\n';
+    if !text.chars().any(harmful) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 16);
+    for character in text.chars() {
+        if harmful(character) {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(character);
+        }
+    }
+    Cow::Owned(out)
+}
+
 fn escape(text: &str, harmful: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.chars().any(&harmful) {
         return Cow::Borrowed(text);
@@ -70,5 +89,14 @@ mod tests {
             assert_eq!(clean(text), cleaned, "{text:?}");
         }
         assert_eq!(line("a\nb\t\tc\x07"), "a b c\\u{7}");
+    }
+
+    #[test]
+    fn a_document_stays_the_same_document() {
+        let value = serde_json::json!({ "a": "\u{202e}x\u{9b}\u{e0041}\u{7f}", "b": "\n" });
+        let text = serde_json::to_string_pretty(&value).unwrap();
+        let cleaned = json(&text);
+        assert!(!cleaned.chars().any(|c| is_harmful(c) && c != '\n'), "{cleaned:?}");
+        assert_eq!(serde_json::from_str::<serde_json::Value>(&cleaned).unwrap(), value);
     }
 }

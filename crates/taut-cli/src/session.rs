@@ -10,7 +10,7 @@ use std::time::Duration;
 use taut::{Client, ClientBuilder, ClientEvent, Closed, Command, Error, Implementation};
 
 use crate::args::Options;
-use crate::output::{CYAN, DIM, Output, YELLOW};
+use crate::output::{CYAN, DIM, Output};
 use crate::problem::Problem;
 use crate::spinner::Spinner;
 
@@ -83,8 +83,7 @@ pub(crate) fn tell_event(output: &Output, event: &ClientEvent<'_>) {
             return tell(output, "server", &format!("{method} {params}"));
         }
         ClientEvent::Junk(junk) => {
-            let note = output.err.paint(YELLOW, "no message on stdout:");
-            return tell(output, "taut", &format!("{note} {} ({})", junk.excerpt, junk.fault));
+            format!("no message on stdout: {} ({})", junk.excerpt, junk.fault)
         }
         ClientEvent::StrayError(error) => format!("an error that belongs to nothing: {error}"),
         ClientEvent::Refused { method } => format!("refused the server's {method}"),

@@ -122,6 +122,9 @@ fn what_a_server_says_cannot_steer_the_terminal() {
     assert_eq!(code, Some(0));
     assert!(text.contains("\\u{1b}[2J\\u{202e}ab\\u{200b}"), "{text:?}");
     assert!(!text.contains("\x1b[2J"), "{text:?}");
+    let (text, _) = on_terminal(&["call", "echo", "--args", args, "--json", "--", "taut", "serve"]);
+    assert!(text.contains(r"\u001b[2J\u202eab\u200b"), "{text:?}");
+    assert!(!text.contains('\u{202e}'), "{text:?}");
 }
 
 #[test]
