@@ -118,12 +118,11 @@ impl Asked {
             }
         }
         let modern = self.is_modern();
-        let Some((change, stream)) = self.streams.take(method, params, modern) else { return };
+        let Some((change, own)) = self.streams.take(method, params, modern) else { return };
         self.lists.drop_changed(&change);
         // SUB-06: each stream has its own copy; one of them is ours, and nobody is told twice.
-        let ours = !modern || stream == self.lists.stream();
         if let Some(on_change) = &host.on_change
-            && ours
+            && own
             && !matches!(change, Change::Resource(_))
         {
             on_change(&change);

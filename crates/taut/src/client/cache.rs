@@ -24,7 +24,7 @@ type Key = (Method, Option<String>);
 pub(super) struct Lists {
     kept: Mutex<Kept>,
     /// By which we hear of changes in the modern revision.
-    watching: OnceLock<(u64, Subscription)>,
+    watching: OnceLock<Subscription>,
 }
 
 #[derive(Default)]
@@ -83,11 +83,6 @@ impl Lists {
         kept.changes += 1;
         kept.pages.retain(|(method, _), _| !gone.contains(method));
     }
-
-    /// The number of our own stream, if there is one.
-    pub(super) fn stream(&self) -> Option<u64> {
-        self.watching.get().map(|(number, _)| *number)
-    }
 }
 
 impl Shared {
@@ -100,8 +95,8 @@ impl Shared {
             return;
         }
         // A connection that is over says so by itself; one that refuses is asked no more.
-        if let Ok(open) = self.send_listen(lists, &Arc::new(Queue::default())) {
-            let _ = self.session.lists.watching.set((open.number(), open));
+        if let Ok(open) = self.send_listen(lists, &Arc::new(Queue::own())) {
+            let _ = self.session.lists.watching.set(open);
         }
     }
 }

@@ -42,6 +42,8 @@ pub(super) struct Queue {
     door: Notify,
     /// Whether it outlives a connection.
     lasting: bool,
+    /// Whether it is the one by which the client itself hears of its lists. Nobody takes from it.
+    own: bool,
 }
 
 #[derive(Default)]
@@ -65,6 +67,10 @@ pub(super) enum End {
 impl Queue {
     pub(super) fn lasting() -> Self {
         Self { lasting: true, ..Self::default() }
+    }
+
+    pub(super) fn own() -> Self {
+        Self { own: true, ..Self::default() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -229,13 +235,14 @@ impl Streams {
         open.streams.values().for_each(|stream| stream.queue.end_with_connection());
     }
 
-    /// Takes in a notification. Says which change it tells of, and by which stream it came.
+    /// Takes in a notification. Says which change it tells of, and whether this is the copy that the
+    /// client itself has to hear.
     pub(super) fn take(
         &self,
         method: Method,
         params: Option<&RawValue>,
         modern: bool,
-    ) -> Option<(Change, Option<u64>)> {
+    ) -> Option<(Change, bool)> {
         let kind = match method {
             Method::ToolsChanged => Some(Change::Tools),
             Method::PromptsChanged => Some(Change::Prompts),
@@ -264,12 +271,14 @@ impl Streams {
         };
         if modern {
             // SUB-03: what carries no tag of ours belongs to nobody.
-            tagged?.queue.push(change.clone());
+            let queue = &tagged?.queue;
+            queue.push(change.clone());
+            Some((change, queue.own))
         } else {
             let wanting = open.streams.values().filter(|stream| wants(&stream.filter, &change));
             wanting.for_each(|stream| stream.queue.push(change.clone()));
+            Some((change, true))
         }
-        Some((change, tag))
     }
 }
 

@@ -99,12 +99,6 @@ enum How {
     },
 }
 
-impl Subscription {
-    pub(super) fn number(&self) -> u64 {
-        self.number
-    }
-}
-
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.streams.close(self.number);

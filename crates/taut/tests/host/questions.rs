@@ -84,6 +84,22 @@ async fn eli_07_content_goes_with_accept_only() {
     }
 }
 
+/// A legacy server may ask whenever it likes, also when nothing is being asked of it.
+#[tokio::test]
+async fn a_question_after_the_answer_is_answered_by_a_legacy_client() {
+    let (fake, client) =
+        Fake::connect(filling_in(), LEGACY, |message| match message["method"].as_str() {
+            Some("tools/call") => {
+                vec![text(message, "x"), question("elicitation/create", form("m"))]
+            }
+            _ => Vec::new(),
+        })
+        .await;
+    client.call("a", ()).await.unwrap();
+    let answer = json!({ "action": "accept", "content": {} });
+    assert_eq!(fake.response("q").await["result"], answer);
+}
+
 #[tokio::test]
 async fn a_handler_that_panics_costs_its_question_and_nothing_else() {
     let host = Client::builder().on_elicit(|_, _| async { panic!("oh") as ElicitResult });
