@@ -7,7 +7,9 @@ use std::ffi::OsString;
 use std::io;
 use std::time::Duration;
 
-use taut::{Client, ClientBuilder, ClientEvent, Closed, Command, Error, Implementation};
+use taut::{
+    Client, ClientBuilder, ClientEvent, Closed, Command, Error, Implementation, Level, LogParams,
+};
 
 use crate::args::Options;
 use crate::output::{CYAN, DIM, Output};
@@ -80,7 +82,14 @@ pub(crate) fn tell_event(output: &Output, event: &ClientEvent<'_>) {
         ClientEvent::FirstOutput => "first output".to_owned(),
         ClientEvent::Notification { method, params } => {
             let params = params.map_or("", |params| params.get());
-            return tell(output, "server", &format!("{method} {params}"));
+            let words = match serde_json::from_str::<LogParams>(params) {
+                Ok(log) => {
+                    let from = log.logger.map(|name| format!("{name}: ")).unwrap_or_default();
+                    format!("{} {from}{}", log.level, log.data.text())
+                }
+                Err(_) => format!("{method} {params}"),
+            };
+            return tell(output, "server", &words);
         }
         ClientEvent::Junk(junk) => {
             format!("no message on stdout: {} ({})", junk.excerpt, junk.fault)
@@ -150,6 +159,10 @@ pub(crate) async fn with_server<T>(
         client = builder(output, options).spawn(command) => client?,
         () = interrupts.next() => return Err(Problem::Interrupted),
     };
+    if output.verbose && client.capabilities().logging.is_some() {
+        // Who wants to see everything wants the server's log; without, it goes on all the same.
+        let _ = client.set_level(Level::Debug).await;
+    }
     let worked = tokio::select! {
         worked = work(&client, &spinner) => worked.map_err(|problem| with_stderr(problem, &client)),
         // What was asked is withdrawn by being dropped.

@@ -20,6 +20,8 @@ const BAR: usize = 24;
 
 /// Turns until it is dropped.
 pub(crate) struct Spinner {
+    /// Where progress is told line by line instead, with -v.
+    told: Option<Output>,
     label: Arc<Mutex<String>>,
     task: Option<tokio::task::JoinHandle<()>>,
 }
@@ -28,7 +30,7 @@ impl Spinner {
     pub(crate) fn start(output: &Output, label: impl Into<String>) -> Self {
         let label = Arc::new(Mutex::new(label.into()));
         let task = output.may_move().then(|| tokio::spawn(turn(label.clone())));
-        Self { label, task }
+        Self { told: output.verbose.then(|| output.clone()), label, task }
     }
 
     /// Says what is waited for now.
@@ -38,9 +40,12 @@ impl Spinner {
 
     /// Gets reports of progress of what is called `name`.
     pub(crate) fn watcher(&self, name: &str) -> impl FnMut(ProgressParams) + Send + 'static {
-        let (label, name) = (self.label.clone(), name.to_owned());
+        let (told, label, name) = (self.told.clone(), self.label.clone(), name.to_owned());
         move |report| {
             let shown = bar(&name, report.progress, report.total, report.message.as_deref());
+            if let Some(output) = &told {
+                crate::session::tell(output, "server", &shown);
+            }
             *label.lock().unwrap_or_else(PoisonError::into_inner) = shown;
         }
     }

@@ -36,10 +36,19 @@ fn check(page: &str) {
                 let _ = writeln!(expected, "{line}");
             }
             let script = format!("exec 2>&1; {}", &command[2..]);
-            let run =
-                Command::new("sh").args(["-c", &script]).env("PATH", &search).output().unwrap();
-            let printed = portable(&String::from_utf8(run.stdout).unwrap());
+            let print = || {
+                let mut shell = Command::new("sh");
+                let run = shell.args(["-c", &script]).env("PATH", &search).output().unwrap();
+                portable(&String::from_utf8(run.stdout).unwrap())
+            };
+            let mut printed = print();
             if std::env::var_os("TAUT_BLESS").is_none() {
+                // A machine so busy that a server is slow earns a finding; one try of three is not.
+                for _ in 0..2 {
+                    if plain(&printed) != plain(&expected) {
+                        printed = print();
+                    }
+                }
                 assert_eq!(plain(&printed), plain(&expected), "{page}: {command}\n{printed}");
             }
             written.push_str(&printed);

@@ -84,6 +84,17 @@ fn call_prints_the_result_and_nothing_else() {
 }
 
 #[test]
+fn verbose_tells_logs_and_progress_as_they_come() {
+    for revision in ["2025-06-18", "2026-07-28"] {
+        let run = demo(&format!("call log message=hi -v --revision {revision}")).exits(0);
+        assert!(run.err.contains("server │ info demo: \"hi\"\n"), "{revision}: {}", run.err);
+        assert_eq!(run.out, "logged\n");
+    }
+    let run = demo("call slow steps=2 step_ms=1 -v").exits(0);
+    assert!(run.err.contains("0 % · step 1 of 2\n"), "{}", run.err);
+}
+
+#[test]
 fn call_takes_json_from_the_line_a_file_or_stdin() {
     let serve = ["taut".to_owned(), "serve".to_owned()];
     assert_eq!(demo(r#"call echo --args {"text":"a"}"#).exits(0).out, "a\n");

