@@ -169,6 +169,9 @@ fn next_of(error: &Error) -> Option<&'static str> {
         Error::TimedOut { .. } => "give it longer with --timeout, or see what it says with -v",
         Error::Lost(_) | Error::Violation { .. } => "see what it says with -v",
         Error::NotOffered { .. } => "see what it offers with `taut list -- …`",
+        Error::Refused { error, .. } if error.code == taut::MISSING_CLIENT_CAPABILITY => {
+            "call it from a host: this command answers no questions of a server"
+        }
         Error::Refused { .. } => {
             "see what it offers with `taut list -- …`, and what it says with -v"
         }
