@@ -20,7 +20,7 @@ struct Terminal {
 
 impl Terminal {
     fn start(words: &[&str]) -> Self {
-        let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&keys).unwrap();
         unlockpt(&keys).unwrap();
         let size = Winsize { ws_row: 40, ws_col: 90, ws_xpixel: 0, ws_ypixel: 0 };
@@ -79,6 +79,14 @@ impl Terminal {
             std::mem::replace(&mut last, now) == now
         });
         (self.text(), status.unwrap().code())
+    }
+}
+
+/// A test that fails leaves nothing running.
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
     }
 }
 
