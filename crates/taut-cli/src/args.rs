@@ -64,6 +64,12 @@ impl Sub {
 #[derive(clap::Args)]
 #[command(after_help = help::SMOKE)]
 pub(crate) struct Smoke {
+    /// Call this tool, instead of one that looks harmless.
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) call: Option<String>,
+    /// Its arguments as one JSON object; @FILE reads it from a file, - from stdin.
+    #[arg(long, value_name = "JSON", requires = "call")]
+    pub(crate) args: Option<String>,
     #[command(flatten)]
     pub(crate) options: Options,
     /// The server's program and its arguments, untouched; the demo if there is none.

@@ -30,11 +30,12 @@ Examples:
 
 pub(crate) const SMOKE: &str = "\
 Calls a tool only if it looks harmless: one that says it only reads, or that needs no arguments
-and has a name such as get_time. Exit 0 means that all of it worked.
+and has a name such as get_time. Any other only with --call. Exit 0 means that all of it worked.
 
 Examples:
   taut smoke
   taut smoke -- taut serve
+  taut smoke --call add --args '{\"a\":2,\"b\":3}' -- taut serve
   taut smoke --revision 2025-06-18 -- taut serve
   taut smoke --json -- taut serve";
 

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value, json};
 use taut::{Answer, Client, ClientEvent, Closed, Command, Rung, ServerCapabilities, Tool};
 
+use super::call::object;
 use super::list::{Offer, ask};
 use crate::args::Smoke;
 use crate::content::{self, Piece};
@@ -66,6 +67,7 @@ impl<'a> Transcript<'a> {
 
     /// All of it: what fails is told here, and decides how to end.
     async fn run(&mut self, args: &Smoke, started: Command) -> Result<Exit, Problem> {
+        let chosen = chosen(args)?;
         let spawned = Arc::new(Mutex::new(None));
         let (seen, output) = (spawned.clone(), self.output.clone());
         let began = Instant::now();
@@ -89,7 +91,11 @@ impl<'a> Transcript<'a> {
             Ok(offer) => offer,
             Err(exit) => return Ok(exit),
         };
-        let called = self.call(&client, offer.tools.as_deref()).await?;
+        let picked = match &chosen {
+            Some((tool, arguments)) => Pick::Call(tool.clone(), arguments.clone()),
+            None => pick(offer.tools.as_deref().unwrap_or_default()),
+        };
+        let called = self.call(&client, picked).await?;
         let closed = self.close(&client).await?;
         Ok(if called == Exit::Worked { closed } else { called })
     }
@@ -167,8 +173,8 @@ impl<'a> Transcript<'a> {
         Ok(Ok(offer))
     }
 
-    async fn call(&mut self, client: &Client, tools: Option<&[Tool]>) -> Result<Exit, Problem> {
-        let (tool, arguments) = match pick(tools.unwrap_or_default()) {
+    async fn call(&mut self, client: &Client, picked: Pick) -> Result<Exit, Problem> {
+        let (tool, arguments) = match picked {
             Pick::Call(tool, arguments) => (tool, arguments),
             Pick::Nothing(why) => {
                 self.report.insert("called".into(), Value::Null);
@@ -197,7 +203,10 @@ impl<'a> Transcript<'a> {
         answer: &Answer,
         took: Duration,
     ) -> Result<Exit, Problem> {
-        self.step("called", &format!("{tool} {arguments}"), Some(took))?;
+        let failed = answer.failed();
+        let (colour, sign) = if failed { (RED, "✗") } else { (GREEN, "✓") };
+        let mark = self.output.out.paint(colour, sign);
+        self.mark(mark, "called", &format!("{tool} {arguments}"), Some(took))?;
         let pieces: Vec<Piece> = answer.content.iter().map(Piece::of).collect();
         for line in pieces.iter().flat_map(|piece| content::lines(self.output, piece)).take(5) {
             let line = self.output.out.paint(DIM, cut(&line, self.room(0)));
@@ -205,10 +214,10 @@ impl<'a> Transcript<'a> {
         }
         self.report.insert(
             "called".into(),
-            json!({ "tool": tool, "arguments": arguments, "failed": answer.failed(),
+            json!({ "tool": tool, "arguments": arguments, "failed": failed,
                     "text": answer.text().ok(), "ms": millis(took) }),
         );
-        if answer.failed() {
+        if failed {
             self.summary = vec![format!("the tool {tool} reported failure")];
             return Ok(Exit::ToolFailed);
         }
@@ -279,6 +288,16 @@ impl<'a> Transcript<'a> {
     }
 
     fn step(&mut self, name: &str, text: &str, took: Option<Duration>) -> Result<(), Problem> {
+        self.mark(self.output.out.paint(GREEN, "✓"), name, text, took)
+    }
+
+    fn mark(
+        &mut self,
+        mark: impl std::fmt::Display,
+        name: &str,
+        text: &str,
+        took: Option<Duration>,
+    ) -> Result<(), Problem> {
         self.spinner = None;
         let took = took.map(time).unwrap_or_default();
         let reader = self.output.out;
@@ -287,7 +306,7 @@ impl<'a> Transcript<'a> {
         let text = reader.line(text).into_owned();
         let text = cut(&text, room);
         let pad = " ".repeat(room.saturating_sub(text.chars().count()));
-        let mut line = format!("  {} {name:<10}  {text}", reader.paint(GREEN, "✓"));
+        let mut line = format!("  {mark} {name:<10}  {text}");
         if !took.is_empty() {
             let _ = write!(line, "{pad}{}", reader.paint(DIM, format!("{took:>11}")));
         }
@@ -340,6 +359,13 @@ const LOOKS: [&str; 12] = [
     "describe",
 ];
 
+/// The call that the command line asks for, whatever it may do.
+fn chosen(args: &Smoke) -> Result<Option<(String, Value)>, Problem> {
+    let Some(tool) = &args.call else { return Ok(None) };
+    let arguments = args.args.as_deref().map(object).transpose()?.unwrap_or_default();
+    Ok(Some((tool.clone(), Value::Object(arguments))))
+}
+
 fn pick(tools: &[Tool]) -> Pick {
     if tools.is_empty() {
         return Pick::Nothing("it has no tools".to_owned());
@@ -369,7 +395,7 @@ fn pick(tools: &[Tool]) -> Pick {
     match tools.iter().find(says).or_else(|| tools.iter().find(promises)) {
         Some(tool) => Pick::Call(tool.name.clone(), json!({})),
         None => Pick::Nothing(
-            "no tool is sure to be harmless without arguments; try taut call".to_owned(),
+            "no tool is sure to be harmless without arguments; name one with --call".to_owned(),
         ),
     }
 }
