@@ -55,6 +55,30 @@ async fn sub_07_a_modern_stream_is_acknowledged_and_withdrawn_when_dropped() {
     assert_eq!(cancelled["params"]["requestId"], listen["id"]);
 }
 
+/// TMO-06: hours of silence are no reason to give it up.
+#[tokio::test(start_paused = true)]
+async fn tmo_06_a_stream_has_no_deadline() {
+    let mut listen = Value::Null;
+    let (fake, client) =
+        Fake::connect(Client::builder(), MODERN, move |message| match message["method"].as_str() {
+            Some("subscriptions/listen") => {
+                listen = message["id"].clone();
+                vec![ack(message)]
+            }
+            Some("tools/call") => {
+                let note = tagged(&listen, "notifications/tools/list_changed", json!({}));
+                vec![note, text(message, "x")]
+            }
+            _ => Vec::new(),
+        })
+        .await;
+    let mut changes = client.listen(everything()).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(24 * 3600)).await;
+    client.call("a", ()).await.unwrap();
+    assert_eq!(changes.next().await.unwrap(), Some(Change::Tools));
+    assert_eq!(fake.of("notifications/cancelled").len(), 0);
+}
+
 /// SUB-09, CAN-11: by a result, or by a notification.
 #[tokio::test]
 async fn sub_09_a_server_may_end_a_stream_in_two_ways() {
