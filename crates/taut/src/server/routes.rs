@@ -9,22 +9,21 @@ use serde_json::value::RawValue;
 
 use super::handler::{BadArguments, Erased, finish};
 use super::registry::Registry;
-use super::session::{Session, invalid, not_found};
-use crate::driver::{Incoming, Started};
+use super::session::{Query, Session, invalid, not_found};
+use crate::driver::Started;
 use crate::mcp::{
     CallToolResult, CompleteResult, Completion, CompletionArgument, CompletionReference, Method,
-    Params, RESOURCE_NOT_FOUND, Terms, resource_not_found,
+    RESOURCE_NOT_FOUND, resource_not_found,
 };
 use crate::rpc::{ErrorObject, excerpt};
 
 impl<S: Send + Sync + 'static> Session<S> {
     pub(super) fn call_tool(
         &self,
-        incoming: &Incoming<'_>,
-        terms: Terms,
-        params: &Params<'_>,
+        query: Query<'_>,
         registry: &Registry<S>,
     ) -> Result<Started, ErrorObject> {
+        let params = query.params;
         let name = params.required::<Cow<'_, str>>("name").map_err(invalid)?;
         let arguments = params.raw("arguments");
         // TOL-09: the shape of the request is the protocol's affair, the arguments are the tool's.
@@ -35,8 +34,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         let tool = registry.tool(&name).ok_or_else(|| {
             ErrorObject::invalid_params(format!("unknown tool: {}", excerpt(&name)))
         })?;
-        let call =
-            self.begin(incoming, terms, params, Method::CallTool, name.into_owned(), arguments)?;
+        let call = self.begin(query, Method::CallTool, name.into_owned(), arguments)?;
         match (tool.handler)(arguments, call.clone()) {
             Ok(running) => Ok(Started::Going(running)),
             Err(BadArguments(reason)) => {
@@ -57,13 +55,11 @@ impl<S: Send + Sync + 'static> Session<S> {
 
     pub(super) fn read_resource(
         &self,
-        incoming: &Incoming<'_>,
-        terms: Terms,
-        params: &Params<'_>,
+        query: Query<'_>,
         registry: &Registry<S>,
     ) -> Result<Started, ErrorObject> {
-        let uri = params.required::<String>("uri").map_err(invalid)?;
-        let revision = terms.revision;
+        let uri = query.params.required::<String>("uri").map_err(invalid)?;
+        let revision = query.terms.revision;
         let listed = registry.resources.iter().find(|offer| offer.spec.uri == uri);
         let handler: Option<(Erased<S>, Option<Box<RawValue>>)> = match listed {
             Some(offer) => Some((offer.handler.clone(), None)),
@@ -79,7 +75,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         };
         // RES-05, RES-06
         let (handler, blanks) = handler.ok_or_else(|| not_found(&uri, revision))?;
-        let call = self.begin(incoming, terms, params, Method::ReadResource, uri.clone(), None)?;
+        let call = self.begin(query, Method::ReadResource, uri.clone(), None)?;
         let running = handler(blanks.as_deref(), call)
             .map_err(|BadArguments(_)| not_found(&uri, revision))?;
         Ok(Started::Going(Box::pin(async move {
@@ -95,11 +91,10 @@ impl<S: Send + Sync + 'static> Session<S> {
 
     pub(super) fn get_prompt(
         &self,
-        incoming: &Incoming<'_>,
-        terms: Terms,
-        params: &Params<'_>,
+        query: Query<'_>,
         registry: &Registry<S>,
     ) -> Result<Started, ErrorObject> {
+        let params = query.params;
         let name = params.required::<String>("name").map_err(invalid)?;
         // PRM-05: values are strings.
         params.optional::<BTreeMap<String, String>>("arguments").map_err(invalid)?;
@@ -109,7 +104,7 @@ impl<S: Send + Sync + 'static> Session<S> {
             ErrorObject::invalid_params(format!("unknown prompt: {}", excerpt(&name)))
         })?;
         let arguments = params.raw("arguments").filter(|raw| raw.get() != "null");
-        let call = self.begin(incoming, terms, params, Method::GetPrompt, name, arguments)?;
+        let call = self.begin(query, Method::GetPrompt, name, arguments)?;
         (prompt.handler)(arguments, call).map(Started::Going).map_err(|BadArguments(reason)| {
             ErrorObject::invalid_params(format!("invalid prompt arguments: {reason}"))
         })
@@ -117,11 +112,10 @@ impl<S: Send + Sync + 'static> Session<S> {
 
     pub(super) fn complete(
         &self,
-        incoming: &Incoming<'_>,
-        terms: Terms,
-        params: &Params<'_>,
+        query: Query<'_>,
         registry: &Registry<S>,
     ) -> Result<Started, ErrorObject> {
+        let params = query.params;
         // CMP-03, CMP-05
         let reference = params.required::<CompletionReference>("ref").map_err(invalid)?;
         let argument = params.required::<CompletionArgument>("argument").map_err(invalid)?;
@@ -132,7 +126,7 @@ impl<S: Send + Sync + 'static> Session<S> {
             let name = excerpt(&argument.name);
             return Err(ErrorObject::invalid_params(format!("{whose} has no argument {name}")));
         }
-        let call = self.begin(incoming, terms, params, Method::Complete, whose.clone(), None)?;
+        let call = self.begin(query, Method::Complete, whose.clone(), None)?;
         let Some(handler) = registry.completions.get(&(whose, argument.name)) else {
             let none = CompleteResult::new(Completion::new([]));
             return Ok(Started::Done(finish(&call, Ok(none))));

@@ -27,6 +27,13 @@ use crate::mcp::{
 use crate::rpc::{Body, ErrorObject, NoId, Trouble};
 use crate::service::Reporter;
 
+/// A request that is to be served, and under which rules.
+pub(super) struct Query<'a> {
+    pub(super) incoming: &'a Incoming<'a>,
+    pub(super) terms: Terms,
+    pub(super) params: &'a Params<'a>,
+}
+
 /// One connection.
 pub(super) struct Session<S> {
     pub(super) shared: Arc<Shared<S>>,
@@ -97,20 +104,22 @@ impl<S: Send + Sync + 'static> Session<S> {
     ) -> Result<Started, ErrorObject> {
         let registry = self.shared.registry();
         self.is_offered(method, &registry)?;
+        let revision = terms.revision;
         let list = |list| {
             let cursor = params.optional::<String>("cursor").map_err(invalid)?;
-            let page = registry.page(&self.shared, list, terms.revision, cursor.as_deref())?;
+            let page = registry.page(&self.shared, list, revision, cursor.as_deref())?;
             Ok(Started::Done(Ok(Box::new(page))))
         };
+        let query = |terms| Query { incoming, terms, params };
         match method {
-            Method::CallTool => self.call_tool(incoming, terms, params, &registry),
+            Method::CallTool => self.call_tool(query(terms), &registry),
             Method::ListTools => list(List::Tools),
             Method::ListResources => list(List::Resources),
             Method::ListResourceTemplates => list(List::Templates),
             Method::ListPrompts => list(List::Prompts),
-            Method::ReadResource => self.read_resource(incoming, terms, params, &registry),
-            Method::GetPrompt => self.get_prompt(incoming, terms, params, &registry),
-            Method::Complete => self.complete(incoming, terms, params, &registry),
+            Method::ReadResource => self.read_resource(query(terms), &registry),
+            Method::GetPrompt => self.get_prompt(query(terms), &registry),
+            Method::Complete => self.complete(query(terms), &registry),
             Method::Discover => Ok(self.discover(&registry)),
             Method::SetLevel => self.set_level(params, &terms),
             Method::Subscribe => {
@@ -225,13 +234,12 @@ impl<S: Send + Sync + 'static> Session<S> {
     /// A request becomes a call, if the hook lets it.
     pub(super) fn begin(
         &self,
-        incoming: &Incoming<'_>,
-        terms: Terms,
-        params: &Params<'_>,
+        query: Query<'_>,
         method: Method,
         name: String,
         arguments: Option<&RawValue>,
     ) -> Result<Call<S>, ErrorObject> {
+        let Query { incoming, terms, params } = query;
         let asks = match terms.revision.is_modern() && method.may_require_input() {
             true => Asks::remembering(self.memory(params, method, &name, arguments)?),
             false => Asks::default(),
