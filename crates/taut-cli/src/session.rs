@@ -190,3 +190,13 @@ fn with_stderr(problem: Problem, client: &Client) -> Problem {
         other => other,
     }
 }
+
+/// Closes a server after the first signal; the second kills it.
+pub(crate) async fn hang_up(output: &Output, client: &Client, interrupts: &mut Interrupts) {
+    output.note(&output.err.paint(CYAN, "closing the server; once more kills it"));
+    tokio::select! {
+        // How it ends is no news to somebody who wants it gone.
+        _ = client.close() => {}
+        () = interrupts.next() => {}
+    }
+}

@@ -1,0 +1,40 @@
+//! `taut smoke`: handshake, list, one call, close; a transcript with times.
+//!
+//! This file knows which server is tried. What is done with it is in `steps.rs`, what may be called in
+//! `pick.rs`, how it is told in `transcript.rs`.
+
+mod pick;
+mod steps;
+mod transcript;
+
+use serde_json::Value;
+
+use super::call::object;
+use crate::args::Smoke;
+use crate::output::Output;
+use crate::problem::{Exit, Problem};
+use crate::session::{Interrupts, command, shown};
+use transcript::Transcript;
+
+pub(crate) async fn run(output: &Output, args: &Smoke) -> Result<Exit, Problem> {
+    let chosen = chosen(args)?;
+    let (started, name) = if args.server.is_empty() {
+        let exe = std::env::current_exe()
+            .map_err(|error| Problem::File { what: "finding our own program".into(), error })?;
+        (command(&[exe.into(), "serve".into()], &args.options), "taut serve".to_owned())
+    } else {
+        (command(&args.server, &args.options), shown(&args.server))
+    };
+    let mut interrupts = Interrupts::new()?;
+    let mut smoke = Transcript::new(output, &name)?;
+    let exit = smoke.run(&args.options, started, chosen, &mut interrupts).await?;
+    smoke.finish(exit)?;
+    Ok(exit)
+}
+
+/// The call that the command line asks for, whatever it may do.
+fn chosen(args: &Smoke) -> Result<Option<(String, Value)>, Problem> {
+    let Some(tool) = &args.call else { return Ok(None) };
+    let arguments = args.args.as_deref().map(object).transpose()?.unwrap_or_default();
+    Ok(Some((tool.clone(), Value::Object(arguments))))
+}

@@ -1,0 +1,245 @@
+//! What `taut smoke` does with one server, step by step, each told as soon as it is done.
+//!
+//! Knows the order, and that whatever fails or interrupts, the server is closed. Calls nothing that may
+//! change something, unless it was named.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use taut::{Answer, Client, ClientEvent, Closed, Command, Rung, ServerCapabilities, Tool};
+
+use super::pick::{Pick, pick};
+use super::transcript::{Transcript, millis};
+use crate::args::Options;
+use crate::cmd::list::{Offer, ask};
+use crate::content::{self, Piece};
+use crate::output::{DIM, GREEN, RED, YELLOW, cut};
+use crate::problem::{Exit, Problem};
+use crate::session::{Interrupts, builder, hang_up, tell_event};
+
+impl Transcript<'_> {
+    /// All of it: what fails is told here, and decides how to end.
+    pub(super) async fn run(
+        &mut self,
+        options: &Options,
+        started: Command,
+        chosen: Option<(String, Value)>,
+        interrupts: &mut Interrupts,
+    ) -> Result<Exit, Problem> {
+        let spawned = Arc::new(Mutex::new(None));
+        let (seen, output) = (spawned.clone(), self.output.clone());
+        let began = Instant::now();
+        let builder = builder(self.output, options).on_event(move |event| {
+            if let ClientEvent::Started { .. } = event {
+                let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
+                seen.get_or_insert(began.elapsed());
+            }
+            if output.verbose {
+                tell_event(&output, event);
+            }
+        });
+        self.wait("starting the server");
+        let opened = tokio::select! {
+            opened = builder.spawn(started) => opened,
+            () = interrupts.next() => return Err(Problem::Interrupted),
+        };
+        let client = match opened {
+            Ok(client) => client,
+            Err(error) => return self.failed("start", &error, ""),
+        };
+        let spawned = spawned.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
+        self.agreed(&client, spawned, began.elapsed())?;
+        tokio::select! {
+            exit = self.try_out(&client, chosen) => exit,
+            // What was asked is withdrawn by being dropped.
+            () = interrupts.next() => {
+                self.hush();
+                hang_up(self.output, &client, interrupts).await;
+                Err(Problem::Interrupted)
+            }
+        }
+    }
+
+    /// What a host does with a server.
+    async fn try_out(
+        &mut self,
+        client: &Client,
+        chosen: Option<(String, Value)>,
+    ) -> Result<Exit, Problem> {
+        let offer = match self.list(client).await? {
+            Ok(offer) => offer,
+            Err(exit) => return Ok(exit),
+        };
+        let picked = match chosen {
+            Some((tool, arguments)) => Pick::Call(tool, arguments),
+            None => pick(offer.tools.as_deref().unwrap_or_default()),
+        };
+        let called = self.call(client, picked).await?;
+        let closed = self.close(client).await?;
+        Ok(if called == Exit::Worked { closed } else { called })
+    }
+
+    fn agreed(
+        &mut self,
+        client: &Client,
+        spawned: Duration,
+        ready: Duration,
+    ) -> Result<(), Problem> {
+        self.step("started", "", Some(spawned))?;
+        let revision = client.revision();
+        let era = if revision.is_modern() { "modern" } else { "legacy" };
+        let framing = client.framing().unwrap_or_default();
+        self.step("agreed", &format!("{revision} ({era}), {framing}"), Some(ready - spawned))?;
+        if let Some(info) = client.server_info() {
+            let title = info.title.as_ref().map(|title| format!(", {title}")).unwrap_or_default();
+            self.step("server", &format!("{} {}{title}", info.name, info.version), None)?;
+            self.report
+                .insert("server".into(), json!({ "name": info.name, "version": info.version }));
+        }
+        let offers = offers(client.capabilities());
+        let shown = if offers.is_empty() { "nothing".to_owned() } else { offers.join(", ") };
+        self.step("offers", &shown, None)?;
+        self.report.insert("revision".into(), json!(revision.as_str()));
+        self.report.insert("era".into(), json!(era));
+        self.report.insert("framing".into(), json!(framing.to_string()));
+        self.report.insert("capabilities".into(), json!(offers));
+        self.report.insert("started_ms".into(), millis(spawned));
+        self.report.insert("ready_ms".into(), millis(ready));
+        Ok(())
+    }
+
+    async fn list(&mut self, client: &Client) -> Result<Result<Offer, Exit>, Problem> {
+        self.wait("listing");
+        let began = Instant::now();
+        let offer = match ask(client, None).await {
+            Ok(offer) => offer,
+            Err(error) => {
+                let exit = self.failed("list", &error, &client.stderr())?;
+                // It has failed already; how it ends is no news.
+                let _ = client.close().await;
+                return Ok(Err(exit));
+            }
+        };
+        let took = began.elapsed();
+        let mut first = Some(took);
+        let mut section = |smoke: &mut Self, what: &str, names: Option<Vec<String>>| {
+            let Some(names) = names else { return Ok(()) };
+            smoke.report.insert(what.to_owned(), json!(names));
+            if !names.is_empty() {
+                let count = names.len();
+                smoke.summary.push(format!(
+                    "{count} {}",
+                    if count == 1 { &what[..what.len() - 1] } else { what }
+                ));
+            }
+            let shown = match names.len() {
+                0 => "none".to_owned(),
+                count => format!("{count}: {}", names.join(", ")),
+            };
+            smoke.step(what, &shown, first.take())
+        };
+        let names = |tools: &Vec<Tool>| tools.iter().map(|tool| tool.name.clone()).collect();
+        section(self, "tools", offer.tools.as_ref().map(names))?;
+        let uris = |all: &Vec<taut::Resource>| all.iter().map(|each| each.uri.clone()).collect();
+        section(self, "resources", offer.resources.as_ref().map(uris))?;
+        let families = |all: &Vec<taut::ResourceTemplate>| {
+            all.iter().map(|each| each.uri_template.clone()).collect()
+        };
+        section(self, "templates", offer.templates.as_ref().map(families))?;
+        let names = |all: &Vec<taut::Prompt>| all.iter().map(|each| each.name.clone()).collect();
+        section(self, "prompts", offer.prompts.as_ref().map(names))?;
+        self.report.insert("list_ms".into(), millis(took));
+        Ok(Ok(offer))
+    }
+
+    async fn call(&mut self, client: &Client, picked: Pick) -> Result<Exit, Problem> {
+        let (tool, arguments) = match picked {
+            Pick::Call(tool, arguments) => (tool, arguments),
+            Pick::Nothing(why) => {
+                self.report.insert("called".into(), Value::Null);
+                self.report.insert("not_called".into(), json!(why));
+                self.summary.push("nothing called".to_owned());
+                self.hush();
+                let mark = self.output.out.paint(YELLOW, "·");
+                self.line(&format!("  {mark} {:<10}  nothing: {why}\n", "called"))?;
+                return Ok(Exit::Worked);
+            }
+        };
+        self.wait(&format!("calling {tool}"));
+        let began = Instant::now();
+        let called = client.call(tool.as_str(), arguments.clone()).await;
+        let took = began.elapsed();
+        match called {
+            Ok(answer) => self.answered(&tool, &arguments, &answer, took),
+            Err(error) => self.failed("call", &error, &client.stderr()),
+        }
+    }
+
+    fn answered(
+        &mut self,
+        tool: &str,
+        arguments: &Value,
+        answer: &Answer,
+        took: Duration,
+    ) -> Result<Exit, Problem> {
+        let failed = answer.failed();
+        let (colour, sign) = if failed { (RED, "✗") } else { (GREEN, "✓") };
+        let mark = self.output.out.paint(colour, sign);
+        self.mark(mark, "called", &format!("{tool} {arguments}"), Some(took))?;
+        let pieces: Vec<Piece> = answer.content.iter().map(Piece::of).collect();
+        for line in pieces.iter().flat_map(|piece| content::lines(self.output, piece)).take(5) {
+            let line = self.output.out.paint(DIM, cut(&line, self.room(0)));
+            self.line(&format!("                {line}\n"))?;
+        }
+        self.report.insert(
+            "called".into(),
+            json!({ "tool": tool, "arguments": arguments, "failed": failed,
+                    "text": answer.text().ok(), "ms": millis(took) }),
+        );
+        if failed {
+            self.summary = vec![format!("the tool {tool} reported failure")];
+            return Ok(Exit::ToolFailed);
+        }
+        self.summary.push("one call".to_owned());
+        Ok(Exit::Worked)
+    }
+
+    async fn close(&mut self, client: &Client) -> Result<Exit, Problem> {
+        self.wait("waiting for the server to end");
+        let began = Instant::now();
+        match client.close().await {
+            Ok(closed) => {
+                let took = began.elapsed();
+                self.step("ended", &ended(&closed), Some(took))?;
+                self.report.insert("ended".into(), json!(ended(&closed)));
+                self.report.insert("end_ms".into(), millis(took));
+                let polite = closed.process.is_none_or(|ended| ended.rung <= Rung::Eof);
+                if !polite {
+                    self.summary.push("it had to be forced to end".to_owned());
+                }
+                Ok(Exit::Worked)
+            }
+            Err(error) => self.failed("end", &error, ""),
+        }
+    }
+}
+
+fn ended(closed: &Closed) -> String {
+    closed.process.map_or_else(|| closed.to_string(), |process| process.to_string())
+}
+
+/// What the capabilities say, in words.
+fn offers(has: &ServerCapabilities) -> Vec<&'static str> {
+    let all = [
+        ("tools", has.tools.is_some()),
+        ("resources", has.resources.is_some()),
+        ("prompts", has.prompts.is_some()),
+        ("completions", has.completions.is_some()),
+        ("logging", has.logging.is_some()),
+        ("tasks", has.tasks.is_some()),
+        ("experimental", has.experimental.is_some()),
+        ("extensions", has.extensions.is_some()),
+    ];
+    all.iter().filter(|(_, there)| *there).map(|(name, _)| *name).collect()
+}

@@ -1,0 +1,136 @@
+//! What `taut smoke` tells while it works: a line for each step, its time, and the last word.
+//!
+//! Knows terminals and the JSON document. Must not start, ask or decide anything.
+
+use std::fmt::{Display, Write as _};
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+
+use crate::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, cut, time};
+use crate::problem::{Exit, Problem, exit_of};
+use crate::spinner::Spinner;
+
+/// How wide the text of a step may be beside its time.
+const TEXT: usize = 56;
+
+/// What was done so far, told while it is done.
+pub(super) struct Transcript<'a> {
+    pub(super) output: &'a Output,
+    began: Instant,
+    pub(super) report: Map<String, Value>,
+    /// What the last line says.
+    pub(super) summary: Vec<String>,
+    spinner: Option<Spinner>,
+}
+
+impl<'a> Transcript<'a> {
+    pub(super) fn new(output: &'a Output, shown: &str) -> Result<Self, Problem> {
+        let mut report = Map::new();
+        report.insert("command".to_owned(), json!(shown));
+        let smoke =
+            Self { output, began: Instant::now(), report, summary: Vec::new(), spinner: None };
+        let version = env!("CARGO_PKG_VERSION");
+        let shown = output.out.paint(DIM, format!("$ {}", output.out.line(shown)));
+        let name = output.out.paint(BOLD, format!("taut {version}"));
+        smoke.line(&format!("{name}  {shown}\n"))?;
+        Ok(smoke)
+    }
+
+    /// Tells what failed and why; the next step of it all is the end.
+    pub(super) fn failed(
+        &mut self,
+        what: &str,
+        error: &taut::Error,
+        stderr: &str,
+    ) -> Result<Exit, Problem> {
+        self.spinner = None;
+        let mark = self.output.out.paint(RED, "✗");
+        self.line(&format!("  {mark} {what:<10}\n"))?;
+        let problem = Problem::Server { error: error.clone(), stderr: stderr.to_owned() };
+        let mut document = problem.json();
+        self.report.insert("error".into(), document["error"].take());
+        self.summary = vec![format!("it failed to {what}")];
+        let quiet = Output { json: false, ..self.output.clone() };
+        quiet.report(&problem);
+        Ok(exit_of(error))
+    }
+
+    pub(super) fn finish(mut self, exit: Exit) -> Result<(), Problem> {
+        self.spinner = None;
+        let took = self.began.elapsed();
+        if self.output.json {
+            self.report.insert("ok".into(), json!(exit == Exit::Worked));
+            self.report.insert("exit".into(), json!(exit as u8));
+            self.report.insert("total_ms".into(), millis(took));
+            return self.output.document(&self.report);
+        }
+        let words = self.summary.join(", ");
+        let total = time(took);
+        let verdict = match exit {
+            Exit::Worked if self.report.get("called").is_none_or(Value::is_null) => {
+                self.output.out.paint(YELLOW, format!("✓ it works: {words}, {total} in all"))
+            }
+            Exit::Worked => {
+                self.output.out.paint(GREEN, format!("✓ it works: {words}, {total} in all"))
+            }
+            _ => self.output.out.paint(RED, format!("✗ {words}, after {total}")),
+        };
+        self.line(&format!("\n{verdict}\n"))
+    }
+
+    pub(super) fn wait(&mut self, label: &str) {
+        // The old one wipes its line before the new one begins.
+        self.spinner = None;
+        self.spinner = Some(Spinner::start(self.output, label));
+    }
+
+    /// Nothing is waited for any more.
+    pub(super) fn hush(&mut self) {
+        self.spinner = None;
+    }
+
+    pub(super) fn step(
+        &mut self,
+        name: &str,
+        text: &str,
+        took: Option<Duration>,
+    ) -> Result<(), Problem> {
+        self.mark(self.output.out.paint(GREEN, "✓"), name, text, took)
+    }
+
+    pub(super) fn mark(
+        &mut self,
+        mark: impl Display,
+        name: &str,
+        text: &str,
+        took: Option<Duration>,
+    ) -> Result<(), Problem> {
+        self.spinner = None;
+        let took = took.map(time).unwrap_or_default();
+        let reader = self.output.out;
+        // A time stands in a column of its own, so what stands before it has to be short.
+        let room = if took.is_empty() { self.room(0) } else { self.room(11).min(TEXT) };
+        let text = reader.line(text).into_owned();
+        let text = cut(&text, room);
+        let pad = " ".repeat(room.saturating_sub(text.chars().count()));
+        let mut line = format!("  {mark} {name:<10}  {text}");
+        if !took.is_empty() {
+            let _ = write!(line, "{pad}{}", reader.paint(DIM, format!("{took:>11}")));
+        }
+        self.line(&format!("{line}\n"))
+    }
+
+    /// How many characters the text of a step may have beside so many others.
+    pub(super) fn room(&self, beside: usize) -> usize {
+        self.output.width().unwrap_or(100).saturating_sub(16 + beside).max(20)
+    }
+
+    pub(super) fn line(&self, text: &str) -> Result<(), Problem> {
+        if self.output.json { Ok(()) } else { self.output.print(text) }
+    }
+}
+
+pub(super) fn millis(time: Duration) -> Value {
+    json!((time.as_secs_f64() * 1e6).round() / 1e3)
+}
