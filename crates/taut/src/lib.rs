@@ -104,6 +104,8 @@ pub use client::{
     Supervised,
 };
 #[cfg(feature = "tokio")]
+pub use driver::Steps;
+#[cfg(feature = "tokio")]
 pub use ending::Ending;
 #[cfg(feature = "client")]
 pub use error::{ConnectError, ConnectPhase, ConnectReason, Exit, Hint, Lost, SpawnError};

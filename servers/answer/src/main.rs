@@ -7,19 +7,17 @@
 
 mod citations;
 mod config;
-mod debug;
 mod openai;
 mod tools;
 
 use std::error::Error;
 use std::fs::File;
+use std::io::{Write, stderr};
 use std::path::PathBuf;
 use std::process::ExitCode;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::{ArgAction, Parser};
 use config::Config;
-use debug::{Log, say};
 
 /// An MCP server that answers questions with web search and dated citations.
 ///
@@ -73,11 +71,7 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
         return Ok(());
     }
     if config.text("server.debug") == "true" {
-        let path = config.path("server.debug_file");
-        let file = File::options().create(true).append(true).open(&path);
-        let file = file.map_err(|error| format!("server.debug_file is {path:?}: {error}"));
-        let file = if path.as_os_str().is_empty() { None } else { Some(file?) };
-        tracing::subscriber::set_global_default(Log { file, key: config.key.clone() })?;
+        tell_steps(&config)?;
     }
     if config.key.reveal().is_none() {
         let variable = config.text("openai.api_key_env");
@@ -88,42 +82,25 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
     Ok(runtime.block_on(server.serve_stdio())?)
 }
 
-/// Today as YYYY-MM-DD, in Japan's time as users of the original know it: UTC+9, no summer time.
-fn today() -> String {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    date((since.as_secs() + 9 * 3600) / 86_400)
+/// Says one line on stderr. Not `eprintln!`, which panics when a host has closed it.
+fn say(line: &str) {
+    let _ = stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// The date so many days after 1970-01-01. Counts in years that begin in March, so that the leap day
-/// is the last of its year, and in eras of 400 years, which all have the same number of days.
-fn date(days: u64) -> String {
-    let days = days + 719_468;
-    let (era, day_of_era) = (days / 146_097, days % 146_097);
-    let year = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year + year / 4 - year / 100);
-    let from_march = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * from_march + 2) / 5 + 1;
-    let month = if from_march < 10 { from_march + 3 } else { from_march - 9 };
-    let year = year + era * 400 + u64::from(month <= 2);
-    format!("{year:04}-{month:02}-{day:02}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn days_become_dates() {
-        let table = [
-            (0, "1970-01-01"),
-            (59, "1970-03-01"),
-            (11_016, "2000-02-29"),
-            (20_514, "2026-03-02"),
-            (47_540, "2100-02-28"),
-            (47_541, "2100-03-01"),
-        ];
-        for (days, want) in table {
-            assert_eq!(date(days), want);
+/// Tells each step of each message and of each question, on stderr and in the file if one is named.
+/// Whoever put the key into a message, it is not told.
+fn tell_steps(config: &Config) -> Result<(), Box<dyn Error>> {
+    let path = config.path("server.debug_file");
+    let open = || File::options().create(true).append(true).open(&path);
+    let bad = |error| format!("server.debug_file is {path:?}: {error}");
+    let file = if path.as_os_str().is_empty() { None } else { Some(open().map_err(bad)?) };
+    let key = config.key.clone();
+    let steps = taut::Steps::new(move |line: &str| {
+        let line = key.hide_in(line);
+        if let Some(mut file) = file.as_ref() {
+            let _ = file.write_all(format!("{line}\n").as_bytes());
         }
-    }
+        say(&line);
+    });
+    Ok(tracing::subscriber::set_global_default(steps.with("taut_answer"))?)
 }

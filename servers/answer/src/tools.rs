@@ -5,6 +5,7 @@
 
 use std::time::Duration;
 
+use jiff::{Timestamp, tz};
 use serde::{Deserialize, Serialize};
 use taut::{Call, Implementation, Json, JsonSchema, Progress, Reject, Revision, Server};
 use taut::{Tool, ToolAnnotations};
@@ -16,6 +17,9 @@ use crate::openai::OpenAi;
 
 /// How often a client that wants progress hears that we are still at it.
 const TICK: Duration = Duration::from_secs(1);
+
+/// Whose today it is: Tokyo's, as users of the original know it.
+const TODAY_IN: tz::Offset = tz::offset(9);
 
 /// What users of the original get for arguments that do not fit.
 const INVALID_ARGUMENTS: i64 = -32001;
@@ -135,7 +139,8 @@ async fn reply(tool: &str, question: Question, call: Call<OpenAi>) -> Reply {
         }
     };
     let most = config.number("policy.max_citations") as usize;
-    let (answer, used_search, citations) = citations::read(&response, &crate::today(), most)?;
+    let today = TODAY_IN.to_datetime(Timestamp::now()).date().to_string();
+    let (answer, used_search, citations) = citations::read(&response, &today, most)?;
     tracing::debug!(used_search, citations = citations.len(), "done");
     let model = response["model"].as_str().unwrap_or(profile[0]).to_owned();
     Ok(Json(Answer { answer, used_search, citations, model }))

@@ -11,6 +11,7 @@ mod alarm;
 mod json;
 mod link;
 mod parked;
+mod steps;
 mod tap;
 mod token;
 mod work;
@@ -32,6 +33,7 @@ use work::{Look, Work};
 
 pub(crate) use json::{Written, write_result};
 pub(crate) use link::{Close, Link, PendingCall, Reply, Watcher};
+pub use steps::Steps;
 pub(crate) use token::Token;
 pub(crate) use work::poll_once;
 

@@ -297,16 +297,17 @@ fn what_is_no_json_and_what_is_nobody_are_told() {
     host.end();
 }
 
-/// The server is the tutorial, so it must be short enough to be read in one go.
+/// The server is the tutorial, so it must be short enough to be read in one go: every line that is
+/// there to be read counts, comments and blank ones too.
 #[test]
-fn its_source_has_fewer_than_800_lines_of_code() {
+fn its_source_has_fewer_than_800_lines() {
     let mut lines = 0;
     for entry in std::fs::read_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).unwrap() {
         let path = entry.unwrap().path();
+        assert!(path.is_file(), "{path:?} would not be counted");
         if path.extension().is_some_and(|extension| extension == "rs") {
             let text = std::fs::read_to_string(path).unwrap();
-            let code = text.split("#[cfg(test)]").next().unwrap().lines().map(str::trim);
-            lines += code.filter(|line| !line.is_empty() && !line.starts_with("//")).count();
+            lines += text.split("#[cfg(test)]").next().unwrap().lines().count();
         }
     }
     assert!((100..800).contains(&lines), "{lines} lines");
