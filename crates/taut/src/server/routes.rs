@@ -25,7 +25,8 @@ impl<S: Send + Sync + 'static> Session<S> {
     ) -> Result<Started, ErrorObject> {
         let params = query.params;
         let name = params.required::<Cow<'_, str>>("name").map_err(invalid)?;
-        let arguments = params.raw("arguments");
+        // A nil map is null to a client in Go; it means none.
+        let arguments = params.raw("arguments").filter(|raw| raw.get() != "null");
         // TOL-09: the shape of the request is the protocol's affair, the arguments are the tool's.
         if arguments.is_some_and(|raw| !raw.get().starts_with('{')) {
             return Err(ErrorObject::invalid_params("params.arguments must be an object"));
