@@ -50,7 +50,7 @@ fn root() -> PathBuf {
 
 /// Directories that hold what was built or fetched, never what was written.
 const NOT_OURS: &[&str] =
-    &["target", ".git", "node_modules", ".venv", "__pycache__", "corpus", "artifacts"];
+    &["target", ".git", "node_modules", ".cache", ".venv", "__pycache__", "corpus", "artifacts"];
 
 /// Every text file of the repository.
 fn tree() -> Vec<File> {
