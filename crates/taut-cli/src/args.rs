@@ -11,7 +11,9 @@ use clap::{Parser, Subcommand, ValueEnum};
 use taut::Revision;
 use taut::wire::Framing;
 
+use crate::cmd::servers::Servers;
 use crate::help;
+use crate::problem::Problem;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -42,6 +44,8 @@ pub(crate) enum Sub {
     Prompt(Prompt),
     /// Find out why a server does not connect, or where it will hurt.
     Doctor(Doctor),
+    /// Show the servers that hosts are configured with, by name.
+    Servers(Servers),
     /// Be a server: the demo, with one of each thing that MCP has.
     #[command(after_help = help::SERVE)]
     Serve,
@@ -56,7 +60,7 @@ impl Sub {
             | Self::Read(Read { options, .. })
             | Self::Prompt(Prompt { options, .. })
             | Self::Doctor(Doctor { options, .. }) => Some(options),
-            Self::Serve => None,
+            Self::Servers(_) | Self::Serve => None,
         }
     }
 }
@@ -64,6 +68,8 @@ impl Sub {
 #[derive(clap::Args)]
 #[command(after_help = help::SMOKE)]
 pub(crate) struct Smoke {
+    /// A server by name: see `taut servers`.
+    pub(crate) name: Option<String>,
     /// Call this tool, instead of one that looks harmless.
     #[arg(long, value_name = "TOOL")]
     pub(crate) call: Option<String>,
@@ -80,14 +86,35 @@ pub(crate) struct Smoke {
 #[derive(clap::Args)]
 #[command(after_help = help::LIST)]
 pub(crate) struct List {
-    /// Only this; everything unless given.
-    #[arg(value_enum)]
-    pub(crate) kind: Option<Kind>,
+    /// Only this: tools, resources, templates or prompts.
+    #[arg(value_name = "KIND")]
+    first: Option<String>,
+    /// A server by name: see `taut servers`.
+    #[arg(value_name = "NAME")]
+    second: Option<String>,
     #[command(flatten)]
     pub(crate) options: Options,
     /// The server's program and its arguments, untouched.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     pub(crate) server: Vec<OsString>,
+}
+
+impl List {
+    /// What is listed, and the server's name; the kinds are reserved, so either may be left out.
+    pub(crate) fn words(&self) -> Result<(Option<Kind>, Option<&str>), Problem> {
+        let kind = |word: &Option<String>| Kind::from_str(word.as_deref()?, false).ok();
+        match (kind(&self.first), kind(&self.second)) {
+            (Some(kind), _) => Ok((Some(kind), self.second.as_deref())),
+            (None, Some(kind)) => Ok((Some(kind), self.first.as_deref())),
+            (None, None) => match (&self.first, &self.second) {
+                (Some(first), Some(second)) => Err(Problem::Usage {
+                    what: format!("{first:?} is not tools, resources, templates or prompts"),
+                    next: Some(format!("if it is a command: taut list -- {first} {second}")),
+                }),
+                (first, _) => Ok((None, first.as_deref())),
+            },
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -112,7 +139,7 @@ pub(crate) struct Call {
     #[command(flatten)]
     pub(crate) options: Options,
     /// The server's program and its arguments, untouched.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     pub(crate) server: Vec<OsString>,
 }
 
@@ -124,7 +151,7 @@ pub(crate) struct Read {
     #[command(flatten)]
     pub(crate) options: Options,
     /// The server's program and its arguments, untouched.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     pub(crate) server: Vec<OsString>,
 }
 
@@ -139,13 +166,15 @@ pub(crate) struct Prompt {
     #[command(flatten)]
     pub(crate) options: Options,
     /// The server's program and its arguments, untouched.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     pub(crate) server: Vec<OsString>,
 }
 
 #[derive(clap::Args)]
 #[command(after_help = help::DOCTOR)]
 pub(crate) struct Doctor {
+    /// A server by name: see `taut servers`.
+    pub(crate) name: Option<String>,
     /// Also call this tool, as it is with --args.
     #[arg(long, value_name = "TOOL")]
     pub(crate) call: Option<String>,
@@ -155,13 +184,19 @@ pub(crate) struct Doctor {
     #[command(flatten)]
     pub(crate) options: Options,
     /// The server's program and its arguments, untouched.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     pub(crate) server: Vec<OsString>,
 }
 
 /// What every command that starts a server takes.
 #[derive(clap::Args, Clone)]
 pub(crate) struct Options {
+    /// A server by the name that a host's file has for it: see `taut servers`.
+    #[arg(long = "server", short = 's', value_name = "NAME", help_heading = "The server")]
+    pub(crate) named: Option<String>,
+    /// Read servers from this file, of any host, and from no other; may be given again.
+    #[arg(long, value_name = "FILE", help_heading = "The server")]
+    pub(crate) config: Vec<PathBuf>,
     /// How long a request may go without a sign of life.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
     #[arg(help_heading = "The server")]

@@ -3,10 +3,12 @@
 //! The tests run every line that starts with `taut`, so an example here cannot go stale.
 
 pub(crate) const TAUT: &str = "\
-Everything after -- is the server's own command line, untouched.
+Everything after -- is the server's own command line, untouched. A server that a host knows is also
+found by its name, as `taut servers` shows it.
 
 Examples:
   taut smoke                                    the demo, end to end
+  taut smoke demo                               a server by its name in .mcp.json or another file
   taut list -- taut serve                       what a server offers
   taut call add a=2 b=3 -- taut serve           call one of its tools
   taut doctor -- taut serve                     why it does not connect
@@ -34,15 +36,28 @@ and has a name such as get_time. Any other only with --call. Exit 0 means that a
 
 Examples:
   taut smoke
+  taut smoke demo
   taut smoke -- taut serve
   taut smoke --call add --args '{\"a\":2,\"b\":3}' -- taut serve
   taut smoke --revision 2025-06-18 -- taut serve
   taut smoke --json -- taut serve";
 
+pub(crate) const SERVERS: &str = "\
+Reads the files of Claude Code, Claude Desktop, Cursor, VS Code, Codex, opencode and Gemini CLI: those
+of this project, found from here up to the repository's root, before those of the user. Of two servers
+with one name the first counts. Values of the environment, and what else looks like a secret, are not
+shown. Exit 2 if a file is broken; the others are shown all the same.
+
+Examples:
+  taut servers
+  taut servers --json
+  taut servers -v";
+
 pub(crate) const LIST: &str = "\
 Examples:
   taut list -- taut serve
   taut list tools -- taut serve
+  taut list tools demo
   taut list prompts --json -- taut serve";
 
 pub(crate) const CALL: &str = "\
@@ -53,6 +68,7 @@ is sent. --args is sent as it is.
 Examples:
   taut call echo text='hello there' -- taut serve
   taut call add a=2 b=3 -- taut serve
+  taut call add a=2 b=3 -s demo
   taut call add --args '{\"a\": 2, \"b\": 3}' --json -- taut serve
   echo '{\"a\": 2, \"b\": 3}' | taut call add --args - -- taut serve
   taut call slow steps=3 step_ms=10 --timeout 5s -- taut serve

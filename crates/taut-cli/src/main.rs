@@ -9,6 +9,7 @@ mod cmd;
 mod content;
 mod demo;
 mod help;
+mod hosts;
 mod output;
 mod problem;
 mod sanitize;
@@ -49,6 +50,10 @@ fn run(typed: Vec<OsString>) -> Exit {
         Sub::Call(args) => finish(&output, cmd::call::run(&output, &args)),
         Sub::Read(args) => finish(&output, cmd::read::run(&output, &args)),
         Sub::Prompt(args) => finish(&output, cmd::prompt::run(&output, &args)),
+        Sub::Servers(args) => {
+            let output = Output { json: args.json, ..output };
+            finish(&output, async { cmd::servers::run(&output, &args) })
+        }
         Sub::Doctor(args) => finish(&output, cmd::doctor::run(&output, &args)),
     }
 }

@@ -9,14 +9,15 @@ use taut::{Client, SerializeAt as _, Tool};
 use crate::args::Call;
 use crate::arguments::{self, Mistake, closest, parameters};
 use crate::content::{self, Piece};
+use crate::hosts::resolve;
 use crate::output::{Output, RED};
 use crate::problem::{Exit, Problem};
-use crate::session::{command, with_server};
+use crate::session::with_server;
 use crate::spinner::Spinner;
 
 pub(crate) async fn run(output: &Output, args: &Call) -> Result<Exit, Problem> {
     let given = args.args.as_deref().map(object).transpose()?;
-    let started = command(&args.server, &args.options);
+    let started = resolve(output, &args.options, None, &args.server)?.command;
     let work = async |client: &Client, spinner: &Spinner| {
         let arguments = match given {
             Some(arguments) => arguments,

@@ -9,9 +9,10 @@ use taut::{At, Client, Error, Prompt, Resource, ResourceTemplate, Revision, Seri
 
 use crate::args::{Kind, List};
 use crate::arguments;
+use crate::hosts::resolve;
 use crate::output::{BOLD, CYAN, DIM, Output, cut};
 use crate::problem::{Exit, Problem};
-use crate::session::{command, with_server};
+use crate::session::with_server;
 
 /// What a server offers. What it does not offer at all is nothing, not an empty list.
 #[derive(Default)]
@@ -23,14 +24,15 @@ pub(crate) struct Offer {
 }
 
 pub(crate) async fn run(output: &Output, args: &List) -> Result<Exit, Problem> {
-    let started = command(&args.server, &args.options);
+    let (kind, name) = args.words()?;
+    let started = resolve(output, &args.options, name, &args.server)?.command;
     let work = async |client: &Client, spinner: &crate::spinner::Spinner| {
         spinner.say("listing");
-        let offer = ask(client, args.kind).await?;
+        let offer = ask(client, kind).await?;
         if output.json {
             output.document(&offer.document(client.revision()))?;
         } else {
-            output.print(&offer.shown(output, args.kind))?;
+            output.print(&offer.shown(output, kind))?;
         }
         Ok(())
     };

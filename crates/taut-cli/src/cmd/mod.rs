@@ -6,4 +6,5 @@ pub(crate) mod list;
 pub(crate) mod prompt;
 pub(crate) mod read;
 pub(crate) mod serve;
+pub(crate) mod servers;
 pub(crate) mod smoke;

@@ -7,14 +7,15 @@ use taut::{Client, Prompt as Offered, SerializeAt as _};
 use crate::args::Prompt;
 use crate::arguments::closest;
 use crate::content::{self, Piece};
+use crate::hosts::resolve;
 use crate::output::{BOLD, DIM, Output};
 use crate::problem::{Exit, Problem};
-use crate::session::{command, with_server};
+use crate::session::with_server;
 use crate::spinner::Spinner;
 
 pub(crate) async fn run(output: &Output, args: &Prompt) -> Result<Exit, Problem> {
     let pairs = pairs(&args.pairs)?;
-    let started = command(&args.server, &args.options);
+    let started = resolve(output, &args.options, None, &args.server)?.command;
     let work = async |client: &Client, spinner: &Spinner| {
         spinner.say(format!("filling in {}", args.name));
         check(&args.name, &pairs, &client.prompts().await?)?;

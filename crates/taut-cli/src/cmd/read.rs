@@ -5,9 +5,10 @@ use taut::{At, Client, ResourceContents, SerializeAt as _};
 
 use crate::args::Read;
 use crate::content::{self, Piece};
+use crate::hosts::resolve;
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
-use crate::session::{command, with_server};
+use crate::session::with_server;
 use crate::spinner::Spinner;
 
 #[derive(Serialize)]
@@ -16,7 +17,7 @@ struct Document<'a> {
 }
 
 pub(crate) async fn run(output: &Output, args: &Read) -> Result<Exit, Problem> {
-    let started = command(&args.server, &args.options);
+    let started = resolve(output, &args.options, None, &args.server)?.command;
     let work = async |client: &Client, spinner: &Spinner| {
         spinner.say(format!("reading {}", args.uri));
         let contents = client.read(args.uri.as_str()).await?;

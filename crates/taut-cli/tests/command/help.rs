@@ -4,7 +4,8 @@
 
 use super::*;
 
-const COMMANDS: [&str; 8] = ["", "smoke", "list", "call", "read", "prompt", "doctor", "serve"];
+const COMMANDS: [&str; 9] =
+    ["", "smoke", "list", "call", "read", "prompt", "doctor", "servers", "serve"];
 
 fn help(command: &str) -> String {
     let words = command.split_whitespace().chain(["--help"]);
@@ -38,7 +39,8 @@ fn every_example_in_the_help_runs() {
         for line in examples.lines().take_while(|line| line.starts_with("  ")) {
             // In the overview a few words follow each example.
             let line = line.trim().split("   ").next().unwrap();
-            let run = Command::new("sh").args(["-c", line]).env("PATH", &path).output().unwrap();
+            let mut shell = Command::new("sh");
+            let run = isolate(shell.args(["-c", line]).env("PATH", &path)).output().unwrap();
             let stderr = String::from_utf8_lossy(&run.stderr);
             assert!(run.status.success(), "{line}: {stderr}");
             ran += 1;

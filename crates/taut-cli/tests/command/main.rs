@@ -50,6 +50,22 @@ fn server(role: &str) -> Vec<String> {
         .into()
 }
 
+/// What `taut` sees of the machine: a home of its own, and a project with a file of servers. No test
+/// reads the files of whoever runs it.
+fn isolate(command: &mut Command) -> &mut Command {
+    let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("home");
+    std::fs::create_dir_all(&home).unwrap();
+    for name in ["XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "NOTES_KEY"] {
+        command.env_remove(name);
+    }
+    command.env("HOME", home).current_dir(project())
+}
+
+/// A project's folder, for what is shown in the help and on the pages.
+fn project() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/command/project")
+}
+
 /// `taut` with these arguments; `taut serve` is found on the PATH, as after an installation.
 fn taut<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
     let binary = PathBuf::from(env!("CARGO_BIN_EXE_taut"));
@@ -60,6 +76,7 @@ fn taut<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
     for name in ["NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE"] {
         command.env_remove(name);
     }
+    isolate(&mut command);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command
 }

@@ -38,7 +38,8 @@ fn check(page: &str) {
             let script = format!("exec 2>&1; {}", &command[2..]);
             let print = || {
                 let mut shell = Command::new("sh");
-                let run = shell.args(["-c", &script]).env("PATH", &search).output().unwrap();
+                let shell = shell.args(["-c", &script]).env("PATH", &search);
+                let run = isolate(shell).output().unwrap();
                 portable(&String::from_utf8(run.stdout).unwrap())
             };
             let mut printed = print();

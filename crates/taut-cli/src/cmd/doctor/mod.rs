@@ -10,9 +10,10 @@ mod processes;
 use serde_json::{Value, json};
 
 use crate::args::Doctor;
+use crate::hosts::resolve;
 use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, cut, time};
 use crate::problem::{Exit, Problem};
-use crate::session::{Interrupts, command, shown};
+use crate::session::Interrupts;
 use crate::spinner::Spinner;
 use exam::{Facts, Phase};
 use findings::{Finding, Level};
@@ -23,7 +24,8 @@ pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem>
         (Some(tool), None) => Some((tool.clone(), serde_json::Map::new())),
         (None, _) => None,
     };
-    let started = command(&args.server, &args.options);
+    let target = resolve(output, &args.options, args.name.as_deref(), &args.server)?;
+    let (started, name) = (target.command, target.shown);
     let mut interrupts = Interrupts::new()?;
     let spinner = Spinner::start(output, "starting the server");
     let facts = tokio::select! {
@@ -37,7 +39,6 @@ pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem>
     } else {
         Exit::Worked
     };
-    let name = shown(&args.server);
     if output.json {
         output.document(&document(&name, &facts, &found, exit))?;
     } else {

@@ -11,19 +11,23 @@ use serde_json::Value;
 
 use super::call::object;
 use crate::args::Smoke;
+use crate::hosts::resolve;
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
-use crate::session::{Interrupts, command, shown};
+use crate::session::{Interrupts, command};
 use transcript::Transcript;
 
 pub(crate) async fn run(output: &Output, args: &Smoke) -> Result<Exit, Problem> {
     let chosen = chosen(args)?;
-    let (started, name) = if args.server.is_empty() {
+    let options = &args.options;
+    let nothing = args.name.is_none() && options.named.is_none() && args.server.is_empty();
+    let (started, name) = if nothing && options.config.is_empty() {
         let exe = std::env::current_exe()
             .map_err(|error| Problem::File { what: "finding our own program".into(), error })?;
-        (command(&[exe.into(), "serve".into()], &args.options), "taut serve".to_owned())
+        (command(&[exe.into(), "serve".into()], options), "taut serve".to_owned())
     } else {
-        (command(&args.server, &args.options), shown(&args.server))
+        let target = resolve(output, options, args.name.as_deref(), &args.server)?;
+        (target.command, target.shown)
     };
     let mut interrupts = Interrupts::new()?;
     let mut smoke = Transcript::new(output, &name)?;

@@ -1,0 +1,246 @@
+//! All servers of all files, in the order in which they count.
+//!
+//! Reads the files. One that is broken is told of and never stops the others; of two servers with one
+//! name the first counts and the other is shadowed.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::expand::{Missing, Values, env_file};
+use super::places::{Host, Place, Scope, Surroundings, all, given};
+use super::shape::{self, How, Stdio};
+use super::tree::{self, Fault, position};
+
+/// The largest file that is read. Claude Code keeps much else in its own, some MiB of it.
+const LARGEST: u64 = 64 << 20;
+
+/// One server, where it was found.
+#[derive(Clone, Debug)]
+pub(crate) struct Server {
+    pub(crate) name: String,
+    pub(crate) place: Place,
+    pub(crate) line: usize,
+    pub(crate) column: usize,
+    pub(crate) how: How,
+    /// Why its host would not start it.
+    pub(crate) off: Option<String>,
+    /// The file whose server of the same name goes first.
+    pub(crate) shadowed_by: Option<PathBuf>,
+    inputs: Rc<BTreeMap<String, String>>,
+}
+
+/// A file that could not be used.
+#[derive(Clone, Debug)]
+pub(crate) struct Broken {
+    pub(crate) path: PathBuf,
+    pub(crate) why: Why,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Why {
+    Fault(Fault),
+    Unreadable(String),
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fault(fault) => fault.fmt(f),
+            Self::Unreadable(error) => f.write_str(error),
+        }
+    }
+}
+
+/// What came of the search.
+pub(crate) struct Found {
+    pub(crate) around: Surroundings,
+    pub(crate) servers: Vec<Server>,
+    pub(crate) broken: Vec<Broken>,
+    /// Where we looked, and whether there was a file.
+    pub(crate) looked: Vec<(Place, bool)>,
+}
+
+/// Reads the given files, or else those of the hosts.
+pub(crate) fn find(around: Surroundings, files: &[PathBuf]) -> Found {
+    let places = match files {
+        [] => all(&around),
+        _ => files.iter().map(|path| given(path, &around)).collect(),
+    };
+    let mut found = Found { around, servers: Vec::new(), broken: Vec::new(), looked: Vec::new() };
+    for place in places {
+        let there = match read(&place) {
+            Ok(Some(servers)) => {
+                servers.into_iter().for_each(|server| found.add(server));
+                true
+            }
+            Ok(None) if files.is_empty() => false,
+            Ok(None) => {
+                let why = Why::Unreadable("there is no such file".to_owned());
+                found.broken.push(Broken { path: place.path.clone(), why });
+                false
+            }
+            Err(why) => {
+                // Two kinds of servers may be in one file.
+                if !found.broken.iter().any(|known| known.path == place.path) {
+                    found.broken.push(Broken { path: place.path.clone(), why });
+                }
+                true
+            }
+        };
+        found.looked.push((place, there));
+    }
+    found
+}
+
+impl Found {
+    fn add(&mut self, mut server: Server) {
+        let mut same = self.servers.iter().filter(|known| known.name == server.name);
+        server.shadowed_by = same.next().map(|first| first.place.path.clone());
+        self.servers.push(server);
+    }
+
+    /// The server that counts of those with this name.
+    pub(crate) fn named(&self, name: &str) -> Option<&Server> {
+        self.servers.iter().find(|server| server.name == name)
+    }
+
+    /// Those that one of the same name does not hide.
+    pub(crate) fn visible(&self) -> impl Iterator<Item = &Server> {
+        self.servers.iter().filter(|server| server.shadowed_by.is_none())
+    }
+
+    pub(crate) fn shown(&self, path: &Path) -> String {
+        self.around.shown(path)
+    }
+}
+
+fn read(place: &Place) -> Result<Option<Vec<Server>>, Why> {
+    let unreadable = |error: io::Error| Why::Unreadable(error.to_string());
+    let text = match std::fs::metadata(&place.path) {
+        // Something that is no file could keep us waiting for ever.
+        Ok(about) if !about.is_file() => return Ok(None),
+        Ok(about) if about.len() > LARGEST => {
+            return Err(Why::Unreadable(format!("it is larger than {} MiB", LARGEST >> 20)));
+        }
+        Ok(_) => std::fs::read(&place.path).map_err(unreadable)?,
+        Err(error) if absent(&error) => return Ok(None),
+        Err(error) => return Err(unreadable(error)),
+    };
+    let text = String::from_utf8(text).map_err(|error| {
+        let valid = error.utf8_error().valid_up_to();
+        let start = String::from_utf8_lossy(&error.as_bytes()[..valid]).into_owned();
+        Why::Fault(tree::fault(&start, valid, "not UTF-8"))
+    })?;
+    servers(place, &text).map(Some).map_err(Why::Fault)
+}
+
+fn absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
+/// The servers in the text of a file.
+pub(crate) fn servers(place: &Place, text: &str) -> Result<Vec<Server>, Fault> {
+    let toml = place.path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("toml"));
+    let root = if toml { tree::toml(text) } else { tree::json(text) }?;
+    let folder = place.folder.to_string_lossy();
+    let content = shape::read(&root, place.scope, &folder)
+        .map_err(|(at, what)| tree::fault(text, at, what))?;
+    if !content.known && place.scope == Scope::Given {
+        let what =
+            "no servers here: expected \"mcpServers\", \"servers\", \"mcp\" or [mcp_servers]";
+        return Err(tree::fault(text, root.at, what));
+    }
+    let inputs = Rc::new(content.inputs);
+    let server = |entry: shape::Entry| {
+        let (line, column) = position(text, entry.at);
+        Server {
+            name: entry.name,
+            place: place.clone(),
+            line,
+            column,
+            how: entry.how,
+            off: entry.off,
+            shadowed_by: None,
+            inputs: inputs.clone(),
+        }
+    };
+    Ok(content.entries.into_iter().map(server).collect())
+}
+
+/// A server ready to be started.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Start {
+    pub(crate) words: Vec<String>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) cwd: Option<PathBuf>,
+    pub(crate) inherit: bool,
+}
+
+impl Server {
+    fn values<'a>(&'a self, around: &'a Surroundings) -> Values<'a> {
+        let Place { host, folder, .. } = &self.place;
+        Values { host: *host, folder, inputs: &self.inputs, around }
+    }
+
+    /// Fills in all variables. What is in `set` needs no value from the file.
+    pub(crate) fn start(
+        &self,
+        stdio: &Stdio,
+        around: &Surroundings,
+        set: &[(String, String)],
+    ) -> Result<Start, Vec<Missing>> {
+        let values = self.values(around);
+        let mut missing: Vec<Missing> = Vec::new();
+        let mut fill = |text: &String| match values.expand(text) {
+            Ok(value) => value,
+            Err(what) => {
+                if !missing.contains(&what) {
+                    missing.push(what);
+                }
+                String::new()
+            }
+        };
+        let words: Vec<String> = stdio.words.iter().map(&mut fill).collect();
+        let wanted =
+            stdio.env.iter().filter(|(name, _)| !set.iter().any(|(given, _)| given == name));
+        let own: Vec<_> = wanted.map(|(name, value)| (name.clone(), fill(value))).collect();
+        let cwd = stdio.cwd.as_ref().map(|cwd| values.path(&fill(cwd)));
+        let file = stdio.env_file.as_ref().map(|path| values.path(&fill(path)));
+        let mut env = Vec::new();
+        if let Some(path) = file {
+            match std::fs::read_to_string(&path) {
+                Ok(text) => env.extend(env_file(&text)),
+                Err(error) => missing.push(Missing::File { path, why: error.to_string() }),
+            }
+        }
+        let forwarded = stdio
+            .forward
+            .iter()
+            .filter_map(|name| around.vars.get(name).map(|value| (name.clone(), value.clone())));
+        env.extend(forwarded);
+        if self.place.host == Host::ClaudeCode {
+            let folder = self.place.folder.display().to_string();
+            env.push(("CLAUDE_PROJECT_DIR".to_owned(), folder));
+        }
+        env.extend(own);
+        // A project's file means the project's paths, wherever in it one is.
+        let home = (self.place.scope != Scope::User).then(|| self.place.folder.clone());
+        let inherit = self.place.host.inherits();
+        if missing.is_empty() {
+            Ok(Start { words, env, cwd: cwd.or(home), inherit })
+        } else {
+            Err(missing)
+        }
+    }
+
+    /// What has to be there before it can be started, and is not.
+    pub(crate) fn missing(&self, around: &Surroundings) -> Vec<Missing> {
+        match &self.how {
+            How::Stdio(stdio) => self.start(stdio, around, &[]).err().unwrap_or_default(),
+            _ => Vec::new(),
+        }
+    }
+}

@@ -1,0 +1,18 @@
+//! Servers by name, from the files that hosts already have.
+//!
+//! `places` knows where the files are, `tree` reads them, `shape` finds the servers in them, `find` puts
+//! all of it in order, `expand` fills in variables, `target` leads from what was typed to a command. No
+//! file is ever written, and nothing is started here.
+
+mod expand;
+mod find;
+pub(crate) mod mask;
+mod places;
+mod shape;
+mod target;
+mod tree;
+
+pub(crate) use find::{Found, Server, Why, find};
+pub(crate) use places::Surroundings;
+pub(crate) use shape::How;
+pub(crate) use target::{resolve, unknown};

@@ -1,0 +1,235 @@
+//! What a server looks like in each host's file.
+//!
+//! Pure: a tree goes in, servers come out, their text as it is written. One reader for all shapes, since
+//! no key means two things: `command` is text or a list, `env` is also called `environment`. Must not
+//! know where the file was, nor expand anything.
+
+use std::collections::BTreeMap;
+
+use super::places::Scope;
+use super::tree::{Kind, Node};
+
+/// How a server is reached, with variables still in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// A program that speaks on stdin and stdout.
+    Stdio(Stdio),
+    /// Over the network: not ours.
+    Remote { kind: String, url: String },
+    /// The entry makes no sense.
+    Wrong(String),
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Stdio {
+    /// The program and its arguments.
+    pub(crate) words: Vec<String>,
+    pub(crate) env: Vec<(String, String)>,
+    pub(crate) cwd: Option<String>,
+    /// A file with more of the environment (VS Code, Cursor).
+    pub(crate) env_file: Option<String>,
+    /// Names that are passed on from our own environment (Codex).
+    pub(crate) forward: Vec<String>,
+}
+
+/// One server, as a file has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) name: String,
+    pub(crate) at: usize,
+    pub(crate) how: How,
+    /// Why the host would not start it, if it would not.
+    pub(crate) off: Option<String>,
+}
+
+/// What one file holds.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Content {
+    pub(crate) entries: Vec<Entry>,
+    /// What VS Code asks a person for, and in which words.
+    pub(crate) inputs: BTreeMap<String, String>,
+    /// Whether there is a place for servers at all.
+    pub(crate) known: bool,
+}
+
+/// Finds the servers in a file.
+pub(crate) fn read(root: &Node, scope: Scope, folder: &str) -> Result<Content, (usize, String)> {
+    if scope == Scope::Local {
+        return local(root, folder);
+    }
+    let mut content = Content::default();
+    let mcp = root.member("mcp");
+    let tables = [
+        root.member("mcpServers"),
+        root.member("mcp_servers"),
+        root.member("servers"),
+        mcp.and_then(|mcp| mcp.member("servers").or_else(|| is_map_of_servers(mcp).then_some(mcp))),
+    ];
+    for table in tables.into_iter().flatten() {
+        content.known = true;
+        content.entries.extend(entries(table)?);
+    }
+    let inputs = root.member("inputs").or_else(|| mcp?.member("inputs"));
+    content.inputs = asked(inputs);
+    gemini(mcp, &mut content.entries);
+    Ok(content)
+}
+
+/// `projects` in `~/.claude.json`: the servers of one person in one project.
+fn local(root: &Node, folder: &str) -> Result<Content, (usize, String)> {
+    let project = root.member("projects").and_then(|all| all.member(folder));
+    let table = project.and_then(|project| project.member("mcpServers"));
+    let entries = table.map(entries).transpose()?.unwrap_or_default();
+    Ok(Content { entries, known: true, ..Content::default() })
+}
+
+/// opencode has the servers right under `mcp`; Gemini has settings there.
+fn is_map_of_servers(mcp: &Node) -> bool {
+    mcp.members().iter().any(|(_, _, entry)| matches!(entry.kind, Kind::Table(_)))
+        || matches!(&mcp.kind, Kind::Table(members) if members.is_empty())
+}
+
+/// `mcp.allowed` and `mcp.excluded`: Gemini's switches, beside the servers.
+fn gemini(mcp: Option<&Node>, entries: &mut [Entry]) {
+    let names = |key: &str| match mcp.and_then(|mcp| mcp.member(key)).map(|node| &node.kind) {
+        Some(Kind::List(items)) => {
+            Some(items.iter().filter_map(Node::text).map(str::to_owned).collect::<Vec<_>>())
+        }
+        _ => None,
+    };
+    let (allowed, excluded) = (names("allowed"), names("excluded"));
+    for entry in entries {
+        if excluded.as_ref().is_some_and(|names| names.contains(&entry.name)) {
+            entry.off = Some("in mcp.excluded".to_owned());
+        } else if allowed.as_ref().is_some_and(|names| !names.contains(&entry.name)) {
+            entry.off = Some("not in mcp.allowed".to_owned());
+        }
+    }
+}
+
+fn asked(inputs: Option<&Node>) -> BTreeMap<String, String> {
+    let Some(Node { kind: Kind::List(items), .. }) = inputs else { return BTreeMap::new() };
+    let text = |item: &Node, key| item.member(key).and_then(Node::text).map(str::to_owned);
+    let pairs = items.iter().filter_map(|item| {
+        Some((text(item, "id")?, text(item, "description").unwrap_or_default()))
+    });
+    pairs.collect()
+}
+
+fn entries(table: &Node) -> Result<Vec<Entry>, (usize, String)> {
+    let Kind::Table(members) = &table.kind else {
+        return Err((
+            table.at,
+            format!("expected servers by name, found {}", table.name_of_kind()),
+        ));
+    };
+    Ok(members.iter().map(|(name, at, node)| entry(name, *at, node)).collect())
+}
+
+fn entry(name: &str, at: usize, node: &Node) -> Entry {
+    let off = match (node.member("enabled"), node.member("disabled")) {
+        (Some(on), _) if on.bool() == Some(false) => Some("enabled is false".to_owned()),
+        (_, Some(off)) if off.bool() == Some(true) => Some("disabled is true".to_owned()),
+        _ => None,
+    };
+    match how(node) {
+        Ok(how) => Entry { name: name.to_owned(), at, how, off },
+        Err((place, what)) => {
+            // The mistake itself, not the entry that it is in.
+            Entry { name: name.to_owned(), at: place, how: How::Wrong(what), off }
+        }
+    }
+}
+
+type Mistake = (usize, String);
+
+fn how(node: &Node) -> Result<How, Mistake> {
+    if !matches!(node.kind, Kind::Table(_)) {
+        return Err((node.at, format!("expected an object, found {}", node.name_of_kind())));
+    }
+    let kind = optional(node, "type")?;
+    let url = ["url", "httpUrl", "serverUrl"].into_iter().find(|key| node.member(key).is_some());
+    let local = matches!(kind.as_deref(), None | Some("stdio" | "local"));
+    if local && node.member("command").is_some() {
+        return stdio(node).map(How::Stdio);
+    }
+    if let Some(key) = url {
+        let kind = kind.unwrap_or_else(|| if key == "url" { "remote" } else { "http" }.to_owned());
+        return Ok(How::Remote { kind, url: optional(node, key)?.unwrap_or_default() });
+    }
+    match kind {
+        Some(kind) if !local => Ok(How::Remote { kind, url: String::new() }),
+        _ => Err((node.at, "it has no \"command\"".to_owned())),
+    }
+}
+
+fn stdio(node: &Node) -> Result<Stdio, Mistake> {
+    let mut words = match node.member("command") {
+        Some(Node { kind: Kind::List(items), at }) if items.is_empty() => {
+            return Err((*at, "\"command\" is empty".to_owned()));
+        }
+        Some(list @ Node { kind: Kind::List(_), .. }) => texts(list, "command")?,
+        Some(node) => vec![text(node, "command")?],
+        None => Vec::new(),
+    };
+    if let Some(args) = node.member("args") {
+        words.extend(texts(args, "args")?);
+    }
+    let env = node.member("env").or_else(|| node.member("environment"));
+    Ok(Stdio {
+        words,
+        env: env.map(pairs).transpose()?.unwrap_or_default(),
+        cwd: optional(node, "cwd")?,
+        env_file: optional(node, "envFile")?,
+        forward: node.member("env_vars").map(names).transpose()?.unwrap_or_default(),
+    })
+}
+
+fn optional(node: &Node, key: &str) -> Result<Option<String>, Mistake> {
+    match node.member(key) {
+        None | Some(Node { kind: Kind::Null, .. }) => Ok(None),
+        Some(value) => text(value, key).map(Some),
+    }
+}
+
+fn text(node: &Node, key: &str) -> Result<String, Mistake> {
+    let found = node.text().map(str::to_owned);
+    found.ok_or_else(|| (node.at, format!("{key:?} must be text, not {}", node.name_of_kind())))
+}
+
+/// A list of words; a number among them is taken as it is written, as the hosts do.
+fn texts(node: &Node, key: &str) -> Result<Vec<String>, Mistake> {
+    let Kind::List(items) = &node.kind else {
+        return Err((node.at, format!("{key:?} must be a list, not {}", node.name_of_kind())));
+    };
+    let one = |item: &Node| match &item.kind {
+        Kind::Other(number) => Ok(number.clone()),
+        _ => text(item, key),
+    };
+    items.iter().map(one).collect()
+}
+
+fn pairs(node: &Node) -> Result<Vec<(String, String)>, Mistake> {
+    let Kind::Table(members) = &node.kind else {
+        return Err((node.at, format!("\"env\" must be an object, not {}", node.name_of_kind())));
+    };
+    let mut all = Vec::new();
+    for (name, _, value) in members {
+        all.push(match &value.kind {
+            // VS Code: a variable that is taken away. It is not there to begin with.
+            Kind::Null => continue,
+            Kind::Other(number) => (name.clone(), number.clone()),
+            Kind::Bool(value) => (name.clone(), value.to_string()),
+            _ => (name.clone(), text(value, name)?),
+        });
+    }
+    Ok(all)
+}
+
+/// Names, each as text or as an object that has one.
+fn names(node: &Node) -> Result<Vec<String>, Mistake> {
+    let Kind::List(items) = &node.kind else {
+        return Err((node.at, format!("\"env_vars\" must be a list, not {}", node.name_of_kind())));
+    };
+    items.iter().map(|item| text(item.member("name").unwrap_or(item), "env_vars")).collect()
+}

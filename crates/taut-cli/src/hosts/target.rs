@@ -1,0 +1,191 @@
+//! From what was typed to the server that is meant: a command after `--`, or a name.
+//!
+//! Knows the words for every way in which a name leads nowhere. Starts nothing.
+
+use std::ffi::OsString;
+use std::fmt::Write as _;
+
+use taut::Command;
+
+use super::expand::Missing;
+use super::find::{Found, Server, find};
+use super::mask;
+use super::places::Surroundings;
+use super::shape::How;
+use crate::args::Options;
+use crate::arguments::closest;
+use crate::output::{DIM, Output, YELLOW};
+use crate::problem::Problem;
+use crate::session;
+
+/// A server that can be started.
+pub(crate) struct Target {
+    pub(crate) command: Command,
+    /// The command for people, with secrets masked.
+    pub(crate) shown: String,
+}
+
+/// Finds the server that is meant: `name` is one that stands where it may, `typed` is what followed
+/// `--`, and the options have `--server` and `--config`. Tells of files that had to be left out.
+///
+/// # Errors
+///
+/// If there is no such server, or it cannot be started from here; in words that say what to do.
+pub(crate) fn resolve(
+    output: &Output,
+    options: &Options,
+    name: Option<&str>,
+    typed: &[OsString],
+) -> Result<Target, Problem> {
+    let name = match (name, options.named.as_deref()) {
+        (Some(one), Some(other)) if one != other => {
+            return Err(Problem::usage(format!("two servers are named: {one} and {other}")));
+        }
+        (name, named) => name.or(named),
+    };
+    match (name, typed) {
+        (None, [_, ..]) if options.config.is_empty() => {
+            Ok(Target { command: session::command(typed, options), shown: session::shown(typed) })
+        }
+        (None, [_, ..]) => {
+            Err(Problem::usage("--config is for servers by name, not for a command"))
+        }
+        (Some(name), [_, ..]) => Err(Problem::Usage {
+            what: format!(
+                "a server is named, {name:?}, and a command is given: only one can be meant"
+            ),
+            next: Some(format!("leave out {name}, or the -- and what follows it")),
+        }),
+        (Some(name), []) => {
+            let found = find(Surroundings::here(), &options.config);
+            tell_broken(output, &found);
+            let server = found.named(name).ok_or_else(|| unknown(&found, name))?;
+            tell_shadowed(output, &found, server);
+            target_of(&found, server, options)
+        }
+        (None, []) => Err(none_named(&find(Surroundings::here(), &options.config))),
+    }
+}
+
+/// The way to start a server that was found.
+pub(crate) fn target_of(
+    found: &Found,
+    server: &Server,
+    options: &Options,
+) -> Result<Target, Problem> {
+    let from = || format!("{} in {}", server.name, found.shown(&server.place.path));
+    let stdio = match &server.how {
+        How::Stdio(stdio) => stdio,
+        How::Remote { kind, url } => {
+            let also = found
+                .servers
+                .iter()
+                .find(|other| other.name == server.name && matches!(other.how, How::Stdio(_)));
+            return Err(Problem::Usage {
+                what: format!("{} is not a stdio server: {kind} {}", from(), mask::url(url)),
+                next: Some(match also {
+                    Some(other) => format!("--config {}", found.shown(&other.place.path)),
+                    None => {
+                        "taut speaks stdio only; `taut servers` shows which servers do".to_owned()
+                    }
+                }),
+            });
+        }
+        How::Wrong(what) => {
+            let (file, line, column) =
+                (found.shown(&server.place.path), server.line, server.column);
+            return Err(Problem::usage(format!("{file}:{line}:{column}: {}: {what}", server.name)));
+        }
+    };
+    let start = server
+        .start(stdio, &found.around, &options.env)
+        .map_err(|missing| unfilled(&from(), &missing, &stdio.env))?;
+    let mut options = options.clone();
+    // What is typed goes before what is written.
+    options.env = start.env.into_iter().chain(options.env).collect();
+    options.cwd = options.cwd.or(start.cwd);
+    options.inherit_env |= start.inherit;
+    let words: Vec<OsString> = start.words.into_iter().map(OsString::from).collect();
+    Ok(Target {
+        command: session::command(&words, &options),
+        shown: mask::words(stdio.words.iter().map(String::as_str)).join(" "),
+    })
+}
+
+fn unfilled(from: &str, missing: &[Missing], env: &[(String, String)]) -> Problem {
+    let words: Vec<String> = missing.iter().map(ToString::to_string).collect();
+    let mut next: Vec<String> = Vec::new();
+    for what in missing {
+        let (Missing::Variable(word) | Missing::Input { id: word, .. }) = what else { continue };
+        // A variable of the server that holds nothing else can be given instead.
+        match env.iter().find(|(_, value)| value.contains(word.as_str())) {
+            Some((name, _)) => next.push(format!("--env {name}=…")),
+            None => next.push(format!("{word}=… taut …")),
+        }
+    }
+    Problem::Usage {
+        what: format!("cannot start {from}: {}", words.join("; ")),
+        next: (!next.is_empty()).then(|| next.join(" ")),
+    }
+}
+
+/// That there is no such server, with what was perhaps meant.
+pub(crate) fn unknown(found: &Found, name: &str) -> Problem {
+    let mut what = format!("there is no server {name:?}");
+    if let Some(meant) = closest(name, found.visible().map(|server| server.name.as_str())) {
+        let _ = write!(what, "; did you mean {meant}?");
+    }
+    let _ = write!(what, "\n{}", known(found));
+    let next = format!("`taut servers`; if {name} is a program: -- {name}");
+    Problem::Usage { what, next: Some(next) }
+}
+
+fn none_named(found: &Found) -> Problem {
+    Problem::Usage {
+        what: format!("which server?\n{}", known(found)),
+        next: Some("a command after --, or one of `taut servers` with -s NAME".to_owned()),
+    }
+}
+
+/// Which names there are, or where we looked for them.
+fn known(found: &Found) -> String {
+    let names: Vec<&str> = found.visible().map(|server| server.name.as_str()).collect();
+    let files = |there: bool| {
+        let mut files: Vec<String> = Vec::new();
+        for (place, _) in found.looked.iter().filter(|(_, is)| *is || !there) {
+            let file = found.shown(&place.path);
+            if !files.contains(&file) {
+                files.push(file);
+            }
+        }
+        files.join(", ")
+    };
+    if names.is_empty() {
+        return format!("no host's file here has a server; looked for {}", files(false));
+    }
+    format!("known are {}; from {}", names.join(", "), files(true))
+}
+
+/// Says which files had to be left out.
+pub(crate) fn tell_broken(output: &Output, found: &Found) {
+    for broken in &found.broken {
+        let label = output.err.paint(YELLOW, "left out:");
+        let file = found.shown(&broken.path);
+        output.note(&format!("{label} {}", output.err.line(&format!("{file}: {}", broken.why))));
+    }
+}
+
+/// Says that others have the same name, and that a host would not start it.
+fn tell_shadowed(output: &Output, found: &Found, server: &Server) {
+    let tell = |words: String| output.note(&output.err.paint(DIM, output.err.line(&words)));
+    let hidden = found.servers.iter().filter(|other| other.name == server.name).skip(1);
+    let hidden: Vec<String> = hidden.map(|other| found.shown(&other.place.path)).collect();
+    let file = found.shown(&server.place.path);
+    if !hidden.is_empty() {
+        let name = &server.name;
+        tell(format!("{name} is the one in {file}; it shadows that in {}", hidden.join(", ")));
+    }
+    if let Some(off) = &server.off {
+        tell(format!("{} is switched off in {file}: {off}; started all the same", server.name));
+    }
+}
