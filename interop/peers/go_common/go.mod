@@ -1,0 +1,3 @@
+module interop/go_common
+
+go 1.24
