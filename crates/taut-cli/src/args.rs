@@ -47,8 +47,7 @@ pub(crate) enum Sub {
     /// Show the servers that hosts are configured with, by name.
     Servers(Servers),
     /// Be a server: the demo, with one of each thing that MCP has.
-    #[command(after_help = help::SERVE)]
-    Serve,
+    Serve(crate::cmd::serve::Serve),
 }
 
 impl Sub {
@@ -60,7 +59,7 @@ impl Sub {
             | Self::Read(Read { options, .. })
             | Self::Prompt(Prompt { options, .. })
             | Self::Doctor(Doctor { options, .. }) => Some(options),
-            Self::Servers(_) | Self::Serve => None,
+            Self::Servers(_) | Self::Serve(_) => None,
         }
     }
 }

@@ -2,6 +2,7 @@
 //!
 //! One of each thing that a server can do, so small that each can be read in one look.
 
+use std::io::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -284,7 +285,11 @@ async fn slow(Slow { steps, step_ms }: Slow, call: Call<Demo>) -> String {
         );
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(step_ms)) => {}
-            () = call.cancelled() => return format!("cancelled at step {step}"),
+            () = call.cancelled() => {
+                // The answer reaches nobody; this does.
+                let _ = writeln!(std::io::stderr(), "slow: cancelled at step {step}");
+                return format!("cancelled at step {step}");
+            }
         }
     }
     format!("done after {steps} steps")

@@ -28,7 +28,8 @@ For hosts, not for people: it speaks JSON on stdin and stdout, until stdin ends.
 
 Examples:
   taut serve < /dev/null
-  taut smoke -- taut serve";
+  taut smoke -- taut serve
+  taut smoke -- taut serve --transcript /dev/stderr";
 
 pub(crate) const SMOKE: &str = "\
 Calls a tool only if it looks harmless: one that says it only reads, or that needs no arguments

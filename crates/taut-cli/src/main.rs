@@ -15,6 +15,7 @@ mod problem;
 mod sanitize;
 mod session;
 mod spinner;
+mod transcript;
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -33,7 +34,7 @@ fn main() -> ExitCode {
 fn run(typed: Vec<OsString>) -> Exit {
     // Hosts start it often, and it has nothing to parse.
     if typed.len() == 2 && typed[1] == "serve" {
-        return finish(&Output::new(None), cmd::serve::run());
+        return finish(&Output::new(None), cmd::serve::run(&cmd::serve::Serve::default()));
     }
     let args = match Args::try_parse_from(&typed) {
         Ok(args) => args,
@@ -44,7 +45,7 @@ fn run(typed: Vec<OsString>) -> Exit {
         return output.report(&problem);
     }
     match args.command {
-        Sub::Serve => finish(&output, cmd::serve::run()),
+        Sub::Serve(args) => finish(&output, cmd::serve::run(&args)),
         Sub::Smoke(args) => finish(&output, cmd::smoke::run(&output, &args)),
         Sub::List(args) => finish(&output, cmd::list::run(&output, &args)),
         Sub::Call(args) => finish(&output, cmd::call::run(&output, &args)),

@@ -1,0 +1,45 @@
+//! What two sides say to each other, kept in a file: one message to a line.
+//!
+//! Knows how the library tells its steps; they come with secrets masked and long messages cut.
+
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use crate::problem::Problem;
+
+/// Writes down what is said from now on.
+pub(crate) fn keep(path: &Path) -> Result<(), Problem> {
+    let failed = |error| Problem::File { what: format!("opening {}", path.display()), error };
+    let file = OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
+    let file = Mutex::new(file);
+    let steps = taut::Steps::new(move |step: &str| {
+        let Some(line) = line(step) else { return };
+        // A full disk costs the transcript, not the session.
+        let _ = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
+    });
+    // Only the first of a process counts, and there is only one.
+    let _ = tracing::subscriber::set_global_default(steps);
+    Ok(())
+}
+
+/// A message as a line of the transcript, if this step is one.
+fn line(step: &str) -> Option<String> {
+    let (way, json) = step.strip_prefix("[mcp] ")?.split_once(" json=")?;
+    let sign = if way == "recv" { '>' } else { '<' };
+    Some(format!("{sign} {json}\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::line;
+
+    #[test]
+    fn a_message_is_a_line_and_other_steps_are_none() {
+        assert_eq!(line("[mcp] recv json={\"id\":1}"), Some("> {\"id\":1}\n".into()));
+        assert_eq!(line("[mcp] send json={}"), Some("< {}\n".into()));
+        assert_eq!(line("[mcp] stdin chunk=74"), None);
+        assert_eq!(line("[mcp] send (line) bytes=36 (result) id=1"), None);
+    }
+}
