@@ -1,0 +1,184 @@
+//! Other people's clients and servers, both ways: `interop/run` builds this and lets it loose.
+//!
+//! `prepare` installs and builds peers, `run` does all their pairings and judges them, `drive` is our
+//! own client, as a process of its own, with the command line that every peer's client has.
+
+mod drive;
+mod feature;
+mod heard;
+mod orphans;
+mod peer;
+mod prepare;
+mod row;
+mod table;
+mod tried;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use feature::Feature;
+use peer::Peer;
+use row::{Plan, Row};
+use tokio::sync::Semaphore;
+
+/// Rows at a time: a client and its server keep one core busy each, at most.
+const AT_ONCE: usize = 2;
+
+/// Where things are.
+pub struct Places {
+    /// The folder `interop`.
+    pub root: PathBuf,
+    pub taut: PathBuf,
+    pub driver: PathBuf,
+}
+
+impl Places {
+    pub fn cache(&self, peer: &str) -> PathBuf {
+        self.root.join(".cache").join(peer)
+    }
+
+    pub fn logs(&self) -> PathBuf {
+        self.root.join(".cache").join("logs")
+    }
+
+    fn fill(&self, peer: &Peer, command: &[String]) -> Vec<String> {
+        let fill = |word: &String| {
+            word.replace("{cache}", &self.cache(&peer.name).to_string_lossy())
+                .replace("{peer}", &peer.folder.to_string_lossy())
+                .replace("{taut}", &self.taut.to_string_lossy())
+                .replace("{driver}", &self.driver.to_string_lossy())
+        };
+        command.iter().map(fill).collect()
+    }
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let done = match args.split_first() {
+        Some((verb, rest)) if verb == "drive" => drive::main(rest).await.map(|()| true),
+        Some((verb, rest)) if verb == "prepare" || verb == "run" => all(verb, rest).await,
+        _ => Err("usage: interop prepare|run ROOT TAUT [PEER…], interop drive … -- SERVER".into()),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("interop: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn all(verb: &str, args: &[String]) -> Result<bool, String> {
+    let [root, taut, names @ ..] = args else { return Err("ROOT and TAUT are missing".into()) };
+    let own = std::env::current_exe().map_err(|e| e.to_string())?;
+    let places = Arc::new(Places { root: root.into(), taut: taut.into(), driver: own });
+    std::fs::create_dir_all(places.logs()).map_err(|e| e.to_string())?;
+    let peers = peers(&places.root.join("peers"), names)?;
+    if verb == "prepare" {
+        return prepare_all(&places, peers).await.map(|()| true);
+    }
+    let rows = run_all(&places, &peers).await?;
+    table::conclude(&places, &peers, &rows, names.is_empty())
+}
+
+/// The peers that were named, or all.
+fn peers(folder: &Path, names: &[String]) -> Result<Vec<Peer>, String> {
+    let mut found = Vec::new();
+    let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
+    for entry in entries.flatten().filter(|entry| entry.path().join("peer.toml").exists()) {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if names.is_empty() || names.contains(&name) {
+            found.push(Peer::read(&entry.path())?);
+        }
+    }
+    if let Some(name) = names.iter().find(|name| !found.iter().any(|peer| peer.name == **name)) {
+        return Err(format!("there is no peer {name:?} in {}", folder.display()));
+    }
+    // Our own two ends first, the rest by name.
+    found.sort_by_key(|peer| (peer.name != "taut", peer.name.clone()));
+    Ok(found)
+}
+
+async fn prepare_all(places: &Arc<Places>, peers: Vec<Peer>) -> Result<(), String> {
+    let slots = Arc::new(Semaphore::new(AT_ONCE));
+    let mut tasks = tokio::task::JoinSet::new();
+    for peer in peers {
+        let (places, slots) = (places.clone(), slots.clone());
+        tasks.spawn(async move {
+            let _slot = slots.acquire().await;
+            prepare::prepare(&places, &peer).await
+        });
+    }
+    let mut faults = Vec::new();
+    while let Some(done) = tasks.join_next().await {
+        faults.extend(done.map_err(|e| e.to_string()).and_then(|done| done).err());
+    }
+    if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
+}
+
+async fn run_all(places: &Arc<Places>, peers: &[Peer]) -> Result<Vec<Row>, String> {
+    let slots = Arc::new(Semaphore::new(AT_ONCE));
+    let mut tasks = Vec::new();
+    for plan in peers.iter().flat_map(|peer| plans(places, peer)) {
+        let (places, slots) = (places.clone(), slots.clone());
+        tasks.push(tokio::spawn(async move {
+            let _slot = slots.acquire().await;
+            let row = row::run(&places, plan).await;
+            table::announce(&row);
+            row
+        }));
+    }
+    let mut rows = Vec::new();
+    for task in tasks {
+        rows.push(task.await.map_err(|e| e.to_string())?);
+    }
+    Ok(rows)
+}
+
+/// What is to be run with this peer.
+fn plans(places: &Places, peer: &Peer) -> Vec<Plan> {
+    let driver = places.driver.to_string_lossy().into_owned();
+    let plan = |direction, mode: &str, agrees: &str| Plan {
+        peer: peer.name.clone(),
+        version: peer.version.clone(),
+        direction,
+        mode: mode.to_owned(),
+        agrees: agrees.to_owned(),
+        folder: peer.folder.clone(),
+        client: vec![driver.clone(), "drive".to_owned()],
+        server: Vec::new(),
+        features: Feature::ALL,
+    };
+    let mut plans = Vec::new();
+    if let Some(side) = &peer.server {
+        let server = places.fill(peer, &side.command);
+        plans.extend(side.modes().into_iter().map(|(mode, agrees)| Plan {
+            server: server.clone(),
+            ..plan("server", &mode, &agrees)
+        }));
+    }
+    if let Some(side) = &peer.client {
+        let client = places.fill(peer, &side.command);
+        plans.extend(side.modes().into_iter().map(|(mode, agrees)| Plan {
+            client: client.clone(),
+            ..plan("client", &mode, &agrees)
+        }));
+    }
+    for real in &peer.real {
+        let wanted = serde_json::json!({
+            "tool": real.tool, "arguments": real.arguments, "expect": real.expect,
+        });
+        let client = [driver.clone(), "drive".to_owned(), "--real".to_owned(), wanted.to_string()];
+        plans.push(Plan {
+            version: real.version.clone(),
+            client: client.to_vec(),
+            server: places.fill(peer, &real.command),
+            features: &[Feature::Connect, Feature::List, Feature::Call, Feature::InFlight],
+            ..plan("server", &real.name, &real.agrees)
+        });
+    }
+    plans
+}

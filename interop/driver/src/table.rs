@@ -1,0 +1,136 @@
+//! The table: what is shown, what is written to `RESULTS.md`, and what counts as a regression.
+
+use std::fmt::Write as _;
+
+use crate::Places;
+use crate::feature::Feature;
+use crate::peer::Peer;
+use crate::row::{Cell, Row};
+
+/// Says what came of a row as soon as it is known.
+pub fn announce(row: &Row) {
+    let passed = row.cells.values().filter(|cell| matches!(cell, Cell::Passed)).count();
+    println!("{}: {}, {passed} passed, {:.1?}", row.plan.name(), row.agreed, row.took);
+    for (feature, cell) in &row.cells {
+        match cell {
+            Cell::Failed(note) => println!("    {}: failed: {note}", feature.name()),
+            Cell::Absent(note) => println!("    {}: not there: {note}", feature.name()),
+            Cell::Passed | Cell::NotInRevision => {}
+        }
+    }
+}
+
+/// Judges all rows, shows the table, and writes it down if the run was whole.
+pub fn conclude(
+    places: &Places,
+    peers: &[Peer],
+    rows: &[Row],
+    whole: bool,
+) -> Result<bool, String> {
+    let faults = faults(peers, rows);
+    let table = table(peers, rows);
+    println!("\n{table}");
+    if whole {
+        let path = places.root.join("RESULTS.md");
+        let text = page(&table);
+        std::fs::write(&path, text).map_err(|e| format!("{}: {e}", path.display()))?;
+    }
+    for fault in &faults {
+        println!("REGRESSION {fault}");
+    }
+    let cells: usize = rows.iter().map(|row| row.cells.len()).sum();
+    println!("{} rows, {cells} cells, {} regressions", rows.len(), faults.len());
+    Ok(faults.is_empty())
+}
+
+/// Every cell that neither passed nor has a footnote, and every footnote that is no longer true.
+fn faults(peers: &[Peer], rows: &[Row]) -> Vec<String> {
+    let mut faults = Vec::new();
+    for row in rows {
+        let Some(peer) = peers.iter().find(|peer| peer.name == row.plan.peer) else { continue };
+        for (feature, cell) in &row.cells {
+            let note = peer.footnote(row.plan.direction, &row.plan.mode, *feature);
+            let name = format!("{} {}", row.plan.name(), feature.name());
+            let log = row.log.display();
+            match (cell, note) {
+                (Cell::Failed(why), None) => faults.push(format!("{name}: failed: {why} ({log})")),
+                (Cell::Absent(why), None) => {
+                    faults.push(format!("{name}: not there, and no footnote: {why} ({log})"));
+                }
+                (Cell::Passed, Some((n, note))) if !note.flaky => {
+                    faults.push(format!("{name}: passes, footnote {} is stale", n + 1));
+                }
+                _ => {}
+            }
+        }
+    }
+    faults
+}
+
+fn table(peers: &[Peer], rows: &[Row]) -> String {
+    let mut out = String::from(
+        "| peer | package | version | it is the | opened | era | agreed on | passed | not |\n\
+         |---|---|---|---|---|---|---|---|---|\n",
+    );
+    let mut notes = String::new();
+    for peer in peers {
+        for row in rows.iter().filter(|row| row.plan.peer == peer.name) {
+            line(&mut out, peer, row);
+        }
+        for (n, note) in peer.footnotes.iter().enumerate() {
+            let mark = mark(peer, n);
+            let link = format!("peers/{}/evidence/{}", peer.name, note.evidence);
+            let _ = writeln!(notes, "- {mark} {} ([transcript]({link}))", note.text);
+        }
+    }
+    if !notes.is_empty() {
+        let _ = write!(out, "\n{notes}");
+    }
+    out
+}
+
+fn line(out: &mut String, peer: &Peer, row: &Row) {
+    let plan = &row.plan;
+    let applies = row.cells.values().filter(|cell| !matches!(cell, Cell::NotInRevision)).count();
+    let passed = row.cells.values().filter(|cell| matches!(cell, Cell::Passed)).count();
+    let missing: Vec<_> = row
+        .cells
+        .iter()
+        .filter(|(_, cell)| matches!(cell, Cell::Failed(_) | Cell::Absent(_)))
+        .map(|(feature, _)| match peer.footnote(plan.direction, &plan.mode, *feature) {
+            Some((n, _)) => format!("{} {}", feature.name(), mark(peer, n)),
+            None => format!("**{}**", feature.name()),
+        })
+        .collect();
+    let era = if row.agreed.as_str() >= "2026" { "modern" } else { "legacy" };
+    let _ = writeln!(
+        out,
+        "| {} | {} | {} | {} | {} | {era} | {} | {passed} of {applies} | {} |",
+        peer.title,
+        peer.package,
+        plan.version,
+        plan.direction,
+        plan.mode,
+        row.agreed,
+        missing.join(", ")
+    );
+}
+
+fn mark(peer: &Peer, n: usize) -> String {
+    format!("[{} {}]", peer.name, n + 1)
+}
+
+fn page(table: &str) -> String {
+    let mut out = String::from(
+        "# Other people's clients and servers\n\n\
+         Written by `interop/run`; do not edit. What did not pass is named with its footnote, which tells of\n\
+         the peer's own limit and shows it in a transcript. \"auto\" means that our client finds out what\n\
+         the server speaks. What a revision does not have is not counted.\n\n",
+    );
+    out.push_str(table);
+    out.push_str("\n## What is tried\n\n| feature | |\n|---|---|\n");
+    for feature in Feature::ALL {
+        let _ = writeln!(out, "| {} | {} |", feature.name(), feature.about());
+    }
+    out
+}
