@@ -204,3 +204,74 @@ pub(crate) fn env_file(text: &str) -> Vec<(String, String)> {
     };
     text.lines().filter_map(line).filter(|(name, _)| !name.is_empty()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn expand(host: Host, text: &str) -> Result<String, Missing> {
+        let vars = [("A", "1"), ("EMPTY", ""), ("B", "${A}")];
+        let around = Surroundings {
+            home: Some("/home/me".into()),
+            cwd: "/work".into(),
+            vars: vars.map(|(name, value)| (name.to_owned(), value.to_owned())).into(),
+        };
+        let inputs = BTreeMap::from([("key".to_owned(), "A key".to_owned())]);
+        Values { host, folder: Path::new("/p/q"), inputs: &inputs, around: &around }.expand(text)
+    }
+
+    #[test]
+    fn variables_are_filled_in_as_each_host_writes_them() {
+        use Host::{Any, ClaudeCode, Codex, Cursor, Gemini, OpenCode, VsCode};
+        let table = [
+            (ClaudeCode, "x${A}y${A}", "x1y1"),
+            (ClaudeCode, "${NO:-d}/${A:-d}/${EMPTY:-d}", "d/1/"),
+            (ClaudeCode, "${NO:-${A}}${NO:-}", "1"),
+            (ClaudeCode, "${B}", "${A}"),
+            (ClaudeCode, "${CLAUDE_PROJECT_DIR}/x", "/p/q/x"),
+            (
+                ClaudeCode,
+                "$A $$ ${ ${} ${1} ${x%y} {env:A} é",
+                "$A $$ ${ ${} ${1} ${x%y} {env:A} é",
+            ),
+            (Codex, "${A}", "1"),
+            (Cursor, "${env:A} ${workspaceFolder}${/}x ${userHome}", "1 /p/q/x /home/me"),
+            (VsCode, "${workspaceFolderBasename}${pathSeparator}${cwd}", "q//work"),
+            (Gemini, "$A-${A}$ $1", "1-1$ $1"),
+            (OpenCode, "{env:A}{x}{", "1{x}{"),
+            (Any, "{env:A}${env:A}${A}${workspaceFolder}", "111/p/q"),
+        ];
+        for (host, text, value) in table {
+            assert_eq!(expand(host, text).as_deref(), Ok(value), "{host:?} {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_missing_is_named() {
+        let variable = |name: &str| Missing::Variable(name.to_owned());
+        let table = [
+            (Host::ClaudeCode, "a${NO}b", variable("NO")),
+            (Host::Cursor, "${env:NO}", variable("NO")),
+            (Host::Gemini, "$NO", variable("NO")),
+            (Host::OpenCode, "{env:NO}", variable("NO")),
+            (Host::ClaudeCode, "${NO:-${NO2}}", variable("NO2")),
+            (
+                Host::VsCode,
+                "${input:key}",
+                Missing::Input { id: "key".into(), asks: "A key".into() },
+            ),
+            (Host::VsCode, "${command:x.y}", Missing::Editor("${command:x.y}".into())),
+        ];
+        for (host, text, missing) in table {
+            assert_eq!(expand(host, text), Err(missing), "{text}");
+        }
+        assert!(matches!(expand(Host::OpenCode, "{file:no}"), Err(Missing::File { .. })));
+    }
+
+    #[test]
+    fn a_file_of_variables_is_read_line_by_line() {
+        let text = "# no\n\nA=1\nexport B = \"two words\" \nC='3'\nD=x=y\nnonsense\n=4\n";
+        let pairs = [("A", "1"), ("B", "two words"), ("C", "3"), ("D", "x=y")];
+        assert_eq!(env_file(text), pairs.map(|(n, v)| (n.to_owned(), v.to_owned())));
+    }
+}

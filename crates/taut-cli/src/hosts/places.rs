@@ -116,9 +116,11 @@ impl Surroundings {
     /// one: what lies above it may be anybody's.
     pub(crate) fn project(&self) -> Vec<PathBuf> {
         let home = self.home.as_deref();
-        let below = |folder: &Path| Some(folder) != home || folder == self.cwd;
-        let up: Vec<PathBuf> =
-            self.cwd.ancestors().take_while(|folder| below(folder)).map(Path::to_owned).collect();
+        if home == Some(&*self.cwd) {
+            return vec![self.cwd.clone()];
+        }
+        let up = self.cwd.ancestors().take_while(|folder| Some(*folder) != home);
+        let up: Vec<PathBuf> = up.map(Path::to_owned).collect();
         if let Some(root) = up.iter().position(|folder| folder.join(".git").exists()) {
             return up[..=root].to_vec();
         }
@@ -249,4 +251,53 @@ pub(crate) fn given(path: &Path, around: &Surroundings) -> Place {
     };
     let folder = if inner { parent.parent().unwrap_or(parent) } else { parent }.to_owned();
     Place { host, scope: Scope::Given, path, folder }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn around(cwd: &str) -> Surroundings {
+        Surroundings {
+            home: Some("/no-such/me".into()),
+            cwd: cwd.into(),
+            vars: BTreeMap::from([("CODEX_HOME".to_owned(), "/no-such/codex".to_owned())]),
+        }
+    }
+
+    /// Somebody else may write into /tmp, and a server is a program.
+    #[test]
+    fn folders_above_are_only_searched_where_they_are_ours() {
+        let table: [(&str, &[&str]); 3] = [
+            ("/no-such/tmp/x/y", &["/no-such/tmp/x/y"]),
+            ("/no-such/me/x/y", &["/no-such/me/x/y", "/no-such/me/x"]),
+            ("/no-such/me", &["/no-such/me"]),
+        ];
+        for (cwd, folders) in table {
+            let folders: Vec<PathBuf> = folders.iter().map(PathBuf::from).collect();
+            assert_eq!(around(cwd).project(), folders);
+        }
+    }
+
+    #[test]
+    fn a_file_is_looked_for_once_and_where_its_host_was_told_to_keep_it() {
+        let places = all(&around("/no-such/me"));
+        let cursor = places.iter().filter(|place| place.host == Host::Cursor);
+        assert_eq!(cursor.count(), 1, "the project's file and the user's are the same");
+        assert!(places.iter().any(|place| place.path == Path::new("/no-such/codex/config.toml")));
+    }
+
+    #[test]
+    fn paths_are_shown_as_people_write_them() {
+        let here = around("/no-such/me/x");
+        let table = [
+            ("/no-such/me/x/.mcp.json", ".mcp.json"),
+            ("/no-such/me/.claude.json", "~/.claude.json"),
+            ("/etc/x.json", "/etc/x.json"),
+        ];
+        for (path, shown) in table {
+            assert_eq!(here.shown(Path::new(path)), shown);
+        }
+        assert_eq!(around("/").shown(Path::new("/no-such/me/.mcp.json")), "~/.mcp.json");
+    }
 }

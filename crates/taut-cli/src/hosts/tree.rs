@@ -194,3 +194,42 @@ fn lower(words: &str) -> String {
     let mut letters = words.chars();
     letters.next().map_or_else(String::new, |first| first.to_lowercase().chain(letters).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_and_a_comma_too_many_are_allowed_and_nothing_else_is() {
+        let read = json("\u{feff}{ // one\n /* two */ \"a\": [1, true,], }").unwrap();
+        let Kind::List(items) = &read.member("a").unwrap().kind else { panic!("{read:?}") };
+        assert_eq!(items.len(), 2);
+        assert_eq!(json("").unwrap().members().len(), 0);
+        for text in ["{a: 1}", "{'a': 1}", "{\"a\": 1 \"b\": 2}", "{\"a\": 0x1}", "{} {}", "{"] {
+            assert!(json(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_fault_is_where_an_editor_shows_it() {
+        let table = [
+            (json("{\n  \"größe\": x\n}"), (2, 12)),
+            (json("\u{feff}{ x }"), (1, 3)),
+            (json("{\r\n\"a\": 1,\r\n]"), (3, 1)),
+            (toml("a = 1\nb = = 2\n"), (2, 5)),
+            (toml("[x]\na = 1\na = 2\n"), (3, 1)),
+        ];
+        for (read, place) in table {
+            let fault = read.unwrap_err();
+            assert_eq!((fault.line, fault.column), place, "{fault}");
+        }
+    }
+
+    #[test]
+    fn members_keep_the_order_of_the_file() {
+        let read = toml("[z.b]\nx = 1\n[z.a]\ny = [\"1\", 2]\n").unwrap();
+        let z = read.member("z").unwrap();
+        assert_eq!(z.members().iter().map(|(n, _, _)| n.as_str()).collect::<Vec<_>>(), ["b", "a"]);
+        assert_eq!(position("x\ny", z.members()[1].1), (2, 2));
+    }
+}

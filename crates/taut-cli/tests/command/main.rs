@@ -15,6 +15,7 @@
 mod doctor;
 mod exits;
 mod help;
+mod hosts;
 mod pages;
 mod roles;
 mod shown;
