@@ -11,6 +11,8 @@ use clap::{Parser, Subcommand, ValueEnum};
 use taut::Revision;
 use taut::wire::Framing;
 
+use crate::cmd::completions::Completions;
+use crate::cmd::man::Man;
 use crate::cmd::servers::Servers;
 use crate::help;
 use crate::problem::Problem;
@@ -48,6 +50,10 @@ pub(crate) enum Sub {
     Servers(Servers),
     /// Be a server: the demo, with one of each thing that MCP has.
     Serve(crate::cmd::serve::Serve),
+    /// Print what a shell needs to complete the words of this command.
+    Completions(Completions),
+    /// Print the manual page.
+    Man(Man),
 }
 
 impl Sub {
@@ -59,7 +65,7 @@ impl Sub {
             | Self::Read(Read { options, .. })
             | Self::Prompt(Prompt { options, .. })
             | Self::Doctor(Doctor { options, .. }) => Some(options),
-            Self::Servers(_) | Self::Serve(_) => None,
+            Self::Servers(_) | Self::Completions(_) | Self::Man(_) | Self::Serve(_) => None,
         }
     }
 }
@@ -69,6 +75,9 @@ impl Sub {
 pub(crate) struct Smoke {
     /// A server by name: see `taut servers`.
     pub(crate) name: Option<String>,
+    /// Try every server that `taut servers` shows.
+    #[arg(long, conflicts_with_all = ["name", "named", "server", "call"])]
+    pub(crate) all: bool,
     /// Call this tool, instead of one that looks harmless.
     #[arg(long, value_name = "TOOL")]
     pub(crate) call: Option<String>,

@@ -34,6 +34,9 @@ Examples:
 pub(crate) const SMOKE: &str = "\
 Calls a tool only if it looks harmless: one that says it only reads, or that needs no arguments
 and has a name such as get_time. Any other only with --call. Exit 0 means that all of it worked.
+With --all, that every server worked that was tried: those that are off or do not speak stdio are
+not, one that lacks a variable counts as failed. Otherwise the code of the first that failed, or 2 if
+only a file is broken.
 
 Examples:
   taut smoke
@@ -53,6 +56,21 @@ Examples:
   taut servers
   taut servers --json
   taut servers -v";
+
+pub(crate) const COMPLETIONS: &str = "\
+Names of servers are completed too, in bash, zsh and fish. For bash this goes into ~/.bashrc:
+  source <(taut completions bash)
+
+Examples:
+  taut completions bash
+  taut completions zsh
+  taut completions fish";
+
+pub(crate) const MAN: &str = "\
+Examples:
+  taut man
+  taut man smoke
+  taut man > /dev/null";
 
 pub(crate) const LIST: &str = "\
 Examples:

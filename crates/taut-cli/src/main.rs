@@ -51,6 +51,8 @@ fn run(typed: Vec<OsString>) -> Exit {
         Sub::Call(args) => finish(&output, cmd::call::run(&output, &args)),
         Sub::Read(args) => finish(&output, cmd::read::run(&output, &args)),
         Sub::Prompt(args) => finish(&output, cmd::prompt::run(&output, &args)),
+        Sub::Completions(args) => finish(&output, async { cmd::completions::run(&output, &args) }),
+        Sub::Man(args) => finish(&output, async { cmd::man::run(&output, &args) }),
         Sub::Servers(args) => {
             let output = Output { json: args.json, ..output };
             finish(&output, async { cmd::servers::run(&output, &args) })

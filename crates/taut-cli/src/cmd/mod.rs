@@ -1,8 +1,10 @@
 //! One file per command: what it asks the server, and how the answer is shown.
 
 pub(crate) mod call;
+pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod list;
+pub(crate) mod man;
 pub(crate) mod prompt;
 pub(crate) mod read;
 pub(crate) mod serve;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use crate::help;
-use crate::hosts::{Found, How, Server, Surroundings, Why, find, mask, unknown};
+use crate::hosts::{Found, How, Server, Surroundings, find, mask, unknown};
 use crate::output::{BOLD, CYAN, DIM, Output, RED, YELLOW, cut};
 use crate::problem::{Exit, Problem};
 
@@ -18,6 +18,9 @@ pub(crate) struct Servers {
     /// Read this file, of any host, and no other; may be given again.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Vec<PathBuf>,
+    /// Print only the names, for scripts.
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) names: bool,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -34,7 +37,10 @@ pub(crate) fn run(output: &Output, args: &Servers) -> Result<Exit, Problem> {
         }
         found.servers.retain(|server| server.name == *name);
     }
-    if args.json {
+    if args.names {
+        let names: String = found.visible().map(|server| format!("{}\n", server.name)).collect();
+        output.print(&names)?;
+    } else if args.json {
         output.document(&document(&found))?;
     } else {
         output.print(&shown(output, &found, args.verbose))?;
@@ -150,11 +156,7 @@ fn document(found: &Found) -> Value {
         put("missing", json!(missing.iter().map(ToString::to_string).collect::<Vec<_>>()));
         Value::Object(about)
     });
-    let broken = found.broken.iter().map(|broken| match &broken.why {
-        Why::Fault(fault) => json!({ "file": broken.path, "line": fault.line,
-                                     "column": fault.column, "error": fault.what }),
-        Why::Unreadable(error) => json!({ "file": broken.path, "error": error }),
-    });
+    let broken = found.broken.iter().map(|broken| broken.document());
     let looked = found.looked.iter().filter(|(_, there)| !there);
     json!({
         "servers": servers.collect::<Vec<_>>(),

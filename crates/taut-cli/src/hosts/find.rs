@@ -9,6 +9,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use serde_json::{Value, json};
+
 use super::expand::{Missing, Values, env_file};
 use super::places::{Host, Place, Scope, Surroundings, all, given};
 use super::shape::{self, How, Stdio};
@@ -50,6 +52,17 @@ impl fmt::Display for Why {
         match self {
             Self::Fault(fault) => fault.fmt(f),
             Self::Unreadable(error) => f.write_str(error),
+        }
+    }
+}
+
+impl Broken {
+    pub(crate) fn document(&self) -> Value {
+        match &self.why {
+            Why::Fault(Fault { line, column, what }) => {
+                json!({ "file": self.path, "line": line, "column": column, "error": what })
+            }
+            Why::Unreadable(error) => json!({ "file": self.path, "error": error }),
         }
     }
 }

@@ -12,7 +12,7 @@ mod shape;
 mod target;
 mod tree;
 
-pub(crate) use find::{Found, Server, Why, find};
+pub(crate) use find::{Found, Server, find};
 pub(crate) use places::Surroundings;
 pub(crate) use shape::How;
-pub(crate) use target::{resolve, unknown};
+pub(crate) use target::{Target, none_found, resolve, target_of, tell_broken, unknown};

@@ -140,6 +140,11 @@ pub(crate) fn unknown(found: &Found, name: &str) -> Problem {
     Problem::Usage { what, next: Some(next) }
 }
 
+/// That there is no server at all.
+pub(crate) fn none_found(found: &Found) -> Problem {
+    Problem::Usage { what: known(found), next: Some("--config FILE reads any file".to_owned()) }
+}
+
 fn none_named(found: &Found) -> Problem {
     Problem::Usage {
         what: format!("which server?\n{}", known(found)),

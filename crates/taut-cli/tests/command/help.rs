@@ -4,8 +4,19 @@
 
 use super::*;
 
-const COMMANDS: [&str; 9] =
-    ["", "smoke", "list", "call", "read", "prompt", "doctor", "servers", "serve"];
+const COMMANDS: [&str; 11] = [
+    "",
+    "smoke",
+    "list",
+    "call",
+    "read",
+    "prompt",
+    "doctor",
+    "servers",
+    "serve",
+    "completions",
+    "man",
+];
 
 fn help(command: &str) -> String {
     let words = command.split_whitespace().chain(["--help"]);
@@ -57,4 +68,60 @@ fn the_help_has_every_exit_code() {
     }
     let run: Run = taut(["--version"]).output().unwrap().into();
     assert_eq!(run.exits(0).out, format!("taut {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+/// As bash calls it: the words so far, and which of them the cursor is in.
+fn completed(line: &str) -> Vec<String> {
+    let words: Vec<&str> = line.split(' ').collect();
+    let script = format!(
+        "source <(taut completions bash); COMP_WORDS=({}); COMP_CWORD={}; \
+         _taut_with_servers taut '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
+        words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" "),
+        words.len() - 1,
+        words[words.len() - 1],
+        words[words.len() - 2],
+    );
+    let tool = taut(["--version"]);
+    let path = tool.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap().to_owned();
+    let mut shell = Command::new("bash");
+    let run = isolate(shell.args(["--norc", "-c", &script]).env("PATH", path)).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&run.stderr), "", "{line}");
+    String::from_utf8(run.stdout).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn a_shell_completes_commands_options_and_names_of_servers() {
+    assert_eq!(completed("taut smo"), ["smoke"]);
+    assert_eq!(completed("taut smoke de"), ["demo"]);
+    assert_eq!(completed("taut call add -s no"), ["notes"]);
+    assert_eq!(completed("taut list t"), ["tools", "templates"]);
+    assert_eq!(completed("taut list tools de"), ["demo"]);
+    assert_eq!(completed("taut read x --ser"), ["--server"]);
+    assert!(!completed("taut smoke -- de").contains(&"demo".to_owned()));
+    for shell in ["zsh", "fish"] {
+        let run: Run = taut(["completions", shell]).output().unwrap().into();
+        assert!(run.exits(0).out.contains("taut servers --names"), "{shell}");
+    }
+    let run: Run = taut(["completions", "tcsh"]).output().unwrap().into();
+    assert!(run.exits(2).err.contains("bash, elvish, fish, powershell or zsh"));
+}
+
+#[test]
+fn there_is_a_manual_page_for_each_command() {
+    let run: Run = taut(["man"]).output().unwrap().into();
+    let page = run.exits(0).out;
+    assert!(page.contains(".TH taut 1") && page.contains("taut\\-smoke(1)"), "{page}");
+    let run: Run = taut(["man", "smoke"]).output().unwrap().into();
+    let page = run.exits(0).out;
+    assert!(page.contains(".TH taut-smoke 1") && page.contains("start\\-timeout"), "{page}");
+    let run: Run = taut(["man", "smok"]).output().unwrap().into();
+    assert!(run.exits(2).err.contains("did you mean smoke?"));
+    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("man");
+    std::fs::create_dir_all(&dir).unwrap();
+    Run::from(taut([OsStr::new("man"), OsStr::new("--dir"), dir.as_os_str()]).output().unwrap())
+        .exits(0);
+    for command in COMMANDS {
+        let dash = if command.is_empty() { "" } else { "-" };
+        assert!(dir.join(format!("taut{dash}{command}.1")).exists(), "{command}");
+    }
 }

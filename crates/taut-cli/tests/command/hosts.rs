@@ -13,12 +13,12 @@ use serde_json::json;
 use super::*;
 
 /// A home, a project in it, and programs.
-struct Place {
+pub(super) struct Place {
     root: PathBuf,
 }
 
 impl Place {
-    fn empty() -> Self {
+    pub(super) fn empty() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("hosts-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
         let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -37,7 +37,7 @@ impl Place {
     }
 
     /// With a file of each host.
-    fn full() -> Self {
+    pub(super) fn full() -> Self {
         let place = Self::empty();
         let from = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/command/hosts");
         let project = place.project().to_str().unwrap().to_owned();
@@ -50,22 +50,22 @@ impl Place {
         place
     }
 
-    fn home(&self) -> PathBuf {
+    pub(super) fn home(&self) -> PathBuf {
         self.root.join("home")
     }
 
-    fn project(&self) -> PathBuf {
+    pub(super) fn project(&self) -> PathBuf {
         self.home().join("project")
     }
 
     /// Writes a file of the project.
-    fn put(&self, path: &str, text: &str) {
+    pub(super) fn put(&self, path: &str, text: &str) {
         let path = self.project().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
 
-    fn command(&self, line: &str) -> Command {
+    pub(super) fn command(&self, line: &str) -> Command {
         let mut command = taut(line.split_whitespace());
         let path = command.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap();
         let bin = self.root.join("bin");
@@ -75,7 +75,7 @@ impl Place {
         command
     }
 
-    fn run(&self, line: &str) -> Run {
+    pub(super) fn run(&self, line: &str) -> Run {
         self.command(line).output().unwrap().into()
     }
 

@@ -3,6 +3,7 @@
 //! This file knows which server is tried. What is done with it is in `steps.rs`, what may be called in
 //! `pick.rs`, how it is told in `transcript.rs`.
 
+mod all;
 mod pick;
 mod steps;
 mod transcript;
@@ -18,6 +19,9 @@ use crate::session::{Interrupts, command};
 use transcript::Transcript;
 
 pub(crate) async fn run(output: &Output, args: &Smoke) -> Result<Exit, Problem> {
+    if args.all {
+        return all::run(output, args).await;
+    }
     let chosen = chosen(args)?;
     let options = &args.options;
     let nothing = args.name.is_none() && options.named.is_none() && args.server.is_empty();

@@ -22,19 +22,31 @@ pub(super) struct Transcript<'a> {
     /// What the last line says.
     pub(super) summary: Vec<String>,
     spinner: Option<Spinner>,
+    /// One of many: what it would tell is told by others, later.
+    silent: bool,
 }
 
 impl<'a> Transcript<'a> {
     pub(super) fn new(output: &'a Output, shown: &str) -> Result<Self, Problem> {
-        let mut report = Map::new();
-        report.insert("command".to_owned(), json!(shown));
-        let smoke =
-            Self { output, began: Instant::now(), report, summary: Vec::new(), spinner: None };
+        let smoke = Self { silent: false, ..Self::silent(output, shown) };
         let version = env!("CARGO_PKG_VERSION");
         let shown = output.out.paint(DIM, format!("$ {}", output.out.line(shown)));
         let name = output.out.paint(BOLD, format!("taut {version}"));
         smoke.line(&format!("{name}  {shown}\n"))?;
         Ok(smoke)
+    }
+
+    /// The same, but it only keeps the report.
+    pub(super) fn silent(output: &'a Output, shown: &str) -> Self {
+        let report = Map::from_iter([("command".to_owned(), json!(shown))]);
+        let (began, summary) = (Instant::now(), Vec::new());
+        Self { output, began, report, summary, spinner: None, silent: true }
+    }
+
+    /// What went wrong, in a line.
+    pub(super) fn failure(&self) -> String {
+        let message = self.report.get("error").and_then(|error| error["message"].as_str());
+        message.map_or_else(|| self.summary.join(", "), str::to_owned)
     }
 
     /// Tells what failed and why; the next step of it all is the end.
@@ -51,8 +63,10 @@ impl<'a> Transcript<'a> {
         let mut document = problem.json();
         self.report.insert("error".into(), document["error"].take());
         self.summary = vec![format!("it failed to {what}")];
-        let quiet = Output { json: false, ..self.output.clone() };
-        quiet.report(&problem);
+        if !self.silent {
+            let quiet = Output { json: false, ..self.output.clone() };
+            quiet.report(&problem);
+        }
         Ok(exit_of(error))
     }
 
@@ -82,7 +96,7 @@ impl<'a> Transcript<'a> {
     pub(super) fn wait(&mut self, label: &str) {
         // The old one wipes its line before the new one begins.
         self.spinner = None;
-        self.spinner = Some(Spinner::start(self.output, label));
+        self.spinner = (!self.silent).then(|| Spinner::start(self.output, label));
     }
 
     /// Nothing is waited for any more.
@@ -127,7 +141,7 @@ impl<'a> Transcript<'a> {
     }
 
     pub(super) fn line(&self, text: &str) -> Result<(), Problem> {
-        if self.output.json { Ok(()) } else { self.output.print(text) }
+        if self.output.json || self.silent { Ok(()) } else { self.output.print(text) }
     }
 }
 

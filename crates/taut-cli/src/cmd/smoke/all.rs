@@ -1,0 +1,269 @@
+//! `taut smoke --all`: every server that was found, a few at once, and a table.
+//!
+//! Whatever one of them does, the others are tried all the same. Knows who is tried and what is told at
+//! the end; what is done with one server is in `steps.rs`.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use serde_json::{Map, Value, json};
+use tokio::task::{JoinSet, LocalSet};
+
+use super::transcript::{Transcript, millis};
+use crate::args::{Options, Smoke};
+use crate::hosts::{
+    Found, How, Server, Surroundings, Target, find, none_found, target_of, tell_broken,
+};
+use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, cut, time};
+use crate::problem::{Exit, Problem};
+use crate::session::Interrupts;
+use crate::spinner::Spinner;
+
+/// How many are tried at once: enough not to wait for each `npx` in turn, too few to make one slow.
+const AT_ONCE: usize = 4;
+
+/// What came of one server.
+struct Row {
+    name: String,
+    /// Where it was found.
+    from: String,
+    outcome: Outcome,
+    report: Map<String, Value>,
+    took: Option<Duration>,
+}
+
+enum Outcome {
+    Works,
+    Failed { exit: Exit, why: String },
+    Skipped(String),
+}
+
+pub(super) async fn run(output: &Output, args: &Smoke) -> Result<Exit, Problem> {
+    let began = Instant::now();
+    let found = find(Surroundings::here(), &args.options.config);
+    tell_broken(output, &found);
+    let servers: Vec<&Server> = found.visible().collect();
+    if servers.is_empty() {
+        return Err(none_found(&found));
+    }
+    let rows = LocalSet::new().run_until(try_all(output, &args.options, &found, &servers)).await?;
+    let failed = rows.iter().find_map(|row| match row.outcome {
+        Outcome::Failed { exit, .. } => Some(exit),
+        _ => None,
+    });
+    let exit = match failed {
+        Some(exit) => exit,
+        // Who knows which servers it has.
+        None if !found.broken.is_empty() => Exit::Usage,
+        None => Exit::Worked,
+    };
+    if output.json {
+        let rows: Vec<Value> = rows.into_iter().map(Row::document).collect();
+        let broken: Vec<_> = found.broken.iter().map(|broken| broken.document()).collect();
+        let document = json!({
+            "servers": rows, "broken": broken, "ok": exit == Exit::Worked, "exit": exit as u8,
+            "total_ms": millis(began.elapsed()),
+        });
+        output.document(&document)?;
+    } else {
+        output.print(&table(output, &found, &rows, began.elapsed()))?;
+    }
+    Ok(exit)
+}
+
+/// All of them, in the order of the files whatever the order in which they end.
+async fn try_all(
+    output: &Output,
+    options: &Options,
+    found: &Found,
+    servers: &[&Server],
+) -> Result<Vec<Row>, Problem> {
+    let mut interrupts = Interrupts::new()?;
+    let spinner = Spinner::start(output, "starting the servers");
+    // What several servers say at once, nobody can follow.
+    let at_once = if output.verbose { 1 } else { AT_ONCE };
+    let mut rows: Vec<Option<Row>> = servers.iter().map(|_| None).collect();
+    let mut running = JoinSet::new();
+    let mut waiting = servers.iter().enumerate();
+    let mut done = 0;
+    loop {
+        spinner.say(format!("{done} of {} tried", servers.len()));
+        while running.len() < at_once
+            && let Some((at, server)) = waiting.next()
+        {
+            match prepare(found, server, options) {
+                Ok(target) => {
+                    let (output, options) = (output.clone(), options.clone());
+                    running
+                        .spawn_local(async move { (at, try_one(&output, options, target).await) });
+                }
+                Err(row) => {
+                    done += 1;
+                    rows[at] = Some(row);
+                }
+            }
+        }
+        if running.is_empty() {
+            break;
+        }
+        tokio::select! {
+            Some(Ok((at, (outcome, report, took)))) = running.join_next() => {
+                done += 1;
+                let from = found.shown(&servers[at].place.path);
+                let (name, took) = (servers[at].name.clone(), Some(took));
+                rows[at] = Some(Row { name, from, outcome: outcome?, report, took });
+            }
+            () = interrupts.next() => {
+                // Each of them hears it too, and ends its server.
+                while running.join_next().await.is_some() {}
+                return Err(Problem::Interrupted);
+            }
+        }
+    }
+    Ok(rows.into_iter().flatten().collect())
+}
+
+/// What to start, or why nothing is started.
+fn prepare(found: &Found, server: &Server, options: &Options) -> Result<Target, Row> {
+    let row = |outcome| Row {
+        name: server.name.clone(),
+        from: found.shown(&server.place.path),
+        outcome,
+        report: Map::new(),
+        took: None,
+    };
+    if let Some(off) = &server.off {
+        return Err(row(Outcome::Skipped(format!("off: {off}"))));
+    }
+    if let How::Remote { kind, .. } = &server.how {
+        return Err(row(Outcome::Skipped(format!("not stdio: {kind}"))));
+    }
+    target_of(found, server, options).map_err(|problem| {
+        let missing = server.missing(&found.around);
+        let words: Vec<String> = missing.iter().map(ToString::to_string).collect();
+        let why = match &server.how {
+            How::Wrong(what) => format!("line {}, column {}: {what}", server.line, server.column),
+            _ if words.is_empty() => problem.to_string(),
+            _ => words.join(", "),
+        };
+        row(Outcome::Failed { exit: problem.exit(), why })
+    })
+}
+
+type Tried = (Result<Outcome, Problem>, Map<String, Value>, Duration);
+
+async fn try_one(output: &Output, options: Options, target: Target) -> Tried {
+    let began = Instant::now();
+    let mut smoke = Transcript::silent(output, &target.shown);
+    let ran = match Interrupts::new() {
+        Ok(mut interrupts) => smoke.run(&options, target.command, None, &mut interrupts).await,
+        Err(problem) => Err(problem),
+    };
+    let why = smoke.failure();
+    let outcome = ran.map(|exit| match exit {
+        Exit::Worked => Outcome::Works,
+        _ => Outcome::Failed { exit, why },
+    });
+    (outcome, smoke.report, began.elapsed())
+}
+
+impl Row {
+    fn document(self) -> Value {
+        let mut about = Map::new();
+        about.insert("name".to_owned(), json!(self.name));
+        about.insert("from".to_owned(), json!(self.from));
+        let (word, why) = match self.outcome {
+            Outcome::Works => ("works", None),
+            Outcome::Failed { why, .. } => ("failed", Some(why)),
+            Outcome::Skipped(why) => ("skipped", Some(why)),
+        };
+        about.insert("outcome".to_owned(), json!(word));
+        about.extend(why.map(|why| ("why".to_owned(), json!(why))));
+        about.extend(self.took.map(|took| ("ms".to_owned(), millis(took))));
+        about.extend(self.report);
+        Value::Object(about)
+    }
+
+    fn cells(&self) -> [String; 5] {
+        let text = |key: &str| self.report.get(key).and_then(Value::as_str).unwrap_or("-");
+        let revision = match text("era") {
+            "-" => "-".to_owned(),
+            era => format!("{} {era}", text("revision")),
+        };
+        let tools = self.report.get("tools").and_then(Value::as_array).map(Vec::len);
+        [
+            self.name.clone(),
+            self.from.clone(),
+            revision,
+            tools.map_or_else(|| "-".to_owned(), |count| count.to_string()),
+            self.took.map_or_else(|| "-".to_owned(), time),
+        ]
+    }
+}
+
+const HEAD: [&str; 5] = ["name", "from", "revision", "tools", "time"];
+
+fn table(output: &Output, found: &Found, rows: &[Row], took: Duration) -> String {
+    let reader = output.out;
+    let cells: Vec<[String; 5]> =
+        rows.iter().map(|row| row.cells().map(|cell| reader.line(&cell).into_owned())).collect();
+    let long = |text: &str| text.chars().count();
+    let widths: [usize; 5] = std::array::from_fn(|at| {
+        cells.iter().map(|row| long(&row[at])).chain([HEAD[at].len()]).max().unwrap_or(0)
+    });
+    let line = |cells: [&str; 5]| {
+        let mut line = String::new();
+        for (at, cell) in cells.into_iter().enumerate() {
+            let pad = " ".repeat(widths[at].saturating_sub(long(cell)));
+            // Numbers stand at the right of their column.
+            let _ =
+                if at < 3 { write!(line, "{cell}{pad}  ") } else { write!(line, "{pad}{cell}  ") };
+        }
+        line
+    };
+    let mut text = format!("{}\n", reader.paint(BOLD, format!("{}outcome", line(HEAD))));
+    for (row, cells) in rows.iter().zip(&cells) {
+        let line = line(std::array::from_fn(|at| cells[at].as_str()));
+        let room = output.width().map_or(usize::MAX, |width| width.saturating_sub(long(&line)));
+        let (style, words) = match &row.outcome {
+            Outcome::Works => (GREEN, "✓ works".to_owned()),
+            // Where it was looked for, what to try: in the story of that one server.
+            Outcome::Failed { why, .. } => {
+                (RED, format!("✗ {}", why.split("; ").next().unwrap_or(why)))
+            }
+            Outcome::Skipped(why) => (DIM, format!("· {why}")),
+        };
+        let words = reader.line(&words).into_owned();
+        let _ = writeln!(text, "{line}{}", reader.paint(style, cut(&words, room.max(24))));
+    }
+    let _ = writeln!(text, "\n{}", verdict(output, found, rows, took));
+    let failed = rows.iter().find(|row| matches!(row.outcome, Outcome::Failed { .. }));
+    if let Some(row) = failed {
+        let next = format!("taut smoke {}, for the whole story", reader.line(&row.name));
+        let _ = writeln!(text, "{} {next}", reader.paint(CYAN, "  try:"));
+    }
+    text
+}
+
+fn verdict(output: &Output, found: &Found, rows: &[Row], took: Duration) -> String {
+    let reader = output.out;
+    let count = |is: fn(&Outcome) -> bool| rows.iter().filter(|row| is(&row.outcome)).count();
+    let works = count(|outcome| matches!(outcome, Outcome::Works));
+    let skipped = count(|outcome| matches!(outcome, Outcome::Skipped(_)));
+    let tried = rows.len() - skipped;
+    let mut rest = String::new();
+    let broken = found.broken.len();
+    let files = if broken == 1 { "file left out" } else { "files left out" };
+    let shadowed = found.servers.len() - rows.len();
+    for (count, what) in [(skipped, "not tried"), (shadowed, "shadowed"), (broken, files)] {
+        if count > 0 {
+            let _ = write!(rest, ", {count} {what}");
+        }
+    }
+    let rest = format!("{rest}, {} in all", time(took));
+    if tried == 0 {
+        return reader.paint(YELLOW, format!("· there is none to try{rest}"));
+    }
+    let (style, mark) = if works == tried { (GREEN, "✓") } else { (RED, "✗") };
+    reader.paint(style, format!("{mark} {works} of {tried} work{rest}"))
+}

@@ -1,0 +1,130 @@
+//! `taut smoke --all`: every server that the files have, and what one of them does to the others.
+
+use serde_json::json;
+
+use super::hosts::Place;
+use super::*;
+
+/// A file with servers of every kind of luck.
+fn mixed() -> Place {
+    let place = Place::empty();
+    let rude = server("2025-11-25");
+    let circular = server("2025-11-25 circular");
+    let servers = json!({
+        "good": { "command": "taut", "args": ["serve"] },
+        "nowhere": { "command": "no-such-program" },
+        "dying": { "command": "sh", "args": ["-c", "echo no luck >&2; exit 3"] },
+        "lacking": { "command": "npx", "args": ["${NO_SUCH_VARIABLE}"] },
+        "strange": { "args": [] },
+        "remote": { "type": "http", "url": "https://x.example.com/mcp" },
+        "asleep": { "command": "npx", "disabled": true },
+        "old": { "command": rude[0], "args": rude[1..] },
+        "circular": { "command": circular[0], "args": circular[1..] },
+    });
+    place.put(".mcp.json", &json!({ "mcpServers": servers }).to_string());
+    place.put(".cursor/mcp.json", r#"{ "mcpServers": { "good": { "command": "other" } } }"#);
+    place
+}
+
+#[test]
+fn one_bad_server_never_stops_the_others() {
+    let place = mixed();
+    let run = place.run("smoke --all --json").exits(5);
+    let json = run.json();
+    assert_eq!((&json["ok"], &json["exit"]), (&json!(false), &json!(5)));
+    let servers = json["servers"].as_array().unwrap();
+    let outcomes: Vec<_> = servers
+        .iter()
+        .map(|row| (row["name"].as_str().unwrap(), row["outcome"].as_str().unwrap()))
+        .collect();
+    // In the order of the file, which is that of the alphabet here.
+    let expected = [
+        ("asleep", "skipped"),
+        ("circular", "failed"),
+        ("dying", "failed"),
+        ("good", "works"),
+        ("lacking", "failed"),
+        ("nowhere", "failed"),
+        ("old", "works"),
+        ("remote", "skipped"),
+        ("strange", "failed"),
+    ];
+    assert_eq!(outcomes, expected);
+    let row = |name: &str| servers.iter().find(|row| row["name"] == name).unwrap();
+    assert_eq!(row("good")["era"], "modern");
+    assert_eq!(row("old")["revision"], "2025-11-25");
+    assert_eq!(row("lacking")["why"], "the variable NO_SUCH_VARIABLE is not set");
+    assert!(row("dying")["why"].as_str().unwrap().contains("no luck"));
+}
+
+#[test]
+fn one_that_says_nothing_holds_nobody_up() {
+    let place = Place::empty();
+    let servers = json!({
+        "a-silent": { "command": "sleep", "args": ["1000"] },
+        "b-good": { "command": "taut", "args": ["serve"] },
+    });
+    place.put(".mcp.json", &json!({ "mcpServers": servers }).to_string());
+    let json = place.run("smoke --all --json --start-timeout 5s").exits(4).json();
+    let outcome = |at: usize| json["servers"][at]["outcome"].clone();
+    assert_eq!((outcome(0), outcome(1)), (json!("failed"), json!("works")));
+}
+
+#[test]
+fn the_table_has_a_line_for_each_and_the_first_failure_decides() {
+    let place = mixed();
+    let run = place.run("smoke --all").exits(5);
+    let lines: Vec<&str> = run.out.lines().collect();
+    assert!(lines[0].starts_with("name      from       revision"), "{}", run.out);
+    let line = |name: &str| lines.iter().find(|line| line.starts_with(name)).unwrap();
+    assert!(line("good ").contains(" 2026-07-28 modern ") && line("good ").ends_with("✓ works"));
+    assert!(line("remote ").ends_with("· not stdio: http"), "{}", run.out);
+    assert!(line("asleep ").ends_with("· off: disabled is true"), "{}", run.out);
+    assert!(line("nowhere ").ends_with("✗ program \"no-such-program\" not found"), "{}", run.out);
+    assert!(line("strange ").contains("✗ line 1, column "), "{}", run.out);
+    assert!(run.out.contains("\n✗ 2 of 7 work, 2 not tried, 1 shadowed, "), "{}", run.out);
+    assert!(run.out.ends_with("try: taut smoke circular, for the whole story\n"), "{}", run.out);
+}
+
+#[test]
+fn the_exit_code_of_all_is_documented() {
+    let place = Place::empty();
+    place.run("smoke --all").exits(2);
+    place
+        .put(".mcp.json", r#"{ "mcpServers": { "a": { "command": "taut", "args": ["serve"] } } }"#);
+    assert!(place.run("smoke --all").exits(0).out.contains("\n✓ 1 of 1 work, "));
+    // All worked, but who knows what else there is.
+    place.put(".cursor/mcp.json", "{ nonsense");
+    let run = place.run("smoke --all").exits(2);
+    assert!(run.out.contains("\n✓ 1 of 1 work, 1 file left out, "), "{}", run.out);
+    let place = Place::empty();
+    place.put(
+        ".mcp.json",
+        r#"{ "mcpServers": { "a": { "type": "sse", "url": "https://x.org" } } }"#,
+    );
+    assert!(place.run("smoke --all").exits(0).out.contains("there is none to try"));
+    place.run("smoke --all a").exits(2);
+    place.run("smoke --all -- taut serve").exits(2);
+}
+
+#[test]
+fn an_interrupt_ends_all_of_them() {
+    let place = Place::empty();
+    let word = format!("taut-all-{}", std::process::id());
+    let entry = |n: u32| {
+        (
+            format!("s{n}"),
+            json!({ "command": "sh", "args": ["-c", format!("exec sleep 1000 # {word}")] }),
+        )
+    };
+    let servers: serde_json::Map<_, _> = (0..6).map(entry).collect();
+    place.put(".mcp.json", &json!({ "mcpServers": servers }).to_string());
+    // The word stands in the command line of the shell only until it is replaced, so look for a variable.
+    let mut command = place.command("smoke --all --inherit-env");
+    let mut child = command.env("TAUT_ALL", &word).spawn().unwrap();
+    eventually("four are running", || processes_with(&word).len() >= 5);
+    let pid = rustix::process::Pid::from_raw(child.id().try_into().unwrap()).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    eventually("nothing is left", || processes_with(&word).is_empty());
+}
