@@ -183,6 +183,24 @@ pub(crate) fn servers(place: &Place, text: &str) -> Result<Vec<Server>, Fault> {
     Ok(content.entries.into_iter().map(server).collect())
 }
 
+/// VS Code knows `~/` in a command line, and puts a PATH behind its own.
+fn as_in_vs_code(words: &mut [String], env: &mut [(String, String)], around: &Surroundings) {
+    for word in words {
+        if let (Some(rest), Some(home)) = (word.strip_prefix("~/"), &around.home) {
+            *word = home.join(rest).display().to_string();
+        }
+    }
+    let Some(ours) = around.vars.get("PATH") else { return };
+    for (_, value) in env.iter_mut().filter(|(name, _)| name == "PATH") {
+        let both: Vec<PathBuf> =
+            [ours.as_str(), value.as_str()].into_iter().flat_map(std::env::split_paths).collect();
+        if let Some(both) = std::env::join_paths(both).ok().and_then(|both| both.into_string().ok())
+        {
+            *value = both;
+        }
+    }
+}
+
 /// A server ready to be started.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Start {
@@ -216,7 +234,7 @@ impl Server {
                 String::new()
             }
         };
-        let words: Vec<String> = stdio.words.iter().map(&mut fill).collect();
+        let mut words: Vec<String> = stdio.words.iter().map(&mut fill).collect();
         let wanted =
             stdio.env.iter().filter(|(name, _)| !set.iter().any(|(given, _)| given == name));
         let own: Vec<_> = wanted.map(|(name, value)| (name.clone(), fill(value))).collect();
@@ -239,6 +257,9 @@ impl Server {
             env.push(("CLAUDE_PROJECT_DIR".to_owned(), folder));
         }
         env.extend(own);
+        if self.place.host == Host::VsCode {
+            as_in_vs_code(&mut words, &mut env, around);
+        }
         // A project's file means the project's paths, wherever in it one is.
         let home = (self.place.scope != Scope::User).then(|| self.place.folder.clone());
         let inherit = self.place.host.inherits();

@@ -34,10 +34,10 @@ impl Host {
         }
     }
 
-    /// Whether it gives its servers its whole environment; the others give a short list. Seen with each
-    /// of the three; the rest is as careful as taut is.
+    /// Whether it gives its servers its whole environment; the others give a short list, or are not
+    /// known to give more.
     pub(crate) fn inherits(self) -> bool {
-        matches!(self, Self::ClaudeCode | Self::OpenCode | Self::Gemini)
+        matches!(self, Self::ClaudeCode | Self::VsCode | Self::OpenCode | Self::Gemini)
     }
 }
 

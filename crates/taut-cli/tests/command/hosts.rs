@@ -193,7 +193,7 @@ fn a_server_of_every_host_is_started_as_its_file_says() {
             "API_KEY=t-2",
             false,
         ),
-        ("code-fetch", "uvx mcp-server-fetch", "", "", false),
+        ("code-fetch", "uvx mcp-server-fetch", "", "", true),
         ("docs", "npx -y @example/docs-mcp", "", "CODEX_FIXTURE_VAR=t-3", false),
         ("codex-project", "node server.js", "tools", "", false),
         ("oc-local", "bun x my-mcp-command t-4", "", "SECRET=from a file", true),
@@ -216,6 +216,14 @@ fn a_server_of_every_host_is_started_as_its_file_says() {
         }
         assert_eq!(env.contains_key("ONLY_OURS"), whole, "{name}: as its host does");
     }
+    let line = format!("npx {}/notes", home.display());
+    place.put(
+        ".vscode/mcp.json",
+        r#"{ "servers": { "it": { "command": "npx", "args": ["~/notes"], "env": { "PATH": "/x/y" } } } }"#,
+    );
+    Run::from(place.command("list it").output().unwrap()).exits(0);
+    let (seen, _, env) = place.seen();
+    assert!(seen == line && env["PATH"].ends_with(":/x/y"), "{seen} {}", env["PATH"]);
     // What is typed goes before what is written; the file of variables is read.
     let mut command = place.command("list cursor-local --env API_KEY=mine");
     Run::from(command.envs(vars).output().unwrap()).exits(0);
