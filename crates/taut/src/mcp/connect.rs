@@ -18,7 +18,7 @@
 //! | shaking | a late discovery | kept, and used if the handshake fails (L5) |
 //! | shaking | an error that lists versions | probe again, or offer one of them; once (L12) |
 //! | shaking | another error, or exit, after a probe | fresh process, no probe; once (L4) |
-//! | shaking | nothing at all for the start's budget | fresh process, other framing; once (F13) |
+//! | shaking | nothing at all until the last part of the start's budget | fresh process, other framing; once (F13) |
 //! | any | our own request comes back | failed: an echo (L16) |
 //!
 //! A pinned revision leaves out the other era: legacy is not probed, modern is not shaken. A known
@@ -35,6 +35,11 @@ use super::revision::{Era, Revision};
 use crate::rpc::ErrorObject;
 use crate::wire::Framing;
 
+/// What is kept of the start's budget for a server that reads only headers. Such servers are rare and
+/// start at once; those that are silent because something is being installed are common, and get all
+/// the rest.
+const HEADERS: Duration = Duration::from_secs(5);
+
 /// What the caller wants, and what can be done for it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
@@ -46,7 +51,7 @@ pub(crate) struct Plan {
     pub(crate) framing: Option<Framing>,
     /// How long silence counts as "perhaps modern".
     pub(crate) probe: Duration,
-    /// How long one process may take in all.
+    /// How long it may take in all, however many processes that takes.
     pub(crate) start: Duration,
     /// Whether a fresh process can be had.
     pub(crate) restartable: bool,
@@ -120,7 +125,10 @@ pub(crate) struct Connect {
     /// A discovery that came while the handshake was under way.
     kept: Option<Box<Agreed>>,
     probe_due: Option<Instant>,
+    /// When the process that runs now has had its time.
     start_due: Option<Instant>,
+    /// When everything has.
+    end: Option<Instant>,
     actions: VecDeque<Action>,
 }
 
@@ -143,6 +151,7 @@ impl Connect {
             kept: None,
             probe_due: None,
             start_due: None,
+            end: None,
             actions: VecDeque::new(),
         }
     }
@@ -171,7 +180,12 @@ impl Connect {
         self.probed = false;
         self.heard = false;
         self.kept = None;
-        self.start_due = now.checked_add(self.plan.start);
+        self.end = self.end.or_else(|| now.checked_add(self.plan.start));
+        self.start_due = self.end;
+        if self.other_framing() {
+            let kept = HEADERS.min(self.plan.start / 3);
+            self.start_due = self.end.and_then(|end| end.checked_sub(kept));
+        }
         if self.skip_probe { self.shake(self.offer) } else { self.probe(now) }
     }
 
@@ -236,7 +250,7 @@ impl Connect {
             State::Probing if due(self.probe_due) || due(self.start_due) => {
                 self.fall_back(Fault::Silent { after: self.probe_budget() });
             }
-            State::Shaking if due(self.start_due) => self.shake_timed_out(),
+            State::Shaking if due(self.start_due) => self.shake_timed_out(now),
             _ => {}
         }
     }
@@ -325,18 +339,27 @@ impl Connect {
         }
     }
 
-    fn shake_timed_out(&mut self) {
+    fn shake_timed_out(&mut self, now: Instant) {
         if let Some(agreed) = self.kept.take() {
             self.state = State::Over;
             return self.actions.push_back(Action::Done(agreed));
         }
-        let other = self.plan.framing.is_none() && self.framing == Framing::Lines && !self.heard;
-        if other && self.plan.restartable {
+        if self.other_framing() && !self.heard {
             self.framing = Framing::Headers;
             self.restart();
+        } else if self.end.is_some_and(|end| now < end) {
+            self.start_due = self.end;
         } else {
             self.fail(Fault::Silent { after: self.plan.start });
         }
+    }
+
+    /// Whether it can still be spoken to in another way.
+    fn other_framing(&self) -> bool {
+        self.plan.restartable
+            && self.plan.framing.is_none()
+            && self.framing == Framing::Lines
+            && !self.pinned_modern()
     }
 
     fn can_restart_unprobed(&self) -> bool {
@@ -357,7 +380,11 @@ impl Connect {
 
     /// Who has to be modern is given all the time there is.
     fn probe_budget(&self) -> Duration {
-        if self.pinned_modern() { self.plan.start } else { self.plan.probe }
+        if self.pinned_modern() {
+            return self.plan.start;
+        }
+        // A handshake has to fit in behind it.
+        self.plan.probe.min(self.plan.start / 3)
     }
 
     fn pinned_modern(&self) -> bool {

@@ -272,10 +272,30 @@ fn f13_silence_in_lines_is_tried_once_with_headers() {
     let mut run = probing();
     run.wait().actions();
     assert_eq!(run.wait().actions(), "restart Content-Length, initialize 2025-11-25");
-    assert_eq!(run.seconds(), 60);
+    assert_eq!(run.seconds(), 55);
     assert_eq!(run.connect.framing(), Framing::Headers);
     assert_eq!(run.wait().actions(), "fail silent 60s");
-    assert_eq!(run.seconds(), 120);
+    assert_eq!(run.seconds(), 60, "in all");
+}
+
+/// However many processes it takes, and however little time there is for each step.
+#[test]
+fn the_start_is_bounded_as_a_whole() {
+    let mut run = Run::new(Plan { start: 3 * SECOND, ..plan() });
+    assert_eq!(run.actions(), "discover 2026-07-28");
+    assert_eq!(run.wait().actions(), "initialize 2025-11-25");
+    assert_eq!(run.seconds(), 1, "the handshake gets its share");
+    assert_eq!(run.wait().actions(), "restart Content-Length, initialize 2025-11-25");
+    assert_eq!(run.seconds(), 2);
+    assert_eq!(run.wait().actions(), "fail silent 3s");
+    assert_eq!(run.seconds(), 3);
+
+    let mut run = probing();
+    run.now += 50 * SECOND;
+    assert_eq!(run.exit().actions(), "restart lines, initialize 2025-11-25");
+    run.wait().actions();
+    run.wait().actions();
+    assert_eq!(run.seconds(), 60);
 }
 
 #[test]
@@ -283,6 +303,7 @@ fn who_said_anything_in_lines_is_not_spoken_to_with_headers() {
     let mut run = probing();
     run.connect.handle_heard();
     run.wait().actions();
+    assert_eq!(run.wait().actions(), "", "what was kept for the other framing is its own");
     assert_eq!(run.wait().actions(), "fail silent 60s");
 
     let mut run = Run::new(Plan { framing: Some(Framing::Lines), ..plan() });

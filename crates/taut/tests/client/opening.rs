@@ -80,12 +80,12 @@ async fn l16_an_echo_is_called_an_echo() {
 
 #[tokio::test]
 async fn l16_text_instead_of_json_is_shown() {
-    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(400));
+    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(1_500));
     let script = "echo 'Serving HTTP on 0.0.0.0 port 8000'; echo more; exec sleep 1000";
     let (error, text) = failure(builder, sh(script)).await;
     assert!(
         text.starts_with(
-            "the server did not answer initialize within 400ms: it printed 2 lines of text instead \
+            "the server did not answer initialize within 1.5s: it printed 2 lines of text instead \
              of JSON ("
         ),
         "{text}"
@@ -93,7 +93,7 @@ async fn l16_text_instead_of_json_is_shown() {
     assert!(text.ends_with("the first of which is: Serving HTTP on 0.0.0.0 port 8000"), "{text}");
     assert!(matches!(reason(&error), ConnectReason::NotJson { lines: 2, .. }));
 
-    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(400));
+    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(1_500));
     let (_, text) = failure(builder, sh("echo hello; exec sleep 1000")).await;
     assert!(text.ends_with("it printed text instead of JSON (not JSON): hello"), "{text}");
 }
@@ -210,7 +210,7 @@ async fn l15_a_slow_start_is_waited_for() {
 /// F13
 #[tokio::test]
 async fn a_server_that_reads_only_headers_is_reached_by_one_restart() {
-    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(1_500));
+    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(6_000));
     let client = in_time(builder.spawn(server("2025-11-25 headers-only"))).await.unwrap();
     works(&client).await;
     let builder = quick().framing(Framing::Headers).revision(Revision::V2025_11_25);
