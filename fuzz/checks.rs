@@ -27,7 +27,7 @@ pub(crate) fn decode(data: &[u8]) {
 /// A frame, owned, with its place in the stream.
 #[derive(Debug, PartialEq)]
 enum Owned {
-    Message(Vec<u8>, Framing, u64, bool),
+    Message(Vec<u8>, Framing, u64, bool, bool),
     TooLong(Vec<u8>, Framing, u64),
     Bad(HeaderFault, u64),
 }
@@ -63,8 +63,8 @@ fn frames(stream: &[u8], limits: Limits, sizes: &[usize]) -> Vec<Owned> {
 
 fn own(frame: Frame<'_>) -> Owned {
     match frame {
-        Frame::Message { bytes, framing, offset, bom } => {
-            Owned::Message(bytes.to_vec(), framing, offset, bom)
+        Frame::Message { bytes, framing, offset, bom, cr } => {
+            Owned::Message(bytes.to_vec(), framing, offset, bom, cr)
         }
         Frame::TooLong { prefix, framing, offset } => {
             Owned::TooLong(prefix.to_vec(), framing, offset)
@@ -184,7 +184,7 @@ impl World {
         match line.split_first() {
             Some((b'h', bytes)) => {
                 let framing = Framing::Headers;
-                self.reads(Frame::Message { bytes, framing, offset, bom: false });
+                self.reads(Frame::Message { bytes, framing, offset, bom: false, cr: false });
             }
             Some((b'l', prefix)) => self.reads(Frame::TooLong { prefix, framing: lines, offset }),
             Some((b'b', _)) => {
@@ -219,7 +219,13 @@ impl World {
             }
             Some((b'w', _)) => self.write_out(),
             Some((b'e', _)) => self.peer.handle_eof(),
-            _ => self.reads(Frame::Message { bytes: line, framing: lines, offset, bom: false }),
+            _ => self.reads(Frame::Message {
+                bytes: line,
+                framing: lines,
+                offset,
+                bom: false,
+                cr: false,
+            }),
         }
     }
 
@@ -284,8 +290,8 @@ impl World {
         for id in ["\"\\r1\"", "\"\\r2\""] {
             let line = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#);
             let bytes = line.as_bytes();
-            let (framing, offset, bom) = (Framing::Lines, 0, false);
-            self.reads(Frame::Message { bytes, framing, offset, bom });
+            let (framing, offset, bom, cr) = (Framing::Lines, 0, false, false);
+            self.reads(Frame::Message { bytes, framing, offset, bom, cr });
         }
         assert_eq!(self.tickets.len(), 2, "no running request was forgotten");
         self.peer.handle_eof();

@@ -425,6 +425,7 @@ impl Reporter {
             TroubleKind::ByteOrderMark => {
                 "the input has a byte-order mark; it was dropped".to_owned()
             }
+            TroubleKind::CarriageReturn => "the input has lines that end with CRLF".to_owned(),
             TroubleKind::Storm => {
                 "100 bad messages in a row: they are no longer answered".to_owned()
             }
@@ -434,7 +435,9 @@ impl Reporter {
             TroubleKind::Busy => format!("request {excerpt} refused: the queue is full"),
         };
         let seen = std::mem::discriminant(kind);
-        let quiet = matches!(kind, TroubleKind::Late | TroubleKind::Unknown);
+        // Late and unknown answers are the other side's business; CRLF is nobody's.
+        let quiet =
+            matches!(kind, TroubleKind::Late | TroubleKind::Unknown | TroubleKind::CarriageReturn);
         if quiet || self.said.contains(&seen) {
             tracing::debug!("{line}");
         } else {

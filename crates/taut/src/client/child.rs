@@ -124,6 +124,11 @@ impl Child {
         self.tail.text()
     }
 
+    /// Whether nothing more can come from its stderr.
+    pub(crate) fn stderr_closed(&self) -> bool {
+        self.tail.is_closed()
+    }
+
     /// Waits for the child to end now that its stdin is closed; ends it if it takes too long.
     ///
     /// The caller has dropped the [`ChildStdin`] and goes on draining the [`ChildStdout`] (P10).

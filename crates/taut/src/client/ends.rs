@@ -81,7 +81,7 @@ impl Source for Ear {
                 }
                 Poll::Ready(_) => self.pipe = None,
                 Poll::Pending if self.deaf.poll_raised(cx).is_pending() => return Poll::Pending,
-                Poll::Pending => {}
+                Poll::Pending => self.notices.deaf(),
             }
         }
         self.poll_linger(cx)

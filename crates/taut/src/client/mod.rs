@@ -180,7 +180,10 @@ impl Client {
     /// What was noticed about the connection besides answers.
     #[must_use]
     pub fn diagnostics(&self) -> Diagnostics {
-        self.0.session.notices.diagnostics()
+        let child = self.0.session.child.as_ref();
+        let stderr_closed =
+            child.is_some_and(|child| child.stderr_closed() && child.exit().is_none());
+        Diagnostics { stderr_closed, ..self.0.session.notices.diagnostics() }
     }
 
     /// The server's process, if there is one. For people to look at: once the process has ended the

@@ -31,6 +31,13 @@ pub enum ClientEvent<'a> {
         /// In which revision.
         revision: Revision,
     },
+    /// The server answered what it was asked about itself.
+    Answered {
+        /// To which of the two.
+        phase: ConnectPhase,
+        /// What it said, if it refused.
+        error: Option<&'a ErrorObject>,
+    },
     /// The first bytes came from the server's stdout.
     FirstOutput,
     /// The server tells something.
@@ -80,6 +87,12 @@ pub struct Diagnostics {
     pub first_junk: Option<Junk>,
     /// A byte-order mark stood before a message.
     pub byte_order_mark: bool,
+    /// A carriage return stood before a newline.
+    pub carriage_return: bool,
+    /// The server no longer reads its stdin, although it runs.
+    pub stdin_closed: bool,
+    /// The server has closed its stderr, although it runs.
+    pub stderr_closed: bool,
     /// Answers to calls that had been given up (C4).
     pub late_answers: u64,
     /// Answers to calls that were never made.
@@ -126,6 +139,11 @@ impl Notices {
         }
     }
 
+    /// It no longer reads what we write.
+    pub(super) fn deaf(&self) {
+        self.with(|kept| kept.stdin_closed = true);
+    }
+
     pub(super) fn refused(&self, method: &str) {
         self.with(|kept| kept.refused += 1);
         tracing::debug!(method, "the server asked for something that this client does not do");
@@ -149,6 +167,7 @@ impl Notices {
                 }
             }
             TroubleKind::ByteOrderMark => self.with(|kept| kept.byte_order_mark = true),
+            TroubleKind::CarriageReturn => self.with(|kept| kept.carriage_return = true),
             TroubleKind::Late => {
                 self.with(|kept| kept.late_answers += 1);
                 tracing::debug!(call = excerpt, "late answer dropped");

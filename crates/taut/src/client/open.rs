@@ -35,13 +35,29 @@ use crate::wire::Framing;
 const FAREWELL: Duration = Duration::from_millis(250);
 
 /// Starts a server and opens a connection to it.
-#[cfg(unix)]
 pub(super) async fn spawn(settings: Arc<Settings>, command: Command) -> Result<Client> {
+    let opened = spawn_unless(settings, command, std::future::pending()).await?;
+    // What never ends never stops it.
+    opened.ok_or(Error::Ended(Ending::Closed))
+}
+
+/// The same, unless `stop` ends first.
+#[cfg(unix)]
+pub(super) async fn spawn_unless(
+    settings: Arc<Settings>,
+    command: Command,
+    stop: impl Future<Output = ()>,
+) -> Result<Option<Client>> {
     let mut opening = Opening::new(&settings, true);
     let mut session = start(&settings, &command, opening.connect.framing()).await?;
+    let mut stop = pin!(stop);
     loop {
-        match opening.run(&session).await {
-            Ok(agreed) => return Ok(Client::new(settings, session, agreed)),
+        let Some(opened) = unless(stop.as_mut(), opening.run(&session)).await else {
+            farewell(&session).await;
+            return Ok(None);
+        };
+        match opened {
+            Ok(agreed) => return Ok(Some(Client::new(settings, session, agreed))),
             Err(Stopped::Restart(framing)) => {
                 tracing::debug!(%framing, "starting a fresh process");
                 session.notices.tell(&ClientEvent::Restarting { framing });
@@ -58,8 +74,26 @@ pub(super) async fn spawn(settings: Arc<Settings>, command: Command) -> Result<C
     }
 }
 
+/// What the work comes to, unless it is to stop first.
+#[cfg(unix)]
+async fn unless<T>(
+    mut stop: Pin<&mut impl Future<Output = ()>>,
+    work: impl Future<Output = T>,
+) -> Option<T> {
+    let mut work = pin!(work);
+    std::future::poll_fn(|cx| match stop.as_mut().poll(cx) {
+        Poll::Ready(()) => Poll::Ready(None),
+        Poll::Pending => work.as_mut().poll(cx).map(Some),
+    })
+    .await
+}
+
 #[cfg(not(unix))]
-pub(super) async fn spawn(_: Arc<Settings>, command: Command) -> Result<Client> {
+pub(super) async fn spawn_unless(
+    _: Arc<Settings>,
+    command: Command,
+    _: impl Future<Output = ()>,
+) -> Result<Option<Client>> {
     let source = std::io::ErrorKind::Unsupported.into();
     Err(crate::error::SpawnError::Io { program: command.program().to_owned(), source }.into())
 }
@@ -232,8 +266,14 @@ impl Opening {
                 self.connect.handle_heard();
             }
             match happened {
-                Happened::Discover(answer) => self.connect.handle_discover(now(), answer),
-                Happened::Initialize(answer) => self.connect.handle_initialize(now(), answer),
+                Happened::Discover(answer) => {
+                    told(session, ConnectPhase::Probe, answer.as_ref().err());
+                    self.connect.handle_discover(now(), answer);
+                }
+                Happened::Initialize(answer) => {
+                    told(session, ConnectPhase::Handshake, answer.as_ref().err());
+                    self.connect.handle_initialize(now(), answer);
+                }
                 Happened::Ended => self.connect.handle_exit(),
                 Happened::Echo => self.connect.handle_echo(),
                 Happened::Time => self.connect.handle_time(now()),
@@ -255,6 +295,15 @@ impl Opening {
         let params = serde_json::value::to_raw_value(&params.at(revision)).ok();
         ask(session, Method::Initialize, params, Initialized::read)
     }
+}
+
+/// An answer came, whatever it says.
+fn told(session: &Session, phase: ConnectPhase, fault: Option<&Fault>) {
+    let error = match fault {
+        Some(Fault::Refused(error)) => Some(error),
+        _ => None,
+    };
+    session.notices.tell(&ClientEvent::Answered { phase, error });
 }
 
 /// Sends one of the two opening requests. It has no deadline of its own: `mcp/connect.rs` has.

@@ -33,6 +33,10 @@ mod absent {
             match self.0 {}
         }
 
+        pub(in crate::client) fn stderr_closed(&self) -> bool {
+            match self.0 {}
+        }
+
         pub(in crate::client) fn end(
             &self,
             _: Grace,

@@ -2,6 +2,7 @@
 //!
 //! Knows defaults and the reason for each number. Must not know what is done with them.
 
+use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -142,7 +143,8 @@ impl ClientBuilder {
         self
     }
 
-    /// How long a process may take until it is ready for requests. 60 s.
+    /// How long it may take until a server is ready for requests, however often it has to be started
+    /// for that; plus a moment for ending one that did not make it. 60 s.
     pub fn start_timeout(mut self, timeout: Duration) -> Self {
         self.settings.start = timeout;
         self
@@ -216,6 +218,19 @@ impl ClientBuilder {
     /// comes of it ([`Error::Connect`](crate::Error::Connect)). Nothing is left running then.
     pub async fn spawn(self, command: Command) -> Result<Client> {
         open::spawn(self.settings.settle(), command).await
+    }
+
+    /// Does the same, unless `stop` ends first: then the server is let go politely and there is no
+    /// client. Dropping [`spawn`](Self::spawn) half-way kills it at once.
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn).
+    pub async fn spawn_unless(
+        self,
+        command: Command,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Option<Client>> {
+        open::spawn_unless(self.settings.settle(), command, stop).await
     }
 
     /// Opens a connection over a pair of byte streams.

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
@@ -35,6 +36,7 @@ pub(crate) type LineSink = Arc<dyn Fn(&str) + Send + Sync>;
 pub(crate) struct Tail {
     limit: usize,
     kept: Mutex<Kept>,
+    closed: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -45,7 +47,7 @@ struct Kept {
 
 impl Tail {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, kept: Mutex::default() }
+        Self { limit, kept: Mutex::default(), closed: AtomicBool::new(false) }
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
@@ -59,6 +61,11 @@ impl Tail {
         kept.cut |= excess > 0 || new.len() < chunk.len();
         kept.bytes.drain(..excess);
         kept.bytes.extend(new);
+    }
+
+    /// Whether the pipe has ended.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed.load(Ordering::Relaxed)
     }
 
     /// The text, with what is no UTF-8 replaced. One that was cut starts at a whole character.
@@ -197,6 +204,7 @@ impl Stderr {
 
     fn close(&mut self) {
         self.pipe = None;
+        self.tail.closed.store(true, Ordering::Relaxed);
         let passed = self.lines.as_mut().map(Lines::finish);
         self.check(passed);
     }

@@ -46,10 +46,11 @@ impl Tap {
 
 fn tell(way: &'static str, frame: &Frame<'_>) {
     match frame {
-        Frame::Message { bytes, framing, offset, bom } => {
+        Frame::Message { bytes, framing, offset, bom, cr } => {
             let (method, id) = name(bytes);
             tracing::debug!(
-                target: TARGET, way, %framing, bytes = bytes.len(), offset, bom, method, id, "frame"
+                target: TARGET, way, %framing, bytes = bytes.len(), offset, bom, cr, method, id,
+                "frame"
             );
             tracing::trace!(target: TARGET, way, json = masked(bytes), "json");
         }

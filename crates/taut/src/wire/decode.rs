@@ -50,6 +50,7 @@ pub struct Decoder {
     offset: u64,
     state: State,
     bom: bool,
+    cr: bool,
     ended: bool,
     limits: Limits,
     /// Bytes searched and moved, so that a test can tell linear from quadratic.
@@ -88,6 +89,7 @@ impl Decoder {
             offset: 0,
             state: State::Start,
             bom: false,
+            cr: false,
             ended: false,
             limits,
             #[cfg(test)]
@@ -137,11 +139,12 @@ impl Decoder {
             }
         };
         let bom = std::mem::take(&mut self.bom);
+        let cr = std::mem::take(&mut self.cr);
         let bytes = self.buf.get(from..to).unwrap_or_default();
         Some(if too_long {
             Frame::TooLong { prefix: bytes, framing, offset }
         } else {
-            Frame::Message { bytes, framing, offset, bom }
+            Frame::Message { bytes, framing, offset, bom, cr }
         })
     }
 
@@ -257,7 +260,8 @@ impl Decoder {
     fn cut_line(&mut self, len: usize, taken: usize, offset: u64) -> Step {
         let from = self.head;
         // STD-09: one carriage return before the newline belongs to the delimiter.
-        let len = len - usize::from(self.rest()[..len].ends_with(b"\r"));
+        self.cr = self.rest()[..len].ends_with(b"\r");
+        let len = len - usize::from(self.cr);
         let too_long = len > self.limits.message;
         let to = from + if too_long { len.min(PREFIX).min(self.limits.message) } else { len };
         self.take(taken);

@@ -67,6 +67,20 @@ fn f3_a_byte_order_mark_before_a_frame_is_dropped_and_kept_inside_a_string() {
     assert!(matches!(decoder.poll_frame(), Some(Frame::Message { bom: false, offset: 6, .. })));
 }
 
+/// STD-09
+#[test]
+fn f4_a_carriage_return_before_the_newline_is_dropped_and_told() {
+    let mut decoder = Decoder::new(Limits::default());
+    decoder.push(b"{1}\r\n{2}\n{3}\r\r\n{4}\r");
+    decoder.finish();
+    let mut seen = Vec::new();
+    while let Some(Frame::Message { bytes, cr, .. }) = decoder.poll_frame() {
+        seen.push((String::from_utf8_lossy(bytes).into_owned(), cr));
+    }
+    let expected = [("{1}", true), ("{2}", false), ("{3}\r", true), ("{4}", true)];
+    assert_eq!(seen, expected.map(|(text, cr)| (text.to_owned(), cr)));
+}
+
 #[test]
 fn f4_carriage_returns_before_newlines_belong_to_the_delimiter() {
     check("{1}\r\n{2}\n\r\n{3}\r\n", &[line("{1}"), line("{2}"), line("{3}")]);

@@ -49,6 +49,8 @@ pub enum Frame<'a> {
         offset: u64,
         /// Whether a byte-order mark stood before it and was dropped.
         bom: bool,
+        /// Whether a carriage return stood before its newline and was dropped.
+        cr: bool,
     },
     /// A message over the limit. The rest of it is skipped.
     TooLong {

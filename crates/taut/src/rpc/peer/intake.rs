@@ -20,9 +20,12 @@ impl Peer {
     /// Takes in one frame.
     pub fn handle_frame<'a>(&mut self, now: Instant, frame: Frame<'a>) -> Events<'a> {
         match frame {
-            Frame::Message { bytes, framing, offset, bom } => {
+            Frame::Message { bytes, framing, offset, bom, cr } => {
                 if bom && !std::mem::replace(&mut self.bom_seen, true) {
                     self.note(TroubleKind::ByteOrderMark, offset, b"");
+                }
+                if cr && !std::mem::replace(&mut self.cr_seen, true) {
+                    self.note(TroubleKind::CarriageReturn, offset, b"");
                 }
                 match read(bytes) {
                     Ok(incoming) => self.take(now, incoming, framing, offset),

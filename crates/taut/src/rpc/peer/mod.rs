@@ -15,6 +15,7 @@
 mod incoming;
 mod intake;
 mod outgoing;
+mod trouble;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
@@ -30,6 +31,7 @@ use super::write::NoId;
 use crate::wire::{Encoder, Framing, Limits};
 
 pub use incoming::Ticket;
+pub use trouble::{Trouble, TroubleKind};
 
 /// What a protocol calls the few things that the engine must recognise.
 #[derive(Clone, Copy, Debug)]
@@ -229,38 +231,6 @@ pub enum Failure {
     Ended,
 }
 
-/// Something worth a line in a log.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct Trouble {
-    /// What.
-    pub kind: TroubleKind,
-    /// Where in the stream.
-    pub offset: u64,
-    /// The first characters of what came, with control characters escaped.
-    pub excerpt: String,
-}
-
-/// What kind of [`Trouble`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TroubleKind {
-    /// A frame that is no message.
-    Malformed(Fault),
-    /// A byte-order mark, dropped.
-    ByteOrderMark,
-    /// So many bad frames in a row that they are no longer answered.
-    Storm,
-    /// An answer to a call that had already ended (C4).
-    Late,
-    /// An answer to a call that was never made.
-    Unknown,
-    /// An id that is still in use.
-    DuplicateId,
-    /// A request that found the queue full.
-    Busy,
-}
-
 /// Why a message could not be sent.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -301,6 +271,7 @@ pub struct Peer {
     bad_in_a_row: u32,
     spanning: bool,
     bom_seen: bool,
+    cr_seen: bool,
     troubles: VecDeque<Trouble>,
 }
 
@@ -336,6 +307,7 @@ impl Peer {
             bad_in_a_row: 0,
             spanning: false,
             bom_seen: false,
+            cr_seen: false,
             troubles: VecDeque::new(),
             config,
         }

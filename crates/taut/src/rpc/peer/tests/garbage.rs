@@ -256,7 +256,7 @@ fn an_empty_frame_is_garbage_and_no_panic() {
     let mut peer = Peer::new(Config::new(MCP, true));
     let now = std::time::Instant::now();
     for framing in [Framing::Lines, Framing::Headers] {
-        let frame = Frame::Message { bytes: b"", framing, offset: 0, bom: false };
+        let frame = Frame::Message { bytes: b"", framing, offset: 0, bom: false, cr: false };
         assert_eq!(peer.handle_frame(now, frame).count(), 0);
         let frame = Frame::TooLong { prefix: b"", framing, offset: 0 };
         assert_eq!(peer.handle_frame(now, frame).count(), 0);
