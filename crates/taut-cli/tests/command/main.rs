@@ -18,7 +18,8 @@ mod exits;
 mod help;
 mod hosts;
 mod pages;
-mod roles;
+#[path = "../../../taut/tests/rude/mod.rs"]
+mod rude;
 mod shown;
 mod terminal;
 
@@ -37,17 +38,15 @@ const DEADLINE: Duration = Duration::from_secs(60);
 #[test]
 #[ignore = "run by the other tests, as the server"]
 fn role() {
-    roles::play();
+    rude::serve(&rude::role());
+    std::process::exit(0);
 }
 
 /// The command line of a server that plays a role, for after `--`.
 fn server(role: &str) -> Vec<String> {
     let binary = std::env::current_exe().unwrap();
-    // What is ignored stays ignored across exec. The harness greets on stdout, so that is opened anew.
-    let trap = if role.contains("ignore-term") { "trap '' TERM; " } else { "" };
-    let run = r#"exec 3>&1 >/dev/null; exec "$0" --ignored --exact role --nocapture"#;
     let binary = binary.to_str().unwrap().to_owned();
-    ["env", &format!("TAUT_ROLE={role}"), "sh", "-c", &format!("{trap}{run}"), &binary]
+    ["env", &format!("TAUT_ROLE={role}"), "sh", "-c", &rude::script(role), &binary]
         .map(str::to_owned)
         .into()
 }

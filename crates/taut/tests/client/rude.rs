@@ -40,6 +40,7 @@ async fn answers_in_any_framing_are_understood() {
         works(&client).await;
         let seen = client.diagnostics();
         assert_eq!((seen.junk, seen.byte_order_mark), (0, role.ends_with("bom")), "{role}");
+        assert_eq!(seen.carriage_return, role.ends_with("crlf"), "{role}");
     }
 }
 
@@ -62,6 +63,7 @@ async fn e2_a_hundred_mebibytes_of_stderr_without_a_newline_stay_bounded() {
 async fn e3_a_stderr_that_is_closed_early_is_nobodys_problem() {
     let client = start("2025-11-25 close-stderr").await;
     works(&client).await;
+    eventually("it is noticed", || client.diagnostics().stderr_closed).await;
     let closed = in_time(client.close()).await.unwrap();
     assert_eq!(closed.process.unwrap().rung, Rung::Eof);
 }
@@ -200,6 +202,7 @@ async fn a_server_that_closes_its_stdin_is_noticed_by_the_next_call() {
     let began = Instant::now();
     let error = in_time(client.call("echo", ())).await.unwrap_err();
     assert!(error.to_string().contains("still runs"), "{error}");
+    assert!(client.diagnostics().stdin_closed);
     assert!(began.elapsed() < ms(5_000));
 }
 

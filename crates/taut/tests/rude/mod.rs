@@ -1,7 +1,11 @@
-//! What the other process does: a small server, with the manners that its role names.
+//! A small server with the bad manners that its role names: what rude servers of the wild do.
 //!
+//! Included by the client's tests and by those of the command, which play it in their own binaries.
 //! A role is a list of words. The first is the revision that it speaks (a date, or `both` for all),
-//! or a whole role of its own; each further word is one bad habit.
+//! each further word is one habit. Words that are none are names to find a process by.
+//!
+//! A habit or a tool that is not in the lists below does nothing; one that is has to be known to
+//! `taut doctor` too, whose table is held against these lists.
 
 use std::cell::Cell;
 use std::fs::File;
@@ -15,26 +19,78 @@ use serde_json::{Value, json};
 
 const MODERN: &str = "2026-07-28";
 
-pub(super) fn play() {
+/// Every habit; after `=` a number is meant.
+pub(crate) const HABITS: [&str; 27] = [
+    "backlog",
+    "banner",
+    "bom",
+    "circular",
+    "close-stderr",
+    "crlf",
+    "deaf",
+    "die-on-list",
+    "exit-on-initialize",
+    "exit-on-probe",
+    "flood",
+    "flood-line",
+    "flood-on-probe",
+    "greet",
+    "headers",
+    "headers-only",
+    "ignore-eof",
+    "ignore-term",
+    "late=",
+    "log-stdin",
+    "probe-code=",
+    "say-pid",
+    "say-secrets",
+    "slow-start=",
+    "swallow-probe",
+    "twice",
+    "unknown-id",
+];
+
+/// Every tool that can be called, listed or not.
+pub(crate) const TOOLS: [&str; 16] = [
+    "add",
+    "answer-and-exit",
+    "ask",
+    "big",
+    "close-stdin",
+    "close-stdout",
+    "die",
+    "echo",
+    "endless",
+    "exit",
+    "fail",
+    "grandchild",
+    "never",
+    "progress",
+    "steps",
+    "stop",
+];
+
+/// The role that this process was started for. The harness has had its say on stdout by now; from
+/// here on that is the wire.
+pub(crate) fn role() -> String {
     let role = std::env::var("TAUT_ROLE").expect("a role to play");
-    // The harness has had its say; from here on fd 1 is the wire.
     let wire = File::options().write(true).open("/dev/fd/3").unwrap();
     rustix::stdio::dup2_stdout(&wire).unwrap();
-    drop(wire);
-    let mut words = role.split(' ');
-    let first = words.next().unwrap_or_default().to_owned();
-    match first.as_str() {
-        "host" => super::endings::host(),
-        "secrets" => super::secrets::play(),
-        "cycles" => super::cycles::play(words.next().unwrap_or_default()),
-        _ => serve(first, words),
-    }
-    exit(0);
+    role
 }
 
-fn serve<'a>(first: String, words: impl Iterator<Item = &'a str>) {
-    let habits = words.map(str::to_owned).collect();
-    Server { revision: first, habits, initialized: Cell::new(false), asker: Cell::default() }.run();
+/// Serves until stdin ends, or as the role says.
+pub(crate) fn serve(role: &str) {
+    let mut words = role.split(' ').map(str::to_owned);
+    let revision = words.next().unwrap_or_default();
+    let (initialized, asker) = (Cell::new(false), Cell::default());
+    Server { revision, habits: words.collect(), initialized, asker }.run();
+}
+
+/// What has to be done before this program is run, by a shell: what is ignored stays so across exec.
+pub(crate) fn script(role: &str) -> String {
+    let trap = if role.contains("ignore-term") { "trap '' TERM; " } else { "" };
+    format!(r#"{trap}exec 3>&1 >/dev/null; exec "$0" --ignored --exact role --nocapture"#)
 }
 
 struct Server {
@@ -47,12 +103,14 @@ struct Server {
 
 impl Server {
     fn has(&self, habit: &str) -> bool {
+        assert!(HABITS.contains(&habit), "{habit} is in the list of habits");
         self.habits.iter().any(|word| word == habit)
     }
 
     /// The number after a habit: `late=600`.
     fn number(&self, habit: &str) -> Option<u64> {
-        let found = self.habits.iter().find_map(|word| word.strip_prefix(habit)?.strip_prefix('='));
+        assert!(HABITS.contains(&habit), "{habit} is in the list of habits");
+        let found = self.habits.iter().find_map(|word| word.strip_prefix(habit));
         found.map(|number| number.parse().unwrap())
     }
 
@@ -66,6 +124,9 @@ impl Server {
             if let Ok(message) = serde_json::from_str::<Value>(&text) {
                 self.take(&message);
             }
+        }
+        if self.has("log-stdin") {
+            eprintln!("got the end");
         }
         if self.has("backlog") {
             // What nobody has read yet has to leave before we can.
@@ -105,7 +166,7 @@ impl Server {
             names.sort();
             eprintln!("{}", names.join(" "));
         }
-        if let Some(millis) = self.number("slow-start") {
+        if let Some(millis) = self.number("slow-start=") {
             std::thread::sleep(Duration::from_millis(millis));
         }
     }
@@ -169,14 +230,14 @@ impl Server {
         if self.has("flood-on-probe") {
             eprint!("{}", "invalid request\n".repeat(64 << 10));
         }
-        if let Some(millis) = self.number("late") {
+        if let Some(millis) = self.number("late=") {
             std::thread::sleep(Duration::from_millis(millis));
         }
         if self.revision == MODERN || self.revision == "both" {
             let capabilities = json!({ "tools": {} });
             self.result(id, json!({ "supportedVersions": [MODERN], "capabilities": capabilities }));
         } else {
-            let code = self.number("probe-code").map_or(-32601, |code| -(code as i64));
+            let code = self.number("probe-code=").map_or(-32601, |code| -(code as i64));
             self.error(id, code, "method not found");
         }
     }
@@ -206,6 +267,9 @@ impl Server {
     }
 
     fn list(&self, id: &Value, params: &Value) {
+        if self.has("die-on-list") {
+            die();
+        }
         // Three pages of two; the cursor of the second is the empty string (PAG-03).
         let (first, next) = match params["cursor"].as_str() {
             None => (0, json!("")),
@@ -223,7 +287,8 @@ impl Server {
 
     fn call(&self, id: &Value, params: &Value) {
         let arguments = &params["arguments"];
-        match params["name"].as_str().unwrap_or_default() {
+        let name = params["name"].as_str().filter(|name| TOOLS.contains(name));
+        match name.unwrap_or_default() {
             "add" => {
                 let sum = arguments["a"].as_f64().unwrap() + arguments["b"].as_f64().unwrap();
                 self.text(id, &sum.to_string());
@@ -235,11 +300,7 @@ impl Server {
                 json!({ "content": [{ "type": "text", "text": "no such row" }], "isError": true }),
             ),
             "never" => {}
-            "die" => {
-                eprintln!("about to die");
-                put(b"{\"jsonrpc\":\"2.0\",\"id\":");
-                signal(Signal::ABORT);
-            }
+            "die" => die(),
             "exit" => {
                 eprintln!("giving up");
                 exit(7);
@@ -277,7 +338,7 @@ impl Server {
                 self.asker.set(id.clone());
                 self.write(&json!({ "jsonrpc": "2.0", "id": "s1", "method": "roots/list" }));
             }
-            name => self.error(id, -32602, &format!("unknown tool {name}")),
+            _ => self.error(id, -32602, &format!("unknown tool {}", params["name"])),
         }
     }
 
@@ -334,6 +395,13 @@ fn put(bytes: &[u8]) {
     if stdout.write_all(bytes).and_then(|()| stdout.flush()).is_err() {
         exit(0);
     }
+}
+
+/// In the middle of a line.
+fn die() {
+    eprintln!("about to die");
+    put(b"{\"jsonrpc\":\"2.0\",\"id\":");
+    signal(Signal::ABORT);
 }
 
 fn signal(signal: Signal) {
