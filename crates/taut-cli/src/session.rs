@@ -155,10 +155,8 @@ pub(crate) async fn with_server<T>(
 ) -> Result<(T, Closed), Problem> {
     let mut interrupts = Interrupts::new()?;
     let spinner = Spinner::start(output, "starting the server");
-    let client = tokio::select! {
-        client = builder(output, options).spawn(command) => client?,
-        () = interrupts.next() => return Err(Problem::Interrupted),
-    };
+    let opening = builder(output, options).spawn_unless(command, interrupts.next());
+    let client = opening.await?.ok_or(Problem::Interrupted)?;
     if output.verbose && client.capabilities().logging.is_some() {
         // Who wants to see everything wants the server's log; without, it goes on all the same.
         let _ = client.set_level(Level::Debug).await;

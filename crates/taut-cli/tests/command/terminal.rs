@@ -170,6 +170,31 @@ fn ctrl_c_withdraws_the_call_and_ends_the_server() {
 }
 
 #[test]
+fn ctrl_c_closes_stdin_before_anything_harder() {
+    let cases: [(&str, &[&str], &str); 4] = [
+        ("2025-11-25 log-stdin", &["smoke", "--call", "never"], "tools/call"),
+        ("2025-11-25 log-stdin", &["doctor", "--call", "never"], "tools/call"),
+        // While it still opens.
+        ("2025-11-25 log-stdin swallow-probe", &["smoke"], "server/discover"),
+        ("2025-11-25 log-stdin swallow-probe", &["doctor"], "server/discover"),
+    ];
+    for (at, (role, command, seen)) in cases.into_iter().enumerate() {
+        let mark = format!("polite-{at}-{}", std::process::id());
+        let server = server(&format!("{role} {mark}"));
+        let mut words = command.to_vec();
+        words.extend(["-v", "--"]);
+        words.extend(server.iter().map(String::as_str));
+        let mut terminal = Terminal::start(&words);
+        eventually("it is asked", || terminal.text().contains(seen));
+        terminal.press(b"\x03");
+        let (text, code) = terminal.end();
+        assert_eq!(code, Some(130), "{text}");
+        assert!(text.contains("got the end"), "{text}");
+        eventually("nothing is left", || processes_with(&mark).is_empty());
+    }
+}
+
+#[test]
 fn a_second_ctrl_c_does_not_wait_for_the_server() {
     let mark = format!("twice-{}", std::process::id());
     let role = format!("2025-11-25 ignore-eof ignore-term log-stdin {mark}");

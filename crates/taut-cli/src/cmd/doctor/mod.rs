@@ -1,9 +1,10 @@
 //! `taut doctor`: what happens when a host starts this server.
 //!
-//! `exam.rs` starts it and writes down what it does, `findings.rs` judges that, and this file shows
-//! both. Knows no rule of its own.
+//! `exam.rs` starts it and writes down what it does in `facts.rs`, `findings/` judges that, and this
+//! file shows both. Knows no rule of its own.
 
 mod exam;
+mod facts;
 mod findings;
 mod processes;
 
@@ -15,7 +16,8 @@ use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, cut, time};
 use crate::problem::{Exit, Problem};
 use crate::session::Interrupts;
 use crate::spinner::Spinner;
-use exam::{Facts, Phase};
+use exam::Exam;
+use facts::{Facts, Phase};
 use findings::{Finding, Level};
 
 pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem> {
@@ -28,11 +30,17 @@ pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem>
     let (started, name) = (target.command, target.shown);
     let mut interrupts = Interrupts::new()?;
     let spinner = Spinner::start(output, "starting the server");
-    let facts = tokio::select! {
-        facts = exam::examine(output, &args.options, &started, call, &spinner) => facts,
-        () = interrupts.next() => return Err(Problem::Interrupted),
-    };
+    let exam = Exam::new(output, &args.options, &started);
+    let mut work = Box::pin(exam.run(call, &spinner));
+    tokio::select! {
+        () = &mut work => drop(work),
+        () = interrupts.next() => {
+            exam.hang_up(work, &mut interrupts).await;
+            return Err(Problem::Interrupted);
+        }
+    }
     drop(spinner);
+    let facts = exam.facts();
     let found = findings::judge(&facts);
     let exit = if found.iter().any(|finding| finding.level == Level::Broken) {
         facts.exit()

@@ -79,6 +79,12 @@ fn one(pid: u32) -> Option<Process> {
     })
 }
 
+/// Whether a process is stopped, as by SIGSTOP, or by reading from a terminal that is not its own.
+pub(super) fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+}
+
 /// Sends SIGTERM to one process, as most hosts do.
 #[cfg(unix)]
 pub(super) fn terminate(pid: u32) -> bool {

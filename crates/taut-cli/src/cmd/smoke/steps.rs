@@ -40,12 +40,9 @@ impl Transcript<'_> {
             }
         });
         self.wait("starting the server");
-        let opened = tokio::select! {
-            opened = builder.spawn(started) => opened,
-            () = interrupts.next() => return Err(Problem::Interrupted),
-        };
-        let client = match opened {
-            Ok(client) => client,
+        let client = match builder.spawn_unless(started, interrupts.next()).await {
+            Ok(Some(client)) => client,
+            Ok(None) => return Err(Problem::Interrupted),
             Err(error) => return self.failed("start", &error, ""),
         };
         let spawned = spawned.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();

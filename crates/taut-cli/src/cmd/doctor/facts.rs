@@ -1,0 +1,204 @@
+//! What was seen of a server, and the lines of the report about it.
+//!
+//! Plain data. Must not start anything (`exam.rs`) nor judge (`findings.rs`).
+
+use std::time::Duration;
+
+use taut::wire::Framing;
+use taut::{Diagnostics, Ended, Error, Junk, Revision, Rung};
+
+use super::exam::PROBE;
+use super::processes::Process;
+use crate::problem::{Exit, exit_of};
+
+/// What was seen, and when, counted from the start.
+#[derive(Default)]
+pub(super) struct Facts {
+    pub(super) pid: Option<u32>,
+    pub(super) program: Option<String>,
+    pub(super) started: Option<Duration>,
+    pub(super) first_stderr: Option<(Duration, String)>,
+    pub(super) stderr_bytes: usize,
+    /// The same of a second one, which was not probed.
+    pub(super) stderr_unprobed: usize,
+    /// What it wrote there came without line ends.
+    pub(super) stderr_endless: bool,
+    /// It closed its stderr and lived on.
+    pub(super) stderr_closed: bool,
+    pub(super) first_output: Option<Duration>,
+    pub(super) probed: Option<Duration>,
+    /// When the probe was answered, and with which refusal.
+    pub(super) probe_answered: Option<(Duration, Option<i64>)>,
+    pub(super) shaken: Option<Duration>,
+    /// What it asked for, and was refused.
+    pub(super) refused: Vec<String>,
+    pub(super) restarts: Vec<Framing>,
+    pub(super) junk: Option<Junk>,
+    pub(super) opened: Option<Result<Opened, Error>>,
+    pub(super) listed: Option<Result<(String, Duration), Error>>,
+    pub(super) called: Option<Result<(String, Duration), Error>>,
+    /// Whether it was still there after the call.
+    pub(super) after_call: Option<Error>,
+    /// How it was when it did not answer in time.
+    pub(super) mute: Option<Mute>,
+    pub(super) seen: Diagnostics,
+    /// Bytes that came once its stdin was closed.
+    pub(super) backlog: u64,
+    pub(super) ended: Option<(Ended, Duration)>,
+    /// What was still there after the end, and whether it had left the server's group.
+    pub(super) left: Vec<Process>,
+    pub(super) on_term: Option<Option<Duration>>,
+    /// How long a second one took to be ready, which was not probed.
+    pub(super) second: Option<Duration>,
+    pub(super) stderr: String,
+    pub(super) environment: Vec<String>,
+    pub(super) withheld: usize,
+    /// It works with the whole environment; these names occur in what it said.
+    pub(super) full_environment: Option<Vec<String>>,
+}
+
+/// What a server did while an answer was waited for in vain.
+#[derive(Default)]
+pub(super) struct Mute {
+    /// Its process is stopped, as by SIGSTOP.
+    pub(super) stopped: bool,
+    /// Reports of progress that came instead.
+    pub(super) reports: u64,
+    /// Bytes that came instead.
+    pub(super) bytes: u64,
+}
+
+#[derive(Clone)]
+pub(super) struct Opened {
+    pub(super) revision: Revision,
+    pub(super) framing: Framing,
+    pub(super) name: String,
+    pub(super) ready: Duration,
+}
+
+/// One line of the report.
+pub(super) struct Phase {
+    pub(super) name: &'static str,
+    pub(super) ok: Option<bool>,
+    pub(super) text: String,
+    pub(super) at: Option<Duration>,
+}
+
+impl Facts {
+    /// The error that ended it, wherever it did.
+    pub(super) fn error(&self) -> Option<&Error> {
+        let opened = self.opened.as_ref().and_then(|opened| opened.as_ref().err());
+        let listed = self.listed.as_ref().and_then(|listed| listed.as_ref().err());
+        let called = self.called.as_ref().and_then(|called| called.as_ref().err());
+        opened.or(listed).or(called).or(self.after_call.as_ref())
+    }
+
+    /// What was agreed.
+    pub(super) fn revision(&self) -> Option<Revision> {
+        Some(self.opened.as_ref()?.as_ref().ok()?.revision)
+    }
+
+    pub(super) fn is_modern(&self) -> bool {
+        self.revision().is_some_and(Revision::is_modern)
+    }
+
+    pub(super) fn exit(&self) -> Exit {
+        self.error().map_or(Exit::NoConnection, exit_of)
+    }
+
+    /// How long the answer to the probe took if somebody had lost patience by then.
+    pub(super) fn probe_late(&self) -> Option<Duration> {
+        let (answered, _) = self.probe_answered.filter(|_| self.quick_unprobed())?;
+        self.shaken.filter(|shaken| *shaken < answered)?;
+        Some(answered.saturating_sub(self.probed?))
+    }
+
+    /// Whether the probe was never answered, by a server that was up long before.
+    pub(super) fn swallowed(&self) -> bool {
+        let asked = self.probed.is_some() && self.shaken.is_some();
+        asked && self.probe_answered.is_none() && self.restarts.is_empty() && self.quick_unprobed()
+    }
+
+    /// Whether it is only the probe that it is slow about.
+    fn quick_unprobed(&self) -> bool {
+        self.second.is_some_and(|second| second < PROBE / 2)
+    }
+
+    /// How long it took to be ready, without what our own probe cost.
+    pub(super) fn took(&self) -> Option<Duration> {
+        let opened = self.opened.as_ref()?.as_ref().ok()?;
+        let by_probe = self.swallowed() || self.probe_late().is_some();
+        Some(self.second.filter(|_| by_probe).unwrap_or(opened.ready))
+    }
+
+    /// The lines of the report.
+    pub(super) fn phases(&self) -> Vec<Phase> {
+        let mut all = Vec::new();
+        let mut add = |name, ok, text: String, at| all.push(Phase { name, ok, text, at });
+        let pid = self.pid.map(|pid| format!("process {pid}")).unwrap_or_default();
+        let program = self.program.as_ref().map(|path| format!(", {path}")).unwrap_or_default();
+        let started = self.started.is_some();
+        let text = if started { format!("{pid}{program}") } else { "not at all".to_owned() };
+        add("started", Some(started), text, self.started);
+        if let Some((at, line)) = &self.first_stderr {
+            add("stderr", None, line.clone(), Some(*at));
+        }
+        if let Some(at) = self.first_output {
+            let text = self
+                .junk
+                .as_ref()
+                .map_or_else(|| "first byte".to_owned(), |junk| junk.excerpt.clone());
+            add("stdout", self.junk.is_some().then_some(false), text, Some(at));
+        }
+        for framing in &self.restarts {
+            add("again", None, format!("started once more, speaking {framing}"), None);
+        }
+        match &self.opened {
+            Some(Ok(opened)) => {
+                let era = if opened.revision.is_modern() { "modern" } else { "legacy" };
+                let text =
+                    format!("{} ({era}), {}, {}", opened.revision, opened.framing, opened.name);
+                add("agreed", Some(true), text, Some(opened.ready));
+            }
+            Some(Err(error)) if started => add("agreed", Some(false), headline(error), None),
+            _ => {}
+        }
+        for (name, step) in [("listed", &self.listed), ("called", &self.called)] {
+            match step {
+                Some(Ok((text, at))) => add(name, Some(true), text.clone(), Some(*at)),
+                Some(Err(error)) => add(name, Some(false), headline(error), None),
+                None => {}
+            }
+        }
+        if let Some(error) = &self.after_call {
+            add("afterwards", Some(false), headline(error), None);
+        }
+        if let Some((ended, took)) = &self.ended {
+            let polite = ended.rung <= Rung::Eof;
+            add("on EOF", Some(polite), ended.to_string(), Some(*took));
+        }
+        match self.on_term {
+            Some(Some(took)) => add("on SIGTERM", Some(true), "ended".to_owned(), Some(took)),
+            Some(None) => add("on SIGTERM", Some(false), "lived on".to_owned(), None),
+            None => {}
+        }
+        if self.ended.is_some() {
+            let names: Vec<_> = self.left.iter().map(Process::to_string).collect();
+            let text = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+            add("left behind", Some(names.is_empty()), text, None);
+        }
+        let withheld = match self.withheld {
+            0 => String::new(),
+            count => format!("; {count} of yours withheld"),
+        };
+        add("environment", None, format!("{}{withheld}", self.environment.join(" ")), None);
+        all
+    }
+}
+
+/// The first line of an error.
+pub(super) fn headline(error: &Error) -> String {
+    let text = error.to_string();
+    let first = text.lines().next().unwrap_or_default();
+    first.trim_end_matches("; its last words on stderr:").to_owned()
+}

@@ -1,0 +1,251 @@
+//! How a server starts and opens, and how fast.
+
+use std::time::Duration;
+
+use taut::wire::Framing;
+use taut::{ConnectReason, Error, Hint, SpawnError};
+
+use super::{Finding, Level};
+use crate::cmd::doctor::facts::{Facts, headline};
+use crate::output::time;
+
+/// How long hosts wait for the answer to `initialize`.
+const PATIENCE: [(u64, &str); 4] =
+    [(5, "gemini"), (27, "claude"), (30, "opencode"), (60, "copilot")];
+
+/// What codex exec has no patience for, and a person notices.
+const SOON: Duration = Duration::from_secs(1);
+
+/// Refusals of the probe that real servers give and every host takes for an older server: the method is
+/// not known, or nothing is before `initialize`.
+const USUAL: [i64; 3] = [-32601, -32602, -32600];
+
+const EVERY_HOST: &str = "every host: none of them gets a connection";
+
+pub(super) fn all(facts: &Facts) -> Vec<Finding> {
+    let all = [
+        environment(facts),
+        opening(facts),
+        framing(facts),
+        exits_on_probe(facts),
+        swallows_probe(facts),
+        late_probe(facts),
+        probe_code(facts),
+    ];
+    all.into_iter().flatten().collect()
+}
+
+fn environment(facts: &Facts) -> Option<Finding> {
+    let names = facts.full_environment.as_ref()?;
+    let (what, change) = if names.is_empty() {
+        ("it starts only with your whole environment".to_owned(), "find out which variable it needs (it says nothing of it on stderr) and set that in the host's configuration, under \"env\"; here: --env KEY=VALUE".to_owned())
+    } else {
+        let all = names.join(", ");
+        (
+            format!("it needs {all} in its environment"),
+            format!(
+                "set {all} in the host's configuration, under \"env\"; here: --env {}=…",
+                names[0]
+            ),
+        )
+    };
+    let hurts = "codex, openclaw, vibe, the inspector, and all that is built on the TypeScript or Python \
+                 SDK: they pass on HOME, PATH and little else";
+    Some(Finding::new(Level::Broken, what, hurts, change))
+}
+
+fn opening(facts: &Facts) -> Option<Finding> {
+    let error = facts.opened.as_ref()?.as_ref().err()?;
+    if facts.full_environment.is_some() {
+        // Said already, with the cause.
+        return None;
+    }
+    let (what, change) = match error {
+        Error::Spawn(error) => spawn(error),
+        Error::Connect(error) => {
+            let (what, change) = reason(&error.reason, facts);
+            (what, change.to_owned())
+        }
+        other => (headline(other), "see what it says with -v".to_owned()),
+    };
+    Some(Finding::new(Level::Broken, what, EVERY_HOST, change))
+}
+
+/// What is wrong and what to change: the error says both in one breath.
+fn spawn(error: &SpawnError) -> (String, String) {
+    let text = error.to_string();
+    if let SpawnError::NotFound { hint, .. } = error {
+        let what = text.strip_suffix(&format!("; {hint}")).unwrap_or(&text).to_owned();
+        let change = match hint {
+            Hint::NotOnPath => {
+                "install it, or give its full path in the host's configuration: a host started from \
+                 a desktop does not have your shell's PATH"
+                    .to_owned()
+            }
+            hint => hint.to_string(),
+        };
+        return (what, change);
+    }
+    match text.rsplit_once("; ") {
+        Some((what, change)) => (what.to_owned(), change.to_owned()),
+        None => (text, "start it from a shell, and see what that says".to_owned()),
+    }
+}
+
+fn reason(reason: &ConnectReason, facts: &Facts) -> (String, &'static str) {
+    let when = if facts.first_output.is_some() { "" } else { " without a word on stdout" };
+    match reason {
+        ConnectReason::Exited(exit) if exit.signal.is_some() => (
+            format!("it crashed at the start: it {exit}{when}"),
+            "its last words on stderr are below; run it under a debugger",
+        ),
+        ConnectReason::Exited(exit) if exit.success() => (
+            format!("it ended at once: it {exit}{when}, as if it had nothing to do"),
+            "serve until stdin ends; check that the arguments start the server and not its help",
+        ),
+        ConnectReason::Exited(exit) => (
+            format!("it ended at the start: it {exit}{when}"),
+            "its last words on stderr are below; they say what it misses",
+        ),
+        ConnectReason::Closed => (
+            "it closed its stdout and lives on".to_owned(),
+            "keep stdout open; a server that goes into the background cannot be used over stdio",
+        ),
+        ConnectReason::Silent { after, .. } => (
+            format!("it says nothing: initialize was not answered within {}", time(*after)),
+            "check that it serves stdio (many take a switch such as --stdio), reads line by line, and \
+             flushes stdout after each message",
+        ),
+        ConnectReason::NotJson { first, lines, .. } => (
+            format!(
+                "it prints text on stdout where JSON should be ({}), first at byte {}: {first:?}",
+                if *lines == 1 { "one line".to_owned() } else { format!("{lines} lines") },
+                facts.junk.as_ref().map_or(0, |junk| junk.offset),
+            ),
+            "check that it serves stdio and not HTTP; print logs and banners to stderr",
+        ),
+        ConnectReason::NoAnswer { after } => (
+            format!("it talks, but does not answer initialize (waited {})", time(*after)),
+            "answer with the id of the request, of the same JSON type, on one line",
+        ),
+        ConnectReason::Echo => (
+            "it sends back what it is sent: it is an echo, not a server".to_owned(),
+            "check the command: this is what cat, or a terminal in between, does",
+        ),
+        ConnectReason::Refused(error) => (
+            format!("it refuses to shake hands: {error}"),
+            "answer initialize with a version that it speaks, never with an error",
+        ),
+        ConnectReason::Malformed(what) => (
+            format!("its answer to the handshake cannot be read: {what}"),
+            "answer with protocolVersion, capabilities and serverInfo",
+        ),
+        ConnectReason::Version(version) => (
+            format!(
+                "it wants to speak version {version:?}, which does not exist or was not asked for"
+            ),
+            "answer with the version that was asked for, or the newest of its own that exists",
+        ),
+        ConnectReason::NoCommonVersion(versions) => (
+            format!("it speaks only {}, which nobody here does", versions.join(", ")),
+            "support 2025-11-25, which every host speaks",
+        ),
+        _ => ("no connection came of it".to_owned(), "see what it says with -v"),
+    }
+}
+
+fn framing(facts: &Facts) -> Option<Finding> {
+    let opened = facts.opened.as_ref()?.as_ref().ok()?;
+    let hurts = "every host: all of them speak one line per message, and read nothing else";
+    let change = "read and write one JSON message per line; Content-Length headers belong to language servers";
+    if facts.restarts.contains(&Framing::Headers) {
+        let what = "it understands only messages with Content-Length headers";
+        return Some(Finding::new(Level::Broken, what, hurts, change));
+    }
+    let what = "it answers lines with Content-Length headers";
+    (opened.framing == Framing::Headers).then(|| Finding::new(Level::Broken, what, hurts, change))
+}
+
+fn exits_on_probe(facts: &Facts) -> Option<Finding> {
+    // One that never works has worse to say.
+    let works = facts.opened.as_ref().is_some_and(Result::is_ok);
+    (works && facts.restarts.contains(&Framing::Lines)).then(|| {
+        Finding::new(
+            Level::Hurts,
+            "it exits when it is asked server/discover before initialize",
+            "copilot, rmcp and everything on the Python SDK 2 (fastmcp, openai-agents, pydantic-ai): they \
+             probe first, and lose the server; claude has to start it twice",
+            "answer a method that is not known with error -32601, and live on",
+        )
+    })
+}
+
+fn swallows_probe(facts: &Facts) -> Option<Finding> {
+    facts.swallowed().then(|| {
+        Finding::new(
+            Level::Hurts,
+            "it does not answer server/discover, not even with an error",
+            "start-up takes 3 s longer in claude, 10 s in copilot and on the Python SDK 2, 60 s on the \
+             TypeScript SDK 2 when it probes",
+            "answer a method that is not known with error -32601 at once",
+        )
+    })
+}
+
+fn late_probe(facts: &Facts) -> Option<Finding> {
+    let took = facts.probe_late()?;
+    Some(Finding::new(
+        Level::Hurts,
+        format!("it answers server/discover only after {}", time(took)),
+        "claude, which waits 3 s for it and goes on as if the server had not heard; start-up takes that \
+         much longer in copilot and on the Python SDK 2 (up to 10 s) and on the TypeScript SDK 2 when it \
+         probes (up to 60 s)",
+        "answer a method that is not known with error -32601 at once, and keep slow work out of the loop \
+         that reads stdin",
+    ))
+}
+
+/// How fast it is.
+pub(super) fn slow(facts: &Facts) -> Option<Finding> {
+    let took = facts.took()?;
+    if took < SOON {
+        return None;
+    }
+    let lost: Vec<&str> = PATIENCE
+        .iter()
+        .filter(|(seconds, _)| took > Duration::from_secs(*seconds))
+        .map(|(_, host)| *host)
+        .collect();
+    let what = format!("it takes {} until it is ready", time(took));
+    let change = "answer initialize first and load afterwards; install what it needs beforehand (npx and uvx \
+                  download on the first run)";
+    let (level, hurts) = if lost.is_empty() {
+        (
+            Level::Note,
+            "codex exec, which does not wait: the first turn goes without its tools".to_owned(),
+        )
+    } else {
+        let limits: Vec<_> = PATIENCE.iter().map(|(s, host)| format!("{host} {s} s")).collect();
+        (
+            Level::Hurts,
+            format!(
+                "{} give up before (limits: {}); codex exec does not wait at all",
+                lost.join(", "),
+                limits.join(", ")
+            ),
+        )
+    };
+    Some(Finding::new(level, what, hurts, change))
+}
+
+fn probe_code(facts: &Facts) -> Option<Finding> {
+    let (_, code) = facts.probe_answered?;
+    let code = code.filter(|code| !USUAL.contains(code) && !facts.is_modern())?;
+    Some(Finding::new(
+        Level::Note,
+        format!("it refuses server/discover with error {code}, which does not say what is wrong"),
+        "hosts that take only -32601 for an older server: they give up, instead of going on with \
+         initialize",
+        "answer a method that is not known with error -32601",
+    ))
+}

@@ -1,0 +1,97 @@
+//! What a server does when it is listed and called.
+
+use std::time::Duration;
+
+use taut::Error;
+
+use super::{Finding, Level};
+use crate::cmd::doctor::facts::{Facts, headline};
+use crate::output::{size, time};
+
+/// More than this instead of an answer is a flood: far above what logs and progress take.
+const FLOOD: u64 = 4 << 20;
+
+pub(super) fn all(facts: &Facts) -> Vec<Finding> {
+    [using(facts), undeclared(facts)].into_iter().flatten().collect()
+}
+
+fn using(facts: &Facts) -> Option<Finding> {
+    let listed = facts.listed.as_ref().and_then(|listed| listed.as_ref().err());
+    let called = facts.called.as_ref().and_then(|called| called.as_ref().err());
+    let (error, when) = match (listed, called, &facts.after_call) {
+        (Some(error), ..) => (error, "after the handshake"),
+        (None, Some(error), _) => (error, "in the call"),
+        (None, None, Some(error)) => (error, "after the call"),
+        (None, None, None) => return None,
+    };
+    let (what, change) = match error {
+        Error::Lost(lost) => match (lost.exit, lost.running) {
+            (Some(exit), _) => {
+                (format!("it died {when}: it {exit}"), "its last words on stderr are below")
+            }
+            (None, Some(_)) => {
+                let pipe = if facts.seen.stdin_closed { "stdin" } else { "stdout" };
+                (
+                    format!("it closed its {pipe} {when} and lives on"),
+                    "keep stdin and stdout open until stdin ends",
+                )
+            }
+            (None, None) => (format!("it went away {when}"), "see what it says with -v"),
+        },
+        Error::TimedOut { method, after, .. } => mute(facts, when, method, *after),
+        Error::Violation { method, what } => (
+            format!("it breaks the protocol in its answer to {method}: {what}"),
+            "see the schema of this revision",
+        ),
+        Error::Refused { method, error } => (
+            format!("it refuses {method}: {error}"),
+            "serve what the capabilities promise, or do not declare it",
+        ),
+        other => (headline(other), "see what it says with -v"),
+    };
+    let hurts = match (listed, error) {
+        (Some(_), _) => "every host: it connects, and no tools appear",
+        (None, Error::Lost(_)) => "every host that calls this tool: it loses the server with it",
+        (None, _) => "every host that calls this tool: it waits, and gives up",
+    };
+    Some(Finding::new(Level::Broken, what, hurts, change))
+}
+
+/// Why no answer came, by what came instead.
+fn mute(facts: &Facts, when: &str, method: &str, after: Duration) -> (String, &'static str) {
+    let waited = format!("{method} was not answered within {}", time(after));
+    match &facts.mute {
+        Some(mute) if mute.stopped => (
+            format!("its process is stopped {when}, as if by SIGSTOP: {waited}"),
+            "find out what stops it: a program that reads from the terminal, or prompts on it, is \
+             stopped by the system",
+        ),
+        Some(mute) if mute.bytes > FLOOD => {
+            let came = size(usize::try_from(mute.bytes).unwrap_or(usize::MAX));
+            (
+                format!("it writes without end {when}: {came} came, and no answer among it"),
+                "end each message with a newline, and stop",
+            )
+        }
+        Some(mute) if mute.reports > 0 => (
+            format!("it reports progress for ever {when} ({} times): {waited}", mute.reports),
+            "end the work, and heed notifications/cancelled: the official SDKs wait 60 s, whatever is \
+             reported",
+        ),
+        _ => (
+            format!("it stops answering {when}: {waited}"),
+            "answer every request; do not block the loop that reads stdin",
+        ),
+    }
+}
+
+fn undeclared(facts: &Facts) -> Option<Finding> {
+    let method = facts.refused.first()?;
+    Some(Finding::new(
+        Level::Hurts,
+        format!("it asks the host for {method}, although the host did not say that it can do that"),
+        "cline, droid, continue, openclaw, langchain, crewai and all that runs on an SDK as it comes: they \
+         declare no capabilities, and answer with an error or not at all",
+        "look at the capabilities in initialize before asking, and do without what is not there",
+    ))
+}
