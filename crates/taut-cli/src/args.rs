@@ -138,8 +138,8 @@ pub(crate) enum Kind {
 pub(crate) struct Call {
     /// The tool's name.
     pub(crate) tool: String,
-    /// Arguments, each typed by the tool's own schema.
-    #[arg(value_name = "KEY=VALUE", conflicts_with = "args")]
+    /// Arguments, each typed by the tool's own schema; a last word without = is a server's name.
+    #[arg(value_name = "KEY=VALUE")]
     pub(crate) pairs: Vec<String>,
     /// All arguments as one JSON object, sent as it is; @FILE reads it from a file, - from stdin.
     #[arg(long, value_name = "JSON")]
@@ -156,6 +156,9 @@ pub(crate) struct Call {
 pub(crate) struct Read {
     /// The resource's address.
     pub(crate) uri: String,
+    /// A server by name: see `taut servers`.
+    #[arg(value_name = "NAME")]
+    pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) options: Options,
     /// The server's program and its arguments, untouched.
@@ -168,7 +171,7 @@ pub(crate) struct Read {
 pub(crate) struct Prompt {
     /// The prompt's name.
     pub(crate) name: String,
-    /// What to fill in.
+    /// What to fill in; a last word without = is a server's name.
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) pairs: Vec<String>,
     #[command(flatten)]
@@ -194,6 +197,22 @@ pub(crate) struct Doctor {
     /// The server's program and its arguments, untouched.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) server: Vec<OsString>,
+}
+
+/// The pairs, and the server's name after them. It has no `=`, and nothing else may say which server.
+pub(crate) fn name_after<'a>(
+    pairs: &'a [String],
+    server: &[OsString],
+    options: &Options,
+) -> (&'a [String], Option<&'a str>) {
+    match pairs.split_last() {
+        Some((last, before))
+            if !last.contains('=') && server.is_empty() && options.named.is_none() =>
+        {
+            (before, Some(last))
+        }
+        _ => (pairs, None),
+    }
 }
 
 /// What every command that starts a server takes.

@@ -87,7 +87,7 @@ is sent. --args is sent as it is.
 Examples:
   taut call echo text='hello there' -- taut serve
   taut call add a=2 b=3 -- taut serve
-  taut call add a=2 b=3 -s demo
+  taut call add a=2 b=3 demo
   taut call add --args '{\"a\": 2, \"b\": 3}' --json -- taut serve
   echo '{\"a\": 2, \"b\": 3}' | taut call add --args - -- taut serve
   taut call slow steps=3 step_ms=10 --timeout 5s -- taut serve

@@ -88,8 +88,9 @@ fn usage(error: &clap::Error, typed: &[OsString]) -> Exit {
 
 /// The subcommand, if the server's command line seems to stand where our own arguments do.
 fn forgot_the_dashes<'a>(error: &clap::Error, typed: &'a [OsString]) -> Option<&'a str> {
-    use clap::error::ErrorKind::{InvalidValue, MissingRequiredArgument, UnknownArgument};
-    let likely = matches!(error.kind(), InvalidValue | MissingRequiredArgument | UnknownArgument);
-    let command = typed.get(1)?.to_str().filter(|word| !word.starts_with('-'))?;
+    let command = typed.get(1)?.to_str()?;
+    let starts = !matches!(command, "servers" | "serve" | "completions" | "man");
+    let plain = typed.iter().skip(2).any(|word| !word.to_string_lossy().starts_with('-'));
+    let likely = error.kind() == clap::error::ErrorKind::UnknownArgument && starts && plain;
     (likely && !typed.iter().any(|word| word == "--")).then_some(command)
 }

@@ -163,18 +163,16 @@ fn next_of(error: &Error) -> Option<&'static str> {
             ConnectReason::Version(_) | ConnectReason::NoCommonVersion(_) => {
                 "leave --revision out, or update the server"
             }
-            ConnectReason::Refused(_) => "leave --revision out, or see `taut doctor -- …`",
-            _ => "see what it does with `taut doctor -- …`, and what it says with -v",
+            ConnectReason::Refused(_) => "leave --revision out, or see `taut doctor`",
+            _ => "see what it does with `taut doctor`, and what it says with -v",
         },
         Error::TimedOut { .. } => "give it longer with --timeout, or see what it says with -v",
         Error::Lost(_) | Error::Violation { .. } => "see what it says with -v",
-        Error::NotOffered { .. } => "see what it offers with `taut list -- …`",
+        Error::NotOffered { .. } => "see what it offers with `taut list`",
         Error::Refused { error, .. } if error.code == taut::MISSING_CLIENT_CAPABILITY => {
             "call it from a host: this command answers no questions of a server"
         }
-        Error::Refused { .. } => {
-            "see what it offers with `taut list -- …`, and what it says with -v"
-        }
+        Error::Refused { .. } => "see what it offers with `taut list`, and what it says with -v",
         _ => return None,
     })
 }

@@ -6,10 +6,10 @@ use std::io::Read as _;
 use serde_json::{Map, Value};
 use taut::{Client, SerializeAt as _, Tool};
 
-use crate::args::Call;
+use crate::args::{Call, name_after};
 use crate::arguments::{self, Mistake, closest, parameters};
 use crate::content::{self, Piece};
-use crate::hosts::resolve;
+use crate::hosts::{self, resolve};
 use crate::output::{Output, RED};
 use crate::problem::{Exit, Problem};
 use crate::session::with_server;
@@ -17,11 +17,16 @@ use crate::spinner::Spinner;
 
 pub(crate) async fn run(output: &Output, args: &Call) -> Result<Exit, Problem> {
     let given = args.args.as_deref().map(object).transpose()?;
-    let started = resolve(output, &args.options, None, &args.server)?.command;
+    let (pairs, server) = name_after(&args.pairs, &args.server, &args.options);
+    if given.is_some() && !pairs.is_empty() {
+        return Err(Problem::usage("key=value and --args: only one can be meant"));
+    }
+    let started = resolve(output, &args.options, server, &args.server);
+    let started = started.map_err(|problem| tool_first(problem, args))?.command;
     let work = async |client: &Client, spinner: &Spinner| {
         let arguments = match given {
             Some(arguments) => arguments,
-            None => typed(client, args).await?,
+            None => typed(client, &args.tool, pairs).await?,
         };
         spinner.say(format!("calling {}", args.tool));
         let call = client.call(args.tool.as_str(), Value::Object(arguments));
@@ -40,6 +45,20 @@ pub(crate) async fn run(output: &Output, args: &Call) -> Result<Exit, Problem> {
     let words = format!("the tool {} reported failure", args.tool);
     output.note(&output.err.paint(RED, output.err.line(&words)));
     Ok(Exit::ToolFailed)
+}
+
+/// The slip that is made most: the server before the tool.
+fn tool_first(problem: Problem, args: &Call) -> Problem {
+    let [tool, rest @ ..] = args.pairs.as_slice() else { return problem };
+    if tool.contains('=') || !hosts::is_known(&args.tool, &args.options) {
+        return problem;
+    }
+    let words: Vec<&str> =
+        [tool].into_iter().chain(rest).chain([&args.tool]).map(String::as_str).collect();
+    Problem::Usage {
+        what: format!("{} is a server; the tool comes first", args.tool),
+        next: Some(format!("taut call {}", words.join(" "))),
+    }
 }
 
 /// Prints what the tool said; its data if it said nothing.
@@ -93,13 +112,17 @@ fn name_of(value: &Value) -> &'static str {
 }
 
 /// The pairs, as the tool's own schema wants them. Nothing has been called yet.
-async fn typed(client: &Client, args: &Call) -> Result<Map<String, Value>, Problem> {
+async fn typed(
+    client: &Client,
+    name: &str,
+    pairs: &[String],
+) -> Result<Map<String, Value>, Problem> {
     let tools = client.tools().await?;
-    let Some(tool) = tools.iter().find(|tool| tool.name == args.tool) else {
-        return Err(unknown(&args.tool, &tools));
+    let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
+        return Err(unknown(name, &tools));
     };
     let schema = tool.input_schema.json().parse().unwrap_or(Value::Null);
-    arguments::read(&args.pairs, &schema).map_err(|mistakes| wrong(tool, &schema, &mistakes))
+    arguments::read(pairs, &schema).map_err(|mistakes| wrong(tool, &schema, &mistakes))
 }
 
 fn unknown(name: &str, tools: &[Tool]) -> Problem {
@@ -109,7 +132,7 @@ fn unknown(name: &str, tools: &[Tool]) -> Problem {
         let _ = write!(what, "; did you mean {meant}?");
     }
     let _ = write!(what, "\nit has: {}", names().collect::<Vec<_>>().join(", "));
-    let next = "`taut list tools -- …`; with --args the call is sent all the same";
+    let next = "`taut list tools`; with --args the call is sent all the same";
     Problem::Usage { what, next: Some(next.to_owned()) }
 }
 

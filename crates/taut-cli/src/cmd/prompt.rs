@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use taut::{Client, Prompt as Offered, SerializeAt as _};
 
-use crate::args::Prompt;
+use crate::args::{Prompt, name_after};
 use crate::arguments::closest;
 use crate::content::{self, Piece};
 use crate::hosts::resolve;
@@ -14,8 +14,9 @@ use crate::session::with_server;
 use crate::spinner::Spinner;
 
 pub(crate) async fn run(output: &Output, args: &Prompt) -> Result<Exit, Problem> {
-    let pairs = pairs(&args.pairs)?;
-    let started = resolve(output, &args.options, None, &args.server)?.command;
+    let (given, server) = name_after(&args.pairs, &args.server, &args.options);
+    let pairs = pairs(given)?;
+    let started = resolve(output, &args.options, server, &args.server)?.command;
     let work = async |client: &Client, spinner: &Spinner| {
         spinner.say(format!("filling in {}", args.name));
         check(&args.name, &pairs, &client.prompts().await?)?;

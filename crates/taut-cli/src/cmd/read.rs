@@ -17,7 +17,7 @@ struct Document<'a> {
 }
 
 pub(crate) async fn run(output: &Output, args: &Read) -> Result<Exit, Problem> {
-    let started = resolve(output, &args.options, None, &args.server)?.command;
+    let started = resolve(output, &args.options, args.name.as_deref(), &args.server)?.command;
     let work = async |client: &Client, spinner: &Spinner| {
         spinner.say(format!("reading {}", args.uri));
         let contents = client.read(args.uri.as_str()).await?;

@@ -157,10 +157,15 @@ fn document(found: &Found) -> Value {
         Value::Object(about)
     });
     let broken = found.broken.iter().map(|broken| broken.document());
-    let looked = found.looked.iter().filter(|(_, there)| !there);
+    let mut absent: Vec<_> = Vec::new();
+    for (place, _) in found.looked.iter().filter(|(_, there)| !there) {
+        if !absent.contains(&&place.path) {
+            absent.push(&place.path);
+        }
+    }
     json!({
         "servers": servers.collect::<Vec<_>>(),
         "broken": broken.collect::<Vec<_>>(),
-        "absent": looked.map(|(place, _)| &place.path).collect::<Vec<_>>(),
+        "absent": absent,
     })
 }

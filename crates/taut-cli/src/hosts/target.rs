@@ -67,6 +67,11 @@ pub(crate) fn resolve(
     }
 }
 
+/// Whether a word is the name of a server.
+pub(crate) fn is_known(name: &str, options: &Options) -> bool {
+    find(Surroundings::here(), &options.config).named(name).is_some()
+}
+
 /// The way to start a server that was found.
 pub(crate) fn target_of(
     found: &Found,
@@ -148,7 +153,10 @@ pub(crate) fn none_found(found: &Found) -> Problem {
 fn none_named(found: &Found) -> Problem {
     Problem::Usage {
         what: format!("which server?\n{}", known(found)),
-        next: Some("a command after --, or one of `taut servers` with -s NAME".to_owned()),
+        next: Some(
+            "a command after --, or one of `taut servers` with -s NAME or as the last word"
+                .to_owned(),
+        ),
     }
 }
 

@@ -32,8 +32,10 @@ fn exit_2_the_command_line_is_wrong() {
         let run = run(&format!("{command} npx some-server"), &[]).exits(2);
         assert!(run.err.contains(&format!("taut {command} -- npx some-server")), "{}", run.err);
     }
-    let run = run("smoke --timeout never", &[]).exits(2);
-    assert!(!run.err.contains("two dashes"), "{}", run.err);
+    for line in ["smoke --timeout never", "smoke -all", "completions", "man --nonsense"] {
+        let run = run(line, &[]).exits(2);
+        assert!(!run.err.contains("two dashes"), "{line}: {}", run.err);
+    }
     let run = demo("call add a=2 b=x c=1").exits(2);
     assert_eq!(
         run.err,

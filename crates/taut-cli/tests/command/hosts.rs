@@ -290,6 +290,20 @@ fn a_name_that_leads_nowhere_says_where_it_was_looked_for() {
         run.err.contains("everywhere is the one in .mcp.json; it shadows that in ~/.claude.json")
     );
     assert_eq!(place.seen().0, "uvx from-the-project");
+    // A name may stand last everywhere, and first where people put it.
+    for line in
+        ["call echo text=x everywhere", "read demo://readme everywhere", "prompt hello everywhere"]
+    {
+        place.run(line).exits(0);
+    }
+    place.run("call echo --args {\"text\":\"x\"} everywhere").exits(0);
+    let run = place.run("call everywhere echo text=x").exits(2);
+    assert!(run.err.contains("everywhere is a server; the tool comes first"), "{}", run.err);
+    assert!(run.err.contains("try: taut call echo text=x everywhere\n"), "{}", run.err);
+    let run = place.run("call echo text=x -s everywhere nonsense").exits(2);
+    assert!(run.err.contains("\"nonsense\" is no key=value"), "{}", run.err);
+    let run = place.run("call echo text=x --args {} everywhere").exits(2);
+    assert!(run.err.contains("only one can be meant"), "{}", run.err);
     let run = place.run("smoke shared -- npx").exits(2);
     assert!(run.err.contains("only one can be meant"), "{}", run.err);
     let nothing = Place::empty();
