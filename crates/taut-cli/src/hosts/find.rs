@@ -133,8 +133,8 @@ impl Found {
 fn read(place: &Place) -> Result<Option<Vec<Server>>, Why> {
     let unreadable = |error: io::Error| Why::Unreadable(error.to_string());
     let text = match std::fs::metadata(&place.path) {
-        // Something that is no file could keep us waiting for ever.
-        Ok(about) if !about.is_file() => return Ok(None),
+        // Something that is no file could keep us waiting for ever; who names a pipe means it.
+        Ok(about) if !about.is_file() && place.scope != Scope::Given => return Ok(None),
         Ok(about) if about.len() > LARGEST => {
             return Err(Why::Unreadable(format!("it is larger than {} MiB", LARGEST >> 20)));
         }

@@ -123,7 +123,14 @@ fn entries(table: &Node) -> Result<Vec<Entry>, (usize, String)> {
             format!("expected servers by name, found {}", table.name_of_kind()),
         ));
     };
-    Ok(members.iter().map(|(name, at, node)| entry(name, *at, node)).collect())
+    // Of two with one name the last counts. One that only has a switch belongs to a server that is
+    // described elsewhere, such as in what opencode gets from an organisation.
+    let counts = |at: usize, name: &str, node: &Node| {
+        let only_switch = matches!(node.members(), [(key, ..)] if key == "enabled");
+        !only_switch && !members[at + 1..].iter().any(|(other, ..)| other == name)
+    };
+    let all = members.iter().enumerate().filter(|(at, (name, _, node))| counts(*at, name, node));
+    Ok(all.map(|(_, (name, at, node))| entry(name, *at, node)).collect())
 }
 
 fn entry(name: &str, at: usize, node: &Node) -> Entry {
@@ -232,4 +239,32 @@ fn names(node: &Node) -> Result<Vec<String>, Mistake> {
         return Err((node.at, format!("\"env_vars\" must be a list, not {}", node.name_of_kind())));
     };
     items.iter().map(|item| text(item.member("name").unwrap_or(item), "env_vars")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tree;
+    use super::*;
+
+    fn names(text: &str) -> Vec<String> {
+        let content = read(&tree::json(text).unwrap(), Scope::Project, "/p").unwrap();
+        content.entries.into_iter().map(|entry| entry.name).collect()
+    }
+
+    #[test]
+    fn of_two_with_one_name_the_last_counts() {
+        let text =
+            r#"{ "mcpServers": { "a": { "command": "x" }, "b": {}, "a": { "command": "y" } } }"#;
+        assert_eq!(names(text), ["b", "a"]);
+    }
+
+    #[test]
+    fn a_switch_alone_is_no_server_and_settings_are_none() {
+        assert_eq!(names(r#"{ "mcp": { "a": { "enabled": true } } }"#), Vec::<String>::new());
+        assert_eq!(
+            names(r#"{ "mcp": { "allowed": ["a"], "serverCommand": "x" } }"#),
+            Vec::<String>::new()
+        );
+        assert_eq!(names(r#"{ "theme": "dark" }"#), Vec::<String>::new());
+    }
 }

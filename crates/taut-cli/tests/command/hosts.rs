@@ -359,6 +359,15 @@ fn any_file_is_read_by_its_shape_with_config() {
     let json = place.run("servers --json --config a.json --config b.json").exits(0).json();
     let names = json["servers"].as_array().unwrap().iter().map(|s| s["name"].as_str().unwrap());
     assert_eq!(names.collect::<Vec<_>>(), ["it", "it"]);
+    let run = place.run("servers --config .").exits(2);
+    assert!(run.out.contains("Is a directory"), "{}", run.out);
+    let script = "taut servers --config <(cat b.json)";
+    let mut shell = Command::new("bash");
+    let from = place.command("");
+    shell.args(["-c", script]).current_dir(place.project()).env_clear();
+    shell.envs(from.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let run: Run = shell.output().unwrap().into();
+    assert!(run.exits(0).out.contains("npx ${env:X:-d}"));
     place.put("f.json", r#"{ "name": "a package" }"#);
     let run = place.run("servers --config f.json").exits(2);
     assert!(run.out.contains("line 1, column 1: no servers here"), "{}", run.out);
