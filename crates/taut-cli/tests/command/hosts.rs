@@ -138,7 +138,7 @@ const ALL: [(&str, &str, &str, &str); 25] = [
     ("resting", "Codex", "user", "stdio"),
 ];
 
-/// Issue 9, must show 1: each host's file is read, in the shape that its documentation shows.
+/// T16: each host's file is read, in the shape that its documentation shows.
 #[test]
 fn the_files_of_every_host_are_read() {
     let place = Place::full();
@@ -232,7 +232,7 @@ fn a_server_of_every_host_is_started_as_its_file_says() {
     assert_eq!(env["CURSOR_NAME"], "plain");
 }
 
-/// Issue 9, must show 1: a broken file is reported with line and column, and the others are used.
+/// T16: one broken file costs nobody the others.
 #[test]
 fn a_broken_file_is_reported_with_line_and_column_and_the_others_are_used() {
     let place = Place::empty();
