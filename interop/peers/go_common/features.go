@@ -73,14 +73,14 @@ func (o ClientOptions) Run(name string, feature func(context.Context) error) {
 	if o.only != nil && !o.only[name] {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 45*time.Second)
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- feature(ctx) }()
 	var err error
 	select {
 	case err = <-ended:
-	case <-time.After(16 * time.Second):
+	case <-time.After(46 * time.Second):
 		err = errors.New("it hangs")
 	}
 	line := map[string]any{"feature": name, "ok": true, "note": ""}

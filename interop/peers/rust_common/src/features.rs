@@ -67,11 +67,11 @@ impl Options {
         if self.only.as_ref().is_some_and(|only| !only.split(',').any(|one| one == name)) {
             return;
         }
-        let (ok, note) = match tokio::time::timeout(Duration::from_secs(15), feature).await {
+        let (ok, note) = match tokio::time::timeout(Duration::from_secs(45), feature).await {
             Ok(Ok(())) => (Value::Bool(true), String::new()),
             Ok(Err(Failed::Missing(what))) => (Value::Null, what.to_owned()),
             Ok(Err(Failed::Because(why))) => (Value::Bool(false), why.chars().take(400).collect()),
-            Err(_) => (Value::Bool(false), "nothing within 15 s".to_owned()),
+            Err(_) => (Value::Bool(false), "nothing within 45 s".to_owned()),
         };
         say(&json!({ "feature": name, "ok": ok, "note": note }));
     }

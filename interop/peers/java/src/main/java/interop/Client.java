@@ -144,13 +144,13 @@ public final class Client {
             THREADS.submit(() -> {
                 feature.attempt();
                 return null;
-            }).get(15, TimeUnit.SECONDS);
+            }).get(45, TimeUnit.SECONDS);
         } catch (ExecutionException error) {
             ok = error.getCause() instanceof Missing ? null : Boolean.FALSE;
             note = ok == null ? error.getCause().getMessage() : String.valueOf(error.getCause());
         } catch (TimeoutException error) {
             ok = false;
-            note = "nothing within 15 s";
+            note = "nothing within 45 s";
         } catch (InterruptedException error) {
             throw new IllegalStateException(error);
         }
