@@ -48,6 +48,9 @@ pub(crate) enum Sub {
     Doctor(Doctor),
     /// Show the servers that hosts are configured with, by name.
     Servers(Servers),
+    /// Measure how fast a server is, beside others.
+    #[cfg(target_os = "linux")]
+    Bench(crate::cmd::bench::options::Bench),
     /// Be a server: the demo, with one of each thing that MCP has.
     Serve(crate::cmd::serve::Serve),
     /// Print what a shell needs to complete the words of this command.
@@ -66,6 +69,8 @@ impl Sub {
             | Self::Prompt(Prompt { options, .. })
             | Self::Doctor(Doctor { options, .. }) => Some(options),
             Self::Servers(_) | Self::Completions(_) | Self::Man(_) | Self::Serve(_) => None,
+            #[cfg(target_os = "linux")]
+            Self::Bench(_) => None,
         }
     }
 }
@@ -258,7 +263,7 @@ pub(crate) struct Options {
 }
 
 /// `5s`, `500ms`, `1.5m`; a bare number is seconds.
-fn duration(text: &str) -> Result<Duration, String> {
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let scale = match &text[digits.len()..] {
         "ms" => 0.001,
@@ -272,7 +277,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     time.ok().filter(|t| !t.is_zero()).ok_or_else(|| "expected more than no time".to_owned())
 }
 
-fn variable(text: &str) -> Result<(String, String), String> {
+pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("expected KEY=VALUE".to_owned()),

@@ -182,6 +182,14 @@ pub(crate) fn server() -> Server<Demo> {
     prompts(resources(asking(tools(server))))
 }
 
+/// So many more tools, each of which says again what it is told.
+pub(crate) fn with_tools(server: Server<Demo>, count: usize) -> Server<Demo> {
+    (0..count).fold(server, |server, n| {
+        let tool = Tool::new(format!("tool_{n:03}")).description(format!("Plain tool number {n}."));
+        server.tool(tool, async |Echo { text }, _call| text)
+    })
+}
+
 fn tools(server: Server<Demo>) -> Server<Demo> {
     let harmless = || ToolAnnotations::new().read_only_hint(true).open_world_hint(false);
     server

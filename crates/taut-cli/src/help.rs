@@ -12,6 +12,7 @@ Examples:
   taut list -- taut serve                       what a server offers
   taut call add a=2 b=3 -- taut serve           call one of its tools
   taut doctor -- taut serve                     why it does not connect
+  taut bench --quick -- taut serve              how fast it is
 
 Exit codes:
   0    it worked

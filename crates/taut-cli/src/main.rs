@@ -58,6 +58,8 @@ fn run(typed: Vec<OsString>) -> Exit {
             finish(&output, async { cmd::servers::run(&output, &args) })
         }
         Sub::Doctor(args) => finish(&output, cmd::doctor::run(&output, &args)),
+        #[cfg(target_os = "linux")]
+        Sub::Bench(args) => finish(&output, cmd::bench::run(&output, args)),
     }
 }
 

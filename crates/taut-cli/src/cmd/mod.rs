@@ -1,5 +1,7 @@
 //! One file per command: what it asks the server, and how the answer is shown.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod bench;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod doctor;

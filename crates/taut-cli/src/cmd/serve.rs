@@ -12,6 +12,9 @@ pub(crate) struct Serve {
     /// Put so many items on a page of a list, instead of all of them.
     #[arg(long, value_name = "ITEMS")]
     pub(crate) page_size: Option<usize>,
+    /// Have so many more tools, which do what echo does: for long lists.
+    #[arg(long, value_name = "TOOLS", default_value_t = 0)]
+    pub(crate) tools: usize,
     /// Add what is said to this file, one message to a line: > from the client, < from the server.
     #[arg(long, value_name = "FILE")]
     pub(crate) transcript: Option<PathBuf>,
@@ -25,7 +28,7 @@ pub(crate) async fn run(args: &Serve) -> Result<Exit, Problem> {
         let hint = "serving MCP on this terminal: type JSON, end with Ctrl-D. For a look at it: taut smoke";
         let _ = writeln!(std::io::stderr(), "{hint}");
     }
-    let mut server = demo::server();
+    let mut server = demo::with_tools(demo::server(), args.tools);
     if let Some(items) = args.page_size {
         server = server.page_size(items);
     }

@@ -4,7 +4,7 @@
 
 use super::*;
 
-const COMMANDS: [&str; 11] = [
+const COMMANDS: [&str; 12] = [
     "",
     "smoke",
     "list",
@@ -13,6 +13,7 @@ const COMMANDS: [&str; 11] = [
     "prompt",
     "doctor",
     "servers",
+    "bench",
     "serve",
     "completions",
     "man",

@@ -13,6 +13,7 @@
 )]
 
 mod all;
+mod bench;
 mod doctor;
 mod exits;
 mod help;
@@ -38,7 +39,11 @@ const DEADLINE: Duration = Duration::from_secs(60);
 #[test]
 #[ignore = "run by the other tests, as the server"]
 fn role() {
-    rude::serve(&rude::role());
+    let role = rude::role();
+    match role.strip_prefix("bench ") {
+        Some(habit) => bench::play(habit),
+        None => rude::serve(&role),
+    }
     std::process::exit(0);
 }
 

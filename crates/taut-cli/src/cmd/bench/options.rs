@@ -1,0 +1,161 @@
+//! What `taut bench` takes, as plain data, and what its help teaches.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+
+use crate::args::{duration, variable};
+
+const HELP: &str = "\
+Calls a tool that takes one text: `echo`, or one that says it only reads; --tool names another. Where
+there is none it times ping and list. Each answer is compared with what was asked. The servers take
+turns, the order changes from round to round, and a ratio is taken within a round.
+
+One core: the load and the server share it, so a round trip is two switches. Two cores: each has its
+own, so a round trip is two wake-ups. Both differ more from each other than most servers do.
+
+Examples:
+  taut bench --quick -- taut serve
+  taut bench --quick --compare cat=cat -- taut serve
+  taut bench --quick --only sequential --era modern --json -- taut serve
+  taut bench --quick --only payload --plot /dev/null -- taut serve";
+
+/// Options of `taut bench`.
+#[derive(clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Bench {
+    /// Measure this one too, beside the server; may be given again. Blanks part its words, quotes join them.
+    #[arg(long, value_name = "NAME=COMMAND", value_parser = variable)]
+    pub(crate) compare: Vec<(String, String)>,
+    /// What the server is called in the table.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+    /// Only this phase; may be given again.
+    #[arg(long, value_enum, value_name = "PHASE")]
+    pub(crate) only: Vec<Kind>,
+    /// How often each is measured [default: 5, with --quick 1].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(crate) rounds: Option<u16>,
+    /// A tenth of the calls, one round: to see whether it works.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Call this tool, whatever it does.
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) tool: Option<String>,
+    /// Its argument that takes a text.
+    #[arg(long, value_name = "KEY", requires = "tool")]
+    pub(crate) arg: Option<String>,
+    /// Speak the protocol of this era [default: legacy, modern if it refuses].
+    #[arg(long, value_enum)]
+    pub(crate) era: Option<Era>,
+    /// What the server's stdin and stdout are: hosts written in Node give it sockets.
+    #[arg(long, value_enum, default_value = "pipes")]
+    pub(crate) over: Over,
+    /// On how many cores; each as far as there are two.
+    #[arg(long, value_enum, default_value = "both")]
+    pub(crate) cores: Cores,
+    /// How many calls are in flight at once; may be given again [default: 8 and 64].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
+    pub(crate) in_flight: Vec<u16>,
+    /// How many calls the fire-hose has [default: as many as take about a second].
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
+    pub(crate) fire: Option<u32>,
+    /// How large a payload is, such as 64, 16k or 1m; may be given again [default: 64 to 16m].
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) size: Vec<usize>,
+    /// How long the server may go without an answer.
+    #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
+    #[arg(help_heading = "The server")]
+    pub(crate) timeout: Duration,
+    /// Set a variable of the servers' environment; may be given again.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = variable, help_heading = "The server")]
+    pub(crate) env: Vec<(String, String)>,
+    /// Give the servers this whole environment, not only HOME, LOGNAME, PATH, SHELL, TERM and USER.
+    #[arg(long, help_heading = "The server")]
+    pub(crate) inherit_env: bool,
+    /// Start the servers in this directory.
+    #[arg(long, value_name = "DIR", help_heading = "The server")]
+    pub(crate) cwd: Option<PathBuf>,
+    /// Print one JSON document.
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+    /// Draw latency, and cost against size.
+    #[arg(long, value_name = "FILE.svg", help_heading = "Output")]
+    pub(crate) plot: Option<PathBuf>,
+    /// The server's program and its arguments, untouched.
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) server: Vec<OsString>,
+}
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    /// From the start of the process to its first answer.
+    Start,
+    /// One call after the other.
+    Sequential,
+    /// So many calls at once.
+    InFlight,
+    /// As many calls as the pipe takes, without waiting for answers.
+    FireHose,
+    /// From small texts to large ones.
+    Payload,
+    /// The whole list of tools.
+    List,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Era {
+    /// With a handshake: 2025-11-25.
+    Legacy,
+    /// Without one, and with `_meta` on each request: 2026-07-28.
+    Modern,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Over {
+    Pipes,
+    Sockets,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Cores {
+    One,
+    Two,
+    Both,
+    /// Wherever the system puts them.
+    Any,
+}
+
+/// `64`, `16k`, `1m`.
+fn size(text: &str) -> Result<usize, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let scale = match &text[digits.len()..].to_ascii_lowercase()[..] {
+        "" | "b" => 1,
+        "k" | "kb" | "kib" => 1 << 10,
+        "m" | "mb" | "mib" => 1 << 20,
+        unit => return Err(format!("{unit:?} is no unit; use k or m")),
+    };
+    let number: usize = digits.parse().map_err(|_| "expected a size such as 64, 16k or 1m")?;
+    // Eight bytes tell one answer from the next; a message of taut itself may have 64 MiB.
+    let bytes = number.checked_mul(scale).filter(|bytes| (16..=48 << 20).contains(bytes));
+    bytes.ok_or_else(|| "expected from 16 bytes to 48m".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        let table = [("64", 64), ("1k", 1024), ("16KiB", 16 << 10), ("1m", 1 << 20)];
+        for (text, bytes) in table {
+            assert_eq!(size(text), Ok(bytes), "{text}");
+        }
+        for text in ["", "8", "64m", "k", "1g", "-1", "99999999999999999999", "1.5m"] {
+            assert!(size(text).is_err(), "{text}");
+        }
+    }
+}

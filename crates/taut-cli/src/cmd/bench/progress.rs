@@ -1,0 +1,75 @@
+//! How far it is, on one line of stderr that is written between phases only: something that moves
+//! while a server is timed would be timed too.
+
+use std::io::{self, Write as _};
+use std::time::{Duration, Instant};
+
+use crate::output::{Output, cut};
+
+const BAR: usize = 24;
+
+/// The line; wiped away when it is dropped.
+#[derive(Debug)]
+pub(super) struct Progress {
+    shown: bool,
+    began: Instant,
+    steps: usize,
+    done: usize,
+    place: String,
+}
+
+impl Progress {
+    pub(super) fn new(output: &Output, steps: usize) -> Self {
+        let began = Instant::now();
+        Self { shown: output.may_move(), began, steps, done: 0, place: String::new() }
+    }
+
+    /// Where it is now.
+    pub(super) fn place(&mut self, place: &str, who: &str) {
+        self.place = format!("{place}, {who}");
+    }
+
+    /// The next step begins.
+    pub(super) fn step(&mut self, what: &str) {
+        if self.shown {
+            let line = line(self.done, self.steps, self.began.elapsed());
+            let text = format!("{line} {}: {what}", self.place);
+            let text = crate::sanitize::line(&text).into_owned();
+            let _ = write!(io::stderr().lock(), "\r\x1b[K{}", cut(&text, 99));
+        }
+        self.done += 1;
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if self.shown {
+            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        }
+    }
+}
+
+fn line(done: usize, steps: usize, took: Duration) -> String {
+    let full = (done * BAR).checked_div(steps).unwrap_or(0).min(BAR);
+    let bar = format!("{}{}", "█".repeat(full), "░".repeat(BAR - full));
+    // The first steps say little about the others.
+    if done < 5 || done * 20 < steps {
+        return bar;
+    }
+    let left = took.as_secs_f64() / done as f64 * steps.saturating_sub(done) as f64;
+    format!("{bar} {left:.0} s left,")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_that_is_left_is_told_once_it_can_be_known() {
+        let took = Duration::from_secs(10);
+        assert_eq!(line(0, 0, took), "░".repeat(24));
+        assert_eq!(line(4, 40, took), format!("{}{}", "█".repeat(2), "░".repeat(22)));
+        let half = format!("{}{}", "█".repeat(12), "░".repeat(12));
+        assert_eq!(line(20, 40, took), format!("{half} 10 s left,"));
+    }
+}
