@@ -67,6 +67,8 @@ struct Line {
     ok: Option<bool>,
     note: Option<String>,
     hold: Option<bool>,
+    /// Who holds it, if it is not the client's first process.
+    pid: Option<i32>,
 }
 
 impl Plan {
@@ -149,22 +151,25 @@ async fn kill_the_client(row: &Row, places: &Places, mark: &str) -> Option<Strin
         Err(error) => return Some(error),
     };
     let holds = async {
-        let Some(stdout) = child.stdout.take() else { return false };
-        let mut lines = BufReader::new(stdout).lines();
+        let mut lines = BufReader::new(child.stdout.take()?).lines();
         while let Ok(Some(text)) = lines.next_line().await {
-            let line = serde_json::from_str::<Line>(&text);
-            if line.is_ok_and(|line| line.hold == Some(true)) {
-                return true;
+            match serde_json::from_str::<Line>(&text) {
+                Ok(line) if line.hold == Some(true) => return Some(line),
+                _ => {}
             }
         }
-        false
+        None
     };
-    let holds = tokio::time::timeout(Duration::from_secs(60), holds).await.unwrap_or(false);
+    let holds = tokio::time::timeout(Duration::from_secs(60), holds).await.unwrap_or(None);
     // The client alone: whether the server notices is the question.
+    let holder = holds.as_ref().and_then(|line| line.pid).and_then(Pid::from_raw);
+    if let Some(holder) = holder {
+        let _ = rustix::process::kill_process(holder, Signal::KILL);
+    }
     let _ = child.start_kill();
     let _ = child.wait().await;
     let left = orphans::wait(mark, FAREWELL).await;
-    if holds { left } else { Some("the client with --hold never held a call".into()) }
+    if holds.is_some() { left } else { Some("the client with --hold never held a call".into()) }
 }
 
 fn start(
