@@ -174,7 +174,7 @@ fn plans(places: &Places, peer: &Peer) -> Vec<Plan> {
         let client = [driver.clone(), "drive".to_owned(), "--real".to_owned(), wanted.to_string()];
         plans.push(Plan {
             version: real.version.clone(),
-            client: client.to_vec(),
+            client: places.fill(peer, &client),
             server: places.fill(peer, &real.command),
             features: &[Feature::Connect, Feature::List, Feature::Call, Feature::InFlight],
             ..plan("server", &real.name, &real.agrees)
