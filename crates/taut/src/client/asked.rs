@@ -14,7 +14,7 @@ use super::changes::{Change, Streams};
 use super::host::{Asking, Home, Question};
 use super::notice::{ClientEvent, Notices};
 use super::settings::Settings;
-use crate::driver::{Incoming, Service, Started};
+use crate::driver::{Incoming, Link, Service, Started, now};
 use crate::mcp::{JsonObject, Method, Revision};
 use crate::rpc::{Body, ErrorObject, Trouble};
 
@@ -98,9 +98,11 @@ impl Asked {
     fn put(&self, question: Question, incoming: &Incoming<'_>) -> Started {
         let asking = Asking::new(self.home.clone(), incoming.token.clone());
         let (settled, revision) = (self.home.settled.clone(), self.revision.clone());
+        let link = incoming.link.clone();
         Started::Waiting(Box::pin(async move {
             // A server may ask the moment it has agreed; there is a client a moment later.
             settled.raised().await;
+            let _held = Held::new(link);
             let revision = revision.get().copied().unwrap_or(Revision::LATEST_LEGACY);
             let answer = question.put(asking, revision).await;
             answer.map(|answer| Box::new(answer) as Box<dyn Body>)
@@ -127,6 +129,24 @@ impl Asked {
         {
             on_change(&change);
         }
+    }
+}
+
+/// While a question is with the host, the server cannot get on: a person who takes a minute to answer
+/// must not cost the call that the question is for.
+struct Held(Link);
+
+impl Held {
+    fn new(link: Link) -> Self {
+        link.lock().peer.hold(now());
+        Self(link)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // The loop has to look anew when something is due.
+        self.0.with(|state| state.peer.resume(now()));
     }
 }
 

@@ -136,3 +136,23 @@ async fn roo_03_new_folders_are_announced_to_legacy_servers_only() {
         assert_eq!(fake.of("notifications/roots/list_changed").len(), told, "{revision}");
     }
 }
+
+/// A legacy server waits for the answer before it can give its own.
+#[tokio::test(start_paused = true)]
+async fn a_person_who_takes_his_time_does_not_cost_the_call() {
+    let server = taut::Server::new("s", "1").tool("ask", async |_: taut::NoArgs, call| {
+        let asked = call.ask_form("well?", taut::FormSchema::new()).await;
+        asked.map(|asked| format!("{asked:?}"))
+    });
+    let minute = Duration::from_secs(60);
+    let host = Client::builder()
+        .revision(taut::Revision::LATEST_LEGACY)
+        .request_timeout(Duration::from_secs(5))
+        .ceiling(Duration::from_secs(5))
+        .on_elicit(move |_, _| async move {
+            tokio::time::sleep(minute).await;
+            ElicitResult::decline()
+        });
+    let client = taut::memory_with(&server, host).await.unwrap();
+    assert_eq!(client.call("ask", ()).await.unwrap().text().unwrap(), "Declined");
+}

@@ -23,6 +23,8 @@ struct Deadline {
     due: Instant,
     began: Instant,
     patience: Patience,
+    /// Since when it does not run, and for how many reasons.
+    held: Option<(Instant, u32)>,
 }
 
 impl Deadline {
@@ -80,7 +82,7 @@ impl Peer {
             let ceiling = patience.ceiling.unwrap_or(patience.timeout);
             let due = now.checked_add(patience.timeout.min(ceiling))?;
             self.next_due = Some(self.next_due.map_or(due, |next| next.min(due)));
-            Some(Deadline { due, began: now, patience })
+            Some(Deadline { due, began: now, patience, held: None })
         });
         let firm = self.config.dialect.firm.contains(&method);
         self.calls.insert(call.0, Pending { firm, deadline });
@@ -123,6 +125,9 @@ impl Peer {
         self.next_due = None;
         for (call, pending) in &self.calls {
             let Some(deadline) = pending.deadline else { continue };
+            if deadline.held.is_some() {
+                continue;
+            }
             if deadline.due <= now {
                 due.push(*call);
             } else {
@@ -137,6 +142,31 @@ impl Peer {
                 pending.deadline.map_or((Duration::ZERO, false), |deadline| deadline.given());
             self.write_cancel(call, &pending, "timed out");
             self.lost.push_back((call, Failure::TimedOut { after, ceiling }));
+        }
+    }
+
+    /// The other side waits for us before it can answer, for instance because a person is to be
+    /// asked: no time runs for the calls under way until [`resume`](Self::resume).
+    pub fn hold(&mut self, now: Instant) {
+        for deadline in self.calls.values_mut().filter_map(|pending| pending.deadline.as_mut()) {
+            let (_, reasons) = deadline.held.get_or_insert((now, 0));
+            *reasons += 1;
+        }
+    }
+
+    /// One reason less to [`hold`](Self::hold): what was left of the time is left now.
+    pub fn resume(&mut self, now: Instant) {
+        for deadline in self.calls.values_mut().filter_map(|pending| pending.deadline.as_mut()) {
+            let Some((since, reasons)) = &mut deadline.held else { continue };
+            *reasons -= 1;
+            if *reasons > 0 {
+                continue;
+            }
+            let pause = now.saturating_duration_since(*since);
+            deadline.held = None;
+            deadline.began = deadline.began.checked_add(pause).unwrap_or(deadline.began);
+            deadline.due = deadline.due.checked_add(pause).unwrap_or(deadline.due);
+            self.next_due = Some(self.next_due.map_or(deadline.due, |due| due.min(deadline.due)));
         }
     }
 

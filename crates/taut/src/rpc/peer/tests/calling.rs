@@ -282,3 +282,26 @@ fn c18_a_flood_of_notifications_leaves_the_reply_alone() {
     assert_eq!(client.len(), 5_001);
     assert_eq!(client.last().unwrap(), "result 1 {}");
 }
+
+/// Elicitation: a person takes as long as a person takes.
+#[test]
+fn no_time_runs_for_calls_while_the_other_side_waits_for_us() {
+    let mut client = Side::calling();
+    client.call("slow", Some(Patience::new(secs(5)).extended_by_progress(secs(20))));
+    client.now += secs(3);
+    client.peer.hold(client.now);
+    client.peer.hold(client.now);
+    // One that is made meanwhile has nothing to do with it.
+    client.call("quick", Some(Patience::new(secs(1))));
+    client.waits(secs(600));
+    assert_eq!(client.lost(), ["2 timed out after 1s"]);
+    client.peer.resume(client.now);
+    client.waits(secs(600));
+    assert_eq!(client.lost(), [""; 0]);
+    client.peer.resume(client.now);
+    client.waits(secs(1));
+    assert_eq!(client.lost(), [""; 0]);
+    assert!(client.peer.poll_timeout().is_some_and(|due| due <= client.now + secs(1)));
+    client.waits(secs(1));
+    assert_eq!(client.lost(), ["1 timed out after 5s"]);
+}
