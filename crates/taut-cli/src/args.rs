@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use taut::Revision;
 use taut::wire::Framing;
 
+use crate::asking::AskOptions;
 use crate::cmd::completions::Completions;
 use crate::cmd::man::Man;
 use crate::cmd::servers::Servers;
@@ -251,6 +252,8 @@ pub(crate) struct Options {
     /// Speak in this framing and no other: lines or headers.
     #[arg(long, value_name = "FRAMING", value_parser = framing, help_heading = "The server")]
     pub(crate) framing: Option<Framing>,
+    #[command(flatten)]
+    pub(crate) asked: AskOptions,
     /// Print one JSON document.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,

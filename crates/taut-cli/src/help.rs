@@ -18,7 +18,7 @@ Exit codes:
   0    it worked
   1    the tool reported failure
   2    the command line is wrong
-  3    the server refused
+  3    the server refused, or asked what nobody answered
   4    the server could not be started, or no connection came of it
   5    the server broke the protocol, or went away
   6    a request timed out
@@ -92,6 +92,8 @@ Examples:
   taut call add --args '{\"a\": 2, \"b\": 3}' --json -- taut serve
   echo '{\"a\": 2, \"b\": 3}' | taut call add --args - -- taut serve
   taut call slow steps=3 step_ms=10 --timeout 5s -- taut serve
+  echo '[{\"size\": \"large\"}, {\"right\": true}]' | taut call ask --answer - -- taut serve
+  taut call roots --root /tmp -- taut serve
   taut call image --out /dev/null -- taut serve";
 
 pub(crate) const READ: &str = "\

@@ -3,16 +3,21 @@
 //! Only leads from what was typed (`args.rs`) to the one file in `cmd/` that does it, and from what
 //! comes of it to an exit code (`problem.rs`).
 
+mod answers;
 mod args;
 mod arguments;
+mod asking;
 mod cmd;
 mod content;
 mod demo;
+mod desk;
+mod forms;
 mod help;
 mod hosts;
 mod output;
 mod problem;
 mod sanitize;
+mod screen;
 mod session;
 mod spinner;
 mod transcript;
@@ -70,6 +75,8 @@ fn finish(output: &Output, work: impl Future<Output = Result<Exit, Problem>>) ->
         Ok(runtime) => runtime.block_on(work),
         Err(error) => Err(Problem::File { what: "starting".to_owned(), error }),
     };
+    // Before the last words: who typed may still be at it.
+    output.screen.restore();
     done.unwrap_or_else(|problem| output.report(&problem))
 }
 

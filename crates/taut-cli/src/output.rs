@@ -8,6 +8,7 @@ use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, IsTerminal as _, Write as _};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
@@ -17,6 +18,7 @@ use serde::Serialize;
 use crate::args::Options;
 use crate::problem::{Exit, Problem};
 use crate::sanitize;
+use crate::screen::Screen;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -74,6 +76,8 @@ pub(crate) struct Output {
     pub(crate) out: Reader,
     /// Who reads everything else.
     pub(crate) err: Reader,
+    /// What goes on on the terminal meanwhile.
+    pub(crate) screen: Arc<Screen>,
 }
 
 impl Output {
@@ -93,6 +97,7 @@ impl Output {
                 colour: colour(AutoStream::choice(&io::stderr())),
             },
             file,
+            screen: Arc::default(),
         }
     }
 
@@ -161,6 +166,9 @@ impl Output {
 
     /// Tells something beside the result. Nobody may be there to hear it.
     pub(crate) fn note(&self, text: &str) {
+        if self.screen.tell(text) {
+            return;
+        }
         // What moves on this line is wiped away first.
         let wipe = if self.may_move() { "\r\x1b[K" } else { "" };
         let _ = writeln!(io::stderr().lock(), "{wipe}{text}");

@@ -170,7 +170,7 @@ fn next_of(error: &Error) -> Option<&'static str> {
         Error::Lost(_) | Error::Violation { .. } => "see what it says with -v",
         Error::NotOffered { .. } => "see what it offers with `taut list`",
         Error::Refused { error, .. } if error.code == taut::MISSING_CLIENT_CAPABILITY => {
-            "call it from a host: this command answers no questions of a server"
+            "answer what it asks: on a terminal, with --answer FILE, or with --root DIR for folders"
         }
         Error::Refused { .. } => "see what it offers with `taut list`, and what it says with -v",
         _ => return None,

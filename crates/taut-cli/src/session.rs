@@ -7,13 +7,12 @@ use std::ffi::OsString;
 use std::io;
 use std::time::Duration;
 
-use taut::{
-    Client, ClientBuilder, ClientEvent, Closed, Command, Error, Implementation, Level, LogParams,
-};
+use taut::{Client, ClientBuilder, ClientEvent, Command, Error, Implementation, Level, LogParams};
 
 use crate::args::Options;
+use crate::asking::Host;
 use crate::output::{CYAN, DIM, Output};
-use crate::problem::Problem;
+use crate::problem::{Exit, Problem};
 use crate::spinner::Spinner;
 
 /// The command that was typed after `--`.
@@ -146,16 +145,28 @@ impl Interrupts {
     }
 }
 
-/// Starts a server, does something with it, and closes it, whatever came of it.
+/// Does what Ctrl-C does, where the terminal takes it for a key: in the middle of a line.
+pub(crate) fn interrupt() {
+    #[cfg(unix)]
+    {
+        // There is no harm in a signal that does not come.
+        let _ =
+            rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
+    }
+}
+
+/// Starts a server, does something with it, and closes it, whatever came of it. Says how to end if
+/// it worked: a question that nobody could answer is no success.
 pub(crate) async fn with_server<T>(
     output: &Output,
     options: &Options,
     command: Command,
     work: impl AsyncFnOnce(&Client, &Spinner) -> Result<T, Problem>,
-) -> Result<(T, Closed), Problem> {
+) -> Result<(T, Exit), Problem> {
+    let host = Host::new(output, &options.asked)?;
     let mut interrupts = Interrupts::new()?;
     let spinner = Spinner::start(output, "starting the server");
-    let opening = builder(output, options).spawn_unless(command, interrupts.next());
+    let opening = host.attach(builder(output, options)).spawn_unless(command, interrupts.next());
     let client = opening.await?.ok_or(Problem::Interrupted)?;
     if output.verbose && client.capabilities().logging.is_some() {
         // Who wants to see everything wants the server's log; without, it goes on all the same.
@@ -175,7 +186,9 @@ pub(crate) async fn with_server<T>(
         closed = client.close() => closed,
         () = interrupts.next() => return Err(Problem::Interrupted),
     };
-    Ok((worked?, closed?))
+    let worked = worked?;
+    closed?;
+    Ok((worked, host.judge(Exit::Worked)))
 }
 
 fn with_stderr(problem: Problem, client: &Client) -> Problem {

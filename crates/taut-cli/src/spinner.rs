@@ -11,6 +11,7 @@ use taut::ProgressParams;
 
 use crate::output::Output;
 use crate::sanitize;
+use crate::screen::Screen;
 
 /// Quicker than this and nobody needs to be told.
 const PATIENCE: Duration = Duration::from_millis(200);
@@ -29,7 +30,8 @@ pub(crate) struct Spinner {
 impl Spinner {
     pub(crate) fn start(output: &Output, label: impl Into<String>) -> Self {
         let label = Arc::new(Mutex::new(label.into()));
-        let task = output.may_move().then(|| tokio::spawn(turn(label.clone())));
+        let task =
+            output.may_move().then(|| tokio::spawn(turn(label.clone(), output.screen.clone())));
         Self { told: output.verbose.then(|| output.clone()), label, task }
     }
 
@@ -60,15 +62,22 @@ impl Drop for Spinner {
     }
 }
 
-async fn turn(label: Arc<Mutex<String>>) {
+async fn turn(label: Arc<Mutex<String>>, screen: Arc<Screen>) {
     let began = Instant::now();
     tokio::time::sleep(PATIENCE).await;
     for frame in FRAMES.iter().cycle() {
         let label = label.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let seconds = began.elapsed().as_secs();
-        let _ = write!(io::stderr().lock(), "\r\x1b[K{frame} {label} ({seconds} s)");
+        if let Some(line) = drawn(&screen, frame, &label, began.elapsed()) {
+            let _ = write!(io::stderr().lock(), "{line}");
+        }
         tokio::time::sleep(TURN).await;
     }
+}
+
+/// The line as it is now; nothing while somebody is asked on the same one.
+fn drawn(screen: &Screen, frame: &str, label: &str, waited: Duration) -> Option<String> {
+    let seconds = waited.as_secs();
+    (!screen.is_busy()).then(|| format!("\r\x1b[K{frame} {label} ({seconds} s)"))
 }
 
 fn bar(name: &str, progress: f64, total: Option<f64>, message: Option<&str>) -> String {
@@ -89,6 +98,20 @@ fn bar(name: &str, progress: f64, total: Option<f64>, message: Option<&str>) -> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_spinner_keeps_still_while_somebody_is_asked_or_types() {
+        let screen = Screen::default();
+        let drawn = || drawn(&screen, "*", "x", Duration::from_secs(1));
+        assert_eq!(drawn().as_deref(), Some("\r\x1b[K* x (1 s)"));
+        let question = screen.question();
+        assert_eq!(drawn(), None);
+        drop(question);
+        screen.set_typing(true);
+        assert_eq!(drawn(), None);
+        screen.set_typing(false);
+        assert!(drawn().is_some());
+    }
 
     #[test]
     fn progress_is_a_bar_if_the_end_is_known_and_a_number_if_not() {

@@ -38,9 +38,9 @@ pub(crate) async fn run(output: &Output, args: &Call) -> Result<Exit, Problem> {
         }
         Ok(answer.failed())
     };
-    let (failed, _) = with_server(output, &args.options, started, work).await?;
+    let (failed, exit) = with_server(output, &args.options, started, work).await?;
     if !failed {
-        return Ok(Exit::Worked);
+        return Ok(exit);
     }
     let words = format!("the tool {} reported failure", args.tool);
     output.note(&output.err.paint(RED, output.err.line(&words)));

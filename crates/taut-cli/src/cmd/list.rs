@@ -36,8 +36,8 @@ pub(crate) async fn run(output: &Output, args: &List) -> Result<Exit, Problem> {
         }
         Ok(())
     };
-    with_server(output, &args.options, started, work).await?;
-    Ok(Exit::Worked)
+    let ((), exit) = with_server(output, &args.options, started, work).await?;
+    Ok(exit)
 }
 
 /// Asks for all that the server says it has, or for one kind of it.

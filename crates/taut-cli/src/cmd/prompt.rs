@@ -37,8 +37,8 @@ pub(crate) async fn run(output: &Output, args: &Prompt) -> Result<Exit, Problem>
         }
         Ok(())
     };
-    with_server(output, &args.options, started, work).await?;
-    Ok(Exit::Worked)
+    let ((), exit) = with_server(output, &args.options, started, work).await?;
+    Ok(exit)
 }
 
 fn pairs(typed: &[String]) -> Result<BTreeMap<String, String>, Problem> {

@@ -33,6 +33,6 @@ pub(crate) async fn run(output: &Output, args: &Read) -> Result<Exit, Problem> {
             pieces => content::print(output, pieces),
         }
     };
-    with_server(output, &args.options, started, work).await?;
-    Ok(Exit::Worked)
+    let ((), exit) = with_server(output, &args.options, started, work).await?;
+    Ok(exit)
 }

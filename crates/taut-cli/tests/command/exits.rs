@@ -56,8 +56,8 @@ fn exit_3_the_server_refused() {
     let run = demo("call nope --args {}").exits(3);
     assert!(run.err.contains("tools/call was refused"), "{}", run.err);
     assert!(run.err.contains("try:"), "{}", run.err);
-    let run = demo("call ask").exits(3);
-    assert!(run.err.contains("try: call it from a host"), "{}", run.err);
+    let run = demo("call sample prompt=x").exits(3);
+    assert!(run.err.contains("try: answer what it asks"), "{}", run.err);
     let json = demo("read demo://nope --json").exits(3).json();
     assert_eq!((&json["exit"], &json["error"]["code"]), (&json!(3), &json!(-32602)));
     run_no_prompts();

@@ -13,9 +13,12 @@
 )]
 
 mod all;
+mod answers;
+mod asker;
 mod bench;
 mod doctor;
 mod exits;
+mod forms;
 mod help;
 mod hosts;
 mod pages;
@@ -42,6 +45,7 @@ fn role() {
     let role = rude::role();
     match role.strip_prefix("bench ") {
         Some(habit) => bench::play(habit),
+        None if role == "asker" => asker::serve(),
         None => rude::serve(&role),
     }
     std::process::exit(0);

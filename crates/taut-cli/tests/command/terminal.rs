@@ -7,19 +7,26 @@ use std::process::Child;
 use std::sync::{Arc, Mutex};
 
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-use rustix::termios::{Winsize, tcsetwinsize};
+use rustix::termios::{LocalModes, Winsize, tcsetwinsize};
 
 use super::*;
 
 /// A run of the command whose stdout and stderr are one terminal.
-struct Terminal {
+pub(super) struct Terminal {
     child: Child,
     seen: Arc<Mutex<Vec<u8>>>,
     keys: File,
+    /// How much of what was seen has been waited for.
+    read: usize,
 }
 
 impl Terminal {
     fn start(words: &[&str]) -> Self {
+        Self::start_with(words, |_| ())
+    }
+
+    /// As [`start`](Self::start), with another environment.
+    pub(super) fn start_with(words: &[&str], change: impl FnOnce(&mut Command)) -> Self {
         let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&keys).unwrap();
         unlockpt(&keys).unwrap();
@@ -29,6 +36,7 @@ impl Terminal {
         let screen =
             || -> OwnedFd { File::options().read(true).write(true).open(&name).unwrap().into() };
         let mut command = taut(words);
+        change(&mut command);
         // A controlling terminal, so that Ctrl-C is what it is for people.
         let mut session = Command::new("setsid");
         session.arg("--ctty").arg("--wait").arg(command.get_program()).args(command.get_args());
@@ -52,24 +60,60 @@ impl Terminal {
                 into.lock().unwrap().extend_from_slice(&chunk[..count]);
             }
         });
-        Self { child, seen, keys }
+        Self { child, seen, keys, read: 0 }
     }
 
-    fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         String::from_utf8_lossy(&self.seen.lock().unwrap()).into_owned()
     }
 
-    fn press(&mut self, keys: &[u8]) {
+    /// Waits until this is shown, after what was waited for before. Colours do not count.
+    #[track_caller]
+    pub(super) fn shows(&mut self, part: &str) -> &mut Self {
+        let began = Instant::now();
+        loop {
+            let plain = plain(&self.text());
+            let new = &plain[self.read..];
+            if let Some(at) = new.find(part) {
+                self.read += at + part.len();
+                return self;
+            }
+            assert!(began.elapsed() < DEADLINE, "{part:?} was never shown: {new:?}");
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Types a line.
+    pub(super) fn types(&mut self, line: &str) -> &mut Self {
+        self.press(format!("{line}\r").as_bytes());
+        self
+    }
+
+    pub(super) fn resize(&mut self, columns: u16, rows: u16) {
+        let size = Winsize { ws_row: rows, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
+        tcsetwinsize(&self.keys, size).unwrap();
+    }
+
+    /// Whether keys are echoed and lines are whole, as in a terminal that nobody has taken over.
+    pub(super) fn is_as_before(&self) -> bool {
+        let modes = rustix::termios::tcgetattr(&self.keys).unwrap().local_modes;
+        modes.contains(LocalModes::ECHO | LocalModes::ICANON | LocalModes::ISIG)
+    }
+
+    pub(super) fn press(&mut self, keys: &[u8]) {
         self.keys.write_all(keys).unwrap();
     }
 
     /// Waits for the end; what was shown, and the exit code.
-    fn end(mut self) -> (String, Option<i32>) {
-        let mut status = None;
-        eventually("it ends", || {
-            status = self.child.try_wait().unwrap();
-            status.is_some()
-        });
+    pub(super) fn end(mut self) -> (String, Option<i32>) {
+        let began = Instant::now();
+        let status = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status;
+            }
+            assert!(began.elapsed() < DEADLINE, "it never ended: {:?}", self.text());
+            std::thread::sleep(Duration::from_millis(5));
+        };
         let before = self.text();
         // What was written last may still be on its way.
         let mut last = before.len();
@@ -78,7 +122,7 @@ impl Terminal {
             let now = self.text().len();
             std::mem::replace(&mut last, now) == now
         });
-        (self.text(), status.unwrap().code())
+        (self.text(), status.code())
     }
 }
 
@@ -88,6 +132,20 @@ impl Drop for Terminal {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Without what steers a terminal: colours, and moves of the cursor.
+fn plain(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("\x1b[") {
+        out.push_str(&rest[..at]);
+        let Some(end) = rest[at + 2..].find(|c: char| ('@'..='~').contains(&c)) else { return out };
+        rest = &rest[at + 2 + end + 1..];
+    }
+    // The first half of what steers may stand at the end.
+    out.push_str(rest.trim_end_matches('\x1b'));
+    out
 }
 
 fn on_terminal(words: &[&str]) -> (String, Option<i32>) {
@@ -111,12 +169,7 @@ fn every_command_has_colours_on_a_terminal() {
 #[test]
 fn lines_end_where_the_terminal_does() {
     let (text, _) = on_terminal(&["list", "--", "taut", "serve"]);
-    let mut plain = String::new();
-    for part in text.split('\x1b') {
-        plain.push_str(
-            part.strip_prefix('[').map_or(part, |rest| rest.split_once(['m', 'K']).unwrap().1),
-        );
-    }
+    let plain = plain(&text);
     assert!(plain.contains('…'), "{plain}");
     let widest = plain.lines().map(|line| line.trim_end().chars().count()).max().unwrap();
     assert!(widest <= 90, "{widest}: {plain}");

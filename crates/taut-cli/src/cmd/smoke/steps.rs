@@ -12,6 +12,7 @@ use taut::{Answer, Client, ClientEvent, Closed, Command, Rung, ServerCapabilitie
 use super::pick::{Pick, pick};
 use super::transcript::{Transcript, millis};
 use crate::args::Options;
+use crate::asking::Host;
 use crate::cmd::list::{Offer, ask};
 use crate::content::{self, Piece};
 use crate::output::{DIM, GREEN, RED, YELLOW, cut};
@@ -30,7 +31,8 @@ impl Transcript<'_> {
         let spawned = Arc::new(Mutex::new(None));
         let (seen, output) = (spawned.clone(), self.output.clone());
         let began = Instant::now();
-        let builder = builder(self.output, options).on_event(move |event| {
+        let host = Host::new(self.output, &options.asked)?;
+        let builder = host.attach(builder(self.output, options)).on_event(move |event| {
             if let ClientEvent::Started { .. } = event {
                 let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
                 seen.get_or_insert(began.elapsed());
@@ -48,7 +50,14 @@ impl Transcript<'_> {
         let spawned = spawned.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
         self.agreed(&client, spawned, began.elapsed())?;
         tokio::select! {
-            exit = self.try_out(&client, chosen) => exit,
+            exit = self.try_out(&client, chosen) => {
+                let exit = exit?;
+                let judged = host.judge(exit);
+                if judged != exit {
+                    self.summary = vec!["it asked something that nobody answered".to_owned()];
+                }
+                Ok(judged)
+            }
             // What was asked is withdrawn by being dropped.
             () = interrupts.next() => {
                 self.hush();

@@ -1,0 +1,254 @@
+//! What a server asks: forms, pages, words of a model, folders; and who answers.
+//!
+//! Knows the order: first the file of `--answer`, then a person at the terminal, else a polite "no"
+//! with words on stderr about what was asked. Declares only what one of them can do. Must not know
+//! which command is running. ELI-01, ELI-09, SAM-09, ROO-05.
+
+mod dialogue;
+mod model;
+mod page;
+mod roots;
+
+use std::io::{self, IsTerminal as _};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use taut::{
+    Asking, ClientBuilder, CreateMessageParams, CreateMessageResult, ElicitForm, ElicitResult,
+    ElicitUrl, Reject, Root,
+};
+
+use crate::answers::{Answers, Said};
+use crate::desk::Desk;
+use crate::forms::Form;
+use crate::output::{BOLD, CYAN, Output, YELLOW};
+use crate::problem::{Exit, Problem};
+use crate::sanitize;
+
+/// What every command that starts a server takes for the server's questions.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct AskOptions {
+    /// Show this folder to the server as a root; may be given again.
+    #[arg(long, value_name = "DIR", help_heading = "The server")]
+    pub(crate) root: Vec<PathBuf>,
+    /// Answer what the server asks from this file (- for stdin): a list or a map, YAML or JSON.
+    #[arg(long, value_name = "FILE", help_heading = "The server")]
+    pub(crate) answer: Option<PathBuf>,
+}
+
+/// Who answers a server.
+#[derive(Clone)]
+pub(crate) struct Host(Arc<Shared>);
+
+struct Shared {
+    output: Output,
+    answers: Option<Mutex<Answers>>,
+    /// Whether somebody sits at the terminal.
+    person: bool,
+    desk: OnceLock<Desk>,
+    history: Option<PathBuf>,
+    roots: Vec<Root>,
+    unanswered: AtomicBool,
+}
+
+impl Host {
+    /// Reads what was written down, and looks whether somebody is there.
+    pub(crate) fn new(output: &Output, options: &AskOptions) -> Result<Self, Problem> {
+        let person = io::stdin().is_terminal() && io::stderr().is_terminal();
+        Self::with(output, options, person, None)
+    }
+
+    /// As [`new`](Self::new), where it is known who is there, and with a history of what is typed.
+    pub(crate) fn with(
+        output: &Output,
+        options: &AskOptions,
+        person: bool,
+        history: Option<PathBuf>,
+    ) -> Result<Self, Problem> {
+        let answers = options.answer.as_deref().map(Answers::load).transpose()?.map(Mutex::new);
+        let roots = options.root.iter().map(|dir| roots::root(dir)).collect::<Result<_, _>>()?;
+        Ok(Self(Arc::new(Shared {
+            output: output.clone(),
+            answers,
+            person,
+            desk: OnceLock::new(),
+            history,
+            roots,
+            unanswered: AtomicBool::new(false),
+        })))
+    }
+
+    /// Lets a client answer what can be answered, and declare nothing else.
+    pub(crate) fn attach(&self, mut builder: ClientBuilder) -> ClientBuilder {
+        let has = |what: fn(&Answers) -> bool| self.answers().is_some_and(|answers| what(&answers));
+        let host = self.clone();
+        // Always: "no" is an answer, too.
+        builder = builder.on_elicit(move |form, asking| {
+            let host = host.clone();
+            async move { host.form(form, asking).await }
+        });
+        if self.0.person || has(Answers::has_consent) {
+            let host = self.clone();
+            builder = builder.on_elicit_url(move |page, asking| {
+                let host = host.clone();
+                async move { host.page(page, asking).await }
+            });
+        }
+        if self.0.person || has(Answers::has_speech) {
+            let host = self.clone();
+            builder = builder.on_sample(move |question, asking| {
+                let host = host.clone();
+                async move { host.speech(question, asking).await }
+            });
+        }
+        if !self.0.roots.is_empty() {
+            builder = builder.roots(self.0.roots.clone());
+        }
+        builder
+    }
+
+    /// How to end: a question that nobody could answer, asked since this was asked last, is no
+    /// success.
+    pub(crate) fn judge(&self, exit: Exit) -> Exit {
+        let unanswered = self.0.unanswered.swap(false, Ordering::SeqCst);
+        if unanswered && exit == Exit::Worked { Exit::Refused } else { exit }
+    }
+
+    /// Where the person types.
+    pub(crate) fn desk(&self) -> &Desk {
+        self.0.desk.get_or_init(|| Desk::open(self.0.output.screen.clone(), self.0.history.clone()))
+    }
+
+    fn answers(&self) -> Option<MutexGuard<'_, Answers>> {
+        let answers = self.0.answers.as_ref()?;
+        Some(answers.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn form(&self, asked: ElicitForm, asking: Asking) -> ElicitResult {
+        let form = Form::of(&asked.requested_schema);
+        let said = self.answers().and_then(|mut answers| answers.form(&form));
+        match self.settled(said) {
+            Some(Said::Answer(content)) => return ElicitResult::accept(content),
+            Some(Said::Decline) => return ElicitResult::decline(),
+            Some(Said::Cancel) => return ElicitResult::cancel(),
+            None => {}
+        }
+        if self.0.person {
+            let question = dialogue::fill_in(self, &asking, &asked.message, &form);
+            return self.put(question, &asking).await.unwrap_or_else(ElicitResult::cancel);
+        }
+        self.heading(&asking, "asks", &asked.message);
+        for line in form.lines() {
+            self.say(&format!("  {line}"));
+        }
+        self.decline(&format!("[{}]", form.example()));
+        ElicitResult::decline()
+    }
+
+    async fn page(&self, asked: ElicitUrl, asking: Asking) -> ElicitResult {
+        let said = self.answers().and_then(|mut answers| answers.page());
+        match self.settled(said) {
+            // ELI-12: to agree is not to have been there, and nothing is opened.
+            Some(Said::Answer(())) => return ElicitResult::new(taut::ElicitAction::Accept),
+            Some(Said::Decline) => return ElicitResult::decline(),
+            Some(Said::Cancel) => return ElicitResult::cancel(),
+            None => {}
+        }
+        if self.0.person {
+            let question = page::visit(self, &asking, &asked);
+            return self.put(question, &asking).await.unwrap_or_else(ElicitResult::cancel);
+        }
+        self.heading(&asking, "asks you to visit a page", &asked.message);
+        self.say(&format!("  {}", asked.url));
+        self.decline("[accept]");
+        ElicitResult::decline()
+    }
+
+    async fn speech(
+        &self,
+        asked: CreateMessageParams,
+        asking: Asking,
+    ) -> Result<CreateMessageResult, Reject> {
+        let said = self.answers().and_then(|mut answers| answers.speech());
+        match self.settled(said) {
+            Some(Said::Answer(speech)) => {
+                let model = speech.model.as_deref().unwrap_or("a file of answers");
+                return Ok(model::spoken(&speech.text, model));
+            }
+            Some(Said::Decline | Said::Cancel) => return Err(Reject::by_user()),
+            None => {}
+        }
+        if self.0.person {
+            let question = model::speak(self, &asking, &asked);
+            return self.put(question, &asking).await.unwrap_or_else(|| Err(Reject::by_user()));
+        }
+        self.heading(&asking, "asks a model", "");
+        model::lines(&asked).iter().for_each(|line| self.say(&format!("  {line}")));
+        self.decline("[\"what the model says\"]");
+        Err(Reject::by_user())
+    }
+
+    /// What the file says, if it says something that fits; else why not is told.
+    fn settled<T>(&self, said: Option<Result<Said<T>, String>>) -> Option<Said<T>> {
+        said?
+            .map_err(|why| {
+                let words = format!("the answer in the file does not fit: {why}");
+                self.note(&self.0.output.err.paint(YELLOW, self.0.output.err.line(&words)));
+            })
+            .ok()
+    }
+
+    /// Puts a question to the person, until it is answered or no longer wanted.
+    async fn put<T>(&self, question: impl Future<Output = T>, asking: &Asking) -> Option<T> {
+        let _turn = self.desk().turn().await;
+        tokio::select! {
+            answer = question => Some(answer),
+            () = asking.cancelled() => {
+                self.note(&self.0.output.err.paint(
+                    YELLOW,
+                    "the server no longer wants an answer; press Enter",
+                ));
+                None
+            }
+        }
+    }
+
+    /// Who asks, and what for. A server says who it is as it likes, so it is only a name (MET-04).
+    fn heading(&self, asking: &Asking, does: &str, message: &str) {
+        let client = asking.client();
+        let name = client.as_ref().and_then(|client| client.server_info());
+        let name = name.map_or("the server", |info| info.name.as_str());
+        let err = &self.0.output.err;
+        let words = format!("{} {does}:", sanitize::line(name));
+        let first = err.paint(BOLD, words);
+        if message.contains('\n') {
+            self.note(&first);
+            message.lines().for_each(|line| self.say(&format!("  {line}")));
+        } else {
+            self.note(format!("{first} {}", sanitize::line(message)).trim_end());
+        }
+    }
+
+    /// Says that nobody answers, and what would.
+    fn decline(&self, example: &str) {
+        self.0.unanswered.store(true, Ordering::SeqCst);
+        let err = &self.0.output.err;
+        self.note(&err.paint(YELLOW, "declined: nobody is here to answer"));
+        let example = sanitize::line(example).into_owned();
+        self.note(&format!(
+            "{} on a terminal, or with --answer FILE and in it: {example}",
+            err.paint(CYAN, "  try:")
+        ));
+    }
+
+    /// One line of a server's, safe for whoever reads it.
+    fn say(&self, line: &str) {
+        let indent = line.len() - line.trim_start().len();
+        self.note(&format!("{}{}", &line[..indent], sanitize::line(line.trim_start())));
+    }
+
+    fn note(&self, text: &str) {
+        self.0.output.note(text);
+    }
+}

@@ -1,0 +1,153 @@
+//! A page that a server wants visited: shown whole, opened only when somebody says so (ELI-09).
+//!
+//! Knows what in an address can deceive the eye, and what opens a page on each system. Never looks at
+//! the page itself.
+
+use std::process::{Command, Stdio};
+
+use taut::{Asking, ElicitAction, ElicitResult, ElicitUrl};
+
+use super::Host;
+use super::dialogue::prompt;
+use crate::desk::{Line, Typed};
+use crate::output::{BOLD, DIM, YELLOW};
+use crate::sanitize;
+
+/// Shows the page and asks what to do with it.
+pub(super) async fn visit(host: &Host, asking: &Asking, asked: &ElicitUrl) -> ElicitResult {
+    host.heading(asking, "asks you to visit a page", &asked.message);
+    let err = host.0.output.err;
+    let place = Place::of(&asked.url);
+    host.note(&format!("  {}", sanitize::line(&asked.url)));
+    match &place.host {
+        Some(name) => host.note(&format!("  on {}", err.paint(BOLD, sanitize::line(name)))),
+        None => host.note(&err.paint(YELLOW, "  which names no host")),
+    }
+    for warning in &place.warnings {
+        host.note(&err.paint(YELLOW, format!("  {warning}")));
+    }
+    host.note(&err.paint(
+        DIM,
+        "  open: open it in the browser · self: you open it yourself · no: decline · Ctrl-D goes away",
+    ));
+    loop {
+        let line = Line { prompt: prompt(host, "open it? [open/self/no]"), ..Line::default() };
+        let typed = match host.desk().read(line).await {
+            Typed::Line(typed) => typed,
+            Typed::Interrupted => {
+                crate::session::interrupt();
+                return ElicitResult::cancel();
+            }
+            Typed::End => return ElicitResult::cancel(),
+        };
+        match typed.trim().to_lowercase().as_str() {
+            // An empty line is no consent.
+            "o" | "open" | "y" | "yes" if place.may_be_opened => match open(&asked.url) {
+                Ok(()) => return ElicitResult::new(ElicitAction::Accept),
+                Err(why) => host.note(&err.paint(YELLOW, format!("  {why}; open it yourself"))),
+            },
+            "o" | "open" | "y" | "yes" => {
+                host.note(&err.paint(YELLOW, "  only http and https pages are opened from here"));
+            }
+            "s" | "self" => return ElicitResult::new(ElicitAction::Accept),
+            "n" | "no" | ":decline" => return ElicitResult::decline(),
+            ":cancel" => return ElicitResult::cancel(),
+            _ => host.note("  open, self or no"),
+        }
+    }
+}
+
+/// Where an address leads, as far as can be said without going there.
+#[derive(Debug, PartialEq, Eq)]
+struct Place {
+    host: Option<String>,
+    may_be_opened: bool,
+    warnings: Vec<&'static str>,
+}
+
+impl Place {
+    fn of(url: &str) -> Self {
+        let (scheme, rest) = url.split_once(':').unwrap_or(("", url));
+        let scheme = scheme.to_lowercase();
+        let mut warnings = Vec::new();
+        // Browsers read a backslash as a slash, so a host ends there, too.
+        let authority = rest.strip_prefix("//").map(|rest| {
+            let end = rest.find(['/', '?', '#', '\\']).unwrap_or(rest.len());
+            &rest[..end]
+        });
+        let (user, host) = match authority.map(|all| all.rsplit_once('@')) {
+            Some(Some((user, host))) => (Some(user), Some(host)),
+            Some(None) => (None, authority),
+            None => (None, None),
+        };
+        if user.is_some() {
+            warnings.push("what stands before the @ is a user name, not the host");
+        }
+        let host = host.filter(|host| !host.is_empty());
+        let foreign = |part: &str| !part.is_ascii() || part.to_lowercase().starts_with("xn--");
+        if host.is_some_and(|host| host.split('.').any(foreign)) {
+            warnings.push("the host's name has letters that may look like others");
+        }
+        if scheme == "http" {
+            warnings.push("http: others on the way can read and change it");
+        }
+        let strange = url.chars().any(|c| c.is_control() || c.is_whitespace());
+        let web = matches!(scheme.as_str(), "http" | "https");
+        let may_be_opened = web && host.is_some() && !strange;
+        Self { host: host.map(str::to_owned), may_be_opened, warnings }
+    }
+}
+
+/// Gives the page to what opens pages here. No shell is in between, and it begins with `http`, so it
+/// is no option either.
+fn open(url: &str) -> Result<(), String> {
+    let (program, before): (&str, &[&str]) = if cfg!(target_os = "macos") {
+        ("open", &[])
+    } else if cfg!(windows) {
+        // `start` is a word of the command interpreter, which would read the address itself.
+        ("rundll32", &["url.dll,FileProtocolHandler"])
+    } else {
+        ("xdg-open", &[])
+    };
+    let mut command = Command::new(program);
+    command.args(before).arg(url);
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // The browser that it may become is not ours to end with Ctrl-C.
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child =
+        command.spawn().map_err(|error| format!("{program} does not start: {error}"))?;
+    // Waited for, so that it leaves no zombie behind.
+    std::thread::spawn(move || child.wait());
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn eli_09_the_host_is_what_a_browser_would_go_to() {
+        let table = [
+            ("https://example.org/a?b#c", Some("example.org"), true, 0),
+            ("HTTPS://example.org:8443", Some("example.org:8443"), true, 0),
+            ("https://good.example@evil.example/x", Some("evil.example"), true, 1),
+            ("https://evil.example\\@good.example/x", Some("evil.example"), true, 0),
+            ("https://evil.example?@good.example", Some("evil.example"), true, 0),
+            ("https://exаmple.org/", Some("exаmple.org"), true, 1),
+            ("https://xn--exmple-4nf.org/", Some("xn--exmple-4nf.org"), true, 1),
+            ("http://example.org", Some("example.org"), true, 1),
+            ("https://a.example/ x", Some("a.example"), false, 0),
+            ("file:///etc/passwd", None, false, 0),
+            ("javascript:alert(1)", None, false, 0),
+            ("https:", None, false, 0),
+            ("-psn", None, false, 0),
+            ("", None, false, 0),
+        ];
+        for (url, host, may_be_opened, warnings) in table {
+            let place = Place::of(url);
+            let seen = (place.host.as_deref(), place.may_be_opened, place.warnings.len());
+            assert_eq!(seen, (host, may_be_opened, warnings), "{url}");
+        }
+    }
+}

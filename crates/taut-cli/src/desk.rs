@@ -1,0 +1,205 @@
+//! Where a person types: one line editor, in a thread of its own, for the shell and for questions.
+//!
+//! Knows the editor, its keys, its history and that only one line is typed at a time. Must not know
+//! what the lines mean. A line that nobody waits for any more is still the person's to finish: the
+//! editor cannot be called off, so the next line waits for it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{self, Receiver, Sender};
+
+use rustyline::completion::{Completer, Pair};
+use rustyline::error::ReadlineError;
+use rustyline::highlight::Highlighter;
+use rustyline::hint::Hinter;
+use rustyline::history::FileHistory;
+use rustyline::validate::Validator;
+use rustyline::{Behavior, CompletionType, Config, Context, Editor, ExternalPrinter as _, Helper};
+use tokio::sync::{Mutex, MutexGuard, oneshot};
+
+use crate::screen::{Question, Screen};
+
+/// Lines of history that are kept: a year of somebody who tries a server now and then.
+const HISTORY: usize = 1_000;
+
+/// What stands in place of what was typed so far: from where on, and which words fit there.
+pub(crate) type Complete = Arc<dyn Fn(&str, usize) -> (usize, Vec<String>) + Send + Sync>;
+
+/// A line that somebody is to type.
+#[derive(Clone, Default)]
+pub(crate) struct Line {
+    /// What stands before it: as it is measured, and as it is shown.
+    pub(crate) prompt: (String, String),
+    /// What stands there to begin with.
+    pub(crate) initial: String,
+    pub(crate) complete: Option<Complete>,
+    /// Whether it is remembered, and can be found again with the arrow keys.
+    pub(crate) remembered: bool,
+}
+
+/// What came of it.
+#[derive(Debug)]
+pub(crate) enum Typed {
+    Line(String),
+    /// Ctrl-C.
+    Interrupted,
+    /// Ctrl-D, or the terminal is gone.
+    End,
+}
+
+/// The way to the editor's thread.
+pub(crate) struct Desk {
+    screen: Arc<Screen>,
+    wanted: Sender<Wanted>,
+    turn: Mutex<()>,
+    /// Whether the terminal can show a line that has something in it already.
+    pub(crate) prefills: bool,
+}
+
+struct Wanted {
+    line: Line,
+    reply: oneshot::Sender<Typed>,
+}
+
+/// The right to put a question, with all of its lines.
+pub(crate) struct Turn<'a> {
+    _turn: MutexGuard<'a, ()>,
+    _question: Question<'a>,
+}
+
+impl Desk {
+    /// Starts the editor. `history` is the file of lines that are remembered.
+    pub(crate) fn open(screen: Arc<Screen>, history: Option<PathBuf>) -> Self {
+        screen.remember();
+        let (wanted, lines) = mpsc::channel();
+        let shared = screen.clone();
+        // It ends with the process: a read from a terminal cannot be called off.
+        std::thread::spawn(move || edit(&shared, history, &lines));
+        // As the editor judges it.
+        let term = std::env::var("TERM").unwrap_or_default();
+        let prefills = !["dumb", "cons25", "emacs"].contains(&term.to_lowercase().as_str());
+        Self { screen, wanted, turn: Mutex::new(()), prefills }
+    }
+
+    /// Waits until nobody else is asking.
+    pub(crate) async fn turn(&self) -> Turn<'_> {
+        let question = self.screen.question();
+        Turn { _turn: self.turn.lock().await, _question: question }
+    }
+
+    pub(crate) async fn read(&self, line: Line) -> Typed {
+        let (reply, typed) = oneshot::channel();
+        // Before it is asked for, so that nothing is drawn in between.
+        self.screen.set_typing(true);
+        if self.wanted.send(Wanted { line, reply }).is_err() {
+            self.screen.set_typing(false);
+            return Typed::End;
+        }
+        typed.await.unwrap_or(Typed::End)
+    }
+}
+
+type Lines = Editor<Words, FileHistory>;
+
+/// The editor's thread.
+fn edit(screen: &Screen, path: Option<PathBuf>, wanted: &Receiver<Wanted>) {
+    let Some(mut editor) = editor(screen) else {
+        screen.set_typing(false);
+        return;
+    };
+    if let Some(path) = &path {
+        // There is none on the first day.
+        let _ = editor.load_history(path);
+    }
+    while let Ok(Wanted { line, reply }) = wanted.recv() {
+        let mut parked = FileHistory::new();
+        if !line.remembered {
+            // The arrow keys find no commands in the middle of a form.
+            std::mem::swap(editor.history_mut(), &mut parked);
+        }
+        if let Some(words) = editor.helper_mut() {
+            words.0 = line.complete;
+        }
+        let typed = editor.readline_with_initial(&line.prompt, (&line.initial, ""));
+        screen.set_typing(false);
+        if !line.remembered {
+            std::mem::swap(editor.history_mut(), &mut parked);
+        }
+        let typed = match typed {
+            Ok(text) => Typed::Line(text),
+            Err(ReadlineError::Interrupted) => Typed::Interrupted,
+            Err(_) => Typed::End,
+        };
+        if let (Typed::Line(text), true) = (&typed, line.remembered) {
+            remember(&mut editor, text, path.as_ref());
+        }
+        // Nobody may be waiting any more.
+        let _ = reply.send(typed);
+    }
+}
+
+fn editor(screen: &Screen) -> Option<Lines> {
+    let config = Config::builder()
+        .max_history_size(HISTORY)
+        .ok()?
+        .history_ignore_dups(true)
+        .ok()?
+        // A line that begins with a space is not remembered, as in other shells.
+        .history_ignore_space(true)
+        .completion_type(CompletionType::List)
+        // A result may go elsewhere; who types sits at the terminal.
+        .behavior(Behavior::PreferTerm)
+        // Several lines that are pasted are several commands.
+        .bracketed_paste(false)
+        .build();
+    let mut editor = Lines::with_config(config).ok()?;
+    editor.set_helper(Some(Words(None)));
+    if let Ok(mut printer) = editor.create_external_printer() {
+        let (tell, told) = mpsc::channel::<String>();
+        screen.set_editor(tell);
+        // A thread of its own: the editor takes a line when it can, and nobody else may wait.
+        std::thread::spawn(move || {
+            while let Ok(text) = told.recv() {
+                let _ = printer.print(text);
+            }
+        });
+    }
+    Some(editor)
+}
+
+fn remember(editor: &mut Lines, text: &str, path: Option<&PathBuf>) {
+    let text = text.trim_end();
+    if text.trim().is_empty() || !editor.add_history_entry(text).unwrap_or(false) {
+        return;
+    }
+    if let Some(path) = path {
+        // Who cannot write it can type all the same.
+        let _ = editor.append_history(path);
+    }
+}
+
+/// The words that fit where the cursor stands.
+struct Words(Option<Complete>);
+
+impl Completer for Words {
+    type Candidate = Pair;
+
+    fn complete(
+        &self,
+        line: &str,
+        pos: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<Pair>)> {
+        let Some(complete) = &self.0 else { return Ok((pos, Vec::new())) };
+        let (start, words) = complete(line, pos);
+        let pair = |word: String| Pair { display: word.trim_end().to_owned(), replacement: word };
+        Ok((start, words.into_iter().map(pair).collect()))
+    }
+}
+
+impl Hinter for Words {
+    type Hint = String;
+}
+impl Highlighter for Words {}
+impl Validator for Words {}
+impl Helper for Words {}

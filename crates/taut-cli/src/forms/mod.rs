@@ -1,0 +1,88 @@
+//! A form that a server wants filled in: its fields, what fits into each, and the answer.
+//!
+//! Pure: a schema and text or JSON go in, a checked answer or mistakes come out. Must not know a
+//! terminal, a file nor who fills it in. Everything that a server said is here as it said it; who
+//! shows it cleans it. ELI-02, ELI-10.
+
+mod field;
+mod format;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value};
+use taut::{FormSchema, JsonObject};
+
+pub(crate) use field::{Field, Kind, Mistake};
+
+/// The fields in the order they are asked.
+#[derive(Debug)]
+pub(crate) struct Form {
+    pub(crate) fields: Vec<Field>,
+}
+
+impl Form {
+    pub(crate) fn of(schema: &FormSchema) -> Self {
+        let required = |name: &String| schema.required.contains(name);
+        let fields =
+            schema.fields.iter().map(|(name, field)| Field::of(name, field, required(name)));
+        Self { fields: fields.collect() }
+    }
+
+    /// The answer that these values are. What is not given is left to its default, if it has one.
+    ///
+    /// With `strict`, a value for a field that there is not is a mistake.
+    pub(crate) fn fill(
+        &self,
+        given: &Map<String, Value>,
+        strict: bool,
+    ) -> Result<JsonObject, Vec<(String, Mistake)>> {
+        let mut content = JsonObject::new();
+        let mut mistakes = Vec::new();
+        for field in &self.fields {
+            let checked = match given.get(&field.name) {
+                Some(Value::Null) | None => field.left_out(),
+                Some(value) => field.check(value).map(Some),
+            };
+            match checked {
+                Ok(Some(value)) => drop(content.insert(field.name.clone(), value)),
+                Ok(None) => {}
+                Err(mistake) => mistakes.push((field.name.clone(), mistake)),
+            }
+        }
+        let known = |name: &str| self.fields.iter().any(|field| field.name == name);
+        if strict {
+            let unknown = given.keys().filter(|name| !known(name));
+            mistakes.extend(unknown.map(|name| (name.clone(), Mistake::NoSuchField)));
+        }
+        if mistakes.is_empty() { Ok(content) } else { Err(mistakes) }
+    }
+
+    /// What it asks for, a line for each field.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.fields
+            .iter()
+            .map(|field| {
+                let mut line = format!("{}: {}", field.name, field.wanted());
+                match (&field.default, field.required) {
+                    (Some(value), _) => {
+                        let _ = write!(line, " (default {})", field.shown(value));
+                    }
+                    (None, false) => line.push_str(" (optional)"),
+                    (None, true) => {}
+                }
+                if let Some(about) = field.about() {
+                    let _ = write!(line, "  {about}");
+                }
+                line
+            })
+            .collect()
+    }
+
+    /// An answer to begin with, for somebody who writes a file of them.
+    pub(crate) fn example(&self) -> Value {
+        let asked = self.fields.iter().filter(|field| field.required || field.default.is_some());
+        Value::Object(asked.map(|field| (field.name.clone(), field.example())).collect())
+    }
+}

@@ -1,0 +1,92 @@
+//! The one terminal that results, notes, what moves and what is typed have to share.
+//!
+//! Knows whether a question is being put and whether a line is being typed. Must not know what is
+//! said. What is told while a line is typed goes through the editor, which draws its line anew.
+
+use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+#[cfg(unix)]
+use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+
+/// What goes on on the terminal.
+#[derive(Debug, Default)]
+pub(crate) struct Screen {
+    /// How many questions are being put or wait for their turn.
+    questions: AtomicUsize,
+    typing: AtomicBool,
+    editor: Mutex<Option<Sender<String>>>,
+    #[cfg(unix)]
+    before: Mutex<Option<Termios>>,
+}
+
+impl Screen {
+    /// Whether something that moves would be in somebody's way.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.typing.load(Ordering::SeqCst) || self.questions.load(Ordering::SeqCst) > 0
+    }
+
+    /// A question is being put, until what is returned is dropped.
+    pub(crate) fn question(&self) -> Question<'_> {
+        self.questions.fetch_add(1, Ordering::SeqCst);
+        Question(self)
+    }
+
+    /// A line is being typed from now on, or no longer.
+    pub(crate) fn set_typing(&self, typing: bool) {
+        self.typing.store(typing, Ordering::SeqCst);
+    }
+
+    /// Says whom to give lines to that are told while another is typed.
+    pub(crate) fn set_editor(&self, editor: Sender<String>) {
+        *lock(&self.editor) = Some(editor);
+    }
+
+    /// Tells something beside a line that is being typed. Says whether it was; if not, nobody types.
+    pub(crate) fn tell(&self, text: &str) -> bool {
+        if !self.typing.load(Ordering::SeqCst) {
+            return false;
+        }
+        lock(&self.editor).as_ref().is_some_and(|editor| editor.send(format!("{text}\n")).is_ok())
+    }
+
+    /// Remembers how the terminal was before anybody typed.
+    pub(crate) fn remember(&self) {
+        #[cfg(unix)]
+        {
+            let mut before = lock(&self.before);
+            if before.is_none() {
+                *before = tcgetattr(io::stdin()).ok();
+            }
+        }
+    }
+
+    /// Makes the terminal as it was: who typed may still be at it when the command ends.
+    pub(crate) fn restore(&self) {
+        if !self.typing.swap(false, Ordering::SeqCst) {
+            return;
+        }
+        #[cfg(unix)]
+        if let Some(before) = lock(&self.before).take() {
+            // Nothing more can be done about a terminal that is gone.
+            let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &before);
+        }
+        // What comes next does not belong to the half of a line that stands there.
+        let _ = writeln!(io::stderr());
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A question that is being put.
+pub(crate) struct Question<'a>(&'a Screen);
+
+impl Drop for Question<'_> {
+    fn drop(&mut self) {
+        self.0.questions.fetch_sub(1, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,67 @@
+//! A server that asks: every kind of field, a page, a model, and things that go wrong meanwhile.
+
+use serde_json::json;
+use taut::{
+    AskError, Asked, Call, Choice, CreateMessageParams, FormField, FormSchema, JsonObject, NoArgs,
+    NumberField, NumberKind, SamplingMessage, Server, TextField,
+};
+
+pub(super) fn serve() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(server().serve_stdio()).unwrap();
+}
+
+fn server() -> Server {
+    Server::new("asker", "1.0")
+        .tool("everything", async |_: NoArgs, call| told(call.ask_form("All of it:", all()).await))
+        .tool("number", async |_: NoArgs, call| {
+            let field = NumberField::new().kind(NumberKind::Integer).minimum(1).maximum(10);
+            told(call.ask_form("How many?", FormSchema::new().required("count", field)).await)
+        })
+        .tool("rude", async |_: NoArgs, call| {
+            let name = TextField::new().title("na\u{1b}[31mme\u{202e}").default("a\u{7}b");
+            let form = FormSchema::new().optional("name", name);
+            told(call.ask_form("first\u{1b}]0;owned\u{7}\nsecond\u{200b}", form).await)
+        })
+        .tool("page", async |_: NoArgs, call| {
+            let url = "https://good.example@evil.example/login?state=a%20b#end";
+            call.ask_at(url, "Please log in").await.map(|asked| format!("{asked:?}"))
+        })
+        .tool("model", async |_: NoArgs, call| {
+            let messages = [SamplingMessage::user("Say\u{1b}[2J something.")];
+            let asked = CreateMessageParams::new(messages, 99u64).system_prompt("Be brief.");
+            let answer = call.sample(asked).await?;
+            Ok::<_, AskError>(json!(answer).to_string())
+        })
+        .tool("die", async |_: NoArgs, call: Call<()>| -> String {
+            // The question is on its way when the process ends.
+            let form = FormSchema::new().required("x", FormField::text());
+            tokio::select! {
+                _ = call.ask_form("Never mind", form) => {}
+                () = tokio::time::sleep(std::time::Duration::from_millis(300)) => {}
+            }
+            std::process::exit(9)
+        })
+}
+
+fn all() -> FormSchema {
+    let sizes = [Choice::titled("s", "Small"), Choice::titled("l", "Large, with care")];
+    let FormField::Choice(tags) = FormField::several(["red", "green", "blue"]) else { panic!() };
+    FormSchema::new()
+        .required("mail", TextField::new().title("E-mail").format("email").max_length(30))
+        .required("count", NumberField::new().kind(NumberKind::Integer).minimum(1).maximum(10))
+        .optional("ratio", NumberField::new().maximum(1).default(0.5))
+        .optional("sure", taut::BooleanField::new().description("Are you sure?").default(true))
+        .required("size", FormField::one(sizes))
+        .optional("tags", tags.with("maxItems", 2).with("title", "Colours"))
+        .optional("note", TextField::new().description("Anything else?"))
+}
+
+fn told(asked: Result<Asked<JsonObject>, AskError>) -> Result<String, AskError> {
+    Ok(match asked? {
+        Asked::Accepted(content) => json!(content).to_string(),
+        Asked::Declined => "declined".to_owned(),
+        Asked::Cancelled => "cancelled".to_owned(),
+        _ => "something else".to_owned(),
+    })
+}
