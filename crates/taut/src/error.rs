@@ -6,6 +6,8 @@ mod connect;
 mod exit;
 #[cfg(feature = "client")]
 mod lost;
+#[cfg(feature = "check")]
+mod output;
 #[cfg(feature = "client")]
 mod spawn;
 #[cfg(feature = "client")]
@@ -28,6 +30,8 @@ pub use connect::{ConnectError, ConnectPhase, ConnectReason};
 pub use exit::Exit;
 #[cfg(feature = "client")]
 pub use lost::Lost;
+#[cfg(feature = "check")]
+pub use output::{BadOutput, OutputFault};
 #[cfg(feature = "client")]
 pub use spawn::{Hint, SpawnError};
 
@@ -112,6 +116,10 @@ pub enum Error {
         /// What does not fit.
         what: Cow<'static, str>,
     },
+    /// What a tool answered is not what its own schema promises, or cannot be checked. The answer
+    /// itself is inside.
+    #[cfg(feature = "check")]
+    Output(Arc<BadOutput>),
     /// The server was started again and again, and did not stay.
     #[cfg(feature = "client")]
     GaveUp {
@@ -197,6 +205,8 @@ impl fmt::Display for Error {
                 write!(f, "the server offers no {capability}, so {method} was not asked")
             }
             Self::Tool { name, text } => write!(f, "the tool {name} failed: {text}"),
+            #[cfg(feature = "check")]
+            Self::Output(bad) => bad.fmt(f),
             Self::Unfit { name, what } => write!(f, "the answer of {name} does not fit: {what}"),
             Self::InputRequired { method, asked, error } => write!(
                 f,
@@ -242,6 +252,13 @@ impl From<ConnectError> for Error {
 impl From<Lost> for Error {
     fn from(lost: Lost) -> Self {
         Self::Lost(Arc::new(lost))
+    }
+}
+
+#[cfg(feature = "check")]
+impl From<BadOutput> for Error {
+    fn from(bad: BadOutput) -> Self {
+        Self::Output(Arc::new(bad))
     }
 }
 

@@ -66,7 +66,8 @@
 //!
 //! # Features
 //!
-//! `server` and `client`, both on. `tokio` alone is the loop, stdio and [`service`]; without any
+//! `server` and `client`, both on. `check`, off, lets a client check what tools answer against the
+//! schemas that they publish (`ClientBuilder::check_answers`). `tokio` alone is the loop, stdio and [`service`]; without any
 //! feature the pure core is left.
 
 pub mod rpc;
@@ -88,6 +89,8 @@ mod ending;
 mod error;
 #[cfg(all(feature = "server", feature = "client"))]
 mod memory;
+#[cfg(feature = "check")]
+mod schema;
 #[cfg(feature = "server")]
 mod server;
 #[cfg(feature = "tokio")]
@@ -107,12 +110,16 @@ pub use client::{
 pub use driver::Steps;
 #[cfg(feature = "tokio")]
 pub use ending::Ending;
+#[cfg(feature = "check")]
+pub use error::{BadOutput, OutputFault};
 #[cfg(feature = "client")]
 pub use error::{ConnectError, ConnectPhase, ConnectReason, Exit, Hint, Lost, SpawnError};
 #[cfg(feature = "tokio")]
 pub use error::{Error, Reject, Result};
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
+#[cfg(feature = "check")]
+pub use schema::{Misfit, SchemaFault};
 #[cfg(feature = "server")]
 pub use schemars::{self, JsonSchema};
 #[cfg(feature = "server")]

@@ -25,6 +25,9 @@ pub(super) struct Lists {
     kept: Mutex<Kept>,
     /// By which we hear of changes in the modern revision.
     watching: OnceLock<Subscription>,
+    /// What tools promise, as long as their list holds.
+    #[cfg(feature = "check")]
+    pub(super) outputs: super::check::Outputs,
 }
 
 #[derive(Default)]
@@ -79,6 +82,10 @@ impl Lists {
             Change::Resources => &[Method::ListResources, Method::ListResourceTemplates],
             Change::Resource(_) | Change::Anything => return,
         };
+        #[cfg(feature = "check")]
+        if gone.contains(&Method::ListTools) {
+            self.outputs.forget();
+        }
         let mut kept = self.lock();
         kept.changes += 1;
         kept.pages.retain(|(method, _), _| !gone.contains(method));
@@ -90,6 +97,8 @@ impl Shared {
     /// unasked.
     pub(super) fn watch_lists(&self) {
         let wanted = self.settings.keep_lists || self.settings.host.on_change.is_some();
+        #[cfg(feature = "check")]
+        let wanted = wanted || self.settings.check_answers;
         let lists = self.all_lists();
         if !wanted || !self.agreed.revision.is_modern() || lists.is_empty() {
             return;

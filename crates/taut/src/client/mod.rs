@@ -8,6 +8,8 @@ mod answer;
 mod asked;
 mod cache;
 mod changes;
+#[cfg(feature = "check")]
+mod check;
 mod command;
 mod envelope;
 mod host;

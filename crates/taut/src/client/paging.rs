@@ -50,7 +50,7 @@ pub struct Pages<T> {
 type Page<T> = (Vec<T>, Option<String>);
 
 /// A page, and how long it holds.
-type Fresh<T> = (Page<T>, Duration);
+pub(super) type Fresh<T> = (Page<T>, Duration);
 
 type Asking<T> = Pin<Box<dyn Future<Output = Result<Page<T>>> + Send>>;
 
@@ -154,7 +154,10 @@ fn ask_anew<T: Listed>(pages: &Pages<T>) -> impl Future<Output = Result<Fresh<T>
     if let Some(meta) = &pages.meta {
         request = request.meta(meta.clone());
     }
-    async move { request.await.map(T::split) }
+    let asking = async move { request.await.map(T::split) };
+    #[cfg(feature = "check")]
+    let asking = super::check::learning(pages.shared.clone(), asking);
+    asking
 }
 
 impl<T> Pages<T> {

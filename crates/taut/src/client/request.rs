@@ -50,7 +50,15 @@ pub struct Request<T> {
     /// Why it will not even be sent.
     refused: Option<Error>,
     read: Read<T>,
+    /// Makes the request instead of us, and looks at what comes of it.
+    #[cfg(feature = "check")]
+    around: Option<Around<T>>,
 }
+
+/// Makes a request, knowing its tool and how long it may take.
+#[cfg(feature = "check")]
+pub(super) type Around<T> =
+    fn(Request<T>, Arc<str>, Option<Duration>) -> Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
 impl<T> Request<T> {
     pub(super) fn new(
@@ -71,11 +79,19 @@ impl<T> Request<T> {
             meta: None,
             refused: None,
             read,
+            #[cfg(feature = "check")]
+            around: None,
         }
     }
 
     pub(super) fn refused(mut self, error: Option<Error>) -> Self {
         self.refused = error;
+        self
+    }
+
+    #[cfg(feature = "check")]
+    pub(super) fn around(mut self, around: Around<T>) -> Self {
+        self.around = Some(around);
         self
     }
 
@@ -225,7 +241,15 @@ impl<T: Send + 'static> IntoFuture for Request<T> {
     type Output = Result<T>;
     type IntoFuture = Calling<T>;
 
-    fn into_future(self) -> Calling<T> {
+    #[cfg_attr(not(feature = "check"), allow(unused_mut, reason = "nothing is taken out then"))]
+    fn into_future(mut self) -> Calling<T> {
+        #[cfg(feature = "check")]
+        if let (Some(around), None) = (self.around.take(), &self.refused)
+            && let Some(tool) = self.subject.tool.clone()
+        {
+            let timeout = self.timeout;
+            return Calling(State::Asked(around(self, tool, timeout)));
+        }
         Calling(State::New(self))
     }
 }
@@ -237,7 +261,7 @@ pub struct Calling<T>(State<T>);
 enum State<T> {
     New(Request<T>),
     Waiting(Waiting<T>),
-    /// The server wants something first.
+    /// Somebody else makes the request: the server wants something first, or the answer is checked.
     Asked(Pin<Box<dyn Future<Output = Result<T>> + Send>>),
     Over,
 }

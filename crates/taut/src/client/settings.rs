@@ -42,6 +42,8 @@ pub(super) struct Settings {
     pub(super) host: Host,
     pub(super) rounds: usize,
     pub(super) keep_lists: bool,
+    #[cfg(feature = "check")]
+    pub(super) check_answers: bool,
 }
 
 impl Settings {
@@ -80,6 +82,8 @@ impl Default for Settings {
             // MRTR-16: as many as the official SDKs allow.
             rounds: 10,
             keep_lists: false,
+            #[cfg(feature = "check")]
+            check_answers: false,
         }
     }
 }
@@ -202,6 +206,20 @@ impl ClientBuilder {
     /// not block.
     pub fn on_event(mut self, hook: impl Fn(&ClientEvent<'_>) + Send + Sync + 'static) -> Self {
         self.settings.on_event = Some(Hook::new(hook));
+        self
+    }
+
+    /// Checks the `structuredContent` of what a tool answers against the tool's `outputSchema`; what
+    /// does not fit, or cannot be checked, is [`Error::Output`](crate::Error::Output), with the answer
+    /// inside. Off unless set.
+    ///
+    /// A tool that was not listed yet is looked up first, with a request of its own; a name that the
+    /// list does not have is not checked, nor is the answer of a tool that failed, or one that came
+    /// after the list had changed. References in a schema lead nowhere but to the schema itself: nothing
+    /// is fetched. The check runs where the answer is awaited, and takes a bounded number of steps.
+    #[cfg(feature = "check")]
+    pub fn check_answers(mut self, check: bool) -> Self {
+        self.settings.check_answers = check;
         self
     }
 

@@ -65,7 +65,13 @@ impl Client {
     ) -> Request<Answer> {
         let subject = Subject { tool: Some(tool.into()), ..self.subject(Method::CallTool) };
         let refused = self.unless(Method::CallTool, self.capabilities().tools.is_some(), "tools");
-        Request::new(self.0.clone(), subject, Box::new(arguments), read_answer).refused(refused)
+        let request = Request::new(self.0.clone(), subject, Box::new(arguments), read_answer);
+        // TOL-13. Older revisions know no schema for answers.
+        #[cfg(feature = "check")]
+        if self.0.settings.check_answers && self.revision().has_structured_content() {
+            return request.around(super::check::checked).refused(refused);
+        }
+        request.refused(refused)
     }
 
     /// Reads a resource.

@@ -12,6 +12,8 @@
     reason = "a test that goes wrong should say so"
 )]
 
+#[cfg(feature = "check")]
+mod checking;
 mod demo;
 #[path = "../../examples/host.rs"]
 mod example;

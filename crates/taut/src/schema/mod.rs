@@ -1,0 +1,185 @@
+//! JSON Schema, as far as results are checked against it: a value in, a verdict out, within bounds.
+//!
+//! Knows the schema language; must not know tools or results, and fetches nothing: a reference leads
+//! to a place in the same schema, or the schema is not used (TOL-29). A schema is somebody else's
+//! text, so whatever it says costs a bounded number of steps, of nested calls and of bytes (TOL-30).
+//! Why not a crate: docs/decisions/0008-checking-results.md.
+//!
+//! 2020-12, 2019-09, draft-07 and draft-06. `format` and the `content…` keywords are notes, as the
+//! newer dialects have it. What cannot be checked is said, never passed over: dynamic references,
+//! `unevaluated…`, an `$id` inside.
+
+mod compare;
+mod pattern;
+mod read;
+mod rule;
+mod run;
+
+use std::fmt;
+
+use serde_json::Value;
+
+use rule::Node;
+use run::{Run, Stop};
+
+/// The longest schema that is used, in bytes. Generated ones have a few KiB, the largest known some
+/// tens.
+const MAX_SCHEMA: usize = 256 << 10;
+
+/// Subschemas in one schema at most: as many as fit into the longest schema if each has a name.
+const MAX_SUBSCHEMAS: usize = 10_000;
+
+/// Patterns in one schema at most. Each is compiled, and holds memory for as long as the schema.
+const MAX_PATTERNS: usize = 64;
+
+/// The longest value that is checked, in bytes. Its tree takes some ten times as much.
+const MAX_VALUE: usize = 16 << 20;
+
+/// Steps that one check may take: five times what the longest value needs with a plain schema, and
+/// less than a second. Two lines of `allOf` that refer to each other's neighbours can ask for more
+/// steps than there are atoms.
+const MAX_STEPS: u64 = 50_000_000;
+
+/// How deep subschemas may apply within each other, levels of the value and references together. A
+/// value has 128 levels at most; this many calls fit into any thread's stack.
+const MAX_NESTING: usize = 384;
+
+/// A schema that was read once and can be used many times.
+pub(crate) struct Checker {
+    nodes: Vec<Node>,
+}
+
+impl Checker {
+    /// Reads a schema.
+    pub(crate) fn new(text: &str) -> Result<Self, SchemaFault> {
+        if text.len() > MAX_SCHEMA {
+            return Err(SchemaFault::TooLong { bytes: text.len(), limit: MAX_SCHEMA });
+        }
+        let invalid = |error: serde_json::Error| {
+            let (at, what) = (String::new(), error.to_string());
+            SchemaFault::Invalid { at, what }
+        };
+        let root: Value = serde_json::from_str(text).map_err(invalid)?;
+        read::nodes(&root).map(|nodes| Self { nodes })
+    }
+
+    /// Checks a value.
+    pub(crate) fn check(&self, text: &str) -> Result<(), Unfit> {
+        self.check_within(text, MAX_STEPS)
+    }
+
+    fn check_within(&self, text: &str, steps: u64) -> Result<(), Unfit> {
+        if text.len() > MAX_VALUE {
+            return Err(Unfit::TooLong { bytes: text.len(), limit: MAX_VALUE });
+        }
+        let unread = |error: serde_json::Error| {
+            let wanted = format!("cannot be read: {error}");
+            Unfit::Misfit(Misfit { path: String::new(), rule: String::new(), wanted })
+        };
+        let value: Value = serde_json::from_str(text).map_err(unread)?;
+        Run::new(&self.nodes, steps).check(&value).map_err(|stop| match stop {
+            Stop::Misfit(misfit) => Unfit::Misfit(*misfit),
+            Stop::TooMuch => Unfit::TooMuch,
+        })
+    }
+}
+
+/// Why a value did not pass.
+#[derive(Debug, PartialEq)]
+pub(crate) enum Unfit {
+    Misfit(Misfit),
+    /// It would take more steps, or more nested ones, than a check may.
+    TooMuch,
+    TooLong {
+        bytes: usize,
+        limit: usize,
+    },
+}
+
+/// Where a value is not what its schema wants.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Misfit {
+    /// Where in the value, as a JSON pointer; empty for the value itself.
+    pub path: String,
+    /// Where in the schema the rule stands, as a JSON pointer.
+    pub rule: String,
+    /// What was wanted there, in words. No value of the result is repeated in it.
+    pub wanted: String,
+}
+
+impl fmt::Display for Misfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let path = if self.path.is_empty() { "it" } else { &self.path };
+        write!(f, "{path} {}", self.wanted)
+    }
+}
+
+/// Why a schema cannot be used for checking.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum SchemaFault {
+    /// It is too long.
+    TooLong {
+        /// How long it is.
+        bytes: usize,
+        /// How long it may be.
+        limit: usize,
+    },
+    /// It has too many parts.
+    TooMany {
+        /// Which parts.
+        what: &'static str,
+        /// How many there may be.
+        limit: usize,
+    },
+    /// It is written in a dialect that is not known (TOL-28).
+    Dialect {
+        /// What it says in `$schema`.
+        uri: String,
+    },
+    /// It refers to something else than a path within itself. Nothing is ever fetched (TOL-29).
+    Reference {
+        /// Where to.
+        uri: String,
+    },
+    /// It uses a keyword that is not checked here.
+    Unsupported {
+        /// Where, as a JSON pointer.
+        at: String,
+        /// Which.
+        keyword: String,
+    },
+    /// It is no schema.
+    Invalid {
+        /// Where, as a JSON pointer.
+        at: String,
+        /// What is wrong there.
+        what: String,
+    },
+}
+
+impl fmt::Display for SchemaFault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong { bytes, limit } => {
+                write!(f, "it has {bytes} bytes, {limit} are the limit")
+            }
+            Self::TooMany { what, limit } => write!(f, "it has more than {limit} {what}"),
+            Self::Dialect { uri } => write!(f, "its dialect {uri:?} is not known"),
+            Self::Reference { uri } => {
+                write!(
+                    f,
+                    "it refers to {uri:?}: only paths within it are followed, nothing is fetched"
+                )
+            }
+            Self::Unsupported { at, keyword } => {
+                write!(f, "it uses {keyword} at {at:?}, which cannot be checked here")
+            }
+            Self::Invalid { at, what } => write!(f, "it is no schema: at {at:?} {what}"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,351 @@
+//! From a schema's JSON to its rules. Every subschema becomes a node once, however many refer to it.
+//!
+//! Walks with a list of what is still to be read, not by calling itself: no schema is too deep for
+//! it. What is wrong in a schema is found here, so that a check never meets it.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use regex::Regex;
+use serde_json::{Map, Number, Value};
+
+use super::rule::{Id, Kind, Limit, Node, Rule};
+use super::{MAX_PATTERNS, MAX_SUBSCHEMAS, SchemaFault, pattern};
+
+type Read<T> = Result<T, SchemaFault>;
+type Members = Map<String, Value>;
+
+/// What differs between the dialects is little.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+enum Dialect {
+    /// draft-06 and draft-07: nothing counts beside a `$ref`.
+    Draft7,
+    /// 2019-09: `items` may still be a list.
+    V2019,
+    V2020,
+}
+
+/// Reads all that can be reached from the root, which is the first node.
+pub(super) fn nodes(root: &Value) -> Read<Vec<Node>> {
+    let dialect = dialect(root)?;
+    let base = root["$id"].as_str().map(|id| id.trim_end_matches('#')).unwrap_or_default();
+    let mut reader =
+        Reader { root, base, dialect, ids: HashMap::new(), found: vec![], patterns: 0 };
+    reader.id(String::new())?;
+    let mut nodes = Vec::new();
+    while let Some(at) = reader.found.get(nodes.len()).cloned() {
+        let rules = reader.rules(&at)?;
+        nodes.push(Node { at, rules });
+    }
+    Ok(nodes)
+}
+
+/// TOL-28: no dialect named means 2020-12, and one that is not known is no guess.
+fn dialect(root: &Value) -> Read<Dialect> {
+    let Some(uri) = root.get("$schema").and_then(Value::as_str) else { return Ok(Dialect::V2020) };
+    let name =
+        uri.trim_end_matches('#').trim_start_matches("https://").trim_start_matches("http://");
+    Ok(match name {
+        "json-schema.org/draft/2020-12/schema" => Dialect::V2020,
+        "json-schema.org/draft/2019-09/schema" => Dialect::V2019,
+        "json-schema.org/draft-07/schema" | "json-schema.org/draft-06/schema" => Dialect::Draft7,
+        _ => return Err(SchemaFault::Dialect { uri: uri.to_owned() }),
+    })
+}
+
+struct Reader<'a> {
+    root: &'a Value,
+    /// The root's own name: what refers to it refers to the schema itself.
+    base: &'a str,
+    dialect: Dialect,
+    ids: HashMap<String, Id>,
+    /// Where each node stands, in the order of their ids.
+    found: Vec<String>,
+    patterns: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// The node for the subschema at a place, which will be read in its turn.
+    fn id(&mut self, at: String) -> Read<Id> {
+        if let Some(id) = self.ids.get(&at) {
+            return Ok(*id);
+        }
+        if self.found.len() == MAX_SUBSCHEMAS {
+            return Err(SchemaFault::TooMany { what: "subschemas", limit: MAX_SUBSCHEMAS });
+        }
+        let id = self.found.len();
+        self.ids.insert(at.clone(), id);
+        self.found.push(at);
+        Ok(id)
+    }
+
+    fn rules(&mut self, at: &str) -> Read<Vec<(&'static str, Rule)>> {
+        let root = self.root;
+        let members = match root.pointer(at) {
+            Some(Value::Bool(true)) => return Ok(Vec::new()),
+            Some(Value::Bool(false)) => return Ok(vec![("", Rule::Never)]),
+            Some(Value::Object(members)) => members,
+            _ => return Err(invalid(at, "", "is no schema")),
+        };
+        // An `$id` inside changes what every reference below it means.
+        if !at.is_empty() && members.get("$id").is_some_and(Value::is_string) {
+            return Err(unsupported(at, "$id"));
+        }
+        if let Some(target) = members.get("$ref") {
+            let target = target.as_str().ok_or_else(|| invalid(at, "$ref", "is no text"))?;
+            let reference = ("$ref", Rule::All(vec![self.referred(target)?]));
+            let mut rules = vec![reference];
+            if self.dialect > Dialect::Draft7 {
+                rules.extend(self.own_rules(at, members)?);
+            }
+            return Ok(rules);
+        }
+        self.own_rules(at, members)
+    }
+
+    /// TOL-29: a path within the schema, or nothing.
+    fn referred(&mut self, uri: &str) -> Read<Id> {
+        let nowhere = || SchemaFault::Reference { uri: uri.to_owned() };
+        let own = uri.strip_prefix(self.base).unwrap_or(uri);
+        let path = if own.is_empty() { "" } else { own.strip_prefix('#').ok_or_else(nowhere)? };
+        let path = percent_decoded(path).ok_or_else(nowhere)?;
+        self.root.pointer(&path).ok_or_else(nowhere)?;
+        self.id(path)
+    }
+
+    /// Every rule but `$ref`.
+    fn own_rules(&mut self, at: &str, members: &'a Members) -> Read<Vec<(&'static str, Rule)>> {
+        let mut rules = Vec::new();
+        for (keyword, value) in members {
+            self.simple(at, keyword, value, &mut rules)?;
+            self.applied(at, keyword, value, &mut rules)?;
+        }
+        rules.extend(self.items(at, members)?.map(|rule| ("items", rule)));
+        rules.extend(self.contains(at, members)?.map(|rule| ("contains", rule)));
+        rules.extend(self.members(at, members)?.map(|rule| ("properties", rule)));
+        if members.contains_key("if") {
+            let mut part = |name: &str| {
+                members.contains_key(name).then(|| self.id(below(at, name))).transpose()
+            };
+            let (then, otherwise) = (part("then")?, part("else")?);
+            let test = self.id(below(at, "if"))?;
+            rules.push(("if", Rule::If { test, then, otherwise }));
+        }
+        Ok(rules)
+    }
+
+    /// Keywords that look at a value and not into it.
+    fn simple(
+        &mut self,
+        at: &str,
+        keyword: &str,
+        value: &Value,
+        rules: &mut Vec<(&'static str, Rule)>,
+    ) -> Read<()> {
+        use Ordering::{Equal, Greater, Less};
+        let number =
+            || value.as_number().cloned().ok_or_else(|| invalid(at, keyword, "is no number"));
+        let size = || size(value).ok_or_else(|| invalid(at, keyword, "is no length"));
+        let names = || names(value).ok_or_else(|| invalid(at, keyword, "is no list of names"));
+        let rule = match keyword {
+            "type" => {
+                let kinds = kinds(value).ok_or_else(|| invalid(at, keyword, "names no type"))?;
+                ("type", Rule::Type(kinds))
+            }
+            "enum" => {
+                let list = value.as_array().ok_or_else(|| invalid(at, keyword, "is no list"))?;
+                ("enum", Rule::Enum(list.clone()))
+            }
+            "const" => ("const", Rule::Enum(vec![value.clone()])),
+            "minimum" => ("minimum", Rule::Bound(number()?, &[Equal, Greater], "at least")),
+            "maximum" => ("maximum", Rule::Bound(number()?, &[Equal, Less], "at most")),
+            "exclusiveMinimum" => {
+                ("exclusiveMinimum", Rule::Bound(number()?, &[Greater], "more than"))
+            }
+            "exclusiveMaximum" => {
+                ("exclusiveMaximum", Rule::Bound(number()?, &[Less], "less than"))
+            }
+            "multipleOf" => {
+                let of = number()?;
+                if of.as_f64().is_none_or(|of| of <= 0.0) {
+                    return Err(invalid(at, keyword, "is not above zero"));
+                }
+                ("multipleOf", Rule::MultipleOf(of))
+            }
+            "minLength" => ("minLength", Rule::Size(Kind::Text, Limit::Least, size()?)),
+            "maxLength" => ("maxLength", Rule::Size(Kind::Text, Limit::Most, size()?)),
+            "minItems" => ("minItems", Rule::Size(Kind::List, Limit::Least, size()?)),
+            "maxItems" => ("maxItems", Rule::Size(Kind::List, Limit::Most, size()?)),
+            "minProperties" => ("minProperties", Rule::Size(Kind::Object, Limit::Least, size()?)),
+            "maxProperties" => ("maxProperties", Rule::Size(Kind::Object, Limit::Most, size()?)),
+            "pattern" => {
+                let text = value.as_str().ok_or_else(|| invalid(at, keyword, "is no text"))?;
+                ("pattern", Rule::Pattern(self.pattern(at, keyword, text)?))
+            }
+            "uniqueItems" if value == &Value::Bool(true) => ("uniqueItems", Rule::Unique),
+            "required" => ("required", Rule::Required(names()?)),
+            _ => return Ok(()),
+        };
+        rules.push(rule);
+        Ok(())
+    }
+
+    /// Keywords that apply subschemas, each for itself.
+    fn applied(
+        &mut self,
+        at: &str,
+        keyword: &str,
+        value: &'a Value,
+        rules: &mut Vec<(&'static str, Rule)>,
+    ) -> Read<()> {
+        let newer = self.dialect > Dialect::Draft7;
+        match keyword {
+            "allOf" => rules.push(("allOf", Rule::All(self.list(at, keyword, value)?))),
+            "anyOf" => rules.push(("anyOf", Rule::Any(self.list(at, keyword, value)?))),
+            "oneOf" => rules.push(("oneOf", Rule::One(self.list(at, keyword, value)?))),
+            "not" => rules.push(("not", Rule::Not(self.id(below(at, keyword))?))),
+            "propertyNames" => {
+                rules.push(("propertyNames", Rule::Names(self.id(below(at, keyword))?)));
+            }
+            "dependentSchemas" if newer => {
+                for (name, id) in self.map(at, keyword, value)? {
+                    rules.push(("dependentSchemas", Rule::When(name, id)));
+                }
+            }
+            "dependentRequired" | "dependencies" if newer == (keyword == "dependentRequired") => {
+                let object =
+                    value.as_object().ok_or_else(|| invalid(at, keyword, "is no object"))?;
+                for (name, needed) in object {
+                    let rule = match names(needed) {
+                        Some(others) => Rule::Needs(name.clone(), others),
+                        None if newer => return Err(invalid(at, keyword, "is no list of names")),
+                        None => {
+                            Rule::When(name.clone(), self.id(below(&below(at, keyword), name))?)
+                        }
+                    };
+                    rules.push(("dependencies", rule));
+                }
+            }
+            "$dynamicRef" | "$recursiveRef" | "unevaluatedItems" | "unevaluatedProperties"
+                if newer =>
+            {
+                return Err(unsupported(at, keyword));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn items(&mut self, at: &str, members: &'a Members) -> Read<Option<Rule>> {
+        let (first, rest) = match (members.get("items"), self.dialect) {
+            (_, Dialect::V2020) => ("prefixItems", "items"),
+            (Some(Value::Array(_)), _) => ("items", "additionalItems"),
+            _ => ("", "items"),
+        };
+        let listed = match members.get(first) {
+            Some(list) => self.list(at, first, list)?,
+            None => Vec::new(),
+        };
+        let rest = members.contains_key(rest).then(|| self.id(below(at, rest))).transpose()?;
+        let any = !listed.is_empty() || rest.is_some();
+        Ok(any.then_some(Rule::Items { first: listed, rest }))
+    }
+
+    fn contains(&mut self, at: &str, members: &Members) -> Read<Option<Rule>> {
+        if !members.contains_key("contains") {
+            return Ok(None);
+        }
+        let limit = |keyword: &str, unless: u64| match members.get(keyword) {
+            Some(value) if self.dialect > Dialect::Draft7 => {
+                size(value).ok_or_else(|| invalid(at, keyword, "is no length"))
+            }
+            _ => Ok(unless),
+        };
+        let (least, most) = (limit("minContains", 1)?, limit("maxContains", u64::MAX)?);
+        Ok(Some(Rule::Contains { item: self.id(below(at, "contains"))?, least, most }))
+    }
+
+    fn members(&mut self, at: &str, members: &'a Members) -> Read<Option<Rule>> {
+        let mut named = HashMap::new();
+        if let Some(value) = members.get("properties") {
+            named.extend(self.map(at, "properties", value)?);
+        }
+        let mut patterns = Vec::new();
+        if let Some(value) = members.get("patternProperties") {
+            for (name, id) in self.map(at, "patternProperties", value)? {
+                patterns.push((self.pattern(at, "patternProperties", &name)?, id));
+            }
+        }
+        let rest = "additionalProperties";
+        let rest = members.contains_key(rest).then(|| self.id(below(at, rest))).transpose()?;
+        let any = !named.is_empty() || !patterns.is_empty() || rest.is_some();
+        Ok(any.then_some(Rule::Members { named, patterns, rest }))
+    }
+
+    fn pattern(&mut self, at: &str, keyword: &str, text: &str) -> Read<Regex> {
+        self.patterns += 1;
+        if self.patterns > MAX_PATTERNS {
+            return Err(SchemaFault::TooMany { what: "patterns", limit: MAX_PATTERNS });
+        }
+        pattern::compile(text).map_err(|what| invalid(at, keyword, what))
+    }
+
+    fn list(&mut self, at: &str, keyword: &str, value: &Value) -> Read<Vec<Id>> {
+        let list = value.as_array().ok_or_else(|| invalid(at, keyword, "is no list"))?;
+        let at = below(at, keyword);
+        (0..list.len()).map(|index| self.id(format!("{at}/{index}"))).collect()
+    }
+
+    fn map(&mut self, at: &str, keyword: &str, value: &Value) -> Read<Vec<(String, Id)>> {
+        let object = value.as_object().ok_or_else(|| invalid(at, keyword, "is no object"))?;
+        let at = below(at, keyword);
+        object.keys().map(|name| Ok((name.clone(), self.id(below(&at, name))?))).collect()
+    }
+}
+
+fn invalid(at: &str, keyword: &str, what: impl Into<String>) -> SchemaFault {
+    let at = if keyword.is_empty() { at.to_owned() } else { below(at, keyword) };
+    SchemaFault::Invalid { at, what: what.into() }
+}
+
+fn unsupported(at: &str, keyword: &str) -> SchemaFault {
+    SchemaFault::Unsupported { at: at.to_owned(), keyword: keyword.to_owned() }
+}
+
+/// The pointer to a member of what another points to.
+fn below(at: &str, name: &str) -> String {
+    format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
+}
+
+fn kinds(value: &Value) -> Option<Vec<Kind>> {
+    match value {
+        Value::String(name) => Some(vec![Kind::named(name)?]),
+        Value::Array(names) => names.iter().map(|name| Kind::named(name.as_str()?)).collect(),
+        _ => None,
+    }
+}
+
+/// A whole number from zero on; `2.0` is one.
+fn size(value: &Value) -> Option<u64> {
+    let whole = |n: f64| (n >= 0.0 && n.fract() == 0.0).then_some(n as u64);
+    value.as_u64().or_else(|| value.as_number().and_then(Number::as_f64).and_then(whole))
+}
+
+fn names(value: &Value) -> Option<Vec<String>> {
+    let list = value.as_array()?.iter();
+    list.map(|name| name.as_str().map(str::to_owned)).collect()
+}
+
+/// The path in a reference is part of an address, and written like one.
+fn percent_decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+        bytes.push(match byte {
+            b'%' => u8::try_from(digit(rest.next())? * 16 + digit(rest.next())?).ok()?,
+            byte => byte,
+        });
+    }
+    String::from_utf8(bytes).ok()
+}

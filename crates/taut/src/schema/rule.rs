@@ -1,0 +1,128 @@
+//! What a schema asks for, rule by rule, once it has been read.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use regex::Regex;
+use serde_json::{Number, Value};
+
+/// A subschema's place among all.
+pub(super) type Id = usize;
+
+/// One subschema.
+pub(super) struct Node {
+    /// Where it stands, as a JSON pointer.
+    pub(super) at: String,
+    /// Each with its keyword.
+    pub(super) rules: Vec<(&'static str, Rule)>,
+}
+
+pub(super) enum Rule {
+    /// The schema `false`.
+    Never,
+    /// One of these types.
+    Type(Vec<Kind>),
+    /// One of these values.
+    Enum(Vec<Value>),
+    /// A number that compares to this one in one of these ways, and what that is called.
+    Bound(Number, &'static [Ordering], &'static str),
+    MultipleOf(Number),
+    /// A text, a list or an object of at least, or at most, this length.
+    Size(Kind, Limit, u64),
+    Pattern(Regex),
+    Unique,
+    Required(Vec<String>),
+    /// Where this member is, these are, too.
+    Needs(String, Vec<String>),
+    /// Where this member is, this applies.
+    When(String, Id),
+    Items {
+        first: Vec<Id>,
+        rest: Option<Id>,
+    },
+    Contains {
+        item: Id,
+        least: u64,
+        most: u64,
+    },
+    Members {
+        named: HashMap<String, Id>,
+        patterns: Vec<(Regex, Id)>,
+        rest: Option<Id>,
+    },
+    Names(Id),
+    /// `allOf`, and `$ref` as the only one.
+    All(Vec<Id>),
+    Any(Vec<Id>),
+    One(Vec<Id>),
+    Not(Id),
+    If {
+        test: Id,
+        then: Option<Id>,
+        otherwise: Option<Id>,
+    },
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Limit {
+    Least,
+    Most,
+}
+
+/// The types of JSON; an integer is a number, too.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Kind {
+    Null,
+    Boolean,
+    Integer,
+    Number,
+    Text,
+    List,
+    Object,
+}
+
+impl Kind {
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "null" => Self::Null,
+            "boolean" => Self::Boolean,
+            "integer" => Self::Integer,
+            "number" => Self::Number,
+            "string" => Self::Text,
+            "array" => Self::List,
+            "object" => Self::Object,
+            _ => return None,
+        })
+    }
+
+    /// The narrowest kind of a value. `1.0` is an integer.
+    pub(super) fn of(value: &Value) -> Self {
+        match value {
+            Value::Null => Self::Null,
+            Value::Bool(_) => Self::Boolean,
+            Value::Number(number) if number.as_f64().is_some_and(|n| n.fract() == 0.0) => {
+                Self::Integer
+            }
+            Value::Number(_) => Self::Number,
+            Value::String(_) => Self::Text,
+            Value::Array(_) => Self::List,
+            Value::Object(_) => Self::Object,
+        }
+    }
+
+    pub(super) fn accepts(self, other: Self) -> bool {
+        self == other || (self, other) == (Self::Number, Self::Integer)
+    }
+
+    pub(super) fn words(self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Boolean => "a boolean",
+            Self::Integer => "an integer",
+            Self::Number => "a number",
+            Self::Text => "a string",
+            Self::List => "an array",
+            Self::Object => "an object",
+        }
+    }
+}
