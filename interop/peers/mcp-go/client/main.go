@@ -188,9 +188,7 @@ func (t *tries) features() {
 		return check(result.IsError && strings.Contains(text(result), "no beans"), result)
 	})
 	run("progress", t.tryProgress)
-	run("cancel", func(context.Context) error {
-		return common.Missing("a call whose context is cancelled sends no notifications/cancelled, and its id is private")
-	})
+	run("cancel", t.tryCancel)
 	run("log", t.tryLog)
 	run("resources", func(ctx context.Context) error {
 		listed, err := t.ListResources(ctx, mcp.ListResourcesRequest{})
@@ -277,6 +275,25 @@ func (t *tries) tryProgress(ctx context.Context) error {
 		last = at
 	}
 	return check(text(result) == "done after 5 steps", text(result))
+}
+
+func (t *tries) tryCancel(ctx context.Context) error {
+	call, cancel := context.WithCancel(ctx)
+	defer cancel()
+	before := len(t.got("notifications/progress"))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := t.call(call, "slow", map[string]any{"steps": 200, "step_ms": 50}, "cancel")
+		ended <- err
+	}()
+	if err := common.Until(ctx, func() bool { return len(t.got("notifications/progress")) > before }); err != nil {
+		return err
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		return fmt.Errorf("the call ended with %v", err)
+	}
+	return t.echo(ctx, "still here")
 }
 
 func (t *tries) tryLog(ctx context.Context) error {
