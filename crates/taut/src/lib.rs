@@ -116,6 +116,8 @@ pub use error::{BadOutput, OutputFault};
 pub use error::{ConnectError, ConnectPhase, ConnectReason, Exit, Hint, Lost, SpawnError};
 #[cfg(feature = "tokio")]
 pub use error::{Error, Reject, Result};
+#[cfg(feature = "server")]
+pub use mcp::Trace;
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
 #[cfg(feature = "check")]
@@ -125,7 +127,7 @@ pub use schemars::{self, JsonSchema};
 #[cfg(feature = "server")]
 pub use server::{
     AskError, Asked, BlockingCall, Call, Changes, ClientInfo, Completing, IntoContents,
-    IntoMessages, IntoReply, Json, Moment, NoArgs, Progress, Server, Trace,
+    IntoMessages, IntoReply, Json, Moment, NoArgs, Progress, Server,
 };
 #[cfg(feature = "tokio")]
 pub use stdio::{ClaimError, claim_stdio};

@@ -17,14 +17,14 @@ use std::sync::Arc;
 
 use super::capabilities::{ClientCapabilities, Implementation};
 use super::codes::{UNSUPPORTED_PROTOCOL_VERSION, UnsupportedVersion};
-use super::envelope::MetaError;
+use super::envelope::{Envelope, MetaError, Trace};
 use super::logging::Level;
 use super::meta::meta_keys;
 use super::methods::{Kind, Method, Sender};
 use super::opening::InitializeParams;
 use super::params::Params;
 use super::revision::Revision;
-use crate::rpc::ErrorObject;
+use crate::rpc::{ErrorObject, Id, Part};
 
 /// Who asks, and what it can do.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -33,19 +33,40 @@ pub(crate) struct Asker {
     pub(crate) capabilities: ClientCapabilities,
 }
 
-/// Under which rules a request is served.
-#[derive(Clone, Debug)]
+/// Under which rules a request is served, and what it says about itself.
+#[derive(Debug)]
 pub(crate) struct Terms {
     pub(crate) revision: Revision,
     pub(crate) asker: Arc<Asker>,
     /// The least severe log line that this request wants to see; modern only (LOG-09).
     pub(crate) log_level: Option<Level>,
+    /// The token that reports of progress have to carry.
+    pub(crate) progress_token: Result<Option<Id>, MetaError>,
+    /// The trace that it is part of.
+    pub(crate) trace: Trace,
+    /// `_meta` as it came.
+    pub(crate) meta: Option<Box<str>>,
+}
+
+impl Terms {
+    fn new(revision: Revision, asker: Arc<Asker>, log_level: Option<Level>) -> Self {
+        let (progress_token, trace) = (Ok(None), Trace::default());
+        Self { revision, asker, log_level, progress_token, trace, meta: None }
+    }
+
+    /// The same with what `_meta` says.
+    fn saying(mut self, meta: Part<'_>, envelope: &Envelope<'_>) -> Arc<Self> {
+        self.progress_token = envelope.progress_token();
+        self.trace = envelope.trace();
+        self.meta = Some(meta.text().into());
+        Arc::new(self)
+    }
 }
 
 /// What is to be done with a request.
 #[derive(Debug)]
 pub(crate) enum Verdict {
-    Serve(Method, Terms),
+    Serve(Method, Arc<Terms>),
     /// The handshake has agreed on this.
     Welcome(Revision),
     /// Answer with an empty result.
@@ -53,50 +74,82 @@ pub(crate) enum Verdict {
     Refuse(ErrorObject),
 }
 
+/// A longer `_meta` is read each time: few are a tenth of this, and what is kept has a bound.
+const REMEMBERED: usize = 4 << 10;
+
 /// The opening of one connection, as the server sees it.
+///
+/// It remembers what it has read, not who asked (STD-25): most requests say the same of themselves
+/// as the one before, word for word, and one that says something else is read anew.
 #[derive(Debug, Default)]
 pub(crate) struct Accept {
-    agreed: Option<Terms>,
+    agreed: Option<Arc<Terms>>,
     modern_seen: bool,
-    /// The last modern client and the text that it was read from. A memory of what was read, not
-    /// of who asked: a request that says something else is read anew (STD-25).
-    last: Option<(Box<str>, Box<str>, Arc<Asker>)>,
+    /// What the last `_meta` came to.
+    last: Option<Arc<Terms>>,
+    /// The last modern client and the text that it was read from, for requests whose `_meta` differs
+    /// only in what is about the request, such as its progress token.
+    last_asker: Option<(Box<str>, Box<str>, Arc<Asker>)>,
 }
 
 impl Accept {
     /// The legacy session, if there is one.
     pub(crate) fn session(&self) -> Option<&Terms> {
-        self.agreed.as_ref()
+        self.agreed.as_deref()
     }
 
     /// Judges a request.
     pub(crate) fn judge(&mut self, name: &str, params: &Params<'_>) -> Verdict {
-        if params.envelope.is_modern() {
-            return self.judge_modern(name, params);
+        let Some(meta) = params.meta else {
+            return self.judge_legacy(name, params, Envelope::default(), self.agreed.clone());
+        };
+        if let Some(last) = &self.last
+            && last.meta.as_deref() == Some(meta.text())
+        {
+            let last = last.clone();
+            return match last.revision.is_modern() {
+                true => serve(name, last),
+                false => self.judge_legacy(name, params, Envelope::default(), Some(last)),
+            };
         }
-        let method = Method::parse(name);
-        match (method, &self.agreed) {
+        let envelope = Envelope::read(meta);
+        if envelope.is_modern() {
+            return self.judge_modern(name, meta, envelope);
+        }
+        let terms = self.agreed.as_ref().map(|agreed| {
+            Terms::new(agreed.revision, agreed.asker.clone(), None).saying(meta, &envelope)
+        });
+        self.remember(terms.as_ref(), meta);
+        self.judge_legacy(name, params, envelope, terms)
+    }
+
+    /// Judges a request that is served, if at all, under `terms`.
+    fn judge_legacy(
+        &mut self,
+        name: &str,
+        params: &Params<'_>,
+        envelope: Envelope<'_>,
+        terms: Option<Arc<Terms>>,
+    ) -> Verdict {
+        match (Method::parse(name), terms) {
             (Some(Method::Initialize), None) => self.shake_hands(params),
             (Some(Method::Initialize), Some(_)) => Verdict::Refuse(ErrorObject::invalid_request(
                 "already initialized; the session goes on as agreed",
             )),
             (Some(Method::Ping), _) => Verdict::Pong,
-            (_, Some(terms)) => match served(method, terms.revision) {
-                Some(method) => Verdict::Serve(method, terms.clone()),
-                None => Verdict::Refuse(ErrorObject::method_not_found(name)),
-            },
+            (_, Some(terms)) => serve(name, terms),
             (_, None) if self.modern_seen => Verdict::Refuse(ErrorObject::invalid_params(format!(
                 "params._meta lacks {}",
-                params.envelope.missing().join(" and ")
+                envelope.missing().join(" and ")
             ))),
             (_, None) => Verdict::Refuse(not_initialized()),
         }
     }
 
-    fn judge_modern(&mut self, name: &str, params: &Params<'_>) -> Verdict {
+    fn judge_modern(&mut self, name: &str, meta: Part<'_>, envelope: Envelope<'_>) -> Verdict {
         self.modern_seen = true;
         // MET-10: fields, then version, then method.
-        let read = params.envelope.claims().and_then(|claims| Ok((claims, self.asker(params)?)));
+        let read = envelope.claims().and_then(|claims| Ok((claims, self.asker(&envelope)?)));
         let (claims, asker) = match read {
             Ok(read) => read,
             Err(error) => return Verdict::Refuse(ErrorObject::invalid_params(error.to_string())),
@@ -105,26 +158,30 @@ impl Accept {
         if claims.protocol_version != Revision::MODERN.as_str() {
             return Verdict::Refuse(unsupported(&claims.protocol_version));
         }
-        let Some(method) = served(Method::parse(name), Revision::MODERN) else {
-            return Verdict::Refuse(ErrorObject::method_not_found(name));
-        };
-        let terms = Terms { revision: Revision::MODERN, asker, log_level: claims.log_level };
-        Verdict::Serve(method, terms)
+        let terms = Terms::new(Revision::MODERN, asker, claims.log_level).saying(meta, &envelope);
+        self.remember(Some(&terms), meta);
+        serve(name, terms)
+    }
+
+    fn remember(&mut self, terms: Option<&Arc<Terms>>, meta: Part<'_>) {
+        self.last = terms.filter(|_| meta.text().len() <= REMEMBERED).cloned();
     }
 
     /// Who asks, read anew only if the request says something else than the one before.
-    fn asker(&mut self, params: &Params<'_>) -> Result<Arc<Asker>, MetaError> {
-        let (capabilities, info) = params.envelope.asker_text();
-        if let Some((same, too, asker)) = &self.last
+    fn asker(&mut self, envelope: &Envelope<'_>) -> Result<Arc<Asker>, MetaError> {
+        let (capabilities, info) = envelope.asker_text();
+        if let Some((same, too, asker)) = &self.last_asker
             && (**same == *capabilities, **too == *info) == (true, true)
         {
             return Ok(asker.clone());
         }
         let asker = Arc::new(Asker {
-            capabilities: params.envelope.client_capabilities()?,
-            info: params.envelope.client_info()?,
+            capabilities: envelope.client_capabilities()?,
+            info: envelope.client_info()?,
         });
-        self.last = Some((capabilities.into(), info.into(), asker.clone()));
+        if capabilities.len() + info.len() <= REMEMBERED {
+            self.last_asker = Some((capabilities.into(), info.into(), asker.clone()));
+        }
         Ok(asker)
     }
 
@@ -152,16 +209,21 @@ impl Accept {
             .filter(|revision| !revision.is_modern())
             .unwrap_or(Revision::LATEST_LEGACY);
         let asker = Asker { info: Some(asked.client_info), capabilities: asked.capabilities };
-        self.agreed = Some(Terms { revision, asker: Arc::new(asker), log_level: None });
+        self.agreed = Some(Arc::new(Terms::new(revision, Arc::new(asker), None)));
+        self.last = None;
         Verdict::Welcome(revision)
     }
 }
 
-/// A request that a server answers in `revision`.
-fn served(method: Option<Method>, revision: Revision) -> Option<Method> {
-    method.filter(|method| {
-        method.kind() == Kind::Request && method.may_come_from(Sender::Client, revision)
-    })
+/// Serves what a server answers in the revision of `terms`.
+fn serve(name: &str, terms: Arc<Terms>) -> Verdict {
+    let served = Method::parse(name).filter(|method| {
+        method.kind() == Kind::Request && method.may_come_from(Sender::Client, terms.revision)
+    });
+    match served {
+        Some(method) => Verdict::Serve(method, terms),
+        None => Verdict::Refuse(ErrorObject::method_not_found(name)),
+    }
 }
 
 /// ERR-08

@@ -6,16 +6,15 @@
 use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::capabilities::JsonObject;
 use super::define::{wire_enum, wire_struct};
 use super::form::FormSchema;
 use super::json::RawJson;
 use super::meta::Meta;
-use super::read::member;
 use super::revision::Revision;
 use super::shape::{SerializeAt, Shape};
+use crate::rpc::Part;
 
 wire_struct! {
     /// A form to fill in. Never ask for secrets with it (ELI-08).
@@ -109,8 +108,7 @@ impl<'de> Deserialize<'de> for ElicitParams {
         // Twice over the text, because the mode may stand last, and a tree would lose the order
         // of the fields.
         let params = RawJson::deserialize(deserializer)?;
-        let mode = member(params.raw(), "mode").map_err(D::Error::custom)?;
-        match mode.map(RawValue::get) {
+        match Part::from(params.raw()).member("mode").map(Part::text) {
             None | Some("null" | "\"form\"") => params.parse().map(Self::Form),
             Some("\"url\"") => params.parse().map(Self::Url),
             Some(_) => params.parse().map(Self::Other),

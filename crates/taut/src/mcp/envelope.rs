@@ -6,27 +6,25 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess};
-use serde_json::value::RawValue;
+use serde::de::Deserialize;
 
 use super::capabilities::{ClientCapabilities, Implementation};
 use super::logging::Level;
 use super::meta::meta_keys;
-use super::read::{FromMembers, Name, ObjectVisitor};
-use crate::rpc::Id;
+use crate::rpc::{Id, Part};
 
 /// The reserved fields of a request's `_meta`, untouched until somebody asks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Envelope<'a> {
-    protocol_version: Option<&'a RawValue>,
-    client_capabilities: Option<&'a RawValue>,
-    client_info: Option<&'a RawValue>,
-    log_level: Option<&'a RawValue>,
-    progress_token: Option<&'a RawValue>,
-    subscription_id: Option<&'a RawValue>,
-    traceparent: Option<&'a RawValue>,
-    tracestate: Option<&'a RawValue>,
-    baggage: Option<&'a RawValue>,
+    protocol_version: Option<Part<'a>>,
+    client_capabilities: Option<Part<'a>>,
+    client_info: Option<Part<'a>>,
+    log_level: Option<Part<'a>>,
+    progress_token: Option<Part<'a>>,
+    subscription_id: Option<Part<'a>>,
+    traceparent: Option<Part<'a>>,
+    tracestate: Option<Part<'a>>,
+    baggage: Option<Part<'a>>,
 }
 
 const IDENTITY: &str = "an object with name and version";
@@ -41,6 +39,27 @@ pub(crate) struct Claims<'a> {
 }
 
 impl<'a> Envelope<'a> {
+    /// Finds the reserved fields of `_meta`; of what is no object it finds none.
+    pub(crate) fn read(meta: Part<'a>) -> Self {
+        let mut found = Self::default();
+        for (key, value) in meta.members().into_iter().flatten() {
+            let slot = match &*key {
+                meta_keys::PROTOCOL_VERSION => &mut found.protocol_version,
+                meta_keys::CLIENT_CAPABILITIES => &mut found.client_capabilities,
+                meta_keys::CLIENT_INFO => &mut found.client_info,
+                meta_keys::LOG_LEVEL => &mut found.log_level,
+                meta_keys::PROGRESS_TOKEN => &mut found.progress_token,
+                meta_keys::SUBSCRIPTION_ID => &mut found.subscription_id,
+                meta_keys::TRACEPARENT => &mut found.traceparent,
+                meta_keys::TRACESTATE => &mut found.tracestate,
+                meta_keys::BAGGAGE => &mut found.baggage,
+                _ => continue,
+            };
+            *slot = Some(value);
+        }
+        found
+    }
+
     /// Whether the request claims to be modern: the key's presence decides, whatever its value
     /// (ERA-03, ERA-05).
     pub(crate) fn is_modern(&self) -> bool {
@@ -52,7 +71,8 @@ impl<'a> Envelope<'a> {
         let (Some(version), Some(_)) = (self.protocol_version, self.client_capabilities) else {
             return Err(MetaError::Missing(self.missing()));
         };
-        let Name(protocol_version) = field(version, meta_keys::PROTOCOL_VERSION, "a string")?;
+        let wrong = MetaError::Wrong { field: meta_keys::PROTOCOL_VERSION, expected: "a string" };
+        let protocol_version = version.string().ok_or(wrong)?;
         self.progress_token()?;
         let log_level = match self.log_level {
             Some(raw) => Some(level(raw)?),
@@ -73,7 +93,7 @@ impl<'a> Envelope<'a> {
     /// The text of what the client can do and who it is, for telling whether it is the same as
     /// before: hardly any client changes between two requests, and reading it costs.
     pub(crate) fn asker_text(&self) -> (&'a str, &'a str) {
-        let text = |raw: Option<&'a RawValue>| raw.map_or("", RawValue::get);
+        let text = |raw: Option<Part<'a>>| raw.map_or("", Part::text);
         (text(self.client_capabilities), text(self.client_info))
     }
 
@@ -100,36 +120,45 @@ impl<'a> Envelope<'a> {
         token(self.subscription_id, meta_keys::SUBSCRIPTION_ID)
     }
 
-    /// The trace keys that are present, with their values (MET-08); one that is no string is
-    /// somebody else's mistake and is passed over.
-    pub(crate) fn trace(&self) -> impl Iterator<Item = (&'static str, Cow<'a, str>)> + use<'a> {
-        let all = [
-            (meta_keys::TRACEPARENT, self.traceparent),
-            (meta_keys::TRACESTATE, self.tracestate),
-            (meta_keys::BAGGAGE, self.baggage),
-        ];
-        all.into_iter().filter_map(|(key, raw)| {
-            let Name(value) = serde_json::from_str(raw?.get()).ok()?;
-            Some((key, value))
-        })
+    /// The trace that the request is part of (MET-08); what is no string is somebody else's mistake
+    /// and is passed over.
+    pub(crate) fn trace(&self) -> Trace {
+        let text = |raw: Option<Part<'a>>| raw.and_then(Part::string).map(Cow::into_owned);
+        Trace {
+            parent: text(self.traceparent),
+            state: text(self.tracestate),
+            baggage: text(self.baggage),
+        }
     }
 }
 
+/// W3C trace context, as a request brought it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Trace {
+    /// `traceparent`.
+    pub parent: Option<String>,
+    /// `tracestate`.
+    pub state: Option<String>,
+    /// `baggage`.
+    pub baggage: Option<String>,
+}
+
 fn field<'a, T: Deserialize<'a>>(
-    raw: &'a RawValue,
+    raw: Part<'a>,
     field: &'static str,
     expected: &'static str,
 ) -> Result<T, MetaError> {
-    serde_json::from_str(raw.get()).map_err(|_| MetaError::Wrong { field, expected })
+    raw.read().map_err(|_| MetaError::Wrong { field, expected })
 }
 
-fn token(raw: Option<&RawValue>, field: &'static str) -> Result<Option<Id>, MetaError> {
+fn token(raw: Option<Part<'_>>, field: &'static str) -> Result<Option<Id>, MetaError> {
     let Some(raw) = raw else { return Ok(None) };
     let wrong = MetaError::Wrong { field, expected: "a string or an integer" };
-    Id::from_json(raw.get()).map(Some).ok_or(wrong)
+    Id::from_json(raw.text()).map(Some).ok_or(wrong)
 }
 
-fn level(raw: &RawValue) -> Result<Level, MetaError> {
+fn level(raw: Part<'_>) -> Result<Level, MetaError> {
     let expected = "one of debug, info, notice, warning, error, critical, alert, emergency";
     let level: Level = field(raw, meta_keys::LOG_LEVEL, expected)?;
     // LOG-11: a level nobody knows is refused, not guessed at.
@@ -137,36 +166,6 @@ fn level(raw: &RawValue) -> Result<Level, MetaError> {
         Ok(level)
     } else {
         Err(MetaError::Wrong { field: meta_keys::LOG_LEVEL, expected })
-    }
-}
-
-impl<'de> FromMembers<'de> for Envelope<'de> {
-    const EXPECTED: &'static str = "a _meta object";
-
-    fn from_members<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-        let mut found = Self::default();
-        while let Some((Name(key), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
-            let slot = match &*key {
-                meta_keys::PROTOCOL_VERSION => &mut found.protocol_version,
-                meta_keys::CLIENT_CAPABILITIES => &mut found.client_capabilities,
-                meta_keys::CLIENT_INFO => &mut found.client_info,
-                meta_keys::LOG_LEVEL => &mut found.log_level,
-                meta_keys::PROGRESS_TOKEN => &mut found.progress_token,
-                meta_keys::SUBSCRIPTION_ID => &mut found.subscription_id,
-                meta_keys::TRACEPARENT => &mut found.traceparent,
-                meta_keys::TRACESTATE => &mut found.tracestate,
-                meta_keys::BAGGAGE => &mut found.baggage,
-                _ => continue,
-            };
-            *slot = Some(value);
-        }
-        Ok(found)
-    }
-}
-
-impl<'de> Deserialize<'de> for Envelope<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor::<Self>::new())
     }
 }
 
@@ -202,11 +201,13 @@ impl std::error::Error for MetaError {}
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mcp::RawJson;
+    use serde_json::value::RawValue;
     use serde_json::{Value, json};
 
     fn claims_error(meta: Value) -> String {
-        let text = meta.to_string();
-        let envelope: Envelope<'_> = serde_json::from_str(&text).unwrap();
+        let raw = RawJson::from(meta);
+        let envelope = Envelope::read(raw.raw().into());
         let read = envelope.claims().and_then(|_| {
             envelope.client_capabilities()?;
             envelope.client_info()
@@ -229,8 +230,8 @@ mod tests {
 
     #[test]
     fn a_whole_envelope_is_read() {
-        let text = full().to_string();
-        let envelope: Envelope<'_> = serde_json::from_str(&text).unwrap();
+        let raw = RawJson::from(full());
+        let envelope = Envelope::read(raw.raw().into());
         let claims = envelope.claims().unwrap();
         assert_eq!(claims.protocol_version, "2026-07-28");
         assert!(envelope.client_capabilities().unwrap().elicitation.is_some());
@@ -238,8 +239,8 @@ mod tests {
         assert_eq!(envelope.client_info().unwrap().unwrap().name, "c");
         assert_eq!(envelope.progress_token().unwrap(), Some(Id::from(7)));
         assert_eq!(envelope.subscription_id().unwrap(), None);
-        let trace: Vec<_> = envelope.trace().collect();
-        assert_eq!(trace, [("traceparent", Cow::Borrowed("00-1-2-3"))]);
+        let parent = Some("00-1-2-3".to_owned());
+        assert_eq!(envelope.trace(), Trace { parent, ..Trace::default() });
     }
 
     #[test]
@@ -270,7 +271,9 @@ mod tests {
 
     #[test]
     fn era_03_the_key_alone_makes_a_request_modern() {
-        let modern = |text| serde_json::from_str::<Envelope<'_>>(text).unwrap().is_modern();
+        let modern = |text| {
+            Envelope::read(serde_json::from_str::<&RawValue>(text).unwrap().into()).is_modern()
+        };
         assert!(modern(r#"{"io.modelcontextprotocol/protocolVersion":null}"#));
         assert!(!modern(r#"{"progressToken":1}"#));
         assert!(!Envelope::default().is_modern());

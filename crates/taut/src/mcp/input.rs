@@ -228,16 +228,13 @@ impl SealKey {
 
 /// What a state is bound to: the method, the name and the arguments, however they are spelled
 /// (MRTR-10).
-pub(crate) fn binding(method: Method, name: &str, arguments: Option<&RawValue>) -> String {
+pub(crate) fn binding(method: Method, name: &str, arguments: Option<&str>) -> String {
     let mut hash = Hash::new();
     hash.update(method.as_str());
     hash.update([0]);
     hash.update(name);
     hash.update([0]);
-    match arguments {
-        Some(raw) => digest(raw.get(), 0, &mut hash),
-        None => digest("{}", 0, &mut hash),
-    }
+    digest(arguments.unwrap_or("{}"), 0, &mut hash);
     hex(&hash.finalize()[..16])
 }
 

@@ -11,9 +11,8 @@ use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::read::member;
 use super::shape::{Shape, same_in_every_revision};
-use crate::rpc::Id;
+use crate::rpc::{Id, Part};
 
 /// Any JSON value, kept as text.
 #[derive(Clone)]
@@ -86,6 +85,14 @@ impl From<&RawValue> for RawJson {
     }
 }
 
+impl From<Part<'_>> for RawJson {
+    fn from(part: Part<'_>) -> Self {
+        // A part is sound, so it is taken as it is.
+        RawValue::from_string(part.text().to_owned())
+            .map_or_else(|_| RawValue::NULL.into(), Self::from)
+    }
+}
+
 impl From<Value> for RawJson {
     fn from(value: Value) -> Self {
         // A `Value` always serialises: its keys are strings and its numbers finite.
@@ -125,8 +132,8 @@ impl Schema {
     /// Whether the root says `"type": "object"`.
     #[must_use]
     pub fn has_object_root(&self) -> bool {
-        let kind = member(self.0.raw(), "type").ok().flatten();
-        kind.is_some_and(|kind| kind.get() == "\"object\"")
+        let kind = Part::from(self.0.raw()).member("type");
+        kind.is_some_and(|kind| kind.text() == "\"object\"")
     }
 
     /// For `outputSchema`: an object root until 2025-11-25 (TOL-15), any schema after (TOL-16).

@@ -60,6 +60,8 @@ pub use content::*;
 #[cfg(feature = "server")]
 pub(crate) use conversation::disorder;
 pub use elicitation::*;
+#[cfg(feature = "server")]
+pub use envelope::Trace;
 pub use field::*;
 pub use form::*;
 #[cfg(feature = "server")]

@@ -1,5 +1,5 @@
-//! A request's params taken apart in one pass: the envelope of `_meta`, and every other member
-//! as the raw text it came as.
+//! A request's params taken apart in one pass: `_meta`, and every other member as the raw text it
+//! came as.
 //!
 //! Knows where things stand; must not know which method wants which member, nor how to answer.
 //! A server reads the few members its method needs straight from the input, `arguments` into the
@@ -8,20 +8,23 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess};
+use serde::de::Deserialize;
 use serde_json::value::RawValue;
 
-use super::envelope::{Envelope, MetaError};
-use super::read::{FromMembers, Name, ObjectVisitor};
+use super::envelope::MetaError;
+use crate::rpc::Part;
+
+/// How many members have a place without an allocation. No method of the protocol has more.
+const FEW: usize = 6;
 
 /// The params of one request or notification, taken apart but not read.
 #[derive(Debug, Default)]
 pub(crate) struct Params<'a> {
-    /// The reserved fields of `_meta`; empty when that is absent.
-    pub(crate) envelope: Envelope<'a>,
-    /// `_meta` as it came, for whoever passes it on.
-    pub(crate) meta: Option<&'a RawValue>,
-    members: Vec<(Cow<'a, str>, &'a RawValue)>,
+    /// `_meta` as it came: an object, if it is there.
+    pub(crate) meta: Option<Part<'a>>,
+    few: [Option<(Cow<'a, str>, Part<'a>)>; FEW],
+    /// Those that came after the few.
+    more: Vec<(Cow<'a, str>, Part<'a>)>,
 }
 
 /// Why params could not be read: the text of a −32602.
@@ -67,20 +70,29 @@ impl From<MetaError> for ParamsError {
 impl<'a> Params<'a> {
     /// Takes `params` apart; absent params are an object without members.
     pub(crate) fn read(params: Option<&'a RawValue>) -> Result<Self, ParamsError> {
-        let Some(raw) = params else { return Ok(Self::default()) };
-        let Ok(mut params) = serde_json::from_str::<Self>(raw.get()) else {
-            return Err(ParamsError::NotAnObject);
-        };
-        if let Some(meta) = params.meta {
-            params.envelope =
-                serde_json::from_str(meta.get()).map_err(|_| MetaError::NotAnObject)?;
+        let mut read = Self::default();
+        let Some(params) = params else { return Ok(read) };
+        let members = Part::from(params).members().ok_or(ParamsError::NotAnObject)?;
+        let mut places = read.few.iter_mut();
+        for (name, value) in members {
+            if name == "_meta" {
+                read.meta = Some(value);
+            } else if let Some(place) = places.next() {
+                *place = Some((name, value));
+            } else {
+                read.more.push((name, value));
+            }
         }
-        Ok(params)
+        if read.meta.is_some_and(|meta| !meta.is_object()) {
+            return Err(MetaError::NotAnObject.into());
+        }
+        Ok(read)
     }
 
-    /// The raw text of a member. Where one is repeated the last counts, for everybody (RPC-35).
-    pub(crate) fn raw(&self, member: &str) -> Option<&'a RawValue> {
-        self.members.iter().rev().find(|(name, _)| name == member).map(|(_, raw)| *raw)
+    /// A member as it came. Where one is repeated the last counts, for everybody (RPC-35).
+    pub(crate) fn raw(&self, member: &str) -> Option<Part<'a>> {
+        let all = self.few.iter().flatten().chain(&self.more);
+        all.rev().find(|(name, _)| name == member).map(|(_, value)| *value)
     }
 
     /// A member that may be absent or null.
@@ -89,7 +101,7 @@ impl<'a> Params<'a> {
         member: &'static str,
     ) -> Result<Option<T>, ParamsError> {
         let Some(raw) = self.raw(member) else { return Ok(None) };
-        serde_json::from_str(raw.get()).map_err(|reason| ParamsError::Wrong { member, reason })
+        raw.read().map_err(|reason| ParamsError::Wrong { member, reason })
     }
 
     /// A member that must be there.
@@ -98,29 +110,15 @@ impl<'a> Params<'a> {
         member: &'static str,
     ) -> Result<T, ParamsError> {
         let raw = self.raw(member).ok_or(ParamsError::Missing(member))?;
-        serde_json::from_str(raw.get()).map_err(|reason| ParamsError::Wrong { member, reason })
+        raw.read().map_err(|reason| ParamsError::Wrong { member, reason })
     }
-}
 
-impl<'de> FromMembers<'de> for Params<'de> {
-    const EXPECTED: &'static str = "an object";
-
-    fn from_members<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-        let mut params = Self::default();
-        while let Some((Name(name), value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
-            if name == "_meta" {
-                params.meta = Some(value);
-            } else {
-                params.members.push((name, value));
-            }
+    /// A member that must be there and a string, borrowed where that is possible.
+    pub(crate) fn text(&self, member: &'static str) -> Result<Cow<'a, str>, ParamsError> {
+        match self.raw(member).and_then(Part::string) {
+            Some(text) => Ok(text),
+            None => self.required::<String>(member).map(Cow::Owned),
         }
-        Ok(params)
-    }
-}
-
-impl<'de> Deserialize<'de> for Params<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor::<Self>::new())
     }
 }
 
@@ -134,14 +132,13 @@ mod tests {
     }
 
     #[test]
-    fn members_and_envelope_are_found_in_one_pass() {
+    fn members_and_meta_are_found_in_one_pass() {
         let meta = json!({ "progressToken": 7 });
         let raw = raw(&json!({ "name": "echo", "arguments": { "a": 1 }, "_meta": meta }));
         let params = Params::read(Some(&raw)).unwrap();
-        assert_eq!(params.envelope.progress_token().unwrap(), Some(7.into()));
-        assert_eq!(params.meta.unwrap().get(), r#"{"progressToken":7}"#);
-        assert_eq!(params.required::<String>("name").unwrap(), "echo");
-        assert_eq!(params.raw("arguments").unwrap().get(), r#"{"a":1}"#);
+        assert_eq!(params.meta.unwrap().text(), r#"{"progressToken":7}"#);
+        assert_eq!(params.text("name").unwrap(), "echo");
+        assert_eq!(params.raw("arguments").unwrap().text(), r#"{"a":1}"#);
         assert!(Params::read(None).unwrap().raw("name").is_none());
     }
 
@@ -161,14 +158,19 @@ mod tests {
         let params = Params::read(Some(&raw)).unwrap();
         let name = params.required::<String>("name").unwrap_err();
         assert_eq!(name.to_string(), "params lacks name");
-        let uri = params.required::<String>("uri").unwrap_err();
+        let uri = params.text("uri").unwrap_err();
         assert_eq!(uri.to_string(), "params.uri: invalid type: integer `5`, expected a string");
         assert_eq!(params.optional::<String>("cursor").unwrap(), None);
     }
 
     #[test]
     fn rpc_35_the_last_of_two_equal_members_counts() {
-        let raw: Box<RawValue> = serde_json::from_str(r#"{"name":"a","name":"b"}"#).unwrap();
-        assert_eq!(Params::read(Some(&raw)).unwrap().required::<String>("name").unwrap(), "b");
+        let last = |text: &str| {
+            let raw: Box<RawValue> = serde_json::from_str(text).unwrap();
+            Params::read(Some(&raw)).unwrap().text("name").unwrap().into_owned()
+        };
+        assert_eq!(last(r#"{"name":"a","name":"b"}"#), "b");
+        assert_eq!(last(r#"{"n\u0061me":"a","1":1,"2":2,"name":"b","3":3}"#), "b");
+        assert_eq!(last(r#"{"name":"a","1":1,"2":2,"3":3,"4":4,"5":5,"name":"b","6":6}"#), "b");
     }
 }

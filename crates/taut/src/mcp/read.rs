@@ -11,7 +11,7 @@ use serde::de::value::MapDeserializer;
 use serde::de::{Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-pub(super) use crate::rpc::{Name, member};
+pub(super) use crate::rpc::Name;
 
 /// A type that is read from the members of an object.
 pub(super) trait FromMembers<'de>: Sized {

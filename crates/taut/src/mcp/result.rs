@@ -5,14 +5,14 @@
 
 use std::time::Duration;
 
-use serde::de::{Deserialize, Deserializer};
+use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::define::{wire_enum, wire_struct};
 use super::meta::Meta;
-use super::read::member;
 use super::shape::same_in_every_revision;
+use crate::rpc::Part;
 
 wire_enum! {
     /// What kind of result this is; an unknown kind makes the answer invalid (RSL-03).
@@ -32,9 +32,11 @@ impl ResultType {
     /// # Errors
     /// When the result is no object, or its type no string.
     pub fn of(result: &RawValue) -> Result<Self, serde_json::Error> {
-        match member(result, "resultType")? {
-            Some(word) => Ok(serde_json::from_str::<Option<Self>>(word.get())?.unwrap_or_default()),
-            None => Ok(Self::default()),
+        let result = Part::from(result);
+        match result.member("resultType") {
+            Some(word) => Ok(word.read::<Option<Self>>()?.unwrap_or_default()),
+            None if result.is_object() => Ok(Self::default()),
+            None => Err(Error::custom("a result is an object")),
         }
     }
 }

@@ -18,6 +18,7 @@ use serde_json::value::RawValue;
 
 use super::error::{ErrorObject, code};
 use super::id::Id;
+use super::part::Part;
 use super::quick;
 
 /// The most entries in a batch. More is a flood, not a batch.
@@ -313,15 +314,8 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// The text of a JSON string, borrowed where it holds no escape.
 fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
-    match raw.get().as_bytes() {
-        [b'"', inside @ .., b'"'] if !inside.contains(&b'\\') => {
-            raw.get().get(1..raw.get().len() - 1).map(Cow::Borrowed)
-        }
-        [b'"', ..] => serde_json::from_str::<String>(raw.get()).ok().map(Cow::Owned),
-        _ => None,
-    }
+    Part::from(raw).string()
 }
 
 struct EnvelopeVisitor;

@@ -6,7 +6,8 @@ mod id;
 #[cfg(feature = "tokio")]
 mod mask;
 mod message;
-mod object;
+mod name;
+mod part;
 mod peer;
 mod quick;
 mod salvage;
@@ -19,7 +20,8 @@ pub use id::{Id, MAX_ID};
 #[cfg(feature = "tokio")]
 pub(crate) use mask::masked;
 pub use message::{Fault, Incoming, MAX_BATCH, Malformed, Message, read};
-pub(crate) use object::{Name, member};
+pub(crate) use name::Name;
+pub(crate) use part::Part;
 pub use peer::{
     CallId, Config, Dialect, Event, Events, Failure, Patience, Peer, Request, SendError, Ticket,
     Trouble, TroubleKind,

@@ -8,9 +8,9 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::call::{Call, ClientInfo, Progress, Trace};
+use super::call::{Call, ClientInfo, Progress};
 use super::changes::Changes;
-use crate::mcp::{Level, Meta, Revision};
+use crate::mcp::{Level, Meta, Revision, Trace};
 use crate::rpc::Id;
 
 /// A call being handled on a thread of its own. Clones are the same call.

@@ -15,7 +15,7 @@ use super::rounds::Asks;
 use crate::driver::{Link, Token as Withdrawn};
 use crate::mcp::{
     Asker, ClientCapabilities, Level, LogParams, Meta, Method, ProgressParams, RawJson, Revision,
-    SerializeAt, Terms,
+    SerializeAt, Terms, Trace,
 };
 use crate::rpc::Id;
 
@@ -47,20 +47,17 @@ pub(super) struct Ongoing<S> {
     pub(super) id: Id,
     pub(super) serial: u64,
     pub(super) withdrawn: Withdrawn,
-    pub(super) terms: Terms,
+    pub(super) terms: Arc<Terms>,
     pub(super) method: Method,
     pub(super) name: String,
     pub(super) began: Instant,
     /// The level of the legacy session, shared with it.
     pub(super) session_level: Arc<SessionLevel>,
-    pub(super) progress_token: Option<Id>,
     pub(super) reported: Mutex<Option<(Instant, f64)>>,
-    pub(super) meta: Option<RawJson>,
-    pub(super) trace: Trace,
     /// What it asks the client, and what it has learnt.
     pub(super) asks: Asks,
     /// Kept for binding the state of a question to; only where there may be one.
-    pub(super) arguments: Option<RawJson>,
+    pub(super) arguments: Option<Box<str>>,
     /// Whether the hook has heard of the end.
     pub(super) ended: AtomicBool,
 }
@@ -118,13 +115,13 @@ impl<S> Call<S> {
     /// The `_meta` of the request, as it came.
     #[must_use]
     pub fn meta(&self) -> Option<Meta> {
-        self.inner.meta.as_ref()?.parse().ok()
+        serde_json::from_str(self.inner.terms.meta.as_deref()?).ok()
     }
 
     /// The trace that this call is part of (MET-08).
     #[must_use]
     pub fn trace(&self) -> &Trace {
-        &self.inner.trace
+        &self.inner.terms.trace
     }
 
     /// When the server gives up on this call, if it has a
@@ -157,7 +154,7 @@ impl<S> Call<S> {
     /// What does not rise is left out (PRG-04), and so is what comes too soon after the last; what
     /// comes after the answer never leaves (PRG-07).
     pub fn progress(&self, progress: impl Into<Progress>) {
-        let Some(token) = &self.inner.progress_token else { return };
+        let Ok(Some(token)) = &self.inner.terms.progress_token else { return };
         let Progress { value, total, message } = progress.into();
         {
             let mut reported = self.inner.reported.lock().unwrap_or_else(PoisonError::into_inner);
@@ -241,18 +238,6 @@ impl<'a> ClientInfo<'a> {
     pub fn capabilities(&self) -> &'a ClientCapabilities {
         &self.0.capabilities
     }
-}
-
-/// W3C trace context, as the request brought it.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Trace {
-    /// `traceparent`.
-    pub parent: Option<String>,
-    /// `tracestate`.
-    pub state: Option<String>,
-    /// `baggage`.
-    pub baggage: Option<String>,
 }
 
 /// How far some work is.

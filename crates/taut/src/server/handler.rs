@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::RawValue;
 
 use super::Settings;
 use super::call::Call;
@@ -16,17 +15,16 @@ use super::rounds::{Run, Suspendable};
 use crate::driver::Reply;
 use crate::mcp::{
     CallToolResult, CompleteResult, EmptyResult, GetPromptResult, InputRequired, Memory, Meta,
-    Question, RawJson, ReadResourceResult, Revision, SerializeAt, binding, meta_keys,
-    without_place,
+    Question, ReadResourceResult, Revision, SerializeAt, binding, meta_keys, without_place,
 };
-use crate::rpc::ErrorObject;
+use crate::rpc::{ErrorObject, Part};
 
 /// A handler under way.
 pub(super) type Running = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// A handler that takes JSON.
 pub(super) type Erased<S> =
-    Arc<dyn Fn(Option<&RawValue>, Call<S>) -> Result<Running, BadArguments> + Send + Sync>;
+    Arc<dyn Fn(Option<Part<'_>>, Call<S>) -> Result<Running, BadArguments> + Send + Sync>;
 
 /// Arguments that do not fit, and why: the field first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,9 +32,9 @@ pub(super) struct BadArguments(pub(super) String);
 
 /// Reads arguments; absent ones are `{}` (TOL-26).
 pub(super) fn read_arguments<A: DeserializeOwned>(
-    raw: Option<&RawValue>,
+    raw: Option<Part<'_>>,
 ) -> Result<A, BadArguments> {
-    let text = raw.map_or("{}", RawValue::get);
+    let text = raw.map_or("{}", Part::text);
     serde_json::from_str(text).map_err(|error| {
         // Once more, this time keeping track of where we are: only those who err pay for it.
         let mut again = serde_json::Deserializer::from_str(text);
@@ -164,14 +162,14 @@ pub(super) fn unix_time() -> u64 {
 impl<S> Call<S> {
     /// What the state of a question is bound to.
     fn binding(&self) -> String {
-        let arguments = self.inner.arguments.as_ref().map(RawJson::raw);
-        binding(self.inner.method, &self.inner.name, arguments)
+        binding(self.inner.method, &self.inner.name, self.inner.arguments.as_deref())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::value::RawValue;
 
     #[derive(Debug, serde::Deserialize)]
     #[allow(dead_code)]
@@ -191,7 +189,7 @@ mod tests {
     fn arguments_that_do_not_fit_come_back_with_the_field_and_the_reason() {
         let read = |text: &str| {
             let raw: Box<RawValue> = serde_json::from_str(text).unwrap();
-            read_arguments::<Args>(Some(&raw)).map(|_| ()).unwrap_err().0
+            read_arguments::<Args>(Some((&*raw).into())).map(|_| ()).unwrap_err().0
         };
         assert_eq!(read("{}"), "missing field `text`");
         assert_eq!(read(r#"{"text":5}"#), "`text`: invalid type: integer `5`, expected a string");

@@ -53,7 +53,7 @@ use subscriber::{Change, Subscriber};
 pub use ask::{AskError, Asked};
 pub use blocking_call::BlockingCall;
 pub use build::Completing;
-pub use call::{Call, ClientInfo, Progress, Trace};
+pub use call::{Call, ClientInfo, Progress};
 pub use changes::Changes;
 pub use contents::{IntoContents, IntoMessages};
 pub use hook::Moment;

@@ -2,7 +2,6 @@
 //!
 //! Knows the params of these methods and what is wrong with them; the session knows the rest.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use serde_json::value::RawValue;
@@ -15,7 +14,7 @@ use crate::mcp::{
     CallToolResult, CompleteResult, Completion, CompletionArgument, CompletionReference, Method,
     RESOURCE_NOT_FOUND, resource_not_found,
 };
-use crate::rpc::{ErrorObject, excerpt};
+use crate::rpc::{ErrorObject, Part, excerpt};
 
 impl<S: Send + Sync + 'static> Session<S> {
     pub(super) fn call_tool(
@@ -24,11 +23,11 @@ impl<S: Send + Sync + 'static> Session<S> {
         registry: &Registry<S>,
     ) -> Result<Started, ErrorObject> {
         let params = query.params;
-        let name = params.required::<Cow<'_, str>>("name").map_err(invalid)?;
+        let name = params.text("name").map_err(invalid)?;
         // A nil map is null to a client in Go; it means none.
-        let arguments = params.raw("arguments").filter(|raw| raw.get() != "null");
+        let arguments = params.raw("arguments").filter(|raw| raw.text() != "null");
         // TOL-09: the shape of the request is the protocol's affair, the arguments are the tool's.
-        if arguments.is_some_and(|raw| !raw.get().starts_with('{')) {
+        if arguments.is_some_and(|raw| !raw.is_object()) {
             return Err(ErrorObject::invalid_params("params.arguments must be an object"));
         }
         // TOL-05
@@ -77,7 +76,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         // RES-05, RES-06
         let (handler, blanks) = handler.ok_or_else(|| not_found(&uri, revision))?;
         let call = self.begin(query, Method::ReadResource, uri.clone(), None)?;
-        let running = handler(blanks.as_deref(), call)
+        let running = handler(blanks.as_deref().map(Part::from), call)
             .map_err(|BadArguments(_)| not_found(&uri, revision))?;
         Ok(Started::Going(Box::pin(async move {
             // ERR-03: the modern revision has no code of its own for it.
@@ -104,7 +103,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         let prompt = prompt.ok_or_else(|| {
             ErrorObject::invalid_params(format!("unknown prompt: {}", excerpt(&name)))
         })?;
-        let arguments = params.raw("arguments").filter(|raw| raw.get() != "null");
+        let arguments = params.raw("arguments").filter(|raw| raw.text() != "null");
         let call = self.begin(query, Method::GetPrompt, name, arguments)?;
         (prompt.handler)(arguments, call).map(Started::Going).map_err(|BadArguments(reason)| {
             ErrorObject::invalid_params(format!("invalid prompt arguments: {reason}"))
@@ -134,11 +133,11 @@ impl<S: Send + Sync + 'static> Session<S> {
         };
         let typed = serde_json::json!({
             "value": argument.value,
-            "context": params.raw("context").map(RawValue::get).unwrap_or("{}"),
+            "context": params.raw("context").map_or("{}", Part::text),
         });
         let raw = serde_json::value::to_raw_value(&typed)
             .map_err(|error| ErrorObject::internal(error.to_string()))?;
-        handler(Some(&raw), call)
+        handler(Some((&*raw).into()), call)
             .map(Started::Going)
             .map_err(|BadArguments(reason)| ErrorObject::invalid_params(reason))
     }

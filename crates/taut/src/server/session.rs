@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::Shared;
-use super::call::{Call, Ongoing, SessionLevel, Trace};
+use super::call::{Call, Ongoing, SessionLevel};
 use super::handler::unix_time;
 use super::hook::Moment;
 use super::registry::{List, Registry, stamp};
@@ -21,16 +21,16 @@ use super::subscriber::{Subscriber, end_of_stream};
 use crate::driver::{Incoming, Link, Service, Started, Token};
 use crate::mcp::{
     Accept, DiscoverResult, EmptyResult, InitializeResult, Level, Memory, Method, Params,
-    ParamsError, RawJson, Revision, SerializeAt, SubscriptionFilter, Terms, Verdict, binding,
-    meta_keys, resource_not_found,
+    ParamsError, Revision, SerializeAt, SubscriptionFilter, Terms, Verdict, binding, meta_keys,
+    resource_not_found,
 };
-use crate::rpc::{Body, ErrorObject, NoId, Trouble};
+use crate::rpc::{Body, ErrorObject, NoId, Part, Trouble};
 use crate::service::Reporter;
 
 /// A request that is to be served, and under which rules.
 pub(super) struct Query<'a> {
     pub(super) incoming: &'a Incoming<'a>,
-    pub(super) terms: Terms,
+    pub(super) terms: Arc<Terms>,
     pub(super) params: &'a Params<'a>,
 }
 
@@ -99,7 +99,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         &mut self,
         incoming: &Incoming<'_>,
         method: Method,
-        terms: Terms,
+        terms: Arc<Terms>,
         params: &Params<'_>,
     ) -> Result<Started, ErrorObject> {
         let registry = self.shared.registry();
@@ -212,7 +212,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         params: &Params<'_>,
         method: Method,
         name: &str,
-        arguments: Option<&RawValue>,
+        arguments: Option<Part<'_>>,
     ) -> Result<Memory, ErrorObject> {
         type Answers = BTreeMap<String, Box<RawValue>>;
         let answers = params.optional::<Answers>("inputResponses").map_err(invalid)?;
@@ -220,7 +220,7 @@ impl<S: Send + Sync + 'static> Session<S> {
             // MRTR-12: answers to what nobody asked are passed over.
             return Ok(Memory::default());
         };
-        let bound_to = binding(method, name, arguments);
+        let bound_to = binding(method, name, arguments.map(Part::text));
         let mut memory = self
             .shared
             .settings
@@ -237,7 +237,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         query: Query<'_>,
         method: Method,
         name: String,
-        arguments: Option<&RawValue>,
+        arguments: Option<Part<'_>>,
     ) -> Result<Call<S>, ErrorObject> {
         let Query { incoming, terms, params } = query;
         let asks = match terms.revision.is_modern() && method.may_require_input() {
@@ -255,17 +255,9 @@ impl<S: Send + Sync + 'static> Session<S> {
             && (capabilities.elicitation.is_some()
                 || capabilities.sampling.is_some()
                 || capabilities.roots.is_some());
-        let arguments = arguments.filter(|_| can_answer).map(RawJson::from);
-        let progress_token =
-            params.envelope.progress_token().map_err(|error| invalid(error.into()))?;
-        let mut trace = Trace::default();
-        for (key, value) in params.envelope.trace() {
-            let slot = match key {
-                meta_keys::TRACEPARENT => &mut trace.parent,
-                meta_keys::TRACESTATE => &mut trace.state,
-                _ => &mut trace.baggage,
-            };
-            *slot = Some(value.into_owned());
+        let arguments = arguments.filter(|_| can_answer).map(|raw| raw.text().into());
+        if let Err(error) = &terms.progress_token {
+            return Err(invalid(error.clone().into()));
         }
         Ok(Call {
             inner: Arc::new(Ongoing {
@@ -279,10 +271,7 @@ impl<S: Send + Sync + 'static> Session<S> {
                 name,
                 began: crate::driver::now(),
                 session_level: self.level.clone(),
-                progress_token,
                 reported: Mutex::default(),
-                meta: params.meta.map(Into::into),
-                trace,
                 ended: AtomicBool::new(false),
                 asks,
                 arguments,

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::{Event, Peer, Request, TroubleKind};
 use crate::rpc::error::{ErrorObject, code};
 use crate::rpc::id::Id;
-use crate::rpc::object::member;
+use crate::rpc::part::Part;
 use crate::rpc::write::{self, Body};
 use crate::wire::Framing;
 
@@ -208,7 +208,7 @@ impl Peer {
     pub(super) fn withdraw(&mut self, params: Option<&RawValue>) -> Option<Event<'static>> {
         let dialect = self.config.dialect;
         // CAN-07: what names no request is ignored, and so is what names one that has ended.
-        let id = Id::from_json(member(params?, dialect.cancel_member).ok()??.get())?;
+        let id = Id::from_json(Part::from(params?).member(dialect.cancel_member)?.text())?;
         self.requests.get(&id).filter(|entry| !entry.firm)?;
         let Entry { serial, framing, batch, .. } = self.requests.remove(&id)?;
         if dialect.cancel_is_answered {

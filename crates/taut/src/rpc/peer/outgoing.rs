@@ -8,7 +8,7 @@ use super::{CallId, Event, Failure, Patience, Peer, SendError, TroubleKind};
 use crate::rpc::error::ErrorObject;
 use crate::rpc::id::Id;
 use crate::rpc::message::Fault;
-use crate::rpc::object::member;
+use crate::rpc::part::Part;
 use crate::rpc::write::{self, Body};
 
 /// A call that waits for its answer.
@@ -190,7 +190,7 @@ impl Peer {
     ) -> Option<Event<'a>> {
         // C5: a token that is nobody's is ignored; it often races the answer.
         let params = params?;
-        let call = member(params, "progressToken").ok()??.get().parse().ok()?;
+        let call = Part::from(params).member("progressToken")?.text().parse().ok()?;
         let pending = self.calls.get_mut(&call)?;
         if let Some(deadline) = &mut pending.deadline
             && deadline.patience.ceiling.is_some()

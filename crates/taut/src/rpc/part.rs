@@ -1,0 +1,224 @@
+//! Looking into JSON that was checked before, without reading it again.
+//!
+//! Knows quotes and brackets; must not know any member's meaning. A [`RawValue`] is one sound JSON
+//! text, so quotes and brackets alone tell where each of its parts ends, and a long string is passed
+//! over at the speed of memory. Of a text that is not sound it would make nonsense, but no harm.
+
+use std::borrow::Cow;
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// One value inside a sound JSON text, unread.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Part<'a>(&'a str);
+
+impl<'a> From<&'a RawValue> for Part<'a> {
+    fn from(raw: &'a RawValue) -> Self {
+        // RawValue has no blanks around it, and neither has a part.
+        Self(raw.get())
+    }
+}
+
+impl<'a> Part<'a> {
+    /// The JSON text.
+    pub(crate) fn text(self) -> &'a str {
+        self.0
+    }
+
+    /// Whether it is an object.
+    pub(crate) fn is_object(self) -> bool {
+        self.0.starts_with('{')
+    }
+
+    /// Reads it.
+    pub(crate) fn read<T: Deserialize<'a>>(self) -> Result<T, serde_json::Error> {
+        serde_json::from_str(self.0)
+    }
+
+    /// The text of a string, borrowed where it holds no escape; nothing if it is no string, or one
+    /// that names no text.
+    pub(crate) fn string(self) -> Option<Cow<'a, str>> {
+        let inside = self.0.strip_prefix('"')?.strip_suffix('"')?;
+        if memchr::memchr(b'\\', inside.as_bytes()).is_none() {
+            return Some(Cow::Borrowed(inside));
+        }
+        self.read::<String>().ok().map(Cow::Owned)
+    }
+
+    /// The members of an object, in the order in which they stand; nothing if it is no object.
+    pub(crate) fn members(self) -> Option<Members<'a>> {
+        self.is_object().then_some(Members { text: self.0, at: 1 })
+    }
+
+    /// One member of an object; the last, where it is repeated (RPC-35).
+    pub(crate) fn member(self, wanted: &str) -> Option<Self> {
+        self.members()?.filter(|(name, _)| name == wanted).last().map(|(_, value)| value)
+    }
+}
+
+/// The members of an object.
+#[derive(Clone, Debug)]
+pub(crate) struct Members<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Members<'a> {
+    /// Passes over what stands between two tokens.
+    fn skip(&mut self, delimiter: u8) {
+        let rest = &self.text.as_bytes()[self.at..];
+        let between = |byte: &u8| *byte == delimiter || byte.is_ascii_whitespace();
+        self.at += rest.iter().position(|byte| !between(byte)).unwrap_or(rest.len());
+    }
+
+    /// Takes the next value.
+    fn take(&mut self) -> Option<Part<'a>> {
+        let start = self.at;
+        self.at = end_of_value(self.text.as_bytes(), start)?;
+        self.text.get(start..self.at).map(Part)
+    }
+}
+
+impl<'a> Iterator for Members<'a> {
+    type Item = (Cow<'a, str>, Part<'a>);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.skip(b',');
+        if self.text.as_bytes().get(self.at) != Some(&b'"') {
+            return None;
+        }
+        let name = self.take()?;
+        self.skip(b':');
+        let value = self.take()?;
+        // A name that is no text is nobody's, and stays as it was written.
+        Some((name.string().unwrap_or(Cow::Borrowed(name.0)), value))
+    }
+}
+
+/// Where the value that begins at `at` ends.
+fn end_of_value(json: &[u8], mut at: usize) -> Option<usize> {
+    let mut depth = 0usize;
+    loop {
+        match json.get(at)? {
+            b'"' => at = end_of_string(json, at)?,
+            b'{' | b'[' => {
+                depth += 1;
+                at += 1;
+                continue;
+            }
+            b'}' | b']' => {
+                depth = depth.checked_sub(1)?;
+                at += 1;
+            }
+            _ if depth > 0 => {
+                at += 1;
+                continue;
+            }
+            _ => {
+                let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | ..b' ');
+                at += json[at..].iter().position(ends).unwrap_or(json.len() - at);
+            }
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+}
+
+/// Where the string whose first quote is at `at` ends.
+fn end_of_string(json: &[u8], mut at: usize) -> Option<usize> {
+    at += 1;
+    loop {
+        at += memchr::memchr2(b'"', b'\\', json.get(at..)?)?;
+        if json[at] == b'"' {
+            return Some(at + 1);
+        }
+        at += 2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Map, Value};
+
+    use super::*;
+
+    fn members(text: &str) -> Vec<(String, String)> {
+        let raw: &RawValue = serde_json::from_str(text).unwrap();
+        let members = Part::from(raw).members().unwrap();
+        members.map(|(name, value)| (name.into_owned(), value.text().to_owned())).collect()
+    }
+
+    #[test]
+    fn members_are_found_whatever_stands_around_and_inside_them() {
+        let text = "{ \"a\" :\t1 ,\"b\\u0063\":[{}, \"]\\\"\\\\\"],\"d\":{\"e\":{\"f\":\"}\"}},\n\"\":null,\"a\":-1.5e3 }";
+        let expected = [
+            ("a", "1"),
+            ("bc", "[{}, \"]\\\"\\\\\"]"),
+            ("d", "{\"e\":{\"f\":\"}\"}}"),
+            ("", "null"),
+            ("a", "-1.5e3"),
+        ];
+        assert_eq!(members(text), expected.map(|(name, value)| (name.into(), value.into())));
+        assert_eq!(members("{ }"), []);
+    }
+
+    #[test]
+    fn rpc_35_the_last_of_two_equal_members_counts() {
+        let raw: &RawValue = serde_json::from_str(r#"{"a":1,"\u0061":2,"b":3}"#).unwrap();
+        assert_eq!(Part::from(raw).member("a").unwrap().text(), "2");
+        assert!(Part::from(raw).member("c").is_none());
+    }
+
+    #[test]
+    fn only_an_object_has_members_and_only_a_string_has_text() {
+        for text in ["[1]", "\"{\"", "1", "null", "true"] {
+            let raw: &RawValue = serde_json::from_str(text).unwrap();
+            assert!(Part::from(raw).members().is_none(), "{text}");
+        }
+        let text = |text| Part::from(serde_json::from_str::<&RawValue>(text).unwrap()).string();
+        assert_eq!(text("\"é\"").as_deref(), Some("é"));
+        assert_eq!(text("\"\\u00e9\"").as_deref(), Some("é"));
+        assert_eq!(text("\"\\ud800\""), None);
+        assert_eq!(text("7"), None);
+    }
+
+    proptest! {
+        /// Broken text cannot come in, and would do no harm if it did.
+        #[test]
+        fn no_text_makes_it_panic_or_go_on_for_ever(text in r#"[{}\[\]",:\\ aé1]{0,40}"#) {
+            let text = format!("{{{text}");
+            assert!(Part(&text).members().unwrap().count() <= text.len());
+        }
+
+        #[test]
+        fn any_object_is_taken_apart_as_serde_does(
+            names in prop::collection::vec("[a-c\"\\\\é]{0,3}", 0..6),
+            texts in prop::collection::vec(".{0,40}", 6),
+            pretty in any::<bool>(),
+        ) {
+            let value = |n: usize| match n % 4 {
+                0 => Value::from(texts[n].as_str()),
+                1 => serde_json::json!([texts[n], { "k": [] }, -1]),
+                2 => serde_json::json!({ &texts[n]: { "}": texts[n] } }),
+                _ => Value::from(n as f64 / 2.0),
+            };
+            let object: Map<String, Value> =
+                names.iter().enumerate().map(|(n, name)| (name.clone(), value(n))).collect();
+            let text = if pretty {
+                serde_json::to_string_pretty(&object).unwrap()
+            } else {
+                serde_json::to_string(&object).unwrap()
+            };
+            let raw: &RawValue = serde_json::from_str(&text).unwrap();
+            let found: Map<String, Value> = Part::from(raw)
+                .members()
+                .unwrap()
+                .map(|(name, value)| (name.into_owned(), value.read().unwrap()))
+                .collect();
+            prop_assert_eq!(found, object);
+        }
+    }
+}
