@@ -70,9 +70,17 @@ impl From<MetaError> for ParamsError {
 impl<'a> Params<'a> {
     /// Takes `params` apart; absent params are an object without members.
     pub(crate) fn read(params: Option<&'a RawValue>) -> Result<Self, ParamsError> {
+        Self::read_knowing("", params)
+    }
+
+    /// The same for who has read this `_meta` before, and may well see it again.
+    pub(crate) fn read_knowing(
+        meta: &'a str,
+        params: Option<&'a RawValue>,
+    ) -> Result<Self, ParamsError> {
         let mut read = Self::default();
         let Some(params) = params else { return Ok(read) };
-        let members = Part::from(params).members().ok_or(ParamsError::NotAnObject)?;
+        let members = Part::from(params).members_knowing(meta).ok_or(ParamsError::NotAnObject)?;
         let mut places = read.few.iter_mut();
         for (name, value) in members {
             if name == "_meta" {

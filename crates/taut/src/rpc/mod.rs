@@ -11,6 +11,7 @@ mod part;
 mod peer;
 mod quick;
 mod salvage;
+mod scan;
 mod write;
 
 #[cfg(feature = "server")]

@@ -9,6 +9,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::scan::quote_or_escape;
+
 /// One value inside a sound JSON text, unread.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Part<'a>(&'a str);
@@ -48,7 +50,13 @@ impl<'a> Part<'a> {
 
     /// The members of an object, in the order in which they stand; nothing if it is no object.
     pub(crate) fn members(self) -> Option<Members<'a>> {
-        self.is_object().then_some(Members { text: self.0, at: 1 })
+        self.members_knowing("")
+    }
+
+    /// The same for who has seen one of the values before: where the object `known` stands again,
+    /// word for word, it is not looked into.
+    pub(crate) fn members_knowing(self, known: &'a str) -> Option<Members<'a>> {
+        self.is_object().then_some(Members { text: self.0, at: 1, known })
     }
 
     /// One member of an object; the last, where it is repeated (RPC-35).
@@ -62,21 +70,24 @@ impl<'a> Part<'a> {
 pub(crate) struct Members<'a> {
     text: &'a str,
     at: usize,
+    known: &'a str,
 }
 
 impl<'a> Members<'a> {
     /// Passes over what stands between two tokens.
     fn skip(&mut self, delimiter: u8) {
-        let rest = &self.text.as_bytes()[self.at..];
-        let between = |byte: &u8| *byte == delimiter || byte.is_ascii_whitespace();
-        self.at += rest.iter().position(|byte| !between(byte)).unwrap_or(rest.len());
+        let bytes = self.text.as_bytes();
+        while let Some(byte) = bytes.get(self.at)
+            && (*byte == delimiter || matches!(byte, b' ' | b'\n' | b'\r' | b'\t'))
+        {
+            self.at += 1;
+        }
     }
 
-    /// Takes the next value.
-    fn take(&mut self) -> Option<Part<'a>> {
-        let start = self.at;
-        self.at = end_of_value(self.text.as_bytes(), start)?;
-        self.text.get(start..self.at).map(Part)
+    /// Takes what goes from here to `end`.
+    fn take(&mut self, end: usize) -> Option<&'a str> {
+        let start = std::mem::replace(&mut self.at, end);
+        self.text.get(start..end)
     }
 }
 
@@ -84,15 +95,26 @@ impl<'a> Iterator for Members<'a> {
     type Item = (Cow<'a, str>, Part<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
+        let bytes = self.text.as_bytes();
         self.skip(b',');
-        if self.text.as_bytes().get(self.at) != Some(&b'"') {
+        if bytes.get(self.at) != Some(&b'"') {
             return None;
         }
-        let name = self.take()?;
+        let (end, plain) = end_of_string(bytes, self.at)?;
+        let name = self.take(end)?;
+        let name = match plain {
+            true => Cow::Borrowed(&name[1..name.len() - 1]),
+            // A name that is no text is nobody's, and stays as it was written.
+            false => Part(name).string().unwrap_or(Cow::Borrowed(name)),
+        };
         self.skip(b':');
-        let value = self.take()?;
-        // A name that is no text is nobody's, and stays as it was written.
-        Some((name.string().unwrap_or(Cow::Borrowed(name.0)), value))
+        // An object that begins like one that is known ends where that ends.
+        let end =
+            match !self.known.is_empty() && bytes[self.at..].starts_with(self.known.as_bytes()) {
+                true => self.at + self.known.len(),
+                false => end_of_value(bytes, self.at)?,
+            };
+        Some((name, Part(self.take(end)?)))
     }
 }
 
@@ -101,7 +123,7 @@ fn end_of_value(json: &[u8], mut at: usize) -> Option<usize> {
     let mut depth = 0usize;
     loop {
         match json.get(at)? {
-            b'"' => at = end_of_string(json, at)?,
+            b'"' => at = end_of_string(json, at)?.0,
             b'{' | b'[' => {
                 depth += 1;
                 at += 1;
@@ -126,16 +148,14 @@ fn end_of_value(json: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Where the string whose first quote is at `at` ends.
-fn end_of_string(json: &[u8], mut at: usize) -> Option<usize> {
-    at += 1;
-    loop {
-        at += memchr::memchr2(b'"', b'\\', json.get(at..)?)?;
-        if json[at] == b'"' {
-            return Some(at + 1);
-        }
-        at += 2;
+/// Where the string whose first quote is at `at` ends, and whether it holds no escape.
+fn end_of_string(json: &[u8], at: usize) -> Option<(usize, bool)> {
+    let mut at = quote_or_escape(json, at + 1)?;
+    let plain = json[at] == b'"';
+    while json[at] != b'"' {
+        at = quote_or_escape(json, at + 2)?;
     }
+    Some((at + 1, plain))
 }
 
 #[cfg(test)]
@@ -213,12 +233,15 @@ mod tests {
                 serde_json::to_string(&object).unwrap()
             };
             let raw: &RawValue = serde_json::from_str(&text).unwrap();
-            let found: Map<String, Value> = Part::from(raw)
-                .members()
-                .unwrap()
-                .map(|(name, value)| (name.into_owned(), value.read().unwrap()))
-                .collect();
-            prop_assert_eq!(found, object);
+            let collect = |members: Members<'_>| -> Map<String, Value> {
+                members.map(|(name, value)| (name.into_owned(), value.read().unwrap())).collect()
+            };
+            prop_assert_eq!(&collect(Part::from(raw).members().unwrap()), &object);
+            for value in object.values().filter(|value| value.is_object()) {
+                let known = if pretty { serde_json::to_string_pretty(value) } else { serde_json::to_string(value) };
+                let known = known.unwrap();
+                prop_assert_eq!(&collect(Part::from(raw).members_knowing(&known).unwrap()), &object);
+            }
         }
     }
 }

@@ -5,33 +5,37 @@
 //! else a message may be is not its business: it says so, and `message.rs` reads it properly. What
 //! it does accept it reads the same, which a test shows.
 
-use serde_json::value::RawValue;
-
 use super::id::Id;
 use super::message::Message;
+use super::scan;
 
 /// Reads a plain request or notification. `None`: it may be anything.
 pub(super) fn read(text: &str) -> Option<Message<'_>> {
     let mut rest = text.strip_prefix('{')?;
     let (mut version, mut id, mut method, mut params) = (None, None, None, None);
     loop {
-        let again = if let Some(after) = rest.strip_prefix(r#""jsonrpc":"2.0""#) {
-            rest = after;
-            version.replace(()).is_some()
-        } else if let Some(after) = rest.strip_prefix(r#""id":"#) {
-            let (found, after) = plain_id(after)?;
-            rest = after;
-            id.replace(found).is_some()
-        } else if let Some(after) = rest.strip_prefix(r#""method":"#) {
-            let (found, after) = plain_string(after)?;
-            rest = after;
-            method.replace(&found[1..found.len() - 1]).is_some()
-        } else if let Some(after) = rest.strip_prefix(r#""params":"#) {
-            let (found, after) = container(after)?;
-            rest = after;
-            params.replace(found).is_some()
-        } else {
-            return None;
+        // The first letter tells which it may be.
+        let again = match rest.as_bytes().get(1)? {
+            b'j' => {
+                rest = rest.strip_prefix(r#""jsonrpc":"2.0""#)?;
+                version.replace(()).is_some()
+            }
+            b'i' => {
+                let (found, after) = plain_id(rest.strip_prefix(r#""id":"#)?)?;
+                rest = after;
+                id.replace(found).is_some()
+            }
+            b'm' => {
+                let (found, after) = plain_string(rest.strip_prefix(r#""method":"#)?)?;
+                rest = after;
+                method.replace(&found[1..found.len() - 1]).is_some()
+            }
+            b'p' => {
+                let (found, after) = scan::container(rest.strip_prefix(r#""params":"#)?)?;
+                rest = after;
+                params.replace(found).is_some()
+            }
+            _ => return None,
         };
         match rest.as_bytes() {
             _ if again => return None,
@@ -68,16 +72,6 @@ fn plain_id(text: &str) -> Option<(Id, &str)> {
         text.split_at(end)
     };
     Some((Id::from_json(id)?, rest))
-}
-
-/// An object or an array, checked and unread, and what follows it.
-fn container(text: &str) -> Option<(&RawValue, &str)> {
-    if !text.starts_with(['{', '[']) {
-        return None;
-    }
-    let mut values = serde_json::Deserializer::from_str(text).into_iter::<&RawValue>();
-    let value = values.next()?.ok()?;
-    Some((value, text.get(values.byte_offset()..)?))
 }
 
 #[cfg(test)]
