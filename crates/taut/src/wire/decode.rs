@@ -36,7 +36,15 @@ const PREFIX: usize = 4 << 10;
 const READ: usize = 64 << 10;
 
 /// Capacity kept when the buffer runs empty; see the encoder's.
-const KEEP: usize = 4 << 20;
+const KEEP: usize = 2 << 20;
+
+/// A message that is longer than this gets room for any that may come, up to [`AMPLE`]: pages that
+/// nobody touches cost nothing, while growing by doubling copies, and leaves holes of the same size.
+const LONG: usize = 1 << 20;
+
+/// The most room that is made at a stroke: the usual limit. Allocators give so much back to the
+/// system at once.
+const AMPLE: usize = 64 << 20;
 
 /// An incremental reader of frames.
 #[derive(Debug)]
@@ -159,6 +167,11 @@ impl Decoder {
             if self.buf.is_empty() {
                 self.buf.shrink_to(KEEP);
             }
+        }
+        if self.buf.len() > LONG && self.buf.capacity() - self.buf.len() < bytes {
+            let ample = self.limits.message.min(AMPLE) + READ;
+            // Where there is not so much, what is needed may still be there.
+            let _ = self.buf.try_reserve_exact(ample.saturating_sub(self.buf.len()));
         }
         self.buf.reserve(bytes);
         &mut self.buf
