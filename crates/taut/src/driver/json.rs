@@ -40,14 +40,3 @@ pub(crate) fn reply(reply: Reply, json: &mut Vec<u8>) -> Result<(), ErrorObject>
     catch_unwind(AssertUnwindSafe(|| write_result(&*reply?, json)))
         .unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
-
-/// What [`reply`] came to, as the peer takes it.
-pub(crate) fn outcome<'a>(
-    outcome: &'a Result<(), ErrorObject>,
-    json: &'a Written<'a>,
-) -> Result<&'a dyn Body, ErrorObject> {
-    match outcome {
-        Ok(()) => Ok(json),
-        Err(error) => Err(error.clone()),
-    }
-}

@@ -16,7 +16,7 @@ use super::json::{self, Written};
 use super::now;
 use super::token::Token;
 use crate::ending::Ending;
-use crate::rpc::{Body, CallId, Failure, Id, Patience, Peer, SendError, Ticket};
+use crate::rpc::{Body, CallId, Draft, Failure, Id, Patience, Peer, SendError, Ticket};
 
 /// Takes the answer to a call, still raw, on the loop.
 pub(crate) type Waiter = Box<dyn FnOnce(Result<&RawValue, Failure>) + Send>;
@@ -89,11 +89,11 @@ impl Link {
 
     /// Answers a request.
     pub(crate) fn answer(&self, ticket: Ticket, outcome: Reply) {
-        let mut json = Vec::new();
-        let outcome = json::reply(outcome, &mut json);
+        let mut draft = Draft::default();
+        let outcome = json::reply(outcome, draft.begin(ticket.id()));
         self.with(|state| {
             state.parked.remove(&ticket.serial());
-            state.peer.answer(ticket, json::outcome(&outcome, &Written(&json)));
+            state.peer.answer_drafted(ticket, outcome.map(|()| &mut draft));
         });
     }
 

@@ -88,6 +88,8 @@ pub(crate) struct Incoming<'a> {
     pub(crate) params: Option<&'a RawValue>,
     pub(crate) token: &'a Token,
     pub(crate) link: &'a Link,
+    /// When it was taken up.
+    pub(crate) now: Instant,
     /// Where a result may be written that is there [at once](Started::Written).
     pub(crate) json: &'a mut Vec<u8>,
 }

@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use super::json::{self, Written};
+use super::json;
 use super::link::{Link, Reply};
 use super::parked::Parked;
 use super::tap::Tap;
 use super::token::Token;
 use super::{Incoming, Service, Started, TURN, YIELD};
 use crate::ending::Ending;
-use crate::rpc::{CallId, ErrorObject, Event, Failure, Request, Ticket};
+use crate::rpc::{CallId, Draft, ErrorObject, Event, Failure, Request, Ticket};
 use crate::stream::Sink;
 use crate::wire::{Encoder, Frame};
 
@@ -32,9 +32,6 @@ const SLOW_POLL: Duration = Duration::from_micros(200);
 
 /// A handler that kept the loop for so long blocks, and its author should know.
 const BLOCKING_POLL: Duration = Duration::from_millis(100);
-
-/// Room kept for the JSON of the next result; the largest of results are rare.
-const KEEP: usize = 64 << 10;
 
 /// The output and everything that leads to it.
 pub(super) struct Work<W, S> {
@@ -51,8 +48,8 @@ pub(super) struct Work<W, S> {
     warned: bool,
     /// Whether the peer wanted more input when it was last asked. False: ask again.
     pub(super) wants_input: bool,
-    /// Where results become JSON.
-    json: Vec<u8>,
+    /// Where the next answer is written, apart from all others.
+    draft: Draft,
     /// The token of a request that is over, if nobody else has kept it.
     spare: Option<Token>,
 }
@@ -70,7 +67,7 @@ impl<W: Sink, S: Service> Work<W, S> {
             tap: Tap::default(),
             warned: false,
             wants_input: true,
-            json: Vec::new(),
+            draft: Draft::default(),
             spare: None,
         }
     }
@@ -165,7 +162,7 @@ impl<W: Sink, S: Service> Work<W, S> {
     fn start(&mut self, cx: &mut Context<'_>, request: Request<'_>, began: Instant) -> Instant {
         let Request { ticket, method, params, .. } = request;
         let token = self.spare.take().unwrap_or_default();
-        let (service, json, link) = (&mut self.service, &mut self.json, &self.link);
+        let (service, json, link) = (&mut self.service, self.draft.begin(ticket.id()), &self.link);
         let first = catch_unwind(AssertUnwindSafe(|| {
             let started = service.request(Incoming {
                 id: ticket.id(),
@@ -174,6 +171,7 @@ impl<W: Sink, S: Service> Work<W, S> {
                 params: params.as_deref(),
                 token: &token,
                 link,
+                now: began,
                 json: &mut *json,
             });
             match started {
@@ -198,7 +196,7 @@ impl<W: Sink, S: Service> Work<W, S> {
         match first.unwrap_or_else(|panic| First::Done(Err(panicked(&*panic)))) {
             First::Done(outcome) => {
                 self.spare = token.is_only_one().then_some(token);
-                if self.answer(ticket, &outcome) >= FLUSH || took > SLOW_POLL {
+                if self.answer(ticket, outcome) >= FLUSH || took > SLOW_POLL {
                     // A failed write shows itself again at the next pass.
                     let _ = self.poll_write(cx, &mut 0);
                 }
@@ -213,17 +211,12 @@ impl<W: Sink, S: Service> Work<W, S> {
         ended
     }
 
-    /// Answers with what stands in `json`. Says how much is ready to leave.
-    fn answer(&mut self, ticket: Ticket, outcome: &Result<(), ErrorObject>) -> usize {
-        let ready = {
-            let mut state = self.link.lock();
-            state.peer.answer(ticket, json::outcome(outcome, &Written(&self.json)));
-            self.wants_input = state.peer.wants_input();
-            state.peer.output().len()
-        };
-        self.json.clear();
-        self.json.shrink_to(KEEP);
-        ready
+    /// Answers with what stands in the draft. Says how much is ready to leave.
+    fn answer(&mut self, ticket: Ticket, outcome: Result<(), ErrorObject>) -> usize {
+        let mut state = self.link.lock();
+        state.peer.answer_drafted(ticket, outcome.map(|()| &mut self.draft));
+        self.wants_input = state.peer.wants_input();
+        state.peer.output().len()
     }
 
     /// Whether something is on its way out already.
@@ -287,7 +280,7 @@ pub(super) struct Look {
 }
 
 enum First {
-    /// What it came to; the JSON is in the buffer for it.
+    /// What it came to; the JSON is in the draft.
     Done(Result<(), ErrorObject>),
     Going(Pin<Box<dyn Future<Output = Reply> + Send>>),
 }

@@ -135,6 +135,41 @@ macro_rules! wire_struct {
                 }
                 map.end()
             }
+
+            #[allow(unused_variables, reason = "a type without members has no use for the shape")]
+            fn write_at(
+                &self,
+                shape: $crate::mcp::shape::Shape,
+                out: &mut Vec<u8>,
+            ) -> Result<(), serde_json::Error> {
+                let start = out.len();
+                $( out.extend_from_slice(concat!(",\"", $tag, "\":\"", $kind, "\"").as_bytes()); )?
+                $(
+                    out.extend_from_slice(concat!(",\"", $nwire, "\":").as_bytes());
+                    self.$need.write_at(shape, out)?;
+                )*
+                $(
+                    if let Some(value) = $crate::mcp::define::wire_struct!(@peek $how self.$opt)
+                        $( && shape.since($crate::mcp::revision::Revision::$since) )?
+                        $( && shape.until($crate::mcp::revision::Revision::$until) )?
+                        $( && $when(value, shape) )?
+                    {
+                        out.extend_from_slice(concat!(",\"", $wire, "\":").as_bytes());
+                        value.write_at(shape, out)?;
+                    }
+                )*
+                let known: &[&str] = &[$($tag,)? $($nwire,)* $($wire,)*];
+                for (name, value) in &self.extra {
+                    if !known.contains(&name.as_str()) {
+                        out.push(b',');
+                        $crate::rpc::quote(out, name);
+                        out.push(b':');
+                        value.write_at(shape, out)?;
+                    }
+                }
+                $crate::mcp::shape::close(out, start, *b"{}");
+                Ok(())
+            }
         }
     };
 
@@ -213,7 +248,27 @@ macro_rules! wire_enum {
             }
         }
 
-        $crate::mcp::shape::same_in_every_revision!($Name);
+        impl $crate::mcp::shape::SerializeAt for $Name {
+            fn serialize_at<S: serde::Serializer>(
+                &self,
+                _: $crate::mcp::shape::Shape,
+                serializer: S,
+            ) -> Result<S::Ok, S::Error> {
+                serializer.serialize_str(self.as_str())
+            }
+
+            fn write_at(
+                &self,
+                _: $crate::mcp::shape::Shape,
+                out: &mut Vec<u8>,
+            ) -> Result<(), serde_json::Error> {
+                match self {
+                    $( Self::$Variant => out.extend_from_slice(concat!("\"", $wire, "\"").as_bytes()), )*
+                    Self::Other(word) => $crate::rpc::quote(out, word),
+                }
+                Ok(())
+            }
+        }
     };
 }
 pub(super) use wire_enum;
@@ -286,6 +341,20 @@ macro_rules! wire_union {
                 match self {
                     $( Self::$Variant(value) => value.serialize_at(shape, serializer), )*
                     Self::Other(value) => serde::Serialize::serialize(value, serializer),
+                }
+            }
+
+            fn write_at(
+                &self,
+                shape: $crate::mcp::shape::Shape,
+                out: &mut Vec<u8>,
+            ) -> Result<(), serde_json::Error> {
+                if let Some(text) = self.stand_in(shape) {
+                    return text.write_at(shape, out);
+                }
+                match self {
+                    $( Self::$Variant(value) => value.write_at(shape, out), )*
+                    Self::Other(value) => value.write_at(shape, out),
                 }
             }
         }

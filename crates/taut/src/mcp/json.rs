@@ -11,7 +11,7 @@ use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
-use super::shape::{Shape, same_in_every_revision};
+use super::shape::{SerializeAt, Shape, same_in_every_revision};
 use crate::rpc::{Id, Part};
 
 /// Any JSON value, kept as text.
@@ -175,7 +175,28 @@ impl From<Id> for RawJson {
 
 // A progress token, and the id of a request or a subscription: echoed with its type (PRG-09,
 // SUB-03, CAN-13).
-same_in_every_revision!(RawJson, Schema, Id);
+same_in_every_revision!(Id);
+
+impl SerializeAt for RawJson {
+    fn serialize_at<S: Serializer>(&self, _: Shape, serializer: S) -> Result<S::Ok, S::Error> {
+        self.serialize(serializer)
+    }
+
+    fn write_at(&self, _: Shape, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        out.extend_from_slice(self.text().as_bytes());
+        Ok(())
+    }
+}
+
+impl SerializeAt for Schema {
+    fn serialize_at<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize_at(shape, serializer)
+    }
+
+    fn write_at(&self, shape: Shape, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        self.0.write_at(shape, out)
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,6 @@
 //! in `envelope.rs`. MET-05, MET-07, TRC-01, LIF-20.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use serde::de::{Deserialize, Deserializer, MapAccess};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -13,8 +12,8 @@ use super::capabilities::Implementation;
 use super::json::RawJson;
 use super::read::{FromMembers, Name, ObjectVisitor};
 use super::revision::Revision;
-use super::shape::{SerializeAt, Shape};
-use crate::rpc::Id;
+use super::shape::{SerializeAt, Shape, close};
+use crate::rpc::{Id, quote};
 
 /// The reserved keys of `_meta`.
 pub mod meta_keys {
@@ -48,7 +47,8 @@ pub mod meta_keys {
 /// nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Meta {
-    entries: BTreeMap<Cow<'static, str>, RawJson>,
+    /// Ordered by key. A list, because there are few, and most often one.
+    entries: Vec<(Cow<'static, str>, RawJson)>,
 }
 
 impl Meta {
@@ -75,18 +75,27 @@ impl Meta {
 
     /// Adds an entry, replacing one with the same key.
     pub fn insert(&mut self, key: impl Into<Cow<'static, str>>, value: impl Into<RawJson>) {
-        self.entries.insert(key.into(), value.into());
+        let (key, value) = (key.into(), value.into());
+        match self.place(&key) {
+            Ok(at) => self.entries[at].1 = value,
+            Err(at) => self.entries.insert(at, (key, value)),
+        }
     }
 
     /// The value under `key`.
     #[must_use]
     pub fn value(&self, key: &str) -> Option<&RawJson> {
-        self.entries.get(key)
+        self.place(key).ok().map(|at| &self.entries[at].1)
+    }
+
+    /// Where `key` is, or where it belongs.
+    fn place(&self, key: &str) -> Result<usize, usize> {
+        self.entries.binary_search_by(|(other, _)| (**other).cmp(key))
     }
 
     /// Takes the value under `key` out.
     pub fn remove(&mut self, key: &str) -> Option<RawJson> {
-        self.entries.remove(key)
+        self.place(key).ok().map(|at| self.entries.remove(at).1)
     }
 
     /// All entries, ordered by key.
@@ -114,7 +123,7 @@ impl Meta {
 
     /// Whether anything is left to write in this shape.
     pub(super) fn has_any(&self, shape: Shape) -> bool {
-        self.is_empty() || self.entries.keys().any(|key| known_in(key, shape))
+        self.is_empty() || self.iter().any(|(key, _)| known_in(key, shape))
     }
 }
 
@@ -143,6 +152,18 @@ impl SerializeAt for Meta {
         }
         map.end()
     }
+
+    fn write_at(&self, shape: Shape, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        let start = out.len();
+        for (key, value) in self.iter().filter(|(key, _)| known_in(key, shape)) {
+            out.push(b',');
+            quote(out, key);
+            out.push(b':');
+            value.write_at(shape, out)?;
+        }
+        close(out, start, *b"{}");
+        Ok(())
+    }
 }
 
 impl Serialize for Meta {
@@ -155,16 +176,26 @@ impl<'de> FromMembers<'de> for Meta {
     const EXPECTED: &'static str = "a _meta object";
 
     fn from_members<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-        let mut meta = Self::new();
+        let mut entries = Vec::new();
         while let Some((Name(key), value)) = map.next_entry::<Name<'de>, RawJson>()? {
             // The key that each modern result carries is not copied each time.
-            if key == meta_keys::SERVER_INFO {
-                meta.insert(meta_keys::SERVER_INFO, value);
-            } else {
-                meta.insert(key.into_owned(), value);
-            }
+            let key = match &*key {
+                meta_keys::SERVER_INFO => Cow::Borrowed(meta_keys::SERVER_INFO),
+                _ => Cow::Owned(key.into_owned()),
+            };
+            entries.push((key, value));
         }
-        Ok(meta)
+        // F27: all at once, because putting each in its place would be the square of them. The sort
+        // keeps the order of equal keys, of which the last counts.
+        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+        entries.dedup_by(|(later, value), (key, kept)| {
+            let same = later == key;
+            if same {
+                std::mem::swap(value, kept);
+            }
+            same
+        });
+        Ok(Self { entries })
     }
 }
 

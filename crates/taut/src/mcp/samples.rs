@@ -41,7 +41,13 @@ where
     Sample {
         name,
         full: serde_json::to_value(&value).unwrap(),
-        at: Box::new(move |revision| serde_json::to_value(value.at(revision)).unwrap()),
+        at: Box::new(move |revision| {
+            let text = serde_json::to_string(&value.at(revision)).unwrap();
+            let mut quick = Vec::new();
+            value.write_at(Shape::of(revision), &mut quick).unwrap();
+            assert_eq!(String::from_utf8(quick).unwrap(), text, "{name}");
+            serde_json::from_str(&text).unwrap()
+        }),
         reread: |value| serde_json::to_value(serde_json::from_value::<T>(value)?),
     }
 }

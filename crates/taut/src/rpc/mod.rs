@@ -1,6 +1,8 @@
 //! Plain JSON-RPC 2.0: messages, ids, errors, and the engine that knows who waits for what.
 //! Pure: no I/O, no clock, no runtime.
 
+#[cfg(feature = "tokio")]
+mod draft;
 mod error;
 mod id;
 #[cfg(feature = "tokio")]
@@ -10,10 +12,13 @@ mod name;
 mod part;
 mod peer;
 mod quick;
+mod quote;
 mod salvage;
 mod scan;
 mod write;
 
+#[cfg(feature = "tokio")]
+pub(crate) use draft::Draft;
 #[cfg(feature = "server")]
 pub(crate) use error::excerpt;
 pub use error::{ErrorObject, code};
@@ -23,8 +28,11 @@ pub(crate) use mask::masked;
 pub use message::{Fault, Incoming, MAX_BATCH, Malformed, Message, read};
 pub(crate) use name::Name;
 pub(crate) use part::Part;
+#[cfg(feature = "server")]
+pub(crate) use peer::Seed;
 pub use peer::{
     CallId, Config, Dialect, Event, Events, Failure, Patience, Peer, Request, SendError, Ticket,
     Trouble, TroubleKind,
 };
+pub(crate) use quote::quote;
 pub use write::{Body, NoId};

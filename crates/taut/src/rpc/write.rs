@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::error::ErrorObject;
 use super::id::Id;
+use super::quote::quote;
 
 /// Something that can be written as JSON without being looked at, such as a result.
 pub trait Body: Send {
@@ -62,7 +63,7 @@ fn call(
     method: &str,
     params: Option<&dyn Body>,
 ) -> Result<(), serde_json::Error> {
-    serde_json::to_writer(&mut *out, method)?;
+    quote(out, method);
     if let Some(params) = params {
         let before = out.len();
         out.extend_from_slice(b",\"params\":");

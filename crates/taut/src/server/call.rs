@@ -49,7 +49,7 @@ pub(super) struct Ongoing<S> {
     pub(super) withdrawn: Withdrawn,
     pub(super) terms: Arc<Terms>,
     pub(super) method: Method,
-    pub(super) name: String,
+    pub(super) name: Arc<str>,
     pub(super) began: Instant,
     /// The level of the legacy session, shared with it.
     pub(super) session_level: Arc<SessionLevel>,

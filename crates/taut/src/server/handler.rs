@@ -5,7 +5,6 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::Settings;
@@ -15,9 +14,9 @@ use super::rounds::{Run, Suspendable};
 use crate::driver::Reply;
 use crate::mcp::{
     CallToolResult, CompleteResult, EmptyResult, GetPromptResult, InputRequired, Memory, Meta,
-    Question, ReadResourceResult, Revision, SerializeAt, binding, meta_keys, without_place,
+    Question, ReadResourceResult, Revision, SerializeAt, Shape, binding, meta_keys, without_place,
 };
-use crate::rpc::{ErrorObject, Part};
+use crate::rpc::{Body, ErrorObject, Part};
 
 /// A handler under way.
 pub(super) type Running = Pin<Box<dyn Future<Output = Reply> + Send>>;
@@ -85,14 +84,14 @@ impl Answer for CallToolResult {
 }
 
 /// A result, to be written for one revision.
-struct Written<T> {
-    value: T,
-    revision: Revision,
+pub(super) struct Written<T> {
+    pub(super) value: T,
+    pub(super) revision: Revision,
 }
 
-impl<T: SerializeAt> Serialize for Written<T> {
-    fn serialize<W: serde::Serializer>(&self, serializer: W) -> Result<W::Ok, W::Error> {
-        self.value.at(self.revision).serialize(serializer)
+impl<T: SerializeAt + Send> Body for Written<T> {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        self.value.write_at(Shape::of(self.revision), out)
     }
 }
 

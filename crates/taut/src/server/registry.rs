@@ -13,10 +13,10 @@ use super::{Settings, Shared};
 use crate::mcp::{
     CompletionReference, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
     ListResourcesResult, ListToolsResult, Meta, Prompt, PromptsCapability, RawJson, Resource,
-    ResourceTemplate, ResourcesCapability, Revision, SerializeAt, ServerCapabilities, Tool,
+    ResourceTemplate, ResourcesCapability, Revision, SerializeAt, ServerCapabilities, Shape, Tool,
     ToolsCapability, meta_keys,
 };
-use crate::rpc::{Body, ErrorObject};
+use crate::rpc::{Body, ErrorObject, Seed};
 
 /// A tool and what it does.
 pub(super) struct Offer<T, S> {
@@ -59,7 +59,7 @@ pub(super) struct Registry<S> {
     pub(super) prompts: Vec<Offer<Prompt, S>>,
     /// By what is completed (`prompt` name or template) and the argument's name.
     pub(super) completions: HashMap<(String, String), Erased<S>>,
-    tool_places: HashMap<String, usize>,
+    tool_places: HashMap<Arc<str>, usize, Seed>,
     cache: Cache,
 }
 
@@ -91,7 +91,7 @@ impl<S> Default for Registry<S> {
             families: Vec::new(),
             prompts: Vec::new(),
             completions: HashMap::new(),
-            tool_places: HashMap::new(),
+            tool_places: HashMap::default(),
             cache: Cache::default(),
         }
     }
@@ -113,12 +113,13 @@ impl<S> Clone for Registry<S> {
 }
 
 impl<S> Registry<S> {
-    pub(super) fn tool(&self, name: &str) -> Option<&Offer<Tool, S>> {
-        self.tool_places.get(name).and_then(|at| self.tools.get(*at))
+    pub(super) fn tool(&self, name: &str) -> Option<(&Arc<str>, &Offer<Tool, S>)> {
+        let (name, at) = self.tool_places.get_key_value(name)?;
+        self.tools.get(*at).map(|tool| (name, tool))
     }
 
     pub(super) fn add_tool(&mut self, offer: Offer<Tool, S>) {
-        self.tool_places.insert(offer.spec.name.clone(), self.tools.len());
+        self.tool_places.insert((*offer.spec.name).into(), self.tools.len());
         self.tools.push(offer);
     }
 
@@ -126,7 +127,7 @@ impl<S> Registry<S> {
         let before = self.tools.len();
         self.tools.retain(|offer| offer.spec.name != name);
         self.tool_places =
-            self.tools.iter().enumerate().map(|(at, t)| (t.spec.name.clone(), at)).collect();
+            self.tools.iter().enumerate().map(|(at, t)| ((*t.spec.name).into(), at)).collect();
         self.tools.len() < before
     }
 
@@ -239,7 +240,8 @@ impl<S> Registry<S> {
                     .cache_scope(cache_scope.clone())
                     .meta(stamp(&shared.info_json));
                 page.next_cursor = next;
-                serde_json::to_vec(&page.at(revision))
+                let mut json = Vec::new();
+                page.write_at(Shape::of(revision), &mut json).map(|()| json)
             }};
         }
         match list {

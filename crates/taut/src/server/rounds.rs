@@ -22,11 +22,8 @@ pub(super) struct Asks(Mutex<State>);
 
 #[derive(Default)]
 struct State {
-    memory: Memory,
-    /// How often each question was put in this run, by its digest.
-    put: BTreeMap<String, usize>,
-    open: BTreeMap<String, Question>,
-    refused: Option<ErrorObject>,
+    /// Most runs ask nothing and remember nothing; those have none.
+    round: Option<Box<Round>>,
     /// Who polls the run; woken when a question is asked from another task.
     runner: Option<Waker>,
     /// Whether the run has ended: what still asks, in another task, asks in vain.
@@ -35,7 +32,21 @@ struct State {
     waiting: Vec<Waker>,
 }
 
+/// What was asked in this run, and answered before it.
+#[derive(Default)]
+struct Round {
+    memory: Memory,
+    /// How often each question was put in this run, by its digest.
+    put: BTreeMap<String, usize>,
+    open: BTreeMap<String, Question>,
+    refused: Option<ErrorObject>,
+}
+
 impl State {
+    fn round(&mut self) -> &mut Round {
+        self.round.get_or_insert_default()
+    }
+
     fn wait(&mut self, cx: &Context<'_>) {
         if !self.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
             self.waiting.push(cx.waker().clone());
@@ -52,7 +63,8 @@ pub(super) enum Run<T> {
 
 impl Asks {
     pub(super) fn remembering(memory: Memory) -> Self {
-        Self(Mutex::new(State { memory, ..State::default() }))
+        let round = Some(Box::new(Round { memory, ..Round::default() }));
+        Self(Mutex::new(State { round, ..State::default() }))
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -63,7 +75,7 @@ impl Asks {
     pub(super) fn put<T>(&self, question: Question) -> Putting<'_, T> {
         let digest = question.digest();
         let mut state = self.lock();
-        let times = state.put.entry(digest.clone()).or_default();
+        let times = state.round().put.entry(digest.clone()).or_default();
         *times += 1;
         let key = format!("{times}-{digest}");
         Putting { asks: self, key, question, answer: std::marker::PhantomData }
@@ -84,25 +96,27 @@ impl Asks {
     }
 
     pub(super) fn remembered(&self, key: &str) -> Option<Box<RawValue>> {
-        self.lock().memory.onces.get(key).cloned()
+        self.lock().round.as_ref()?.memory.onces.get(key).cloned()
     }
 
     pub(super) fn remember(&self, key: &str, value: Box<RawValue>) {
-        self.lock().memory.onces.insert(key.to_owned(), value);
+        self.lock().round().memory.onces.insert(key.to_owned(), value);
     }
 
     /// Whether the run waits for the client. Called after each poll that was not ready.
     fn poll_standing<T>(&self, cx: &Context<'_>) -> Poll<Run<T>> {
         let mut state = self.lock();
-        if let Some(error) = state.refused.take() {
-            return Poll::Ready(Run::Refused(error));
+        if let Some(round) = &mut state.round {
+            if let Some(error) = round.refused.take() {
+                return Poll::Ready(Run::Refused(error));
+            }
+            if !round.open.is_empty() {
+                let open = std::mem::take(&mut round.open);
+                return Poll::Ready(Run::Asking(open, std::mem::take(&mut round.memory)));
+            }
         }
-        if state.open.is_empty() {
-            state.runner = Some(cx.waker().clone());
-            return Poll::Pending;
-        }
-        let (open, memory) = (std::mem::take(&mut state.open), std::mem::take(&mut state.memory));
-        Poll::Ready(Run::Asking(open, memory))
+        state.runner = Some(cx.waker().clone());
+        Poll::Pending
     }
 
     /// The run is over: who asks in a task of its own must not wait for ever.
@@ -132,19 +146,20 @@ impl<T: DeserializeOwned> Future for Putting<'_, T> {
         if state.over {
             return Poll::Ready(Err(AskError::Ended));
         }
-        let parsed = state.memory.answers.get(&self.key).map(|raw| serde_json::from_str(raw.get()));
+        let round = state.round();
+        let parsed = round.memory.answers.get(&self.key).map(|raw| serde_json::from_str(raw.get()));
         match parsed {
             Some(Ok(answer)) => return Poll::Ready(Ok(answer)),
             // MRTR-12
             Some(Err(error)) => {
-                state.refused = Some(ErrorObject::invalid_params(format!(
+                round.refused = Some(ErrorObject::invalid_params(format!(
                     "inputResponses.{} is no answer to {}: {error}",
                     self.key,
                     self.question.method.as_str()
                 )));
             }
             None => {
-                state.open.insert(self.key.clone(), self.question.clone());
+                round.open.insert(self.key.clone(), self.question.clone());
             }
         }
         // The run ends here; whoever polls it sees the question.
@@ -158,7 +173,7 @@ impl<T: DeserializeOwned> Future for Putting<'_, T> {
 
 impl<T> Drop for Putting<'_, T> {
     fn drop(&mut self) {
-        self.asks.lock().open.remove(&self.key);
+        self.asks.lock().round().open.remove(&self.key);
     }
 }
 

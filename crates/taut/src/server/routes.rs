@@ -31,10 +31,10 @@ impl<S: Send + Sync + 'static> Session<S> {
             return Err(ErrorObject::invalid_params("params.arguments must be an object"));
         }
         // TOL-05
-        let tool = registry.tool(&name).ok_or_else(|| {
+        let (name, tool) = registry.tool(&name).ok_or_else(|| {
             ErrorObject::invalid_params(format!("unknown tool: {}", excerpt(&name)))
         })?;
-        let call = self.begin(query, Method::CallTool, name.into_owned(), arguments)?;
+        let call = self.begin(query, Method::CallTool, name.clone(), arguments)?;
         match (tool.handler)(arguments, call.clone()) {
             Ok(running) => Ok(Started::Going(running)),
             Err(BadArguments(reason)) => {
@@ -75,7 +75,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         };
         // RES-05, RES-06
         let (handler, blanks) = handler.ok_or_else(|| not_found(&uri, revision))?;
-        let call = self.begin(query, Method::ReadResource, uri.clone(), None)?;
+        let call = self.begin(query, Method::ReadResource, (*uri).into(), None)?;
         let running = handler(blanks.as_deref().map(Part::from), call)
             .map_err(|BadArguments(_)| not_found(&uri, revision))?;
         Ok(Started::Going(Box::pin(async move {
@@ -104,7 +104,7 @@ impl<S: Send + Sync + 'static> Session<S> {
             ErrorObject::invalid_params(format!("unknown prompt: {}", excerpt(&name)))
         })?;
         let arguments = params.raw("arguments").filter(|raw| raw.text() != "null");
-        let call = self.begin(query, Method::GetPrompt, name, arguments)?;
+        let call = self.begin(query, Method::GetPrompt, name.into(), arguments)?;
         (prompt.handler)(arguments, call).map(Started::Going).map_err(|BadArguments(reason)| {
             ErrorObject::invalid_params(format!("invalid prompt arguments: {reason}"))
         })
@@ -126,7 +126,7 @@ impl<S: Send + Sync + 'static> Session<S> {
             let name = excerpt(&argument.name);
             return Err(ErrorObject::invalid_params(format!("{whose} has no argument {name}")));
         }
-        let call = self.begin(query, Method::Complete, whose.clone(), None)?;
+        let call = self.begin(query, Method::Complete, (*whose).into(), None)?;
         let Some(handler) = registry.completions.get(&(whose, argument.name)) else {
             let none = CompleteResult::new(Completion::new([]));
             return Ok(Started::Done(finish(&call, Ok(none))));

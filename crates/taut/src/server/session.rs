@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 
 use super::Shared;
 use super::call::{Call, Ongoing, SessionLevel};
-use super::handler::unix_time;
+use super::handler::{Written, unix_time};
 use super::hook::Moment;
 use super::registry::{List, Registry, stamp};
 use super::rounds::Asks;
@@ -69,7 +69,9 @@ impl<S: Send + Sync + 'static> Session<S> {
     }
 
     fn answer(&mut self, incoming: &Incoming<'_>) -> Result<Started, ErrorObject> {
-        let params = Params::read(incoming.params).map_err(invalid)?;
+        let last = self.accept.last();
+        let known = last.as_ref().and_then(|last| last.meta.as_deref()).unwrap_or_default();
+        let params = Params::read_knowing(known, incoming.params).map_err(invalid)?;
         match self.accept.judge(incoming.method, &params) {
             Verdict::Refuse(error) => Err(error),
             Verdict::Pong => Ok(done(EmptyResult::new(), Revision::LATEST_LEGACY)),
@@ -213,12 +215,12 @@ impl<S: Send + Sync + 'static> Session<S> {
         method: Method,
         name: &str,
         arguments: Option<Part<'_>>,
-    ) -> Result<Memory, ErrorObject> {
+    ) -> Result<Option<Memory>, ErrorObject> {
         type Answers = BTreeMap<String, Box<RawValue>>;
         let answers = params.optional::<Answers>("inputResponses").map_err(invalid)?;
         let Some(state) = params.optional::<String>("requestState").map_err(invalid)? else {
             // MRTR-12: answers to what nobody asked are passed over.
-            return Ok(Memory::default());
+            return Ok(None);
         };
         let bound_to = binding(method, name, arguments.map(Part::text));
         let mut memory = self
@@ -228,7 +230,7 @@ impl<S: Send + Sync + 'static> Session<S> {
             .open(&state, &bound_to, unix_time())
             .map_err(|bad| ErrorObject::invalid_params(bad.to_string()))?;
         memory.learn(answers.unwrap_or_default());
-        Ok(memory)
+        Ok(Some(memory))
     }
 
     /// A request becomes a call, if the hook lets it.
@@ -236,14 +238,15 @@ impl<S: Send + Sync + 'static> Session<S> {
         &self,
         query: Query<'_>,
         method: Method,
-        name: String,
+        name: Arc<str>,
         arguments: Option<Part<'_>>,
     ) -> Result<Call<S>, ErrorObject> {
         let Query { incoming, terms, params } = query;
-        let asks = match terms.revision.is_modern() && method.may_require_input() {
-            true => Asks::remembering(self.memory(params, method, &name, arguments)?),
-            false => Asks::default(),
+        let memory = match terms.revision.is_modern() && method.may_require_input() {
+            true => self.memory(params, method, &name, arguments)?,
+            false => None,
         };
+        let asks = memory.map_or_else(Asks::default, Asks::remembering);
         if let Some(hook) = &self.shared.settings.hook {
             let client = terms.asker.info.as_ref().map(|info| info.name.as_str());
             hook(&Moment::Began { method: method.as_str(), name: &name, client })
@@ -269,7 +272,7 @@ impl<S: Send + Sync + 'static> Session<S> {
                 terms,
                 method,
                 name,
-                began: crate::driver::now(),
+                began: incoming.now,
                 session_level: self.level.clone(),
                 reported: Mutex::default(),
                 ended: AtomicBool::new(false),
@@ -333,11 +336,5 @@ fn done(value: impl SerializeAt + Send + 'static, revision: Revision) -> Started
 }
 
 fn ready(value: impl SerializeAt + Send + 'static, revision: Revision) -> Box<dyn Body> {
-    struct Ready<T>(T, Revision);
-    impl<T: SerializeAt + Send> Body for Ready<T> {
-        fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-            serde_json::to_writer(out, &self.0.at(self.1))
-        }
-    }
-    Box::new(Ready(value, revision))
+    Box::new(Written { value, revision })
 }

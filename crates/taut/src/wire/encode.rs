@@ -7,7 +7,7 @@ use super::Framing;
 
 /// Capacity kept after a large message has left. A megabyte echo then finds its pages warm; a
 /// larger one gives its memory back.
-const KEEP: usize = 4 << 20;
+const KEEP: usize = 2 << 20;
 
 /// Frames messages, and holds their bytes until they are written.
 #[derive(Debug, Default)]
@@ -31,8 +31,8 @@ impl Encoder {
                 self.out.push(b'\n');
             }
             Framing::Headers => {
-                let header = format!("Content-Length: {}\r\n\r\n", self.out.len() - start);
-                self.out.splice(start..start, header.bytes());
+                let header = header(self.out.len() - start);
+                self.out.splice(start..start, header);
             }
         }
         value
@@ -53,6 +53,25 @@ impl Encoder {
             self.out.truncate(start);
         }
         result
+    }
+
+    /// Adds a message that is written already, and leaves an empty buffer in its place. Where nothing
+    /// else waits the buffers are exchanged, so that a long message is not copied.
+    pub fn add(&mut self, framing: Framing, message: &mut Vec<u8>) {
+        match framing {
+            Framing::Lines => {
+                keep_to_one_line(message, 0);
+                message.push(b'\n');
+            }
+            Framing::Headers => self.out.extend_from_slice(&header(message.len())),
+        }
+        if self.out.is_empty() {
+            std::mem::swap(&mut self.out, message);
+        } else {
+            self.out.extend_from_slice(message);
+        }
+        message.clear();
+        message.shrink_to(KEEP);
     }
 
     /// What waits to be written.
@@ -92,6 +111,10 @@ impl Encoder {
     pub fn swap(&mut self, other: &mut Self) {
         std::mem::swap(self, other);
     }
+}
+
+fn header(length: usize) -> Vec<u8> {
+    format!("Content-Length: {length}\r\n\r\n").into_bytes()
 }
 
 /// Replaces what would end the line early in `out[start..]`.
@@ -158,6 +181,23 @@ mod tests {
     #[test]
     fn f15_a_header_counts_bytes_and_leaves_the_body_alone() {
         assert_eq!(encoded(Framing::Headers, "\"é\n\""), "Content-Length: 5\r\n\r\n\"é\n\"");
+    }
+
+    #[test]
+    fn a_message_that_is_written_already_is_framed_like_any_other_and_not_copied_if_it_is_alone() {
+        for framing in [Framing::Lines, Framing::Headers] {
+            let mut encoder = Encoder::default();
+            let text = "{\n\"\u{2028}\":1}";
+            let mut message = Vec::with_capacity(1000);
+            message.extend_from_slice(text.as_bytes());
+            encoder.add(framing, &mut message);
+            assert!(message.is_empty());
+            assert_eq!(encoder.out.capacity() >= 1000, framing == Framing::Lines);
+            message.extend_from_slice(text.as_bytes());
+            encoder.add(framing, &mut message);
+            let expected = encoded(framing, text).repeat(2);
+            assert_eq!(encoder.bytes(), expected.as_bytes());
+        }
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use serde_json::value::RawValue;
 
 use super::{Event, Peer, Request, TroubleKind};
+#[cfg(feature = "tokio")]
+use crate::rpc::draft::Draft;
 use crate::rpc::error::{ErrorObject, code};
 use crate::rpc::id::Id;
 use crate::rpc::part::Part;
@@ -115,18 +117,42 @@ impl Peer {
     ///
     /// A result that has no JSON form is answered −32603.
     pub fn answer(&mut self, ticket: Ticket, outcome: Result<&dyn Body, ErrorObject>) {
+        if self.settle(&ticket) {
+            self.write_answer(&ticket, outcome);
+        }
+        self.close_ticket(&ticket);
+    }
+
+    /// The same for a result that is written already.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn answer_drafted(
+        &mut self,
+        ticket: Ticket,
+        outcome: Result<&mut Draft, ErrorObject>,
+    ) {
+        if self.settle(&ticket) {
+            match outcome {
+                Ok(draft) => self.add_answer(&ticket, draft.end()),
+                Err(error) => self.write_answer(&ticket, Err(error)),
+            }
+        }
+        self.close_ticket(&ticket);
+    }
+
+    /// The handler is done: whether anybody still waits for what it came to.
+    fn settle(&mut self, ticket: &Ticket) -> bool {
         match ticket.place {
             Place::Running => self.running = self.running.saturating_sub(1),
             Place::Open => self.open = self.open.saturating_sub(1),
             Place::Nothing => {}
         }
         match self.requests.remove(&ticket.id) {
-            Some(entry) if entry.serial == ticket.serial => self.write_answer(&ticket, outcome),
+            Some(entry) if entry.serial == ticket.serial => return true,
             // Withdrawn, and its id is another's by now.
             Some(other) => drop(self.requests.insert(ticket.id.clone(), other)),
             None => {}
         }
-        self.close_ticket(&ticket);
+        false
     }
 
     /// Forgets a request: whatever its handler comes to, nothing is written.
@@ -256,6 +282,19 @@ impl Peer {
                 write(&mut batch.body);
             }
             None => self.out.frame(ticket.framing, write),
+        }
+    }
+
+    #[cfg(feature = "tokio")]
+    fn add_answer(&mut self, ticket: &Ticket, answer: &mut Vec<u8>) {
+        match ticket.batch.and_then(|batch| self.batches.get_mut(&batch)) {
+            Some(batch) => {
+                if batch.body.len() > 1 {
+                    batch.body.push(b',');
+                }
+                batch.body.append(answer);
+            }
+            None => self.out.add(ticket.framing, answer),
         }
     }
 

@@ -378,7 +378,7 @@ impl Peer {
 /// A keyed hash for tables that are small, short-lived and bounded. Ids are the peer's to choose,
 /// so the key is random; the mixing is far cheaper than SipHash, which shows at a million a second.
 #[derive(Clone, Copy, Debug)]
-struct Seed(u64);
+pub(crate) struct Seed(u64);
 
 impl Default for Seed {
     fn default() -> Self {
@@ -395,7 +395,7 @@ impl BuildHasher for Seed {
 }
 
 #[derive(Debug)]
-struct Mix(u64);
+pub(crate) struct Mix(u64);
 
 impl Hasher for Mix {
     fn write(&mut self, bytes: &[u8]) {
