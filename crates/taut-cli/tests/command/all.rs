@@ -117,14 +117,21 @@ fn an_interrupt_ends_all_of_them() {
             json!({ "command": "sh", "args": ["-c", format!("exec sleep 1000 # {word}")] }),
         )
     };
-    let servers: serde_json::Map<_, _> = (0..6).map(entry).collect();
+    let servers: serde_json::Map<_, _> = (0..6)
+        .map(entry)
+        .chain([("a".to_owned(), json!({ "command": "no-such-program" }))])
+        .collect();
     place.put(".mcp.json", &json!({ "mcpServers": servers }).to_string());
     // The word stands in the command line of the shell only until it is replaced, so look for a variable.
     let mut command = place.command("smoke --all --inherit-env");
-    let mut child = command.env("TAUT_ALL", &word).spawn().unwrap();
+    let child = command.env("TAUT_ALL", &word).spawn().unwrap();
     eventually("four are running", || processes_with(&word).len() >= 5);
     let pid = rustix::process::Pid::from_raw(child.id().try_into().unwrap()).unwrap();
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+    let run: Run = child.wait_with_output().unwrap().into();
+    let run = run.exits(130);
+    // What was found out until then is shown.
+    assert!(run.out.contains("✗ program \"no-such-program\" not found"), "{}", run.out);
+    assert_eq!(run.out.matches("· interrupted").count(), 6, "{}", run.out);
     eventually("nothing is left", || processes_with(&word).is_empty());
 }

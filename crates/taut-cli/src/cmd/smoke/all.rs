@@ -46,12 +46,14 @@ pub(super) async fn run(output: &Output, args: &Smoke) -> Result<Exit, Problem> 
     if servers.is_empty() {
         return Err(none_found(&found));
     }
-    let rows = LocalSet::new().run_until(try_all(output, &args.options, &found, &servers)).await?;
+    let (rows, interrupted) =
+        LocalSet::new().run_until(try_all(output, &args.options, &found, &servers)).await?;
     let failed = rows.iter().find_map(|row| match row.outcome {
         Outcome::Failed { exit, .. } => Some(exit),
         _ => None,
     });
     let exit = match failed {
+        _ if interrupted => Exit::Interrupted,
         Some(exit) => exit,
         // Who knows which servers it has.
         None if !found.broken.is_empty() => Exit::Usage,
@@ -77,7 +79,7 @@ async fn try_all(
     options: &Options,
     found: &Found,
     servers: &[&Server],
-) -> Result<Vec<Row>, Problem> {
+) -> Result<(Vec<Row>, bool), Problem> {
     let mut interrupts = Interrupts::new()?;
     let spinner = Spinner::start(output, "starting the servers");
     // What several servers say at once, nobody can follow.
@@ -94,8 +96,11 @@ async fn try_all(
             match prepare(found, server, options) {
                 Ok(target) => {
                     let (output, options) = (output.clone(), options.clone());
-                    running
-                        .spawn_local(async move { (at, try_one(&output, options, target).await) });
+                    // From here on, not from when it is first polled: no signal may fall between.
+                    let mut heard = Interrupts::new()?;
+                    running.spawn_local(async move {
+                        (at, try_one(&output, &options, target, &mut heard).await)
+                    });
                 }
                 Err(row) => {
                     done += 1;
@@ -106,37 +111,37 @@ async fn try_all(
         if running.is_empty() {
             break;
         }
-        tokio::select! {
-            Some(Ok((at, (outcome, report, took)))) = running.join_next() => {
-                done += 1;
-                let from = found.shown(&servers[at].place.path);
-                let (name, took) = (servers[at].name.clone(), Some(took));
-                rows[at] = Some(Row { name, from, outcome: outcome?, report, took });
-            }
-            () = interrupts.next() => {
-                // Each of them hears it too, and ends its server.
-                while running.join_next().await.is_some() {}
-                return Err(Problem::Interrupted);
-            }
-        }
+        let ended = tokio::select! {
+            biased;
+            () = interrupts.next() => None,
+            ended = running.join_next() => ended,
+        };
+        // A server's own way out tells of the signal too, perhaps before we hear it.
+        let Some(Ok((at, (outcome, report, took)))) = ended else { break };
+        let outcome = match outcome {
+            Err(Problem::Interrupted) => break,
+            outcome => outcome?,
+        };
+        done += 1;
+        let row = Row { outcome, report, took: Some(took), ..Row::skipped(found, servers[at], "") };
+        rows[at] = Some(row);
     }
-    Ok(rows.into_iter().flatten().collect())
+    let interrupted = rows.iter().any(Option::is_none);
+    // Each of them has heard it, and ends its server. What is known by now is worth showing.
+    while running.join_next().await.is_some() {}
+    let rows = rows.into_iter().zip(servers);
+    let rows =
+        rows.map(|(row, server)| row.unwrap_or_else(|| Row::skipped(found, server, "interrupted")));
+    Ok((rows.collect(), interrupted))
 }
 
 /// What to start, or why nothing is started.
 fn prepare(found: &Found, server: &Server, options: &Options) -> Result<Target, Row> {
-    let row = |outcome| Row {
-        name: server.name.clone(),
-        from: found.shown(&server.place.path),
-        outcome,
-        report: Map::new(),
-        took: None,
-    };
     if let Some(off) = &server.off {
-        return Err(row(Outcome::Skipped(format!("off: {off}"))));
+        return Err(Row::skipped(found, server, format!("off: {off}")));
     }
     if let How::Remote { kind, .. } = &server.how {
-        return Err(row(Outcome::Skipped(format!("not stdio: {kind}"))));
+        return Err(Row::skipped(found, server, format!("not stdio: {kind}")));
     }
     target_of(found, server, options).map_err(|problem| {
         let missing = server.missing(&found.around);
@@ -146,19 +151,22 @@ fn prepare(found: &Found, server: &Server, options: &Options) -> Result<Target, 
             _ if words.is_empty() => problem.to_string(),
             _ => words.join(", "),
         };
-        row(Outcome::Failed { exit: problem.exit(), why })
+        let outcome = Outcome::Failed { exit: problem.exit(), why };
+        Row { outcome, ..Row::skipped(found, server, "") }
     })
 }
 
 type Tried = (Result<Outcome, Problem>, Map<String, Value>, Duration);
 
-async fn try_one(output: &Output, options: Options, target: Target) -> Tried {
+async fn try_one(
+    output: &Output,
+    options: &Options,
+    target: Target,
+    interrupts: &mut Interrupts,
+) -> Tried {
     let began = Instant::now();
     let mut smoke = Transcript::silent(output, &target.shown);
-    let ran = match Interrupts::new() {
-        Ok(mut interrupts) => smoke.run(&options, target.command, None, &mut interrupts).await,
-        Err(problem) => Err(problem),
-    };
+    let ran = smoke.run(options, target.command, None, interrupts).await;
     let why = smoke.failure();
     let outcome = ran.map(|exit| match exit {
         Exit::Worked => Outcome::Works,
@@ -168,6 +176,17 @@ async fn try_one(output: &Output, options: Options, target: Target) -> Tried {
 }
 
 impl Row {
+    /// A server that was not started.
+    fn skipped(found: &Found, server: &Server, why: impl Into<String>) -> Self {
+        Self {
+            name: server.name.clone(),
+            from: found.shown(&server.place.path),
+            outcome: Outcome::Skipped(why.into()),
+            report: Map::new(),
+            took: None,
+        }
+    }
+
     fn document(self) -> Value {
         let mut about = Map::new();
         about.insert("name".to_owned(), json!(self.name));
