@@ -17,6 +17,7 @@ use crate::cmd::man::Man;
 use crate::cmd::servers::Servers;
 use crate::help;
 use crate::problem::Problem;
+use crate::settings::Common;
 
 const STYLES: Styles = Styles::styled()
     .header(AnsiColor::Green.on_default().bold())
@@ -29,6 +30,8 @@ const STYLES: Styles = Styles::styled()
 #[command(name = "taut", version, styles = STYLES, after_help = help::TAUT, max_term_width = 100)]
 #[command(disable_help_subcommand = true, propagate_version = true)]
 pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) common: Common,
     #[command(subcommand)]
     pub(crate) command: Sub,
 }
@@ -60,9 +63,17 @@ pub(crate) enum Sub {
     Man(Man),
 }
 
-impl Sub {
-    pub(crate) fn options(&self) -> Option<&Options> {
-        match self {
+impl Args {
+    /// What `taut serve` says, without parsing it.
+    pub(crate) fn serve() -> Self {
+        Self { common: Common::default(), command: Sub::Serve(crate::cmd::serve::Serve::default()) }
+    }
+}
+
+/// What every command that starts a server takes, of a command: by reference of either kind.
+macro_rules! options {
+    ($command:expr) => {
+        match $command {
             Self::Smoke(Smoke { options, .. })
             | Self::List(List { options, .. })
             | Self::Call(Call { options, .. })
@@ -73,6 +84,16 @@ impl Sub {
             #[cfg(target_os = "linux")]
             Self::Bench(_) => None,
         }
+    };
+}
+
+impl Sub {
+    pub(crate) fn options(&self) -> Option<&Options> {
+        options!(self)
+    }
+
+    pub(crate) fn options_mut(&mut self) -> Option<&mut Options> {
+        options!(self)
     }
 }
 
@@ -287,14 +308,14 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     }
 }
 
-fn revision(text: &str) -> Result<Revision, String> {
+pub(crate) fn revision(text: &str) -> Result<Revision, String> {
     Revision::parse(text).ok_or_else(|| {
         let all: Vec<_> = Revision::ALL.iter().map(|known| known.as_str()).collect();
         format!("expected one of {}", all.join(", "))
     })
 }
 
-fn framing(text: &str) -> Result<Framing, String> {
+pub(crate) fn framing(text: &str) -> Result<Framing, String> {
     match text {
         "lines" => Ok(Framing::Lines),
         "headers" => Ok(Framing::Headers),

@@ -14,6 +14,9 @@ Examples:
   taut doctor -- taut serve                     why it does not connect
   taut bench --quick -- taut serve              how fast it is
 
+Settings are read from taut/taut.yaml in $XDG_CONFIG_HOME or ~/.config: debug, timeout, start-timeout,
+revision, framing, inherit-env, verbose. Debug is on if --debug says so, else TAUT_DEBUG, else the file.
+
 Exit codes:
   0    it worked
   1    the tool reported failure

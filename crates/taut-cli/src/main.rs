@@ -9,6 +9,7 @@ mod arguments;
 mod asking;
 mod cmd;
 mod content;
+mod debug;
 mod demo;
 mod desk;
 mod forms;
@@ -19,6 +20,7 @@ mod problem;
 mod sanitize;
 mod screen;
 mod session;
+mod settings;
 mod spinner;
 mod transcript;
 
@@ -26,7 +28,8 @@ use std::ffi::OsString;
 use std::future::Future;
 use std::process::ExitCode;
 
-use clap::Parser as _;
+use clap::parser::ValueSource;
+use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 
 use args::{Args, Sub};
 use output::Output;
@@ -38,15 +41,18 @@ fn main() -> ExitCode {
 
 fn run(typed: Vec<OsString>) -> Exit {
     // Hosts start it often, and it has nothing to parse.
-    if typed.len() == 2 && typed[1] == "serve" {
-        return finish(&Output::new(None), cmd::serve::run(&cmd::serve::Serve::default()));
-    }
-    let args = match Args::try_parse_from(&typed) {
-        Ok(args) => args,
+    let args = if typed.len() == 2 && typed[1] == "serve" {
+        Ok((Args::serve(), ArgMatches::default()))
+    } else {
+        parse(&typed)
+    };
+    let (mut args, matches) = match args {
+        Ok(parsed) => parsed,
         Err(error) => return usage(&error, &typed),
     };
+    let prepared = prepare(&mut args, &matches);
     let output = Output::new(args.command.options());
-    if let Err(problem) = output.prepare() {
+    if let Err(problem) = prepared.and_then(|()| output.prepare()) {
         return output.report(&problem);
     }
     match args.command {
@@ -66,6 +72,24 @@ fn run(typed: Vec<OsString>) -> Exit {
         #[cfg(target_os = "linux")]
         Sub::Bench(args) => finish(&output, cmd::bench::run(&output, args)),
     }
+}
+
+fn parse(typed: &[OsString]) -> Result<(Args, ArgMatches), clap::Error> {
+    let matches = Args::command().try_get_matches_from(typed)?;
+    Ok((Args::from_arg_matches(&matches)?, matches))
+}
+
+/// Fills in what the file of settings says, and begins to tell of steps if anybody wants that.
+fn prepare(args: &mut Args, matches: &ArgMatches) -> Result<(), Problem> {
+    let settings = args.common.settings()?;
+    if let (Some(options), Some((_, matches))) = (args.command.options_mut(), matches.subcommand())
+    {
+        let typed = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
+        settings.fill(options, typed);
+    }
+    let source = if matches!(args.command, Sub::Serve(_)) { "stdin" } else { "stdout" };
+    let output = Output::new(args.command.options());
+    debug::start(&output, source, args.common.debug(), settings.debug)
 }
 
 /// Does the work on a runtime of one thread, and says what came of it.

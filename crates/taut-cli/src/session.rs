@@ -11,6 +11,7 @@ use taut::{Client, ClientBuilder, ClientEvent, Command, Error, Implementation, L
 
 use crate::args::Options;
 use crate::asking::Host;
+use crate::debug;
 use crate::output::{CYAN, DIM, Output};
 use crate::problem::{Exit, Problem};
 use crate::spinner::Spinner;
@@ -26,6 +27,7 @@ pub(crate) fn command(typed: &[OsString], options: &Options) -> Command {
         command = command.inherit_env();
     }
     for (name, value) in &options.env {
+        debug::hide(name, value);
         command = command.env(name, value);
     }
     match &options.cwd {

@@ -7,6 +7,7 @@ use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
+use crate::debug;
 use crate::problem::Problem;
 
 /// Writes down what is said from now on.
@@ -14,13 +15,11 @@ pub(crate) fn keep(path: &Path) -> Result<(), Problem> {
     let failed = |error| Problem::File { what: format!("opening {}", path.display()), error };
     let file = OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
     let file = Mutex::new(file);
-    let steps = taut::Steps::new(move |step: &str| {
+    debug::listen("stdin", move |step: &str| {
         let Some(line) = line(step) else { return };
         // A full disk costs the transcript, not the session.
         let _ = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
     });
-    // Only the first of a process counts, and there is only one.
-    let _ = tracing::subscriber::set_global_default(steps);
     Ok(())
 }
 

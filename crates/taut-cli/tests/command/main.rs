@@ -16,6 +16,7 @@ mod all;
 mod answers;
 mod asker;
 mod bench;
+mod debug;
 mod doctor;
 mod exits;
 mod forms;
@@ -65,7 +66,7 @@ fn server(role: &str) -> Vec<String> {
 fn isolate(command: &mut Command) -> &mut Command {
     let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("home");
     std::fs::create_dir_all(&home).unwrap();
-    for name in ["XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "NOTES_KEY"] {
+    for name in ["XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "NOTES_KEY", "TAUT_DEBUG"] {
         command.env_remove(name);
     }
     command.env("HOME", home).current_dir(project())

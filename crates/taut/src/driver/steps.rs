@@ -1,4 +1,4 @@
-//! The steps of every message as lines that a person can read, for a server's debug mode.
+//! The steps of every message as lines that a person can read, for a debug mode.
 //!
 //! The other half of `tap.rs`: it knows the fields that are told there, and puts them into words.
 //! Must not know where the lines go.
@@ -9,8 +9,7 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Every step of every message as one line of text: a subscriber for `tracing`, for a server's debug
-/// mode.
+/// Every step of every message as one line of text: a subscriber for `tracing`, for a debug mode.
 ///
 /// Secrets that go by their usual names (`apiKey`, `password`, `Authorization` …) are already masked
 /// in what it tells; the sink can take out what else must not be shown.
@@ -37,12 +36,20 @@ use tracing::{Event, Metadata, Subscriber};
 pub struct Steps<F> {
     sink: F,
     crates: Vec<&'static str>,
+    source: &'static str,
 }
 
 impl<F: Fn(&str) + Send + Sync + 'static> Steps<F> {
     /// Hands each line to `sink`, without a newline: what taut does, and nobody else.
     pub fn new(sink: F) -> Self {
-        Self { sink, crates: vec!["taut"] }
+        Self { sink, crates: vec!["taut"], source: "stdin" }
+    }
+
+    /// What bytes come from: `stdin`, unless a client says that it is the server's `stdout`.
+    #[must_use]
+    pub fn source(mut self, name: &'static str) -> Self {
+        self.source = name;
+        self
     }
 
     /// The events of this crate as well: your own.
@@ -62,7 +69,7 @@ impl<F: Fn(&str) + Send + Sync + 'static> Subscriber for Steps<F> {
     fn event(&self, event: &Event<'_>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        (self.sink)(&fields.line(event.metadata().target()));
+        (self.sink)(&fields.line(event.metadata().target(), self.source));
     }
 
     // Spans are passed over: a step stands for itself.
@@ -93,7 +100,7 @@ impl Fields {
         self.0.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
     }
 
-    fn line(&self, target: &str) -> String {
+    fn line(&self, target: &str, source: &str) -> String {
         let of = |name| self.text(name);
         let (bytes, method, id, at) = (of("bytes"), of("method"), of("id"), of("offset"));
         let (framing, header) = match of("framing") {
@@ -102,7 +109,7 @@ impl Fields {
         };
         let mark = if of("bom") == "true" { " byte-order mark dropped" } else { "" };
         match (of("message"), of("way")) {
-            ("read", _) => format!("[mcp] stdin chunk={bytes}"),
+            ("read", _) => format!("[mcp] {source} chunk={bytes}"),
             ("frame", "recv") => format!(
                 "[mcp] recv method={method} id={id} ({framing}) bytes={bytes} at={at}{header}{mark}"
             ),

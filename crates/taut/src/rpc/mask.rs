@@ -15,6 +15,12 @@ const SECRET: [&str; 9] = [
     "cookie",
 ];
 
+/// The same, where one of them is a whole word of the name: `privateKey`, but not `keyboard`.
+const WORDS: [&str; 8] = ["auth", "bearer", "jwt", "key", "keys", "pass", "passphrase", "pwd"];
+
+/// Names that only sound like it: a number that one follows a call by, and how much a model may say.
+const HARMLESS: [&str; 2] = ["progresstoken", "maxtokens"];
+
 /// Longer texts are cut: a log is for following messages, not for storing them.
 const LONGEST: usize = 4 << 10;
 
@@ -25,7 +31,7 @@ pub(crate) fn masked(bytes: &[u8]) -> String {
             hide(&mut value);
             value.to_string()
         }
-        Err(_) => String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST)]).into_owned(),
+        Err(_) => masked_text(&String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST)])),
     };
     if text.len() > LONGEST {
         let end = (0..=LONGEST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
@@ -39,11 +45,7 @@ fn hide(value: &mut Value) {
     match value {
         Value::Object(members) => {
             for (name, value) in members {
-                let lower = name.to_ascii_lowercase();
-                // A progress token is a number that one follows a call by.
-                let secret =
-                    lower != "progresstoken" && SECRET.iter().any(|word| lower.contains(word));
-                if secret && !value.is_object() && !value.is_array() {
+                if is_secret(name) && !value.is_object() && !value.is_array() {
                     *value = Value::from("***");
                 } else {
                     hide(value);
@@ -55,6 +57,77 @@ fn hide(value: &mut Value) {
     }
 }
 
+/// The same for text that is no JSON, but may have been meant to be: whatever follows a quoted name and
+/// a colon is a value.
+pub(crate) fn masked_text(text: &str) -> String {
+    let (mut out, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find('"') {
+        let name = &rest[at + 1..];
+        let end = quoted(name);
+        let after = name.get(end + 1..).unwrap_or_default();
+        let value = after.trim_start().strip_prefix(':').map(str::trim_start);
+        match value.filter(|value| is_secret(&name[..end]) && !value.starts_with(['{', '['])) {
+            Some(value) => {
+                let stop = match value.strip_prefix('"') {
+                    Some(inside) => 1 + (quoted(inside) + 1).min(inside.len()),
+                    None => value.find([',', '}', ']', '\n']).unwrap_or(value.len()),
+                };
+                out.push_str(&rest[..rest.len() - value.len()]);
+                out.push_str("\"***\"");
+                rest = &value[stop..];
+            }
+            None => {
+                out.push_str(&rest[..rest.len() - after.len()]);
+                rest = after;
+            }
+        }
+    }
+    out + rest
+}
+
+/// How long a text is up to the quote that ends it, or in all.
+fn quoted(text: &str) -> usize {
+    let mut escaped = false;
+    let ends = |c: char| {
+        let end = c == '"' && !escaped;
+        escaped = c == '\\' && !escaped;
+        end
+    };
+    text.find(ends).unwrap_or(text.len())
+}
+
+fn is_secret(name: &str) -> bool {
+    let lower = name.to_ascii_lowercase();
+    if HARMLESS.contains(&lower.as_str()) {
+        return false;
+    }
+    SECRET.iter().any(|part| lower.contains(part))
+        || words(name).any(|word| WORDS.iter().any(|known| known.eq_ignore_ascii_case(word)))
+}
+
+/// The words of a name in any of the usual styles.
+fn words(name: &str) -> impl Iterator<Item = &str> {
+    let is_word = |c: char| c.is_alphanumeric();
+    name.split(move |c| !is_word(c)).flat_map(|part| {
+        let mut rest = part;
+        std::iter::from_fn(move || {
+            if rest.is_empty() {
+                return None;
+            }
+            // `privateKey`: a capital after a small letter begins a word.
+            let small = |(at, c): (usize, char)| {
+                let next = rest[at + c.len_utf8()..].chars().next();
+                (c.is_lowercase() && next.is_some_and(char::is_uppercase))
+                    .then_some(at + c.len_utf8())
+            };
+            let end = rest.char_indices().find_map(small).unwrap_or(rest.len());
+            let (word, tail) = rest.split_at(end);
+            rest = tail;
+            Some(word)
+        })
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -64,6 +137,35 @@ mod tests {
         let line = br#"{"a":{"API_KEY":"k1","list":[{"accessToken":"k2"}]},"progressToken":7}"#;
         let text = masked(line);
         assert!(!text.contains("k1") && !text.contains("k2") && text.contains("7"), "{text}");
+    }
+
+    #[test]
+    fn a_message_that_is_broken_hides_its_secrets_too() {
+        let table = [
+            (r#"{"a":1,"apiKey":"hunter2""#, r#"{"a":1,"apiKey":"***""#),
+            (r#"{"token" : "hunt\"er2", "b":2"#, r#"{"token" : "***", "b":2"#),
+            (r#"{"password":"hunter2"#, r#"{"password":"***""#),
+            (r#"{"pwd":12345,"x""#, r#"{"pwd":"***","x""#),
+            (r#"{"auth":{"user":"me","key":"k"}"#, r#"{"auth":{"user":"me","key":"***"}"#),
+            ("Serving HTTP on port 8000", "Serving HTTP on port 8000"),
+            (r#"say "token" to me"#, r#"say "token" to me"#),
+            (r#""key":"#, r#""key":"***""#),
+            ("\"", "\""),
+        ];
+        for (text, shown) in table {
+            assert_eq!(masked_text(text), shown);
+        }
+        assert!(!masked(br#"{"secret":"hunter2""#).contains("hunter2"));
+    }
+
+    #[test]
+    fn a_name_is_judged_by_its_words() {
+        for name in ["key", "privateKey", "X-Auth", "DB_PASS", "client_secret_2", "Authorization"] {
+            assert!(is_secret(name), "{name}");
+        }
+        for name in ["keyboard", "monkey", "progressToken", "maxTokens", "author", "pattern", ""] {
+            assert!(!is_secret(name), "{name}");
+        }
     }
 
     #[test]

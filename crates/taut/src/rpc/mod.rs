@@ -5,7 +5,7 @@
 mod draft;
 mod error;
 mod id;
-#[cfg(feature = "tokio")]
+#[cfg_attr(not(feature = "tokio"), allow(dead_code, reason = "only the loop shows whole frames"))]
 mod mask;
 mod message;
 mod name;

@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use super::{Event, Events, Peer, Trouble, TroubleKind};
 use crate::rpc::error::{ErrorObject, excerpt};
+use crate::rpc::mask::masked_text;
 use crate::rpc::message::{Fault, Incoming, Malformed, Message, read};
 use crate::rpc::salvage::salvage;
 use crate::rpc::write;
@@ -259,7 +260,11 @@ impl Peer {
             /// Long enough for any excerpt, however wide its characters.
             const LOOKED_AT: usize = 1024;
             let text = String::from_utf8_lossy(&bytes[..bytes.len().min(LOOKED_AT)]);
-            self.troubles.push_back(Trouble { kind, offset, excerpt: excerpt(&text) });
+            self.troubles.push_back(Trouble {
+                kind,
+                offset,
+                excerpt: excerpt(&masked_text(&text)),
+            });
         }
     }
 }

@@ -1,0 +1,215 @@
+//! `--debug`: every step of every message, on stderr or in a file, with secrets masked.
+//!
+//! Knows who decides (the command line, then `TAUT_DEBUG`, then `debug:` in the settings), what else is
+//! secret here, and where lines go; `taut::Steps` has the words. Decided once, when the command starts.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use crate::hosts::mask::is_secret_name;
+use crate::output::Output;
+use crate::problem::Problem;
+
+/// Where the steps are told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum To {
+    Nowhere,
+    Stderr,
+    File(PathBuf),
+}
+
+impl To {
+    /// What a word means, wherever it stands: yes, no, or a file.
+    pub(crate) fn new(word: impl AsRef<OsStr>) -> Self {
+        let word = word.as_ref();
+        match word.to_str().map(str::to_ascii_lowercase).as_deref() {
+            Some("1" | "true" | "yes" | "on") => Self::Stderr,
+            Some("" | "0" | "false" | "no" | "off") => Self::Nowhere,
+            _ => Self::File(word.into()),
+        }
+    }
+
+    /// The same, with a file counted from a folder.
+    pub(crate) fn within(self, folder: &Path) -> Self {
+        match self {
+            Self::File(path) => Self::File(folder.join(path)),
+            other => other,
+        }
+    }
+}
+
+impl From<OsString> for To {
+    fn from(word: OsString) -> Self {
+        Self::new(word)
+    }
+}
+
+/// Who is heard: the command line before the environment before the file of settings.
+fn judge(typed: Option<To>, variable: Option<&OsStr>, settings: Option<To>) -> To {
+    let variable = variable.filter(|value| !value.is_empty()).map(To::new);
+    typed.or(variable).or(settings).unwrap_or(To::Nowhere)
+}
+
+/// Begins to tell, if anybody wants it. `source` is what bytes come from, for people.
+pub(crate) fn start(
+    output: &Output,
+    source: &'static str,
+    typed: Option<To>,
+    settings: Option<To>,
+) -> Result<(), Problem> {
+    match judge(typed, std::env::var_os("TAUT_DEBUG").as_deref(), settings) {
+        To::Nowhere => return Ok(()),
+        To::Stderr => {
+            let output = output.clone();
+            listen(source, move |line| output.note(&output.err.line(&masked(line))));
+        }
+        To::File(path) => {
+            let file = open(&path).map_err(|error| Problem::File {
+                what: format!("opening {} for --debug", path.display()),
+                error,
+            })?;
+            listen(source, move |line| {
+                // A full disk costs the lines, not the session.
+                let _ = (&file).write_all(format!("{}\n", masked(line)).as_bytes());
+            });
+        }
+    }
+    // What a server inherits, or is asked with.
+    for (name, value) in std::env::vars() {
+        if is_secret_name(&name) {
+            hide(&name, &value);
+        }
+    }
+    Ok(())
+}
+
+/// Lines are added. What is said may be private, even with secrets masked.
+fn open(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+type Sink = Box<dyn Fn(&str) + Send + Sync>;
+
+/// Everybody who wants to hear of steps. `tracing` knows only one listener in a process.
+static SINKS: Mutex<Vec<Sink>> = Mutex::new(Vec::new());
+
+/// Hands every step to one more listener.
+pub(crate) fn listen(source: &'static str, sink: impl Fn(&str) + Send + Sync + 'static) {
+    let mut sinks = lock(&SINKS);
+    sinks.push(Box::new(sink));
+    if sinks.len() == 1 {
+        let steps = taut::Steps::new(|line: &str| lock(&SINKS).iter().for_each(|sink| sink(line)));
+        // Nobody else sets one.
+        let _ = tracing::subscriber::set_global_default(steps.source(source));
+    }
+}
+
+/// Texts that are never told.
+static SECRETS: OnceLock<Mutex<Vec<String>>> = OnceLock::new();
+
+/// Shorter ones hide nothing but what can be read: they stand everywhere.
+const SHORTEST: usize = 4;
+
+/// A variable that a server is given: its value is not told, wherever it turns up. One whose name
+/// promises nothing is a setting, unless it is as long as a secret.
+pub(crate) fn hide(name: &str, value: &str) {
+    let enough = if is_secret_name(name) { SHORTEST } else { 4 * SHORTEST };
+    if value.len() < enough {
+        return;
+    }
+    let mut secrets = lock(SECRETS.get_or_init(Mutex::default));
+    for text in [value.to_owned(), inside_json(value)] {
+        if !secrets.contains(&text) {
+            secrets.push(text);
+        }
+    }
+    // One that holds another goes first, or its rest would be left.
+    secrets.sort_by_key(|text| std::cmp::Reverse(text.len()));
+}
+
+/// A text as it stands in JSON, without the quotes.
+fn inside_json(text: &str) -> String {
+    let quoted = serde_json::Value::from(text).to_string();
+    quoted.trim_matches('"').to_owned()
+}
+
+fn masked(line: &str) -> String {
+    let mut line = line.to_owned();
+    if let Some(secrets) = SECRETS.get() {
+        for secret in lock(secrets).iter().filter(|secret| !secret.is_empty()) {
+            if line.contains(secret.as_str()) {
+                line = line.replace(secret.as_str(), "***");
+            }
+        }
+    }
+    line
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(name: &str) -> To {
+        To::File(name.into())
+    }
+
+    /// All eight.
+    #[test]
+    fn the_command_line_goes_before_the_variable_before_the_settings() {
+        let table: [(Option<To>, Option<&str>, Option<To>, To); 8] = [
+            (None, None, None, To::Nowhere),
+            (None, None, Some(file("s")), file("s")),
+            (None, Some("v"), None, file("v")),
+            (None, Some("v"), Some(file("s")), file("v")),
+            (Some(file("t")), None, None, file("t")),
+            (Some(file("t")), None, Some(file("s")), file("t")),
+            (Some(file("t")), Some("v"), None, file("t")),
+            (Some(file("t")), Some("v"), Some(file("s")), file("t")),
+        ];
+        for (typed, variable, settings, expected) in table {
+            let told = format!("{typed:?} {variable:?} {settings:?}");
+            assert_eq!(judge(typed, variable.map(OsStr::new), settings), expected, "{told}");
+        }
+    }
+
+    #[test]
+    fn no_goes_before_yes_where_it_stands_before_it() {
+        assert_eq!(judge(Some(To::new("off")), Some(OsStr::new("1")), None), To::Nowhere);
+        assert_eq!(judge(None, Some(OsStr::new("0")), Some(To::Stderr)), To::Nowhere);
+        // A variable that is empty says nothing.
+        assert_eq!(judge(None, Some(OsStr::new("")), Some(To::Stderr)), To::Stderr);
+    }
+
+    #[test]
+    fn a_word_is_yes_no_or_a_file() {
+        for word in ["1", "true", "YES", "on"] {
+            assert_eq!(To::new(word), To::Stderr, "{word}");
+        }
+        for word in ["", "0", "false", "No", "off"] {
+            assert_eq!(To::new(word), To::Nowhere, "{word}");
+        }
+        assert_eq!(To::new("steps.log"), file("steps.log"));
+        assert_eq!(To::new("steps.log").within(Path::new("/x")), file("/x/steps.log"));
+        assert_eq!(To::new("/a/b").within(Path::new("/x")), file("/a/b"));
+    }
+
+    #[test]
+    fn values_that_a_server_is_given_are_masked_wherever_they_stand() {
+        hide("LEVEL", "2");
+        hide("DB_PASSWORD", "pa\"ss");
+        hide("WHATEVER", "a value that is long");
+        let line = r#"[mcp] recv json={"text":"pa\"ss and 2, a value that is long"} pa"ss"#;
+        assert_eq!(masked(line), r#"[mcp] recv json={"text":"*** and 2, ***"} ***"#);
+    }
+}
