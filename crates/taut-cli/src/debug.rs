@@ -167,7 +167,7 @@ mod tests {
     /// All eight.
     #[test]
     fn the_command_line_goes_before_the_variable_before_the_settings() {
-        let table: [(Option<To>, Option<&str>, Option<To>, To); 8] = [
+        let table = [
             (None, None, None, To::Nowhere),
             (None, None, Some(file("s")), file("s")),
             (None, Some("v"), None, file("v")),

@@ -54,7 +54,7 @@ impl Common {
             what: format!("{}:{fault}", path.display()),
             next: Some("correct it, or name another file with --settings".to_owned()),
         })?;
-        let folder = path.parent().unwrap_or(Path::new(""));
+        let folder = path.parent().unwrap_or_else(|| Path::new(""));
         settings.debug = settings.debug.map(|to| to.within(folder));
         Ok(settings)
     }
