@@ -19,8 +19,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Serialize;
+#[cfg(feature = "client")]
+use serde_json::{Value, value::RawValue};
 
 use crate::ending::Ending;
+#[cfg(feature = "client")]
+use crate::mcp::{Method, RESOURCE_NOT_FOUND};
+#[cfg(feature = "client")]
+use crate::rpc::code;
 use crate::rpc::{ErrorObject, Failure, SendError};
 use crate::stdio::ClaimError;
 
@@ -140,6 +146,22 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether a resource was asked for that the server does not have. The code for that has changed
+    /// with the revisions, and servers do not always change with them (ERR-04).
+    #[cfg(feature = "client")]
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        let Self::Refused { method, error } = self else { return false };
+        // Invalid params are many things; with the address beside them they are this.
+        let uri = |data: &RawValue| {
+            Some(serde_json::from_str::<Value>(data.get()).ok()?["uri"].is_string())
+        };
+        let named = || error.data.as_deref().and_then(uri) == Some(true);
+        let code = error.code;
+        *method == Method::ReadResource.as_str()
+            && (code == RESOURCE_NOT_FOUND || code == code::INVALID_PARAMS && named())
+    }
+
     pub(crate) fn from_failure(
         method: Cow<'static, str>,
         failure: Failure,

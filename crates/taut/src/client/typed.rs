@@ -18,9 +18,9 @@ use super::request::{Outcome, Request, Subject, read_any, read_result};
 use crate::error::{Error, Result};
 use crate::mcp::{
     CallToolResult, CompleteParams, CompleteResult, Completion, CompletionArgument,
-    CompletionReference, EmptyResult, GetPromptParams, GetPromptResult, Level, Meta, Method,
-    Prompt, ReadResourceParams, ReadResourceResult, Resource, ResourceContents, ResourceTemplate,
-    ResultType, SerializeAt, SetLevelParams, Tool,
+    CompletionContext, CompletionReference, EmptyResult, GetPromptParams, GetPromptResult, Level,
+    Meta, Method, Prompt, ReadResourceParams, ReadResourceResult, Resource, ResourceContents,
+    ResourceTemplate, ResultType, SerializeAt, SetLevelParams, Tool,
 };
 use crate::rpc::Body;
 
@@ -105,11 +105,28 @@ impl Client {
         argument: impl Into<String>,
         value: impl Into<String>,
     ) -> Request<Completion> {
+        self.complete_with(reference, argument, value, [("", ""); 0])
+    }
+
+    /// Suggestions for an argument that is being typed, for who has chosen these others before. What was
+    /// chosen is told to servers from 2025-06-18 on (CMP-04).
+    pub fn complete_with<K: Into<String>, V: Into<String>>(
+        &self,
+        reference: impl Into<CompletionReference>,
+        argument: impl Into<String>,
+        value: impl Into<String>,
+        chosen: impl IntoIterator<Item = (K, V)>,
+    ) -> Request<Completion> {
         // CMP-01: the first revision has the method without the flag.
         let offered = !self.revision().has_completions_capability()
             || self.capabilities().completions.is_some();
         let argument = CompletionArgument::new(argument, value);
-        let params = CompleteParams::new(reference, argument);
+        let mut params = CompleteParams::new(reference, argument);
+        let chosen: BTreeMap<String, String> =
+            chosen.into_iter().map(|(key, value)| (key.into(), value.into())).collect();
+        if !chosen.is_empty() {
+            params.context = Some(CompletionContext::new().arguments(chosen));
+        }
         let read = |raw: &RawValue, subject: Subject| {
             read_result::<CompleteResult>(raw, subject).map(|result| result.completion)
         };

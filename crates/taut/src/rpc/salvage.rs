@@ -18,6 +18,8 @@ pub(crate) struct Salvage {
     pub(crate) id: Option<Id>,
     /// Whether it is a response, which must not be answered.
     pub(crate) response: bool,
+    /// Whether it asks or tells something.
+    pub(crate) request: bool,
 }
 
 /// Reads as far as the bytes go.
@@ -52,7 +54,8 @@ impl<'de> Visitor<'de> for PrefixVisitor<'_> {
                     self.0.response = true;
                     map.next_value::<IgnoredAny>()?;
                 }
-                _ => {
+                member => {
+                    self.0.request |= matches!(member, Member::Method | Member::Params);
                     map.next_value::<IgnoredAny>()?;
                 }
             }
@@ -67,16 +70,18 @@ mod tests {
 
     #[test]
     fn f10_the_id_is_found_if_it_stands_before_the_cut() {
-        let check = |prefix: &str, id: Option<&str>, response| {
+        let check = |prefix: &str, id: Option<&str>, response, request| {
             let id = id.and_then(Id::from_json);
-            assert_eq!(salvage(prefix.as_bytes()), Salvage { id, response }, "{prefix}");
+            assert_eq!(salvage(prefix.as_bytes()), Salvage { id, response, request }, "{prefix}");
         };
-        check(r#"{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":"bbb"#, Some("7"), false);
-        check(r#"{"id":"s","result":{"content":[{"te"#, Some("\"s\""), true);
-        check(r#"{"method":"x","params":{"id":3,"a":""#, None, false);
-        check(r#"{"id":12"#, None, false);
-        check("[[[[", None, false);
-        check("", None, false);
+        check(r#"{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":"bbb"#, Some("7"), false, true);
+        check(r#"{"id":"s","result":{"content":[{"te"#, Some("\"s\""), true, false);
+        check(r#"{"method":"x","params":{"id":3,"a":""#, None, false, true);
+        check(r#"{"id":5,"params":{"a":""#, Some("5"), false, true);
+        check(r#"{"id":5,"x":{"result":1,"a":""#, Some("5"), false, false);
+        check(r#"{"id":12"#, None, false, false);
+        check("[[[[", None, false, false);
+        check("", None, false, false);
         assert_eq!(salvage(b"{\"id\":1,\"x\":\"\xE2\x80").id, Some(Id::from(1)));
     }
 }

@@ -356,3 +356,47 @@ async fn c16_each_way_to_set_a_timeout_counts() {
     assert_eq!(error.to_string(), "tools/list was not answered within 50ms");
     assert!(began.elapsed() < ms(5_000));
 }
+
+/// CMP-04: what was chosen before goes along, where the revision has a place for it.
+#[tokio::test]
+async fn cmp_04_a_completion_says_what_was_chosen_before() {
+    for (revision, known) in [("2025-03-26", false), ("2025-06-18", true), ("2026-07-28", true)] {
+        let (fake, client) = Fake::connect(revision, |message| {
+            vec![result(message, json!({ "completion": { "values": ["paris"] } }))]
+        })
+        .await;
+        let chosen = [("country", "fr")];
+        let asked = client.complete_with(PromptReference::new("p"), "city", "pa", chosen);
+        assert_eq!(in_time(asked).await.unwrap().values, ["paris"]);
+        let params = fake.message("completion/complete").await["params"].clone();
+        let want = known.then(|| json!({ "arguments": { "country": "fr" } }));
+        assert_eq!(params.get("context").cloned(), want, "{revision}");
+        assert_eq!(params["argument"], json!({ "name": "city", "value": "pa" }));
+    }
+}
+
+/// ERR-04: older servers have a code of their own for it, whatever revision they say they speak.
+#[tokio::test]
+async fn err_04_a_resource_that_is_not_there_is_understood_in_either_code() {
+    let uri = json!({ "uri": "a:b" });
+    let table = [
+        (-32002, json!(null), true),
+        (-32002, uri.clone(), true),
+        (-32602, uri.clone(), true),
+        (-32602, json!(null), false),
+        (-32603, uri, false),
+    ];
+    for revision in ["2025-11-25", "2026-07-28"] {
+        for (code, data, want) in table.clone() {
+            let (_, client) = Fake::connect(revision, move |message| {
+                let error = json!({ "code": code, "message": "no", "data": data });
+                vec![json!({ "jsonrpc": "2.0", "id": message["id"], "error": error })]
+            })
+            .await;
+            let error = in_time(client.read("a:b")).await.unwrap_err();
+            assert_eq!(error.is_not_found(), want, "{revision} {code}");
+            let error = in_time(client.call("t", ())).await.unwrap_err();
+            assert!(!error.is_not_found(), "a tool is no resource");
+        }
+    }
+}

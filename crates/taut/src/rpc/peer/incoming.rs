@@ -80,6 +80,16 @@ pub(super) struct Batch {
     framing: Framing,
 }
 
+impl Batch {
+    /// Where the next answer begins.
+    fn begin_answer(&mut self) -> usize {
+        if self.body.len() > 1 {
+            self.body.push(b',');
+        }
+        self.body.len()
+    }
+}
+
 impl Peer {
     /// The next request that waited for its turn.
     pub fn poll_request(&mut self) -> Option<Request<'static>> {
@@ -274,28 +284,34 @@ impl Peer {
             }
             Err(error) => write::error(out, Ok(&ticket.id), error),
         };
-        match ticket.batch.and_then(|batch| self.batches.get_mut(&batch)) {
-            Some(batch) => {
-                if batch.body.len() > 1 {
-                    batch.body.push(b',');
-                }
-                write(&mut batch.body);
-            }
+        match ticket.batch.filter(|batch| self.batches.contains_key(batch)) {
+            Some(batch) => self.keep_in_batch(batch, &ticket.id, write),
             None => self.out.frame(ticket.framing, write),
         }
     }
 
     #[cfg(feature = "tokio")]
     fn add_answer(&mut self, ticket: &Ticket, answer: &mut Vec<u8>) {
-        match ticket.batch.and_then(|batch| self.batches.get_mut(&batch)) {
-            Some(batch) => {
-                if batch.body.len() > 1 {
-                    batch.body.push(b',');
-                }
-                batch.body.append(answer);
-            }
+        match ticket.batch.filter(|batch| self.batches.contains_key(batch)) {
+            Some(batch) => self.keep_in_batch(batch, &ticket.id, |body| body.append(answer)),
             None => self.out.add(ticket.framing, answer),
         }
+    }
+
+    /// Adds an answer to those that wait for the last of their batch, or says that it is too much.
+    fn keep_in_batch(&mut self, batch: u64, id: &Id, write: impl FnOnce(&mut Vec<u8>)) {
+        let Some(batch) = self.batches.get_mut(&batch) else { return };
+        let (before, limit) = (batch.body.len(), self.config.batch);
+        let start = batch.begin_answer();
+        write(&mut batch.body);
+        if self.batched_bytes + batch.body.len() - before > limit {
+            batch.body.truncate(start);
+            let error = ErrorObject::internal(format!(
+                "the answers of a batch have more than {limit} bytes; ask for this one alone"
+            ));
+            write::error(&mut batch.body, Ok(id), &error);
+        }
+        self.batched_bytes += batch.body.len() - before;
     }
 
     /// Nothing more will come of this request; its batch may be complete.
@@ -316,10 +332,10 @@ impl Peer {
     pub(super) fn answer_in_batch(&mut self, batch: u64, id: Option<&Id>, error: &ErrorObject) {
         let id = id.ok_or(self.no_id);
         if let Some(batch) = self.batches.get_mut(&batch) {
-            if batch.body.len() > 1 {
-                batch.body.push(b',');
-            }
+            let before = batch.body.len();
+            batch.begin_answer();
             write::error(&mut batch.body, id, error);
+            self.batched_bytes += batch.body.len() - before;
         }
         self.shrink_batch(batch);
     }
@@ -334,6 +350,7 @@ impl Peer {
         if let Some(Batch { body, framing, .. }) = self.batches.remove(&key)
             && body.len() > 1
         {
+            self.batched_bytes = self.batched_bytes.saturating_sub(body.len() - 1);
             self.out.frame(framing, |out| {
                 out.extend_from_slice(&body);
                 out.push(b']');

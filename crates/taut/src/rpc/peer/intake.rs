@@ -37,7 +37,9 @@ impl Peer {
             }
             Frame::TooLong { prefix, framing, offset } => {
                 let found = salvage(prefix);
-                if found.response {
+                // What does not tell what it is, but has the id that we wait for, is the answer.
+                let awaited = !found.request && found.id.as_ref().is_some_and(|id| self.awaits(id));
+                if found.response || awaited {
                     // F10: it fails its call, which learns why.
                     self.note(TroubleKind::Malformed(Fault::TooLong), offset, prefix);
                     return Events::One(self.take_bad_response(found.id.as_ref(), Fault::TooLong));

@@ -87,6 +87,9 @@ pub struct Config {
     pub output: usize,
     /// How many bytes of output may wait before a peer that reads nothing is given up.
     pub output_cap: usize,
+    /// How many bytes of answers may wait for the last of their batch, all batches together. What is
+    /// beyond is refused, entry by entry.
+    pub batch: usize,
     /// What the decoder may hold.
     pub limits: Limits,
 }
@@ -105,6 +108,8 @@ impl Config {
             output: 4 << 20,
             // Several of the largest messages.
             output_cap: 256 << 20,
+            // An array is one message, and a peer like us reads none that is longer.
+            batch: 64 << 20,
             limits: Limits::default(),
         }
     }
@@ -261,6 +266,7 @@ pub struct Peer {
     open: usize,
     next_serial: u64,
     batches: HashMap<u64, incoming::Batch>,
+    batched_bytes: usize,
 
     calls: HashMap<u64, outgoing::Pending, Seed>,
     next_call: u64,
@@ -299,6 +305,7 @@ impl Peer {
             open: 0,
             next_serial: 0,
             batches: HashMap::new(),
+            batched_bytes: 0,
             calls: HashMap::with_hasher(seed),
             // Not 0: some peers take it for "no id" (F19).
             next_call: 1,

@@ -223,6 +223,11 @@ impl Peer {
         Some(Event::Reply { call: CallId(call), outcome: Err(Failure::Violation(fault)) })
     }
 
+    /// Whether a call of ours has this id.
+    pub(super) fn awaits(&self, id: &Id) -> bool {
+        id.as_u64().is_some_and(|call| self.calls.contains_key(&call))
+    }
+
     fn end_call(&mut self, id: &Id, offset: u64) -> Option<CallId> {
         let call = id.as_u64();
         if let Some(call) = call

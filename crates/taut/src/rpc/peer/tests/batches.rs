@@ -146,6 +146,30 @@ fn rpc_27_a_batch_is_answered_in_its_framing() {
     assert_eq!(server.bytes().matches('\n').count(), 1);
 }
 
+/// What waits for the last answer of its batch has a bound, all batches together: what is beyond is
+/// refused by its id, and the rest of the array is as it would have been.
+#[test]
+fn answers_that_wait_in_batches_have_a_bound_in_bytes() {
+    let mut server = Side::with(MCP, true, |config| config.batch = 1000);
+    let large = format!("\"{}\"", "x".repeat(600));
+    server.gets(&batch(&[request("1", "a"), request("2", "a"), request("3", "a")]));
+    server.gets(&batch(&[request("4", "a"), request("5", "a")]));
+    server.answer("1", &large);
+    server.answer("2", &large);
+    server.answer("4", &large);
+    server.answer("5", "{}");
+    let said = server.says();
+    assert!(said[0].contains("more than 1000 bytes"), "{said:?}");
+    assert!(said[0].contains("\"id\":5,\"result\":{}"), "{said:?}");
+    server.answer("3", "{}");
+    assert_eq!(server.says_in_short(), ["[result 1, -32603 2, result 3]"]);
+    // What has left is no longer counted.
+    server.gets(&batch(&[request("6", "a"), request("7", "a")]));
+    server.answer("6", &large);
+    server.answer("7", "{}");
+    assert_eq!(server.says_in_short(), ["[result 6, result 7]"]);
+}
+
 #[test]
 fn two_batches_at_once_keep_their_answers_apart() {
     let mut server = Side::serving();

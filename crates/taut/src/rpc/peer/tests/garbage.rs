@@ -88,6 +88,28 @@ fn f10_an_answer_over_the_limit_is_never_answered() {
     assert_eq!(server.says(), [""; 0]);
 }
 
+/// F10: an id, and no sign of a question: if we wait for that id, it is the answer.
+#[test]
+fn f10_what_is_over_the_limit_and_has_the_id_of_a_call_fails_the_call_and_is_not_answered() {
+    let filler = "y".repeat(200);
+    let unclear = format!(r#"{{"jsonrpc":"2.0","id":1,"x":"{filler}","result":1}}"#);
+    let asked = format!(r#"{{"jsonrpc":"2.0","id":1,"params":["{filler}"],"method":"a"}}"#);
+    for serving in [true, false] {
+        let mut side = Side::with(MCP, serving, |config| config.limits.message = 100);
+        side.call("a", None);
+        side.bytes();
+        // A question may have the same number as a call of ours.
+        assert_eq!(side.gets(&asked), [""; 0]);
+        assert_eq!(side.says_in_short(), if serving { &["-32600 1"][..] } else { &[] });
+        assert_eq!(side.gets(&unclear), ["failed 1 violation TooLong"]);
+        assert_eq!(side.says(), [""; 0]);
+    }
+    // Nobody waits for it: whoever sent it should hear of it.
+    let mut server = Side::with(MCP, true, |config| config.limits.message = 100);
+    server.gets(&unclear);
+    assert_eq!(server.says_in_short(), ["-32600 1"]);
+}
+
 /// F12: one report for the whole of it, whatever stands on its lines.
 #[test]
 fn f12_a_message_that_spans_lines_is_one_report() {
