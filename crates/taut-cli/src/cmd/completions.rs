@@ -54,26 +54,30 @@ fn script(shell: Shell) -> String {
 
 const NAMES: &str = "taut servers --names 2>/dev/null";
 
-/// Where a word of its own may be the name of a server.
-const BY_NAME: [&str; 4] = ["smoke", "list", "doctor", "servers"];
+/// Where a plain word may be the name of a server.
+const BY_NAME: [&str; 9] =
+    ["smoke", "list", "doctor", "servers", "shell", "watch", "call", "read", "prompt"];
 
 /// After what clap's function found: names where one may stand, and only there.
 const BASH: &str = r#"
 _taut_with_servers() {
     _taut "$@"
-    local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" each
+    local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" kinds="" each
     for each in "${COMP_WORDS[@]:0:COMP_CWORD}"; do
         [[ $each == -- ]] && return 0
     done
-    case "$before" in
-        -s|--server)
-            COMPREPLY=($(compgen -W "$(taut servers --names 2>/dev/null)" -- "$word")) ;;
-        list|smoke|doctor|servers|shell|tools|resources|templates|prompts)
-            local kinds=""
-            [[ $before == list ]] && kinds="tools resources templates prompts"
-            [[ $word == -* ]] ||
-                COMPREPLY+=($(compgen -W "$kinds $(taut servers --names 2>/dev/null)" -- "$word")) ;;
+    if [[ $before == -s || $before == --server ]]; then
+        COMPREPLY=($(compgen -W "$(taut servers --names 2>/dev/null)" -- "$word"))
+        return 0
+    fi
+    [[ $word == -* || $before == -* || $COMP_CWORD -lt 2 ]] && return 0
+    case "${COMP_WORDS[1]}" in
+        smoke|doctor|servers|shell|watch) ;;
+        list) [[ $before == list ]] && kinds="tools resources templates prompts" ;;
+        call|read|prompt) [[ $COMP_CWORD -gt 2 ]] || return 0 ;;
+        *) return 0 ;;
     esac
+    COMPREPLY+=($(compgen -W "$kinds $(taut servers --names 2>/dev/null)" -- "$word"))
 }
 complete -F _taut_with_servers -o nosort -o bashdefault -o default taut
 "#;

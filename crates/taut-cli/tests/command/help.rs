@@ -97,6 +97,8 @@ fn a_shell_completes_commands_options_and_names_of_servers() {
     assert_eq!(completed("taut call add -s no"), ["notes"]);
     assert_eq!(completed("taut list t"), ["tools", "templates"]);
     assert_eq!(completed("taut list tools de"), ["demo"]);
+    assert_eq!(completed("taut call add a=2 de"), ["demo"]);
+    assert!(!completed("taut call de").contains(&"demo".to_owned()), "a tool stands there");
     assert_eq!(completed("taut read x --ser"), ["--server"]);
     assert!(!completed("taut smoke -- de").contains(&"demo".to_owned()));
     for shell in ["zsh", "fish"] {
