@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use taut::{Level, Meta, PromptReference};
+use taut::{Era, Level, Meta, PromptReference};
 
 use super::fake::{Fake, error, result, text};
 use super::*;
@@ -327,6 +327,43 @@ async fn c15_large_requests_and_large_answers_pass_each_other() {
         let answer = in_time(client.call("echo", json!({ "text": text.clone() }))).await.unwrap();
         assert!(answer.text().unwrap() == text);
     }
+}
+
+/// A server that answers a call when it has seen the first bytes of it, with more than a pipe holds, and
+/// reads the rest only when that is out.
+pub(super) fn early() {
+    use std::io::{BufRead as _, Write as _};
+    let (mut stdin, mut stdout) = (std::io::stdin().lock(), std::io::stdout().lock());
+    loop {
+        let head = String::from_utf8_lossy(stdin.fill_buf().unwrap()).into_owned();
+        if head.is_empty() {
+            return;
+        }
+        let id = head.split_once("\"id\":").map(|(_, rest)| rest.split(',').next().unwrap());
+        let result = if head.contains("\"initialize\"") {
+            let info = json!({ "name": "early", "version": "1" });
+            json!({ "protocolVersion": "2025-11-25", "capabilities": { "tools": {} }, "serverInfo": info })
+        } else {
+            json!({ "content": [{ "type": "text", "text": "y".repeat(1 << 20) }] })
+        };
+        if let Some(id) = id {
+            let answer = format!("{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{result}}}\n");
+            stdout.write_all(answer.as_bytes()).unwrap();
+            stdout.flush().unwrap();
+        }
+        stdin.skip_until(b'\n').unwrap();
+    }
+}
+
+/// C15: the answer is there before the request has left; neither side waits for the other for good.
+#[tokio::test]
+async fn c15_requests_of_every_size_are_answered_by_who_answers_before_it_reads() {
+    let client = in_time(quick().known(Era::Legacy).spawn(server("early"))).await.unwrap();
+    for size in [1, 4095, 4096, 65_535, 65_536, 1 << 20, 8 << 20, 64 << 20] {
+        let answer = in_time(client.call("t", json!({ "text": "x".repeat(size) }))).await.unwrap();
+        assert_eq!(answer.text().unwrap().len(), 1 << 20, "{size}");
+    }
+    in_time(client.close()).await.unwrap();
 }
 
 #[tokio::test]

@@ -172,6 +172,46 @@ async fn p14_kill_9_on_the_host_leaves_no_server() {
     let pid: u32 = line.trim().parse().unwrap();
     assert!(alive(pid));
     host.kill().unwrap();
+    let killed = Instant::now();
     host.wait().unwrap();
     eventually("the server is gone", || !alive(pid)).await;
+    // A second is asked for; the kernel takes none, and a busy machine some.
+    assert!(killed.elapsed() < ms(5000), "{:?}", killed.elapsed());
+}
+
+/// E5: in a process of its own, where nobody else uses the processor.
+#[tokio::test]
+async fn e5_an_idle_client_costs_no_cpu() {
+    passes("idle").await;
+}
+
+/// A host with two clients, one of whose servers has closed its stderr, and nothing to do. It lets time
+/// pass, because that is what is measured.
+pub(super) fn idle() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let clients = [start("2025-11-25").await, start("2026-07-28 close-stderr").await];
+        for client in &clients {
+            in_time(client.call("echo", json!({ "text": "up" }))).await.unwrap();
+        }
+        tokio::time::sleep(ms(200)).await;
+        let before = processor_time();
+        tokio::time::sleep(ms(4000)).await;
+        let used = processor_time() - before;
+        // 10 ms are asked for in 10 s. What spins would use all four seconds.
+        assert!(used < ms(10), "{used:?}");
+        for client in clients {
+            in_time(client.close()).await.unwrap();
+        }
+    });
+}
+
+/// What all threads of this process have used so far.
+fn processor_time() -> Duration {
+    let threads = std::fs::read_dir("/proc/self/task").unwrap();
+    let used = threads.filter_map(|thread| {
+        let stat = std::fs::read_to_string(thread.ok()?.path().join("schedstat")).ok()?;
+        stat.split(' ').next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(used.sum())
 }

@@ -41,6 +41,8 @@ fn role() {
     let role = server::role();
     match role.split_once(' ').unwrap_or((&role, "")) {
         ("host", _) => endings::host(),
+        ("idle", _) => endings::idle(),
+        ("early", _) => calls::early(),
         ("secrets", _) => secrets::play(),
         ("cycles", word) => cycles::play(word),
         _ => server::serve(&role),

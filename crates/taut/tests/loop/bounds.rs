@@ -162,6 +162,13 @@ async fn a_peer_that_reads_nothing_at_all_ends_the_connection_at_the_cap() {
 /// C2, C15: requests in fragments, large answers at the same time; nobody waits for anybody.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c2_c15_fragments_coming_in_while_large_answers_leave_lose_nothing() {
+    for piece in [1, 3, 7, 64, 1000] {
+        fragments_lose_nothing(piece).await;
+    }
+}
+
+/// Two hundred requests in pieces of this size.
+async fn fragments_lose_nothing(size: usize) {
     let service = serve(async |_: String, params: Params, _: Call| {
         let [size] = params.read::<[usize; 1]>()?;
         tokio::task::yield_now().await;
@@ -171,7 +178,7 @@ async fn c2_c15_fragments_coming_in_while_large_answers_leave_lose_nothing() {
     let writer = tokio::spawn(async move {
         for n in 0..200 {
             let line = request(n, "big", &json!([64 << 10])) + "\n";
-            for piece in line.as_bytes().chunks(7) {
+            for piece in line.as_bytes().chunks(size) {
                 to.write_all(piece).await.unwrap();
                 tokio::task::yield_now().await;
             }
@@ -195,13 +202,19 @@ async fn c2_c15_fragments_coming_in_while_large_answers_leave_lose_nothing() {
 /// C15: a request far larger than the pipe, answered before all of it was sent.
 #[tokio::test]
 async fn c15_large_requests_of_every_size_complete() {
-    let service = serve(async |_: String, params: Params, _: Call| {
-        Ok::<_, Failed>(params.read::<[String; 1]>()?[0].len())
-    });
-    let mut wire = serving_over(service, 4096);
-    for size in [1, 4095, 4096, 65_535, 65_536, 1 << 20, 8 << 20] {
-        let answer = wire.ask(&request(1, "len", &json!(["z".repeat(size)]))).await;
-        assert_eq!(answer["result"], size);
+    // The largest message that is served, envelope and all.
+    let largest = (64 << 20) - 1024;
+    for (pipe, sizes) in
+        [(4096, &[1, 4095, 4096, 65_535, 65_536, 1 << 20][..]), (64 << 10, &[8 << 20, largest])]
+    {
+        let service = serve(async |_: String, params: Params, _: Call| {
+            Ok::<_, Failed>(params.read::<[String; 1]>()?[0].len())
+        });
+        let mut wire = serving_over(service, pipe);
+        for size in sizes {
+            let answer = wire.ask(&request(1, "len", &json!(["z".repeat(*size)]))).await;
+            assert_eq!(answer["result"], *size);
+        }
     }
 }
 

@@ -6,11 +6,18 @@ use taut::service::{Call, Failed, Params, serve};
 use super::memory::{request, serving_over};
 
 const THREADS: usize = 64;
-const EACH: usize = 250;
+const EACH: usize = 1000;
+
+/// Requests that are answered meanwhile.
+const REPLIES: usize = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s12_messages_of_many_threads_never_mix() {
-    let service = serve(async |_: String, _: Params, call: Call| {
+    let service = serve(async |method: String, params: Params, call: Call| {
+        if method == "reply" {
+            let [size] = params.read::<[usize; 1]>()?;
+            return Ok("y".repeat(size));
+        }
         let threads: Vec<_> = (0..THREADS)
             .map(|thread| {
                 let remote = call.remote().clone();
@@ -24,17 +31,29 @@ async fn s12_messages_of_many_threads_never_mix() {
             .collect();
         tokio::task::spawn_blocking(move || threads.into_iter().for_each(|t| t.join().unwrap()))
             .await?;
-        Ok::<_, Failed>("done")
+        Ok::<_, Failed>("done".to_owned())
     });
-    let mut wire = serving_over(service, 4096);
-    wire.send(&request(1, "x", &json!([]))).await;
-    let mut next = [0; THREADS];
-    for _ in 0..THREADS * EACH {
-        let told: Value = wire.value().await;
-        let thread = told["params"][0].as_u64().unwrap() as usize;
-        assert_eq!(told["params"][1], next[thread], "in order per sender");
+    let mut wire = serving_over(service, 64 << 10);
+    let size = |n: usize| (n * 977) % 5000;
+    for n in 0..REPLIES {
+        wire.send(&request(n as u64, "reply", &json!([size(n)]))).await;
+        if n == 10 {
+            wire.send(&request(REPLIES as u64, "x", &json!([]))).await;
+        }
+    }
+    let (mut next, mut replies) = ([0; THREADS], vec![None; REPLIES + 1]);
+    for _ in 0..THREADS * EACH + REPLIES + 1 {
+        let message: Value = wire.value().await;
+        if let Some(id) = message["id"].as_u64() {
+            let length = message["result"].as_str().unwrap().len();
+            assert_eq!(replies[id as usize].replace(length), None, "{id} twice");
+            continue;
+        }
+        let thread = message["params"][0].as_u64().unwrap() as usize;
+        assert_eq!(message["params"][1], next[thread], "in order per sender");
         next[thread] += 1;
     }
-    assert_eq!(wire.value().await["result"], "done");
     assert_eq!(next, [EACH; THREADS]);
+    let want: Vec<_> = (0..REPLIES).map(|n| Some(size(n))).chain([Some("done".len())]).collect();
+    assert_eq!(replies, want);
 }
