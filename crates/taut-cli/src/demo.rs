@@ -183,6 +183,7 @@ pub(crate) fn server() -> Server<Demo> {
 }
 
 /// So many more tools, each of which says again what it is told.
+#[allow(dead_code, reason = "the library's example and tests do without")]
 pub(crate) fn with_tools(server: Server<Demo>, count: usize) -> Server<Demo> {
     (0..count).fold(server, |server, n| {
         let tool = Tool::new(format!("tool_{n:03}")).description(format!("Plain tool number {n}."));

@@ -107,7 +107,11 @@ impl Fields {
             "lines" => ("line", ""),
             _ => ("framed", " headerEnd=found"),
         };
-        let mark = if of("bom") == "true" { " byte-order mark dropped" } else { "" };
+        let mark = match (of("bom"), of("cr")) {
+            ("true", _) => " byte-order mark dropped",
+            (_, "true") => " carriage return dropped",
+            _ => "",
+        };
         match (of("message"), of("way")) {
             ("read", _) => format!("[mcp] {source} chunk={bytes}"),
             ("frame", "recv") => format!(
@@ -170,6 +174,12 @@ mod tests {
         assert_eq!(lines[3], "[mcp] send (line) bytes=36 (result) id=1");
         assert!(lines[4].starts_with("[mcp] send json={"), "{lines:?}");
         assert_eq!(lines[5..], ["[mine::tools] ask tool=add"]);
+    }
+
+    #[test]
+    fn a_carriage_return_is_told() {
+        let lines = told(b"{}\r\n", b"");
+        assert!(lines[1].ends_with("(line) bytes=2 at=0 carriage return dropped"), "{lines:?}");
     }
 
     #[test]
