@@ -48,6 +48,8 @@ pub(crate) enum Sub {
     Read(Read),
     /// Fill in a prompt.
     Prompt(Prompt),
+    /// Several calls in one session, typed or from a script.
+    Shell(crate::cmd::shell::Shell),
     /// Find out why a server does not connect, or where it will hurt.
     Doctor(Doctor),
     /// Show the servers that hosts are configured with, by name.
@@ -79,6 +81,7 @@ macro_rules! options {
             | Self::Call(Call { options, .. })
             | Self::Read(Read { options, .. })
             | Self::Prompt(Prompt { options, .. })
+            | Self::Shell(crate::cmd::shell::Shell { options, .. })
             | Self::Doctor(Doctor { options, .. }) => Some(options),
             Self::Servers(_) | Self::Completions(_) | Self::Man(_) | Self::Serve(_) => None,
             #[cfg(target_os = "linux")]

@@ -229,6 +229,36 @@ fn reference<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
     root.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)
 }
 
+/// What an argument can be, if that is a few things.
+pub(crate) fn choices(schema: &Value, key: &str) -> Vec<String> {
+    let property = schema.get("properties").and_then(|all| all.get(key));
+    property.map(|property| values(schema, property, DEPTH)).unwrap_or_default()
+}
+
+fn values(root: &Value, schema: &Value, depth: usize) -> Vec<String> {
+    let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
+    if let Some(target) = reference(root, schema) {
+        return values(root, target, depth);
+    }
+    let written = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let all = |ways: &[Value]| ways.iter().flat_map(|way| values(root, way, depth)).collect();
+    for word in ["anyOf", "oneOf"] {
+        if let Some(ways) = schema.get(word).and_then(Value::as_array) {
+            return all(ways);
+        }
+    }
+    match (schema.get("enum").and_then(Value::as_array), schema.get("const"), schema.get("type")) {
+        (Some(choices), ..) => choices.iter().map(written).collect(),
+        (None, Some(only), _) => vec![written(only)],
+        (None, None, Some(Value::String(name))) => match name.as_str() {
+            "boolean" => vec!["true".to_owned(), "false".to_owned()],
+            "array" => values(root, schema.get("items").unwrap_or(&Value::Null), depth),
+            _ => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
 /// What a schema wants, in a word or two.
 fn kind(root: &Value, schema: &Value, depth: usize) -> String {
     let Some(depth) = depth.checked_sub(1) else { return "any".to_owned() };

@@ -11,6 +11,7 @@ Examples:
   taut smoke demo                               a server by its name in .mcp.json or another file
   taut list -- taut serve                       what a server offers
   taut call add a=2 b=3 -- taut serve           call one of its tools
+  taut shell -- taut serve < /dev/null          several calls in one session
   taut doctor -- taut serve                     why it does not connect
   taut bench --quick -- taut serve              how fast it is
 

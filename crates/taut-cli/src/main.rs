@@ -12,6 +12,7 @@ mod content;
 mod debug;
 mod demo;
 mod desk;
+mod events;
 mod forms;
 mod help;
 mod hosts;
@@ -68,6 +69,7 @@ fn run(typed: Vec<OsString>) -> Exit {
             let output = Output { json: args.json, ..output };
             finish(&output, async { cmd::servers::run(&output, &args) })
         }
+        Sub::Shell(args) => finish(&output, cmd::shell::run(&output, &args)),
         Sub::Doctor(args) => finish(&output, cmd::doctor::run(&output, &args)),
         #[cfg(target_os = "linux")]
         Sub::Bench(args) => finish(&output, cmd::bench::run(&output, args)),

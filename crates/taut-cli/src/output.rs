@@ -164,6 +164,20 @@ impl Output {
         self.print(&shown)
     }
 
+    /// Prints one JSON document of several, on a line of its own.
+    pub(crate) fn json_line(&self, value: &impl Serialize) -> Result<(), Problem> {
+        let mut text = serde_json::to_string(value).map_err(|error| Problem::File {
+            what: "writing the result".to_owned(),
+            error: error.into(),
+        })?;
+        text.push('\n');
+        let shown = if self.out.terminal { sanitize::json(&text) } else { text.into() };
+        if self.out.terminal && self.screen.tell(shown.trim_end()) {
+            return Ok(());
+        }
+        self.print(&shown)
+    }
+
     /// Tells something beside the result. Nobody may be there to hear it.
     pub(crate) fn note(&self, text: &str) {
         if self.screen.tell(text) {

@@ -48,6 +48,8 @@ pub(crate) enum Problem {
     NobodyReads,
     /// A signal came.
     Interrupted,
+    /// A signal came that wants more than what is being done to end.
+    Ended,
 }
 
 impl Problem {
@@ -67,7 +69,7 @@ impl Problem {
             Self::Server { error, .. } => exit_of(error),
             Self::Usage { .. } | Self::File { .. } => Exit::Usage,
             Self::NobodyReads => Exit::Worked,
-            Self::Interrupted => Exit::Interrupted,
+            Self::Interrupted | Self::Ended => Exit::Interrupted,
         }
     }
 
@@ -131,7 +133,7 @@ impl fmt::Display for Problem {
             Self::Usage { what, .. } => f.write_str(what),
             Self::File { what, error } => write!(f, "{what}: {error}"),
             Self::NobodyReads => f.write_str("nobody reads the output"),
-            Self::Interrupted => f.write_str("interrupted"),
+            Self::Interrupted | Self::Ended => f.write_str("interrupted"),
         }
     }
 }

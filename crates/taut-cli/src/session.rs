@@ -103,6 +103,15 @@ pub(crate) fn tell_event(output: &Output, event: &ClientEvent<'_>) {
     tell(output, "taut", &line);
 }
 
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Ctrl-C: what is being done.
+    Interrupt,
+    /// Everything.
+    End,
+}
+
 /// Signals that ask us to stop.
 pub(crate) struct Interrupts {
     #[cfg(unix)]
@@ -131,18 +140,24 @@ impl Interrupts {
         Ok(Self {})
     }
 
-    #[cfg(unix)]
+    /// Waits for any of them.
     pub(crate) async fn next(&mut self) {
+        self.next_stop().await;
+    }
+
+    /// Waits for the next, and says what it asks for.
+    #[cfg(unix)]
+    pub(crate) async fn next_stop(&mut self) -> Stop {
         let [interrupt, terminate, hangup] = &mut self.signals;
         tokio::select! {
-            _ = interrupt.recv() => {}
-            _ = terminate.recv() => {}
-            _ = hangup.recv() => {}
+            _ = interrupt.recv() => Stop::Interrupt,
+            _ = terminate.recv() => Stop::End,
+            _ = hangup.recv() => Stop::End,
         }
     }
 
     #[cfg(not(unix))]
-    pub(crate) async fn next(&mut self) {
+    pub(crate) async fn next_stop(&mut self) -> Stop {
         std::future::pending().await
     }
 }
@@ -193,7 +208,7 @@ pub(crate) async fn with_server<T>(
     Ok((worked, host.judge(Exit::Worked)))
 }
 
-fn with_stderr(problem: Problem, client: &Client) -> Problem {
+pub(crate) fn with_stderr(problem: Problem, client: &Client) -> Problem {
     match problem {
         Problem::Server { error, .. } => {
             let shown = matches!(error, Error::Connect(_) | Error::Lost(_));

@@ -26,7 +26,7 @@ pub(crate) async fn run(output: &Output, args: &Call) -> Result<Exit, Problem> {
     let work = async |client: &Client, spinner: &Spinner| {
         let arguments = match given {
             Some(arguments) => arguments,
-            None => typed(client, &args.tool, pairs).await?,
+            None => fit(&client.tools().await?, &args.tool, pairs)?,
         };
         spinner.say(format!("calling {}", args.tool));
         let call = client.call(args.tool.as_str(), Value::Object(arguments));
@@ -112,20 +112,19 @@ fn name_of(value: &Value) -> &'static str {
 }
 
 /// The pairs, as the tool's own schema wants them. Nothing has been called yet.
-async fn typed(
-    client: &Client,
+pub(crate) fn fit(
+    tools: &[Tool],
     name: &str,
     pairs: &[String],
 ) -> Result<Map<String, Value>, Problem> {
-    let tools = client.tools().await?;
     let Some(tool) = tools.iter().find(|tool| tool.name == name) else {
-        return Err(unknown(name, &tools));
+        return Err(unknown(name, tools));
     };
     let schema = tool.input_schema.json().parse().unwrap_or(Value::Null);
     arguments::read(pairs, &schema).map_err(|mistakes| wrong(tool, &schema, &mistakes))
 }
 
-fn unknown(name: &str, tools: &[Tool]) -> Problem {
+pub(crate) fn unknown(name: &str, tools: &[Tool]) -> Problem {
     let names = || tools.iter().map(|tool| tool.name.as_str());
     let mut what = format!("the server has no tool {name:?}");
     if let Some(meant) = closest(name, names()) {
@@ -136,22 +135,30 @@ fn unknown(name: &str, tools: &[Tool]) -> Problem {
     Problem::Usage { what, next: Some(next.to_owned()) }
 }
 
+/// What a tool takes, a line for each argument.
+pub(crate) fn takes(schema: &Value) -> String {
+    let all = parameters(schema);
+    if all.is_empty() {
+        return "it takes no arguments".to_owned();
+    }
+    let mut text = "it takes:".to_owned();
+    for p in &all {
+        let needed = if p.required { "" } else { " (optional)" };
+        let about =
+            if p.description.is_empty() { String::new() } else { format!("  {}", p.description) };
+        let _ = write!(text, "\n  {}: {}{needed}{about}", p.name, p.kind);
+    }
+    text
+}
+
 fn wrong(tool: &Tool, schema: &Value, mistakes: &[Mistake]) -> Problem {
     let mut what = format!("the arguments do not fit the tool {}", tool.name);
     for mistake in mistakes {
         let _ = write!(what, "\n  {mistake}");
     }
-    let all = parameters(schema);
-    let _ =
-        write!(what, "\n{}", if all.is_empty() { "it takes no arguments" } else { "it takes:" });
-    for p in &all {
-        let needed = if p.required { "" } else { " (optional)" };
-        let about =
-            if p.description.is_empty() { String::new() } else { format!("  {}", p.description) };
-        let _ = write!(what, "\n  {}: {}{needed}{about}", p.name, p.kind);
-    }
-    let example: Vec<String> =
-        all.iter().filter(|p| p.required).map(|p| format!("{}=…", p.name)).collect();
+    let _ = write!(what, "\n{}", takes(schema));
+    let needed = parameters(schema).into_iter().filter(|p| p.required);
+    let example: Vec<String> = needed.map(|p| format!("{}=…", p.name)).collect();
     let next = format!("taut call {} {} -- …", tool.name, example.join(" ")).replace("  ", " ");
     Problem::Usage { what, next: Some(next) }
 }

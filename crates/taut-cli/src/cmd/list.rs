@@ -72,7 +72,7 @@ async fn templates(client: &Client) -> Result<Option<Vec<ResourceTemplate>>, Err
 const METHOD_NOT_FOUND: i64 = -32601;
 
 #[derive(Serialize)]
-struct Document<'a> {
+pub(crate) struct Document<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     tools: Option<Vec<At<'a, Tool>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -100,7 +100,7 @@ impl Offer {
     }
 
     /// As the protocol has it, in the revision that was agreed.
-    fn document(&self, revision: Revision) -> Document<'_> {
+    pub(crate) fn document(&self, revision: Revision) -> Document<'_> {
         fn all<T: SerializeAt>(
             items: Option<&Vec<T>>,
             revision: Revision,
@@ -115,7 +115,7 @@ impl Offer {
         }
     }
 
-    fn shown(&self, output: &Output, kind: Option<Kind>) -> String {
+    pub(crate) fn shown(&self, output: &Output, kind: Option<Kind>) -> String {
         let mut sections = Vec::new();
         if let Some(tools) = &self.tools {
             sections.push(section(output, "tools", tools.iter().map(tool_row)));

@@ -11,4 +11,5 @@ pub(crate) mod prompt;
 pub(crate) mod read;
 pub(crate) mod serve;
 pub(crate) mod servers;
+pub(crate) mod shell;
 pub(crate) mod smoke;

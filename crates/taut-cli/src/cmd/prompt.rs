@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use taut::{Client, Prompt as Offered, SerializeAt as _};
+use taut::{Client, GetPromptResult, Prompt as Offered, SerializeAt as _};
 
 use crate::args::{Prompt, name_after};
 use crate::arguments::closest;
@@ -24,24 +24,29 @@ pub(crate) async fn run(output: &Output, args: &Prompt) -> Result<Exit, Problem>
         if output.json {
             return output.document(&prompt.at(client.revision()));
         }
-        if let Some(about) = &prompt.description
-            && output.on_terminal()
-        {
-            output.print(&format!("{}\n", output.out.paint(DIM, output.out.line(about))))?;
-        }
-        for message in &prompt.messages {
-            if output.file.is_none() {
-                output.print(&format!("{}\n", output.out.paint(BOLD, message.role.as_str())))?;
-            }
-            content::print(output, &[Piece::of(&message.content)])?;
-        }
-        Ok(())
+        show(output, &prompt)
     };
     let ((), exit) = with_server(output, &args.options, started, work).await?;
     Ok(exit)
 }
 
-fn pairs(typed: &[String]) -> Result<BTreeMap<String, String>, Problem> {
+/// Prints who says what.
+pub(crate) fn show(output: &Output, prompt: &GetPromptResult) -> Result<(), Problem> {
+    if let Some(about) = &prompt.description
+        && output.on_terminal()
+    {
+        output.print(&format!("{}\n", output.out.paint(DIM, output.out.line(about))))?;
+    }
+    for message in &prompt.messages {
+        if output.file.is_none() {
+            output.print(&format!("{}\n", output.out.paint(BOLD, message.role.as_str())))?;
+        }
+        content::print(output, &[Piece::of(&message.content)])?;
+    }
+    Ok(())
+}
+
+pub(crate) fn pairs(typed: &[String]) -> Result<BTreeMap<String, String>, Problem> {
     let mut all = BTreeMap::new();
     for pair in typed {
         let Some((key, value)) = pair.split_once('=').filter(|(key, _)| !key.is_empty()) else {
@@ -55,7 +60,11 @@ fn pairs(typed: &[String]) -> Result<BTreeMap<String, String>, Problem> {
 }
 
 /// Finds slips before anything is sent.
-fn check(name: &str, given: &BTreeMap<String, String>, all: &[Offered]) -> Result<(), Problem> {
+pub(crate) fn check(
+    name: &str,
+    given: &BTreeMap<String, String>,
+    all: &[Offered],
+) -> Result<(), Problem> {
     let Some(prompt) = all.iter().find(|prompt| prompt.name == name) else {
         let names = || all.iter().map(|prompt| prompt.name.as_str());
         let meant = closest(name, names()).map(|meant| format!("; did you mean {meant}?"));

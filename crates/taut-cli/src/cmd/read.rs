@@ -1,7 +1,7 @@
 //! `taut read`: one resource.
 
 use serde::Serialize;
-use taut::{At, Client, ResourceContents, SerializeAt as _};
+use taut::{At, Client, ResourceContents, Revision, SerializeAt as _};
 
 use crate::args::Read;
 use crate::content::{self, Piece};
@@ -12,7 +12,7 @@ use crate::session::with_server;
 use crate::spinner::Spinner;
 
 #[derive(Serialize)]
-struct Document<'a> {
+pub(crate) struct Document<'a> {
     contents: Vec<At<'a, ResourceContents>>,
 }
 
@@ -22,17 +22,25 @@ pub(crate) async fn run(output: &Output, args: &Read) -> Result<Exit, Problem> {
         spinner.say(format!("reading {}", args.uri));
         let contents = client.read(args.uri.as_str()).await?;
         if output.json {
-            let contents = contents.iter().map(|each| each.at(client.revision())).collect();
-            return output.document(&Document { contents });
+            return output.document(&document(&contents, client.revision()));
         }
-        let pieces: Vec<Piece> = contents.iter().map(Piece::of_resource).collect();
-        match pieces.as_slice() {
-            // What somebody redirects is the resource itself, to the byte.
-            [Piece::Bytes { bytes: Ok(bytes), .. }] if !output.on_terminal() => output.write(bytes),
-            [Piece::Text(text)] if !output.on_terminal() => output.print(text),
-            pieces => content::print(output, pieces),
-        }
+        show(output, &contents)
     };
     let ((), exit) = with_server(output, &args.options, started, work).await?;
     Ok(exit)
+}
+
+/// As the protocol has it.
+pub(crate) fn document(contents: &[ResourceContents], revision: Revision) -> Document<'_> {
+    Document { contents: contents.iter().map(|each| each.at(revision)).collect() }
+}
+
+fn show(output: &Output, contents: &[ResourceContents]) -> Result<(), Problem> {
+    let pieces: Vec<Piece> = contents.iter().map(Piece::of_resource).collect();
+    match pieces.as_slice() {
+        // What somebody redirects is the resource itself, to the byte.
+        [Piece::Bytes { bytes: Ok(bytes), .. }] if !output.on_terminal() => output.write(bytes),
+        [Piece::Text(text)] if !output.on_terminal() => output.print(text),
+        pieces => content::print(output, pieces),
+    }
 }

@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use taut::{
-    AskError, Asked, Call, Choice, CreateMessageParams, FormField, FormSchema, JsonObject, NoArgs,
-    NumberField, NumberKind, SamplingMessage, Server, TextField,
+    AskError, Asked, Call, Choice, CreateMessageParams, FormField, FormSchema, JsonObject,
+    JsonSchema, NoArgs, NumberField, NumberKind, SamplingMessage, Server, TextField,
 };
 
 pub(super) fn serve() {
@@ -13,6 +13,7 @@ pub(super) fn serve() {
 
 fn server() -> Server {
     Server::new("asker", "1.0")
+        .changing()
         .tool("everything", async |_: NoArgs, call| told(call.ask_form("All of it:", all()).await))
         .tool("number", async |_: NoArgs, call| {
             let field = NumberField::new().kind(NumberKind::Integer).minimum(1).maximum(10);
@@ -33,6 +34,8 @@ fn server() -> Server {
             let answer = call.sample(asked).await?;
             Ok::<_, AskError>(json!(answer).to_string())
         })
+        .tool("paint", async |Paint { colour, coats }, _call| format!("{coats} {colour:?}"))
+        .tool("later", later)
         .tool("die", async |_: NoArgs, call: Call<()>| -> String {
             // The question is on its way when the process ends.
             let form = FormSchema::new().required("x", FormField::text());
@@ -42,6 +45,39 @@ fn server() -> Server {
             }
             std::process::exit(9)
         })
+}
+
+#[derive(Debug, serde::Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Colour {
+    Crimson,
+    Cobalt,
+}
+
+/// Paint something.
+#[derive(serde::Deserialize, JsonSchema)]
+struct Paint {
+    colour: Colour,
+    #[serde(default)]
+    coats: u32,
+}
+
+/// Have another tool, once there is such a file.
+#[derive(serde::Deserialize, JsonSchema)]
+struct Later {
+    file: std::path::PathBuf,
+}
+
+async fn later(Later { file }: Later, call: Call<()>) -> &'static str {
+    let changes = call.changes();
+    tokio::spawn(async move {
+        while !file.exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        let tool = taut::Tool::new("fresh");
+        changes.add_tool(tool, async |_: NoArgs, _call| "new here").unwrap();
+    });
+    "later, then"
 }
 
 fn all() -> FormSchema {

@@ -4,13 +4,14 @@
 
 use super::*;
 
-const COMMANDS: [&str; 12] = [
+const COMMANDS: [&str; 13] = [
     "",
     "smoke",
     "list",
     "call",
     "read",
     "prompt",
+    "shell",
     "doctor",
     "servers",
     "bench",

@@ -8,6 +8,8 @@ mod pick;
 mod steps;
 mod transcript;
 
+pub(crate) use steps::offers;
+
 use serde_json::Value;
 
 use super::call::object;

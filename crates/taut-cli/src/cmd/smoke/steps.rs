@@ -236,7 +236,7 @@ fn ended(closed: &Closed) -> String {
 }
 
 /// What the capabilities say, in words.
-fn offers(has: &ServerCapabilities) -> Vec<&'static str> {
+pub(crate) fn offers(has: &ServerCapabilities) -> Vec<&'static str> {
     let all = [
         ("tools", has.tools.is_some()),
         ("resources", has.resources.is_some()),

@@ -1,0 +1,114 @@
+//! A person at the prompt.
+//!
+//! Knows the keys: Ctrl-C withdraws what runs, or clears the line; Ctrl-D leaves. What the server tells
+//! meanwhile stands above the line that is typed.
+
+use std::pin::pin;
+use std::sync::Arc;
+
+use super::complete::complete;
+use super::order::{self, Order};
+use super::running::Running;
+use crate::desk::{Complete, Line, Typed};
+use crate::output::{CYAN, DIM, YELLOW};
+use crate::problem::{Exit, Problem};
+use crate::sanitize;
+use crate::session::{Interrupts, Stop};
+
+/// Reads and does, until the person leaves.
+pub(super) async fn run(
+    running: &mut Running<'_>,
+    interrupts: &mut Interrupts,
+) -> Result<Exit, Problem> {
+    running.greet();
+    let output = running.output;
+    output.note(&output.err.paint(DIM, "help shows what to type, Tab completes, Ctrl-D leaves"));
+    loop {
+        let typed = match line(running, interrupts).await {
+            Ok(Typed::Line(typed)) => typed,
+            Ok(Typed::Interrupted) => {
+                output.note(&output.err.paint(DIM, "Ctrl-D or quit leaves"));
+                continue;
+            }
+            Ok(Typed::End) => return Ok(Exit::Worked),
+            Err(problem) => return Err(problem),
+        };
+        let order = match order::read(&typed) {
+            Ok(Some(order)) => order,
+            Ok(None) => continue,
+            Err(meaningless) => {
+                running.report(&meaningless.into(), &typed)?;
+                continue;
+            }
+        };
+        if obey(running, interrupts, order, &typed).await? {
+            return Ok(Exit::Worked);
+        }
+    }
+}
+
+/// Does it and shows what comes of it; says whether to leave.
+async fn obey(
+    running: &mut Running<'_>,
+    interrupts: &mut Interrupts,
+    order: Order,
+    typed: &str,
+) -> Result<bool, Problem> {
+    let output = running.output;
+    match running.perform(order, interrupts).await {
+        Ok(done) => {
+            running.tell(&done, typed)?;
+            return Ok(done.leave);
+        }
+        Err(over @ (Problem::NobodyReads | Problem::Ended)) => return Err(over),
+        Err(Problem::Interrupted) => output.note(&output.err.paint(YELLOW, "withdrawn")),
+        Err(problem) => running.report(&problem, typed)?,
+    }
+    Ok(false)
+}
+
+/// The next line. Meanwhile lists that have changed are looked at, and a server that ends is told of.
+async fn line(running: &mut Running<'_>, interrupts: &mut Interrupts) -> Result<Typed, Problem> {
+    let host = running.host.clone();
+    let catalog = running.catalog.clone();
+    let completing: Complete = Arc::new(move |line, at| complete(&catalog.lock(), line, at));
+    let line = Line {
+        prompt: prompt(running),
+        complete: Some(completing),
+        remembered: true,
+        ..Line::default()
+    };
+    let mut reading = pin!(host.desk().read(line));
+    loop {
+        let changed = running.changed.clone();
+        let client = running.client.clone();
+        let over = async {
+            match &client {
+                Some(client) => client.ended().await.to_string(),
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            typed = &mut reading => return Ok(typed),
+            () = changed.notified() => running.look().await,
+            how = over => running.tell_end(&how),
+            stop = interrupts.next_stop() => match stop {
+                // The terminal takes Ctrl-C for a key here; this one came from elsewhere.
+                Stop::Interrupt => {}
+                Stop::End => return Err(Problem::Ended),
+            },
+        }
+    }
+}
+
+/// Names longer than this leave no room to type.
+const NAME: usize = 24;
+
+fn prompt(running: &Running<'_>) -> (String, String) {
+    let name = running.client.as_ref().and_then(|client| client.server_info());
+    let name = name.map_or("server", |info| info.name.as_str());
+    let name: String = sanitize::line(name).chars().take(NAME).collect();
+    let colour = if running.client.is_some() { CYAN } else { YELLOW };
+    let painted = running.output.err.paint(colour, &name);
+    (format!("{name} › "), format!("{painted} › "))
+}

@@ -1,0 +1,169 @@
+//! The server behind a shell: started, listened to, and started again when it is wanted.
+//!
+//! Knows what it offers, for completion. Must not know what is typed.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use taut::{Client, Command, Error, Level, SubscriptionFilter};
+use tokio::sync::Notify;
+use tokio::task::JoinHandle;
+
+use crate::args::Options;
+use crate::asking::Host;
+use crate::cmd::list::{Offer, ask};
+use crate::events::{Event, is_told};
+use crate::output::{CYAN, Output};
+use crate::problem::Problem;
+use crate::session::{Interrupts, builder, tell_event};
+use crate::spinner::Spinner;
+
+/// What a server offers, shared with the editor.
+#[derive(Clone, Default)]
+pub(super) struct Catalog(Arc<Mutex<Offer>>);
+
+impl Catalog {
+    pub(super) fn lock(&self) -> MutexGuard<'_, Offer> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The server, while there is one.
+pub(super) struct Running<'a> {
+    pub(super) output: &'a Output,
+    options: &'a Options,
+    pub(super) host: &'a Host,
+    command: Command,
+    pub(super) client: Option<Client>,
+    pub(super) catalog: Catalog,
+    /// Rings when what it offers has changed.
+    pub(super) changed: Arc<Notify>,
+    /// From which level on its log is wanted; it outlives a restart.
+    level: Level,
+    watched: HashMap<String, JoinHandle<()>>,
+}
+
+impl<'a> Running<'a> {
+    pub(super) fn new(
+        output: &'a Output,
+        options: &'a Options,
+        host: &'a Host,
+        command: Command,
+    ) -> Self {
+        Self {
+            output,
+            options,
+            host,
+            command,
+            client: None,
+            catalog: Catalog::default(),
+            changed: Arc::default(),
+            level: if output.verbose { Level::Debug } else { Level::Info },
+            watched: HashMap::new(),
+        }
+    }
+
+    /// The connection.
+    pub(super) fn client(&self) -> Result<Client, Problem> {
+        self.client.clone().ok_or_else(|| Problem::Usage {
+            what: "there is no server".to_owned(),
+            next: Some("restart starts it again".to_owned()),
+        })
+    }
+
+    /// Starts the server and looks at what it offers.
+    pub(super) async fn start(&mut self, interrupts: &mut Interrupts) -> Result<(), Problem> {
+        let spinner = Spinner::start(self.output, "starting the server");
+        let (logs, changes) = (self.output.clone(), self.output.clone());
+        let mut builder = self.host.attach(builder(self.output, self.options));
+        if self.output.verbose {
+            let output = self.output.clone();
+            builder = builder.on_event(move |event| {
+                if !is_told(event) {
+                    tell_event(&output, event);
+                }
+            });
+        }
+        let changed = self.changed.clone();
+        let opening = builder
+            .on_log(move |log| Event::Log(log).tell(&logs))
+            .on_change(move |change| {
+                Event::Change(change.clone()).tell(&changes);
+                changed.notify_one();
+            })
+            .spawn_unless(self.command.clone(), interrupts.next());
+        let client = opening.await?.ok_or(Problem::Interrupted)?;
+        if client.capabilities().logging.is_some() {
+            // A server that has no such level logs as it likes.
+            let _ = client.set_level(self.level.clone()).await;
+        }
+        spinner.say("listing");
+        self.client = Some(client);
+        self.look().await;
+        Ok(())
+    }
+
+    /// Looks at what it offers. What cannot be listed cannot be completed, and that is all.
+    pub(super) async fn look(&self) {
+        let Some(client) = &self.client else { return };
+        if let Ok(offer) = ask(client, None).await {
+            *self.catalog.lock() = offer;
+        }
+    }
+
+    pub(super) async fn set_level(&mut self, level: Level) -> Result<(), Problem> {
+        self.client()?.set_level(level.clone()).await?;
+        self.level = level;
+        Ok(())
+    }
+
+    /// Tells of changes of a resource from now on.
+    pub(super) async fn watch(&mut self, uri: &str) -> Result<(), Problem> {
+        let filter = SubscriptionFilter::new().resource_subscriptions([uri.to_owned()]);
+        let mut changes = self.client()?.listen(filter).await?;
+        let honoured = changes.honoured().resource_subscriptions.as_ref();
+        if honoured.is_none_or(Vec::is_empty) {
+            let method = "resources/subscribe".into();
+            return Err(Error::NotOffered { method, capability: "resources.subscribe" }.into());
+        }
+        let output = self.output.clone();
+        let task = tokio::spawn(async move {
+            while let Ok(Some(change)) = changes.next().await {
+                Event::Change(change).tell(&output);
+            }
+        });
+        if let Some(before) = self.watched.insert(uri.to_owned(), task) {
+            before.abort();
+        }
+        Ok(())
+    }
+
+    /// Whether it was watched.
+    pub(super) fn unwatch(&mut self, uri: &str) -> bool {
+        self.watched.remove(uri).map(|task| task.abort()).is_some()
+    }
+
+    /// Closes the server; a signal meanwhile kills it.
+    pub(super) async fn close(&mut self, interrupts: &mut Interrupts) -> Result<(), Problem> {
+        self.watched.drain().for_each(|(_, task)| task.abort());
+        *self.catalog.lock() = Offer::default();
+        let Some(client) = self.client.take() else { return Ok(()) };
+        let _spinner = Spinner::start(self.output, "waiting for the server to end");
+        tokio::select! {
+            closed = client.close() => closed.map(drop).map_err(Problem::from),
+            () = interrupts.next() => Err(Problem::Interrupted),
+        }
+    }
+
+    /// Says that the server is gone, once.
+    pub(super) fn tell_end(&mut self, how: &str) {
+        self.watched.drain().for_each(|(_, task)| task.abort());
+        *self.catalog.lock() = Offer::default();
+        self.client = None;
+        Event::Ended(how.to_owned()).tell(self.output);
+        if !self.output.json {
+            let err = self.output.err;
+            self.output.note(&format!("{} restart starts it again", err.paint(CYAN, "  try:")));
+        }
+    }
+}
