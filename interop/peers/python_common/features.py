@@ -70,14 +70,14 @@ def kill(pids):
         os.kill(pid, signal.SIGKILL)
 
 
-async def gone(pids, seconds=10):
+async def gone(pids, seconds=20):
     """None of `pids` is left (a child that nobody has reaped yet counts as gone)."""
     with anyio.fail_after(seconds):
         while set(pids) & set(servers()):
             await anyio.sleep(0.02)
 
 
-async def until(condition, seconds=10):
+async def until(condition, seconds=30):
     with anyio.fail_after(seconds):
         while not condition():
             await anyio.sleep(0.01)

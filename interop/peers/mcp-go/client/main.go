@@ -428,7 +428,7 @@ func killed(ctx context.Context) error {
 	case err := <-ended:
 		fmt.Fprintln(os.Stderr, "kill:", err)
 		return check(err != nil, "the call did not fail")
-	case <-time.After(5 * time.Second):
+	case <-time.After(10 * time.Second):
 		return errors.New("the call hangs")
 	}
 }

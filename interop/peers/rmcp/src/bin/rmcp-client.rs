@@ -314,7 +314,7 @@ async fn killed(options: &features::Options) -> Outcome {
     let call = tokio::spawn(async move { peer.call_tool(slow()).await });
     tokio::time::sleep(Duration::from_millis(200)).await;
     features::kill(&features::since(&before));
-    let ended = tokio::time::timeout(Duration::from_secs(5), call).await??;
+    let ended = tokio::time::timeout(Duration::from_secs(10), call).await??;
     check(ended.is_err(), ended)
 }
 

@@ -311,7 +311,7 @@ async fn killed(options: &features::Options) -> Outcome {
     let call = tokio::spawn(async move { slow(&tries.client).await });
     tokio::time::sleep(Duration::from_millis(200)).await;
     features::kill(&features::since(&before));
-    let ended = tokio::time::timeout(Duration::from_secs(5), call).await??;
+    let ended = tokio::time::timeout(Duration::from_secs(10), call).await??;
     check(ended.is_err(), ended)
 }
 

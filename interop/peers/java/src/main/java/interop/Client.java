@@ -323,11 +323,11 @@ public final class Client {
 
     private static void failed(Future<CallToolResult> call) throws Exception {
         try {
-            check(false, "the call answered " + call.get(5, TimeUnit.SECONDS));
+            check(false, "the call answered " + call.get(10, TimeUnit.SECONDS));
         } catch (ExecutionException error) {
             System.err.println("the call failed: " + error.getCause());
         } catch (TimeoutException error) {
-            check(false, "the call in flight still waits after 5 s");
+            check(false, "the call in flight still waits after 10 s");
         }
     }
 }
