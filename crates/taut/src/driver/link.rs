@@ -16,7 +16,7 @@ use super::json::{self, Written};
 use super::now;
 use super::token::Token;
 use crate::ending::Ending;
-use crate::rpc::{Body, CallId, Draft, Failure, Id, Patience, Peer, SendError, Ticket};
+use crate::rpc::{Body, CallId, Draft, Failure, Id, Patience, Peer, Seed, SendError, Ticket};
 
 /// Takes the answer to a call, still raw, on the loop.
 pub(crate) type Waiter = Box<dyn FnOnce(Result<&RawValue, Failure>) + Send>;
@@ -44,9 +44,9 @@ pub(crate) struct State {
     pub(crate) ended: Option<Ending>,
     /// Whether this side wants to end the connection.
     pub(crate) close: Close,
-    waiters: HashMap<CallId, (Waiter, Option<Watcher>)>,
+    waiters: HashMap<CallId, (Waiter, Option<Watcher>), Seed>,
     /// Requests that are being worked on elsewhere, by serial.
-    parked: HashMap<u64, Token>,
+    parked: HashMap<u64, Token, Seed>,
     driver: Option<Waker>,
     /// Whether somebody did something since the loop last looked.
     changed: bool,
@@ -60,8 +60,8 @@ impl Link {
             peer,
             ended: None,
             close: Close::No,
-            waiters: HashMap::new(),
-            parked: HashMap::new(),
+            waiters: HashMap::default(),
+            parked: HashMap::default(),
             driver: None,
             changed: false,
             watching: Vec::new(),

@@ -4,7 +4,7 @@
 //! number's digits, costs one copy to read, and is shared, not copied, when cloned.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use serde::de::{Deserialize, DeserializeOwned, Deserializer};
 use serde::ser::{Serialize, Serializer};
@@ -144,7 +144,9 @@ impl Schema {
 
 impl Default for Schema {
     fn default() -> Self {
-        json!({ "type": "object" }).into()
+        // Every tool begins with it, so it is made once.
+        static ANY_OBJECT: LazyLock<Schema> = LazyLock::new(|| json!({ "type": "object" }).into());
+        ANY_OBJECT.clone()
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) use mask::masked;
 pub use message::{Fault, Incoming, MAX_BATCH, Malformed, Message, read};
 pub(crate) use name::Name;
 pub(crate) use part::Part;
-#[cfg(feature = "server")]
+#[cfg(feature = "tokio")]
 pub(crate) use peer::Seed;
 pub use peer::{
     CallId, Config, Dialect, Event, Events, Failure, Patience, Peer, Request, SendError, Ticket,

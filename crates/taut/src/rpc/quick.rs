@@ -1,18 +1,21 @@
 //! The shape that nearly every message has, read without a parser for its envelope.
 //!
-//! Knows requests and notifications written as every common library writes them: in any order, no
+//! Knows requests, notifications and results written as every common library writes them: in any order, no
 //! blank between the tokens, no escape in a name, no member twice, no member of its own. Whatever
 //! else a message may be is not its business: it says so, and `message.rs` reads it properly. What
 //! it does accept it reads the same, which a test shows.
+
+use std::borrow::Cow;
 
 use super::id::Id;
 use super::message::Message;
 use super::scan;
 
-/// Reads a plain request or notification. `None`: it may be anything.
+/// Reads a plain request, notification or result. `None`: it may be anything.
 pub(super) fn read(text: &str) -> Option<Message<'_>> {
     let mut rest = text.strip_prefix('{')?;
-    let (mut version, mut id, mut method, mut params) = (None, None, None, None);
+    let (mut version, mut id, mut method) = (None, None, None);
+    let (mut params, mut result) = (None, None);
     loop {
         // The first letter tells which it may be.
         let again = match rest.as_bytes().get(1)? {
@@ -35,6 +38,11 @@ pub(super) fn read(text: &str) -> Option<Message<'_>> {
                 rest = after;
                 params.replace(found).is_some()
             }
+            b'r' => {
+                let (found, after) = scan::container(rest.strip_prefix(r#""result":"#)?)?;
+                rest = after;
+                result.replace(found).is_some()
+            }
             _ => return None,
         };
         match rest.as_bytes() {
@@ -45,10 +53,14 @@ pub(super) fn read(text: &str) -> Option<Message<'_>> {
         }
     }
     version?;
-    let method = method?.into();
-    Some(match id {
-        Some(id) => Message::Request { id, method, params },
-        None => Message::Notification { method, params },
+    let method = method.map(Cow::Borrowed);
+    Some(match (id, method, params, result) {
+        (Some(id), Some(method), params, None) => Message::Request { id, method, params },
+        (None, Some(method), params, None) => Message::Notification { method, params },
+        (Some(id), None, None, Some(result)) => {
+            Message::Response { id: Some(id), outcome: Ok(result) }
+        }
+        _ => return None,
     })
 }
 
@@ -101,6 +113,8 @@ mod tests {
             r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
             r#"{"id":18446744073709551616,"jsonrpc":"2.0","method":""}"#,
             r#"{"jsonrpc":"2.0","id":0,"method":"é"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{"content":[{"type":"text","text":"\n"}]}}"#,
+            r#"{"result":[],"id":"a-1","jsonrpc":"2.0"}"#,
         ] {
             assert!(agrees(text), "{text}");
         }
@@ -124,6 +138,12 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":1,"method":"x",}"#,
             r#"{"jsonrpc":"2.0","id":1,"method":"x","more":1}"#,
             r#"{"jsonrpc":"2.0","id":1,"result":1}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"result":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"method":"x"}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"params":{}}"#,
+            r#"{"jsonrpc":"2.0","id":1,"result":{},"error":{}}"#,
+            r#"{"jsonrpc":"2.0","result":{}}"#,
+            r#"{"id":1,"result":{}}"#,
             r#"{"jsonrpc":"1.0","id":1,"method":"x"}"#,
             r#"{"id":1,"method":"x"}"#,
             r#"{"jsonrpc":"2.0","id":1}"#,
@@ -137,7 +157,12 @@ mod tests {
     proptest! {
         #[test]
         fn any_message_with_any_byte_changed_is_read_the_same_or_not_at_all(
-            order in Just([0, 1, 2, 3]).prop_shuffle(),
+            order in prop_oneof![
+                Just([0, 1, 2, 3]).prop_shuffle(),
+                Just([0, 1, 4, 4]).prop_shuffle(),
+                Just([0, 1, 4, 2]).prop_shuffle(),
+            ],
+            without in 0..6usize,
             id in prop_oneof!["[0-9]{1,25}", "\"[a-z\\\\\"]{0,6}\"", "-?[0-9.e]{1,4}"],
             method in "[a-z/\\\\]{0,8}",
             params in prop_oneof![Just("{}"), Just("[1,{\"a\":\"]\"}]"), Just("null"), Just("{\"a\":1")],
@@ -149,8 +174,10 @@ mod tests {
                 format!("\"id\":{id}"),
                 format!("\"method\":\"{method}\""),
                 format!("\"params\":{params}"),
+                format!("\"result\":{params}"),
             ];
-            let text = order.map(|n| members[n].as_str()).join(",");
+            let order: Vec<_> = order.into_iter().filter(|n| *n != without).collect();
+            let text = order.iter().map(|n| members[*n].as_str()).collect::<Vec<_>>().join(",");
             let mut chars: Vec<char> = format!("{{{text}}}").chars().collect();
             if let Some(with) = with {
                 let at = at.index(chars.len());

@@ -6,7 +6,7 @@
 
 use std::fmt;
 use std::future::poll_fn;
-use std::io::{self, PipeReader};
+use std::io::{self, PipeReader, Read as _};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::task::{Context, Poll, Waker};
@@ -257,16 +257,19 @@ struct Dispositions {
 impl Dispositions {
     /// There is no safe call for this, but Linux also writes it down. Elsewhere: all as by default.
     fn read() -> Self {
-        std::fs::read_to_string("/proc/self/status")
-            .map_or_else(|_| Self::default(), |s| Self::parse(&s))
+        // Room enough for one read, and no look at the size, which is told as none.
+        let mut status = String::with_capacity(4 << 10);
+        let read = std::fs::File::open("/proc/self/status")
+            .and_then(|file| file.take(u64::MAX).read_to_string(&mut status));
+        read.map_or_else(|_| Self::default(), |_| Self::parse(&status))
     }
 
     fn parse(status: &str) -> Self {
         let mask = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
+            let line = status.split_once(name).and_then(|(_, after)| after.lines().next());
             line.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0)
         };
-        Self { ignored: mask("SigIgn:"), caught: mask("SigCgt:") }
+        Self { ignored: mask("\nSigIgn:"), caught: mask("\nSigCgt:") }
     }
 
     fn is_default(&self, signal: i32) -> bool {
