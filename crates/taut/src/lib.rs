@@ -116,8 +116,6 @@ pub use error::{BadOutput, OutputFault};
 pub use error::{ConnectError, ConnectPhase, ConnectReason, Exit, Hint, Lost, SpawnError};
 #[cfg(feature = "tokio")]
 pub use error::{Error, Reject, Result};
-#[cfg(feature = "server")]
-pub use mcp::Trace;
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
 #[cfg(feature = "check")]
@@ -151,7 +149,7 @@ pub use mcp::{
     SamplingCapability, SamplingContent, SamplingMessage, Schema, SerializeAt, ServerCapabilities,
     SetLevelParams, Shape, StopReason, SubscriptionFilter, SubscriptionParams, TaskSupport,
     TextContent, TextField, Tool, ToolAnnotations, ToolChoice, ToolChoiceMode, ToolExecution,
-    ToolResult, ToolUse, ToolsCapability, Ttl, UNSUPPORTED_PROTOCOL_VERSION,
+    ToolResult, ToolUse, ToolsCapability, Trace, Ttl, UNSUPPORTED_PROTOCOL_VERSION,
     URL_ELICITATION_REQUIRED, UnknownRevision, UnsupportedVersion, meta_keys, resource_not_found,
 };
 

@@ -60,7 +60,6 @@ pub use content::*;
 #[cfg(feature = "server")]
 pub(crate) use conversation::disorder;
 pub use elicitation::*;
-#[cfg(feature = "server")]
 pub use envelope::Trace;
 pub use field::*;
 pub use form::*;
