@@ -34,6 +34,10 @@ use crate::wire::Framing;
 /// somebody waits for the error.
 const FAREWELL: Duration = Duration::from_millis(250);
 
+/// The same for one whose start was stopped. Longer: it has done nothing wrong.
+#[cfg(unix)]
+const STOPPED: Duration = Duration::from_secs(1);
+
 /// Starts a server and opens a connection to it.
 pub(super) async fn spawn(settings: Arc<Settings>, command: Command) -> Result<Client> {
     let opened = spawn_unless(settings, command, std::future::pending()).await?;
@@ -53,7 +57,7 @@ pub(super) async fn spawn_unless(
     let mut stop = pin!(stop);
     loop {
         let Some(opened) = unless(stop.as_mut(), opening.run(&session)).await else {
-            farewell(&session).await;
+            farewell(&session, STOPPED).await;
             return Ok(None);
         };
         match opened {
@@ -61,13 +65,13 @@ pub(super) async fn spawn_unless(
             Err(Stopped::Restart(framing)) => {
                 tracing::debug!(%framing, "starting a fresh process");
                 session.notices.tell(&ClientEvent::Restarting { framing });
-                farewell(&session).await;
+                farewell(&session, FAREWELL).await;
                 session = start(&settings, &command, framing).await?;
             }
             Err(Stopped::Failed(phase, fault)) => {
                 // Before the farewell, which ends what may still run; the last words come after it.
                 let reason = reason(&session, fault, opening.both_framings());
-                farewell(&session).await;
+                farewell(&session, FAREWELL).await;
                 return Err(ConnectError::new(phase, reason, session.stderr()).into());
             }
         }
@@ -159,8 +163,8 @@ async fn start(settings: &Arc<Settings>, command: &Command, framing: Framing) ->
 }
 
 /// Lets a server go that is of no use: EOF, a moment, TERM, a moment, KILL.
-async fn farewell(session: &Session) {
-    let grace = Grace { after_eof: FAREWELL, after_term: FAREWELL, ..Grace::default() };
+async fn farewell(session: &Session, wait: Duration) {
+    let grace = Grace { after_eof: wait, after_term: wait, ..Grace::default() };
     session.link.close(Close::Politely);
     if let Some(child) = &session.child {
         child.end(grace).await;

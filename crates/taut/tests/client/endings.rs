@@ -50,6 +50,26 @@ async fn p7_a_server_that_ignores_eof_and_term_is_killed() {
     assert_eq!(client.exit().unwrap().signal, Some(9));
 }
 
+/// Stopped while it waits for the answer to the probe: stdin is closed, and that suffices.
+#[tokio::test]
+async fn a_start_that_is_given_up_ends_as_politely_as_a_session() {
+    let lines = Seen::default();
+    let (sink, heard) = (lines.clone(), lines.clone());
+    let builder = quick().probe_timeout(ms(20_000)).on_stderr(move |line| sink.push(line));
+    let asked =
+        eventually("it is asked", move || heard.all().iter().any(|line| line.contains("discover")));
+    let role = server("2025-11-25 log-stdin say-pid swallow-probe");
+    let opened = in_time(builder.spawn_unless(role, asked)).await.unwrap();
+    assert!(opened.is_none());
+    let lines = lines.all();
+    assert_eq!(lines.last().unwrap(), "got the end", "{lines:?}");
+    assert!(!alive(lines[0].parse().unwrap()));
+
+    let never = std::future::pending();
+    let opened = in_time(quick().spawn_unless(server("2025-11-25"), never)).await.unwrap();
+    assert!(opened.is_some());
+}
+
 #[tokio::test]
 async fn p10_a_server_with_output_to_get_rid_of_is_drained_and_leaves_by_itself() {
     let client = start("2025-11-25 backlog").await;
