@@ -99,8 +99,10 @@ server.registerPrompt('greet', { argsSchema: { name: z.string(), language } }, (
     offer.greeting(args.name, args.language),
 );
 
+for (const name of offer.plainNames) tool(name, { text: z.string() }, ({ text }) => says(text));
+
 // McpServer lists everything at once; its own handler, wrapped, is how a server on it pages.
-const PAGE = 5;
+const PAGE = offer.PLAIN === undefined ? 5 : Infinity;
 const listAll = server.server._requestHandlers.get('tools/list');
 server.server.setRequestHandler(ListToolsRequestSchema, async (request, extra) => {
     const { tools } = await listAll(request, extra);

@@ -24,6 +24,7 @@ function tools(server) {
         server.registerTool(name, { description: name, inputSchema: z.object(shape), ...more }, run);
 
     tool('echo', { text: z.string() }, ({ text }) => says(text));
+    for (const name of offer.plainNames) tool(name, { text: z.string() }, ({ text }) => says(text));
     tool(
         'add',
         { a: z.number(), b: z.number() },
@@ -104,7 +105,7 @@ function asking(tool) {
 
 // McpServer lists everything at once; its own handler, wrapped, is how a server on it pages.
 function page(server) {
-    const PAGE = 5;
+    const PAGE = offer.PLAIN === undefined ? 5 : Infinity;
     const listAll = server.server._requestHandlers.get('tools/list');
     server.server.setRequestHandler('tools/list', async (request, ctx) => {
         const { tools, ...rest } = await listAll(request, ctx);

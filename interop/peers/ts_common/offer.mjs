@@ -47,3 +47,8 @@ export const greeting = (name, language) => ({
 });
 
 export const README = '# interop demo\n\nWhat taut serve offers, on another SDK.\n';
+
+// With `--tools N` a server has so many plain tools more, and everything on one page: for the benchmark.
+const at = process.argv.indexOf('--tools');
+export const PLAIN = at < 0 ? undefined : Number(process.argv[at + 1]);
+export const plainNames = Array.from({ length: PLAIN ?? 0 }, (_, n) => `tool_${`${n}`.padStart(3, '0')}`);

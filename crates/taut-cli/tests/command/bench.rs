@@ -144,13 +144,15 @@ fn a_server_that_fails_says_how_and_stops_nobody() {
         ("lies", 5, "wrong answer: request 100"),
         ("twice", 5, "was answered twice"),
         ("stranger", 5, "an answer to 7, which nobody asked"),
-        ("stops", 6, "no answer within 700 ms"),
+        ("stops", 6, "no answer within 3.0 s"),
     ];
     for (habit, code, words) in table {
         let role = server(&format!("bench {habit}"));
-        let line =
-            "bench --quick --json --only in-flight --timeout 700ms --name bad --compare cat=cat";
-        let run = run(line, &role);
+        // Only one of them has to be waited for; a busy machine may stop any server for a while.
+        let timeout = if habit == "stops" { "3s" } else { "30s" };
+        let options = format!("--timeout {timeout} --name bad --compare cat=cat");
+        let line = format!("bench --quick --json --only in-flight {options}");
+        let run = run(&line, &role);
         let document = run.exits(code).json();
         let fault = cell(&document, "in-flight", "bad")["fault"].as_str().unwrap_or_default();
         assert!(fault.contains(words), "{habit}: {fault}");

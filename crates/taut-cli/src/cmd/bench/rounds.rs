@@ -164,7 +164,7 @@ impl Turn<'_> {
         let measured = self.plan.extent.measure(phase, session, facts, &mut row.fire)?;
         // The first answer of each kind is always parsed.
         let calls = measured.map_or(0, |measured| measured.calls);
-        row.parsed |= calls > 100 && session.parsed() - parsed > calls as u64 / 2;
+        row.parsed |= calls > 20 && session.parsed() - parsed > calls as u64 / 2;
         Ok(measured)
     }
 
