@@ -111,6 +111,11 @@ pub(crate) fn listen(source: &'static str, sink: impl Fn(&str) + Send + Sync + '
     }
 }
 
+/// Whether anybody hears of steps.
+pub(crate) fn is_heard() -> bool {
+    !lock(&SINKS).is_empty()
+}
+
 /// Texts that are never told.
 static SECRETS: OnceLock<Mutex<Vec<String>>> = OnceLock::new();
 

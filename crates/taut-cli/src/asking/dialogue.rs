@@ -9,7 +9,7 @@ use taut::{Asking, ElicitResult, JsonObject};
 
 use super::Host;
 use crate::desk::{Complete, Line, Typed};
-use crate::forms::{Field, Form};
+use crate::forms::{Field, Form, Kind};
 use crate::output::{CYAN, DIM, YELLOW};
 use crate::sanitize;
 
@@ -102,7 +102,9 @@ async fn ask(host: &Host, field: &Field, before: Option<&Value>) -> Step {
                 let words = format!("  {}: {mistake}", field.label());
                 let err = host.0.output.err;
                 host.note(&err.paint(YELLOW, format!("  {}", sanitize::line(words.trim()))));
-                initial = typed;
+                // Words are mended; a wrong choice is only in the way of the right one.
+                let one_of_few = matches!(field.kind, Kind::One(_) | Kind::YesNo);
+                initial = if one_of_few { String::new() } else { typed };
             }
         }
     }
@@ -133,7 +135,7 @@ fn describe(host: &Host, field: &Field) {
 
 fn several(field: &Field) -> String {
     match &field.kind {
-        crate::forms::Kind::Several { .. } => "any of these, with commas between".to_owned(),
+        Kind::Several { .. } => "any of these, with commas between".to_owned(),
         _ => "one of these".to_owned(),
     }
 }
@@ -175,7 +177,7 @@ pub(super) fn prompt(host: &Host, words: &str) -> (String, String) {
 /// Completes what there is to choose from; of several, the last one.
 fn choices(field: &Field) -> Complete {
     let words: Vec<String> = match &field.kind {
-        crate::forms::Kind::YesNo => vec!["yes".to_owned(), "no".to_owned()],
+        Kind::YesNo => vec!["yes".to_owned(), "no".to_owned()],
         _ => field.choices().iter().map(|c| sanitize::line(c.shown()).into_owned()).collect(),
     };
     Arc::new(move |typed, at| {

@@ -33,11 +33,16 @@ fn a_form_is_filled_in_field_by_field() {
         terminal.shows("it has to be 10 or less").shows("› 11").press(b"\x7f\x7f");
         terminal.types("7").shows("ratio › 0.5").types("");
         terminal.shows("Are you sure?").shows("sure › yes").press(b"\x15");
-        terminal.types("maybe").shows("it has to be yes or no").shows("› maybe").press(b"\x15");
+        terminal.types("maybe").shows("it has to be yes or no").shows("sure › ");
+        // A wrong choice is only in the way of the right one.
         terminal.types("n").shows("1 Small").shows("Large, with care").shows("size › ");
-        terminal.types("Lage, with care").shows("did you mean Large, with care?").shows("› Lage");
-        terminal.press(b"\x15");
-        terminal.types("2").shows("with commas between").shows("Colours › ").types("1,2,3");
+        terminal.types("Lage, with care").shows("did you mean Large, with care?");
+        terminal
+            .shows("size › ")
+            .types("2")
+            .shows("with commas between")
+            .shows("Colours › ")
+            .types("1,2,3");
         terminal.shows("choose 2 or fewer").shows("› 1,2,3").press(b"\x15");
         terminal.types("blue, red").shows("Anything else?").shows("note › ").types("");
         terminal.shows("E-mail: ada@example.org").shows("sure: no").shows("size: Large, with care");

@@ -11,6 +11,7 @@ use tokio::task::{JoinSet, LocalSet};
 
 use super::transcript::{Transcript, millis};
 use crate::args::{Options, Smoke};
+use crate::debug;
 use crate::hosts::{
     Found, How, Server, Surroundings, Target, find, none_found, target_of, tell_broken,
 };
@@ -83,7 +84,7 @@ async fn try_all(
     let mut interrupts = Interrupts::new()?;
     let spinner = Spinner::start(output, "starting the servers");
     // What several servers say at once, nobody can follow.
-    let at_once = if output.verbose { 1 } else { AT_ONCE };
+    let at_once = if output.verbose || debug::is_heard() { 1 } else { AT_ONCE };
     let mut rows: Vec<Option<Row>> = servers.iter().map(|_| None).collect();
     let mut running = JoinSet::new();
     let mut waiting = servers.iter().enumerate();
