@@ -50,6 +50,8 @@ pub(crate) enum Sub {
     Prompt(Prompt),
     /// Several calls in one session, typed or from a script.
     Shell(crate::cmd::shell::Shell),
+    /// Show what a server tells by itself: changes and logs, as they come.
+    Watch(crate::cmd::watch::Watch),
     /// Find out why a server does not connect, or where it will hurt.
     Doctor(Doctor),
     /// Show the servers that hosts are configured with, by name.
@@ -82,6 +84,7 @@ macro_rules! options {
             | Self::Read(Read { options, .. })
             | Self::Prompt(Prompt { options, .. })
             | Self::Shell(crate::cmd::shell::Shell { options, .. })
+            | Self::Watch(crate::cmd::watch::Watch { options, .. })
             | Self::Doctor(Doctor { options, .. }) => Some(options),
             Self::Servers(_) | Self::Completions(_) | Self::Man(_) | Self::Serve(_) => None,
             #[cfg(target_os = "linux")]

@@ -22,6 +22,9 @@ use crate::screen::{Question, Screen};
 /// Lines of history that are kept: a year of somebody who tries a server now and then.
 const HISTORY: usize = 1_000;
 
+/// Lines that wait to be shown beside the one that is typed at most: more than anybody reads.
+const WAITING: usize = 1_024;
+
 /// What stands in place of what was typed so far: from where on, and which words fit there.
 pub(crate) type Complete = Arc<dyn Fn(&str, usize) -> (usize, Vec<String>) + Send + Sync>;
 
@@ -155,7 +158,7 @@ fn editor(screen: &Screen) -> Option<Lines> {
     let mut editor = Lines::with_config(config).ok()?;
     editor.set_helper(Some(Words(None)));
     if let Ok(mut printer) = editor.create_external_printer() {
-        let (tell, told) = mpsc::channel::<String>();
+        let (tell, told) = mpsc::sync_channel::<String>(WAITING);
         screen.set_editor(tell);
         // A thread of its own: the editor takes a line when it can, and nobody else may wait.
         std::thread::spawn(move || {

@@ -23,6 +23,7 @@ mod screen;
 mod session;
 mod settings;
 mod spinner;
+mod stamp;
 mod transcript;
 
 use std::ffi::OsString;
@@ -70,6 +71,7 @@ fn run(typed: Vec<OsString>) -> Exit {
             finish(&output, async { cmd::servers::run(&output, &args) })
         }
         Sub::Shell(args) => finish(&output, cmd::shell::run(&output, &args)),
+        Sub::Watch(args) => finish(&output, cmd::watch::run(&output, &args)),
         Sub::Doctor(args) => finish(&output, cmd::doctor::run(&output, &args)),
         #[cfg(target_os = "linux")]
         Sub::Bench(args) => finish(&output, cmd::bench::run(&output, args)),

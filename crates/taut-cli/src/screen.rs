@@ -5,7 +5,7 @@
 
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[cfg(unix)]
@@ -17,7 +17,9 @@ pub(crate) struct Screen {
     /// How many questions are being put or wait for their turn.
     questions: AtomicUsize,
     typing: AtomicBool,
-    editor: Mutex<Option<Sender<String>>>,
+    editor: Mutex<Option<SyncSender<String>>>,
+    /// Lines that the editor could not take.
+    lost: AtomicUsize,
     #[cfg(unix)]
     before: Mutex<Option<Termios>>,
 }
@@ -40,7 +42,7 @@ impl Screen {
     }
 
     /// Says whom to give lines to that are told while another is typed.
-    pub(crate) fn set_editor(&self, editor: Sender<String>) {
+    pub(crate) fn set_editor(&self, editor: SyncSender<String>) {
         *lock(&self.editor) = Some(editor);
     }
 
@@ -49,7 +51,19 @@ impl Screen {
         if !self.typing.load(Ordering::SeqCst) {
             return false;
         }
-        lock(&self.editor).as_ref().is_some_and(|editor| editor.send(format!("{text}\n")).is_ok())
+        let editor = lock(&self.editor);
+        let Some(editor) = editor.as_ref() else { return false };
+        let lost = self.lost.swap(0, Ordering::SeqCst);
+        let gap = if lost == 0 { String::new() } else { format!("({lost} lines left out)\n") };
+        // Whoever tells must not wait: it may be the connection itself.
+        match editor.try_send(format!("{gap}{text}\n")) {
+            Ok(()) => true,
+            Err(TrySendError::Full(_)) => {
+                self.lost.fetch_add(lost + text.lines().count(), Ordering::SeqCst);
+                true
+            }
+            Err(TrySendError::Disconnected(_)) => false,
+        }
     }
 
     /// Remembers how the terminal was before anybody typed.
@@ -88,5 +102,25 @@ pub(crate) struct Question<'a>(&'a Screen);
 impl Drop for Question<'_> {
     fn drop(&mut self) {
         self.0.questions.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_tells_never_waits_and_what_was_left_out_is_counted() {
+        let screen = Screen::default();
+        assert!(!screen.tell("nobody types"));
+        let (editor, lines) = std::sync::mpsc::sync_channel(1);
+        screen.set_editor(editor);
+        screen.set_typing(true);
+        assert!(["one", "two", "three\nfour", "five"].iter().all(|text| screen.tell(text)));
+        assert_eq!(lines.recv().unwrap(), "one\n");
+        assert!(screen.tell("six"));
+        assert_eq!(lines.recv().unwrap(), "(4 lines left out)\nsix\n");
+        drop(lines);
+        assert!(!screen.tell("the editor is gone"));
     }
 }

@@ -13,3 +13,4 @@ pub(crate) mod serve;
 pub(crate) mod servers;
 pub(crate) mod shell;
 pub(crate) mod smoke;
+pub(crate) mod watch;

@@ -6,9 +6,33 @@ use taut::{
     JsonSchema, NoArgs, NumberField, NumberKind, SamplingMessage, Server, TextField,
 };
 
-pub(super) fn serve() {
+/// A second word of the role is a folder: whatever appears there is told of as a change.
+pub(super) fn serve(role: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(server().serve_stdio()).unwrap();
+    let server = server();
+    if let Some((_, folder)) = role.split_once(' ') {
+        runtime.spawn(changing(server.changes(), folder.into()));
+    }
+    runtime.block_on(server.serve_stdio()).unwrap();
+}
+
+/// `tool` adds a tool, `resource` changes one, `exit` ends the process.
+async fn changing(changes: taut::Changes<()>, folder: std::path::PathBuf) {
+    loop {
+        for entry in std::fs::read_dir(&folder).unwrap().flatten() {
+            std::fs::remove_file(entry.path()).unwrap();
+            match entry.file_name().to_str().unwrap() {
+                "tool" => {
+                    let tool = taut::Tool::new("fresh");
+                    changes.add_tool(tool, async |_: NoArgs, _call| "new here").unwrap();
+                }
+                "resource" => changes.resource_updated("asker://note"),
+                "exit" => std::process::exit(9),
+                other => panic!("{other}"),
+            }
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
 }
 
 fn server() -> Server {
@@ -34,6 +58,7 @@ fn server() -> Server {
             let answer = call.sample(asked).await?;
             Ok::<_, AskError>(json!(answer).to_string())
         })
+        .resource(taut::Resource::new("asker://note", "note"), async |_call| "a note")
         .tool("paint", async |Paint { colour, coats }, _call| format!("{coats} {colour:?}"))
         .tool("later", later)
         .tool("die", async |_: NoArgs, call: Call<()>| -> String {

@@ -4,7 +4,7 @@
 
 use super::*;
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "",
     "smoke",
     "list",
@@ -12,6 +12,7 @@ const COMMANDS: [&str; 13] = [
     "read",
     "prompt",
     "shell",
+    "watch",
     "doctor",
     "servers",
     "bench",

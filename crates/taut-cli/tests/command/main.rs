@@ -28,6 +28,7 @@ mod rude;
 mod shell;
 mod shown;
 mod terminal;
+mod watch;
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -47,7 +48,7 @@ fn role() {
     let role = rude::role();
     match role.strip_prefix("bench ") {
         Some(habit) => bench::play(habit),
-        None if role == "asker" => asker::serve(),
+        None if role.starts_with("asker") => asker::serve(&role),
         None => rude::serve(&role),
     }
     std::process::exit(0);
