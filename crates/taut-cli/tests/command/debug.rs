@@ -32,6 +32,7 @@ fn ping() -> String {
     format!(r#"{{"jsonrpc":"2.0","id":1,"method":"ping","params":{params}}}"#)
 }
 
+/// T6.
 #[test]
 fn the_lines_of_one_message_are_as_they_were_reviewed() {
     let ping = ping();
@@ -103,6 +104,7 @@ fn without_a_file_it_is_told_on_stderr_and_the_result_stays_alone() {
     assert_eq!(off.err, "");
 }
 
+/// T6, T17.
 #[test]
 fn values_of_the_servers_environment_are_not_told() {
     let line = format!("call echo text={SECRET} --debug --env MY_TOKEN={SECRET}");

@@ -375,7 +375,7 @@ fn any_file_is_read_by_its_shape_with_config() {
     assert!(run.err.contains("left out: nowhere.json: there is no such file"), "{}", run.err);
 }
 
-/// Neither what is written in a file nor what it refers to.
+/// T17: neither what is written in a file nor what it refers to.
 #[test]
 fn no_secret_of_a_file_is_shown() {
     let place = Place::full();

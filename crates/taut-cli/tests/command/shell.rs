@@ -54,6 +54,7 @@ fn leaves(mut terminal: Terminal) -> String {
     text
 }
 
+/// T26.
 #[test]
 fn several_calls_are_made_in_one_session() {
     let folder = Folder::new("several");
