@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 
 use serde_json::{Map, Value};
-use taut::{Client, SerializeAt as _, Tool};
+use taut::{Answer, Client, Error, OutputFault, SerializeAt as _, Tool};
 
 use crate::args::{Call, name_after};
 use crate::arguments::{self, Mistake, closest, parameters};
@@ -24,9 +24,13 @@ pub(crate) async fn run(output: &Output, args: &Call) -> Result<Exit, Problem> {
     let started = resolve(output, &args.options, server, &args.server);
     let started = started.map_err(|problem| tool_first(problem, args))?.command;
     let work = async |client: &Client, spinner: &Spinner| {
+        let mut tools = Vec::new();
         let arguments = match given {
             Some(arguments) => arguments,
-            None => fit(&client.tools().await?, &args.tool, pairs)?,
+            None => {
+                tools = client.tools().await?;
+                fit(&tools, &args.tool, pairs)?
+            }
         };
         spinner.say(format!("calling {}", args.tool));
         let call = client.call(args.tool.as_str(), Value::Object(arguments));
@@ -36,15 +40,29 @@ pub(crate) async fn run(output: &Output, args: &Call) -> Result<Exit, Problem> {
         } else {
             show(output, &answer)?;
         }
-        Ok(answer.failed())
+        Ok((answer.failed(), broken(client, &tools, &answer)))
     };
-    let (failed, exit) = with_server(output, &args.options, started, work).await?;
+    let ((failed, broken), exit) = with_server(output, &args.options, started, work).await?;
+    if let Some(error) = broken {
+        output.note(&output.err.paint(RED, output.err.line(&error.to_string())));
+        return Ok(Exit::Violation);
+    }
     if !failed {
         return Ok(exit);
     }
     let words = format!("the tool {} reported failure", args.tool);
     output.note(&output.err.paint(RED, output.err.line(&words)));
     Ok(Exit::ToolFailed)
+}
+
+/// How an answer breaks the schema that its tool published, if it does and the tool is listed here.
+/// A schema that cannot be used proves nothing.
+pub(crate) fn broken(client: &Client, tools: &[Tool], answer: &Answer) -> Option<Error> {
+    let tool = tools.iter().find(|tool| tool.name == answer.tool())?;
+    let known = client.revision().has_structured_content();
+    let error = answer.check_against(tool).err().filter(|_| known)?;
+    let Error::Output(bad) = &error else { return None };
+    matches!(bad.fault, OutputFault::Missing | OutputFault::Misfit(_)).then_some(error)
 }
 
 /// The slip that is made most: the server before the tool.

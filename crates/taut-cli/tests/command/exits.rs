@@ -80,6 +80,34 @@ fn exit_4_no_connection() {
     super::run("list --revision 2026-07-28", &server("2025-11-25")).exits(4);
 }
 
+/// A server whose tool promises an integer and answers with a word.
+fn liar() -> Vec<String> {
+    let tool = r#"{"name":"sum","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"outputSchema":{"type":"object","properties":{"sum":{"type":"integer"}}}}"#;
+    let script = format!(
+        r#"while read -r line; do
+             id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+             case $line in
+               *'"initialize"'*) r='{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"liar","version":"1"}}}}';;
+               *'"tools/list"'*) r='{{"tools":[{tool}]}}';;
+               *'"tools/call"'*) r='{{"content":[{{"type":"text","text":"five"}}],"structuredContent":{{"sum":"5"}}}}';;
+               *) continue;;
+             esac
+             printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$id" "$r"
+           done"#
+    );
+    ["sh", "-c", &script].map(str::to_owned).to_vec()
+}
+
+/// TOL-13: what it said is shown, and so is what is wrong with it.
+#[test]
+fn exit_5_the_answer_is_not_what_the_tool_promised() {
+    let why = "the answer of sum does not fit the tool's own schema: /sum must be an integer, is a string";
+    let run = run("call sum --revision 2025-11-25", &liar()).exits(5);
+    assert_eq!((run.out.as_str(), run.err.trim_end()), ("five\n", why));
+    let run = super::run("smoke --call sum --revision 2025-11-25", &liar()).exits(5);
+    assert!(run.out.contains(why) || run.err.contains(why), "{}{}", run.out, run.err);
+}
+
 #[test]
 fn exit_5_the_server_broke_the_protocol_or_went_away() {
     let run = run("list tools", &server("2025-11-25 circular")).exits(5);

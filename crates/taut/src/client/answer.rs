@@ -30,6 +30,17 @@ impl Answer {
         &self.tool
     }
 
+    /// Checks the answer against the schema of its tool, as
+    /// [`check_answers`](crate::ClientBuilder::check_answers) does, for those who keep a list of
+    /// their own. For revisions from 2025-06-18 on; older ones know no such schema.
+    ///
+    /// # Errors
+    /// It does not fit, or cannot be checked ([`Error::Output`]).
+    #[cfg(feature = "check")]
+    pub fn check_against(&self, tool: &crate::mcp::Tool) -> Result<()> {
+        super::check::check(tool, self.clone()).map(drop)
+    }
+
     /// The result itself.
     #[must_use]
     pub fn into_result(self) -> CallToolResult {

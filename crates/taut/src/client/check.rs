@@ -116,6 +116,12 @@ impl Output {
     }
 }
 
+/// Checks an answer against what this tool promises.
+pub(super) fn check(tool: &Tool, answer: Answer) -> Result<Answer> {
+    let schema = tool.output_schema.clone();
+    Output { schema, checker: OnceLock::new() }.check(answer)
+}
+
 /// Asks for a page of a list, and takes in what it says of tools.
 pub(super) async fn learning<T: 'static>(
     shared: Arc<Shared>,

@@ -13,6 +13,7 @@ use super::pick::{Pick, pick};
 use super::transcript::{Transcript, millis};
 use crate::args::Options;
 use crate::asking::Host;
+use crate::cmd::call::broken;
 use crate::cmd::list::{Offer, ask};
 use crate::content::{self, Piece};
 use crate::output::{DIM, GREEN, RED, YELLOW, cut};
@@ -81,7 +82,7 @@ impl Transcript<'_> {
             Some((tool, arguments)) => Pick::Call(tool, arguments),
             None => pick(offer.tools.as_deref().unwrap_or_default()),
         };
-        let called = self.call(client, picked).await?;
+        let called = self.call(client, picked, offer.tools.as_deref().unwrap_or_default()).await?;
         let closed = self.close(client).await?;
         Ok(if called == Exit::Worked { closed } else { called })
     }
@@ -159,7 +160,12 @@ impl Transcript<'_> {
         Ok(Ok(offer))
     }
 
-    async fn call(&mut self, client: &Client, picked: Pick) -> Result<Exit, Problem> {
+    async fn call(
+        &mut self,
+        client: &Client,
+        picked: Pick,
+        tools: &[Tool],
+    ) -> Result<Exit, Problem> {
         let (tool, arguments) = match picked {
             Pick::Call(tool, arguments) => (tool, arguments),
             Pick::Nothing(why) => {
@@ -177,7 +183,10 @@ impl Transcript<'_> {
         let called = client.call(tool.as_str(), arguments.clone()).await;
         let took = began.elapsed();
         match called {
-            Ok(answer) => self.answered(&tool, &arguments, &answer, took),
+            Ok(answer) => match broken(client, tools, &answer) {
+                None => self.answered(&tool, &arguments, &answer, took),
+                Some(error) => self.failed("call", &error, &client.stderr()),
+            },
             Err(error) => self.failed("call", &error, &client.stderr()),
         }
     }
