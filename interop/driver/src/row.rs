@@ -24,6 +24,7 @@ const LONGEST: Duration = Duration::from_secs(240);
 const FAREWELL: Duration = Duration::from_secs(10);
 
 /// What is to be run.
+#[derive(Clone)]
 pub struct Plan {
     pub peer: String,
     pub version: String,

@@ -27,7 +27,8 @@ pub fn conclude(
     rows: &[Row],
     whole: bool,
 ) -> Result<bool, String> {
-    let faults = faults(peers, rows);
+    let mut faults: Vec<_> = rows.iter().flat_map(|row| faults(peers, row)).collect();
+    faults.extend(idle(peers, rows));
     let table = table(peers, rows);
     println!("\n{table}");
     if whole {
@@ -43,28 +44,47 @@ pub fn conclude(
     Ok(faults.is_empty())
 }
 
-/// Every cell that neither passed nor has a footnote, and every footnote that is no longer true.
-fn faults(peers: &[Peer], rows: &[Row]) -> Vec<String> {
+/// Every cell of a row that neither passed nor has a footnote, and every footnote that is no longer true.
+pub fn faults(peers: &[Peer], row: &Row) -> Vec<String> {
+    let Some(peer) = peers.iter().find(|peer| peer.name == row.plan.peer) else {
+        return Vec::new();
+    };
     let mut faults = Vec::new();
-    for row in rows {
-        let Some(peer) = peers.iter().find(|peer| peer.name == row.plan.peer) else { continue };
-        for (feature, cell) in &row.cells {
-            let note = peer.footnote(row.plan.direction, &row.plan.mode, *feature);
-            let name = format!("{} {}", row.plan.name(), feature.name());
-            let log = row.log.display();
-            match (cell, note) {
-                (Cell::Failed(why), None) => faults.push(format!("{name}: failed: {why} ({log})")),
-                (Cell::Absent(why), None) => {
-                    faults.push(format!("{name}: not there, and no footnote: {why} ({log})"));
-                }
-                (Cell::Passed, Some((n, note))) if !note.flaky => {
-                    faults.push(format!("{name}: passes, footnote {} is stale", n + 1));
-                }
-                _ => {}
+    for (feature, cell) in &row.cells {
+        let note = peer.footnote(row.plan.direction, &row.plan.mode, *feature);
+        let name = format!("{} {}", row.plan.name(), feature.name());
+        let log = row.log.display();
+        match (cell, note) {
+            (Cell::Failed(why), None) => faults.push(format!("{name}: failed: {why} ({log})")),
+            (Cell::Absent(why), None) => {
+                faults.push(format!("{name}: not there, and no footnote: {why} ({log})"));
             }
+            (Cell::Passed, Some((n, note))) if !note.flaky => {
+                faults.push(format!("{name}: passes, footnote {} is stale", n + 1));
+            }
+            _ => {}
         }
     }
     faults
+}
+
+/// Footnotes that no row has use for: the mode or the direction they name is gone.
+fn idle(peers: &[Peer], rows: &[Row]) -> Vec<String> {
+    let mut idle = Vec::new();
+    for peer in peers {
+        let of_peer = || rows.iter().filter(|row| row.plan.peer == peer.name);
+        for n in 0..peer.footnotes.len() {
+            let used = of_peer().any(|row| {
+                let (direction, mode) = (row.plan.direction, &row.plan.mode);
+                let number = |feature: &Feature| peer.footnote(direction, mode, *feature);
+                row.cells.keys().any(|feature| number(feature).is_some_and(|(m, _)| m == n))
+            });
+            if !used {
+                idle.push(format!("{}: footnote {} belongs to no cell", peer.name, n + 1));
+            }
+        }
+    }
+    idle
 }
 
 fn table(peers: &[Peer], rows: &[Row]) -> String {
