@@ -103,7 +103,8 @@ pub(crate) async fn run(output: &Output, args: &Watch) -> Result<Exit, Problem> 
         watched = watch(output, args, &client, logs) => watched,
         () = interrupts.next() => {
             hang_up(output, &client, &mut interrupts).await;
-            return Err(Problem::Interrupted);
+            // The usual way to end it, and no error.
+            return Ok(Exit::Interrupted);
         }
     };
     client.close().await?;

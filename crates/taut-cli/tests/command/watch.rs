@@ -132,5 +132,6 @@ fn ctrl_c_ends_it_and_the_server() {
     terminal.shows("tells of no changes").press(b"\x03");
     let (text, code) = terminal.end();
     assert_eq!(code, Some(130), "{text}");
+    assert!(!text.contains("error"), "the usual way to end it: {text}");
     eventually("nothing is left", || processes_with(&mark).is_empty());
 }
