@@ -74,6 +74,8 @@ impl Session {
             other => other,
         };
         let opened = opened.map_err(|fault| explain(fault, &mut process))?;
+        // It may have been silent for longer until now than it may be from now on.
+        wire.watch.moved(wire.watch.now());
         wire.watch.be_patient(how.patience);
         Ok(Self { process, wire, next, opened, first: nanos })
     }
