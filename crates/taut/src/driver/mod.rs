@@ -376,7 +376,10 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
                 return Idle::Again;
             }
             state.sleep(cx);
-            (waiting == 0 && !self.work.flushing, state.peer.unanswered())
+            // Who only calls owes nothing to a peer that is gone: a person may still be thinking.
+            let serving = state.peer.config().serving;
+            let unanswered = if serving { state.peer.unanswered() } else { 0 };
+            (waiting == 0 && !self.work.flushing, unanswered)
         };
         let over = match &self.phase {
             Phase::Open => None,

@@ -156,3 +156,40 @@ async fn a_person_who_takes_his_time_does_not_cost_the_call() {
     let client = taut::memory_with(&server, host).await.unwrap();
     assert_eq!(client.call("ask", ()).await.unwrap().text().unwrap(), "Declined");
 }
+
+/// Nobody is left to hear the answer, so nobody waits for it.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_goes_away_in_the_middle_of_a_question_is_gone_at_once() {
+    use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, duplex};
+    let (mut says, hears) = duplex(4096);
+    let (speaks, listens) = duplex(4096);
+    tokio::spawn(async move {
+        let mut lines = BufReader::new(listens).lines();
+        for answer in [
+            json!({ "protocolVersion": LEGACY, "capabilities": { "tools": {} },
+                "serverInfo": { "name": "s", "version": "1" } }),
+            Value::Null,
+        ] {
+            let request: Value =
+                serde_json::from_str(&lines.next_line().await.unwrap().unwrap()).unwrap();
+            if !answer.is_null() {
+                let answer = fake::result(&request, answer);
+                says.write_all(format!("{answer}\n").as_bytes()).await.unwrap();
+            }
+        }
+        let _call = lines.next_line().await;
+        let asked = question("elicitation/create", form("m"));
+        says.write_all(format!("{asked}\n").as_bytes()).await.unwrap();
+        // Its output ends; what it is sent is still taken.
+        drop(says);
+        while let Ok(Some(_)) = lines.next_line().await {}
+    });
+    let host = Client::builder()
+        .revision(taut::Revision::LATEST_LEGACY)
+        .on_elicit(|_, _| std::future::pending::<ElicitResult>());
+    let client = host.connect(hears, speaks).await.unwrap();
+    let start = tokio::time::Instant::now();
+    assert!(matches!(client.call("a", ()).await, Err(taut::Error::Lost(_))));
+    client.close().await.unwrap();
+    assert!(start.elapsed() < Duration::from_secs(1), "{:?}", start.elapsed());
+}
