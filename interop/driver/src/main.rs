@@ -22,8 +22,11 @@ use peer::Peer;
 use row::{Plan, Row};
 use tokio::sync::Semaphore;
 
-/// Rows at a time: a client and its server keep one core busy each, at most.
-const AT_ONCE: usize = 2;
+/// Peers that are installed and built at a time: as many as a small machine has cores.
+const PREPARED_AT_ONCE: usize = 2;
+
+/// Rows at a time: a client and its server wait for most of theirs.
+const ROWS_AT_ONCE: usize = 3;
 
 /// Rows that get a second chance, alone: a deadline on a busy machine must not fail a run, and a fault
 /// that is one shows again. More than these and it is no busy machine.
@@ -107,7 +110,7 @@ fn peers(folder: &Path, names: &[String]) -> Result<Vec<Peer>, String> {
 }
 
 async fn prepare_all(places: &Arc<Places>, peers: Vec<Peer>) -> Result<(), String> {
-    let slots = Arc::new(Semaphore::new(AT_ONCE));
+    let slots = Arc::new(Semaphore::new(PREPARED_AT_ONCE));
     let mut tasks = tokio::task::JoinSet::new();
     for peer in peers {
         let (places, slots) = (places.clone(), slots.clone());
@@ -124,7 +127,7 @@ async fn prepare_all(places: &Arc<Places>, peers: Vec<Peer>) -> Result<(), Strin
 }
 
 async fn run_all(places: &Arc<Places>, peers: &[Peer]) -> Result<Vec<Row>, String> {
-    let slots = Arc::new(Semaphore::new(AT_ONCE));
+    let slots = Arc::new(Semaphore::new(ROWS_AT_ONCE));
     let mut tasks = Vec::new();
     for plan in peers.iter().flat_map(|peer| plans(places, peer)) {
         let (places, slots) = (places.clone(), slots.clone());
