@@ -7,9 +7,13 @@
 /// Bytes looked at together: few enough for short texts, enough to fill the machine's registers.
 const STRIDE: usize = 32;
 
+/// Room made behind a text of at least this length, too: the few brackets that close a message must not
+/// double a buffer that is as large as the text.
+const BEHIND: usize = 4 << 10;
+
 /// Appends `text` as a JSON string.
 pub(crate) fn quote(out: &mut Vec<u8>, text: &str) {
-    out.reserve(text.len() + 2);
+    out.reserve(text.len() + if text.len() < BEHIND { 2 } else { BEHIND });
     out.push(b'"');
     let mut rest = text.as_bytes();
     while !rest.is_empty() {
@@ -81,6 +85,15 @@ mod tests {
             }
         }
         assert_eq!(quoted(""), "\"\"");
+    }
+
+    #[test]
+    fn what_closes_a_message_does_not_double_the_buffer_of_a_long_text() {
+        let mut out = Vec::new();
+        quote(&mut out, &"a".repeat(1 << 20));
+        let before = out.capacity();
+        out.extend_from_slice(&[b'}'; 1 << 10]);
+        assert_eq!(out.capacity(), before);
     }
 
     proptest! {
