@@ -184,7 +184,9 @@ impl Extent {
             Phase::Payload(size) => {
                 let mut ask = facts.sized(size);
                 session.load(|load| load.window(&mut ask, 1, once))?;
-                let limit = self.limit(2_000, 120, 3);
+                // Some servers take a second for the largest, and there are several rounds.
+                let least = if size > 1 << 20 { 1 } else { 3 };
+                let limit = self.limit(2_000, 120, least);
                 timed(session, |session| session.load(|load| load.window(&mut ask, 1, limit)))
             }
             Phase::List if facts.pages.is_empty() => Ok(None),
