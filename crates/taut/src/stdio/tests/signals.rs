@@ -6,9 +6,14 @@ use rustix::process::{Signal, kill_process};
 
 use super::*;
 
-/// A role that has said that it waits.
+/// A role that has said that it waits. A shell ignores SIGINT for its background jobs, and so would
+/// the role if the tests were one of them.
 fn waiting(role: &str) -> (Actor, Tail) {
-    let mut actor = start_with(role, Stdio::piped(), Stdio::piped(), Stdio::piped());
+    let mut command = Command::new("env");
+    command.arg("--default-signal=INT,TERM").arg(std::env::current_exe().unwrap());
+    command.args(ARGS).env(ROLE, role);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut actor = Actor(command.spawn().unwrap());
     let mut wire = Tail::begun(actor.0.stdout.take().unwrap());
     assert_eq!(wire.line(), "waiting\n");
     (actor, wire)
