@@ -11,6 +11,7 @@ use clap::{Parser, Subcommand, ValueEnum};
 use taut::Revision;
 use taut::wire::Framing;
 
+use crate::arguments::closest;
 use crate::asking::AskOptions;
 use crate::cmd::completions::Completions;
 use crate::cmd::man::Man;
@@ -152,6 +153,19 @@ impl List {
                     what: format!("{first:?} is not tools, resources, templates or prompts"),
                     next: Some(format!("if it is a command: taut list -- {first} {second}")),
                 }),
+                // A server's name has no place beside a command, so it was to be a kind.
+                (Some(word), None) if !self.server.is_empty() => {
+                    let kinds = Kind::value_variants().iter().filter_map(Kind::to_possible_value);
+                    let kinds: Vec<_> = kinds.map(|kind| kind.get_name().to_owned()).collect();
+                    let meant = closest(word, kinds.iter().map(String::as_str));
+                    Err(Problem::Usage {
+                        what: format!("{word:?} is not tools, resources, templates or prompts"),
+                        next: Some(match meant {
+                            Some(kind) => format!("taut list {kind} -- …"),
+                            None => format!("leave out {word}, or the -- and what follows it"),
+                        }),
+                    })
+                }
                 (first, _) => Ok((None, first.as_deref())),
             },
         }

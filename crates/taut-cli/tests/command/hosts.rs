@@ -306,6 +306,9 @@ fn a_name_that_leads_nowhere_says_where_it_was_looked_for() {
     assert!(run.err.contains("only one can be meant"), "{}", run.err);
     let run = place.run("smoke shared -- npx").exits(2);
     assert!(run.err.contains("only one can be meant"), "{}", run.err);
+    let run = place.run("list tols -- npx").exits(2);
+    assert!(run.err.contains("\"tols\" is not tools, resources,"), "{}", run.err);
+    assert!(run.err.contains("try: taut list tools -- …\n"), "{}", run.err);
     let nothing = Place::empty();
     let run = nothing.run("smoke github").exits(2);
     assert!(
