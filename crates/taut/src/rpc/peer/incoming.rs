@@ -159,7 +159,7 @@ impl Peer {
         match self.requests.remove(&ticket.id) {
             Some(entry) if entry.serial == ticket.serial => return true,
             // Withdrawn, and its id is another's by now.
-            Some(other) => drop(self.requests.insert(ticket.id.clone(), other)),
+            Some(other) => self.requests.insert(ticket.id.clone(), other),
             None => {}
         }
         false
@@ -192,7 +192,7 @@ impl Peer {
         self.next_serial += 1;
         let ticket = Ticket { id, serial, framing, batch, place };
         // C6: the first keeps its place.
-        if self.requests.contains_key(&ticket.id) {
+        if self.requests.get(&ticket.id).is_some() {
             self.note(TroubleKind::DuplicateId, offset, ticket.id.as_json().as_bytes());
             self.refuse(ticket, ErrorObject::invalid_request("id is already in use"));
             return None;

@@ -15,6 +15,7 @@
 mod incoming;
 mod intake;
 mod outgoing;
+mod table;
 mod trouble;
 
 use std::borrow::Cow;
@@ -259,7 +260,7 @@ pub struct Peer {
     batches_allowed: bool,
     ended: bool,
 
-    requests: HashMap<Id, incoming::Entry, Seed>,
+    requests: table::Table<incoming::Entry>,
     queue: VecDeque<incoming::Queued>,
     queued_bytes: usize,
     running: usize,
@@ -298,7 +299,7 @@ impl Peer {
             no_id: NoId::Null,
             batches_allowed: true,
             ended: false,
-            requests: HashMap::with_hasher(seed),
+            requests: table::Table::new(seed),
             queue: VecDeque::new(),
             queued_bytes: 0,
             running: 0,

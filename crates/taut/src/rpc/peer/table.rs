@@ -1,0 +1,78 @@
+//! Requests of the other side that are not answered yet, by id.
+//!
+//! Knows that most are answered before the next one comes: the newest stands beside the table and
+//! moves into it only when another comes, so that a quick answer costs no hashing at all.
+
+use std::collections::HashMap;
+
+use super::Seed;
+use crate::rpc::id::Id;
+
+/// What is known of each request that waits for its answer.
+#[derive(Debug)]
+pub(super) struct Table<T> {
+    newest: Option<(Id, T)>,
+    older: HashMap<Id, T, Seed>,
+}
+
+impl<T> Table<T> {
+    pub(super) fn new(seed: Seed) -> Self {
+        Self { newest: None, older: HashMap::with_hasher(seed) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.older.len() + usize::from(self.newest.is_some())
+    }
+
+    pub(super) fn get(&self, id: &Id) -> Option<&T> {
+        match &self.newest {
+            Some((newest, value)) if newest == id => Some(value),
+            _ if self.older.is_empty() => None,
+            _ => self.older.get(id),
+        }
+    }
+
+    /// Adds a request. Its id must not be there yet.
+    pub(super) fn insert(&mut self, id: Id, value: T) {
+        if let Some((id, value)) = self.newest.replace((id, value)) {
+            self.older.insert(id, value);
+        }
+    }
+
+    pub(super) fn remove(&mut self, id: &Id) -> Option<T> {
+        match self.newest.take() {
+            Some((newest, value)) if newest == *id => return Some(value),
+            other => self.newest = other,
+        }
+        if self.older.is_empty() { None } else { self.older.remove(id) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn it_is_a_map_whatever_is_done_to_it(
+            acts in prop::collection::vec((0..3u8, 0..6u64), 0..60)
+        ) {
+            let (mut table, mut map) = (Table::new(Seed::default()), HashMap::new());
+            for (at, (act, id)) in acts.into_iter().enumerate() {
+                let id = Id::from(id);
+                match act {
+                    0 if !map.contains_key(&id) => {
+                        table.insert(id.clone(), at);
+                        map.insert(id.clone(), at);
+                    }
+                    1 => prop_assert_eq!(table.remove(&id), map.remove(&id)),
+                    _ => {}
+                }
+                prop_assert_eq!(table.get(&id), map.get(&id));
+                prop_assert_eq!(table.len(), map.len());
+            }
+        }
+    }
+}
