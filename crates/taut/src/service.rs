@@ -25,7 +25,6 @@ mod remote;
 use std::future::Future;
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::task::Poll;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -33,9 +32,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::driver::{
-    self, Incoming, Link, Options, Reply, Service, Started, Token, poll_once, write_result,
-};
+use crate::driver::{self, Incoming, Link, Options, Service, Started, Token};
 use crate::ending::Ending;
 use crate::error::{Reject, Result};
 
@@ -356,7 +353,7 @@ where
     F: Future<Output = Result<T, Failed>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
-    fn request(&mut self, incoming: Incoming<'_>) -> Started {
+    fn request(&mut self, incoming: Incoming<'_>, json: &mut Vec<u8>) -> Started {
         let call = Call {
             id: incoming.id.clone(),
             token: incoming.token.clone(),
@@ -364,21 +361,9 @@ where
         };
         let params = Params(incoming.params.map(ToOwned::to_owned));
         let exceptions = self.exceptions;
-        let mut future = Box::pin((self.handler)(incoming.method.to_owned(), params, call));
-        if let Poll::Ready(done) = poll_once(future.as_mut()) {
-            drop(future);
-            return Started::Written(match done {
-                Ok(value) => write_result(&value, incoming.json),
-                Err(failed) => Err(failed.into_error(exceptions)),
-            });
-        }
-        Started::Waiting(Box::pin(async move {
-            let reply: Reply = match future.await {
-                Ok(value) => Ok(Box::new(value)),
-                Err(failed) => Err(failed.into_error(exceptions)),
-            };
-            reply
-        }))
+        let work = (self.handler)(incoming.method.to_owned(), params, call);
+        let work = async move { work.await.map_err(|failed| failed.into_error(exceptions)) };
+        Started::polling(work, json)
     }
 
     fn notification(&mut self, method: &str, params: Option<&RawValue>) {

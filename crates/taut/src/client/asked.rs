@@ -30,7 +30,7 @@ pub(super) struct Asked {
 }
 
 impl Service for Asked {
-    fn request(&mut self, incoming: Incoming<'_>) -> Started {
+    fn request(&mut self, incoming: Incoming<'_>, json: &mut Vec<u8>) -> Started {
         let method = incoming.method;
         let known = Method::parse(method);
         // L16: no server sends these. An answer would come back, too, and look like one to us.
@@ -39,7 +39,7 @@ impl Service for Asked {
         if echo {
             self.notices.echo.raise();
         } else if known == Some(Method::Ping) && !self.is_modern() {
-            return Started::Done(Ok(Box::new(JsonObject::new())));
+            return Started::done(Ok(JsonObject::new()), json);
         } else {
             match known.filter(|_| !self.is_modern()).map(|known| self.read(known, &incoming)) {
                 Some(Some(Ok(question))) => return self.put(question, &incoming),

@@ -29,7 +29,7 @@ pub(crate) fn params(params: Option<&dyn Body>) -> Result<Option<Vec<u8>>, SendE
 }
 
 /// Writes a result.
-pub(crate) fn write_result(result: &dyn Body, json: &mut Vec<u8>) -> Result<(), ErrorObject> {
+pub(super) fn write_result(result: &dyn Body, json: &mut Vec<u8>) -> Result<(), ErrorObject> {
     result
         .write(json)
         .map_err(|error| ErrorObject::internal(format!("result has no JSON form: {error}")))

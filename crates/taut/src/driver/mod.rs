@@ -24,18 +24,19 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 
 use crate::ending::Ending;
-use crate::rpc::{ErrorObject, Id, Trouble};
+use crate::rpc::{Body, ErrorObject, Id, Trouble};
 use crate::stream::{Sink, Source};
 use crate::wire::Decoder;
 
 use alarm::Alarm;
-use work::{Look, Work};
+use work::{Look, Taken, Work};
 
-pub(crate) use json::{Written, write_result};
+pub(crate) use json::Written;
+use json::write_result;
 pub(crate) use link::{Close, Link, PendingCall, Reply, Watcher};
 pub use steps::Steps;
 pub(crate) use token::Token;
-pub(crate) use work::poll_once;
+use work::poll_once;
 
 /// After so much input or output the loop lets others run: as much as a pipe holds.
 const YIELD: usize = 64 << 10;
@@ -53,8 +54,8 @@ const FLUSH_LIMIT: Duration = Duration::from_millis(250);
 
 /// What serves a connection.
 pub(crate) trait Service: Send {
-    /// Begins to answer a request.
-    fn request(&mut self, incoming: Incoming<'_>) -> Started;
+    /// Begins to answer a request. A result that is there at once is appended to `json`.
+    fn request(&mut self, incoming: Incoming<'_>, json: &mut Vec<u8>) -> Started;
 
     /// Takes in a notification, before anything that came after it.
     fn notification(&mut self, method: &str, params: Option<&RawValue>);
@@ -90,20 +91,35 @@ pub(crate) struct Incoming<'a> {
     pub(crate) link: &'a Link,
     /// When it was taken up.
     pub(crate) now: Instant,
-    /// Where a result may be written that is there [at once](Started::Written).
-    pub(crate) json: &'a mut Vec<u8>,
 }
 
 /// How far a service got with a request.
 pub(crate) enum Started {
-    /// To the end.
-    Done(Reply),
-    /// To the end, and the result stands in [`Incoming::json`] already.
-    Written(Result<(), ErrorObject>),
-    /// To where it waits, which it was polled to find out: this is the rest of it.
+    /// To the end: the result is written.
+    Done(Result<(), ErrorObject>),
+    /// To where it waits: this is the rest of it.
     Waiting(Pin<Box<dyn Future<Output = Reply> + Send>>),
-    /// Not far: this is the rest of it.
-    Going(Pin<Box<dyn Future<Output = Reply> + Send>>),
+}
+
+impl Started {
+    /// To the end, with what came of it.
+    pub(crate) fn done<B: Body>(outcome: Result<B, ErrorObject>, json: &mut Vec<u8>) -> Self {
+        Self::Done(outcome.and_then(|result| write_result(&result, json)))
+    }
+
+    /// As far as it goes at once. Most handlers need no more, and no more is spent on them.
+    pub(crate) fn polling<B: Body + 'static>(
+        future: impl Future<Output = Result<B, ErrorObject>> + Send + 'static,
+        json: &mut Vec<u8>,
+    ) -> Self {
+        let mut future = Box::pin(future);
+        if let Poll::Ready(outcome) = poll_once(future.as_mut()) {
+            return Self::done(outcome, json);
+        }
+        Self::Waiting(Box::pin(async move {
+            future.await.map(|result| Box::new(result) as Box<dyn Body>)
+        }))
+    }
 }
 
 /// How the loop behaves.
@@ -264,7 +280,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             }
         }
         let Some(source) = &mut self.source else { return false };
-        if !self.work.wants_input() {
+        if !self.work.link.lock().peer.wants_input() {
             return false;
         }
         match source.poll_read(cx, self.decoder.space()) {
@@ -294,20 +310,22 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         let mut clock = now();
         let turn = clock + TURN;
         let mut any = false;
-        self.starved = false;
-        while self.source.is_none() || self.work.wants_input() {
-            let Some(frame) = self.decoder.poll_frame() else {
-                self.starved = true;
-                break;
-            };
+        loop {
+            let all = self.source.is_none();
+            match self.work.take_frame(cx, clock, &mut self.decoder, all) {
+                Taken::Until(ended) => clock = ended,
+                Taken::Nothing { starved } => {
+                    self.starved = starved;
+                    return any;
+                }
+            }
             any = true;
-            clock = self.work.take_frame(cx, clock, frame);
             if clock > turn {
                 self.taken = YIELD;
-                break;
+                self.starved = false;
+                return any;
             }
         }
-        any
     }
 
     fn input_ended(&mut self) {

@@ -12,8 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
-use super::json;
-use super::link::{Link, Reply};
+use super::link::Link;
 use super::parked::Parked;
 use super::tap::Tap;
 use super::token::Token;
@@ -21,7 +20,7 @@ use super::{Incoming, Service, Started, TURN, YIELD};
 use crate::ending::Ending;
 use crate::rpc::{CallId, Draft, ErrorObject, Event, Failure, Request, Ticket};
 use crate::stream::Sink;
-use crate::wire::{Encoder, Frame};
+use crate::wire::{Decoder, Encoder};
 
 /// Answers leave at the latest when so much of them is ready: early enough that a peer on another
 /// core works while we do, late enough that writes are few.
@@ -46,8 +45,6 @@ pub(super) struct Work<W, S> {
     grace: Duration,
     pub(super) tap: Tap,
     warned: bool,
-    /// Whether the peer wanted more input when it was last asked. False: ask again.
-    pub(super) wants_input: bool,
     /// Where the next answer is written, apart from all others.
     draft: Draft,
     /// The token of a request that is over, if nobody else has kept it.
@@ -66,7 +63,6 @@ impl<W: Sink, S: Service> Work<W, S> {
             grace,
             tap: Tap::default(),
             warned: false,
-            wants_input: true,
             draft: Draft::default(),
             spare: None,
         }
@@ -75,34 +71,34 @@ impl<W: Sink, S: Service> Work<W, S> {
     /// Begins a pass over everything.
     pub(super) fn look(&mut self) -> Look {
         let mut state = self.link.lock();
-        self.wants_input = state.peer.wants_input();
         let due = state.awake();
         let request = state.peer.poll_request();
         Look { due, request, output: !state.peer.output().is_empty() }
     }
 
-    /// Whether more should be taken in.
-    pub(super) fn wants_input(&mut self) -> bool {
-        if !self.wants_input {
-            self.wants_input = self.link.lock().peer.wants_input();
-        }
-        self.wants_input
-    }
-
+    /// Takes in the next frame, if there is one and more is wanted, or `all` that came.
     pub(super) fn take_frame(
         &mut self,
         cx: &mut Context<'_>,
         now: Instant,
-        frame: Frame<'_>,
-    ) -> Instant {
-        self.tap.received(&frame);
-        let (events, troubles) = {
+        decoder: &mut Decoder,
+        all: bool,
+    ) -> Taken {
+        let (frame, events, troubles) = {
             let mut state = self.link.lock();
+            // Under the same lock: what others add to the output meanwhile must not turn a request
+            // away that was let in.
+            if !all && !state.peer.wants_input() {
+                return Taken::Nothing { starved: false };
+            }
+            let Some(frame) = decoder.poll_frame() else {
+                return Taken::Nothing { starved: true };
+            };
             let events = state.peer.handle_frame(now, frame);
-            self.wants_input = state.peer.wants_input();
             let troubles: Vec<_> = std::iter::from_fn(|| state.peer.poll_trouble()).collect();
-            (events, troubles)
+            (frame, events, troubles)
         };
+        self.tap.received(&frame);
         for trouble in &troubles {
             self.service.trouble(trouble);
         }
@@ -112,7 +108,6 @@ impl<W: Sink, S: Service> Work<W, S> {
                 Event::Request(request) => clock = self.start(cx, request, clock),
                 Event::Notification { method, params } => {
                     isolated(|| self.service.notification(&method, params));
-                    self.wants_input = false;
                     clock = super::now();
                 }
                 Event::Withdrawn(serial) => {
@@ -137,7 +132,7 @@ impl<W: Sink, S: Service> Work<W, S> {
                 Event::StrayError(error) => self.service.stray_error(&error),
             }
         }
-        clock
+        Taken::Until(clock)
     }
 
     /// Starts what waited and has a place now. Says whether there is more after a turn's worth.
@@ -163,8 +158,8 @@ impl<W: Sink, S: Service> Work<W, S> {
         let Request { ticket, method, params, .. } = request;
         let token = self.spare.take().unwrap_or_default();
         let (service, json, link) = (&mut self.service, self.draft.begin(ticket.id()), &self.link);
-        let first = catch_unwind(AssertUnwindSafe(|| {
-            let started = service.request(Incoming {
+        let started = catch_unwind(AssertUnwindSafe(|| {
+            let incoming = Incoming {
                 id: ticket.id(),
                 serial: ticket.serial(),
                 method: &method,
@@ -172,37 +167,24 @@ impl<W: Sink, S: Service> Work<W, S> {
                 token: &token,
                 link,
                 now: began,
-                json: &mut *json,
-            });
-            match started {
-                Started::Done(reply) => First::Done(json::reply(reply, json)),
-                Started::Written(outcome) => First::Done(outcome),
-                Started::Waiting(future) => First::Going(future),
-                Started::Going(mut future) => match poll_once(future.as_mut()) {
-                    Poll::Ready(reply) => {
-                        drop(future);
-                        First::Done(json::reply(reply, json))
-                    }
-                    Poll::Pending => First::Going(future),
-                },
-            }
+            };
+            service.request(incoming, json)
         }));
         let ended = super::now();
         let took = ended - began;
         // A panic is told in its own words; what it took to print them is no blocking.
-        if took > BLOCKING_POLL && first.is_ok() && !std::mem::replace(&mut self.warned, true) {
+        if took > BLOCKING_POLL && started.is_ok() && !std::mem::replace(&mut self.warned, true) {
             self.service.blocked(&method, params.as_deref(), took);
         }
-        match first.unwrap_or_else(|panic| First::Done(Err(panicked(&*panic)))) {
-            First::Done(outcome) => {
+        match started.unwrap_or_else(|panic| Started::Done(Err(panicked(&*panic)))) {
+            Started::Done(outcome) => {
                 self.spare = token.is_only_one().then_some(token);
                 if self.answer(ticket, outcome) >= FLUSH || took > SLOW_POLL {
                     // A failed write shows itself again at the next pass.
                     let _ = self.poll_write(cx, &mut 0);
                 }
             }
-            First::Going(future) => {
-                self.wants_input = false;
+            Started::Waiting(future) => {
                 self.link.lock().park(ticket.serial(), token.clone());
                 let parked = Parked::new(future, ticket, token, self.link.clone(), self.grace);
                 self.tasks.spawn(parked);
@@ -215,7 +197,6 @@ impl<W: Sink, S: Service> Work<W, S> {
     fn answer(&mut self, ticket: Ticket, outcome: Result<(), ErrorObject>) -> usize {
         let mut state = self.link.lock();
         state.peer.answer_drafted(ticket, outcome.map(|()| &mut self.draft));
-        self.wants_input = state.peer.wants_input();
         state.peer.output().len()
     }
 
@@ -269,6 +250,14 @@ impl<W: Sink, S: Service> Work<W, S> {
     }
 }
 
+/// What became of an attempt to take in a frame.
+pub(super) enum Taken {
+    /// One was taken in, and all that came of it is done at this time.
+    Until(Instant),
+    /// None, because there is none, or because no more is wanted.
+    Nothing { starved: bool },
+}
+
 /// What the loop finds when it wakes up.
 pub(super) struct Look {
     /// When a call of ours is overdue.
@@ -279,15 +268,9 @@ pub(super) struct Look {
     pub(super) output: bool,
 }
 
-enum First {
-    /// What it came to; the JSON is in the draft.
-    Done(Result<(), ErrorObject>),
-    Going(Pin<Box<dyn Future<Output = Reply> + Send>>),
-}
-
 /// Polls outside the cooperative budget, which is for tasks: a handler that finds it spent would
 /// wait for nothing. Nobody needs waking, because what is not ready is polled again by its task.
-pub(crate) fn poll_once<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
+pub(super) fn poll_once<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     let mut cx = Context::from_waker(Waker::noop());
     std::pin::pin!(tokio::task::unconstrained(future)).poll(&mut cx)
 }

@@ -288,7 +288,7 @@ impl<S: Send + Sync + 'static> Call<S> {
         method: Method,
         params: RawJson,
     ) -> Result<T, AskError> {
-        let patience = self.inner.shared.settings.ask_timeout;
+        let patience = self.inner.shared().settings.ask_timeout;
         let read = |outcome: Result<&RawValue, Failure>| match outcome {
             Ok(raw) => serde_json::from_str(raw.get())
                 .map_err(|error| AskError::Unfit(format!("the answer cannot be read: {error}"))),
@@ -297,7 +297,8 @@ impl<S: Send + Sync + 'static> Call<S> {
             Err(Failure::Violation(fault)) => Err(AskError::Unfit(fault.to_string())),
             Err(_) => Err(AskError::Ended),
         };
-        let (link, asks, withdrawn) = (&self.inner.link, &self.inner.asks, &self.inner.withdrawn);
+        let (asks, withdrawn) = (&self.inner.asks, &self.inner.withdrawn);
+        let link = &self.inner.connection.link;
         let patience = Some(Patience::new(patience));
         // Whoever has gone is not asked.
         if withdrawn.is_raised() {

@@ -1,7 +1,7 @@
 //! The verbs that say what a server offers.
 
 use std::future::Future;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -17,6 +17,7 @@ use super::handler::{BadArguments, Erased, read_arguments, run};
 use super::registry::{Family, Offer, Registry};
 use super::reply::IntoReply;
 use super::template::Template;
+use crate::driver::Started;
 use crate::mcp::{
     CompleteResult, Completion, CompletionContext, CompletionReference, Prompt, RawJson, Resource,
     ResourceTemplate, Tool,
@@ -59,13 +60,14 @@ impl<S: Send + Sync + 'static> Server<S> {
     {
         let tool = described::<A, R>(tool.into());
         let handler = Arc::new(handler);
-        let handler: Erased<S> = Arc::new(move |raw, call| {
-            let (handler, arguments) = (handler.clone(), read_arguments(raw)?);
-            let theirs = BlockingCall::new(call.clone());
-            Ok(Box::pin(run(call, async move {
+        let handler: Erased<S> = Arc::new(move |raw, call, json| {
+            let (arguments, call) = read_arguments(raw, call)?;
+            let (handler, theirs) = (handler.clone(), BlockingCall::new(call.clone()));
+            let work = async move {
                 let reply = on_a_thread(move || handler(arguments, theirs).into_reply()).await;
                 reply.unwrap_or_else(|| Err(panicked()))
-            })))
+            };
+            Ok(Started::polling(run(call, work), json))
         });
         self.add_tool(tool, handler)
     }
@@ -81,20 +83,20 @@ impl<S: Send + Sync + 'static> Server<S> {
         F: Future<Output = R> + Send + 'static,
         R: IntoReply + Send + 'static,
     {
-        let handler: Erased<S> = Arc::new(move |raw, call| {
+        let handler: Erased<S> = Arc::new(move |raw, call, json| {
             let arguments = match raw {
                 Some(raw) => raw.into(),
                 None => serde_json::Map::new().into(),
             };
             let work = handler(arguments, call.clone());
-            Ok(Box::pin(run(call, async move { work.await.into_reply() })))
+            Ok(Started::polling(run(call, async move { work.await.into_reply() }), json))
         });
         self.add_tool(tool, handler)
     }
 
     fn add_tool(mut self, tool: Tool, handler: Erased<S>) -> Self {
         self.mistakes.extend(faults_of(&tool));
-        let known = self.shared.registry().tool(&tool.name).is_some();
+        let known = self.shared.registry.current().tool(&tool.name).is_some();
         self.mistake(known, || format!("two tools are called {:?}", tool.name));
         self.register(|registry| registry.add_tool(Offer { spec: tool, handler }));
         self
@@ -111,7 +113,8 @@ impl<S: Send + Sync + 'static> Server<S> {
         F: Future<Output = R> + Send + 'static,
         R: IntoContents + Send + 'static,
     {
-        let known = self.shared.registry().resources.iter().any(|r| r.spec.uri == resource.uri);
+        let known =
+            self.shared.registry.current().resources.iter().any(|r| r.spec.uri == resource.uri);
         self.mistake(known, || format!("two resources are at {:?}", resource.uri));
         self.mistake(!resource.uri.contains(':'), || {
             format!("resource {:?}: an address needs a scheme, as in file:///a", resource.uri)
@@ -145,14 +148,17 @@ impl<S: Send + Sync + 'static> Server<S> {
             }
         };
         let mime_type = template.mime_type.clone();
-        let handler: Erased<S> = Arc::new(move |raw, call| {
-            let uri = call.inner.name.clone();
-            let work = handler(read_arguments(raw)?, call.clone());
-            let mime_type = mime_type.clone();
-            Ok(Box::pin(run(call.clone(), async move {
-                let contents = work.await.into_contents(&uri, mime_type.as_deref())?;
-                Ok(call.inner.shared.settings.hinted(contents))
-            })))
+        let handler: Erased<S> = Arc::new(move |raw, call, json| {
+            let (arguments, call) = read_arguments(raw, call)?;
+            let work = handler(arguments, call.clone());
+            let (uri, mime_type) = (call.inner.name.clone(), mime_type.clone());
+            Ok(Started::polling(
+                run(call.clone(), async move {
+                    let contents = work.await.into_contents(&uri, mime_type.as_deref());
+                    call.inner.as_read(contents)
+                }),
+                json,
+            ))
         });
         let offer = Offer { spec: template, handler };
         self.register(|registry| registry.families.push(Family { template: pattern, offer }));
@@ -174,7 +180,8 @@ impl<S: Send + Sync + 'static> Server<S> {
         R: IntoMessages + Send + 'static,
     {
         let (prompt, handler) = erase_prompt(prompt.into(), handler);
-        let known = self.shared.registry().prompts.iter().any(|p| p.spec.name == prompt.name);
+        let known =
+            self.shared.registry.current().prompts.iter().any(|p| p.spec.name == prompt.name);
         self.mistake(known, || format!("two prompts are called {:?}", prompt.name));
         self.register(|registry| registry.prompts.push(Offer { spec: prompt, handler }));
         self
@@ -193,20 +200,22 @@ impl<S: Send + Sync + 'static> Server<S> {
         F: Future<Output = Vec<String>> + Send + 'static,
     {
         let argument = argument.into();
-        let found = self.shared.registry().blank(&of, &argument);
+        let found = self.shared.registry.current().blank(&of, &argument);
         let (whose, known) = found.unwrap_or_else(|| (String::new(), false));
         self.mistake(!known, || {
             format!("completion: {of:?} has no argument {argument:?}; register it first")
         });
-        let handler: Erased<S> = Arc::new(move |raw, call| {
-            let typed: Typed = read_arguments(raw)?;
-            let context: CompletionContext = serde_json::from_str(&typed.context)
-                .map_err(|error| BadArguments(format!("`context`: {error}")))?;
-            let chosen = context.arguments.unwrap_or_default();
+        let handler: Erased<S> = Arc::new(move |raw, call, json| {
+            let (typed, call): (Typed, _) = read_arguments(raw, call)?;
+            let chosen = match serde_json::from_str::<CompletionContext>(&typed.context) {
+                Ok(context) => context.arguments.unwrap_or_default(),
+                Err(error) => {
+                    return Err(BadArguments { call, reason: format!("`context`: {error}") });
+                }
+            };
             let work = handler(Completing { value: typed.value, chosen }, call.clone());
-            Ok(Box::pin(run(call, async move {
-                Ok(CompleteResult::new(Completion::first_of(work.await)))
-            })))
+            let work = async move { Ok(CompleteResult::new(Completion::first_of(work.await))) };
+            Ok(Started::polling(run(call, work), json))
         });
         self.register(|registry| {
             registry.completions.insert((whose, argument), handler);
@@ -221,10 +230,11 @@ impl<S: Send + Sync + 'static> Server<S> {
     }
 
     fn register(&mut self, change: impl FnOnce(&mut Registry<S>)) {
-        let mut current = self.shared.registry.write().unwrap_or_else(PoisonError::into_inner);
-        let registry = Arc::make_mut(&mut *current);
-        change(registry);
-        registry.forget();
+        self.shared.registry.change(|current| {
+            let registry = Arc::make_mut(current);
+            change(registry);
+            registry.forget();
+        });
     }
 }
 

@@ -14,10 +14,10 @@ use super::hook::{Moment, Outcome};
 use super::rounds::Asks;
 use crate::driver::{Link, Token as Withdrawn};
 use crate::mcp::{
-    Asker, ClientCapabilities, Level, LogParams, Meta, Method, ProgressParams, RawJson, Revision,
-    SerializeAt, Terms, Trace,
+    Asker, ClientCapabilities, Level, LogParams, Meta, Method, ProgressParams, RESOURCE_NOT_FOUND,
+    RawJson, ReadResourceResult, Revision, SerializeAt, Terms, Trace, resource_not_found,
 };
-use crate::rpc::Id;
+use crate::rpc::{ErrorObject, Id};
 
 /// Reports of progress leave at most this often (PRG-12): a person cannot follow more, and a
 /// handler that reports in a loop must not fill the pipe.
@@ -40,10 +40,17 @@ impl<S> fmt::Debug for Call<S> {
     }
 }
 
-/// What a call is made of.
-pub(super) struct Ongoing<S> {
+/// What all calls of a connection share. In one piece, so that a call counts one reference.
+pub(super) struct Connection<S> {
     pub(super) shared: Arc<Shared<S>>,
     pub(super) link: Link,
+    /// The level of the legacy session.
+    pub(super) level: SessionLevel,
+}
+
+/// What a call is made of.
+pub(super) struct Ongoing<S> {
+    pub(super) connection: Arc<Connection<S>>,
     pub(super) id: Id,
     pub(super) serial: u64,
     pub(super) withdrawn: Withdrawn,
@@ -51,8 +58,6 @@ pub(super) struct Ongoing<S> {
     pub(super) method: Method,
     pub(super) name: Arc<str>,
     pub(super) began: Instant,
-    /// The level of the legacy session, shared with it.
-    pub(super) session_level: Arc<SessionLevel>,
     pub(super) reported: Mutex<Option<(Instant, f64)>>,
     /// What it asks the client, and what it has learnt.
     pub(super) asks: Asks,
@@ -63,9 +68,29 @@ pub(super) struct Ongoing<S> {
 }
 
 impl<S> Ongoing<S> {
+    pub(super) fn shared(&self) -> &Shared<S> {
+        &self.connection.shared
+    }
+
+    /// What was read from a resource, as this client is to see it.
+    pub(super) fn as_read(
+        &self,
+        outcome: Result<ReadResourceResult, ErrorObject>,
+    ) -> Result<ReadResourceResult, ErrorObject> {
+        match outcome {
+            Ok(contents) => Ok(self.shared().settings.hinted(contents)),
+            // ERR-03: the modern revision has no code of its own for it.
+            Err(mut error) if error.code == RESOURCE_NOT_FOUND => {
+                error.code = resource_not_found(self.terms.revision);
+                Err(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
     /// Tells the hook that it is over, once.
     pub(super) fn end(&self, outcome: Outcome) {
-        let Some(hook) = &self.shared.settings.hook else { return };
+        let Some(hook) = &self.shared().settings.hook else { return };
         if !self.ended.swap(true, Ordering::Relaxed) {
             let took = crate::driver::now() - self.began;
             // A veto comes too late here; there is nothing left to refuse.
@@ -85,7 +110,7 @@ impl<S> Call<S> {
     /// What the server was given with [`Server::state`](super::Server::state).
     #[must_use]
     pub fn state(&self) -> &S {
-        &self.inner.shared.state
+        &self.inner.shared().state
     }
 
     /// The request's id.
@@ -109,7 +134,7 @@ impl<S> Call<S> {
     /// A handle for changing what the server offers.
     #[must_use]
     pub fn changes(&self) -> Changes<S> {
-        Changes { shared: self.inner.shared.clone() }
+        Changes { shared: self.inner.connection.shared.clone() }
     }
 
     /// The `_meta` of the request, as it came.
@@ -128,7 +153,7 @@ impl<S> Call<S> {
     /// [`call_timeout`](super::Server::call_timeout).
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.inner.shared.settings.call_timeout.map(|limit| self.inner.began + limit)
+        self.inner.shared().settings.call_timeout.map(|limit| self.inner.began + limit)
     }
 
     /// Whether the client no longer wants the answer.
@@ -190,9 +215,9 @@ impl<S> Call<S> {
             Some(least) => level >= *least,
             // LOG-09: a modern request that names no level wants no lines.
             None if self.revision().is_modern() => false,
-            None => self.inner.session_level.wants(&level),
+            None => self.inner.connection.level.wants(&level),
         };
-        if !wanted || !self.inner.shared.settings.logging {
+        if !wanted || !self.inner.shared().settings.logging {
             return;
         }
         if let Ok(data) = RawJson::of(&data) {
@@ -207,7 +232,7 @@ impl<S> Call<S> {
         // RawJson, because what is written must own itself: `At` borrows.
         let Ok(params) = RawJson::of(&params.at(self.revision())) else { return };
         // A connection that has ended hears nothing; the handler will notice by itself.
-        let _ = self.inner.link.notify_about(
+        let _ = self.inner.connection.link.notify_about(
             &self.inner.id,
             self.inner.serial,
             method.as_str(),

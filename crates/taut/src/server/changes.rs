@@ -1,7 +1,7 @@
 //! Changing what a server offers while it serves.
 
 use std::future::Future;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
@@ -131,15 +131,14 @@ impl<S: Send + Sync + 'static> Changes<S> {
     }
 
     fn change(&self, what: Change<'_>, change: impl FnOnce(&mut Registry<S>) -> bool) -> bool {
-        let changed = {
-            let mut current = self.shared.registry.write().unwrap_or_else(PoisonError::into_inner);
-            let mut next = Registry::clone(&current);
+        let changed = self.shared.registry.change(|current| {
+            let mut next = Registry::clone(current);
             let changed = change(&mut next);
             if changed {
                 *current = Arc::new(next);
             }
             changed
-        };
+        });
         if changed {
             self.shared.tell(what);
         }

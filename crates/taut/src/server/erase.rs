@@ -11,6 +11,7 @@ use super::contents::{IntoContents, IntoMessages};
 use super::handler::{Erased, read_arguments, run};
 use super::reply::IntoReply;
 use super::schema::{arguments_of, schema_of};
+use crate::driver::Started;
 use crate::mcp::{Prompt, Resource, Tool};
 use crate::rpc::ErrorObject;
 
@@ -25,9 +26,10 @@ where
     F: Future<Output = R> + Send + 'static,
     R: IntoReply + Send + 'static,
 {
-    let handler: Erased<S> = Arc::new(move |raw, call| {
-        let work = handler(read_arguments(raw)?, call.clone());
-        Ok(Box::pin(run(call, async move { work.await.into_reply() })))
+    let handler: Erased<S> = Arc::new(move |raw, call, json| {
+        let (arguments, call) = read_arguments(raw, call)?;
+        let work = handler(arguments, call.clone());
+        Ok(Started::polling(run(call, async move { work.await.into_reply() }), json))
     });
     (described::<A, R>(tool), handler)
 }
@@ -43,13 +45,16 @@ where
     R: IntoContents + Send + 'static,
 {
     let (uri, mime_type) = (resource.uri.clone(), resource.mime_type.clone());
-    let handler: Erased<S> = Arc::new(move |_, call| {
+    let handler: Erased<S> = Arc::new(move |_, call, json| {
         let work = handler(call.clone());
         let (uri, mime_type) = (uri.clone(), mime_type.clone());
-        Ok(Box::pin(run(call.clone(), async move {
-            let contents = work.await.into_contents(&uri, mime_type.as_deref())?;
-            Ok(call.inner.shared.settings.hinted(contents))
-        })))
+        Ok(Started::polling(
+            run(call.clone(), async move {
+                let contents = work.await.into_contents(&uri, mime_type.as_deref());
+                call.inner.as_read(contents)
+            }),
+            json,
+        ))
     });
     (resource, handler)
 }
@@ -69,9 +74,10 @@ where
         prompt.arguments = Some(arguments_of::<A>()).filter(|arguments| !arguments.is_empty());
     }
     prompt.description = prompt.description.or_else(|| schema_of::<A>().description);
-    let handler: Erased<S> = Arc::new(move |raw, call| {
-        let work = handler(read_arguments(raw)?, call.clone());
-        Ok(Box::pin(run(call, async move { work.await.into_messages() })))
+    let handler: Erased<S> = Arc::new(move |raw, call, json| {
+        let (arguments, call) = read_arguments(raw, call)?;
+        let work = handler(arguments, call.clone());
+        Ok(Started::polling(run(call, async move { work.await.into_messages() }), json))
     });
     (prompt, handler)
 }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
@@ -11,39 +10,47 @@ use super::Settings;
 use super::call::Call;
 use super::hook::Outcome;
 use super::rounds::{Run, Suspendable};
-use crate::driver::Reply;
+use crate::driver::Started;
 use crate::mcp::{
     CallToolResult, CompleteResult, EmptyResult, GetPromptResult, InputRequired, Memory, Meta,
     Question, ReadResourceResult, Revision, SerializeAt, Shape, binding, meta_keys, without_place,
 };
 use crate::rpc::{Body, ErrorObject, Part};
 
-/// A handler under way.
-pub(super) type Running = Pin<Box<dyn Future<Output = Reply> + Send>>;
+/// A handler that takes JSON, and appends it where it is done at once.
+pub(super) type Erased<S> = Arc<
+    dyn Fn(Option<Part<'_>>, Call<S>, &mut Vec<u8>) -> Result<Started, BadArguments<S>>
+        + Send
+        + Sync,
+>;
 
-/// A handler that takes JSON.
-pub(super) type Erased<S> =
-    Arc<dyn Fn(Option<Part<'_>>, Call<S>) -> Result<Running, BadArguments> + Send + Sync>;
+/// A call whose arguments do not fit, and why: the field first.
+pub(super) struct BadArguments<S> {
+    pub(super) call: Call<S>,
+    pub(super) reason: String,
+}
 
-/// Arguments that do not fit, and why: the field first.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct BadArguments(pub(super) String);
-
-/// Reads arguments; absent ones are `{}` (TOL-26).
-pub(super) fn read_arguments<A: DeserializeOwned>(
+/// Reads the arguments of a call; absent ones are `{}` (TOL-26).
+pub(super) fn read_arguments<A: DeserializeOwned, S>(
     raw: Option<Part<'_>>,
-) -> Result<A, BadArguments> {
-    let text = raw.map_or("{}", Part::text);
+    call: Call<S>,
+) -> Result<(A, Call<S>), BadArguments<S>> {
+    match fit(raw.map_or("{}", Part::text)) {
+        Ok(arguments) => Ok((arguments, call)),
+        Err(reason) => Err(BadArguments { call, reason }),
+    }
+}
+
+fn fit<A: DeserializeOwned>(text: &str) -> Result<A, String> {
     serde_json::from_str(text).map_err(|error| {
         // Once more, this time keeping track of where we are: only those who err pay for it.
         let mut again = serde_json::Deserializer::from_str(text);
-        let error = match serde_path_to_error::deserialize::<_, A>(&mut again) {
+        match serde_path_to_error::deserialize::<_, A>(&mut again) {
             Err(traced) if traced.path().iter().next().is_some() => {
-                return BadArguments(format!("`{}`: {}", traced.path(), plain(traced.inner())));
+                format!("`{}`: {}", traced.path(), plain(traced.inner()))
             }
-            _ => error,
-        };
-        BadArguments(plain(&error))
+            _ => plain(&error),
+        }
     })
 }
 
@@ -96,8 +103,10 @@ impl<T: SerializeAt + Send> Body for Written<T> {
 }
 
 /// The end of every call: the hook hears of it, and the result is stamped and handed over.
-pub(super) fn finish<S, T: Answer>(call: &Call<S>, outcome: Result<T, ErrorObject>) -> Reply {
-    let shared = &call.inner.shared;
+pub(super) fn finish<S, T: Answer>(
+    call: &Call<S>,
+    outcome: Result<T, ErrorObject>,
+) -> Result<Written<T>, ErrorObject> {
     let failed = outcome.as_ref().map_or(true, T::failed);
     call.inner.end(if failed { Outcome::Failed } else { Outcome::Done });
     let mut value = outcome?;
@@ -105,30 +114,45 @@ pub(super) fn finish<S, T: Answer>(call: &Call<S>, outcome: Result<T, ErrorObjec
     if revision.is_modern() {
         // MET-05
         let meta = value.meta_mut().get_or_insert_default();
-        meta.insert(meta_keys::SERVER_INFO, shared.info_json.clone());
+        meta.insert(meta_keys::SERVER_INFO, call.inner.shared().info_json.clone());
     }
-    Ok(Box::new(Written { value, revision }))
+    Ok(Written { value, revision })
+}
+
+/// How a run ended: with a result, or with questions.
+pub(super) enum Ran<T> {
+    Done(Written<T>),
+    Asking(InputRequired),
+}
+
+impl<T: SerializeAt + Send> Body for Ran<T> {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        match self {
+            Self::Done(result) => result.write(out),
+            Self::Asking(questions) => questions.write(out),
+        }
+    }
 }
 
 /// Runs a handler to its end, or to where it has to ask, within the server's limit if it has one.
-pub(super) async fn run<S, T, F>(call: Call<S>, work: F) -> Reply
+pub(super) async fn run<S, T, F>(call: Call<S>, work: F) -> Result<Ran<T>, ErrorObject>
 where
     S: Send + Sync + 'static,
     T: Answer,
     F: Future<Output = Result<T, ErrorObject>>,
 {
     let mut work = std::pin::pin!(work);
-    let run = Suspendable { work: work.as_mut(), asks: &call.inner.asks };
-    let run = match call.inner.shared.settings.call_timeout {
+    let run = Suspendable { work: work.as_mut(), call: &call };
+    let run = match call.inner.shared().settings.call_timeout {
         None => run.await,
         Some(limit) => tokio::time::timeout(limit, run).await.unwrap_or_else(|_| {
             Run::Refused(ErrorObject::internal(format!("the server gave up after {limit:?}")))
         }),
     };
     match run {
-        Run::Done(outcome) => finish(&call, outcome),
-        Run::Refused(error) => finish::<S, T>(&call, Err(error)),
-        Run::Asking(questions, memory) => ask_client(&call, questions, memory),
+        Run::Done(outcome) => finish(&call, outcome).map(Ran::Done),
+        Run::Refused(error) => finish(&call, Err(error)).map(Ran::Done),
+        Run::Asking(questions, memory) => ask_client(&call, questions, memory).map(Ran::Asking),
     }
 }
 
@@ -137,8 +161,8 @@ fn ask_client<S>(
     call: &Call<S>,
     questions: BTreeMap<String, Question>,
     mut memory: Memory,
-) -> Reply {
-    let Settings { seal_key, ask_lifetime, .. } = &call.inner.shared.settings;
+) -> Result<InputRequired, ErrorObject> {
+    let Settings { seal_key, ask_lifetime, .. } = &call.inner.shared().settings;
     let expires = unix_time().saturating_add(ask_lifetime.as_secs());
     memory.asked = questions.keys().cloned().collect();
     let state = seal_key
@@ -148,8 +172,8 @@ fn ask_client<S>(
         Ok(_) => Outcome::Asking,
         Err(_) => Outcome::Failed,
     });
-    let server_info = call.inner.shared.info_json.clone();
-    Ok(Box::new(InputRequired { questions, state: state?, server_info }))
+    let server_info = call.inner.shared().info_json.clone();
+    Ok(InputRequired { questions, state: state?, server_info })
 }
 
 /// Seconds since 1970; a clock before that is a clock that knows nothing.
@@ -168,7 +192,6 @@ impl<S> Call<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use serde_json::value::RawValue;
 
     #[derive(Debug, serde::Deserialize)]
     #[allow(dead_code)]
@@ -186,16 +209,12 @@ mod tests {
 
     #[test]
     fn arguments_that_do_not_fit_come_back_with_the_field_and_the_reason() {
-        let read = |text: &str| {
-            let raw: Box<RawValue> = serde_json::from_str(text).unwrap();
-            read_arguments::<Args>(Some((&*raw).into())).map(|_| ()).unwrap_err().0
-        };
+        let read = |text| fit::<Args>(text).unwrap_err();
         assert_eq!(read("{}"), "missing field `text`");
         assert_eq!(read(r#"{"text":5}"#), "`text`: invalid type: integer `5`, expected a string");
         assert_eq!(
             read(r#"{"text":"","options":[{"depth":300}]}"#),
             "`options[0].depth`: invalid value: integer `300`, expected u8"
         );
-        assert_eq!(read_arguments::<Args>(None).unwrap_err().0, "missing field `text`");
     }
 }

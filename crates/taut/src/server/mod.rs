@@ -24,11 +24,12 @@ mod routes;
 mod schema;
 mod session;
 mod settings;
+mod snapshot;
 mod subscriber;
 mod template;
 mod test_call;
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -48,6 +49,7 @@ use crate::stream::{Reader, Writer};
 use hook::Hook;
 use registry::Registry;
 use session::Session;
+use snapshot::Live;
 use subscriber::{Change, Subscriber};
 
 pub use ask::{AskError, Asked};
@@ -93,7 +95,7 @@ pub(crate) struct Shared<S> {
     info: Implementation,
     info_json: RawJson,
     state: S,
-    registry: RwLock<Arc<Registry<S>>>,
+    registry: Live<Registry<S>>,
     settings: Settings<S>,
     /// The connections that may want to hear of changes.
     subscribers: Mutex<Vec<Weak<Subscriber>>>,
@@ -202,10 +204,6 @@ impl<S> Shared<S> {
         };
         subscribers.iter().for_each(|subscriber| subscriber.changed(change));
     }
-
-    fn registry(&self) -> Arc<Registry<S>> {
-        self.registry.read().unwrap_or_else(PoisonError::into_inner).clone()
-    }
 }
 
 impl Server {
@@ -225,7 +223,7 @@ impl Server {
     /// Goes before the first handler, because a handler's [`Call`] knows the type.
     #[must_use]
     pub fn state<S: Send + Sync + 'static>(self, state: S) -> Server<S> {
-        let registry = self.shared.registry();
+        let registry = self.shared.registry.current();
         let mut server = Server::with_state(self.shared.info.clone(), state);
         server.mistakes = self.mistakes;
         (server.config, server.options, server.signals) = (self.config, self.options, self.signals);
@@ -249,7 +247,7 @@ impl<S: Send + Sync + 'static> Server<S> {
                 info,
                 info_json,
                 state,
-                registry: RwLock::new(Arc::new(Registry::default())),
+                registry: Live::new(Registry::default()),
                 settings: Settings::default(),
                 subscribers: Mutex::default(),
             }),

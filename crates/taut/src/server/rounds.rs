@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::ask::AskError;
+use super::call::Call;
 use crate::mcp::{Memory, Question};
 use crate::rpc::ErrorObject;
 
@@ -178,24 +179,27 @@ impl<T> Drop for Putting<'_, T> {
 }
 
 /// A handler that may stop to ask: ready when it is done, or when it waits for the client.
-pub(super) struct Suspendable<'a, F> {
+pub(super) struct Suspendable<'a, F, S> {
     pub(super) work: Pin<&'a mut F>,
-    pub(super) asks: &'a Asks,
+    pub(super) call: &'a Call<S>,
 }
 
-impl<F: Future> Future for Suspendable<'_, F> {
+impl<F: Future, S> Future for Suspendable<'_, F, S> {
     type Output = Run<F::Output>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.work.as_mut().poll(cx) {
             Poll::Ready(value) => Poll::Ready(Run::Done(value)),
-            Poll::Pending => self.asks.poll_standing(cx),
+            Poll::Pending => self.call.inner.asks.poll_standing(cx),
         }
     }
 }
 
-impl<F> Drop for Suspendable<'_, F> {
+impl<F, S> Drop for Suspendable<'_, F, S> {
     fn drop(&mut self) {
-        self.asks.end();
+        // Who is alone with the call is the only one who could ask.
+        if Arc::strong_count(&self.call.inner) > 1 {
+            self.call.inner.asks.end();
+        }
     }
 }

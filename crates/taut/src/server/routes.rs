@@ -12,7 +12,6 @@ use super::session::{Query, Session, invalid, not_found};
 use crate::driver::Started;
 use crate::mcp::{
     CallToolResult, CompleteResult, Completion, CompletionArgument, CompletionReference, Method,
-    RESOURCE_NOT_FOUND, resource_not_found,
 };
 use crate::rpc::{ErrorObject, Part, excerpt};
 
@@ -21,6 +20,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         &self,
         query: Query<'_>,
         registry: &Registry<S>,
+        json: &mut Vec<u8>,
     ) -> Result<Started, ErrorObject> {
         let params = query.params;
         let name = params.text("name").map_err(invalid)?;
@@ -35,28 +35,25 @@ impl<S: Send + Sync + 'static> Session<S> {
             ErrorObject::invalid_params(format!("unknown tool: {}", excerpt(&name)))
         })?;
         let call = self.begin(query, Method::CallTool, name.clone(), arguments)?;
-        match (tool.handler)(arguments, call.clone()) {
-            Ok(running) => Ok(Started::Going(running)),
-            Err(BadArguments(reason)) => {
-                let shared = &self.shared;
-                let mapped = shared.settings.bad_arguments.as_ref();
-                if let Some(reject) = mapped.and_then(|map| map(&call, &reason)) {
-                    return Ok(Started::Done(finish::<S, CallToolResult>(
-                        &call,
-                        Err(reject.into()),
-                    )));
-                }
+        (tool.handler)(arguments, call, json).or_else(|BadArguments { call, reason }| {
+            let mapped = call.inner.shared().settings.bad_arguments.as_ref();
+            let outcome = match mapped.and_then(|map| map(&call, &reason)) {
+                Some(reject) => Err(reject.into()),
                 // TOL-08: for the model to read and to try again.
-                let text = format!("invalid arguments for {}: {reason}", call.inner.name);
-                Ok(Started::Done(finish(&call, Ok(CallToolResult::with_error(text)))))
-            }
-        }
+                None => Ok(CallToolResult::with_error(format!(
+                    "invalid arguments for {}: {reason}",
+                    call.inner.name
+                ))),
+            };
+            Ok(Started::done(finish(&call, outcome), json))
+        })
     }
 
     pub(super) fn read_resource(
         &self,
         query: Query<'_>,
         registry: &Registry<S>,
+        json: &mut Vec<u8>,
     ) -> Result<Started, ErrorObject> {
         let uri = query.params.required::<String>("uri").map_err(invalid)?;
         let revision = query.terms.revision;
@@ -76,23 +73,15 @@ impl<S: Send + Sync + 'static> Session<S> {
         // RES-05, RES-06
         let (handler, blanks) = handler.ok_or_else(|| not_found(&uri, revision))?;
         let call = self.begin(query, Method::ReadResource, (*uri).into(), None)?;
-        let running = handler(blanks.as_deref().map(Part::from), call)
-            .map_err(|BadArguments(_)| not_found(&uri, revision))?;
-        Ok(Started::Going(Box::pin(async move {
-            // ERR-03: the modern revision has no code of its own for it.
-            running.await.map_err(|mut error| {
-                if error.code == RESOURCE_NOT_FOUND {
-                    error.code = resource_not_found(revision);
-                }
-                error
-            })
-        })))
+        handler(blanks.as_deref().map(Part::from), call, json)
+            .map_err(|_| not_found(&uri, revision))
     }
 
     pub(super) fn get_prompt(
         &self,
         query: Query<'_>,
         registry: &Registry<S>,
+        json: &mut Vec<u8>,
     ) -> Result<Started, ErrorObject> {
         let params = query.params;
         let name = params.required::<String>("name").map_err(invalid)?;
@@ -105,7 +94,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         })?;
         let arguments = params.raw("arguments").filter(|raw| raw.text() != "null");
         let call = self.begin(query, Method::GetPrompt, name.into(), arguments)?;
-        (prompt.handler)(arguments, call).map(Started::Going).map_err(|BadArguments(reason)| {
+        (prompt.handler)(arguments, call, json).map_err(|BadArguments { reason, .. }| {
             ErrorObject::invalid_params(format!("invalid prompt arguments: {reason}"))
         })
     }
@@ -114,6 +103,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         &self,
         query: Query<'_>,
         registry: &Registry<S>,
+        json: &mut Vec<u8>,
     ) -> Result<Started, ErrorObject> {
         let params = query.params;
         // CMP-03, CMP-05
@@ -129,7 +119,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         let call = self.begin(query, Method::Complete, (*whose).into(), None)?;
         let Some(handler) = registry.completions.get(&(whose, argument.name)) else {
             let none = CompleteResult::new(Completion::new([]));
-            return Ok(Started::Done(finish(&call, Ok(none))));
+            return Ok(Started::done(finish(&call, Ok(none)), json));
         };
         let typed = serde_json::json!({
             "value": argument.value,
@@ -137,8 +127,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         });
         let raw = serde_json::value::to_raw_value(&typed)
             .map_err(|error| ErrorObject::internal(error.to_string()))?;
-        handler(Some((&*raw).into()), call)
-            .map(Started::Going)
-            .map_err(|BadArguments(reason)| ErrorObject::invalid_params(reason))
+        handler(Some((&*raw).into()), call, json)
+            .map_err(|BadArguments { reason, .. }| ErrorObject::invalid_params(reason))
     }
 }

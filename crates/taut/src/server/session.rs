@@ -12,11 +12,12 @@ use std::time::Duration;
 use serde_json::value::RawValue;
 
 use super::Shared;
-use super::call::{Call, Ongoing, SessionLevel};
+use super::call::{Call, Connection, Ongoing, SessionLevel};
 use super::handler::{Written, unix_time};
 use super::hook::Moment;
 use super::registry::{List, Registry, stamp};
 use super::rounds::Asks;
+use super::snapshot::Seen;
 use super::subscriber::{Subscriber, end_of_stream};
 use crate::driver::{Incoming, Link, Service, Started, Token};
 use crate::mcp::{
@@ -24,7 +25,7 @@ use crate::mcp::{
     ParamsError, Revision, SerializeAt, SubscriptionFilter, Terms, Verdict, binding, meta_keys,
     resource_not_found,
 };
-use crate::rpc::{Body, ErrorObject, NoId, Part, Trouble};
+use crate::rpc::{ErrorObject, NoId, Part, Trouble};
 use crate::service::Reporter;
 
 /// A request that is to be served, and under which rules.
@@ -36,10 +37,10 @@ pub(super) struct Query<'a> {
 
 /// One connection.
 pub(super) struct Session<S> {
-    pub(super) shared: Arc<Shared<S>>,
-    link: Link,
+    pub(super) connection: Arc<Connection<S>>,
+    /// What was offered when a request last came.
+    offer: Seen<Registry<S>>,
     accept: Accept,
-    level: Arc<SessionLevel>,
     subscriber: Arc<Subscriber>,
     /// Raised when the input has ended: streams end with it.
     closing: Token,
@@ -58,43 +59,46 @@ impl<S: Send + Sync + 'static> Session<S> {
         let subscriber = Arc::new(Subscriber::new(link.clone()));
         shared.introduce(&subscriber);
         Self {
-            shared,
-            link,
+            offer: shared.registry.seen(),
+            connection: Arc::new(Connection { shared, link, level: SessionLevel::default() }),
             accept: Accept::default(),
-            level: Arc::default(),
             subscriber,
             closing: Token::default(),
             reporter: Reporter::new(on_stdio),
         }
     }
 
-    fn answer(&mut self, incoming: &Incoming<'_>) -> Result<Started, ErrorObject> {
+    fn answer(
+        &mut self,
+        incoming: &Incoming<'_>,
+        json: &mut Vec<u8>,
+    ) -> Result<Started, ErrorObject> {
         let last = self.accept.last();
         let known = last.as_ref().and_then(|last| last.meta.as_deref()).unwrap_or_default();
         let params = Params::read_knowing(known, incoming.params).map_err(invalid)?;
         match self.accept.judge(incoming.method, &params) {
             Verdict::Refuse(error) => Err(error),
-            Verdict::Pong => Ok(done(EmptyResult::new(), Revision::LATEST_LEGACY)),
-            Verdict::Welcome(revision) => Ok(self.welcome(revision)),
-            Verdict::Serve(method, terms) => self.serve(incoming, method, terms, &params),
+            Verdict::Pong => Ok(done(EmptyResult::new(), Revision::LATEST_LEGACY, json)),
+            Verdict::Welcome(revision) => Ok(done(self.welcome(revision), revision, json)),
+            Verdict::Serve(method, terms) => self.serve(incoming, method, terms, &params, json),
         }
     }
 
-    fn welcome(&mut self, revision: Revision) -> Started {
+    fn welcome(&self, revision: Revision) -> InitializeResult {
         let no_id = if revision.has_errors_without_id() { NoId::Absent } else { NoId::Null };
         {
-            let mut state = self.link.lock();
+            let mut state = self.connection.link.lock();
             state.peer.set_no_id(no_id);
             state.peer.allow_batches(revision.has_batches());
         }
-        let registry = self.shared.registry();
+        let shared = &self.connection.shared;
         let mut result = InitializeResult::new(
             revision.as_str(),
-            registry.capabilities(&self.shared.settings).clone(),
-            self.shared.info.clone(),
+            shared.registry.current().capabilities(&shared.settings).clone(),
+            shared.info.clone(),
         );
-        result.instructions = self.shared.settings.instructions.clone();
-        done(result, revision)
+        result.instructions = shared.settings.instructions.clone();
+        result
     }
 
     fn serve(
@@ -103,44 +107,46 @@ impl<S: Send + Sync + 'static> Session<S> {
         method: Method,
         terms: Arc<Terms>,
         params: &Params<'_>,
+        json: &mut Vec<u8>,
     ) -> Result<Started, ErrorObject> {
-        let registry = self.shared.registry();
-        self.is_offered(method, &registry)?;
+        self.connection.shared.registry.look(&mut self.offer);
+        let registry = self.offer.as_ref();
+        self.is_offered(method, registry)?;
         let revision = terms.revision;
-        let list = |list| {
-            let cursor = params.optional::<String>("cursor").map_err(invalid)?;
-            let page = registry.page(&self.shared, list, revision, cursor.as_deref())?;
-            Ok(Started::Done(Ok(Box::new(page))))
-        };
-        let query = |terms| Query { incoming, terms, params };
-        match method {
-            Method::CallTool => self.call_tool(query(terms), &registry),
-            Method::ListTools => list(List::Tools),
-            Method::ListResources => list(List::Resources),
-            Method::ListResourceTemplates => list(List::Templates),
-            Method::ListPrompts => list(List::Prompts),
-            Method::ReadResource => self.read_resource(query(terms), &registry),
-            Method::GetPrompt => self.get_prompt(query(terms), &registry),
-            Method::Complete => self.complete(query(terms), &registry),
-            Method::Discover => Ok(self.discover(&registry)),
-            Method::SetLevel => self.set_level(params, &terms),
+        let query = Query { incoming, terms, params };
+        let list = match method {
+            Method::CallTool => return self.call_tool(query, registry, json),
+            Method::ReadResource => return self.read_resource(query, registry, json),
+            Method::GetPrompt => return self.get_prompt(query, registry, json),
+            Method::Complete => return self.complete(query, registry, json),
+            Method::Discover => return Ok(done(self.discover(registry), revision, json)),
+            Method::Listen => return self.listen(incoming, params, registry, json),
+            Method::SetLevel => {
+                self.set_level(params)?;
+                return Ok(done(EmptyResult::new(), revision, json));
+            }
             Method::Subscribe => {
-                let uri = params.required::<String>("uri").map_err(invalid)?;
-                self.subscriber.follow(uri)?;
-                Ok(done(EmptyResult::new(), terms.revision))
+                self.subscriber.follow(params.required::<String>("uri").map_err(invalid)?)?;
+                return Ok(done(EmptyResult::new(), revision, json));
             }
             Method::Unsubscribe => {
                 self.subscriber.unfollow(&params.required::<String>("uri").map_err(invalid)?);
-                Ok(done(EmptyResult::new(), terms.revision))
+                return Ok(done(EmptyResult::new(), revision, json));
             }
-            Method::Listen => self.listen(incoming, params, &registry),
-            _ => Err(ErrorObject::method_not_found(method.as_str())),
-        }
+            Method::ListTools => List::Tools,
+            Method::ListResources => List::Resources,
+            Method::ListResourceTemplates => List::Templates,
+            Method::ListPrompts => List::Prompts,
+            _ => return Err(ErrorObject::method_not_found(method.as_str())),
+        };
+        let cursor = params.optional::<String>("cursor").map_err(invalid)?;
+        let page = registry.page(&self.connection.shared, list, revision, cursor.as_deref())?;
+        Ok(Started::done(Ok(page), json))
     }
 
     /// ERR-13, ERR-14: what is not advertised is not there.
     fn is_offered(&self, method: Method, registry: &Registry<S>) -> Result<(), ErrorObject> {
-        let offer = registry.capabilities(&self.shared.settings);
+        let offer = registry.capabilities(&self.connection.shared.settings);
         let offered = match method {
             Method::ListTools | Method::CallTool => offer.tools.is_some(),
             Method::ListResources | Method::ListResourceTemplates | Method::ReadResource => {
@@ -158,27 +164,27 @@ impl<S: Send + Sync + 'static> Session<S> {
         if offered { Ok(()) } else { Err(ErrorObject::method_not_found(method.as_str())) }
     }
 
-    fn discover(&self, registry: &Registry<S>) -> Started {
-        let settings = &self.shared.settings;
+    fn discover(&self, registry: &Registry<S>) -> DiscoverResult {
+        let Shared { settings, info_json, .. } = &*self.connection.shared;
         let mut result = DiscoverResult::new(
             [Revision::MODERN.to_string()],
             registry.capabilities(settings).clone(),
         )
         .ttl(settings.ttl)
         .cache_scope(settings.cache_scope.clone())
-        .meta(stamp(&self.shared.info_json));
+        .meta(stamp(info_json));
         result.instructions = settings.instructions.clone();
-        done(result, Revision::MODERN)
+        result
     }
 
-    fn set_level(&self, params: &Params<'_>, terms: &Terms) -> Result<Started, ErrorObject> {
+    fn set_level(&self, params: &Params<'_>) -> Result<(), ErrorObject> {
         let level = params.required::<Level>("level").map_err(invalid)?;
         // LOG-03
         if !level.is_known() {
             return Err(ErrorObject::invalid_params(format!("unknown level {level}")));
         }
-        self.level.set(&level);
-        Ok(done(EmptyResult::new(), terms.revision))
+        self.connection.level.set(&level);
+        Ok(())
     }
 
     /// A stream of changes: open until the client withdraws it or the input ends (SUB-05).
@@ -187,14 +193,16 @@ impl<S: Send + Sync + 'static> Session<S> {
         incoming: &Incoming<'_>,
         params: &Params<'_>,
         registry: &Registry<S>,
+        json: &mut Vec<u8>,
     ) -> Result<Started, ErrorObject> {
         // SUB-11
         let filter = params.required::<SubscriptionFilter>("notifications").map_err(invalid)?;
-        let honoured = filter.honoured_by(registry.capabilities(&self.shared.settings));
+        let shared = &self.connection.shared;
+        let honoured = filter.honoured_by(registry.capabilities(&shared.settings));
         let stream = self.subscriber.listen(incoming, honoured)?;
-        let (id, info) = (incoming.id.clone(), self.shared.info_json.clone());
+        let (id, info) = (incoming.id.clone(), shared.info_json.clone());
         let (closing, withdrawn) = (self.closing.clone(), incoming.token.clone());
-        Ok(Started::Going(Box::pin(async move {
+        let work = async move {
             std::future::poll_fn(|cx| match withdrawn.poll_raised(cx) {
                 Poll::Ready(()) => Poll::Ready(()),
                 Poll::Pending => closing.poll_raised(cx),
@@ -204,8 +212,9 @@ impl<S: Send + Sync + 'static> Session<S> {
             drop(stream);
             let mut end = end_of_stream(&id);
             end.meta.get_or_insert_default().insert(meta_keys::SERVER_INFO, info);
-            Ok(ready(end, Revision::MODERN))
-        })))
+            Ok(Written { value: end, revision: Revision::MODERN })
+        };
+        Ok(Started::polling(work, json))
     }
 
     /// What earlier runs of this request have learnt, and the answers that it brings (MRTR-05).
@@ -223,10 +232,8 @@ impl<S: Send + Sync + 'static> Session<S> {
             return Ok(None);
         };
         let bound_to = binding(method, name, arguments.map(Part::text));
-        let mut memory = self
-            .shared
-            .settings
-            .seal_key
+        let seal_key = &self.connection.shared.settings.seal_key;
+        let mut memory = seal_key
             .open(&state, &bound_to, unix_time())
             .map_err(|bad| ErrorObject::invalid_params(bad.to_string()))?;
         memory.learn(answers.unwrap_or_default());
@@ -247,7 +254,7 @@ impl<S: Send + Sync + 'static> Session<S> {
             false => None,
         };
         let asks = memory.map_or_else(Asks::default, Asks::remembering);
-        if let Some(hook) = &self.shared.settings.hook {
+        if let Some(hook) = &self.connection.shared.settings.hook {
             let client = terms.asker.info.as_ref().map(|info| info.name.as_str());
             hook(&Moment::Began { method: method.as_str(), name: &name, client })
                 .map_err(ErrorObject::from)?;
@@ -264,8 +271,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         }
         Ok(Call {
             inner: Arc::new(Ongoing {
-                shared: self.shared.clone(),
-                link: self.link.clone(),
+                connection: self.connection.clone(),
                 id: incoming.id.clone(),
                 serial: incoming.serial,
                 withdrawn: incoming.token.clone(),
@@ -273,7 +279,6 @@ impl<S: Send + Sync + 'static> Session<S> {
                 method,
                 name,
                 began: incoming.now,
-                session_level: self.level.clone(),
                 reported: Mutex::default(),
                 ended: AtomicBool::new(false),
                 asks,
@@ -284,8 +289,8 @@ impl<S: Send + Sync + 'static> Session<S> {
 }
 
 impl<S: Send + Sync + 'static> Service for Session<S> {
-    fn request(&mut self, incoming: Incoming<'_>) -> Started {
-        self.answer(&incoming).unwrap_or_else(|error| Started::Done(Err(error)))
+    fn request(&mut self, incoming: Incoming<'_>, json: &mut Vec<u8>) -> Started {
+        self.answer(&incoming, json).unwrap_or_else(|error| Started::Done(Err(error)))
     }
 
     fn notification(&mut self, method: &str, _: Option<&RawValue>) {
@@ -331,10 +336,6 @@ pub(super) fn not_found(uri: &str, revision: Revision) -> ErrorObject {
 }
 
 /// An answer that is ready, written for `revision`.
-fn done(value: impl SerializeAt + Send + 'static, revision: Revision) -> Started {
-    Started::Done(Ok(ready(value, revision)))
-}
-
-fn ready(value: impl SerializeAt + Send + 'static, revision: Revision) -> Box<dyn Body> {
-    Box::new(Written { value, revision })
+fn done(value: impl SerializeAt + Send, revision: Revision, json: &mut Vec<u8>) -> Started {
+    Started::done(Ok(Written { value, revision }), json)
 }
