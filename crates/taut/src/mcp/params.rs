@@ -22,7 +22,8 @@ const FEW: usize = 6;
 pub(crate) struct Params<'a> {
     /// `_meta` as it came: an object, if it is there.
     pub(crate) meta: Option<Part<'a>>,
-    few: [Option<(Cow<'a, str>, Part<'a>)>; FEW],
+    /// The first members, as long as their names mean what they say.
+    few: [Option<(&'a str, Part<'a>)>; FEW],
     /// Those that came after the few.
     more: Vec<(Cow<'a, str>, Part<'a>)>,
 }
@@ -85,10 +86,16 @@ impl<'a> Params<'a> {
         for (name, value) in members {
             if name == "_meta" {
                 read.meta = Some(value);
-            } else if let Some(place) = places.next() {
-                *place = Some((name, value));
-            } else {
-                read.more.push((name, value));
+                continue;
+            }
+            match name {
+                Cow::Borrowed(name)
+                    if read.more.is_empty()
+                        && let Some(place) = places.next() =>
+                {
+                    *place = Some((name, value));
+                }
+                name => read.more.push((name, value)),
             }
         }
         if read.meta.is_some_and(|meta| !meta.is_object()) {
@@ -99,8 +106,9 @@ impl<'a> Params<'a> {
 
     /// A member as it came. Where one is repeated the last counts, for everybody (RPC-35).
     pub(crate) fn raw(&self, member: &str) -> Option<Part<'a>> {
-        let all = self.few.iter().flatten().chain(&self.more);
-        all.rev().find(|(name, _)| name == member).map(|(_, value)| *value)
+        let more = self.more.iter().map(|(name, value)| (&**name, *value));
+        let all = self.few.iter().flatten().copied().chain(more);
+        all.rev().find(|(name, _)| *name == member).map(|(_, value)| value)
     }
 
     /// A member that may be absent or null.

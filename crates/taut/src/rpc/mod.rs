@@ -11,6 +11,7 @@ mod message;
 mod name;
 mod part;
 mod peer;
+mod plain;
 mod quick;
 mod quote;
 mod salvage;

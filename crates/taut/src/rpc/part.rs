@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::scan::quote_or_escape;
+use super::plain::{near, plain};
 
 /// One value inside a sound JSON text, unread.
 #[derive(Clone, Copy, Debug)]
@@ -42,10 +42,10 @@ impl<'a> Part<'a> {
     /// that names no text.
     pub(crate) fn string(self) -> Option<Cow<'a, str>> {
         let inside = self.0.strip_prefix('"')?.strip_suffix('"')?;
-        if memchr::memchr(b'\\', inside.as_bytes()).is_none() {
-            return Some(Cow::Borrowed(inside));
+        match inside.as_bytes().contains(&b'\\') {
+            false => Some(Cow::Borrowed(inside)),
+            true => self.read::<String>().ok().map(Cow::Owned),
         }
-        self.read::<String>().ok().map(Cow::Owned)
     }
 
     /// The members of an object, in the order in which they stand; nothing if it is no object.
@@ -56,7 +56,7 @@ impl<'a> Part<'a> {
     /// The same for who has seen one of the values before: where the object `known` stands again,
     /// word for word, it is not looked into.
     pub(crate) fn members_knowing(self, known: &'a str) -> Option<Members<'a>> {
-        self.is_object().then_some(Members { text: self.0, at: 1, known })
+        self.is_object().then_some(Members { rest: &self.0[1..], known })
     }
 
     /// One member of an object; the last, where it is repeated (RPC-35).
@@ -68,26 +68,37 @@ impl<'a> Part<'a> {
 /// The members of an object.
 #[derive(Clone, Debug)]
 pub(crate) struct Members<'a> {
-    text: &'a str,
-    at: usize,
+    rest: &'a str,
     known: &'a str,
 }
 
 impl<'a> Members<'a> {
     /// Passes over what stands between two tokens.
     fn skip(&mut self, delimiter: u8) {
-        let bytes = self.text.as_bytes();
-        while let Some(byte) = bytes.get(self.at)
-            && (*byte == delimiter || matches!(byte, b' ' | b'\n' | b'\r' | b'\t'))
+        while let [first, ..] = self.rest.as_bytes()
+            && (*first == delimiter || matches!(first, b' ' | b'\n' | b'\r' | b'\t'))
         {
-            self.at += 1;
+            self.rest = &self.rest[1..];
         }
     }
 
-    /// Takes what goes from here to `end`.
-    fn take(&mut self, end: usize) -> Option<&'a str> {
-        let start = std::mem::replace(&mut self.at, end);
-        self.text.get(start..end)
+    /// Takes so many bytes.
+    fn take(&mut self, bytes: usize) -> Option<&'a str> {
+        let (taken, rest) = self.rest.split_at_checked(bytes)?;
+        self.rest = rest;
+        Some(taken)
+    }
+
+    /// Takes a string that is a name. One that is no text is nobody's, and stays as it was written.
+    fn name(&mut self) -> Option<Cow<'a, str>> {
+        let inside = self.rest.strip_prefix('"')?;
+        let plain = plain(inside.as_bytes());
+        if inside.as_bytes().get(plain) == Some(&b'"') {
+            self.rest = &inside[plain + 1..];
+            return Some(Cow::Borrowed(&inside[..plain]));
+        }
+        let name = self.take(length_of_value(self.rest.as_bytes())?)?;
+        Some(Part(name).string().unwrap_or(Cow::Borrowed(name)))
     }
 }
 
@@ -95,67 +106,58 @@ impl<'a> Iterator for Members<'a> {
     type Item = (Cow<'a, str>, Part<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        let bytes = self.text.as_bytes();
         self.skip(b',');
-        if bytes.get(self.at) != Some(&b'"') {
-            return None;
-        }
-        let (end, plain) = end_of_string(bytes, self.at)?;
-        let name = self.take(end)?;
-        let name = match plain {
-            true => Cow::Borrowed(&name[1..name.len() - 1]),
-            // A name that is no text is nobody's, and stays as it was written.
-            false => Part(name).string().unwrap_or(Cow::Borrowed(name)),
-        };
+        let name = self.name()?;
         self.skip(b':');
         // An object that begins like one that is known ends where that ends.
-        let end =
-            match !self.known.is_empty() && bytes[self.at..].starts_with(self.known.as_bytes()) {
-                true => self.at + self.known.len(),
-                false => end_of_value(bytes, self.at)?,
-            };
-        Some((name, Part(self.take(end)?)))
+        let length = match !self.known.is_empty() && self.rest.starts_with(self.known) {
+            true => self.known.len(),
+            false => length_of_value(self.rest.as_bytes())?,
+        };
+        Some((name, Part(self.take(length)?)))
     }
 }
 
-/// Where the value that begins at `at` ends.
-fn end_of_value(json: &[u8], mut at: usize) -> Option<usize> {
-    let mut depth = 0usize;
+/// How long the value at the front is.
+fn length_of_value(json: &[u8]) -> Option<usize> {
+    let (mut rest, mut depth) = (json, 0usize);
     loop {
-        match json.get(at)? {
-            b'"' => at = end_of_string(json, at)?.0,
-            b'{' | b'[' => {
+        rest = match rest.split_first()? {
+            (b'"', rest) => after_string(rest)?,
+            (b'{' | b'[', inside) => {
+                rest = inside;
                 depth += 1;
-                at += 1;
                 continue;
             }
-            b'}' | b']' => {
+            (b'}' | b']', rest) => {
                 depth = depth.checked_sub(1)?;
-                at += 1;
+                rest
             }
-            _ if depth > 0 => {
-                at += 1;
+            (_, after) if depth > 0 => {
+                rest = after;
                 continue;
             }
             _ => {
                 let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']' | b' ' | ..b' ');
-                at += json[at..].iter().position(ends).unwrap_or(json.len() - at);
+                &rest[rest.iter().position(ends).unwrap_or(rest.len())..]
             }
-        }
+        };
         if depth == 0 {
-            return Some(at);
+            return Some(json.len() - rest.len());
         }
     }
 }
 
-/// Where the string whose first quote is at `at` ends, and whether it holds no escape.
-fn end_of_string(json: &[u8], at: usize) -> Option<(usize, bool)> {
-    let mut at = quote_or_escape(json, at + 1)?;
-    let plain = json[at] == b'"';
-    while json[at] != b'"' {
-        at = quote_or_escape(json, at + 2)?;
+/// What follows a string whose first quote has been passed.
+fn after_string(mut json: &[u8]) -> Option<&[u8]> {
+    loop {
+        // In a sound string there is nothing to look for but these two.
+        let found = near(json).or_else(|| memchr::memchr2(b'"', b'\\', json))?;
+        if json[found] == b'"' {
+            return Some(&json[found + 1..]);
+        }
+        json = json.get(found + 2..)?;
     }
-    Some((at + 1, plain))
 }
 
 #[cfg(test)]

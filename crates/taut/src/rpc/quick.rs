@@ -9,6 +9,7 @@ use std::borrow::Cow;
 
 use super::id::Id;
 use super::message::Message;
+use super::plain::plain;
 use super::scan;
 
 /// Reads a plain request, notification or result. `None`: it may be anything.
@@ -53,12 +54,15 @@ pub(super) fn read(text: &str) -> Option<Message<'_>> {
         }
     }
     version?;
-    let method = method.map(Cow::Borrowed);
     Some(match (id, method, params, result) {
-        (Some(id), Some(method), params, None) => Message::Request { id, method, params },
-        (None, Some(method), params, None) => Message::Notification { method, params },
+        (Some(id), Some(method), params, None) => {
+            Message::Request { id: Id::from_json(id)?, method: Cow::Borrowed(method), params }
+        }
+        (None, Some(method), params, None) => {
+            Message::Notification { method: Cow::Borrowed(method), params }
+        }
         (Some(id), None, None, Some(result)) => {
-            Message::Response { id: Some(id), outcome: Ok(result) }
+            Message::Response { id: Some(Id::from_json(id)?), outcome: Ok(result) }
         }
         _ => return None,
     })
@@ -67,23 +71,21 @@ pub(super) fn read(text: &str) -> Option<Message<'_>> {
 /// A string that means what it says, with its quotes, and what follows it.
 fn plain_string(text: &str) -> Option<(&str, &str)> {
     let inside = text.strip_prefix('"')?.as_bytes();
-    let end = inside.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..b' '))?;
-    (inside[end] == b'"').then(|| text.split_at(end + 2))
+    let end = plain(inside);
+    (inside.get(end) == Some(&b'"')).then(|| text.split_at(end + 2))
 }
 
 /// A plain string or a plain integer, and what follows it.
-fn plain_id(text: &str) -> Option<(Id, &str)> {
-    let (id, rest) = if text.starts_with('"') {
-        plain_string(text)?
-    } else {
-        let end = text.bytes().position(|byte| !byte.is_ascii_digit())?;
-        // JSON knows no leading zero, and an empty number is none.
-        if end == 0 || (end > 1 && text.starts_with('0')) {
-            return None;
-        }
-        text.split_at(end)
-    };
-    Some((Id::from_json(id)?, rest))
+fn plain_id(text: &str) -> Option<(&str, &str)> {
+    if text.starts_with('"') {
+        return plain_string(text);
+    }
+    let end = text.bytes().position(|byte| !byte.is_ascii_digit())?;
+    // JSON knows no leading zero, and an empty number is none.
+    if end == 0 || (end > 1 && text.starts_with('0')) {
+        return None;
+    }
+    Some(text.split_at(end))
 }
 
 #[cfg(test)]

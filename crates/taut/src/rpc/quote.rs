@@ -4,8 +4,7 @@
 //! looked at many bytes at a time and copied whole: serde_json looks at each byte by itself, which
 //! for a long text costs more than everything else that is done with it.
 
-/// Bytes looked at together: few enough for short texts, enough to fill the machine's registers.
-const STRIDE: usize = 32;
+use super::plain::{far, plain};
 
 /// Room made behind a text of at least this length, too: the few brackets that close a message must not
 /// double a buffer that is as large as the text.
@@ -16,34 +15,20 @@ pub(crate) fn quote(out: &mut Vec<u8>, text: &str) {
     out.reserve(text.len() + if text.len() < BEHIND { 2 } else { BEHIND });
     out.push(b'"');
     let mut rest = text.as_bytes();
-    while !rest.is_empty() {
-        let plain = plain(rest);
-        let (copied, after) = rest.split_at(plain);
+    let mut count = far(rest);
+    loop {
+        let (copied, odd) = rest.split_at(count);
         out.extend_from_slice(copied);
-        // At most a stride byte by byte, so that a text full of escapes is still read once.
-        let (odd, after) = after.split_at(after.len().min(STRIDE));
-        odd.iter().for_each(|byte| push(out, *byte));
+        let Some((odd, after)) = odd.split_first() else { break };
+        push(out, *odd);
         rest = after;
+        // Where there is one escape the next is often near.
+        count = plain(rest);
     }
     out.push(b'"');
 }
 
-/// How many bytes at the front need no escape, at least.
-fn plain(bytes: &[u8]) -> usize {
-    // Without a way out half-way, so that many bytes are compared at once.
-    let any = |bytes: &[u8]| bytes.iter().fold(false, |any, byte| any | odd(*byte));
-    let (strides, rest) = bytes.as_chunks::<STRIDE>();
-    match strides.iter().position(|stride| any(stride)) {
-        Some(at) => at * STRIDE,
-        None if any(rest) => bytes.len() - rest.len(),
-        None => bytes.len(),
-    }
-}
-
-fn odd(byte: u8) -> bool {
-    (byte < b' ') | (byte == b'"') | (byte == b'\\')
-}
-
+/// Appends a byte that is not plain.
 fn push(out: &mut Vec<u8>, byte: u8) {
     const HEX: &[u8; 16] = b"0123456789abcdef";
     let short = match byte {
@@ -77,9 +62,9 @@ mod tests {
 
     #[test]
     fn every_character_that_can_matter_is_spelled_as_serde_json_does_at_every_place() {
-        for at in 0..=2 * STRIDE + 1 {
+        for at in 0..=65 {
             for odd in (0..=0x7f).map(char::from).chain(['é', '\u{2028}', '\u{1f600}']) {
-                let mut text = "a".repeat(2 * STRIDE + 1);
+                let mut text = "a".repeat(65);
                 text.insert(at, odd);
                 assert_eq!(quoted(&text), serde_json::to_string(&text).unwrap());
             }

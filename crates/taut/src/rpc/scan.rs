@@ -1,13 +1,14 @@
 //! Where a JSON value ends, and whether it is one.
 //!
 //! Knows the grammar of RFC 8259 and builds nothing. It refuses whatever serde_json refuses, which
-//! tests and a fuzz target show, and leaves what is unusual to it: a nest that is too deep, and any
-//! control character, which hardly anybody puts between two tokens. So a string ends at its quote, and
-//! one wide look over the whole finds what may not stand in it.
+//! tests and a fuzz target show, and leaves what is unusual to it: a nest that is too deep, and a
+//! control character between two tokens, where hardly anybody puts one.
 
 use serde::de::value::{BorrowedStrDeserializer, Error, MapDeserializer};
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
+
+use super::plain::{far, near, plain};
 
 /// The deepest nesting it follows: one bit of a word for each level.
 const DEEPEST: u32 = u64::BITS;
@@ -18,18 +19,9 @@ pub(super) fn container(text: &str) -> Option<(&RawValue, &str)> {
     if !text.starts_with(['{', '[']) {
         return None;
     }
-    let (value, rest) = text.split_at_checked(end_of_value(text.as_bytes())?)?;
-    if has_control(value.as_bytes()) {
-        return None;
-    }
+    let rest = after_value(text.as_bytes())?;
+    let (value, rest) = text.split_at_checked(text.len() - rest.len())?;
     Some((<&RawValue>::deserialize(Checked(value)).ok()?, rest))
-}
-
-fn has_control(bytes: &[u8]) -> bool {
-    // Without a way out half-way, so that many bytes are compared at once.
-    let any = |bytes: &[u8]| bytes.iter().fold(false, |any, byte| any | (*byte < b' '));
-    let (wide, rest) = bytes.as_chunks::<32>();
-    wide.iter().any(|bytes| any(bytes)) || any(rest)
 }
 
 /// Text that is known to be JSON. serde_json makes a [`RawValue`] of it without looking at it again.
@@ -58,137 +50,118 @@ impl<'de> Deserializer<'de> for Checked<'de> {
     }
 }
 
-/// Where the value at the front ends.
-fn end_of_value(json: &[u8]) -> Option<usize> {
+/// What follows the value at the front.
+fn after_value(json: &[u8]) -> Option<&[u8]> {
     // One bit for each level, the innermost lowest: whether it is an object.
     let (mut levels, mut depth) = (0u64, 0u32);
-    let mut at = 0;
+    let mut rest = json;
     loop {
-        match json.get(at)? {
-            b'"' => at = end_of_string(json, at)?,
-            open @ (b'{' | b'[') => {
-                let object = *open == b'{';
-                at = after_blanks(json, at + 1);
-                // An empty one is a value like a number, and no level.
-                if json.get(at) == Some(&(open + 2)) {
-                    at += 1;
-                } else if depth < DEEPEST {
-                    levels = levels << 1 | u64::from(object);
-                    depth += 1;
-                    if object {
-                        at = after_name(json, at)?;
+        rest = match rest.split_first()? {
+            (b'"', rest) => after_string(rest)?,
+            (open @ (b'{' | b'['), inside) => {
+                let inside = after_blanks(inside);
+                match inside.split_first()? {
+                    // An empty one is a value like a number, and no level.
+                    (close, after) if *close == open + 2 => after,
+                    _ if depth == DEEPEST => return None,
+                    _ => {
+                        let object = *open == b'{';
+                        levels = levels << 1 | u64::from(object);
+                        depth += 1;
+                        rest = if object { after_name(inside)? } else { inside };
+                        continue;
                     }
-                    continue;
-                } else {
-                    return None;
                 }
             }
-            b'-' | b'0'..=b'9' => at = end_of_number(json, at)?,
-            b't' => at = after_word(json, at, b"true")?,
-            b'f' => at = after_word(json, at, b"false")?,
-            b'n' => at = after_word(json, at, b"null")?,
+            (b'-' | b'0'..=b'9', _) => after_number(rest)?,
+            (b't', rest) => rest.strip_prefix(b"rue")?,
+            (b'f', rest) => rest.strip_prefix(b"alse")?,
+            (b'n', rest) => rest.strip_prefix(b"ull")?,
             _ => return None,
-        }
+        };
         // A value has ended: what it stands in goes on, or ends as well.
         loop {
             if depth == 0 {
-                return Some(at);
+                return Some(rest);
             }
-            at = after_blanks(json, at);
             let object = levels & 1 == 1;
-            match json.get(at)? {
-                b',' => {
-                    at = after_blanks(json, at + 1);
-                    if object {
-                        at = after_name(json, at)?;
-                    }
+            match after_blanks(rest).split_first()? {
+                (b',', after) => {
+                    let next = after_blanks(after);
+                    rest = if object { after_name(next)? } else { next };
                     break;
                 }
-                b'}' if object => {}
-                b']' if !object => {}
+                (b'}', after) if object => rest = after,
+                (b']', after) if !object => rest = after,
                 _ => return None,
             }
-            at += 1;
             levels >>= 1;
             depth -= 1;
         }
     }
 }
 
-fn after_blanks(json: &[u8], mut at: usize) -> usize {
-    while let Some(b' ') = json.get(at) {
-        at += 1;
+fn after_blanks(mut json: &[u8]) -> &[u8] {
+    while let [b' ', rest @ ..] = json {
+        json = rest;
     }
-    at
+    json
 }
 
-/// Where the value of a member begins, whose name begins at `at`.
-fn after_name(json: &[u8], at: usize) -> Option<usize> {
-    if json.get(at) != Some(&b'"') {
-        return None;
-    }
-    let colon = after_blanks(json, end_of_string(json, at)?);
-    (json.get(colon) == Some(&b':')).then(|| after_blanks(json, colon + 1))
+/// What follows the name of a member and its colon.
+fn after_name(json: &[u8]) -> Option<&[u8]> {
+    let rest = after_blanks(after_string(json.strip_prefix(b"\"")?)?);
+    Some(after_blanks(rest.strip_prefix(b":")?))
 }
 
-fn after_word(json: &[u8], at: usize, word: &[u8]) -> Option<usize> {
-    json[at..].starts_with(word).then_some(at + word.len())
-}
-
-fn end_of_number(json: &[u8], mut at: usize) -> Option<usize> {
-    let digits = |from: usize| {
-        let count = json[from..].iter().take_while(|byte| byte.is_ascii_digit()).count();
-        (count > 0).then_some(from + count)
+fn after_number(json: &[u8]) -> Option<&[u8]> {
+    let json = json.strip_prefix(b"-").unwrap_or(json);
+    let mut rest = match json {
+        // Nothing takes a digit that comes after this one.
+        [b'0', rest @ ..] => rest,
+        _ => after_digits(json)?,
     };
-    at += usize::from(json[at] == b'-');
-    at = match json.get(at) {
-        Some(b'0') if json.get(at + 1).is_some_and(u8::is_ascii_digit) => return None,
-        Some(b'0') => at + 1,
-        _ => digits(at)?,
-    };
-    if json.get(at) == Some(&b'.') {
-        at = digits(at + 1)?;
+    if let [b'.', fraction @ ..] = rest {
+        rest = after_digits(fraction)?;
     }
-    if let Some(b'e' | b'E') = json.get(at) {
-        at += 1;
-        at += usize::from(matches!(json.get(at), Some(b'+' | b'-')));
-        at = digits(at)?;
+    if let [b'e' | b'E', exponent @ ..] = rest {
+        let ([b'+' | b'-', digits @ ..] | digits) = exponent;
+        rest = after_digits(digits)?;
     }
-    Some(at)
+    Some(rest)
 }
 
-/// Where the string whose first quote is at `at` ends.
-fn end_of_string(json: &[u8], at: usize) -> Option<usize> {
-    let mut at = quote_or_escape(json, at + 1)?;
-    while json[at] != b'"' {
-        at = match json.get(at + 1)? {
-            b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => at + 2,
-            b'u' if json.get(at + 2..at + 6)?.iter().all(u8::is_ascii_hexdigit) => at + 6,
+fn after_digits(json: &[u8]) -> Option<&[u8]> {
+    let count = json.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    (count > 0).then(|| &json[count..])
+}
+
+/// What follows a string whose first quote has been passed.
+// Neither inlined nor with anything to keep for later: it is most of the work, and so has all registers.
+#[inline(never)]
+fn after_string(json: &[u8]) -> Option<&[u8]> {
+    match near(json) {
+        Some(end) if json[end] == b'"' => Some(&json[end + 1..]),
+        _ => after_long_string(json),
+    }
+}
+
+/// The same for what is long, or has escapes.
+#[inline(never)]
+fn after_long_string(mut json: &[u8]) -> Option<&[u8]> {
+    json = &json[far(json)..];
+    loop {
+        json = match json {
+            [b'"', rest @ ..] => return Some(rest),
+            [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', rest @ ..] => rest,
+            [b'\\', b'u', code @ ..] => {
+                let (digits, rest) = code.split_first_chunk::<4>()?;
+                digits.iter().all(u8::is_ascii_hexdigit).then_some(rest)?
+            }
             _ => return None,
         };
-        at = quote_or_escape(json, at)?;
+        json = &json[plain(json)..];
     }
-    Some(at + 1)
-}
-
-/// The first quote or backslash from `at` on.
-pub(super) fn quote_or_escape(json: &[u8], at: usize) -> Option<usize> {
-    const EACH: u64 = u64::from_le_bytes([1; 8]);
-    let rest = json.get(at..)?;
-    // Most strings are names, for which setting up a wide search takes longer than finding.
-    if let Some(word) = rest.first_chunk() {
-        let word = u64::from_le_bytes(*word);
-        // A byte is zero if taking one from it borrows: its high bit is then set, and was not before.
-        // A borrow may mark bytes behind it as well, but the first mark is right.
-        let quote = word ^ (EACH * b'"' as u64);
-        let escape = word ^ (EACH * b'\\' as u64);
-        let zero = quote.wrapping_sub(EACH) & !quote | escape.wrapping_sub(EACH) & !escape;
-        let marks = zero & (EACH << 7);
-        if marks != 0 {
-            return Some(at + marks.trailing_zeros() as usize / 8);
-        }
-    }
-    memchr::memchr2(b'"', b'\\', rest).map(|found| at + found)
 }
 
 #[cfg(test)]
@@ -208,7 +181,8 @@ mod tests {
     /// Whether both find the same, and something; what has a control character is not ours.
     fn agree(text: &str) -> bool {
         let quick = container(text).map(|(value, rest)| (value.get(), rest));
-        let proper = proper(text).filter(|(value, _)| !has_control(value.as_bytes()));
+        let usual = |text: &str| text.bytes().all(|byte| byte >= b' ');
+        let proper = proper(text).filter(|(value, _)| usual(value));
         assert_eq!(quick, proper, "{text}");
         quick.is_some()
     }

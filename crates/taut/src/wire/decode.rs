@@ -218,6 +218,11 @@ impl Decoder {
     }
 
     fn start(&mut self) -> Step {
+        // Nearly every frame is this, and needs no closer look.
+        if let Some(b'{') = self.rest().first() {
+            self.state = State::Line;
+            return self.line();
+        }
         // STD-10, STD-11: blank bytes and a byte-order mark before a frame mean nothing.
         loop {
             let rest = self.rest();
