@@ -16,7 +16,7 @@ impl Draft {
     pub(crate) fn begin(&mut self, id: &Id) -> &mut Vec<u8> {
         self.0.clear();
         self.0.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-        self.0.extend_from_slice(id.as_json().as_bytes());
+        self.0.extend_from_slice(id.as_bytes());
         self.0.extend_from_slice(b",\"result\":");
         &mut self.0
     }

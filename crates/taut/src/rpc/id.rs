@@ -61,20 +61,22 @@ impl Id {
     /// The JSON text, exactly as it was read.
     #[must_use]
     pub fn as_json(&self) -> &str {
+        std::str::from_utf8(self.as_bytes()).unwrap_or_default()
+    }
+
+    /// The bytes of the JSON text, for who only writes them: they need not be found to be text again.
+    pub(super) fn as_bytes(&self) -> &[u8] {
         match &self.0 {
-            Text::Inline { bytes, len } => {
-                std::str::from_utf8(&bytes[..usize::from(*len)]).unwrap_or_default()
-            }
-            Text::Heap { text, .. } => text,
+            Text::Inline { bytes, len } => &bytes[..usize::from(*len)],
+            Text::Heap { text, .. } => text.as_bytes(),
         }
     }
 
     /// The bytes that are equal where two ids are.
     fn key(&self) -> &[u8] {
         match &self.0 {
-            Text::Inline { bytes, len } => &bytes[..usize::from(*len)],
             Text::Heap { plain: Some(plain), .. } => plain.as_bytes(),
-            Text::Heap { text, plain: None } => text.as_bytes(),
+            _ => self.as_bytes(),
         }
     }
 

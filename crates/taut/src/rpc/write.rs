@@ -44,7 +44,7 @@ pub(crate) fn request(
     params: Option<&dyn Body>,
 ) -> Result<(), serde_json::Error> {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    out.extend_from_slice(id.as_json().as_bytes());
+    out.extend_from_slice(id.as_bytes());
     out.extend_from_slice(b",\"method\":");
     call(out, method, params)
 }
@@ -84,7 +84,7 @@ pub(crate) fn result(
     result: &dyn Body,
 ) -> Result<(), serde_json::Error> {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    out.extend_from_slice(id.as_json().as_bytes());
+    out.extend_from_slice(id.as_bytes());
     out.extend_from_slice(b",\"result\":");
     write_body(out, result)?;
     out.push(b'}');
@@ -108,7 +108,7 @@ pub(crate) fn error(out: &mut Vec<u8>, id: Result<&Id, NoId>, error: &ErrorObjec
         _ => b"{\"jsonrpc\":\"2.0\",\"id\":",
     });
     match id {
-        Ok(id) => out.extend_from_slice(id.as_json().as_bytes()),
+        Ok(id) => out.extend_from_slice(id.as_bytes()),
         Err(NoId::Null) => out.extend_from_slice(b"null"),
         Err(NoId::Absent) => {}
     }
