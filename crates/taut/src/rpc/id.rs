@@ -80,6 +80,16 @@ impl Id {
         }
     }
 
+    /// How many bytes each of its two allocations has, if there are any.
+    pub(crate) fn allocated(&self) -> [usize; 2] {
+        match &self.0 {
+            Text::Inline { .. } => [0, 0],
+            Text::Heap { text, plain } => {
+                [text.len(), plain.as_ref().map_or(0, |plain| plain.len())]
+            }
+        }
+    }
+
     /// The number, if it is one that we could have sent ourselves.
     pub(crate) fn as_u64(&self) -> Option<u64> {
         self.as_json().parse().ok()

@@ -9,6 +9,10 @@ use super::Framing;
 /// larger one gives its memory back.
 const KEEP: usize = 2 << 20;
 
+/// A message so long is handed over instead of copied. Shorter ones are copied, so that it is one
+/// buffer that grows and not each of those that go round.
+const LONG: usize = 16 << 10;
+
 /// Frames messages, and holds their bytes until they are written.
 #[derive(Debug, Default)]
 pub struct Encoder {
@@ -56,7 +60,7 @@ impl Encoder {
     }
 
     /// Adds a message that is written already, and leaves an empty buffer in its place. Where nothing
-    /// else waits the buffers are exchanged, so that a long message is not copied.
+    /// else waits the buffers of a long one are exchanged, so that it is not copied.
     pub fn add(&mut self, framing: Framing, message: &mut Vec<u8>) {
         match framing {
             Framing::Lines => {
@@ -65,7 +69,7 @@ impl Encoder {
             }
             Framing::Headers => self.out.extend_from_slice(&header(message.len())),
         }
-        if self.out.is_empty() {
+        if self.out.is_empty() && message.len() >= LONG {
             std::mem::swap(&mut self.out, message);
         } else {
             self.out.extend_from_slice(message);
@@ -184,18 +188,18 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_is_written_already_is_framed_like_any_other_and_not_copied_if_it_is_alone() {
+    fn a_message_that_is_written_already_is_framed_like_any_other_and_not_copied_if_it_is_long() {
         for framing in [Framing::Lines, Framing::Headers] {
             let mut encoder = Encoder::default();
-            let text = "{\n\"\u{2028}\":1}";
-            let mut message = Vec::with_capacity(1000);
+            let text = format!("{{\n\"\u{2028}\":\"{}\"}}", "x".repeat(LONG));
+            let mut message = Vec::with_capacity(4 * LONG);
             message.extend_from_slice(text.as_bytes());
             encoder.add(framing, &mut message);
             assert!(message.is_empty());
-            assert_eq!(encoder.out.capacity() >= 1000, framing == Framing::Lines);
+            assert_eq!(encoder.out.capacity() >= 4 * LONG, framing == Framing::Lines);
             message.extend_from_slice(text.as_bytes());
             encoder.add(framing, &mut message);
-            let expected = encoded(framing, text).repeat(2);
+            let expected = encoded(framing, &text).repeat(2);
             assert_eq!(encoder.bytes(), expected.as_bytes());
         }
     }

@@ -55,8 +55,8 @@ async fn c18_a_full_queue_stops_the_reading_and_every_request_is_answered_in_the
         assert!(sent < 10_000, "it never stopped reading");
     }
     assert_eq!(started.load(Ordering::Relaxed), 8);
-    // 16 KiB at 128 bytes and more apiece, and what fits into a read and the pipe.
-    assert!(sent < 8 + 128 + (66 << 10) / 50, "{sent} taken");
+    // 16 KiB at 256 bytes and more apiece, and what fits into a read and the pipe.
+    assert!(sent < 8 + 64 + (66 << 10) / 50, "{sent} taken");
     let opener = tokio::spawn(async move {
         loop {
             open.notify_waiters();

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::value::RawValue;
 
+use super::table::Table;
 use super::{Event, Peer, Request, TroubleKind};
 #[cfg(feature = "tokio")]
 use crate::rpc::draft::Draft;
@@ -12,6 +13,9 @@ use crate::rpc::id::Id;
 use crate::rpc::part::Part;
 use crate::rpc::write::{self, Body};
 use crate::wire::Framing;
+
+/// Places in the queue that are made at a time, and kept when it is empty.
+const SPARE: usize = 64;
 
 /// The duty to answer one request. It cannot be copied; answering consumes it.
 #[derive(Debug)]
@@ -64,10 +68,21 @@ pub(super) struct Queued {
 }
 
 impl Queued {
-    /// What it costs to keep: its bytes and about as much as the bookkeeping.
+    /// What any costs: its place in the queue, which has a quarter to spare, and its entry in the
+    /// table.
+    const PLACE: usize = size_of::<Self>() * 5 / 4 + Table::<Entry>::PLACE;
+
+    /// What it costs to keep. The id is kept twice.
     fn size(&self) -> usize {
-        128 + self.method.len() + self.params.as_ref().map_or(0, |params| params.get().len())
+        let params = self.params.as_ref().map_or(0, |params| params.get().len());
+        let id = self.ticket.id.allocated().map(allocation).into_iter().sum::<usize>();
+        Self::PLACE + allocation(self.method.len()) + allocation(params) + 2 * id
     }
+}
+
+/// What an allocator takes for so many bytes. The figures are glibc's; others differ by little.
+fn allocation(bytes: usize) -> usize {
+    if bytes == 0 { 0 } else { (bytes + 8).next_multiple_of(16).max(32) }
 }
 
 /// The answers to a batch, until the last has come.
@@ -94,7 +109,10 @@ impl Peer {
     /// The next request that waited for its turn.
     pub fn poll_request(&mut self) -> Option<Request<'static>> {
         while self.running < self.config.running {
-            let queued = self.queue.pop_front()?;
+            let Some(queued) = self.queue.pop_front() else {
+                self.shrink();
+                return None;
+            };
             self.queued_bytes -= queued.size();
             if self.is_live(&queued.ticket) {
                 self.running += 1;
@@ -186,7 +204,7 @@ impl Peer {
         } else if dialect.open_ended.contains(&&*method) {
             (Place::Open, self.open >= self.config.open_ended)
         } else {
-            (Place::Running, self.is_full())
+            (Place::Running, self.is_full(self.config.output_busy))
         };
         let serial = self.next_serial;
         self.next_serial += 1;
@@ -209,8 +227,7 @@ impl Peer {
             Place::Running if waits => {
                 let params = params.map(ToOwned::to_owned);
                 let queued = Queued { ticket, method: method.into(), params };
-                self.queued_bytes += queued.size();
-                self.queue.push_back(queued);
+                self.enqueue(queued);
                 return None;
             }
             Place::Running => self.running += 1,
@@ -218,6 +235,24 @@ impl Peer {
             Place::Nothing => {}
         }
         Some(Event::Request(Request { ticket, method, params: params.map(Cow::Borrowed) }))
+    }
+
+    fn enqueue(&mut self, queued: Queued) {
+        self.queued_bytes += queued.size();
+        if self.queue.len() == self.queue.capacity() {
+            // Doubling would keep twice what is counted.
+            self.queue.reserve_exact((self.queue.len() / 4).max(SPARE));
+        }
+        self.queue.push_back(queued);
+    }
+
+    /// Gives back what a long queue has taken, once nothing waits. It took as many requests to fill
+    /// as are moved now.
+    fn shrink(&mut self) {
+        if self.queue.capacity() > 2 * SPARE {
+            self.queue.shrink_to(SPARE);
+            self.requests.shrink_to(SPARE);
+        }
     }
 
     fn busy(&self) -> ErrorObject {

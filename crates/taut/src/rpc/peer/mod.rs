@@ -82,10 +82,15 @@ pub struct Config {
     pub running: usize,
     /// How many open-ended requests stay open at once. 1,024: hosts open a handful.
     pub open_ended: usize,
-    /// How many bytes of requests wait behind those that run.
+    /// How many bytes may be kept for requests that wait behind those that run: their messages, and
+    /// all that stands beside them.
     pub queue: usize,
-    /// How many bytes of output may wait before no more is read.
+    /// How many bytes of output may wait before no more is read. As much again may be on its way
+    /// out, and the answer that goes beyond it is still taken, however long it is.
     pub output: usize,
+    /// How many bytes of output may wait before requests are refused as busy. It matters only while
+    /// a call of our own keeps the reading going.
+    pub output_busy: usize,
     /// How many bytes of output may wait before a peer that reads nothing is given up.
     pub output_cap: usize,
     /// How many bytes of answers may wait for the last of their batch, all batches together. What is
@@ -106,7 +111,11 @@ impl Config {
             running: 1_024,
             open_ended: 1_024,
             queue: 4 << 20,
-            output: 4 << 20,
+            // Twice what a pipe holds: enough for us to work on while the other side reads the pipe
+            // empty. More would only be memory.
+            output: 128 << 10,
+            // One large answer that nobody has read yet is no reason to refuse.
+            output_busy: 4 << 20,
             // Several of the largest messages.
             output_cap: 256 << 20,
             // An array is one message, and a peer like us reads none that is longer.
@@ -291,6 +300,7 @@ impl Peer {
         for bound in [&mut config.running, &mut config.queue, &mut config.output] {
             *bound = (*bound).max(1);
         }
+        config.output_busy = config.output_busy.max(config.output);
         let seed = Seed::default();
         Self {
             out: Encoder::default(),
@@ -360,7 +370,7 @@ impl Peer {
     /// it reads on and refuses new requests as busy.
     #[must_use]
     pub fn wants_input(&self) -> bool {
-        !self.config.serving || !self.is_full() || !self.calls.is_empty()
+        !self.config.serving || !self.is_full(self.config.output) || !self.calls.is_empty()
     }
 
     /// Whether so much output waits that the other side cannot be reading at all.
@@ -378,8 +388,9 @@ impl Peer {
         self.lost.extend(calls.into_iter().map(|call| (CallId(call), Failure::Ended)));
     }
 
-    fn is_full(&self) -> bool {
-        self.queued_bytes >= self.config.queue || self.out.len() >= self.config.output
+    /// Whether the queue is full, or so much output waits.
+    fn is_full(&self, output: usize) -> bool {
+        self.queued_bytes >= self.config.queue || self.out.len() >= output
     }
 }
 

@@ -16,6 +16,10 @@ pub(super) struct Table<T> {
 }
 
 impl<T> Table<T> {
+    /// The most bytes that a request takes up: there is a power of two of places, of which an eighth
+    /// stays free, and they may have just been doubled; each has a byte that tells whether it is.
+    pub(super) const PLACE: usize = (size_of::<(Id, T)>() + 1) * 16 / 7;
+
     pub(super) fn new(seed: Seed) -> Self {
         Self { newest: None, older: HashMap::with_hasher(seed) }
     }
@@ -45,6 +49,17 @@ impl<T> Table<T> {
             other => self.newest = other,
         }
         if self.older.is_empty() { None } else { self.older.remove(id) }
+    }
+
+    /// Gives back what is not needed for those that are there, or for so many.
+    pub(super) fn shrink_to(&mut self, least: usize) {
+        self.older.shrink_to(least);
+    }
+
+    /// How many bytes it takes up.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        (self.older.capacity() * 8).div_ceil(7) * (size_of::<(Id, T)>() + 1)
     }
 }
 

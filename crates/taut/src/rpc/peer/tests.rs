@@ -5,6 +5,7 @@ mod batches;
 mod calling;
 mod cancelling;
 mod garbage;
+mod keeping;
 mod limits;
 mod order;
 mod serving;
