@@ -12,10 +12,11 @@ use super::blocking::on_a_thread;
 use super::blocking_call::BlockingCall;
 use super::call::Call;
 use super::contents::{IntoContents, IntoMessages};
-use super::erase::{described, erase_prompt, erase_resource, erase_tool, faults_of, panicked};
+use super::erase::{erase_prompt, erase_resource, erase_tool, faults_of, panicked, tool_spec};
 use super::handler::{BadArguments, Erased, read_arguments, run};
 use super::registry::{Family, Offer, Registry};
 use super::reply::IntoReply;
+use super::spec::Spec;
 use super::template::Template;
 use crate::driver::Started;
 use crate::mcp::{
@@ -58,7 +59,7 @@ impl<S: Send + Sync + 'static> Server<S> {
         A: DeserializeOwned + JsonSchema + Send + 'static,
         R: IntoReply + Send + 'static,
     {
-        let tool = described::<A, R>(tool.into());
+        let tool = tool_spec::<A, R>(tool.into());
         let handler = Arc::new(handler);
         let handler: Erased<S> = Arc::new(move |raw, call, json| {
             let (arguments, call) = read_arguments(raw, call)?;
@@ -91,10 +92,10 @@ impl<S: Send + Sync + 'static> Server<S> {
             let work = handler(arguments, call.clone());
             Ok(Started::polling(run(call, async move { work.await.into_reply() }), json))
         });
-        self.add_tool(tool, handler)
+        self.add_tool(Spec::new(tool), handler)
     }
 
-    fn add_tool(mut self, tool: Tool, handler: Erased<S>) -> Self {
+    fn add_tool(mut self, tool: Spec<Tool>, handler: Erased<S>) -> Self {
         self.mistakes.extend(faults_of(&tool));
         let known = self.shared.registry.current().tool(&tool.name).is_some();
         self.mistake(known, || format!("two tools are called {:?}", tool.name));

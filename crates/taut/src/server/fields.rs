@@ -8,16 +8,17 @@ use std::fmt;
 use serde::de::{DeserializeOwned, Deserializer, Error, Visitor};
 use serde::forward_to_deserialize_any;
 
-/// The names, as they are read; none if the type does not tell (a map, or `#[serde(flatten)]`).
-pub(super) fn fields_of<T: DeserializeOwned>() -> &'static [&'static str] {
+/// The names, as they are read; nothing if the type does not tell (a map, or `#[serde(flatten)]`).
+pub(super) fn fields_of<T: DeserializeOwned>() -> Option<&'static [&'static str]> {
     match T::deserialize(Listener) {
         Err(Heard(names)) => names,
-        Ok(_) => &[],
+        Ok(_) => None,
     }
 }
 
 /// Sorts what a schema has by name into the order of declaration. What was not declared comes last.
-pub(super) fn in_order<V>(items: &mut [V], names: &[&str], name: impl Fn(&V) -> &str) {
+pub(super) fn in_order<V>(items: &mut [V], names: Option<&[&str]>, name: impl Fn(&V) -> &str) {
+    let Some(names) = names else { return };
     items.sort_by_key(|item| names.iter().position(|n| *n == name(item)).unwrap_or(usize::MAX));
 }
 
@@ -25,7 +26,7 @@ struct Listener;
 
 /// What was heard, as the error that ends the attempt.
 #[derive(Debug)]
-struct Heard(&'static [&'static str]);
+struct Heard(Option<&'static [&'static str]>);
 
 impl fmt::Display for Heard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -37,7 +38,7 @@ impl std::error::Error for Heard {}
 
 impl Error for Heard {
     fn custom<T: fmt::Display>(_: T) -> Self {
-        Self(&[])
+        Self(None)
     }
 }
 
@@ -45,7 +46,7 @@ impl<'de> Deserializer<'de> for Listener {
     type Error = Heard;
 
     fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Heard> {
-        Err(Heard(&[]))
+        Err(Heard(None))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -54,7 +55,7 @@ impl<'de> Deserializer<'de> for Listener {
         fields: &'static [&'static str],
         _: V,
     ) -> Result<V::Value, Heard> {
-        Err(Heard(fields))
+        Err(Heard(Some(fields)))
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -98,17 +99,18 @@ mod tests {
 
     #[test]
     fn a_struct_names_its_fields_as_they_are_read_and_in_order() {
-        assert_eq!(fields_of::<Trip>(), ["to", "from", "on"]);
-        assert_eq!(fields_of::<Wrapped>(), ["to", "from", "on"]);
+        let names: &[&str] = &["to", "from", "on"];
+        assert_eq!(fields_of::<Trip>(), Some(names));
+        assert_eq!(fields_of::<Wrapped>(), Some(names));
     }
 
     #[test]
     fn what_does_not_tell_has_no_names_and_keeps_its_order() {
-        assert!(fields_of::<Flat>().is_empty() && fields_of::<serde_json::Value>().is_empty());
+        assert_eq!((fields_of::<Flat>(), fields_of::<serde_json::Value>()), (None, None));
         let mut items = ["b", "a", "c"];
-        in_order(&mut items, &[], |item| item);
+        in_order(&mut items, None, |item| item);
         assert_eq!(items, ["b", "a", "c"]);
-        in_order(&mut items, &["c", "a"], |item| item);
+        in_order(&mut items, Some(&["c", "a"]), |item| item);
         assert_eq!(items, ["c", "a", "b"]);
     }
 }

@@ -25,6 +25,7 @@ mod schema;
 mod session;
 mod settings;
 mod snapshot;
+mod spec;
 mod subscriber;
 mod template;
 mod test_call;

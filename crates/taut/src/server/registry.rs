@@ -7,7 +7,9 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::cursor::{self, Position};
+use super::erase::schema_fault;
 use super::handler::Erased;
+use super::spec::Spec;
 use super::template::Template;
 use super::{Settings, Shared};
 use crate::mcp::{
@@ -18,7 +20,7 @@ use crate::mcp::{
 };
 use crate::rpc::{Body, ErrorObject, Seed};
 
-/// A tool and what it does.
+/// Something that is offered, and what it does.
 pub(super) struct Offer<T, S> {
     pub(super) spec: T,
     pub(super) handler: Erased<S>,
@@ -29,6 +31,8 @@ impl<T: Clone, S> Clone for Offer<T, S> {
         Self { spec: self.spec.clone(), handler: self.handler.clone() }
     }
 }
+
+type ToolOffer<S> = Offer<Spec<Tool>, S>;
 
 /// A family of resources and how to read one.
 pub(super) struct Family<S> {
@@ -53,10 +57,10 @@ pub(super) enum List {
 
 /// One state of the offer.
 pub(super) struct Registry<S> {
-    pub(super) tools: Vec<Offer<Tool, S>>,
+    pub(super) tools: Vec<ToolOffer<S>>,
     pub(super) resources: Vec<Offer<Resource, S>>,
     pub(super) families: Vec<Family<S>>,
-    pub(super) prompts: Vec<Offer<Prompt, S>>,
+    pub(super) prompts: Vec<Offer<Spec<Prompt>, S>>,
     /// By what is completed (`prompt` name or template) and the argument's name.
     pub(super) completions: HashMap<(String, String), Erased<S>>,
     tool_places: HashMap<Arc<str>, usize, Seed>,
@@ -113,12 +117,12 @@ impl<S> Clone for Registry<S> {
 }
 
 impl<S> Registry<S> {
-    pub(super) fn tool(&self, name: &str) -> Option<(&Arc<str>, &Offer<Tool, S>)> {
+    pub(super) fn tool(&self, name: &str) -> Option<(&Arc<str>, &ToolOffer<S>)> {
         let (name, at) = self.tool_places.get_key_value(name)?;
         self.tools.get(*at).map(|tool| (name, tool))
     }
 
-    pub(super) fn add_tool(&mut self, offer: Offer<Tool, S>) {
+    pub(super) fn add_tool(&mut self, offer: ToolOffer<S>) {
         self.tool_places.insert((*offer.spec.name).into(), self.tools.len());
         self.tools.push(offer);
     }
@@ -215,6 +219,13 @@ impl<S> Registry<S> {
             return Ok(PageBody(page.clone()));
         }
         let end = shared.settings.page_size.map_or(total, |size| total.min(start + size));
+        if list == List::Tools {
+            let mut tools = self.tools[start..end].iter();
+            // A struct whose schema was written by hand and denies it.
+            if let Some(fault) = tools.find_map(|tool| schema_fault(tool.spec.whole())) {
+                return Err(ErrorObject::internal(fault));
+            }
+        }
         let next = (end < total).then(|| cursor::write(end, position));
         let page = self
             .write_page(shared, list, revision, start..end, next)
@@ -245,9 +256,12 @@ impl<S> Registry<S> {
             }};
         }
         match list {
-            List::Tools => page!(ListToolsResult, specs(&self.tools[range])),
-            List::Resources => page!(ListResourcesResult, specs(&self.resources[range])),
-            List::Prompts => page!(ListPromptsResult, specs(&self.prompts[range])),
+            List::Tools => page!(ListToolsResult, whole(&self.tools[range])),
+            List::Resources => page!(
+                ListResourcesResult,
+                self.resources[range].iter().map(|r| r.spec.clone()).collect::<Vec<_>>()
+            ),
+            List::Prompts => page!(ListPromptsResult, whole(&self.prompts[range])),
             List::Templates => page!(
                 ListResourceTemplatesResult,
                 self.families[range].iter().map(|f| f.offer.spec.clone()).collect::<Vec<_>>()
@@ -256,8 +270,8 @@ impl<S> Registry<S> {
     }
 }
 
-fn specs<T: Clone, S>(offers: &[Offer<T, S>]) -> Vec<T> {
-    offers.iter().map(|offer| offer.spec.clone()).collect()
+fn whole<T: Clone, S>(offers: &[Offer<Spec<T>, S>]) -> Vec<T> {
+    offers.iter().map(|offer| offer.spec.whole().clone()).collect()
 }
 
 /// MET-05: who answers. Left out by itself where the revision does not know it.

@@ -35,8 +35,25 @@ pub(super) struct Shape {
 
 /// The schema of `T`, with what belongs to the tool taken off its root.
 pub(super) fn schema_of<T: JsonSchema>() -> Shape {
-    let generator = SchemaSettings::draft2020_12().into_generator();
-    let mut root: Described = generator.into_root_schema_for::<T>();
+    shape(root_of::<T>())
+}
+
+/// The schema of a tool's arguments.
+pub(super) fn input_schema_of<A: JsonSchema + DeserializeOwned>() -> Shape {
+    let mut root = root_of::<A>();
+    // TOL-03: what is read as a struct is an object, also where its schema says only which (an
+    // enum with `tag` and `content`).
+    if fields_of::<A>().is_some() {
+        root.ensure_object().entry("type").or_insert_with(|| "object".into());
+    }
+    shape(root)
+}
+
+fn root_of<T: JsonSchema>() -> Described {
+    SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>()
+}
+
+fn shape(mut root: Described) -> Shape {
     // The dialect is the default one (TOL-28), and the type's name means nothing to a host.
     root.remove("$schema");
     root.remove("title");
@@ -53,8 +70,7 @@ pub(super) fn schema_of<T: JsonSchema>() -> Shape {
 
 /// The blanks of a prompt: the fields of `T`, in their order.
 pub(super) fn arguments_of<T: JsonSchema + DeserializeOwned>() -> Vec<PromptArgument> {
-    let generator = SchemaSettings::draft2020_12().into_generator();
-    let root = generator.into_root_schema_for::<T>().to_value();
+    let root = root_of::<T>().to_value();
     let required: Vec<&str> =
         root["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let Some(fields) = root["properties"].as_object() else { return Vec::new() };

@@ -16,6 +16,7 @@ mod pattern;
 #[cfg(unix)]
 mod process;
 mod running;
+mod schemas;
 mod transcript;
 mod transcripts;
 mod wire;
