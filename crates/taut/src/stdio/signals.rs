@@ -240,10 +240,10 @@ pub(super) fn survive_broken_pipes() {
     static ONCE: Once = Once::new();
     static SEEN: AtomicBool = AtomicBool::new(false);
     ONCE.call_once(|| {
-        if Dispositions::read().is_default(SIGPIPE) {
-            // If this is refused the process ends by the signal: less gentle, but it ends.
-            let _ = signal_hook::flag::register(SIGPIPE, &SEEN);
-        }
+        // Whatever is there goes on being called, and where it is ignored nothing changes: to set
+        // it is cheaper than to find out. If this is refused the process ends by the signal: less
+        // gentle, but it ends.
+        let _ = signal_hook::flag::register(SIGPIPE, &SEEN);
     });
 }
 
