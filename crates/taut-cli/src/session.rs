@@ -115,7 +115,7 @@ pub(crate) enum Stop {
 /// Signals that ask us to stop.
 pub(crate) struct Interrupts {
     #[cfg(unix)]
-    signals: [tokio::signal::unix::Signal; 3],
+    signals: [Heard; 3],
 }
 
 impl Interrupts {
@@ -126,12 +126,8 @@ impl Interrupts {
 
     #[cfg(unix)]
     fn listen() -> io::Result<Self> {
-        use tokio::signal::unix::{SignalKind, signal};
-        let signals = [
-            signal(SignalKind::interrupt())?,
-            signal(SignalKind::terminate())?,
-            signal(SignalKind::hangup())?,
-        ];
+        use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
+        let signals = [Heard::new(SIGINT)?, Heard::new(SIGTERM)?, Heard::new(SIGHUP)?];
         Ok(Self { signals })
     }
 
@@ -148,17 +144,58 @@ impl Interrupts {
     /// Waits for the next, and says what it asks for.
     #[cfg(unix)]
     pub(crate) async fn next_stop(&mut self) -> Stop {
-        let [interrupt, terminate, hangup] = &mut self.signals;
+        let [interrupt, terminate, hangup] = &self.signals;
         tokio::select! {
-            _ = interrupt.recv() => Stop::Interrupt,
-            _ = terminate.recv() => Stop::End,
-            _ = hangup.recv() => Stop::End,
+            () = interrupt.next() => Stop::Interrupt,
+            () = terminate.next() => Stop::End,
+            () = hangup.next() => Stop::End,
         }
     }
 
     #[cfg(not(unix))]
     pub(crate) async fn next_stop(&mut self) -> Stop {
         std::future::pending().await
+    }
+}
+
+/// One signal, for as long as this lives; several that come before anybody asks are one.
+#[cfg(unix)]
+struct Heard {
+    bytes: tokio::net::UnixStream,
+    registered: signal_hook::SigId,
+}
+
+#[cfg(unix)]
+impl Heard {
+    fn new(signal: i32) -> io::Result<Self> {
+        let (bytes, handler) = std::os::unix::net::UnixStream::pair()?;
+        bytes.set_nonblocking(true)?;
+        let bytes = tokio::net::UnixStream::from_std(bytes)?;
+        let registered = signal_hook::low_level::pipe::register(signal, handler)?;
+        Ok(Self { bytes, registered })
+    }
+
+    async fn next(&self) {
+        loop {
+            match self.bytes.try_read(&mut [0; 64]) {
+                Ok(1..) => return,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if self.bytes.readable().await.is_err() {
+                        break;
+                    }
+                }
+                Ok(0) | Err(_) => break,
+            }
+        }
+        // The handler keeps its end as long as this lives: only a broken runtime leads here.
+        std::future::pending().await
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Heard {
+    fn drop(&mut self) {
+        signal_hook::low_level::unregister(self.registered);
     }
 }
 
