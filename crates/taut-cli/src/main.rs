@@ -36,6 +36,7 @@ use clap::{ArgMatches, CommandFactory as _, FromArgMatches as _};
 use args::{Args, Sub};
 use output::Output;
 use problem::{Exit, Problem};
+use settings::Settings;
 
 fn main() -> ExitCode {
     run(std::env::args_os().collect()).into()
@@ -52,29 +53,32 @@ fn run(typed: Vec<OsString>) -> Exit {
         Ok(parsed) => parsed,
         Err(error) => return usage(&error, &typed),
     };
-    let prepared = prepare(&mut args, &matches);
+    let settings = settings(&mut args, &matches);
     let output = Output::new(args.command.options());
-    if let Err(problem) = prepared.and_then(|()| output.prepare()) {
+    let prepared = settings.and_then(|settings| prepare(&output, &args, settings.debug));
+    if let Err(problem) = prepared {
         return output.report(&problem);
     }
     match args.command {
-        Sub::Serve(args) => finish(&output, cmd::serve::run(&args)),
-        Sub::Smoke(args) => finish(&output, cmd::smoke::run(&output, &args)),
-        Sub::List(args) => finish(&output, cmd::list::run(&output, &args)),
-        Sub::Call(args) => finish(&output, cmd::call::run(&output, &args)),
-        Sub::Read(args) => finish(&output, cmd::read::run(&output, &args)),
-        Sub::Prompt(args) => finish(&output, cmd::prompt::run(&output, &args)),
-        Sub::Completions(args) => finish(&output, async { cmd::completions::run(&output, &args) }),
-        Sub::Man(args) => finish(&output, async { cmd::man::run(&output, &args) }),
+        Sub::Serve(args) => finish(&output, || cmd::serve::run(&args)),
+        Sub::Smoke(args) => finish(&output, || cmd::smoke::run(&output, &args)),
+        Sub::List(args) => finish(&output, || cmd::list::run(&output, &args)),
+        Sub::Call(args) => finish(&output, || cmd::call::run(&output, &args)),
+        Sub::Read(args) => finish(&output, || cmd::read::run(&output, &args)),
+        Sub::Prompt(args) => finish(&output, || cmd::prompt::run(&output, &args)),
+        Sub::Completions(args) => {
+            finish(&output, || async { cmd::completions::run(&output, &args) })
+        }
+        Sub::Man(args) => finish(&output, || async { cmd::man::run(&output, &args) }),
         Sub::Servers(args) => {
             let output = Output { json: args.json, ..output };
-            finish(&output, async { cmd::servers::run(&output, &args) })
+            finish(&output, || async { cmd::servers::run(&output, &args) })
         }
-        Sub::Shell(args) => finish(&output, cmd::shell::run(&output, &args)),
-        Sub::Watch(args) => finish(&output, cmd::watch::run(&output, &args)),
-        Sub::Doctor(args) => finish(&output, cmd::doctor::run(&output, &args)),
+        Sub::Shell(args) => finish(&output, || cmd::shell::run(&output, &args)),
+        Sub::Watch(args) => finish(&output, || cmd::watch::run(&output, &args)),
+        Sub::Doctor(args) => finish(&output, || cmd::doctor::run(&output, &args)),
         #[cfg(target_os = "linux")]
-        Sub::Bench(args) => finish(&output, cmd::bench::run(&output, args)),
+        Sub::Bench(args) => finish(&output, || cmd::bench::run(&output, args)),
     }
 }
 
@@ -83,24 +87,34 @@ fn parse(typed: &[OsString]) -> Result<(Args, ArgMatches), clap::Error> {
     Ok((Args::from_arg_matches(&matches)?, matches))
 }
 
-/// Fills in what the file of settings says, and begins to tell of steps if anybody wants that.
-fn prepare(args: &mut Args, matches: &ArgMatches) -> Result<(), Problem> {
+/// Fills in what the file of settings says.
+fn settings(args: &mut Args, matches: &ArgMatches) -> Result<Settings, Problem> {
     let settings = args.common.settings()?;
     if let (Some(options), Some((_, matches))) = (args.command.options_mut(), matches.subcommand())
     {
         let typed = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
         settings.fill(options, typed);
     }
+    Ok(settings)
+}
+
+/// Begins to tell of steps if anybody wants that, and makes room for the result.
+fn prepare(output: &Output, args: &Args, debug: Option<debug::To>) -> Result<(), Problem> {
     let source = if matches!(args.command, Sub::Serve(_)) { "stdin" } else { "stdout" };
-    let output = Output::new(args.command.options());
-    debug::start(&output, source, args.common.debug(), settings.debug)
+    debug::start(output, source, args.common.debug(), debug)?;
+    output.prepare()
 }
 
 /// Does the work on a runtime of one thread, and says what came of it.
-fn finish(output: &Output, work: impl Future<Output = Result<Exit, Problem>>) -> Exit {
+// Apart for each command: together, the stack of the largest would be touched for all.
+#[inline(never)]
+fn finish<F>(output: &Output, work: impl FnOnce() -> F) -> Exit
+where
+    F: Future<Output = Result<Exit, Problem>>,
+{
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let done = match runtime {
-        Ok(runtime) => runtime.block_on(work),
+        Ok(runtime) => runtime.block_on(work()),
         Err(error) => Err(Problem::File { what: "starting".to_owned(), error }),
     };
     // Before the last words: who typed may still be at it.
