@@ -53,7 +53,7 @@ impl Axis {
 
     fn at(&self, value: f64) -> f64 {
         let ((from, to), (start, end)) = (self.values, self.places);
-        start + (value.max(from) / from).ln() / (to / from).ln() * (end - start)
+        start + log2(value.max(from) / from) / log2(to / from) * (end - start)
     }
 
     /// Powers of ten within it; where there are few, what stands between them too.
@@ -70,6 +70,22 @@ impl Axis {
         }
         all
     }
+}
+
+/// The binary logarithm of 1 or more, to a millionth of what a picture shows. It would be all that needs
+/// the system's library of mathematics, which is otherwise not loaded whenever the command starts.
+fn log2(mut value: f64) -> f64 {
+    let (mut whole, mut bit, mut part) = (0.0, 1.0, 0.0);
+    while value >= 2.0 && value.is_finite() {
+        (value, whole) = (value / 2.0, whole + 1.0);
+    }
+    for _ in 0..40 {
+        (value, bit) = (value * value, bit / 2.0);
+        if value >= 2.0 {
+            (value, part) = (value / 2.0, part + bit);
+        }
+    }
+    whole + part
 }
 
 /// A row for each name: a dot, and a line from it to something worse.
@@ -265,6 +281,13 @@ mod tests {
         assert_eq!(axis.ticks(), [1e3, 1e4, 1e5]);
         assert!(Axis::over([5.0, 5.0].into_iter(), (0.0, 1.0)).unwrap().at(5.0).is_finite());
         assert!(Axis::over([].into_iter(), (0.0, 1.0)).is_none());
+    }
+
+    #[test]
+    fn logarithms_are_right_to_nine_places() {
+        for (value, want) in [(1.0, 0.0), (1.25, 0.321_928_094_887), (1000.0, 9.965_784_284_662)] {
+            assert!((log2(value) - want).abs() < 1e-9, "{value}: {}", log2(value));
+        }
     }
 
     #[test]
