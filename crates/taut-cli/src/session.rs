@@ -98,6 +98,9 @@ pub(crate) fn tell_event(output: &Output, event: &ClientEvent<'_>) {
         ClientEvent::StrayError(error) => format!("an error that belongs to nothing: {error}"),
         ClientEvent::Refused { method } => format!("refused the server's {method}"),
         ClientEvent::Restarting { framing } => format!("starting it again, speaking {framing}"),
+        ClientEvent::StartingBeside { framing } => {
+            format!("silent so far; starting another beside it, speaking {framing}")
+        }
         _ => return,
     };
     tell(output, "taut", &line);

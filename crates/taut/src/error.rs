@@ -31,7 +31,7 @@ use crate::rpc::{ErrorObject, Failure, SendError};
 use crate::stdio::ClaimError;
 
 #[cfg(feature = "client")]
-pub use connect::{ConnectError, ConnectPhase, ConnectReason};
+pub use connect::{ConnectError, ConnectPhase, ConnectReason, SecondTry};
 #[cfg(feature = "client")]
 pub use exit::Exit;
 #[cfg(feature = "client")]

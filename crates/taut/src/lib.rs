@@ -113,7 +113,9 @@ pub use ending::Ending;
 #[cfg(feature = "check")]
 pub use error::{BadOutput, OutputFault};
 #[cfg(feature = "client")]
-pub use error::{ConnectError, ConnectPhase, ConnectReason, Exit, Hint, Lost, SpawnError};
+pub use error::{
+    ConnectError, ConnectPhase, ConnectReason, Exit, Hint, Lost, SecondTry, SpawnError,
+};
 #[cfg(feature = "tokio")]
 pub use error::{Error, Reject, Result};
 #[cfg(all(feature = "server", feature = "client"))]

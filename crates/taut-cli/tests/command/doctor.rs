@@ -38,7 +38,7 @@ const fn fine(name: &'static str, role: &'static str, options: &'static str) -> 
 }
 
 /// Every habit of the rude server.
-const OF_HABITS: [Case; 29] = [
+const OF_HABITS: [Case; 30] = [
     bad("backlog", "backlog", "", "risky", "it goes on writing after its stdin is closed: 10 MiB"),
     bad(
         "banner",
@@ -90,6 +90,13 @@ const OF_HABITS: [Case; 29] = [
     bad("ignore-term", "ignore-term", "", "note", "it does not end on SIGTERM"),
     bad("late=", "late=6000", "", "risky", "it answers server/discover only after 6."),
     fine("log-stdin", "log-stdin", ""),
+    bad(
+        "no-flush",
+        "no-flush",
+        "--start-timeout 3s",
+        "broken",
+        "it does not flush stdout: nothing came for 3.0 s",
+    ),
     bad(
         "probe-code=",
         "probe-code=32000",

@@ -19,6 +19,7 @@ mod listen;
 mod lookup;
 mod notice;
 mod open;
+mod opening;
 mod paging;
 mod process;
 mod request;
@@ -32,6 +33,8 @@ mod typed;
 #[cfg_attr(not(windows), allow(dead_code, reason = "tested everywhere, used on Windows"))]
 mod windows;
 
+#[cfg(unix)]
+mod beside;
 #[cfg(unix)]
 mod child;
 #[cfg(unix)]

@@ -56,9 +56,14 @@ pub enum ClientEvent<'a> {
         /// What it asked for.
         method: &'a str,
     },
-    /// A fresh process is started, because the first did not survive the probe or was silent.
+    /// A fresh process is started, because the first did not survive the probe.
     Restarting {
         /// How the fresh one is spoken to.
+        framing: Framing,
+    },
+    /// Another process is started beside the first, which is silent; whichever answers first is used.
+    StartingBeside {
+        /// How the other one is spoken to.
         framing: Framing,
     },
 }

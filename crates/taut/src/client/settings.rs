@@ -134,8 +134,8 @@ impl ClientBuilder {
         self
     }
 
-    /// Speaks in this framing and no other. Unless set: lines, and `Content-Length` headers to a
-    /// fresh process if the first one stayed silent.
+    /// Speaks in this framing and no other. Unless set: lines; if a server stays silent nearly until its
+    /// time is over, another is started beside it and spoken to with `Content-Length` headers.
     pub fn framing(mut self, framing: Framing) -> Self {
         self.settings.framing = Some(framing);
         self

@@ -45,8 +45,13 @@ pub enum ConnectReason {
     Silent {
         /// For how long.
         after: Duration,
-        /// Whether it was also asked, in a fresh process, with `Content-Length` headers.
-        both_framings: bool,
+        /// What became of another, which was started beside it and asked with `Content-Length` headers.
+        second: Option<SecondTry>,
+    },
+    /// It said nothing until its stdin was closed: it does not flush its output.
+    Unflushed {
+        /// For how long it was given time.
+        after: Duration,
     },
     /// It said something, and none of it was JSON.
     NotJson {
@@ -76,6 +81,32 @@ pub enum ConnectReason {
     NoCommonVersion(Vec<String>),
 }
 
+/// What became of a second process that was asked with `Content-Length` headers, beside a silent one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SecondTry {
+    /// When it was started, counted from the start of the first.
+    pub at: Duration,
+    /// How it ended, if it did by itself.
+    pub exit: Option<Exit>,
+    /// Whether it said anything at all.
+    pub heard: bool,
+}
+
+impl fmt::Display for SecondTry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Nobody wants to know the nanoseconds.
+        let tenths = u64::try_from(self.at.as_millis() / 100).unwrap_or(u64::MAX);
+        let at = Duration::from_millis(tenths.saturating_mul(100));
+        write!(f, "another, asked with Content-Length headers after {at:?}, ")?;
+        match self.exit {
+            Some(exit) => exit.fmt(f),
+            None if self.heard => f.write_str("did not answer either"),
+            None => f.write_str("said nothing either"),
+        }
+    }
+}
+
 impl ConnectError {
     pub(crate) fn new(phase: ConnectPhase, reason: ConnectReason, stderr: String) -> Self {
         Self { phase, reason, stderr }
@@ -101,12 +132,17 @@ impl fmt::Display for ConnectError {
             ConnectReason::Closed => {
                 write!(f, "the server closed its output before it answered {phase}")?;
             }
-            ConnectReason::Silent { after, both_framings } => {
+            ConnectReason::Silent { after, second } => {
                 write!(f, "the server did not answer {phase} within {after:?}: it said nothing")?;
-                if *both_framings {
-                    f.write_str(", neither in lines nor with Content-Length headers")?;
+                if let Some(second) = second {
+                    write!(f, "; {second}")?;
                 }
             }
+            ConnectReason::Unflushed { after } => write!(
+                f,
+                "the server did not answer {phase} within {after:?}: its answer came only when its \
+                 stdin was closed, so it does not flush its output"
+            )?,
             ConnectReason::NotJson { after, lines, fault, first } => {
                 write!(f, "the server did not answer {phase} within {after:?}: it printed ")?;
                 match lines {

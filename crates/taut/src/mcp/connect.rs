@@ -18,7 +18,7 @@
 //! | shaking | a late discovery | kept, and used if the handshake fails (L5) |
 //! | shaking | an error that lists versions | probe again, or offer one of them; once (L12) |
 //! | shaking | another error, or exit, after a probe | fresh process, no probe; once (L4) |
-//! | shaking | nothing at all until the last part of the start's budget | fresh process, other framing; once (F13) |
+//! | shaking | nothing at all until the last part of the start's budget | another process beside it, other framing; once (F13) |
 //! | any | our own request comes back | failed: an echo (L16) |
 //!
 //! A pinned revision leaves out the other era: legacy is not probed, modern is not shaken. A known
@@ -35,9 +35,9 @@ use super::revision::{Era, Revision};
 use crate::rpc::ErrorObject;
 use crate::wire::Framing;
 
-/// What is kept of the start's budget for a server that reads only headers. Such servers are rare and
-/// start at once; those that are silent because something is being installed are common, and get all
-/// the rest.
+/// How long before the end a silent server gets another beside it that is asked with headers. Servers
+/// that read nothing else are rare and start at once; those that are silent because something is being
+/// installed are common, and are not to be started twice before it has to be.
 const HEADERS: Duration = Duration::from_secs(5);
 
 /// What the caller wants, and what can be done for it.
@@ -68,6 +68,9 @@ pub(crate) enum Action {
     Confirm,
     /// End the process and start another, which is spoken to in this framing.
     Restart(Framing),
+    /// Leave the process alone, and start another beside it, which is asked in this framing; whichever
+    /// answers first is the one. So much time has passed.
+    Beside(Framing, Duration),
     /// Both sides agree.
     Done(Box<Agreed>),
     /// They do not.
@@ -116,6 +119,8 @@ pub(crate) struct Connect {
     heard: bool,
     /// A fresh process was had.
     restarted: bool,
+    /// Another is asked beside it, or was.
+    beside: bool,
     /// −32022 was answered with another probe.
     retried: bool,
     /// Another version was offered.
@@ -145,6 +150,7 @@ impl Connect {
             probed: false,
             heard: false,
             restarted: false,
+            beside: false,
             retried: false,
             reoffered: false,
             refused: None,
@@ -183,8 +189,7 @@ impl Connect {
         self.end = self.end.or_else(|| now.checked_add(self.plan.start));
         self.start_due = self.end;
         if self.other_framing() {
-            let kept = HEADERS.min(self.plan.start / 3);
-            self.start_due = self.end.and_then(|end| end.checked_sub(kept));
+            self.start_due = self.end.and_then(|end| end.checked_sub(self.kept()));
         }
         if self.skip_probe { self.shake(self.offer) } else { self.probe(now) }
     }
@@ -345,8 +350,11 @@ impl Connect {
             return self.actions.push_back(Action::Done(agreed));
         }
         if self.other_framing() && !self.heard {
-            self.framing = Framing::Headers;
-            self.restart();
+            // It may only be slow, so it keeps all the time that there is.
+            self.beside = true;
+            self.start_due = self.end;
+            let passed = self.plan.start.saturating_sub(self.kept());
+            self.actions.push_back(Action::Beside(Framing::Headers, passed));
         } else if self.end.is_some_and(|end| now < end) {
             self.start_due = self.end;
         } else {
@@ -354,9 +362,14 @@ impl Connect {
         }
     }
 
+    fn kept(&self) -> Duration {
+        HEADERS.min(self.plan.start / 3)
+    }
+
     /// Whether it can still be spoken to in another way.
     fn other_framing(&self) -> bool {
         self.plan.restartable
+            && !self.beside
             && self.plan.framing.is_none()
             && self.framing == Framing::Lines
             && !self.pinned_modern()

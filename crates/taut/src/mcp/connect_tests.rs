@@ -86,6 +86,7 @@ impl Run {
                     self.connect.handle_started(self.now);
                     format!("restart {framing}")
                 }
+                Action::Beside(framing, passed) => format!("beside {framing} {passed:?}"),
                 Action::Done(agreed) => format!("done {}", agreed.revision),
                 Action::Fail(fault) => format!("fail {}", name(&fault)),
             });
@@ -268,14 +269,23 @@ fn prb_06_a_verdict_that_turns_out_wrong_is_dropped() {
 }
 
 #[test]
-fn f13_silence_in_lines_is_tried_once_with_headers() {
+fn f13_silence_in_lines_is_tried_once_with_headers_beside() {
     let mut run = probing();
     run.wait().actions();
-    assert_eq!(run.wait().actions(), "restart Content-Length, initialize 2025-11-25");
+    assert_eq!(run.wait().actions(), "beside Content-Length 55s");
     assert_eq!(run.seconds(), 55);
-    assert_eq!(run.connect.framing(), Framing::Headers);
     assert_eq!(run.wait().actions(), "fail silent 60s");
     assert_eq!(run.seconds(), 60, "in all");
+}
+
+/// L15: a server that is only slow has all of its time.
+#[test]
+fn who_answers_at_the_last_moment_is_used() {
+    let mut run = probing();
+    run.wait().actions();
+    run.wait().actions();
+    run.now += 4 * SECOND;
+    assert_eq!(run.initialize(legacy("2025-11-25")).actions(), "confirm, done 2025-11-25");
 }
 
 /// However many processes it takes, and however little time there is for each step.
@@ -285,7 +295,7 @@ fn the_start_is_bounded_as_a_whole() {
     assert_eq!(run.actions(), "discover 2026-07-28");
     assert_eq!(run.wait().actions(), "initialize 2025-11-25");
     assert_eq!(run.seconds(), 1, "the handshake gets its share");
-    assert_eq!(run.wait().actions(), "restart Content-Length, initialize 2025-11-25");
+    assert_eq!(run.wait().actions(), "beside Content-Length 2s");
     assert_eq!(run.seconds(), 2);
     assert_eq!(run.wait().actions(), "fail silent 3s");
     assert_eq!(run.seconds(), 3);

@@ -55,10 +55,10 @@ async fn l16_silence_is_called_silence() {
     let (error, text) = failure(builder.clone(), sh("echo waiting >&2; exec sleep 1000")).await;
     assert_eq!(
         text,
-        "the server did not answer initialize within 400ms: it said nothing, neither in lines nor \
-         with Content-Length headers; its last words on stderr:\n  waiting"
+        "the server did not answer initialize within 400ms: it said nothing; another, asked with \
+         Content-Length headers after 200ms, said nothing either; its last words on stderr:\n  waiting"
     );
-    assert!(matches!(reason(&error), ConnectReason::Silent { both_framings: true, .. }));
+    assert!(matches!(reason(&error), ConnectReason::Silent { second: Some(_), .. }));
     assert!(began.elapsed() < ms(10_000));
     let (_, text) =
         failure(builder.framing(Framing::Lines), Command::new("sleep").arg("1000")).await;
@@ -207,9 +207,59 @@ async fn l15_a_slow_start_is_waited_for() {
     works(&client).await;
 }
 
+/// The second one, asked with headers from two thirds of the time on, does not disturb it.
+#[tokio::test]
+async fn l15_a_start_that_takes_nearly_all_of_its_time_is_waited_for() {
+    let events = Seen::default();
+    let sink = events.clone();
+    let builder =
+        quick().probe_timeout(ms(100)).start_timeout(ms(9_000)).on_event(
+            move |event| match event {
+                ClientEvent::Started { pid } => sink.push(pid.to_string()),
+                ClientEvent::StartingBeside { framing } => sink.push(framing.to_string()),
+                _ => {}
+            },
+        );
+    let client = in_time(builder.spawn(server("2025-11-25 slow-start=6200"))).await.unwrap();
+    let all = events.all();
+    assert_eq!((all.len(), all[1].as_str()), (3, "Content-Length"), "{all:?}");
+    assert_eq!((client.pid(), client.framing()), (all[0].parse().ok(), Some(Framing::Lines)));
+    works(&client).await;
+    let other = all[2].parse().unwrap();
+    eventually("the other is let go", || !alive(other)).await;
+}
+
+/// One that dies of the headers is not the cause: the first was silent.
+#[tokio::test]
+async fn the_end_of_the_second_try_is_told_as_that() {
+    let script = r#"read -r line; case $line in Content*) echo 'no JSON' >&2; exit 9;; esac
+        exec sleep 1000"#;
+    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(1_500));
+    let (error, text) = failure(builder, sh(script)).await;
+    assert_eq!(
+        text,
+        "the server did not answer initialize within 1.5s: it said nothing; another, asked with \
+         Content-Length headers after 1s, exited with code 9"
+    );
+    assert!(matches!(reason(&error), ConnectReason::Silent { second: Some(_), .. }));
+}
+
+/// Its answers lie in a buffer until it ends.
+#[tokio::test]
+async fn a_server_that_does_not_flush_is_called_that() {
+    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(1_500));
+    let (error, text) = failure(builder, server("2025-11-25 no-flush")).await;
+    assert_eq!(
+        text,
+        "the server did not answer initialize within 1.5s: its answer came only when its stdin was \
+         closed, so it does not flush its output"
+    );
+    assert!(matches!(reason(&error), ConnectReason::Unflushed { .. }));
+}
+
 /// F13
 #[tokio::test]
-async fn a_server_that_reads_only_headers_is_reached_by_one_restart() {
+async fn a_server_that_reads_only_headers_is_reached_by_another_beside_it() {
     let builder = quick().probe_timeout(ms(100)).start_timeout(ms(6_000));
     let client = in_time(builder.spawn(server("2025-11-25 headers-only"))).await.unwrap();
     works(&client).await;

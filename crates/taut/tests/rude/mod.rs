@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 const MODERN: &str = "2026-07-28";
 
 /// Every habit; after `=` a number is meant.
-pub(crate) const HABITS: [&str; 27] = [
+pub(crate) const HABITS: [&str; 28] = [
     "backlog",
     "banner",
     "bom",
@@ -41,6 +41,7 @@ pub(crate) const HABITS: [&str; 27] = [
     "ignore-term",
     "late=",
     "log-stdin",
+    "no-flush",
     "probe-code=",
     "say-pid",
     "say-secrets",
@@ -83,8 +84,8 @@ pub(crate) fn role() -> String {
 pub(crate) fn serve(role: &str) {
     let mut words = role.split(' ').map(str::to_owned);
     let revision = words.next().unwrap_or_default();
-    let (initialized, asker) = (Cell::new(false), Cell::default());
-    Server { revision, habits: words.collect(), initialized, asker }.run();
+    let (initialized, asker, held) = (Cell::new(false), Cell::default(), Cell::default());
+    Server { revision, habits: words.collect(), initialized, asker, held }.run();
 }
 
 /// What has to be done before this program is run, by a shell: what is ignored stays so across exec.
@@ -99,6 +100,8 @@ struct Server {
     initialized: Cell<bool>,
     /// The call that waits for our own question to be answered.
     asker: Cell<Value>,
+    /// What was written and not flushed.
+    held: Cell<Vec<u8>>,
 }
 
 impl Server {
@@ -121,13 +124,19 @@ impl Server {
             if self.has("log-stdin") {
                 eprintln!("got {text}");
             }
-            if let Ok(message) = serde_json::from_str::<Value>(&text) {
-                self.take(&message);
+            match serde_json::from_str::<Value>(&text) {
+                Ok(message) => self.take(&message),
+                Err(error) if self.has("no-flush") => {
+                    eprintln!("json.decoder.JSONDecodeError: {error}");
+                    exit(1);
+                }
+                Err(_) => {}
             }
         }
         if self.has("log-stdin") {
             eprintln!("got the end");
         }
+        put(&self.held.take());
         if self.has("backlog") {
             // What nobody has read yet has to leave before we can.
             put(&b"x".repeat(10 << 20));
@@ -385,7 +394,13 @@ impl Server {
         } else {
             let bom = if self.has("bom") { "\u{feff}" } else { "" };
             let end = if self.has("crlf") { "\r\n" } else { "\n" };
-            put(format!("{bom}{text}{end}").as_bytes());
+            let line = format!("{bom}{text}{end}");
+            if self.has("no-flush") {
+                let held = [self.held.take(), line.into_bytes()].concat();
+                self.held.set(held);
+            } else {
+                put(line.as_bytes());
+            }
         }
     }
 }

@@ -149,7 +149,10 @@ impl<'a> Exam<'a> {
                 let mut facts = lock(&lines);
                 facts.stderr_bytes += line.len() + 1;
                 facts.stderr_endless |= line.len() >= ENDLESS;
-                facts.first_stderr.get_or_insert_with(|| (began.elapsed(), line.to_owned()));
+                // What comes later may be the words of another, which was asked in another way.
+                if facts.beside.is_none() {
+                    facts.first_stderr.get_or_insert_with(|| (began.elapsed(), line.to_owned()));
+                }
                 drop(facts);
                 if on_line.verbose {
                     tell(&on_line, "stderr", line);
@@ -315,8 +318,11 @@ fn note(facts: &mut Facts, at: Duration, event: &ClientEvent<'_>) {
     match event {
         ClientEvent::Started { pid } => {
             facts.started.get_or_insert(at);
-            facts.pid = Some(*pid);
-            facts.program = processes::program(*pid).or_else(|| facts.program.take());
+            // One beside it is another.
+            if facts.beside.is_none() {
+                facts.pid = Some(*pid);
+                facts.program = processes::program(*pid).or_else(|| facts.program.take());
+            }
         }
         ClientEvent::Asking { phase: ConnectPhase::Probe, .. } => {
             facts.probed.get_or_insert(at);
@@ -327,6 +333,7 @@ fn note(facts: &mut Facts, at: Duration, event: &ClientEvent<'_>) {
         }
         ClientEvent::FirstOutput => drop(facts.first_output.get_or_insert(at)),
         ClientEvent::Restarting { framing } => facts.restarts.push(*framing),
+        ClientEvent::StartingBeside { .. } => facts.beside = Some(at),
         ClientEvent::Refused { method } => facts.refused.push((*method).to_owned()),
         ClientEvent::Junk(junk) => {
             facts.junk.get_or_insert_with(|| (*junk).clone());

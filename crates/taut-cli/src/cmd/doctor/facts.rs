@@ -33,6 +33,8 @@ pub(super) struct Facts {
     /// What it asked for, and was refused.
     pub(super) refused: Vec<String>,
     pub(super) restarts: Vec<Framing>,
+    /// Another was started beside it, which was silent.
+    pub(super) beside: Option<Duration>,
     pub(super) junk: Option<Junk>,
     pub(super) opened: Option<Result<Opened, Error>>,
     pub(super) listed: Option<Result<(String, Duration), Error>>,
@@ -152,6 +154,10 @@ impl Facts {
         }
         for framing in &self.restarts {
             add("again", None, format!("started once more, speaking {framing}"), None);
+        }
+        if let Some(at) = self.beside {
+            let text = "another started beside it, speaking Content-Length".to_owned();
+            add("again", None, text, Some(at));
         }
         match &self.opened {
             Some(Ok(opened)) => {

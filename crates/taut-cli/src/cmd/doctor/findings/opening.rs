@@ -113,8 +113,15 @@ fn reason(reason: &ConnectReason, facts: &Facts) -> (String, &'static str) {
         ),
         ConnectReason::Silent { after, .. } => (
             format!("it says nothing: initialize was not answered within {}", time(*after)),
-            "check that it serves stdio (many take a switch such as --stdio), reads line by line, and \
-             flushes stdout after each message",
+            "check that it flushes stdout after each message, serves stdio (many take a switch such as \
+             --stdio), and reads line by line",
+        ),
+        ConnectReason::Unflushed { after } => (
+            format!(
+                "it does not flush stdout: nothing came for {}, and all of it when its stdin was closed",
+                time(*after)
+            ),
+            "flush stdout after each message (Python: print(…, flush=True) or sys.stdout.flush())",
         ),
         ConnectReason::NotJson { first, lines, .. } => (
             format!(
@@ -158,7 +165,7 @@ fn framing(facts: &Facts) -> Option<Finding> {
     let opened = facts.opened.as_ref()?.as_ref().ok()?;
     let hurts = "every host: all of them speak one line per message, and read nothing else";
     let change = "read and write one JSON message per line; Content-Length headers belong to language servers";
-    if facts.restarts.contains(&Framing::Headers) {
+    if facts.beside.is_some() && opened.framing == Framing::Headers {
         let what = "it understands only messages with Content-Length headers";
         return Some(Finding::new(Level::Broken, what, hurts, change));
     }
