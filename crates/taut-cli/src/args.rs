@@ -99,6 +99,11 @@ impl Sub {
         options!(self)
     }
 
+    /// Whether what it prints is for showing around, and not what somebody asked a server for.
+    pub(crate) fn is_discreet(&self) -> bool {
+        matches!(self, Self::Smoke(_) | Self::Doctor(_) | Self::Watch(_))
+    }
+
     pub(crate) fn options_mut(&mut self) -> Option<&mut Options> {
         options!(self)
     }

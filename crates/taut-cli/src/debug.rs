@@ -1,17 +1,17 @@
 //! `--debug`: every step of every message, on stderr or in a file, with secrets masked.
 //!
-//! Knows who decides (the command line, then `TAUT_DEBUG`, then `debug:` in the settings), what else is
-//! secret here, and where lines go; `taut::Steps` has the words. Decided once, when the command starts.
+//! Knows who decides (the command line, then `TAUT_DEBUG`, then `debug:` in the settings) and where lines
+//! go; `taut::Steps` has the words, `secrets.rs` what is masked. Decided once, when the command starts.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use crate::hosts::mask::is_secret_name;
 use crate::output::Output;
 use crate::problem::Problem;
+use crate::secrets::{self, masked};
 
 /// Where the steps are told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ pub(crate) fn start(
         To::Nowhere => return Ok(()),
         To::Stderr => {
             let output = output.clone();
-            listen(source, move |line| output.note(&output.err.line(&masked(line))));
+            listen(source, move |line| output.note(&output.err.line(line)));
         }
         To::File(path) => {
             let file = open(&path).map_err(|error| Problem::File {
@@ -77,12 +77,7 @@ pub(crate) fn start(
             });
         }
     }
-    // What a server inherits, or is asked with.
-    for (name, value) in std::env::vars() {
-        if is_secret_name(&name) {
-            hide(&name, &value);
-        }
-    }
+    secrets::hide_ours();
     Ok(())
 }
 
@@ -114,47 +109,6 @@ pub(crate) fn listen(source: &'static str, sink: impl Fn(&str) + Send + Sync + '
 /// Whether anybody hears of steps.
 pub(crate) fn is_heard() -> bool {
     !lock(&SINKS).is_empty()
-}
-
-/// Texts that are never told.
-static SECRETS: OnceLock<Mutex<Vec<String>>> = OnceLock::new();
-
-/// Shorter ones hide nothing but what can be read: they stand everywhere.
-const SHORTEST: usize = 4;
-
-/// A variable that a server is given: its value is not told, wherever it turns up. One whose name
-/// promises nothing is a setting, unless it is as long as a secret.
-pub(crate) fn hide(name: &str, value: &str) {
-    let enough = if is_secret_name(name) { SHORTEST } else { 4 * SHORTEST };
-    if value.len() < enough {
-        return;
-    }
-    let mut secrets = lock(SECRETS.get_or_init(Mutex::default));
-    for text in [value.to_owned(), inside_json(value)] {
-        if !secrets.contains(&text) {
-            secrets.push(text);
-        }
-    }
-    // One that holds another goes first, or its rest would be left.
-    secrets.sort_by_key(|text| std::cmp::Reverse(text.len()));
-}
-
-/// A text as it stands in JSON, without the quotes.
-fn inside_json(text: &str) -> String {
-    let quoted = serde_json::Value::from(text).to_string();
-    quoted.trim_matches('"').to_owned()
-}
-
-fn masked(line: &str) -> String {
-    let mut line = line.to_owned();
-    if let Some(secrets) = SECRETS.get() {
-        for secret in lock(secrets).iter().filter(|secret| !secret.is_empty()) {
-            if line.contains(secret.as_str()) {
-                line = line.replace(secret.as_str(), "***");
-            }
-        }
-    }
-    line
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -207,14 +161,5 @@ mod tests {
         assert_eq!(To::new("steps.log"), file("steps.log"));
         assert_eq!(To::new("steps.log").within(Path::new("/x")), file("/x/steps.log"));
         assert_eq!(To::new("/a/b").within(Path::new("/x")), file("/a/b"));
-    }
-
-    #[test]
-    fn values_that_a_server_is_given_are_masked_wherever_they_stand() {
-        hide("LEVEL", "2");
-        hide("DB_PASSWORD", "pa\"ss");
-        hide("WHATEVER", "a value that is long");
-        let line = r#"[mcp] recv json={"text":"pa\"ss and 2, a value that is long"} pa"ss"#;
-        assert_eq!(masked(line), r#"[mcp] recv json={"text":"*** and 2, ***"} ***"#);
     }
 }

@@ -20,6 +20,7 @@ mod output;
 mod problem;
 mod sanitize;
 mod screen;
+mod secrets;
 mod session;
 mod settings;
 mod spinner;
@@ -55,6 +56,7 @@ fn run(typed: Vec<OsString>) -> Exit {
     };
     let settings = settings(&mut args, &matches);
     let output = Output::new(args.command.options());
+    let output = Output { discreet: args.command.is_discreet(), ..output };
     let prepared = settings.and_then(|settings| prepare(&output, &args, settings.debug));
     if let Err(problem) = prepared {
         return output.report(&problem);

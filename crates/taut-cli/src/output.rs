@@ -19,6 +19,7 @@ use crate::args::Options;
 use crate::problem::{Exit, Problem};
 use crate::sanitize;
 use crate::screen::Screen;
+use crate::secrets;
 
 pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
@@ -72,6 +73,8 @@ pub(crate) struct Output {
     pub(crate) json: bool,
     pub(crate) verbose: bool,
     pub(crate) file: Option<PathBuf>,
+    /// Whether secrets are masked in results too, as they are in all else: nobody asked for these.
+    pub(crate) discreet: bool,
     /// Who reads results.
     pub(crate) out: Reader,
     /// Who reads everything else.
@@ -97,6 +100,7 @@ impl Output {
                 colour: colour(AutoStream::choice(&io::stderr())),
             },
             file,
+            discreet: false,
             screen: Arc::default(),
         }
     }
@@ -127,7 +131,12 @@ impl Output {
 
     /// Prints a part of the result.
     pub(crate) fn print(&self, text: &str) -> Result<(), Problem> {
-        self.write(text.as_bytes())
+        self.write(self.told(text).as_bytes())
+    }
+
+    /// A part of the result as it may be told.
+    fn told<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.discreet { secrets::masked(text) } else { Cow::Borrowed(text) }
     }
 
     /// The same, with bytes.
@@ -172,7 +181,7 @@ impl Output {
         })?;
         text.push('\n');
         let shown = if self.out.terminal { sanitize::json(&text) } else { text.into() };
-        if self.out.terminal && self.screen.tell(shown.trim_end()) {
+        if self.out.terminal && self.screen.tell(self.told(shown.trim_end()).as_ref()) {
             return Ok(());
         }
         self.print(&shown)
@@ -180,7 +189,8 @@ impl Output {
 
     /// Tells something beside the result. Nobody may be there to hear it.
     pub(crate) fn note(&self, text: &str) {
-        if self.screen.tell(text) {
+        let text = secrets::masked(text);
+        if self.screen.tell(&text) {
             return;
         }
         // What moves on this line is wiped away first.
@@ -196,7 +206,8 @@ impl Output {
         }
         if self.json && !matches!(problem, Problem::File { .. }) {
             // If this too cannot be written, the words below say why.
-            let _ = self.document(&problem.json());
+            let discreet = Self { discreet: true, ..self.clone() };
+            let _ = discreet.document(&problem.json());
         }
         let label = self.err.paint(RED, "error:");
         self.note(&format!("{label} {}", self.err.text(&problem.to_string())));

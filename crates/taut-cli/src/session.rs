@@ -11,9 +11,9 @@ use taut::{Client, ClientBuilder, ClientEvent, Command, Error, Implementation, L
 
 use crate::args::Options;
 use crate::asking::Host;
-use crate::debug;
 use crate::output::{CYAN, DIM, Output};
 use crate::problem::{Exit, Problem};
+use crate::secrets;
 use crate::spinner::Spinner;
 
 /// The command that was typed after `--`.
@@ -24,10 +24,11 @@ pub(crate) fn command(typed: &[OsString], options: &Options) -> Command {
     };
     let mut command = Command::new(program).args(args.iter().cloned());
     if options.inherit_env {
+        secrets::hide_ours();
         command = command.inherit_env();
     }
     for (name, value) in &options.env {
-        debug::hide(name, value);
+        secrets::hide(name, value);
         command = command.env(name, value);
     }
     match &options.cwd {

@@ -3,7 +3,7 @@
 //! Pure. Names decide first, then the look of a value; a mere reference (`${TOKEN}`) says nothing and
 //! stays. Better one `***` too many: what is hidden here still stands in the file.
 
-const HIDDEN: &str = "***";
+pub(crate) const HIDDEN: &str = "***";
 
 /// Parts of a name whose values are never shown: a name that has one of them between its separators.
 const WORDS: [&str; 16] = [
@@ -142,7 +142,7 @@ fn reference(value: &str) -> Option<String> {
     rest.strip_prefix('$').filter(|name| !name.is_empty() && word(name)).map(|_| value.to_owned())
 }
 
-fn looks_secret(value: &str) -> bool {
+pub(crate) fn looks_secret(value: &str) -> bool {
     let value = value.strip_prefix("Bearer ").unwrap_or(value);
     if value.len() < 12 || value.contains(['/', ' ', '$', '{']) {
         return false;

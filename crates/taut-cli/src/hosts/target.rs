@@ -16,6 +16,7 @@ use crate::args::Options;
 use crate::arguments::closest;
 use crate::output::{DIM, Output, YELLOW};
 use crate::problem::Problem;
+use crate::secrets;
 use crate::session;
 
 /// A server that can be started.
@@ -105,6 +106,8 @@ pub(crate) fn target_of(
     let start = server
         .start(stdio, &found.around, &options.env)
         .map_err(|missing| unfilled(&from(), &missing, &stdio.env))?;
+    hide(&stdio.words, &stdio.env, &found.around);
+    secrets::hide_words(&start.words);
     let mut options = options.clone();
     // What is typed goes before what is written.
     options.env = start.env.into_iter().chain(options.env).collect();
@@ -115,6 +118,17 @@ pub(crate) fn target_of(
         command: session::command(&words, &options),
         shown: mask::words(stdio.words.iter().map(String::as_str)).join(" "),
     })
+}
+
+/// Values that are filled in are secrets by themselves, whatever stands around them.
+fn hide(words: &[String], env: &[(String, String)], around: &Surroundings) {
+    let texts: Vec<&String> = words.iter().chain(env.iter().map(|(_, value)| value)).collect();
+    let mentions = |name: &str| {
+        let forms = [format!("${{{name}"), format!("env:{name}"), format!("${name}")];
+        forms.iter().any(|form| texts.iter().any(|text| text.contains(form.as_str())))
+    };
+    let used = around.vars.iter().filter(|(name, _)| mentions(name));
+    used.for_each(|(name, value)| secrets::hide(name, value));
 }
 
 fn unfilled(from: &str, missing: &[Missing], env: &[(String, String)]) -> Problem {

@@ -25,6 +25,7 @@ mod hosts;
 mod pages;
 #[path = "../../../taut/tests/rude/mod.rs"]
 mod rude;
+mod secrets;
 mod shell;
 mod shown;
 mod terminal;

@@ -168,15 +168,15 @@ fn the_environment_is_short_unless_told_otherwise() {
         let mut words: Vec<String> = vec!["list".into()];
         words.extend(options.split_whitespace().map(str::to_owned));
         words.extend(["--", "sh", "-c", "env >&2; pwd >&2; exit 9"].map(str::to_owned));
-        let output = taut(words).env("SECRET", "s3cret").output().unwrap();
+        let output = taut(words).env("COLOUR", "dark1").output().unwrap();
         String::from_utf8(output.stderr).unwrap()
     };
     let short = names("");
-    assert!(!short.contains("s3cret") && short.contains("PATH="), "{short}");
-    assert!(names("--inherit-env -v").contains("SECRET=s3cret"));
-    let set = names("--env SECRET=mine --env OTHER=a=b --cwd /tmp");
+    assert!(!short.contains("dark1") && short.contains("PATH="), "{short}");
+    assert!(names("--inherit-env -v").contains("COLOUR=dark1"));
+    let set = names("--env COLOUR=mine --env OTHER=a=b --cwd /tmp");
     assert!(
-        set.contains("SECRET=mine") && set.contains("OTHER=a=b") && set.contains("\n  /tmp\n"),
+        set.contains("COLOUR=mine") && set.contains("OTHER=a=b") && set.contains("\n  /tmp\n"),
         "{set}"
     );
 }

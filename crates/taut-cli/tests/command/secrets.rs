@@ -1,0 +1,89 @@
+//! What a host's file gives a server stays with the server: whatever it prints of it, no line of ours
+//! shows it, unless somebody asked for just that.
+
+use super::hosts::Place;
+use super::*;
+
+/// A server that tells its environment: on stderr at the start, and to whoever calls its one tool.
+const LEAK: &str = r#"echo "key $API_KEY, tok $TOK, mode $MODE, word $2" >&2
+[ -n "$DIES" ] && exit 3
+while read -r line; do
+  id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+  case $line in
+    *'"initialize"'*) r='{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"leak","version":"1"}}';;
+    *'"tools/list"'*) r='{"tools":[{"name":"env","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true}}]}';;
+    *'"tools/call"'*) r='{"content":[{"type":"text","text":"API_KEY='$API_KEY' TOK='$TOK' MODE='$MODE'"}]}';;
+    *) [ -n "$id" ] && printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id"; continue;;
+  esac
+  printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$r"
+done"#;
+
+const HUSHED: [&str; 3] = ["hush-api-key-1234567890", "hush-t0k-value", "hush-word"];
+
+/// The project with that server, as it works and as it dies.
+fn place() -> Place {
+    let place = Place::empty();
+    place.put("leak.sh", LEAK);
+    let server = |dies: &str| {
+        serde_json::json!({ "command": "sh", "args": ["leak.sh", "--token", HUSHED[2]],
+            "env": { "API_KEY": HUSHED[0], "TOK": "${TOK}", "MODE": "production", "DIES": dies } })
+    };
+    let file = serde_json::json!({ "mcpServers": { "leak": server(""), "dies": server("yes") } });
+    place.put(".mcp.json", &file.to_string());
+    place
+}
+
+fn run_in(place: &Place, line: &str) -> Run {
+    place.command(line).env("TOK", HUSHED[1]).output().unwrap().into()
+}
+
+/// T17: what is for showing around has no secret in it, however it came there.
+#[test]
+fn what_a_server_repeats_of_its_environment_is_masked() {
+    let place = place();
+    for line in [
+        "smoke leak",
+        "smoke leak -v",
+        "smoke leak --json",
+        "smoke dies",
+        "smoke dies --json",
+        "smoke --all --json",
+        "smoke --all",
+        "doctor leak",
+        "doctor leak --json --call env",
+        "doctor dies",
+        "doctor dies --json",
+        "call env dies",
+        "call env dies --json",
+        "list leak -v",
+        "call env leak -v --timeout 1ms",
+    ] {
+        let run = run_in(&place, &format!("{line} --revision 2025-11-25"));
+        let all = format!("{}{}", run.out, run.err);
+        assert!(HUSHED.iter().all(|secret| !all.contains(secret)), "{line}: {all}");
+        if line.contains("dies") || line.contains("-v") {
+            // Settings stay, or nobody could read it.
+            assert!(all.contains("key ***, tok ***, mode production, word ***"), "{line}: {all}");
+        }
+    }
+}
+
+#[test]
+fn what_somebody_asks_a_tool_for_is_shown() {
+    let run = run_in(&place(), "call env leak --revision 2025-11-25").exits(0);
+    assert_eq!(run.out, format!("API_KEY={} TOK={} MODE=production\n", HUSHED[0], HUSHED[1]));
+}
+
+/// What is cut to fit on a line is no less secret.
+#[test]
+fn the_beginning_of_a_secret_is_masked_where_a_line_is_cut() {
+    let place = Place::empty();
+    let long = format!("hush-{}", "0123456789".repeat(20));
+    place.put("leak.sh", LEAK);
+    let words = ["smoke", "--revision", "2025-11-25", "--env"];
+    let mut command = place.command("");
+    command.args(words).arg(format!("API_KEY={long}")).args(["--", "sh", "leak.sh"]);
+    let run: Run = command.output().unwrap().into();
+    let run = run.exits(0);
+    assert!(run.out.contains("API_KEY=***") && !run.out.contains("hush"), "{}", run.out);
+}
