@@ -99,6 +99,15 @@ impl Sub {
         options!(self)
     }
 
+    /// Whether a server's command may follow two dashes.
+    pub(crate) fn takes_server(&self) -> bool {
+        match self {
+            #[cfg(target_os = "linux")]
+            Self::Bench(_) => true,
+            other => other.options().is_some(),
+        }
+    }
+
     /// Whether what it prints is for showing around, and not what somebody asked a server for.
     pub(crate) fn is_discreet(&self) -> bool {
         matches!(self, Self::Smoke(_) | Self::Doctor(_) | Self::Watch(_))
@@ -259,7 +268,10 @@ pub(crate) fn name_after<'a>(
 ) -> (&'a [String], Option<&'a str>) {
     match pairs.split_last() {
         Some((last, before))
-            if !last.contains('=') && server.is_empty() && options.named.is_none() =>
+            if !last.contains('=')
+                && !last.starts_with('{')
+                && server.is_empty()
+                && options.named.is_none() =>
         {
             (before, Some(last))
         }

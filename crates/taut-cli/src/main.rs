@@ -26,6 +26,8 @@ mod settings;
 mod spinner;
 mod stamp;
 mod transcript;
+mod usage;
+mod word_order;
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -40,7 +42,7 @@ use problem::{Exit, Problem};
 use settings::Settings;
 
 fn main() -> ExitCode {
-    run(std::env::args_os().collect()).into()
+    run(usage::meant(std::env::args_os().collect())).into()
 }
 
 fn run(typed: Vec<OsString>) -> Exit {
@@ -52,9 +54,9 @@ fn run(typed: Vec<OsString>) -> Exit {
     };
     let (mut args, matches) = match args {
         Ok(parsed) => parsed,
-        Err(error) => return usage(&error, &typed),
+        Err(error) => return usage::tell(error, &typed),
     };
-    let settings = settings(&mut args, &matches);
+    let settings = usage::check(&args.command, &typed).and_then(|()| settings(&mut args, &matches));
     let output = Output::new(args.command.options());
     let output = Output { discreet: args.command.is_discreet(), ..output };
     let prepared = settings.and_then(|settings| prepare(&output, &args, settings.debug));
@@ -91,7 +93,19 @@ fn parse(typed: &[OsString]) -> Result<(Args, ArgMatches), clap::Error> {
 
 /// Fills in what the file of settings says.
 fn settings(args: &mut Args, matches: &ArgMatches) -> Result<Settings, Problem> {
-    let settings = args.common.settings()?;
+    let settings = match args.common.settings() {
+        Ok(settings) => settings,
+        Err(problem) if args.common.names_settings() => return Err(problem),
+        Err(problem) => match args.command {
+            // A mistake there costs a shell its completions and a host its server, and helps neither.
+            Sub::Completions(_) | Sub::Man(_) => Settings::default(),
+            Sub::Serve(_) => {
+                Output::new(None).note(&format!("settings left out: {problem}"));
+                Settings::default()
+            }
+            _ => return Err(problem),
+        },
+    };
     if let (Some(options), Some((_, matches))) = (args.command.options_mut(), matches.subcommand())
     {
         let typed = |name: &str| matches.value_source(name) == Some(ValueSource::CommandLine);
@@ -122,28 +136,4 @@ where
     // Before the last words: who typed may still be at it.
     output.screen.restore();
     done.unwrap_or_else(|problem| output.report(&problem))
-}
-
-/// Help and version, and what is wrong with what was typed.
-fn usage(error: &clap::Error, typed: &[OsString]) -> Exit {
-    // Nobody may be there to read it.
-    let _ = error.print();
-    if !error.use_stderr() {
-        return Exit::Worked;
-    }
-    if let Some(command) = forgot_the_dashes(error, typed) {
-        Output::new(None).note(&format!(
-            "\nthe server's command goes after two dashes: taut {command} -- npx some-server"
-        ));
-    }
-    Exit::Usage
-}
-
-/// The subcommand, if the server's command line seems to stand where our own arguments do.
-fn forgot_the_dashes<'a>(error: &clap::Error, typed: &'a [OsString]) -> Option<&'a str> {
-    let command = typed.get(1)?.to_str()?;
-    let starts = !matches!(command, "servers" | "serve" | "completions" | "man");
-    let plain = typed.iter().skip(2).any(|word| !word.to_string_lossy().starts_with('-'));
-    let likely = error.kind() == clap::error::ErrorKind::UnknownArgument && starts && plain;
-    (likely && !typed.iter().any(|word| word == "--")).then_some(command)
 }

@@ -33,6 +33,11 @@ impl Common {
         self.debug.clone().map(To::from)
     }
 
+    /// Whether somebody typed which file to read.
+    pub(crate) fn names_settings(&self) -> bool {
+        self.settings.is_some()
+    }
+
     /// Reads the settings: the file that was named has to be there, the usual one may be missing.
     pub(crate) fn settings(&self) -> Result<Settings, Problem> {
         let Some(path) = self.settings.clone().or_else(usual) else {

@@ -9,20 +9,27 @@ use taut::{Answer, Client, Error, OutputFault, SerializeAt as _, Tool};
 use crate::args::{Call, name_after};
 use crate::arguments::{self, Mistake, closest, parameters};
 use crate::content::{self, Piece};
-use crate::hosts::{self, resolve};
+use crate::hosts::resolve;
 use crate::output::{Output, RED};
 use crate::problem::{Exit, Problem};
 use crate::session::with_server;
 use crate::spinner::Spinner;
+use crate::word_order::Order;
 
 pub(crate) async fn run(output: &Output, args: &Call) -> Result<Exit, Problem> {
-    let given = args.args.as_deref().map(object).transpose()?;
     let (pairs, server) = name_after(&args.pairs, &args.server, &args.options);
-    if given.is_some() && !pairs.is_empty() {
-        return Err(Problem::usage("key=value and --args: only one can be meant"));
-    }
+    let (given, pairs) = match (&args.args, pairs) {
+        (Some(text), []) => (Some(object(text)?), pairs),
+        (Some(_), _) => {
+            return Err(Problem::usage("key=value and --args: only one can be meant"));
+        }
+        // As in the shell.
+        (None, [json]) if json.starts_with('{') => (Some(object(json)?), &[][..]),
+        (None, _) => (None, pairs),
+    };
     let started = resolve(output, &args.options, server, &args.server);
-    let started = started.map_err(|problem| tool_first(problem, args))?.command;
+    let order = Order { command: "call", first: &args.tool, is: "the tool", rest: &args.pairs };
+    let started = started.map_err(|problem| order.mend(problem, &args.options))?.command;
     let work = async |client: &Client, spinner: &Spinner| {
         let mut tools = Vec::new();
         let arguments = match given {
@@ -63,20 +70,6 @@ pub(crate) fn broken(client: &Client, tools: &[Tool], answer: &Answer) -> Option
     let error = answer.check_against(tool).err().filter(|_| known)?;
     let Error::Output(bad) = &error else { return None };
     matches!(bad.fault, OutputFault::Missing | OutputFault::Misfit(_)).then_some(error)
-}
-
-/// The slip that is made most: the server before the tool.
-fn tool_first(problem: Problem, args: &Call) -> Problem {
-    let [tool, rest @ ..] = args.pairs.as_slice() else { return problem };
-    if tool.contains('=') || !hosts::is_known(&args.tool, &args.options) {
-        return problem;
-    }
-    let words: Vec<&str> =
-        [tool].into_iter().chain(rest).chain([&args.tool]).map(String::as_str).collect();
-    Problem::Usage {
-        what: format!("{} is a server; the tool comes first", args.tool),
-        next: Some(format!("taut call {}", words.join(" "))),
-    }
 }
 
 /// Prints what the tool said; its data if it said nothing.

@@ -12,11 +12,14 @@ use crate::output::{BOLD, DIM, Output};
 use crate::problem::{Exit, Problem};
 use crate::session::with_server;
 use crate::spinner::Spinner;
+use crate::word_order::Order;
 
 pub(crate) async fn run(output: &Output, args: &Prompt) -> Result<Exit, Problem> {
     let (given, server) = name_after(&args.pairs, &args.server, &args.options);
-    let pairs = pairs(given)?;
-    let started = resolve(output, &args.options, server, &args.server)?.command;
+    let order = Order { command: "prompt", first: &args.name, is: "the prompt", rest: &args.pairs };
+    let mend = |problem| order.mend(problem, &args.options);
+    let pairs = pairs(given).map_err(mend)?;
+    let started = resolve(output, &args.options, server, &args.server).map_err(mend)?.command;
     let work = async |client: &Client, spinner: &Spinner| {
         spinner.say(format!("filling in {}", args.name));
         check(&args.name, &pairs, &client.prompts().await?)?;

@@ -10,6 +10,7 @@ use crate::output::Output;
 use crate::problem::{Exit, Problem};
 use crate::session::with_server;
 use crate::spinner::Spinner;
+use crate::word_order::Order;
 
 #[derive(Serialize)]
 pub(crate) struct Document<'a> {
@@ -17,7 +18,10 @@ pub(crate) struct Document<'a> {
 }
 
 pub(crate) async fn run(output: &Output, args: &Read) -> Result<Exit, Problem> {
-    let started = resolve(output, &args.options, args.name.as_deref(), &args.server)?.command;
+    let started = resolve(output, &args.options, args.name.as_deref(), &args.server);
+    let rest = args.name.as_slice();
+    let order = Order { command: "read", first: &args.uri, is: "the address", rest };
+    let started = started.map_err(|problem| order.mend(problem, &args.options))?.command;
     let work = async |client: &Client, spinner: &Spinner| {
         spinner.say(format!("reading {}", args.uri));
         let contents = client.read(args.uri.as_str()).await?;

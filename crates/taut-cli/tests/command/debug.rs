@@ -151,8 +151,8 @@ fn a_mistake_in_the_settings_is_told_with_its_place() {
     let folder = folder("mistakes");
     let file = folder.join("taut/taut.yaml");
     std::fs::write(&file, "# mine\ntimout: 5s\n").unwrap();
-    for words in [vec!["serve"], vec!["list", "--", "taut", "serve"]] {
-        let run: Run = taut(&words).env("XDG_CONFIG_HOME", &folder).output().unwrap().into();
+    for words in [["list", "--", "taut", "serve"], ["smoke", "--", "taut", "serve"]] {
+        let run: Run = taut(words).env("XDG_CONFIG_HOME", &folder).output().unwrap().into();
         let told = format!(
             "error: {}:2:1: unknown setting \"timout\", expected one of debug, ",
             file.display()
@@ -161,6 +161,30 @@ fn a_mistake_in_the_settings_is_told_with_its_place() {
         assert!(run.err.contains("  try: correct it"), "{}", run.err);
         assert_eq!((run.code, run.out.as_str()), (2, ""));
     }
+    // What a shell or a host starts is not stopped by it.
+    for words in [vec!["completions", "bash"], vec!["man"], vec!["--version"], vec!["help"]] {
+        let run: Run = taut(&words).env("XDG_CONFIG_HOME", &folder).output().unwrap().into();
+        assert_eq!(run.exits(0).err, "", "{words:?}");
+    }
+    let mut command = taut(["serve"]);
+    command.env("XDG_CONFIG_HOME", &folder);
+    let run = fed(command, &format!("{}\n", ping())).exits(0);
+    assert!(run.out.contains("\"result\""), "{}", run.out);
+    assert!(
+        run.err.starts_with("settings left out: ") && run.err.contains("timout"),
+        "{}",
+        run.err
+    );
+    let named: Run = taut([
+        OsStr::new("completions"),
+        OsStr::new("bash"),
+        OsStr::new("--settings"),
+        file.as_os_str(),
+    ])
+    .output()
+    .unwrap()
+    .into();
+    named.exits(2);
     let run = demo("list --settings /no/such/file.yaml").exits(2);
     assert!(
         run.err.starts_with("error: reading the settings in /no/such/file.yaml"),

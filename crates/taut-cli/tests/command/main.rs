@@ -29,6 +29,7 @@ mod secrets;
 mod shell;
 mod shown;
 mod terminal;
+mod usage;
 mod watch;
 
 use std::ffi::OsStr;

@@ -1,0 +1,148 @@
+//! What is wrong with what was typed, and what was probably meant.
+//!
+//! clap finds most of it and says it in its own words; added here is what it cannot know: that options
+//! stand after the command, that a server's command stands after two dashes, that a word is a server's
+//! name. Its tips that lead nowhere are left out. Must not know what a command does.
+
+use std::ffi::{OsStr, OsString};
+
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, CommandFactory as _};
+
+use crate::args::{Args, Sub};
+use crate::hosts::{Surroundings, find};
+use crate::output::Output;
+use crate::problem::{Exit, Problem};
+
+/// The words as they are parsed: `taut help smoke` is `taut smoke --help`.
+pub(crate) fn meant(mut typed: Vec<OsString>) -> Vec<OsString> {
+    if typed.get(1).is_some_and(|word| word == "help") {
+        typed.remove(1);
+        typed.truncate(2);
+        typed.push("--help".into());
+    }
+    typed
+}
+
+/// What clap accepts, and nobody means: two dashes with nothing after them, as `-- $CMD` leaves them
+/// if the variable is empty.
+pub(crate) fn check(command: &Sub, typed: &[OsString]) -> Result<(), Problem> {
+    let dashes = typed.iter().position(|word| word == "--");
+    if !command.takes_server() || dashes != Some(typed.len() - 1) {
+        return Ok(());
+    }
+    let name = typed.get(1).map(|word| word.to_string_lossy()).unwrap_or_default();
+    Err(Problem::Usage {
+        what: "no command was given: nothing follows the --".to_owned(),
+        next: Some(format!("taut {name} -- npx some-server; without a command, leave out the --")),
+    })
+}
+
+/// Help and version, and what is wrong with what was typed.
+pub(crate) fn tell(mut error: clap::Error, typed: &[OsString]) -> Exit {
+    if !error.use_stderr() {
+        return match error.print() {
+            Ok(()) => Exit::Worked,
+            Err(error) => Output::new(None).report(&Problem::output(error)),
+        };
+    }
+    let hint = hint(&error, typed);
+    prune(&mut error, hint.is_some());
+    let ours = typed.iter().take_while(|word| *word != "--");
+    if ours.clone().any(|word| word == "--json") {
+        let output = Output { json: true, ..Output::new(None) };
+        let problem = Problem::Usage { what: message(&error), next: hint.clone() };
+        // If it cannot be written, the words below say what is wrong all the same.
+        let _ = output.document(&problem.json());
+    }
+    // Nobody may be there to read it.
+    let _ = error.print();
+    if let Some(hint) = hint {
+        Output::new(None).note(&format!("\n{hint}"));
+    }
+    Exit::Usage
+}
+
+/// Leaves out tips that are wrong here: what follows `--` is a server's command, and never a value of
+/// ours. One that we know better replaces what merely sounds alike.
+fn prune(error: &mut clap::Error, known: bool) {
+    if known {
+        error.remove(ContextKind::SuggestedSubcommand);
+    }
+    if let Some(ContextValue::StyledStrs(tips)) = error.remove(ContextKind::Suggested) {
+        let right: Vec<_> =
+            tips.into_iter().filter(|tip| !tip.to_string().starts_with("to pass ")).collect();
+        if !right.is_empty() {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(right));
+        }
+    }
+}
+
+/// What clap says, on one line and without the usage.
+fn message(error: &clap::Error) -> String {
+    let text = error.render().to_string();
+    let said = text.split("\n\nUsage:").next().unwrap_or_default();
+    let said = said.split("\n\nFor more").next().unwrap_or_default();
+    let said = said.strip_prefix("error: ").unwrap_or(said);
+    said.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn hint(error: &clap::Error, typed: &[OsString]) -> Option<String> {
+    let word = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => Some(word.as_str()),
+        _ => None,
+    };
+    match error.kind() {
+        ErrorKind::UnknownArgument => {
+            unknown_argument(error, word(ContextKind::InvalidArg)?, typed)
+        }
+        ErrorKind::InvalidSubcommand => server(word(ContextKind::InvalidSubcommand)?),
+        _ => None,
+    }
+}
+
+fn unknown_argument(error: &clap::Error, wrong: &str, typed: &[OsString]) -> Option<String> {
+    let commands = Args::command();
+    let known = |word: &OsString| commands.get_subcommands().any(|each| word == each.get_name());
+    let at = typed.iter().position(known)?;
+    let command = typed[at].to_string_lossy();
+    let place = typed.iter().position(|word| is_option(word, wrong))?;
+    if place < at {
+        return Some(format!("options go after the command: taut {command} {wrong} …"));
+    }
+    let sounds_alike = error.get(ContextKind::SuggestedArg).is_some();
+    if sounds_alike || !takes_server(&commands, &command) {
+        return None;
+    }
+    let before: Vec<_> = typed[at + 1..place].iter().map(|word| word.to_string_lossy()).collect();
+    let plain = before.iter().filter(|word| !word.starts_with('-') && !word.contains('='));
+    let dashed = typed.iter().any(|word| word == "--");
+    // The first word of these is the tool or the prompt.
+    let filled_in = matches!(command.as_ref(), "call" | "prompt");
+    match (wrong.strip_prefix("--"), plain.count()) {
+        (Some(name), 1) if filled_in => {
+            Some(format!("arguments are written key=value: taut {command} {} {name}=…", before[0]))
+        }
+        (_, 1..) if !dashed => Some(format!(
+            "the server's command goes after two dashes: taut {command} -- npx some-server"
+        )),
+        _ => None,
+    }
+}
+
+/// Whether a word is where clap found the option: `--text=x` is `--text`, and `-all` is `-a`.
+fn is_option(word: &OsStr, wrong: &str) -> bool {
+    let Some(rest) = word.to_str().and_then(|word| word.strip_prefix(wrong)) else { return false };
+    rest.is_empty() || rest.starts_with('=') || !wrong.starts_with("--")
+}
+
+fn takes_server(commands: &Command, name: &str) -> bool {
+    let command = commands.find_subcommand(name);
+    command.is_some_and(|command| command.get_positionals().any(clap::Arg::is_last_set))
+}
+
+/// A word that stands where a command should, and is a server's name.
+fn server(word: &str) -> Option<String> {
+    find(Surroundings::here(), &[]).named(word)?;
+    Some(format!("{word} is a server: taut smoke {word}, taut list {word}, taut call TOOL {word}"))
+}

@@ -1,0 +1,66 @@
+//! The order of a command's words: the tool first, the server's name last, its command after two dashes.
+//!
+//! Knows which slips are made, and what to type instead. Must not decide what the words mean.
+
+use crate::args::Options;
+use crate::hosts::is_known;
+use crate::problem::Problem;
+
+/// The words of a command in the order in which they were typed, for when that is the mistake.
+pub(crate) struct Order<'a> {
+    pub(crate) command: &'a str,
+    pub(crate) first: &'a str,
+    /// What the first word should be.
+    pub(crate) is: &'a str,
+    pub(crate) rest: &'a [String],
+}
+
+impl Order<'_> {
+    /// The problem, or the slip in the order of the words that led to it.
+    pub(crate) fn mend(&self, problem: Problem, options: &Options) -> Problem {
+        if !matches!(problem, Problem::Usage { .. }) || options.named.is_some() {
+            return problem;
+        }
+        let Self { command, first, is, rest } = self;
+        let is_plain = |word: &&String| !word.contains('=') && !word.starts_with('{');
+        let line = |words: &[&str]| Some(format!("taut {command} {}", words.join(" ")));
+        let words = || rest.iter().map(String::as_str);
+        let known = |word: &str| is_known(word, options);
+        if rest.first().is_some_and(|word| is_plain(&word)) && known(first) {
+            return Problem::Usage {
+                what: format!("{first} is a server; {is} comes first"),
+                next: line(&words().chain([*first]).collect::<Vec<_>>()),
+            };
+        }
+        if let Some(name) = rest.iter().filter(is_plain).find(|word| known(word))
+            && rest.last() != Some(name)
+        {
+            let others = words().filter(|word| word != name);
+            return Problem::Usage {
+                what: format!("{name} is a server; its name comes last"),
+                next: line(
+                    &[*first].into_iter().chain(others).chain([name.as_str()]).collect::<Vec<_>>(),
+                ),
+            };
+        }
+        let plain: Vec<&str> = rest.iter().filter(is_plain).map(String::as_str).collect();
+        if let [_, _, ..] = plain.as_slice() {
+            let at = words().position(|word| word == plain[0]).unwrap_or_default();
+            let (ours, theirs) = rest.split_at(at);
+            let ours = ours.iter().map(String::as_str);
+            let theirs = theirs.iter().map(String::as_str);
+            return Problem::Usage {
+                what: "the server's command goes after two dashes".to_owned(),
+                next: line(
+                    &[*first]
+                        .into_iter()
+                        .chain(ours)
+                        .chain(["--"])
+                        .chain(theirs)
+                        .collect::<Vec<_>>(),
+                ),
+            };
+        }
+        problem
+    }
+}
