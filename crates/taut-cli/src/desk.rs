@@ -14,10 +14,15 @@ use rustyline::highlight::Highlighter;
 use rustyline::hint::Hinter;
 use rustyline::history::FileHistory;
 use rustyline::validate::Validator;
-use rustyline::{Behavior, CompletionType, Config, Context, Editor, ExternalPrinter as _, Helper};
+use rustyline::{
+    Behavior, Cmd, CompletionType, ConditionalEventHandler, Config, Context, Editor, Event,
+    EventContext, EventHandler, ExternalPrinter as _, Helper, KeyCode, KeyEvent, Modifiers,
+};
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
 use crate::screen::{Question, Screen};
+#[cfg(unix)]
+use crate::session::Heard;
 
 /// Lines of history that are kept: a year of somebody who tries a server now and then.
 const HISTORY: usize = 1_000;
@@ -73,14 +78,18 @@ pub(crate) struct Turn<'a> {
 impl Desk {
     /// Starts the editor. `history` is the file of lines that are remembered.
     pub(crate) fn open(screen: Arc<Screen>, history: Option<PathBuf>) -> Self {
-        screen.remember();
+        // As the editor judges it. Others have whole lines, and show them as they are typed.
+        let term = std::env::var("TERM").unwrap_or_default();
+        let prefills = !["dumb", "cons25", "emacs"].contains(&term.to_lowercase().as_str());
+        if prefills {
+            screen.take();
+            #[cfg(unix)]
+            follow_stops(screen.clone());
+        }
         let (wanted, lines) = mpsc::channel();
         let shared = screen.clone();
         // It ends with the process: a read from a terminal cannot be called off.
         std::thread::spawn(move || edit(&shared, history, &lines));
-        // As the editor judges it.
-        let term = std::env::var("TERM").unwrap_or_default();
-        let prefills = !["dumb", "cons25", "emacs"].contains(&term.to_lowercase().as_str());
         Self { screen, wanted, turn: Mutex::new(()), prefills }
     }
 
@@ -102,12 +111,41 @@ impl Desk {
     }
 }
 
+/// Gives the terminal back while the process is stopped, and takes it when it goes on.
+#[cfg(unix)]
+fn follow_stops(screen: Arc<Screen>) {
+    use signal_hook::consts::{SIGCONT, SIGTSTP};
+    // Without, it stops as any other process does.
+    let (Ok(stops), Ok(wakes)) = (Heard::new(SIGTSTP), Heard::new(SIGCONT)) else { return };
+    tokio::spawn(async move {
+        loop {
+            tokio::select! {
+                () = stops.next() => screen.stop(),
+                () = wakes.next() => screen.go_on(),
+            }
+        }
+    });
+}
+
+/// Ctrl-Z in the middle of a line. The editor would not wait for the stop, which comes when it likes
+/// where there is more than one thread.
+struct Stop;
+
+impl ConditionalEventHandler for Stop {
+    fn handle(&self, _: &Event, _: u16, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
+        // There is no harm in a signal that does not come.
+        #[cfg(unix)]
+        let _ = rustix::process::kill_current_process_group(rustix::process::Signal::TSTP);
+        Some(Cmd::Noop)
+    }
+}
+
 type Lines = Editor<Words, FileHistory>;
 
 /// The editor's thread.
 fn edit(screen: &Screen, path: Option<PathBuf>, wanted: &Receiver<Wanted>) {
     let Some(mut editor) = editor(screen) else {
-        screen.set_typing(false);
+        screen.line_is_typed();
         return;
     };
     if let Some(path) = &path {
@@ -124,7 +162,7 @@ fn edit(screen: &Screen, path: Option<PathBuf>, wanted: &Receiver<Wanted>) {
             words.0 = line.complete;
         }
         let typed = editor.readline_with_initial(&line.prompt, (&line.initial, ""));
-        screen.set_typing(false);
+        screen.line_is_typed();
         if !line.remembered {
             std::mem::swap(editor.history_mut(), &mut parked);
         }
@@ -157,6 +195,11 @@ fn editor(screen: &Screen) -> Option<Lines> {
         .build();
     let mut editor = Lines::with_config(config).ok()?;
     editor.set_helper(Some(Words(None)));
+    editor.bind_sequence(KeyEvent::ctrl('Z'), EventHandler::Conditional(Box::new(Stop)));
+    // From a terminal that was not asked for brackets: what is between them is typed as ever.
+    for bracket in [KeyCode::BracketedPasteStart, KeyCode::BracketedPasteEnd] {
+        editor.bind_sequence(KeyEvent(bracket, Modifiers::NONE), Cmd::Noop);
+    }
     if let Ok(mut printer) = editor.create_external_printer() {
         let (tell, told) = mpsc::sync_channel::<String>(WAITING);
         screen.set_editor(tell);

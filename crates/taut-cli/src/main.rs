@@ -16,6 +16,8 @@ mod events;
 mod forms;
 mod help;
 mod hosts;
+#[cfg(unix)]
+mod modes;
 mod output;
 mod problem;
 mod sanitize;

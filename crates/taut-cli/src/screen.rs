@@ -9,7 +9,7 @@ use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[cfg(unix)]
-use rustix::termios::{OptionalActions, Termios, tcgetattr, tcsetattr};
+use crate::modes::Modes;
 
 /// What goes on on the terminal.
 #[derive(Debug, Default)]
@@ -21,8 +21,13 @@ pub(crate) struct Screen {
     /// Lines that the editor could not take.
     lost: AtomicUsize,
     #[cfg(unix)]
-    before: Mutex<Option<Termios>>,
+    modes: Modes,
 }
+
+/// Up, and down again: the editor draws its line anew below what it is given, so this draws it where
+/// it is.
+#[cfg(unix)]
+const AGAIN: &str = "\x1b[A\n";
 
 impl Screen {
     /// Whether something that moves would be in somebody's way.
@@ -66,29 +71,47 @@ impl Screen {
         }
     }
 
-    /// Remembers how the terminal was before anybody typed.
-    pub(crate) fn remember(&self) {
+    /// Takes the terminal for whoever types, until it is given back: what is typed before anybody asks
+    /// is kept, and not shown in the middle of something else.
+    pub(crate) fn take(&self) {
         #[cfg(unix)]
+        self.modes.take();
+    }
+
+    /// The editor has its line, and what follows is kept for the next.
+    pub(crate) fn line_is_typed(&self) {
+        self.set_typing(false);
+        #[cfg(unix)]
+        self.modes.keep_keys();
+    }
+
+    /// Ctrl-Z, or a signal like it: stops with the terminal as it was.
+    #[cfg(unix)]
+    pub(crate) fn stop(&self) {
+        self.modes.stop();
+    }
+
+    /// It goes on: the keys are ours again, and the line that was being typed is drawn.
+    #[cfg(unix)]
+    pub(crate) fn go_on(&self) {
+        let typing = self.typing.load(Ordering::SeqCst);
+        if self.modes.go_on(typing)
+            && typing
+            && let Some(editor) = lock(&self.editor).as_ref()
         {
-            let mut before = lock(&self.before);
-            if before.is_none() {
-                *before = tcgetattr(io::stdin()).ok();
-            }
+            // If it is full, the line is drawn anew for what is in it.
+            let _ = editor.try_send(AGAIN.to_owned());
         }
     }
 
     /// Makes the terminal as it was: who typed may still be at it when the command ends.
     pub(crate) fn restore(&self) {
-        if !self.typing.swap(false, Ordering::SeqCst) {
-            return;
-        }
         #[cfg(unix)]
-        if let Some(before) = lock(&self.before).take() {
-            // Nothing more can be done about a terminal that is gone.
-            let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &before);
+        self.modes.give_back();
+        if self.typing.swap(false, Ordering::SeqCst) {
+            // What comes next does not belong to the half of a line that stands there.
+            let _ = writeln!(io::stderr());
         }
-        // What comes next does not belong to the half of a line that stands there.
-        let _ = writeln!(io::stderr());
     }
 }
 

@@ -164,14 +164,14 @@ impl Interrupts {
 
 /// One signal, for as long as this lives; several that come before anybody asks are one.
 #[cfg(unix)]
-struct Heard {
+pub(crate) struct Heard {
     bytes: tokio::net::UnixStream,
     registered: signal_hook::SigId,
 }
 
 #[cfg(unix)]
 impl Heard {
-    fn new(signal: i32) -> io::Result<Self> {
+    pub(crate) fn new(signal: i32) -> io::Result<Self> {
         let (bytes, handler) = std::os::unix::net::UnixStream::pair()?;
         bytes.set_nonblocking(true)?;
         let bytes = tokio::net::UnixStream::from_std(bytes)?;
@@ -179,7 +179,7 @@ impl Heard {
         Ok(Self { bytes, registered })
     }
 
-    async fn next(&self) {
+    pub(crate) async fn next(&self) {
         loop {
             match self.bytes.try_read(&mut [0; 64]) {
                 Ok(1..) => return,

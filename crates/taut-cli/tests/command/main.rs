@@ -12,6 +12,7 @@
     reason = "a test that goes wrong should say so, and so should a role"
 )]
 
+mod ahead;
 mod all;
 mod answers;
 mod asker;

@@ -8,16 +8,20 @@ use super::terminal::Terminal;
 use super::*;
 
 /// A folder of its own for what a shell remembers, gone after the test.
-struct Folder(PathBuf);
+pub(super) struct Folder(PathBuf);
 
 impl Folder {
-    fn new(name: &str) -> Self {
+    pub(super) fn new(name: &str) -> Self {
         let path = std::env::temp_dir().join(format!("taut-shell-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
     }
 
-    fn shell(&self, options: &str, server: &[String]) -> Terminal {
+    pub(super) fn path(&self) -> &std::path::Path {
+        &self.0
+    }
+
+    pub(super) fn shell(&self, options: &str, server: &[String]) -> Terminal {
         let mut words: Vec<&str> = vec!["shell"];
         words.extend(options.split_whitespace());
         words.push("--");
@@ -27,13 +31,13 @@ impl Folder {
         })
     }
 
-    fn demo(&self) -> Terminal {
+    pub(super) fn demo(&self) -> Terminal {
         let mut terminal = self.shell("", &["taut".to_owned(), "serve".to_owned()]);
         terminal.shows("taut-demo ").shows("14 tools").shows("taut-demo › ");
         terminal
     }
 
-    fn asker(&self, options: &str) -> Terminal {
+    pub(super) fn asker(&self, options: &str) -> Terminal {
         let mut terminal = self.shell(options, &server("asker"));
         terminal.shows("asker › ");
         terminal
@@ -47,7 +51,7 @@ impl Drop for Folder {
 }
 
 #[track_caller]
-fn leaves(mut terminal: Terminal) -> String {
+pub(super) fn leaves(mut terminal: Terminal) -> String {
     terminal.press(b"\x04");
     let (text, code) = terminal.end();
     assert_eq!(code, Some(0), "{text}");

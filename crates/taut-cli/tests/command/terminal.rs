@@ -27,6 +27,13 @@ impl Terminal {
 
     /// As [`start`](Self::start), with another environment.
     pub(super) fn start_with(words: &[&str], change: impl FnOnce(&mut Command)) -> Self {
+        let mut command = taut(words);
+        change(&mut command);
+        Self::run(command)
+    }
+
+    /// Any program on a terminal of its own.
+    pub(super) fn run(mut command: Command) -> Self {
         let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&keys).unwrap();
         unlockpt(&keys).unwrap();
@@ -35,8 +42,6 @@ impl Terminal {
         let name = ptsname(&keys, Vec::new()).unwrap().into_string().unwrap();
         let screen =
             || -> OwnedFd { File::options().read(true).write(true).open(&name).unwrap().into() };
-        let mut command = taut(words);
-        change(&mut command);
         // A controlling terminal, so that Ctrl-C is what it is for people.
         let mut session = Command::new("setsid");
         session.arg("--ctty").arg("--wait").arg(command.get_program()).args(command.get_args());
@@ -45,6 +50,9 @@ impl Terminal {
                 Some(value) => session.env(name, value),
                 None => session.env_remove(name),
             };
+        }
+        if let Some(folder) = command.get_current_dir() {
+            session.current_dir(folder);
         }
         command = session;
         command.env("TERM", "xterm").stdin(screen()).stdout(screen()).stderr(screen());
@@ -106,6 +114,17 @@ impl Terminal {
 
     /// Waits for the end; what was shown, and the exit code.
     pub(super) fn end(mut self) -> (String, Option<i32>) {
+        let code = self.wait();
+        (self.text(), code)
+    }
+
+    /// Waits for the end; the terminal is still there.
+    pub(super) fn ended(mut self) -> Self {
+        self.wait();
+        self
+    }
+
+    fn wait(&mut self) -> Option<i32> {
         let began = Instant::now();
         let status = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -114,15 +133,14 @@ impl Terminal {
             assert!(began.elapsed() < DEADLINE, "it never ended: {:?}", self.text());
             std::thread::sleep(Duration::from_millis(5));
         };
-        let before = self.text();
         // What was written last may still be on its way.
-        let mut last = before.len();
+        let mut last = self.text().len();
         eventually("the screen is still", || {
             std::thread::sleep(Duration::from_millis(30));
             let now = self.text().len();
             std::mem::replace(&mut last, now) == now
         });
-        (self.text(), status.code())
+        status.code()
     }
 }
 

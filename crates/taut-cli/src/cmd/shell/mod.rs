@@ -69,6 +69,10 @@ pub(crate) async fn run(output: &Output, args: &Shell) -> Result<Exit, Problem> 
     let history = if script.is_none() { history::file() } else { None };
     let host = Host::with(output, &args.options.asked, script.is_none(), history)?;
     let mut interrupts = Interrupts::new()?;
+    if script.is_none() {
+        // Before the server is started: who knows what to type need not wait for it.
+        host.desk();
+    }
     let mut running = Running::new(output, &args.options, &host, command);
     running.start(&mut interrupts).await?;
     let done = match script {
