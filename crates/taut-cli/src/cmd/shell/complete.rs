@@ -2,30 +2,36 @@
 //!
 //! Pure: what the server offers, a line and a place in it go in. Must not ask the server.
 
+use std::borrow::Cow;
+
 use serde_json::Value;
 
 use super::order::{LEVELS, WORDS};
-use super::words::split;
+use super::words::{quoted, split_open};
 use crate::arguments::{choices, parameters};
 use crate::cmd::list::Offer;
 use crate::sanitize;
+
+/// Something that may stand there, as it is meant and not as it is typed.
+struct Fit {
+    key: Option<String>,
+    text: String,
+    /// Whether nothing can follow in the same word.
+    whole: bool,
+}
 
 /// From where on the line is replaced, and what may stand there. A word that is whole ends in a
 /// blank.
 pub(super) fn complete(offer: &Offer, line: &str, at: usize) -> (usize, Vec<String>) {
     let before = &line[..at];
-    // A word that is being typed and has an open quote is its owner's to finish.
-    let Ok(mut words) = split(before) else { return (at, Vec::new()) };
-    let (typed, start) = match words.pop() {
-        Some(last) if !before.ends_with(char::is_whitespace) => (last.text, last.start),
-        Some(last) => {
-            words.push(last);
-            (String::new(), at)
-        }
+    let Ok((mut words, quote)) = split_open(before) else { return (at, Vec::new()) };
+    let begun = quote.is_some() || !before.ends_with(char::is_whitespace);
+    let (typed, start) = match words.pop_if(|_| begun) {
+        Some(last) => (last.text, last.start),
         None => (String::new(), at),
     };
     let words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
-    let candidates = match words.as_slice() {
+    let fits = match words.as_slice() {
         [] => whole(names().chain(tools(offer))),
         ["call" | "tools"] => whole(tools(offer)),
         ["prompt"] => whole(prompts(offer)),
@@ -36,8 +42,37 @@ pub(super) fn complete(offer: &Offer, line: &str, at: usize) -> (usize, Vec<Stri
         [word, ..] if names().any(|name| name == *word) => Vec::new(),
         [tool, given @ ..] => arguments(offer, tool, given, &typed),
     };
-    let fits = |word: &String| word.starts_with(&typed) && is_plain(word);
-    (start, candidates.into_iter().filter(fits).collect())
+    let fits = fits.iter().filter(|fit| fit.begins_with(&typed) && fit.is_plain());
+    // A quote that was begun at a value belongs to the value.
+    let quote = |fit: &Fit| quote.filter(|_| fit.key.is_none() || before[start..].contains('='));
+    (start, fits.map(|fit| fit.written(quote(fit))).collect())
+}
+
+impl Fit {
+    fn begins_with(&self, typed: &str) -> bool {
+        match &self.key {
+            Some(key) => format!("{key}={}", self.text).starts_with(typed),
+            None => self.text.starts_with(typed),
+        }
+    }
+
+    /// SEC-05: what would steer the terminal is not offered.
+    fn is_plain(&self) -> bool {
+        let plain = |text: &str| matches!(sanitize::line(text), Cow::Borrowed(_));
+        plain(&self.text) && self.key.as_deref().is_none_or(plain)
+    }
+
+    /// As it has to be typed.
+    fn written(&self, quote: Option<char>) -> String {
+        let key = self.key.as_ref().map(|key| format!("{}=", quoted(key, None)));
+        let key = key.unwrap_or_default();
+        match self.whole {
+            true => format!("{key}{} ", quoted(&self.text, quote)),
+            false if self.text.is_empty() => key,
+            // Whoever goes on typing closes the quote.
+            false => format!("{key}{}{}", quote.map(String::from).unwrap_or_default(), self.text),
+        }
+    }
 }
 
 fn names() -> impl Iterator<Item = String> {
@@ -53,53 +88,43 @@ fn prompts(offer: &Offer) -> impl Iterator<Item = String> {
 }
 
 /// Resources, and what templates begin with.
-fn addresses(offer: &Offer) -> Vec<String> {
-    let resources = offer.resources.iter().flatten().map(|resource| format!("{} ", resource.uri));
+fn addresses(offer: &Offer) -> Vec<Fit> {
+    let resources = whole(offer.resources.iter().flatten().map(|resource| resource.uri.clone()));
     let families = offer.templates.iter().flatten().filter_map(|template| {
-        let fixed = template.uri_template.split('{').next()?;
-        (!fixed.is_empty()).then(|| fixed.to_owned())
+        let text = template.uri_template.split('{').next()?.to_owned();
+        (!text.is_empty()).then_some(Fit { key: None, text, whole: false })
     });
-    resources.chain(families).collect()
+    resources.into_iter().chain(families).collect()
 }
 
-fn arguments(offer: &Offer, tool: &str, given: &[&str], typed: &str) -> Vec<String> {
+fn arguments(offer: &Offer, tool: &str, given: &[&str], typed: &str) -> Vec<Fit> {
     let Some(tool) = offer.tools.iter().flatten().find(|known| known.name == tool) else {
         return Vec::new();
     };
     let schema: Value = tool.input_schema.json().parse().unwrap_or(Value::Null);
     if let Some((key, _)) = typed.split_once('=') {
         let values = choices(&schema, key).into_iter();
-        return values.map(|value| format!("{key}={} ", quoted(&value))).collect();
+        return values.map(|text| Fit { key: Some(key.to_owned()), text, whole: true }).collect();
     }
     let used = |name: &str| given.iter().any(|pair| pair.split('=').next() == Some(name));
     let left = parameters(&schema).into_iter().filter(|p| p.kind.ends_with("[]") || !used(&p.name));
-    left.map(|parameter| format!("{}=", parameter.name)).collect()
+    left.map(|parameter| key(parameter.name)).collect()
 }
 
-fn blanks(offer: &Offer, name: &str, given: &[&str]) -> Vec<String> {
+fn blanks(offer: &Offer, name: &str, given: &[&str]) -> Vec<Fit> {
     let prompt = offer.prompts.iter().flatten().find(|prompt| prompt.name == name);
     let takes = prompt.and_then(|prompt| prompt.arguments.as_deref()).unwrap_or_default();
     let used = |name: &str| given.iter().any(|pair| pair.split('=').next() == Some(name));
     let left = takes.iter().filter(|argument| !used(&argument.name));
-    left.map(|argument| format!("{}=", argument.name)).collect()
+    left.map(|argument| key(argument.name.clone())).collect()
 }
 
-fn whole(words: impl Iterator<Item = String>) -> Vec<String> {
-    words.map(|word| format!("{word} ")).collect()
+fn whole(words: impl Iterator<Item = String>) -> Vec<Fit> {
+    words.map(|text| Fit { key: None, text, whole: true }).collect()
 }
 
-/// A value as it has to be typed.
-fn quoted(value: &str) -> String {
-    let plain = |letter: char| letter.is_alphanumeric() || "-_.:/@%+,".contains(letter);
-    if !value.is_empty() && value.chars().all(plain) {
-        return value.to_owned();
-    }
-    format!("'{}'", value.replace('\'', "'\\''"))
-}
-
-/// SEC-05: what would steer the terminal is not offered.
-fn is_plain(word: &str) -> bool {
-    matches!(sanitize::line(word), std::borrow::Cow::Borrowed(_))
+fn key(name: impl Into<String>) -> Fit {
+    Fit { key: Some(name.into()), text: String::new(), whole: false }
 }
 
 #[cfg(test)]
@@ -121,6 +146,7 @@ mod tests {
                 Tool::new("ordeal"),
                 Tool::new("read"),
                 Tool::new("bad\u{1b}[2J"),
+                Tool::new("two words").input_schema(json!({ "properties": { "my key": {} } })),
             ]),
             resources: Some(vec![Resource::new("demo://a", "a"), Resource::new("demo://b", "b")]),
             templates: Some(vec![ResourceTemplate::new("demo://city/{city}", "c")]),
@@ -133,7 +159,7 @@ mod tests {
 
     #[test]
     fn names_arguments_and_values_are_completed_from_the_schema() {
-        let table: [(&str, usize, &[&str]); 20] = [
+        let table: [(&str, usize, &[&str]); 30] = [
             ("ord", 0, &["order ", "ordeal "]),
             ("re", 0, &["resources ", "read ", "restart ", "read "]),
             ("bad", 0, &[]),
@@ -154,6 +180,17 @@ mod tests {
             ("prompt greet name=x ", 20, &["language="]),
             ("log wa", 4, &["warning "]),
             ("quit ", 5, &[]),
+            // Names and values with a blank, quoted as they were begun.
+            ("two", 0, &["'two words' "]),
+            ("\"two", 0, &["\"two words\" "]),
+            ("'two w", 0, &["'two words' "]),
+            ("two\\ w", 0, &["'two words' "]),
+            ("call \"two ", 5, &["\"two words\" "]),
+            ("'two words' ", 12, &["'my key'="]),
+            ("order mode=v", 6, &["mode='very hot' "]),
+            ("order mode=\"very h", 6, &["mode=\"very hot\" "]),
+            ("order size='l", 6, &["size='large' "]),
+            ("read 'demo://c", 5, &["'demo://city/"]),
         ];
         for (line, start, words) in table {
             let (from, found) = complete(&offer(), line, line.len());
@@ -164,7 +201,6 @@ mod tests {
             );
         }
         assert_eq!(complete(&offer(), "order size=x", 7).1, ["size="]);
-        assert_eq!(complete(&offer(), "order size='l", 13), (13, Vec::new()));
     }
 
     trait MapToStrings {

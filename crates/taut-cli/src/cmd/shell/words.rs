@@ -30,6 +30,29 @@ pub(super) fn split(line: &str) -> Result<Vec<Word>, Unclosed> {
     Ok(words)
 }
 
+/// As [`split`], of a line that is still being typed; with the quote that is open at its end.
+pub(super) fn split_open(line: &str) -> Result<(Vec<Word>, Option<char>), Unclosed> {
+    match split(line) {
+        Ok(words) => Ok((words, None)),
+        Err(Unclosed(quote)) => Ok((split(&format!("{line}{quote}"))?, Some(quote))),
+    }
+}
+
+/// A text as it has to be typed to be one word, in the quotes that were begun.
+pub(super) fn quoted(text: &str, begun: Option<char>) -> String {
+    let special = |letter: char| letter.is_whitespace() || "'\"\\".contains(letter);
+    match begun {
+        Some('"') => format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")),
+        None if !text.is_empty()
+            && !text.starts_with(['{', '[', '#'])
+            && !text.contains(special) =>
+        {
+            text.to_owned()
+        }
+        _ => format!("'{}'", text.replace('\'', "'\\''")),
+    }
+}
+
 /// The first word, and what follows it.
 fn word(line: &str) -> Result<(String, &str), Unclosed> {
     let mut text = String::new();
@@ -51,7 +74,7 @@ fn word(line: &str) -> Result<(String, &str), Unclosed> {
                 text.push_str(&rest[..end]);
                 rest = &rest[end + 1..];
             }
-            '"' => rest = quoted(rest, &mut text)?,
+            '"' => rest = closed(rest, &mut text)?,
             '\\' => {
                 if let Some(next) = rest.chars().next() {
                     text.push(next);
@@ -68,7 +91,7 @@ fn word(line: &str) -> Result<(String, &str), Unclosed> {
 }
 
 /// Reads up to the closing quote.
-fn quoted<'a>(line: &'a str, into: &mut String) -> Result<&'a str, Unclosed> {
+fn closed<'a>(line: &'a str, into: &mut String) -> Result<&'a str, Unclosed> {
     let mut letters = line.char_indices();
     while let Some((at, letter)) = letters.next() {
         match letter {
@@ -123,6 +146,16 @@ mod tests {
             let split: Vec<String> = split(line).unwrap().into_iter().map(|w| w.text).collect();
             assert_eq!(split, words, "{line}");
         }
+        for text in ["a", "two words", "it's", "a \"b\" \\", "", "{}", "[a", "#1", "a=b?c&d"] {
+            for begun in [None, Some('\''), Some('"')] {
+                let word = quoted(text, begun);
+                assert_eq!(split(&word).unwrap()[0].text, text, "{word}");
+                assert!(begun.is_none_or(|quote| word.starts_with(quote)), "{word}");
+            }
+        }
+        let (words, open) = split_open("a \"b c").unwrap();
+        assert_eq!((words[1].text.as_str(), open), ("b c", Some('"')));
+        assert_eq!(split_open("a 'b'").unwrap().1, None);
         assert_eq!(split("a 'b").unwrap_err(), Unclosed('\''));
         assert_eq!(split("a \"b\\").unwrap_err(), Unclosed('"'));
         let starts: Vec<usize> =
