@@ -41,18 +41,18 @@ pub(super) async fn visit(host: &Host, asking: &Asking, asked: &ElicitUrl) -> El
             Typed::End => return ElicitResult::cancel(),
         };
         match typed.trim().to_lowercase().as_str() {
-            // An empty line is no consent.
-            "o" | "open" | "y" | "yes" if place.may_be_opened => match open(&asked.url) {
+            // ELI-09: only the whole word is consent, neither a habit of "yes" nor an empty line.
+            "open" if place.may_be_opened => match open(&asked.url) {
                 Ok(()) => return ElicitResult::new(ElicitAction::Accept),
                 Err(why) => host.note(&err.paint(YELLOW, format!("  {why}; open it yourself"))),
             },
-            "o" | "open" | "y" | "yes" => {
+            "open" => {
                 host.note(&err.paint(YELLOW, "  only http and https pages are opened from here"));
             }
             "s" | "self" => return ElicitResult::new(ElicitAction::Accept),
             "n" | "no" | ":decline" => return ElicitResult::decline(),
             ":cancel" => return ElicitResult::cancel(),
-            _ => host.note("  open, self or no"),
+            _ => host.note("  type open, self or no"),
         }
     }
 }
