@@ -38,8 +38,6 @@ pub(crate) type Complete = Arc<dyn Fn(&str, usize) -> (usize, Vec<String>) + Sen
 pub(crate) struct Line {
     /// What stands before it: as it is measured, and as it is shown.
     pub(crate) prompt: (String, String),
-    /// What stands there to begin with.
-    pub(crate) initial: String,
     pub(crate) complete: Option<Complete>,
     /// Whether it is remembered, and can be found again with the arrow keys.
     pub(crate) remembered: bool,
@@ -60,8 +58,6 @@ pub(crate) struct Desk {
     screen: Arc<Screen>,
     wanted: Sender<Wanted>,
     turn: Mutex<()>,
-    /// Whether the terminal can show a line that has something in it already.
-    pub(crate) prefills: bool,
 }
 
 struct Wanted {
@@ -80,8 +76,8 @@ impl Desk {
     pub(crate) fn open(screen: Arc<Screen>, history: Option<PathBuf>) -> Self {
         // As the editor judges it. Others have whole lines, and show them as they are typed.
         let term = std::env::var("TERM").unwrap_or_default();
-        let prefills = !["dumb", "cons25", "emacs"].contains(&term.to_lowercase().as_str());
-        if prefills {
+        let edits = !["dumb", "cons25", "emacs"].contains(&term.to_lowercase().as_str());
+        if edits {
             screen.take();
             #[cfg(unix)]
             follow_stops(screen.clone());
@@ -90,7 +86,7 @@ impl Desk {
         let shared = screen.clone();
         // It ends with the process: a read from a terminal cannot be called off.
         std::thread::spawn(move || edit(&shared, history, &lines));
-        Self { screen, wanted, turn: Mutex::new(()), prefills }
+        Self { screen, wanted, turn: Mutex::new(()) }
     }
 
     /// Waits until nobody else is asking.
@@ -161,7 +157,7 @@ fn edit(screen: &Screen, path: Option<PathBuf>, wanted: &Receiver<Wanted>) {
         if let Some(words) = editor.helper_mut() {
             words.0 = line.complete;
         }
-        let typed = editor.readline_with_initial(&line.prompt, (&line.initial, ""));
+        let typed = editor.readline(&line.prompt);
         screen.line_is_typed();
         if !line.remembered {
             std::mem::swap(editor.history_mut(), &mut parked);

@@ -9,9 +9,12 @@ use taut::{Asking, ElicitResult, JsonObject};
 
 use super::Host;
 use crate::desk::{Complete, Line, Typed};
-use crate::forms::{Field, Form, Kind};
-use crate::output::{CYAN, DIM, YELLOW};
+use crate::forms::{Field, Form, Kind, Mistake};
+use crate::output::{CYAN, DIM, YELLOW, cut};
 use crate::sanitize;
+
+/// Characters of a value that are shown beside what is typed: it has to leave room for that.
+const SHOWN: usize = 40;
 
 /// What somebody did at one field.
 enum Step {
@@ -66,15 +69,17 @@ fn content(form: &Form, filled: &[Option<Value>]) -> JsonObject {
     pairs.filter_map(|(field, value)| Some((field.name.clone(), value.clone()?))).collect()
 }
 
-/// Asks for one field until it fits.
+/// Asks for one field until it fits. What is there already stands in brackets, and Enter takes it:
+/// whoever types something else need not wipe it away first.
 async fn ask(host: &Host, field: &Field, before: Option<&Value>) -> Step {
-    describe(host, field);
-    let mut initial = before.map(|value| field.shown(value)).unwrap_or_default();
+    describe(host, field, before.is_some());
+    let words = match before {
+        Some(value) => format!("{} [{}]", field.label(), cut(&field.shown(value), SHOWN)),
+        None => field.label().to_owned(),
+    };
     loop {
         let line = Line {
-            prompt: prompt(host, field.label()),
-            // What a server has put there is shown by the editor, which takes it as it is.
-            initial: sanitize::line(&initial).into_owned(),
+            prompt: prompt(host, &words),
             complete: Some(choices(field)),
             remembered: false,
         };
@@ -86,28 +91,37 @@ async fn ask(host: &Host, field: &Field, before: Option<&Value>) -> Step {
             }
             Typed::End => return Step::Cancel,
         };
-        // Where nothing can stand there to begin with, nothing typed means what would have.
-        let typed = if typed.is_empty() && !host.desk().prefills { initial.clone() } else { typed };
-        // Also behind what stands there to begin with: who wants to leave need not tidy up first.
-        let behind = typed.strip_prefix(initial.as_str()).unwrap_or(&typed);
-        if let Some(step) = command(behind).or_else(|| command(&typed)) {
-            return step;
+        match (command(&typed), before) {
+            (Some(step), _) => return step,
+            (None, Some(value)) if typed.trim().is_empty() => {
+                return Step::Value(Some(value.clone()));
+            }
+            _ => {}
         }
-        // A text that looks like one of the words above.
-        let text =
-            typed.strip_prefix("\\:").map_or_else(|| typed.clone(), |rest| format!(":{rest}"));
+        // Nothing, where nothing is what Enter alone does not say; and a text that looks like one of
+        // the words above.
+        let text = match typed.strip_prefix("\\:") {
+            Some(rest) => format!(":{rest}"),
+            None if typed.trim() == ":empty" => String::new(),
+            None => typed,
+        };
         match field.read(&text) {
             Ok(value) => return Step::Value(value),
-            Err(mistake) => {
-                let words = format!("  {}: {mistake}", field.label());
-                let err = host.0.output.err;
-                host.note(&err.paint(YELLOW, format!("  {}", sanitize::line(words.trim()))));
-                // Words are mended; a wrong choice is only in the way of the right one.
-                let one_of_few = matches!(field.kind, Kind::One(_) | Kind::YesNo);
-                initial = if one_of_few { String::new() } else { typed };
-            }
+            Err(mistake) => complain(host, field, &text, &mistake),
         }
     }
+}
+
+/// Says what does not fit, with what was typed: the line is empty again.
+fn complain(host: &Host, field: &Field, typed: &str, mistake: &Mistake) {
+    let typed = cut(typed.trim(), SHOWN);
+    let said = match mistake {
+        // They say it themselves, or there is nothing to say.
+        Mistake::Missing | Mistake::NoChoice { .. } => String::new(),
+        _ => format!("{typed:?} does not fit: "),
+    };
+    let words = format!("{}: {said}{mistake}", field.label());
+    host.note(&host.0.output.err.paint(YELLOW, format!("  {}", sanitize::line(&words))));
 }
 
 fn command(typed: &str) -> Option<Step> {
@@ -120,11 +134,15 @@ fn command(typed: &str) -> Option<Step> {
 }
 
 /// What a field is about, and what there is to choose from.
-fn describe(host: &Host, field: &Field) {
+fn describe(host: &Host, field: &Field, filled: bool) {
     let err = host.0.output.err;
     let about = field.about().map(|about| format!("{about} ")).unwrap_or_default();
     let wanted = if field.choices().is_empty() { field.wanted() } else { several(field) };
-    let optional = if field.required { "" } else { ", may stay empty" };
+    let optional = match (field.required, filled) {
+        (true, _) => "",
+        (false, true) => ", :empty leaves it out",
+        (false, false) => ", may stay empty",
+    };
     let note = err.paint(DIM, format!("({}{optional})", sanitize::line(&wanted)));
     host.note(&format!("  {}{note}", sanitize::line(&about)));
     for (at, choice) in field.choices().iter().enumerate() {

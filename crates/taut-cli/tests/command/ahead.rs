@@ -50,9 +50,9 @@ fn lines_typed_while_a_call_runs_are_kept_and_not_drawn_into_its_progress() {
 fn answers_may_be_pasted_with_the_call_that_asks() {
     let folder = Folder::new("paste-form");
     let mut terminal = folder.asker("");
-    let lines = ["number", "7", "paint colour=cobalt coats=2", ""];
+    let lines = ["number", "12", "7", "paint colour=cobalt coats=2", ""];
     terminal.press(lines.join("\r").as_bytes());
-    terminal.shows(r#"{"count":7}"#).shows("\r2 Cobalt\r\n").shows("asker › ");
+    terminal.shows("10 or less").shows(r#"{"count":7}"#).shows("\r2 Cobalt\r\n").shows("asker › ");
     leaves(terminal);
 }
 
@@ -62,11 +62,11 @@ fn all_answers_of_a_paste_arrive_in_the_form() {
     let mut words = vec!["call", "everything", "--"];
     words.extend(server.iter().map(String::as_str));
     let mut terminal = Terminal::start_with(&words, |_| ());
-    let answers = ["a@b.c", "3", "", "", "2", "red, blue", "a note", "yes", ""];
+    let answers = ["a@b.c", "3", "", "no", "2", "red, blue", "a note", "yes", ""];
     terminal.shows("E-mail › ").press(answers.join("\r").as_bytes());
     let (text, code) = terminal.end();
     assert_eq!(code, Some(0), "{text}");
-    let sent = r#"{"count":3,"mail":"a@b.c","note":"a note","ratio":0.5,"size":"l","sure":true,"tags":["red","blue"]}"#;
+    let sent = r#"{"count":3,"mail":"a@b.c","note":"a note","ratio":0.5,"size":"l","sure":false,"tags":["red","blue"]}"#;
     assert!(text.contains(sent), "{text}");
 }
 

@@ -26,16 +26,20 @@ fn a_form_is_filled_in_field_by_field() {
     for era in ERAS {
         let mut terminal = call(&format!("call everything --revision {era}"));
         terminal.shows("asker asks:").shows("All of it:");
-        terminal.shows("E-mail › ").types("ada").shows("E-mail: it has to be an address such as");
-        // What was typed stands there again, to be mended.
-        terminal.shows("› ada").types("@example.org");
+        terminal
+            .shows("E-mail › ")
+            .types("ada")
+            .shows("\"ada\" does not fit: it has to be an address");
+        terminal.shows("E-mail › ").types("ada@example.org");
         terminal.shows("(a whole number, 1 to 10)").shows("count › ").types("11");
-        terminal.shows("it has to be 10 or less").shows("› 11").press(b"\x7f\x7f");
-        terminal.types("7").shows("ratio › 0.5").types("");
-        terminal.shows("Are you sure?").shows("sure › yes").press(b"\x15");
-        terminal.types("maybe").shows("it has to be yes or no").shows("sure › ");
-        // A wrong choice is only in the way of the right one.
-        terminal.types("n").shows("1 Small").shows("Large, with care").shows("size › ");
+        // The line is empty again, whatever kind of field it is, and what was typed is told.
+        terminal.shows("count: \"11\" does not fit: it has to be 10 or less").shows("count › ");
+        terminal.types("7").shows("ratio [0.5] › ").types("");
+        // What would be taken stands beside the line and not in it.
+        terminal.shows("Are you sure?").shows("(yes or no, :empty leaves it out)");
+        terminal.shows("sure [yes] › ").types("maybe");
+        terminal.shows("\"maybe\" does not fit: it has to be yes or no").shows("sure [yes] › ");
+        terminal.types("no").shows("1 Small").shows("Large, with care").shows("size › ");
         terminal.types("Lage, with care").shows("did you mean Large, with care?");
         terminal
             .shows("size › ")
@@ -43,7 +47,7 @@ fn a_form_is_filled_in_field_by_field() {
             .shows("with commas between")
             .shows("Colours › ")
             .types("1,2,3");
-        terminal.shows("choose 2 or fewer").shows("› 1,2,3").press(b"\x15");
+        terminal.shows("\"1,2,3\" does not fit: choose 2 or fewer").shows("Colours › ");
         terminal.types("blue, red").shows("Anything else?").shows("note › ").types("");
         terminal.shows("E-mail: ada@example.org").shows("sure: no").shows("size: Large, with care");
         terminal.shows("note: –").shows("send it? [yes/no/edit] › ").types("");
@@ -71,10 +75,8 @@ fn a_form_can_be_declined_and_left() {
     }
     let mut terminal = call("call everything");
     terminal.shows("E-mail › ").types("a@b").shows("count › ").types(":back");
-    terminal.shows("E-mail › a@b").types(".c").shows("count › ").types("1");
-    for field in ["ratio", "sure"] {
-        terminal.shows(&format!("{field} › ")).types("");
-    }
+    terminal.shows("E-mail [a@b] › ").types("a@b.c").shows("count › ").types("1");
+    terminal.shows("ratio [0.5] › ").types(":empty").shows("sure [yes] › ").types("");
     terminal
         .shows("size › ")
         .types("small")
@@ -82,8 +84,9 @@ fn a_form_can_be_declined_and_left() {
         .types("")
         .shows("note › ")
         .types("");
+    terminal.shows("ratio: –").shows("sure: yes");
     terminal.shows("edit] › ").types("what").shows("yes sends it").shows("edit] › ").types("edit");
-    terminal.shows("E-mail › a@b.c").types(":decline");
+    terminal.shows("E-mail [a@b.c] › ").types(":decline");
     assert!(terminal.end().0.contains("declined\r\n"));
 }
 
@@ -92,7 +95,7 @@ fn a_form_can_be_declined_and_left() {
 fn what_a_server_asks_cannot_steer_the_terminal() {
     let mut terminal = call("call rude");
     terminal.shows("first\\u{1b}]0;owned\\u{7}").shows("second\\u{200b}");
-    terminal.shows("na\\u{1b}[31mme\\u{202e} › a\\u{7}b").press(b"\x15");
+    terminal.shows("na\\u{1b}[31mme\\u{202e} [a\\u{7}b] › ");
     terminal.types("c");
     let (text, code) = terminal.end();
     assert_eq!(code, Some(0), "{text}");
@@ -162,8 +165,10 @@ fn eli_09_a_page_is_opened_only_with_consent() {
             let mut terminal = call_with(&format!("call page --revision {era}"), with_opener);
             terminal.shows("asks you to visit a page:").shows("Please log in").shows(url);
             terminal.shows("on evil.example").shows("is a user name, not the host");
-            // Enter alone is no consent.
-            terminal.shows("[open/self/no] › ").types("").shows("open, self or no");
+            // Enter alone is no consent, and neither is a yes.
+            for word in ["", "yes", "y", "o"] {
+                terminal.shows("[open/self/no] › ").types(word).shows("type open, self or no");
+            }
             terminal.shows("› ").types(answer);
             let (text, code) = terminal.end();
             assert_eq!(code, Some(0), "{text}");
@@ -206,8 +211,7 @@ fn a_person_is_the_model() {
 #[test]
 fn what_is_told_meanwhile_does_not_break_the_line() {
     let mut terminal = call("call number -v --revision 2025-11-25");
-    terminal.shows("count › ").types("x").shows("it has to be a number").shows("› x");
-    terminal.press(b"\x15");
+    terminal.shows("count › ").types("x").shows("it has to be a number").shows("count › ");
     terminal.types("3");
     let (text, code) = terminal.end();
     assert_eq!(code, Some(0), "{text}");

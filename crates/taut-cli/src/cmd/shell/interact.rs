@@ -72,12 +72,7 @@ async fn line(running: &mut Running<'_>, interrupts: &mut Interrupts) -> Result<
     let host = running.host.clone();
     let catalog = running.catalog.clone();
     let completing: Complete = Arc::new(move |line, at| complete(&catalog.lock(), line, at));
-    let line = Line {
-        prompt: prompt(running),
-        complete: Some(completing),
-        remembered: true,
-        ..Line::default()
-    };
+    let line = Line { prompt: prompt(running), complete: Some(completing), remembered: true };
     let mut reading = pin!(host.desk().read(line));
     loop {
         let changed = running.changed.clone();
