@@ -9,8 +9,8 @@ use super::Framing;
 /// larger one gives its memory back.
 const KEEP: usize = 2 << 20;
 
-/// A message so long is handed over instead of copied. Shorter ones are copied, so that it is one
-/// buffer that grows and not each of those that go round.
+/// A message so long is handed over instead of copied, whatever buffer comes back for it; and a
+/// buffer so large comes back for no other.
 const LONG: usize = 16 << 10;
 
 /// Frames messages, and holds their bytes until they are written.
@@ -60,7 +60,9 @@ impl Encoder {
     }
 
     /// Adds a message that is written already, and leaves an empty buffer in its place. Where nothing
-    /// else waits the buffers of a long one are exchanged, so that it is not copied.
+    /// else waits the buffers are exchanged, so that it is not copied; but a short message is not
+    /// exchanged for a large buffer, which a flood has left: one is to be large, not each of those
+    /// that go round.
     pub fn add(&mut self, framing: Framing, message: &mut Vec<u8>) {
         match framing {
             Framing::Lines => {
@@ -69,7 +71,7 @@ impl Encoder {
             }
             Framing::Headers => self.out.extend_from_slice(&header(message.len())),
         }
-        if self.out.is_empty() && message.len() >= LONG {
+        if self.out.is_empty() && (self.out.capacity() <= LONG || message.len() >= LONG) {
             std::mem::swap(&mut self.out, message);
         } else {
             self.out.extend_from_slice(message);
@@ -202,6 +204,17 @@ mod tests {
             let expected = encoded(framing, &text).repeat(2);
             assert_eq!(encoder.bytes(), expected.as_bytes());
         }
+    }
+
+    #[test]
+    fn a_buffer_that_a_flood_has_left_stays_where_it_is() {
+        let mut encoder = Encoder::default();
+        encoder.frame(Framing::Lines, |out| out.resize(100_000, b' '));
+        encoder.consume(100_001);
+        let mut message = b"{}".to_vec();
+        encoder.add(Framing::Lines, &mut message);
+        assert_eq!(encoder.bytes(), b"{}\n");
+        assert!(message.is_empty() && message.capacity() < 100_000, "{}", message.capacity());
     }
 
     #[test]
