@@ -4,14 +4,16 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use serde::Serialize;
-use serde_json::Value;
-use taut::{At, Client, Error, Prompt, Resource, ResourceTemplate, Revision, SerializeAt, Tool};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use taut::{Client, Error, Prompt, Resource, ResourceTemplate, Tool};
 
 use crate::args::{Kind, List};
 use crate::arguments;
 use crate::hosts::resolve;
 use crate::output::{BOLD, CYAN, DIM, Output, cut};
 use crate::problem::{Exit, Problem};
+use crate::sent::Sent;
 use crate::session::with_server;
 
 /// What a server offers. What it does not offer at all is nothing, not an empty list.
@@ -21,6 +23,21 @@ pub(crate) struct Offer {
     pub(crate) resources: Option<Vec<Resource>>,
     pub(crate) templates: Option<Vec<ResourceTemplate>>,
     pub(crate) prompts: Option<Vec<Prompt>>,
+    /// The same, as it came.
+    pub(crate) sent: Document,
+}
+
+/// What a server offers, as it sent it.
+#[derive(Clone, Default, Serialize)]
+pub(crate) struct Document {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) tools: Option<Vec<Sent>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resources: Option<Vec<Sent>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    templates: Option<Vec<Sent>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prompts: Option<Vec<Sent>>,
 }
 
 pub(crate) async fn run(output: &Output, args: &List) -> Result<Exit, Problem> {
@@ -30,7 +47,7 @@ pub(crate) async fn run(output: &Output, args: &List) -> Result<Exit, Problem> {
         spinner.say("listing");
         let offer = ask(client, kind).await?;
         if output.json {
-            output.document(&offer.document(client.revision()))?;
+            output.document(&offer.sent)?;
         } else {
             output.print(&offer.shown(output, kind))?;
         }
@@ -46,41 +63,76 @@ pub(crate) async fn ask(client: &Client, kind: Option<Kind>) -> Result<Offer, Er
     let has = client.capabilities();
     let mut offer = Offer::default();
     if wanted(Kind::Tools) && has.tools.is_some() {
-        offer.tools = Some(client.tools().await?);
+        (offer.tools, offer.sent.tools) = listed(client, "tools/list", "tools").await?;
     }
     if wanted(Kind::Resources) && has.resources.is_some() {
-        offer.resources = Some(client.resources().await?);
+        (offer.resources, offer.sent.resources) =
+            listed(client, "resources/list", "resources").await?;
     }
     if wanted(Kind::Templates) && has.resources.is_some() {
-        offer.templates = templates(client).await?;
+        (offer.templates, offer.sent.templates) = templates(client).await?;
     }
     if wanted(Kind::Prompts) && has.prompts.is_some() {
-        offer.prompts = Some(client.prompts().await?);
+        (offer.prompts, offer.sent.prompts) = listed(client, "prompts/list", "prompts").await?;
     }
     Ok(offer)
 }
 
+/// A list as it is read, and as it came.
+type Listed<T> = (Option<Vec<T>>, Option<Vec<Sent>>);
+
 /// Many servers have resources and have never heard of templates.
-async fn templates(client: &Client) -> Result<Option<Vec<ResourceTemplate>>, Error> {
-    match client.resource_templates().await {
-        Ok(templates) => Ok(Some(templates)),
-        Err(Error::Refused { error, .. }) if error.code == METHOD_NOT_FOUND => Ok(None),
-        Err(error) => Err(error),
+async fn templates(client: &Client) -> Result<Listed<ResourceTemplate>, Error> {
+    match listed(client, "resources/templates/list", "resourceTemplates").await {
+        Err(Error::Refused { error, .. }) if error.code == METHOD_NOT_FOUND => Ok((None, None)),
+        listed => listed,
     }
 }
 
 const METHOD_NOT_FOUND: i64 = -32601;
 
-#[derive(Serialize)]
-pub(crate) struct Document<'a> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    tools: Option<Vec<At<'a, Tool>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    resources: Option<Vec<At<'a, Resource>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    templates: Option<Vec<At<'a, ResourceTemplate>>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    prompts: Option<Vec<At<'a, Prompt>>>,
+/// Pages of one list at most: only a server that goes round in circles has so many.
+const MAX_PAGES: usize = 10_000;
+
+/// All pages of a list. The library lists, too, but keeps nothing of how it was written.
+async fn listed<T: DeserializeOwned>(
+    client: &Client,
+    method: &'static str,
+    member: &str,
+) -> Result<Listed<T>, Error> {
+    let wrong = |what: String| Error::Violation { method: method.into(), what: what.into() };
+    let (mut items, mut cursor) = (Vec::new(), None::<String>);
+    for _ in 0..MAX_PAGES {
+        let params =
+            cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
+        let page: Sent = client.request(method, params).await?;
+        match page.member(member) {
+            Some(Sent::Array(page)) => items.extend_from_slice(page),
+            Some(other) => return Err(wrong(format!("`{member}` is {}", other.kind()))),
+            None => return Err(wrong(format!("missing field `{member}`"))),
+        }
+        // PAG-02, PAG-03: only a cursor that is not there ends the list.
+        let next = page.member("nextCursor").and_then(Sent::text).map(str::to_owned);
+        if next.is_none() {
+            let typed = items.iter().enumerate().map(|(at, item)| {
+                let read = serde_json::to_string(item).and_then(|text| serde_json::from_str(&text));
+                read.map_err(|error| wrong(format!("{member}[{at}]: {}", plain(&error))))
+            });
+            let typed = typed.collect::<Result<_, _>>()?;
+            return Ok((Some(typed), Some(items)));
+        }
+        if next == cursor {
+            break;
+        }
+        cursor = next;
+    }
+    Err(wrong("its list never ends: the next page is the one before".to_owned()))
+}
+
+/// What is wrong, without the place: it is one in a text that nobody has seen.
+fn plain(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.split(" at line ").next().unwrap_or(&text).to_owned()
 }
 
 impl Offer {
@@ -97,22 +149,6 @@ impl Offer {
         ];
         let all: Vec<_> = all.into_iter().flatten().collect();
         if all.is_empty() { "nothing".to_owned() } else { all.join(", ") }
-    }
-
-    /// As the protocol has it, in the revision that was agreed.
-    pub(crate) fn document(&self, revision: Revision) -> Document<'_> {
-        fn all<T: SerializeAt>(
-            items: Option<&Vec<T>>,
-            revision: Revision,
-        ) -> Option<Vec<At<'_, T>>> {
-            items.map(|items| items.iter().map(|item| item.at(revision)).collect())
-        }
-        Document {
-            tools: all(self.tools.as_ref(), revision),
-            resources: all(self.resources.as_ref(), revision),
-            templates: all(self.templates.as_ref(), revision),
-            prompts: all(self.prompts.as_ref(), revision),
-        }
     }
 
     pub(crate) fn shown(&self, output: &Output, kind: Option<Kind>) -> String {

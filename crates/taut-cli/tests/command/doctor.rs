@@ -38,7 +38,7 @@ const fn fine(name: &'static str, role: &'static str, options: &'static str) -> 
 }
 
 /// Every habit of the rude server.
-const OF_HABITS: [Case; 30] = [
+const OF_HABITS: [Case; 36] = [
     bad("backlog", "backlog", "", "risky", "it goes on writing after its stdin is closed: 10 MiB"),
     bad(
         "banner",
@@ -97,6 +97,10 @@ const OF_HABITS: [Case; 30] = [
         "broken",
         "it does not flush stdout: nothing came for 3.0 s",
     ),
+    bad("no-info", "no-info", "", "broken", "its answer to initialize has no serverInfo"),
+    bad("no-schema", "no-schema", "", "broken", "the tool t1 has no inputSchema"),
+    bad("odd-name", "odd-name", "", "risky", r#""two words" is no good name for a tool: ' '"#),
+    bad("odd-schema", "odd-schema", "", "risky", r#"whose type is not "object" ("string")"#),
     bad(
         "probe-code=",
         "probe-code=32000",
@@ -104,10 +108,12 @@ const OF_HABITS: [Case; 30] = [
         "note",
         "it refuses server/discover with error -32000",
     ),
+    bad("same-name", "same-name", "", "risky", "2 tools have the same name: t0"),
     fine("say-pid", "say-pid", ""),
     fine("say-secrets", "say-secrets", ""),
     bad("slow-start=", "slow-start=1500", "", "note", "until it is ready"),
     bad("slow-start=", "slow-start=6000", "", "risky", "until it is ready"),
+    bad("string-schema", "string-schema", "", "broken", "t1 has a string for an inputSchema"),
     bad("swallow-probe", "swallow-probe", "", "risky", "it does not answer server/discover"),
     bad("twice", "twice", "", "risky", "it answers twice"),
     bad("unknown-id", "unknown-id", "", "risky", "it answers what nobody asked"),
@@ -215,6 +221,21 @@ fn a_server_of_any_revision_has_no_fault_for_that() {
     let (level, what, _) = first("", &server("1999-01-01"));
     assert!(what.contains(r#"it wants to speak version "1999-01-01""#), "{what}");
     assert_eq!(level, "broken");
+}
+
+/// What taut gets on with and the official SDKs refuse is neither hidden nor mended.
+#[test]
+fn what_the_official_sdks_refuse_is_told_everywhere() {
+    let run = run("doctor", &server("2025-11-25 no-schema")).exits(5);
+    assert!(run.out.contains("change  it is called inputSchema, not input_schema"), "{}", run.out);
+    assert!(run.out.ends_with("✗ most hosts cannot use it like this: see above\n"), "{}", run.out);
+    let run = super::run("smoke", &server("2025-11-25 no-schema no-info")).exits(0);
+    for what in ["its answer to initialize has no serverInfo", "the tool t1 has no inputSchema"] {
+        let line = format!("  · hosts       the official SDKs refuse it: {what}\n");
+        assert!(run.out.contains(&line), "{}", run.out);
+    }
+    let list = super::run("list tools --json", &server("2025-11-25 no-schema")).exits(0).json();
+    assert_eq!(list["tools"][1], serde_json::json!({ "name": "t1", "input_schema": {} }));
 }
 
 #[track_caller]

@@ -188,7 +188,8 @@ impl Client {
         let child = self.0.session.child.as_ref();
         let stderr_closed =
             child.is_some_and(|child| child.stderr_closed() && child.exit().is_none());
-        Diagnostics { stderr_closed, ..self.0.session.notices.diagnostics() }
+        let missing = self.0.agreed.missing.clone();
+        Diagnostics { stderr_closed, missing, ..self.0.session.notices.diagnostics() }
     }
 
     /// The server's process, if there is one. For people to look at: once the process has ended the

@@ -104,6 +104,9 @@ pub struct Diagnostics {
     pub unknown_answers: u64,
     /// Requests of the server that were refused.
     pub refused: u64,
+    /// What the answer to `initialize` should have had, and did not: `capabilities`, `serverInfo`, or a
+    /// member of that. Other clients refuse such an answer (LIF-03).
+    pub missing: Vec<&'static str>,
 }
 
 /// What the loop has noticed, shared with whoever asks.

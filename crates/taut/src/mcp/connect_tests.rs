@@ -160,6 +160,24 @@ fn who_it_is_stands_in_the_meta_or_in_the_result() {
 }
 
 #[test]
+fn lif_03_what_an_answer_should_have_and_has_not_is_kept() {
+    let missing = |answer: Value| {
+        let mut run = shaking();
+        run.initialize(answer);
+        run.connect.poll_action();
+        let Some(Action::Done(agreed)) = run.connect.poll_action() else { panic!() };
+        agreed.missing
+    };
+    assert_eq!(missing(legacy("2025-11-25")), ["capabilities", "serverInfo"]);
+    let answer = |info: Value| json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "serverInfo": info });
+    assert_eq!(missing(answer(json!({ "name": "s", "version": "1" }))), [""; 0]);
+    assert_eq!(missing(answer(json!({ "name": "s" }))), ["serverInfo.version"]);
+    let both = ["serverInfo.name", "serverInfo.version"];
+    assert_eq!(missing(answer(json!({ "name": 5, "version": null }))), both);
+    assert_eq!(missing(answer(json!("s"))), both);
+}
+
+#[test]
 fn a_discovery_without_a_modern_version_of_ours() {
     let only =
         |versions: &[&str]| probing().discover(json!({ "supportedVersions": versions })).actions();

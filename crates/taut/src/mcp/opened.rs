@@ -12,6 +12,7 @@ use super::connect::Fault;
 use super::json::RawJson;
 use super::meta::Meta;
 use super::revision::Revision;
+use crate::rpc::Part;
 
 /// What both sides agree on.
 #[derive(Clone, Debug)]
@@ -20,6 +21,8 @@ pub(crate) struct Agreed {
     pub(crate) capabilities: ServerCapabilities,
     pub(crate) server_info: Option<Implementation>,
     pub(crate) instructions: Option<String>,
+    /// What the answer should have had, and did not (LIF-03).
+    pub(crate) missing: Vec<&'static str>,
 }
 
 /// An answer to `server/discover`, read with as few demands as possible (L17).
@@ -49,6 +52,7 @@ impl Discovered {
             capabilities: self.capabilities.unwrap_or_default(),
             server_info: from_meta.or_else(|| self.server_info?.parse().ok()),
             instructions: self.instructions,
+            missing: Vec::new(),
         }
     }
 }
@@ -72,11 +76,32 @@ impl Initialized {
     }
 
     pub(super) fn agree(self, revision: Revision) -> Agreed {
+        let missing = self.missing();
         Agreed {
             revision,
             capabilities: self.capabilities.unwrap_or_default(),
             server_info: self.server_info.and_then(|info| info.parse().ok()),
             instructions: self.instructions,
+            missing,
         }
+    }
+
+    /// LIF-03: what others cannot do without.
+    fn missing(&self) -> Vec<&'static str> {
+        let mut missing = Vec::new();
+        if self.capabilities.is_none() {
+            missing.push("capabilities");
+        }
+        match &self.server_info {
+            None => missing.push("serverInfo"),
+            Some(info) => {
+                let info = Part::from(info.raw());
+                let is_text =
+                    |name| info.member(name).is_some_and(|value| value.text().starts_with('"'));
+                missing.extend((!is_text("name")).then_some("serverInfo.name"));
+                missing.extend((!is_text("version")).then_some("serverInfo.version"));
+            }
+        }
+        missing
     }
 }

@@ -7,6 +7,8 @@
 //! A habit or a tool that is not in the lists below does nothing; one that is has to be known to
 //! `taut doctor` too, whose table is held against these lists.
 
+mod lists;
+
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -20,7 +22,7 @@ use serde_json::{Value, json};
 const MODERN: &str = "2026-07-28";
 
 /// Every habit; after `=` a number is meant.
-pub(crate) const HABITS: [&str; 28] = [
+pub(crate) const HABITS: [&str; 34] = [
     "backlog",
     "banner",
     "bom",
@@ -42,10 +44,16 @@ pub(crate) const HABITS: [&str; 28] = [
     "late=",
     "log-stdin",
     "no-flush",
+    "no-info",
+    "no-schema",
+    "odd-name",
+    "odd-schema",
     "probe-code=",
+    "same-name",
     "say-pid",
     "say-secrets",
     "slow-start=",
+    "string-schema",
     "swallow-probe",
     "twice",
     "unknown-id",
@@ -262,36 +270,15 @@ impl Server {
             return self.write(&json!({ "jsonrpc": "2.0", "id": id, "error": error }));
         }
         let version = if self.revision == "both" { "2025-11-25" } else { &self.revision };
-        self.result(
-            id,
-            json!({
-                "protocolVersion": version, "capabilities": { "tools": {} },
-                "serverInfo": { "name": "rude", "version": "1" },
-            }),
-        );
+        let mut result = json!({ "protocolVersion": version, "capabilities": { "tools": {} } });
+        if !self.has("no-info") {
+            result["serverInfo"] = json!({ "name": "rude", "version": "1" });
+        }
+        self.result(id, result);
         if self.has("deaf") {
             eprintln!("not listening");
             sleep_for_ever();
         }
-    }
-
-    fn list(&self, id: &Value, params: &Value) {
-        if self.has("die-on-list") {
-            die();
-        }
-        // Three pages of two; the cursor of the second is the empty string (PAG-03).
-        let (first, next) = match params["cursor"].as_str() {
-            None => (0, json!("")),
-            Some("") => (2, json!("c")),
-            Some(_) if self.has("circular") => (4, json!("c")),
-            Some(_) => (4, Value::Null),
-        };
-        let tool = |n: u64| json!({ "name": format!("t{n}"), "inputSchema": { "type": "object" } });
-        let mut page = json!({ "tools": [tool(first), tool(first + 1)] });
-        if !next.is_null() {
-            page["nextCursor"] = next;
-        }
-        self.result(id, page);
     }
 
     fn call(&self, id: &Value, params: &Value) {

@@ -19,6 +19,7 @@ use crate::cmd::list;
 use crate::output::Output;
 use crate::session::{Interrupts, builder, hang_up, tell, tell_event};
 use crate::spinner::Spinner;
+use crate::strict;
 
 /// How long a server may be silent about the probe: as long as the most impatient host that probes.
 pub(super) const PROBE: Duration = Duration::from_secs(3);
@@ -188,6 +189,12 @@ impl<'a> Exam<'a> {
             self.muted(client, error, before, 0);
         }
         let went_well = listed.is_ok();
+        let mut objections: Vec<_> =
+            strict::opening(&client.diagnostics().missing).into_iter().collect();
+        if let Ok(offer) = &listed {
+            objections.extend(strict::tools(offer.sent.tools.as_deref().unwrap_or_default()));
+        }
+        lock(&self.facts).objections = objections;
         lock(&self.facts).listed = Some(listed.map(|offer| (offer.counts(), began.elapsed())));
         if let Some((tool, arguments)) = call.filter(|_| went_well) {
             spinner.say(format!("calling {tool}"));

@@ -10,6 +10,7 @@ use taut::{Diagnostics, Ended, Error, Junk, Revision, Rung};
 use super::exam::PROBE;
 use super::processes::Process;
 use crate::problem::{Exit, exit_of};
+use crate::strict::Objection;
 
 /// What was seen, and when, counted from the start.
 #[derive(Default)]
@@ -37,6 +38,8 @@ pub(super) struct Facts {
     pub(super) beside: Option<Duration>,
     pub(super) junk: Option<Junk>,
     pub(super) opened: Option<Result<Opened, Error>>,
+    /// What others refuse.
+    pub(super) objections: Vec<Objection>,
     pub(super) listed: Option<Result<(String, Duration), Error>>,
     pub(super) called: Option<Result<(String, Duration), Error>>,
     /// Whether it was still there after the call.
@@ -105,7 +108,8 @@ impl Facts {
     }
 
     pub(super) fn exit(&self) -> Exit {
-        self.error().map_or(Exit::NoConnection, exit_of)
+        let nowhere = if self.objections.is_empty() { Exit::NoConnection } else { Exit::Violation };
+        self.error().map_or(nowhere, exit_of)
     }
 
     /// How long the answer to the probe took if somebody had lost patience by then.
@@ -162,8 +166,10 @@ impl Facts {
         match &self.opened {
             Some(Ok(opened)) => {
                 let era = if opened.revision.is_modern() { "modern" } else { "legacy" };
-                let text =
-                    format!("{} ({era}), {}, {}", opened.revision, opened.framing, opened.name);
+                let mut text = format!("{} ({era}), {}", opened.revision, opened.framing);
+                if !opened.name.is_empty() {
+                    text = format!("{text}, {}", opened.name);
+                }
                 add("agreed", Some(true), text, Some(opened.ready));
             }
             Some(Err(error)) if started => add("agreed", Some(false), headline(error), None),

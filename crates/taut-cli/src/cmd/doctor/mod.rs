@@ -109,6 +109,9 @@ fn show(output: &Output, name: &str, facts: &Facts, found: &[Finding]) -> Result
     let verdict = match (broken, hurts) {
         (0, 0) => reader.paint(GREEN, "✓ every host should get on with it"),
         (0, _) => reader.paint(YELLOW, "✓ it works, but not everywhere: see above"),
+        _ if facts.error().is_none() && !facts.objections.is_empty() => {
+            reader.paint(RED, "✗ most hosts cannot use it like this: see above")
+        }
         _ => reader.paint(RED, "✗ no host can use it like this: see above"),
     };
     output.print(&format!("{text}\n{verdict}\n"))

@@ -154,6 +154,7 @@ mod tests {
                 Prompt::new("greet")
                     .arguments([PromptArgument::new("name"), PromptArgument::new("language")]),
             ]),
+            ..Offer::default()
         }
     }
 

@@ -74,7 +74,7 @@ impl Running<'_> {
             Order::List(kind) => {
                 let client = self.client()?;
                 let offer = self.waiting("listing", list::ask(&client, kind)).await?;
-                let document = self.document(|| offer.document(client.revision()))?;
+                let document = self.document(|| offer.sent.clone())?;
                 self.print(|output| offer.shown(output, kind))?;
                 Ok(Done::well(document))
             }

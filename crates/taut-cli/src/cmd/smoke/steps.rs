@@ -16,9 +16,10 @@ use crate::asking::Host;
 use crate::cmd::call::broken;
 use crate::cmd::list::{Offer, ask};
 use crate::content::{self, Piece};
-use crate::output::{DIM, GREEN, RED, YELLOW, cut};
+use crate::output::{DIM, GREEN, RED, cut};
 use crate::problem::{Exit, Problem};
 use crate::session::{Interrupts, builder, hang_up, tell_event};
+use crate::strict;
 
 impl Transcript<'_> {
     /// All of it: what fails is told here, and decides how to end.
@@ -157,7 +158,23 @@ impl Transcript<'_> {
         let names = |all: &Vec<taut::Prompt>| all.iter().map(|each| each.name.clone()).collect();
         section(self, "prompts", offer.prompts.as_ref().map(names))?;
         self.report.insert("list_ms".into(), millis(took));
+        self.objections(client, &offer)?;
         Ok(Ok(offer))
+    }
+
+    /// What works here and not with others is told, and fails nothing.
+    fn objections(&mut self, client: &Client, offer: &Offer) -> Result<(), Problem> {
+        let opening = strict::opening(&client.diagnostics().missing);
+        let tools = strict::tools(offer.sent.tools.as_deref().unwrap_or_default());
+        let all: Vec<_> = opening.into_iter().chain(tools).collect();
+        for objection in &all {
+            self.aside("hosts", &format!("{}: {}", objection.who.words(), objection.what))?;
+        }
+        if !all.is_empty() {
+            let all: Vec<_> = all.iter().map(|objection| &objection.what).collect();
+            self.report.insert("objections".into(), json!(all));
+        }
+        Ok(())
     }
 
     async fn call(
@@ -172,9 +189,7 @@ impl Transcript<'_> {
                 self.report.insert("called".into(), Value::Null);
                 self.report.insert("not_called".into(), json!(why));
                 self.summary.push("nothing called".to_owned());
-                self.hush();
-                let mark = self.output.out.paint(YELLOW, "·");
-                self.line(&format!("  {mark} {:<10}  nothing: {why}\n", "called"))?;
+                self.aside("called", &format!("nothing: {why}"))?;
                 return Ok(Exit::Worked);
             }
         };

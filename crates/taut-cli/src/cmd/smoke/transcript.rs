@@ -113,6 +113,14 @@ impl<'a> Transcript<'a> {
         self.mark(self.output.out.paint(GREEN, "✓"), name, text, took)
     }
 
+    /// Something besides, told whole: neither a success nor a failure.
+    pub(super) fn aside(&mut self, name: &str, text: &str) -> Result<(), Problem> {
+        self.spinner = None;
+        let mark = self.output.out.paint(YELLOW, "·");
+        let text = self.output.out.line(text);
+        self.line(&format!("  {mark} {name:<10}  {text}\n"))
+    }
+
     pub(super) fn mark(
         &mut self,
         mark: impl Display,

@@ -14,7 +14,7 @@ use super::facts::Facts;
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
-    /// No host can use it.
+    /// No host can use it, or hardly any.
     Broken,
     /// Some hosts cannot, or not well.
     Hurts,

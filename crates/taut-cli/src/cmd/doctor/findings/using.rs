@@ -7,12 +7,23 @@ use taut::Error;
 use super::{Finding, Level};
 use crate::cmd::doctor::facts::{Facts, headline};
 use crate::output::{size, time};
+use crate::strict::{Objection, Who};
 
 /// More than this instead of an answer is a flood: far above what logs and progress take.
 const FLOOD: u64 = 4 << 20;
 
 pub(super) fn all(facts: &Facts) -> Vec<Finding> {
-    [using(facts), undeclared(facts)].into_iter().flatten().collect()
+    let refused = facts.objections.iter().map(refused);
+    using(facts).into_iter().chain(refused).chain(undeclared(facts)).collect()
+}
+
+/// What works here, and not with others.
+fn refused(objection: &Objection) -> Finding {
+    let level = match objection.who {
+        Who::Sdks => Level::Broken,
+        Who::TypeScript | Who::Models => Level::Hurts,
+    };
+    Finding::new(level, objection.what.clone(), objection.hurts, objection.change.clone())
 }
 
 fn using(facts: &Facts) -> Option<Finding> {

@@ -1,0 +1,249 @@
+//! What taut gets on with and others do not: the official SDKs, and the models behind hosts.
+//!
+//! Knows what the TypeScript SDK (1.32, 2.4) and the Python SDK (1.30, 2.3) refuse to read, and what the
+//! models' own interfaces take for the name of a tool. Pure: what a server sent goes in, objections come
+//! out. Must not know where they are shown. TOL-03, TOL-21, LIF-03.
+
+use std::collections::BTreeMap;
+
+use crate::sent::Sent;
+
+/// Who objects.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Who {
+    /// Both official SDKs.
+    Sdks,
+    /// The TypeScript SDK; the Python SDK lets it pass.
+    TypeScript,
+    /// No SDK, but what hosts hand the tools to.
+    Models,
+}
+
+impl Who {
+    pub(crate) const fn words(self) -> &'static str {
+        match self {
+            Self::Sdks => "the official SDKs refuse it",
+            Self::TypeScript => "the TypeScript SDK refuses it",
+            Self::Models => "some hosts cannot use it",
+        }
+    }
+}
+
+/// Something that somebody refuses.
+#[derive(Debug)]
+pub(crate) struct Objection {
+    pub(crate) who: Who,
+    pub(crate) what: String,
+    pub(crate) hurts: &'static str,
+    pub(crate) change: String,
+}
+
+const NO_LIST: &str = "every host on the TypeScript or the Python SDK, which is nearly all of them: the SDK \
+                       refuses the whole list, and no tools appear";
+const NO_LIST_IN_NODE: &str = "every host on the TypeScript SDK, as are most that run on Node: it refuses the \
+                               whole list, and no tools appear; the Python SDK lets it pass";
+const NO_HANDSHAKE: &str = "every host on the TypeScript or the Python SDK, which is nearly all of them: the \
+                            SDK refuses the handshake, and there is no connection";
+
+/// What is missing in the answer to `initialize`.
+pub(crate) fn opening(missing: &[&str]) -> Option<Objection> {
+    if missing.is_empty() {
+        return None;
+    }
+    let all = missing.join(" and ");
+    Some(Objection {
+        who: Who::Sdks,
+        what: format!("its answer to initialize has no {all}"),
+        hurts: NO_HANDSHAKE,
+        change: "answer with protocolVersion, capabilities (an object) and serverInfo, which has a name \
+                 and a version"
+            .to_owned(),
+    })
+}
+
+/// What is wrong with a list of tools.
+pub(crate) fn tools(tools: &[Sent]) -> Vec<Objection> {
+    let all = [without_schema(tools), odd_schema(tools), odd_root(tools), same(tools), odd(tools)];
+    all.into_iter().flatten().collect()
+}
+
+fn without_schema(tools: &[Sent]) -> Option<Objection> {
+    let bare = |tool: &&Sent| matches!(tool.member("inputSchema"), None | Some(Sent::Null));
+    let (names, has) = named(tools, bare)?;
+    let likely = ["input_schema", "parameters", "schema", "inputschema"];
+    let wrong = tools
+        .iter()
+        .filter(bare)
+        .find_map(|tool| likely.into_iter().find(|likely| tool.member(likely).is_some()));
+    let change = match wrong {
+        Some(wrong) => format!("it is called inputSchema, not {wrong}"),
+        None => {
+            r#"give every tool one; for a tool that takes nothing: {"type":"object"}"#.to_owned()
+        }
+    };
+    let what = format!("{names} {has} no inputSchema");
+    Some(Objection { who: Who::Sdks, what, hurts: NO_LIST, change })
+}
+
+fn odd_schema(tools: &[Sent]) -> Option<Objection> {
+    let odd = |tool: &&Sent| {
+        !matches!(tool.member("inputSchema"), None | Some(Sent::Null | Sent::Object(_)))
+    };
+    let (names, has) = named(tools, odd)?;
+    let kind = tools.iter().find(odd).and_then(|tool| tool.member("inputSchema"));
+    let kind = kind.map_or("nothing", Sent::kind);
+    Some(Objection {
+        who: Who::Sdks,
+        what: format!("{names} {has} {kind} for an inputSchema, not an object"),
+        hurts: NO_LIST,
+        change: r#"write the schema itself there: {"type":"object","properties":{…}}"#.to_owned(),
+    })
+}
+
+fn odd_root(tools: &[Sent]) -> Option<Objection> {
+    let root = |tool: &Sent| match tool.member("inputSchema") {
+        Some(schema @ Sent::Object(_)) => {
+            let kind = schema.member("type");
+            (kind.and_then(Sent::text) != Some("object")).then(|| {
+                kind.map_or_else(
+                    || "none".to_owned(),
+                    |kind| serde_json::to_string(kind).unwrap_or_default(),
+                )
+            })
+        }
+        _ => None,
+    };
+    let (names, has) = named(tools, |tool| root(tool).is_some())?;
+    let kind = tools.iter().find_map(root).unwrap_or_default();
+    Some(Objection {
+        who: Who::TypeScript,
+        what: format!(r#"{names} {has} an inputSchema whose type is not "object" ({kind})"#),
+        hurts: NO_LIST_IN_NODE,
+        change: r#"arguments are always an object: say "type":"object" at the root of the schema"#
+            .to_owned(),
+    })
+}
+
+fn same(tools: &[Sent]) -> Option<Objection> {
+    let mut counts = BTreeMap::<&str, usize>::new();
+    for name in tools.iter().filter_map(name) {
+        *counts.entry(name).or_default() += 1;
+    }
+    let (name, count) = counts.into_iter().find(|(_, count)| *count > 1)?;
+    Some(Objection {
+        who: Who::Models,
+        what: format!("{count} tools have the same name: {name}"),
+        hurts: "every host: only one of them can be called, and the interfaces of the models refuse a \
+                list in which a name occurs twice",
+        change: "give each tool a name of its own".to_owned(),
+    })
+}
+
+/// TOL-21
+fn odd(tools: &[Sent]) -> Option<Objection> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
+    let bad = |tool: &&Sent| {
+        name(tool)
+            .is_some_and(|name| name.is_empty() || name.len() > 128 || !name.chars().all(fits))
+    };
+    let tool = tools.iter().find(bad)?;
+    let name = name(tool)?;
+    let why = match name.chars().find(|c| !fits(*c)) {
+        Some(c) => format!("{c:?} may not stand in it"),
+        None if name.is_empty() => "it is empty".to_owned(),
+        None => format!("it has {} characters", name.len()),
+    };
+    let short: String = name.chars().take(40).collect();
+    Some(Objection {
+        who: Who::Models,
+        what: format!("{short:?} is no good name for a tool: {why}"),
+        hurts: "hosts that pass names on as they are: the interfaces of the models take letters, digits, _ \
+                and - only, and refuse all tools for one; other hosts rename it or leave it out",
+        change: "use 1 to 128 of the characters A-Z a-z 0-9 _ - . (without the dot, and up to 64, it is \
+                 welcome everywhere); a title may have any"
+            .to_owned(),
+    })
+}
+
+fn name(tool: &Sent) -> Option<&str> {
+    tool.member("name").and_then(Sent::text)
+}
+
+/// The tools of which something is true, in words, and the verb for so many.
+fn named(tools: &[Sent], is: impl Fn(&&Sent) -> bool) -> Option<(String, &'static str)> {
+    /// More names say no more.
+    const SHOWN: usize = 3;
+    let names: Vec<_> = tools.iter().filter(is).map(|tool| name(tool).unwrap_or("?")).collect();
+    Some(match names.as_slice() {
+        [] => return None,
+        [one] => (format!("the tool {one}"), "has"),
+        many => {
+            let rest = match many.len().saturating_sub(SHOWN) {
+                0 => String::new(),
+                rest => format!(" and {rest} more"),
+            };
+            let shown = many.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
+            (format!("the tools {shown}{rest}"), "have")
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Sent, Who, opening, tools};
+
+    fn judged(text: &str) -> Vec<(Who, String)> {
+        let sent: Vec<Sent> = serde_json::from_str(text).unwrap();
+        tools(&sent).into_iter().map(|objection| (objection.who, objection.what)).collect()
+    }
+
+    #[track_caller]
+    fn one(text: &str, who: Who, what: &str) {
+        assert_eq!(judged(text), [(who, what.to_owned())], "{text}");
+    }
+
+    #[test]
+    fn tol_03_every_tool_has_a_schema_of_an_object() {
+        let fine = r#"[{"name":"a","inputSchema":{"type":"object"}},{"name":"b.c-d_1","inputSchema":{"type":"object"}}]"#;
+        assert_eq!(judged(fine), []);
+        one(r#"[{"name":"a"}]"#, Who::Sdks, "the tool a has no inputSchema");
+        let many = r#"[{"name":"a"},{"name":"b"},{"name":"c"},{"name":"d","inputSchema":null}]"#;
+        one(many, Who::Sdks, "the tools a, b, c and 1 more have no inputSchema");
+        let text = r#"[{"name":"a","inputSchema":"none"}]"#;
+        one(text, Who::Sdks, "the tool a has a string for an inputSchema, not an object");
+        let text = r#"[{"name":"a","inputSchema":{"type":"string"}}]"#;
+        let what = r#"the tool a has an inputSchema whose type is not "object" ("string")"#;
+        one(text, Who::TypeScript, what);
+        let text = r#"[{"name":"a","inputSchema":{}}]"#;
+        one(
+            text,
+            Who::TypeScript,
+            r#"the tool a has an inputSchema whose type is not "object" (none)"#,
+        );
+        let sent: Vec<Sent> = serde_json::from_str(r#"[{"name":"a","input_schema":{}}]"#).unwrap();
+        assert_eq!(tools(&sent)[0].change, "it is called inputSchema, not input_schema");
+    }
+
+    #[test]
+    fn tol_21_names_are_short_plain_and_unique() {
+        let tool = |name: &str| format!(r#"{{"name":"{name}","inputSchema":{{"type":"object"}}}}"#);
+        let list = format!("[{},{}]", tool("a"), tool("a"));
+        one(&list, Who::Models, "2 tools have the same name: a");
+        let list = format!("[{}]", tool("two words"));
+        one(
+            &list,
+            Who::Models,
+            r#""two words" is no good name for a tool: ' ' may not stand in it"#,
+        );
+        assert_eq!(judged(&format!("[{}]", tool(&"x".repeat(128)))), []);
+        assert_eq!(judged(&format!("[{}]", tool(&"x".repeat(129)))).len(), 1);
+        assert_eq!(judged(&format!("[{}]", tool(""))).len(), 1);
+    }
+
+    #[test]
+    fn lif_03_the_answer_to_initialize_is_complete() {
+        assert!(opening(&[]).is_none());
+        let objection = opening(&["capabilities", "serverInfo"]).unwrap();
+        assert_eq!(objection.what, "its answer to initialize has no capabilities and serverInfo");
+    }
+}
