@@ -38,8 +38,9 @@ const fn fine(name: &'static str, role: &'static str, options: &'static str) -> 
 }
 
 /// Every habit of the rude server.
-const OF_HABITS: [Case; 36] = [
+const OF_HABITS: [Case; 41] = [
     bad("backlog", "backlog", "", "risky", "it goes on writing after its stdin is closed: 10 MiB"),
+    bad("bad-prompts", "bad-prompts", "", "risky", "in its answer to prompts/list: prompts[0]:"),
     bad(
         "banner",
         "banner",
@@ -98,9 +99,23 @@ const OF_HABITS: [Case; 36] = [
         "it does not flush stdout: nothing came for 3.0 s",
     ),
     bad("no-info", "no-info", "", "broken", "its answer to initialize has no serverInfo"),
+    bad(
+        "no-jsonrpc",
+        "no-jsonrpc",
+        "--start-timeout 2s",
+        "broken",
+        r#"its messages have no "jsonrpc":"2.0", first at byte "#,
+    ),
     bad("no-schema", "no-schema", "", "broken", "the tool t1 has no inputSchema"),
     bad("odd-name", "odd-name", "", "risky", r#""two words" is no good name for a tool: ' '"#),
     bad("odd-schema", "odd-schema", "", "risky", r#"whose type is not "object" ("string")"#),
+    bad(
+        "pretty",
+        "pretty",
+        "--start-timeout 2s",
+        "broken",
+        "it writes messages over several lines, first at byte 0: {",
+    ),
     bad(
         "probe-code=",
         "probe-code=32000",
@@ -115,8 +130,28 @@ const OF_HABITS: [Case; 36] = [
     bad("slow-start=", "slow-start=6000", "", "risky", "until it is ready"),
     bad("string-schema", "string-schema", "", "broken", "t1 has a string for an inputSchema"),
     bad("swallow-probe", "swallow-probe", "", "risky", "it does not answer server/discover"),
+    bad(
+        "text-id",
+        "text-id",
+        "--start-timeout 2s",
+        "broken",
+        r#"and not initialize: the id of its answer is "2""#,
+    ),
     bad("twice", "twice", "", "risky", "it answers twice"),
-    bad("unknown-id", "unknown-id", "", "risky", "it answers what nobody asked"),
+    bad(
+        "unknown-id",
+        "unknown-id",
+        "",
+        "risky",
+        "it answers what nobody asked (8 times), first with the id 99999",
+    ),
+    bad(
+        "wrong-id",
+        "wrong-id",
+        "--start-timeout 2s",
+        "broken",
+        "it answers what nobody asked, and not initialize: the id of its answer is 99999",
+    ),
 ];
 
 /// Every tool of the rude server, called by the doctor.
@@ -236,6 +271,26 @@ fn what_the_official_sdks_refuse_is_told_everywhere() {
     }
     let list = super::run("list tools --json", &server("2025-11-25 no-schema")).exits(0).json();
     assert_eq!(list["tools"][1], serde_json::json!({ "name": "t1", "input_schema": {} }));
+}
+
+/// JSON that is not quite right is not called text, and is quoted as it came.
+#[test]
+fn advice_fits_what_is_wrong() {
+    let advice = |options: &str, role: &str| {
+        let (_, what, document) = first(options, &server(&format!("2025-11-25 {role}")));
+        let text = |name: &str| document["findings"][0][name].as_str().unwrap().to_owned();
+        (what, text("hurts"), text("change"))
+    };
+    let (what, _, change) = advice("--start-timeout 2s", "no-jsonrpc");
+    assert!(what.contains(r#": {"id":2,"jsonrpc":null,"result":{"capabilities":{"#), "{what}");
+    assert_eq!(change, r#"add "jsonrpc":"2.0" to every message"#);
+    let (_, _, change) = advice("--start-timeout 2s", "pretty");
+    assert!(change.starts_with("write each message on one line"), "{change}");
+    let (_, hurts, _) = advice("", "bad-prompts");
+    assert_eq!(
+        hurts,
+        "hosts that show prompts: they get none, or an error; tools are not affected"
+    );
 }
 
 #[track_caller]

@@ -102,6 +102,8 @@ pub struct Diagnostics {
     pub late_answers: u64,
     /// Answers to calls that were never made.
     pub unknown_answers: u64,
+    /// The id of the first of them, as JSON.
+    pub first_unknown: Option<String>,
     /// Requests of the server that were refused.
     pub refused: u64,
     /// What the answer to `initialize` should have had, and did not: `capabilities`, `serverInfo`, or a
@@ -181,7 +183,10 @@ impl Notices {
                 tracing::debug!(call = excerpt, "late answer dropped");
             }
             TroubleKind::Unknown => {
-                self.with(|kept| kept.unknown_answers += 1);
+                self.with(|kept| {
+                    kept.unknown_answers += 1;
+                    kept.first_unknown.get_or_insert_with(|| excerpt.clone());
+                });
                 tracing::debug!(id = excerpt, "answer to a call that was never made; dropped");
             }
             _ => tracing::debug!(?kind, offset, excerpt, "trouble"),

@@ -222,7 +222,7 @@ fn reason(session: &Session, fault: Fault, second: Option<SecondTry>) -> Connect
                 let (fault, first) = (junk.fault, junk.excerpt);
                 ConnectReason::NotJson { after, lines: seen.junk, fault, first }
             }
-            None if seen.bytes > 0 => ConnectReason::NoAnswer { after },
+            None if seen.bytes > 0 => ConnectReason::NoAnswer { after, stray: seen.first_unknown },
             None => ConnectReason::Silent { after, second },
         },
         Fault::Echo => ConnectReason::Echo,

@@ -53,7 +53,7 @@ pub enum ConnectReason {
         /// For how long it was given time.
         after: Duration,
     },
-    /// It said something, and none of it was JSON.
+    /// It said something, and none of it was a message: text, or JSON that is not quite one.
     NotJson {
         /// For how long it was given time.
         after: Duration,
@@ -68,6 +68,8 @@ pub enum ConnectReason {
     NoAnswer {
         /// For how long it was given time.
         after: Duration,
+        /// The id, as JSON, of an answer to something that was never asked.
+        stray: Option<String>,
     },
     /// It sends back what it is sent.
     Echo,
@@ -145,19 +147,28 @@ impl fmt::Display for ConnectError {
             )?,
             ConnectReason::NotJson { after, lines, fault, first } => {
                 write!(f, "the server did not answer {phase} within {after:?}: it printed ")?;
-                match lines {
-                    1 => write!(f, "text instead of JSON ({fault}): {first}")?,
-                    _ => write!(
+                let text = matches!(fault, Fault::Json | Fault::Encoding | Fault::Header);
+                match (text, lines) {
+                    (true, 1) => write!(f, "text instead of JSON ({fault}): {first}")?,
+                    (true, _) => write!(
                         f,
                         "{lines} lines of text instead of JSON ({fault}), the first of which is: \
                          {first}"
                     )?,
+                    (false, _) => write!(f, "JSON that is no message ({fault}): {first}")?,
                 }
             }
-            ConnectReason::NoAnswer { after } => write!(
-                f,
-                "the server did not answer {phase} within {after:?}, although it said other things"
-            )?,
+            ConnectReason::NoAnswer { after, stray } => {
+                write!(f, "the server did not answer {phase} within {after:?}, ")?;
+                match stray {
+                    None => f.write_str("although it said other things")?,
+                    Some(id) => write!(
+                        f,
+                        "although it answered something that was never asked: the id is {id}{}",
+                        if id.starts_with('"') { ", a string, and ours are numbers" } else { "" }
+                    )?,
+                }
+            }
             ConnectReason::Echo => write!(
                 f,
                 "the program sends back what it is sent ({phase} came back as it left): it is an \

@@ -105,7 +105,14 @@ impl std::error::Error for ErrorObject {}
 pub(crate) fn excerpt(text: &str) -> String {
     /// Enough to recognise a line by, too little to flood a log.
     const LENGTH: usize = 120;
-    let mut short: String = text.chars().take(LENGTH).flat_map(char::escape_debug).collect();
+    let mut short = String::new();
+    for character in text.chars().take(LENGTH) {
+        match character {
+            // Harmless, and most of what comes is JSON.
+            '"' | '\'' | '\\' => short.push(character),
+            _ => short.extend(character.escape_debug()),
+        }
+    }
     if text.chars().nth(LENGTH).is_some() {
         short.push('…');
     }

@@ -107,6 +107,8 @@ pub enum Fault {
     Neither,
     /// A response that cannot be used: both outcomes, or an `error` without code and message.
     BadResponse,
+    /// A response whose `jsonrpc` is missing or not `"2.0"`.
+    ResponseVersion,
     /// A notification whose `params` is neither an object nor an array.
     BadNotification,
     /// Over the limit.
@@ -124,11 +126,16 @@ impl Malformed {
     /// notification.
     #[must_use]
     pub fn is_answerable(&self) -> bool {
-        !matches!(self.kind, Fault::BadResponse | Fault::BadNotification)
+        !self.kind.is_response() && self.kind != Fault::BadNotification
     }
 }
 
 impl Fault {
+    /// Whether it is a response that is broken.
+    pub(crate) const fn is_response(self) -> bool {
+        matches!(self, Self::BadResponse | Self::ResponseVersion)
+    }
+
     /// The code that answers it.
     #[must_use]
     pub fn code(self) -> i64 {
@@ -149,7 +156,7 @@ impl fmt::Display for Fault {
             Self::EmptyBatch => "empty batch",
             Self::LongBatch => "batch of more than 1000 messages",
             Self::BatchRefused => "batches are not allowed here",
-            Self::Version => "jsonrpc is not \"2.0\"",
+            Self::Version | Self::ResponseVersion => "jsonrpc is not \"2.0\"",
             Self::Duplicate => "a member occurs twice",
             Self::BadId => "id is not a string or an integer of at most 1024 bytes",
             Self::BadMethod => "method is not a string",
@@ -262,7 +269,9 @@ impl<'a> Envelope<'a> {
         });
         // A response stays one whatever else is wrong with it: answering it would start a storm.
         if is_response && (self.duplicate || !two_point_oh) {
-            return Err(Malformed { kind: Fault::BadResponse, id: None });
+            let duplicate = self.duplicate;
+            let kind = if duplicate { Fault::BadResponse } else { Fault::ResponseVersion };
+            return Err(Malformed { kind, id: None });
         }
         if self.duplicate {
             return Err(fault(Fault::Duplicate));

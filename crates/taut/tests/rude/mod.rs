@@ -22,8 +22,9 @@ use serde_json::{Value, json};
 const MODERN: &str = "2026-07-28";
 
 /// Every habit; after `=` a number is meant.
-pub(crate) const HABITS: [&str; 34] = [
+pub(crate) const HABITS: [&str; 39] = [
     "backlog",
+    "bad-prompts",
     "banner",
     "bom",
     "circular",
@@ -45,9 +46,11 @@ pub(crate) const HABITS: [&str; 34] = [
     "log-stdin",
     "no-flush",
     "no-info",
+    "no-jsonrpc",
     "no-schema",
     "odd-name",
     "odd-schema",
+    "pretty",
     "probe-code=",
     "same-name",
     "say-pid",
@@ -55,8 +58,10 @@ pub(crate) const HABITS: [&str; 34] = [
     "slow-start=",
     "string-schema",
     "swallow-probe",
+    "text-id",
     "twice",
     "unknown-id",
+    "wrong-id",
 ];
 
 /// Every tool that can be called, listed or not.
@@ -232,6 +237,12 @@ impl Server {
             }
             "tools/list" => self.list(id, &message["params"]),
             "tools/call" => self.call(id, &message["params"]),
+            "prompts/list" if self.has("bad-prompts") => {
+                self.result(
+                    id,
+                    json!({ "prompts": [{ "name": "p", "arguments": { "topic": 1 } }] }),
+                );
+            }
             _ => self.error(id, -32601, "method not found"),
         }
     }
@@ -271,6 +282,9 @@ impl Server {
         }
         let version = if self.revision == "both" { "2025-11-25" } else { &self.revision };
         let mut result = json!({ "protocolVersion": version, "capabilities": { "tools": {} } });
+        if self.has("bad-prompts") {
+            result["capabilities"]["prompts"] = json!({});
+        }
         if !self.has("no-info") {
             result["serverInfo"] = json!({ "name": "rude", "version": "1" });
         }
@@ -358,7 +372,16 @@ impl Server {
         if self.revision == MODERN && result.get("resultType").is_none() {
             result["resultType"] = json!("complete");
         }
-        let message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+        let mut message = json!({ "jsonrpc": "2.0", "id": id, "result": result });
+        if self.has("wrong-id") {
+            message["id"] = json!(99_999);
+        }
+        if self.has("text-id") {
+            message["id"] = json!(id.to_string());
+        }
+        if self.has("no-jsonrpc") {
+            message["jsonrpc"].take();
+        }
         self.write(&message);
         if self.has("twice") {
             self.write(&message);
@@ -375,7 +398,8 @@ impl Server {
     }
 
     fn write(&self, message: &Value) {
-        let text = message.to_string();
+        let pretty = self.has("pretty");
+        let text = if pretty { format!("{message:#}") } else { message.to_string() };
         if self.has("headers") || self.has("headers-only") {
             put(format!("Content-Length: {}\r\n\r\n{text}", text.len()).as_bytes());
         } else {

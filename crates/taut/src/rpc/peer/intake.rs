@@ -146,7 +146,7 @@ impl Peer {
         }
         self.shrink_batch(batch);
         // Only what is a response says something about a call of ours.
-        if kind == Fault::BadResponse { self.take_bad_response(id.as_ref(), kind) } else { None }
+        if kind.is_response() { self.take_bad_response(id.as_ref(), kind) } else { None }
     }
 
     fn take_message<'a>(
@@ -215,7 +215,7 @@ impl Peer {
             }
         }
         let event = match kind {
-            Fault::BadResponse => self.take_bad_response(id.as_ref(), kind),
+            kind if kind.is_response() => self.take_bad_response(id.as_ref(), kind),
             _ => None,
         };
         // F12: one report for a message that spans lines, not one for each of its lines.
@@ -274,6 +274,6 @@ impl Peer {
 fn is_response(entry: &Result<Message<'_>, Malformed>) -> bool {
     match entry {
         Ok(message) => matches!(message, Message::Response { .. }),
-        Err(malformed) => malformed.kind == Fault::BadResponse,
+        Err(malformed) => malformed.kind.is_response(),
     }
 }

@@ -1,5 +1,6 @@
 //! What a server writes besides answers, and how it writes them.
 
+use super::opening::advice;
 use super::{Finding, Level};
 use crate::cmd::doctor::facts::Facts;
 use crate::output::size;
@@ -29,12 +30,12 @@ fn junk(facts: &Facts) -> Option<Finding> {
         count => format!("{count} lines on stdout that are no messages"),
     };
     let what = format!(
-        "it prints {lines}, first at byte {}: {:?} ({})",
+        "it prints {lines}, first at byte {}: \"{}\" ({})",
         junk.offset, junk.excerpt, junk.fault
     );
     let hurts = "hosts that take the first bad line for the end, or show an error for each; all others \
                  are lucky as long as no line is torn";
-    Some(Finding::new(Level::Hurts, what, hurts, "print to stderr; stdout belongs to the protocol"))
+    Some(Finding::new(Level::Hurts, what, hurts, advice(junk.fault)))
 }
 
 fn byte_order_mark(facts: &Facts) -> Option<Finding> {
@@ -53,8 +54,12 @@ fn answers(facts: &Facts) -> Option<Finding> {
     // The probe may have been given up, and answered after all.
     let twice = seen.late_answers.saturating_sub(u64::from(facts.swallowed()));
     let (what, change) = if seen.unknown_answers > 0 {
+        let id = seen.first_unknown.as_deref().unwrap_or_default();
         (
-            format!("it answers what nobody asked ({} times)", seen.unknown_answers),
+            format!(
+                "it answers what nobody asked ({} times), first with the id {id}",
+                seen.unknown_answers
+            ),
             "answer with the id of the request, and with its JSON type: 1 is not \"1\"",
         )
     } else if twice > 0 && facts.called.is_none() {

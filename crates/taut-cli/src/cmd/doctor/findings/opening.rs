@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use taut::rpc::Fault;
 use taut::wire::Framing;
 use taut::{ConnectReason, Error, Hint, SpawnError};
 
@@ -123,15 +124,20 @@ fn reason(reason: &ConnectReason, facts: &Facts) -> (String, &'static str) {
             ),
             "flush stdout after each message (Python: print(…, flush=True) or sys.stdout.flush())",
         ),
-        ConnectReason::NotJson { first, lines, .. } => (
+        ConnectReason::NotJson { first, lines, fault, .. } => {
+            not_json(*fault, *lines, first, facts.junk.as_ref().map_or(0, |junk| junk.offset))
+        }
+        ConnectReason::NoAnswer { stray: Some(id), .. } => (
             format!(
-                "it prints text on stdout where JSON should be ({}), first at byte {}: {first:?}",
-                if *lines == 1 { "one line".to_owned() } else { format!("{lines} lines") },
-                facts.junk.as_ref().map_or(0, |junk| junk.offset),
+                "it answers what nobody asked, and not initialize: the id of its answer is {id}"
             ),
-            "check that it serves stdio and not HTTP; print logs and banners to stderr",
+            if id.starts_with('"') {
+                "answer with the id of the request as it came: 1 is not \"1\""
+            } else {
+                "answer with the id of the request"
+            },
         ),
-        ConnectReason::NoAnswer { after } => (
+        ConnectReason::NoAnswer { after, .. } => (
             format!("it talks, but does not answer initialize (waited {})", time(*after)),
             "answer with the id of the request, of the same JSON type, on one line",
         ),
@@ -158,6 +164,44 @@ fn reason(reason: &ConnectReason, facts: &Facts) -> (String, &'static str) {
             "support 2025-11-25, which every host speaks",
         ),
         _ => ("no connection came of it".to_owned(), "see what it says with -v"),
+    }
+}
+
+/// Something came that is no message: text, or JSON that is nearly one.
+fn not_json(fault: Fault, lines: u64, first: &str, offset: u64) -> (String, &'static str) {
+    let what = match fault {
+        Fault::SpansLines => "it writes messages over several lines",
+        Fault::Version | Fault::ResponseVersion => "its messages have no \"jsonrpc\":\"2.0\"",
+        Fault::Json | Fault::Encoding | Fault::Header => {
+            let lines = if lines == 1 { "one line".to_owned() } else { format!("{lines} lines") };
+            return (
+                format!(
+                    "it prints text on stdout where JSON should be ({lines}), first at byte {offset}: \
+                     \"{first}\""
+                ),
+                "check that it serves stdio and not HTTP; print logs and banners to stderr",
+            );
+        }
+        _ => {
+            let what = format!("it writes JSON that is no message ({fault}): {first}");
+            return (
+                what,
+                "see what a message has to look like: a JSON object with jsonrpc, id and result",
+            );
+        }
+    };
+    (format!("{what}, first at byte {offset}: {first}"), advice(fault))
+}
+
+/// What to change about what is no message.
+pub(super) fn advice(fault: Fault) -> &'static str {
+    match fault {
+        Fault::SpansLines => {
+            "write each message on one line, without line breaks in it (Python: json.dumps without \
+             indent; JavaScript: JSON.stringify with one argument)"
+        }
+        Fault::Version | Fault::ResponseVersion => "add \"jsonrpc\":\"2.0\" to every message",
+        _ => "print to stderr; stdout belongs to the protocol",
     }
 }
 

@@ -60,12 +60,30 @@ fn using(facts: &Facts) -> Option<Finding> {
         ),
         other => (headline(other), "see what it says with -v"),
     };
+    if let Some(list) = listed.and_then(besides_tools) {
+        let hurts =
+            format!("hosts that show {list}: they get none, or an error; tools are not affected");
+        return Some(Finding::new(Level::Hurts, what, hurts, change));
+    }
     let hurts = match (listed, error) {
         (Some(_), _) => "every host: it connects, and no tools appear",
         (None, Error::Lost(_)) => "every host that calls this tool: it loses the server with it",
         (None, _) => "every host that calls this tool: it waits, and gives up",
     };
     Some(Finding::new(Level::Broken, what, hurts, change))
+}
+
+/// What is not listed, if it is something that a host can do without: the tools were listed before it.
+fn besides_tools(error: &Error) -> Option<&'static str> {
+    let (Error::Violation { method, .. } | Error::Refused { method, .. }) = error else {
+        return None;
+    };
+    Some(match &**method {
+        "resources/list" => "resources",
+        "resources/templates/list" => "templates of resources",
+        "prompts/list" => "prompts",
+        _ => return None,
+    })
 }
 
 /// Why no answer came, by what came instead.
