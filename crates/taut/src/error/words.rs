@@ -7,6 +7,12 @@ use std::fmt;
 /// Lines of stderr in an error's text: a stack trace's end, not the whole of it.
 const LINES: usize = 10;
 
+/// Lines of a Python traceback that is shown from its head, where the user's own file stands.
+const TRACE: usize = 25;
+
+/// Lines from the head of a traceback that is longer than that: its title, and the first frame or two.
+const HEAD: usize = 6;
+
 /// Characters of one line.
 const WIDTH: usize = 400;
 
@@ -17,7 +23,7 @@ pub(super) fn last_words(f: &mut fmt::Formatter<'_>, stderr: &str) -> fmt::Resul
         return Ok(());
     }
     f.write_str("; its last words on stderr:")?;
-    for line in &lines[lines.len().saturating_sub(LINES)..] {
+    for line in tail(&lines) {
         f.write_str("\n  ")?;
         for character in line.trim_end().chars().take(WIDTH) {
             if character.is_control() && character != '\t' {
@@ -31,6 +37,20 @@ pub(super) fn last_words(f: &mut fmt::Formatter<'_>, stderr: &str) -> fmt::Resul
         }
     }
     Ok(())
+}
+
+/// The lines worth showing: the last few, or a traceback from its head, its middle left out if it is long.
+fn tail<'a>(lines: &[&'a str]) -> Vec<&'a str> {
+    let last = lines.len().saturating_sub(LINES);
+    let head = lines.iter().rposition(|line| line.contains("Traceback (most recent call last)"));
+    match head.filter(|head| *head < last) {
+        None => lines[last..].to_vec(),
+        Some(head) if lines.len() - head <= TRACE => lines[head..].to_vec(),
+        Some(head) => {
+            let end = &lines[lines.len() - (TRACE - HEAD - 1)..];
+            [&lines[head..head + HEAD], &["…"], end].concat()
+        }
+    }
 }
 
 #[cfg(test)]
@@ -58,5 +78,27 @@ mod tests {
         assert!(shown.ends_with("\n  line 99") && !shown.contains("line 89\n"), "{shown}");
         let long = "x".repeat(10_000);
         assert!(Shown(&long).to_string().len() < WIDTH + 50);
+    }
+
+    /// A traceback of so many frames, two lines each, with other things before it.
+    fn traceback(frames: usize) -> String {
+        let mut text = "noise\n".repeat(30) + "Traceback (most recent call last):\n";
+        for n in 0..frames {
+            text += &format!("  File \"/srv/f{n}.py\", line {n}\n    call()\n");
+        }
+        text + "KeyError: 'DATABASE_URL'\n"
+    }
+
+    #[test]
+    fn a_traceback_is_shown_from_its_head() {
+        let shown = Shown(&traceback(8)).to_string();
+        let lines: Vec<_> = shown.lines().skip(1).collect();
+        assert_eq!(lines[0], "  Traceback (most recent call last):");
+        assert_eq!((lines.len(), lines[17]), (18, "  KeyError: 'DATABASE_URL'"));
+        let shown = Shown(&traceback(40)).to_string();
+        let lines: Vec<_> = shown.lines().skip(1).collect();
+        assert_eq!((lines.len(), lines[6]), (TRACE, "  …"), "{shown}");
+        assert!(lines[1].contains("/srv/f0.py") && lines[22].contains("/srv/f39.py"), "{shown}");
+        assert_eq!(Shown(&traceback(2)).to_string().lines().count(), 1 + LINES);
     }
 }
