@@ -174,6 +174,10 @@ fn next_of(error: &Error) -> Option<&'static str> {
         Error::Refused { error, .. } if error.code == taut::MISSING_CLIENT_CAPABILITY => {
             "answer what it asks: on a terminal, with --answer FILE, or with --root DIR for folders"
         }
+        // What the Python SDK 2 says to a question for which 2026-07-28 has another way.
+        Error::Refused { error, .. } if error.message.contains("back-channel") => {
+            "let it ask in an older way: --revision 2025-11-25"
+        }
         Error::Refused { .. } => "see what it offers with `taut list`, and what it says with -v",
         _ => return None,
     })

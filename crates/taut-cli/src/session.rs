@@ -231,7 +231,10 @@ pub(crate) async fn with_server<T>(
         let _ = client.set_level(Level::Debug).await;
     }
     let worked = tokio::select! {
-        worked = work(&client, &spinner) => worked.map_err(|problem| with_stderr(problem, &client)),
+        worked = work(&client, &spinner) => worked.map_err(|problem| {
+            strays(output, &problem, &client);
+            with_stderr(problem, &client)
+        }),
         // What was asked is withdrawn by being dropped.
         () = interrupts.next() => Err(Problem::Interrupted),
     };
@@ -247,6 +250,15 @@ pub(crate) async fn with_server<T>(
     let worked = worked?;
     closed?;
     Ok((worked, host.judge(Exit::Worked)))
+}
+
+/// Says why an answer did not come, where that is known: it came, with another id.
+fn strays(output: &Output, problem: &Problem, client: &Client) {
+    let Problem::Server { error: Error::TimedOut { .. }, .. } = problem else { return };
+    let Some(id) = client.diagnostics().first_unknown else { return };
+    let kind = if id.starts_with('"') { ", a string, and ours are numbers" } else { "" };
+    let line = format!("an answer came that belongs to nothing: its id is {id}{kind}");
+    output.note(&output.err.paint(CYAN, output.err.line(&line)));
 }
 
 pub(crate) fn with_stderr(problem: Problem, client: &Client) -> Problem {

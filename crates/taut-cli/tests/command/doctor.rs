@@ -155,7 +155,7 @@ const OF_HABITS: [Case; 41] = [
 ];
 
 /// Every tool of the rude server, called by the doctor.
-const OF_TOOLS: [Case; 16] = [
+const OF_TOOLS: [Case; 17] = [
     fine("add", "", r#"--args {"a":2,"b":3}"#),
     bad("answer-and-exit", "", "", "broken", "it died after the call: it exited with code 0"),
     bad("ask", "", "", "risky", "it asks the host for roots/list, although the host did not"),
@@ -183,6 +183,13 @@ const OF_TOOLS: [Case; 16] = [
         "--timeout 2s",
         "broken",
         "its process is stopped in the call, as if by SIGSTOP",
+    ),
+    bad(
+        "stray",
+        "",
+        "--timeout 2s",
+        "broken",
+        r#"it answers in the call with an id that nobody asked with, "never": tools/call was not"#,
     ),
 ];
 

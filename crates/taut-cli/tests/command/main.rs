@@ -17,6 +17,7 @@ mod all;
 mod answers;
 mod asker;
 mod bench;
+mod besides;
 mod debug;
 mod doctor;
 mod exits;

@@ -65,7 +65,7 @@ pub(crate) const HABITS: [&str; 39] = [
 ];
 
 /// Every tool that can be called, listed or not.
-pub(crate) const TOOLS: [&str; 16] = [
+pub(crate) const TOOLS: [&str; 17] = [
     "add",
     "answer-and-exit",
     "ask",
@@ -82,6 +82,7 @@ pub(crate) const TOOLS: [&str; 16] = [
     "progress",
     "steps",
     "stop",
+    "stray",
 ];
 
 /// The role that this process was started for. The harness has had its say on stdout by now; from
@@ -320,6 +321,7 @@ impl Server {
                 exit(0);
             }
             "stop" => signal(Signal::STOP),
+            "stray" => self.text(&json!("never"), "to nobody"),
             "close-stdout" => {
                 // fd 3 is the wire, too.
                 let _ = Command::new("sh").args(["-c", "exec 1>&- 3>&-; exec sleep 1000"]).exec();

@@ -7,7 +7,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taut::{Answer, Client, ClientEvent, Closed, Command, Rung, ServerCapabilities, Tool};
+use taut::{
+    Answer, Client, ClientEvent, Closed, Command, ConnectPhase, Rung, ServerCapabilities, Tool,
+};
 
 use super::pick::{Pick, pick};
 use super::transcript::{Transcript, millis};
@@ -16,10 +18,41 @@ use crate::asking::Host;
 use crate::cmd::call::broken;
 use crate::cmd::list::{Offer, ask};
 use crate::content::{self, Piece};
-use crate::output::{DIM, GREEN, RED, cut};
+use crate::output::{DIM, GREEN, RED, cut, time};
 use crate::problem::{Exit, Problem};
 use crate::session::{Interrupts, builder, hang_up, tell_event};
 use crate::strict;
+
+/// What was seen while it opened, and when, counted from the start.
+#[derive(Clone, Copy, Default)]
+struct Opening {
+    started: Option<Duration>,
+    probed: Option<Duration>,
+    answered: bool,
+    shaken: Option<Duration>,
+}
+
+impl Opening {
+    fn note(&mut self, event: &ClientEvent<'_>, at: Duration) {
+        match event {
+            ClientEvent::Started { .. } => drop(self.started.get_or_insert(at)),
+            ClientEvent::Asking { phase: ConnectPhase::Probe, .. } => self.probed = Some(at),
+            ClientEvent::Asking { phase: ConnectPhase::Handshake, .. } => {
+                self.shaken.get_or_insert(at);
+            }
+            ClientEvent::Answered { phase: ConnectPhase::Probe, .. } => self.answered = true,
+            // What was not answered is not what cost the time.
+            ClientEvent::Restarting { .. } => self.answered = true,
+            _ => {}
+        }
+    }
+
+    /// What a probe has cost that was never answered.
+    fn unanswered(&self) -> Option<Duration> {
+        let (probed, shaken) = (self.probed?, self.shaken?);
+        (!self.answered).then(|| shaken.saturating_sub(probed))
+    }
+}
 
 impl Transcript<'_> {
     /// All of it: what fails is told here, and decides how to end.
@@ -30,15 +63,12 @@ impl Transcript<'_> {
         chosen: Option<(String, Value)>,
         interrupts: &mut Interrupts,
     ) -> Result<Exit, Problem> {
-        let spawned = Arc::new(Mutex::new(None));
-        let (seen, output) = (spawned.clone(), self.output.clone());
+        let opening = Arc::new(Mutex::new(Opening::default()));
+        let (seen, output) = (opening.clone(), self.output.clone());
         let began = Instant::now();
         let host = Host::new(self.output, &options.asked)?;
         let builder = host.attach(builder(self.output, options)).on_event(move |event| {
-            if let ClientEvent::Started { .. } = event {
-                let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);
-                seen.get_or_insert(began.elapsed());
-            }
+            seen.lock().unwrap_or_else(PoisonError::into_inner).note(event, began.elapsed());
             if output.verbose {
                 tell_event(&output, event);
             }
@@ -49,8 +79,13 @@ impl Transcript<'_> {
             Ok(None) => return Err(Problem::Interrupted),
             Err(error) => return self.failed("start", &error, ""),
         };
-        let spawned = spawned.lock().unwrap_or_else(PoisonError::into_inner).unwrap_or_default();
-        self.agreed(&client, spawned, began.elapsed())?;
+        let opening = *opening.lock().unwrap_or_else(PoisonError::into_inner);
+        self.agreed(&client, opening.started.unwrap_or_default(), began.elapsed())?;
+        self.unprobed = opening.unanswered().filter(|_| !client.revision().is_modern());
+        if let Some(cost) = self.unprobed {
+            let cost = time(cost);
+            self.aside("probe", &format!("server/discover was not answered, which cost {cost}"))?;
+        }
         tokio::select! {
             exit = self.try_out(&client, chosen) => {
                 let exit = exit?;
@@ -77,7 +112,10 @@ impl Transcript<'_> {
     ) -> Result<Exit, Problem> {
         let offer = match self.list(client).await? {
             Ok(offer) => offer,
-            Err(exit) => return Ok(exit),
+            Err(exit) => {
+                self.besides(client)?;
+                return Ok(exit);
+            }
         };
         let picked = match chosen {
             Some((tool, arguments)) => Pick::Call(tool, arguments),
@@ -85,7 +123,44 @@ impl Transcript<'_> {
         };
         let called = self.call(client, picked, offer.tools.as_deref().unwrap_or_default()).await?;
         let closed = self.close(client).await?;
+        self.besides(client)?;
         Ok(if called == Exit::Worked { closed } else { called })
+    }
+
+    /// What came besides answers, and what came too often: hosts are less patient with it.
+    fn besides(&mut self, client: &Client) -> Result<(), Problem> {
+        let seen = client.diagnostics();
+        if let Some(junk) = &seen.first_junk {
+            let lines = match seen.junk {
+                1 => "something that is no message".to_owned(),
+                count => format!("{count} lines that are no messages"),
+            };
+            let first = if seen.junk == 1 { "" } else { ", the first" };
+            self.aside("stdout", &format!("{lines}{first}: {}", junk.excerpt))?;
+            self.report.insert("junk".into(), json!({ "lines": seen.junk, "first": junk.excerpt }));
+        }
+        if let Some(id) = &seen.first_unknown {
+            let count = seen.unknown_answers;
+            let times = if count == 1 { "once".to_owned() } else { format!("{count} times") };
+            self.aside(
+                "ids",
+                &format!("it answered what nobody asked, {times}; first the id {id}"),
+            )?;
+            self.report.insert("unknown_answers".into(), json!(count));
+        }
+        // The probe that was given up may have been answered after all.
+        match seen.late_answers.saturating_sub(u64::from(self.unprobed.is_some())) {
+            0 => {}
+            count => {
+                let requests = if count == 1 { "request" } else { "requests" };
+                self.aside(
+                    "answers",
+                    &format!("it answered {count} {requests} twice, or too late"),
+                )?;
+                self.report.insert("late_answers".into(), json!(count));
+            }
+        }
+        Ok(())
     }
 
     fn agreed(

@@ -21,6 +21,8 @@ pub(super) struct Transcript<'a> {
     pub(super) report: Map<String, Value>,
     /// What the last line says.
     pub(super) summary: Vec<String>,
+    /// What a probe has cost that the server did not answer.
+    pub(super) unprobed: Option<Duration>,
     spinner: Option<Spinner>,
     /// One of many: what it would tell is told by others, later.
     silent: bool,
@@ -40,7 +42,7 @@ impl<'a> Transcript<'a> {
     pub(super) fn silent(output: &'a Output, shown: &str) -> Self {
         let report = Map::from_iter([("command".to_owned(), json!(shown))]);
         let (began, summary) = (Instant::now(), Vec::new());
-        Self { output, began, report, summary, spinner: None, silent: true }
+        Self { output, began, report, summary, unprobed: None, spinner: None, silent: true }
     }
 
     /// What went wrong, in a line.
@@ -58,7 +60,7 @@ impl<'a> Transcript<'a> {
     ) -> Result<Exit, Problem> {
         self.spinner = None;
         let mark = self.output.out.paint(RED, "✗");
-        self.line(&format!("  {mark} {what:<10}\n"))?;
+        self.line(&format!("  {mark} {what}\n"))?;
         let problem = Problem::Server { error: error.clone(), stderr: stderr.to_owned() };
         let mut document = problem.json();
         self.report.insert("error".into(), document["error"].take());

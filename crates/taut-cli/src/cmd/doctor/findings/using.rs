@@ -107,6 +107,13 @@ fn mute(facts: &Facts, when: &str, method: &str, after: Duration) -> (String, &'
             "end the work, and heed notifications/cancelled: the official SDKs wait 60 s, whatever is \
              reported",
         ),
+        _ if facts.seen.first_unknown.is_some() => {
+            let id = facts.seen.first_unknown.as_deref().unwrap_or_default();
+            (
+                format!("it answers {when} with an id that nobody asked with, {id}: {waited}"),
+                "answer with the id of the request, and with its JSON type: 1 is not \"1\"",
+            )
+        }
         _ => (
             format!("it stops answering {when}: {waited}"),
             "answer every request; do not block the loop that reads stdin",
