@@ -166,6 +166,15 @@ fn next_of(error: &Error) -> Option<&'static str> {
                 "leave --revision out, or update the server"
             }
             ConnectReason::Refused(_) => "leave --revision out, or see `taut doctor`",
+            ConnectReason::Unflushed { .. } => {
+                "flush stdout after each message; in Python: print(…, flush=True)"
+            }
+            ConnectReason::Silent { .. } => {
+                "see that it serves stdio and flushes its output; -v and `taut doctor` show more"
+            }
+            ConnectReason::NoAnswer { stray: Some(_), .. } => {
+                "answer with the id of the request, and with its JSON type"
+            }
             _ => "see what it does with `taut doctor`, and what it says with -v",
         },
         Error::TimedOut { .. } => "give it longer with --timeout, or see what it says with -v",

@@ -58,3 +58,23 @@ fn an_answer_with_another_id_is_told_with_that_id() {
                 numbers\nerror: tools/call was not answered within 1s\n";
     assert!(run.err.starts_with(note), "{}", run.err);
 }
+
+/// The one thing to do stands beside the error, where it is known.
+#[test]
+fn what_to_try_fits_why_it_did_not_connect() {
+    for (role, next) in [
+        ("no-flush", "flush stdout after each message; in Python: print(…, flush=True)"),
+        (
+            "swallow-all",
+            "see that it serves stdio and flushes its output; -v and `taut doctor` show more",
+        ),
+        ("wrong-id", "answer with the id of the request, and with its JSON type"),
+    ] {
+        let server = match role {
+            "swallow-all" => ["sleep", "1000"].map(str::to_owned).to_vec(),
+            role => server(&format!("2025-11-25 {role}")),
+        };
+        let run = run("list --start-timeout 1s", &server).exits(4);
+        assert!(run.err.ends_with(&format!("  try: {next}\n")), "{role}: {}", run.err);
+    }
+}

@@ -42,7 +42,7 @@ pub(crate) struct Discovered {
 
 impl Discovered {
     pub(crate) fn read(result: &RawValue) -> Result<Self, Fault> {
-        serde_json::from_str(result.get()).map_err(|error| Fault::Malformed(error.to_string()))
+        serde_json::from_str(result.get()).map_err(|error| malformed(&error))
     }
 
     pub(super) fn agree(self, revision: Revision) -> Agreed {
@@ -55,6 +55,13 @@ impl Discovered {
             missing: Vec::new(),
         }
     }
+}
+
+/// What is wrong, without the place: nobody has seen the text that it counts in.
+fn malformed(error: &serde_json::Error) -> Fault {
+    let text = error.to_string();
+    let plain = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
+    Fault::Malformed(plain.to_owned())
 }
 
 /// An answer to `initialize`, read with as few demands as possible.
@@ -72,7 +79,7 @@ pub(crate) struct Initialized {
 
 impl Initialized {
     pub(crate) fn read(result: &RawValue) -> Result<Self, Fault> {
-        serde_json::from_str(result.get()).map_err(|error| Fault::Malformed(error.to_string()))
+        serde_json::from_str(result.get()).map_err(|error| malformed(&error))
     }
 
     pub(super) fn agree(self, revision: Revision) -> Agreed {
