@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 
 use crate::ending::Ending;
-use crate::rpc::{Body, ErrorObject, Id, Trouble};
+use crate::rpc::{Body, ErrorObject, Id, Places, Trouble};
 use crate::stream::{Sink, Source};
 use crate::wire::Decoder;
 
@@ -87,6 +87,8 @@ pub(crate) struct Incoming<'a> {
     pub(crate) serial: u64,
     pub(crate) method: &'a str,
     pub(crate) params: Option<&'a RawValue>,
+    /// Where the members of the params are, as far as that is known.
+    pub(crate) places: &'a Places,
     pub(crate) token: &'a Token,
     pub(crate) link: &'a Link,
     /// When it was taken up.

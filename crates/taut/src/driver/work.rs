@@ -155,7 +155,7 @@ impl<W: Sink, S: Service> Work<W, S> {
 
     /// Begins a request, and finishes it if its handler does at once.
     fn start(&mut self, cx: &mut Context<'_>, request: Request<'_>, began: Instant) -> Instant {
-        let Request { ticket, method, params, .. } = request;
+        let Request { ticket, method, params, places } = request;
         let token = self.spare.take().unwrap_or_default();
         let (service, json, link) = (&mut self.service, self.draft.begin(ticket.id()), &self.link);
         let started = catch_unwind(AssertUnwindSafe(|| {
@@ -164,6 +164,7 @@ impl<W: Sink, S: Service> Work<W, S> {
                 serial: ticket.serial(),
                 method: &method,
                 params: params.as_deref(),
+                places: &places,
                 token: &token,
                 link,
                 now: began,

@@ -98,11 +98,6 @@ impl Accept {
         self.agreed.as_deref()
     }
 
-    /// What the last `_meta` came to, if it was worth remembering.
-    pub(crate) fn last(&self) -> Option<Arc<Terms>> {
-        self.last.clone()
-    }
-
     /// Judges a request.
     pub(crate) fn judge(&mut self, name: &str, params: &Params<'_>) -> Verdict {
         let Some(meta) = params.meta else {

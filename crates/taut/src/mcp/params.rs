@@ -12,7 +12,7 @@ use serde::de::Deserialize;
 use serde_json::value::RawValue;
 
 use super::envelope::MetaError;
-use crate::rpc::Part;
+use crate::rpc::{Part, Places};
 
 /// How many members have a place without an allocation. No method of the protocol has more.
 const FEW: usize = 6;
@@ -23,7 +23,9 @@ pub(crate) struct Params<'a> {
     /// `_meta` as it came: an object, if it is there.
     pub(crate) meta: Option<Part<'a>>,
     /// The first members, as long as their names mean what they say.
-    few: [Option<(&'a str, Part<'a>)>; FEW],
+    few: [(&'a str, Part<'a>); FEW],
+    /// How many of the few there are.
+    kept: usize,
     /// Those that came after the few.
     more: Vec<(Cow<'a, str>, Part<'a>)>,
 }
@@ -71,31 +73,21 @@ impl From<MetaError> for ParamsError {
 impl<'a> Params<'a> {
     /// Takes `params` apart; absent params are an object without members.
     pub(crate) fn read(params: Option<&'a RawValue>) -> Result<Self, ParamsError> {
-        Self::read_knowing("", params)
+        Self::read_at(&Places::default(), params)
     }
 
-    /// The same for who has read this `_meta` before, and may well see it again.
-    pub(crate) fn read_knowing(
-        meta: &'a str,
+    /// The same for who may know where its members are.
+    pub(crate) fn read_at(
+        places: &Places,
         params: Option<&'a RawValue>,
     ) -> Result<Self, ParamsError> {
         let mut read = Self::default();
-        let Some(params) = params else { return Ok(read) };
-        let members = Part::from(params).members_knowing(meta).ok_or(ParamsError::NotAnObject)?;
-        let mut places = read.few.iter_mut();
-        for (name, value) in members {
-            if name == "_meta" {
-                read.meta = Some(value);
-                continue;
-            }
-            match name {
-                Cow::Borrowed(name)
-                    if read.more.is_empty()
-                        && let Some(place) = places.next() =>
-                {
-                    *place = Some((name, value));
-                }
-                name => read.more.push((name, value)),
+        let Some(params) = params.map(Part::from) else { return Ok(read) };
+        match places.members(params) {
+            Some(noted) => noted.for_each(|(name, value)| read.keep(Cow::Borrowed(name), value)),
+            None => {
+                let members = params.members().ok_or(ParamsError::NotAnObject)?;
+                members.for_each(|(name, value)| read.keep(name, value));
             }
         }
         if read.meta.is_some_and(|meta| !meta.is_object()) {
@@ -104,10 +96,27 @@ impl<'a> Params<'a> {
         Ok(read)
     }
 
+    fn keep(&mut self, name: Cow<'a, str>, value: Part<'a>) {
+        if name == "_meta" {
+            self.meta = Some(value);
+            return;
+        }
+        match name {
+            Cow::Borrowed(name)
+                if self.more.is_empty()
+                    && let Some(place) = self.few.get_mut(self.kept) =>
+            {
+                *place = (name, value);
+                self.kept += 1;
+            }
+            name => self.more.push((name, value)),
+        }
+    }
+
     /// A member as it came. Where one is repeated the last counts, for everybody (RPC-35).
     pub(crate) fn raw(&self, member: &str) -> Option<Part<'a>> {
         let more = self.more.iter().map(|(name, value)| (&**name, *value));
-        let all = self.few.iter().flatten().copied().chain(more);
+        let all = self.few[..self.kept].iter().copied().chain(more);
         all.rev().find(|(name, _)| *name == member).map(|(_, value)| value)
     }
 

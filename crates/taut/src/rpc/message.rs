@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use super::error::{ErrorObject, code};
 use super::id::Id;
 use super::part::Part;
+use super::places::Places;
 use super::quick;
 
 /// The most entries in a batch. More is a flood, not a batch.
@@ -176,11 +177,16 @@ impl fmt::Display for Fault {
 /// # Errors
 /// What is wrong with it, and whose it was where that can be read.
 pub fn read(bytes: &[u8]) -> Result<Incoming<'_>, Malformed> {
+    read_places(bytes).map(|(incoming, _)| incoming)
+}
+
+/// The same, with the places of the members of its params, if it is one message.
+pub(super) fn read_places(bytes: &[u8]) -> Result<(Incoming<'_>, Places), Malformed> {
     // Once for the whole frame: serde_json does not look inside the members it skips (F8).
     let text = std::str::from_utf8(bytes).map_err(|_| Malformed::new(Fault::Encoding))?;
     match text.trim_ascii_start().as_bytes().first() {
-        Some(b'{') => read_object(text).map(Incoming::One),
-        Some(b'[') => read_batch(text).map(Incoming::Batch),
+        Some(b'{') => read_object(text).map(|(message, places)| (Incoming::One(message), places)),
+        Some(b'[') => read_batch(text).map(|batch| (Incoming::Batch(batch), Places::default())),
         _ => Err(match serde_json::from_str::<IgnoredAny>(text) {
             Ok(_) => Malformed::new(Fault::NotAnObject),
             Err(error) => not_json(&error),
@@ -230,11 +236,17 @@ impl<'de> Visitor<'de> for BatchVisitor {
 }
 
 fn read_entry(text: &str) -> Result<Message<'_>, Malformed> {
-    if text.starts_with('{') { read_object(text) } else { Err(Malformed::new(Fault::NotAnObject)) }
+    match text.starts_with('{') {
+        true => read_object(text).map(|(message, _)| message),
+        false => Err(Malformed::new(Fault::NotAnObject)),
+    }
 }
 
-fn read_object(text: &str) -> Result<Message<'_>, Malformed> {
-    quick::read(text).map_or_else(|| read_any(text), Ok)
+fn read_object(text: &str) -> Result<(Message<'_>, Places), Malformed> {
+    match quick::read(text) {
+        Some(read) => Ok(read),
+        None => read_any(text).map(|message| (message, Places::default())),
+    }
 }
 
 /// Reads an object that may be anything.

@@ -11,6 +11,7 @@ mod message;
 mod name;
 mod part;
 mod peer;
+mod places;
 mod plain;
 mod quick;
 mod quote;
@@ -35,5 +36,6 @@ pub use peer::{
     CallId, Config, Dialect, Event, Events, Failure, Patience, Peer, Request, SendError, Ticket,
     Trouble, TroubleKind,
 };
+pub(crate) use places::Places;
 pub(crate) use quote::quote;
 pub use write::{Body, NoId};

@@ -9,14 +9,16 @@ use std::borrow::Cow;
 
 use super::id::Id;
 use super::message::Message;
+use super::places::Places;
 use super::plain::plain;
 use super::scan;
 
-/// Reads a plain request, notification or result. `None`: it may be anything.
-pub(super) fn read(text: &str) -> Option<Message<'_>> {
+/// Reads a plain request, notification or result, and where the members of its params are. `None`: it
+/// may be anything.
+pub(super) fn read(text: &str) -> Option<(Message<'_>, Places)> {
     let mut rest = text.strip_prefix('{')?;
     let (mut version, mut id, mut method) = (None, None, None);
-    let (mut params, mut result) = (None, None);
+    let (mut params, mut result, mut places) = (None, None, Places::default());
     loop {
         // The first letter tells which it may be.
         let again = match rest.as_bytes().get(1)? {
@@ -35,8 +37,12 @@ pub(super) fn read(text: &str) -> Option<Message<'_>> {
                 method.replace(&found[1..found.len() - 1]).is_some()
             }
             b'p' => {
-                let (found, after) = scan::container(rest.strip_prefix(r#""params":"#)?)?;
-                rest = after;
+                rest = rest.strip_prefix(r#""params":"#)?;
+                let found;
+                (found, places, rest) = match rest.as_bytes().first()? {
+                    b'{' => scan::object(rest)?,
+                    _ => scan::container(rest).map(|(found, rest)| (found, places, rest))?,
+                };
                 params.replace(found).is_some()
             }
             b'r' => {
@@ -54,7 +60,7 @@ pub(super) fn read(text: &str) -> Option<Message<'_>> {
         }
     }
     version?;
-    Some(match (id, method, params, result) {
+    let message = match (id, method, params, result) {
         (Some(id), Some(method), params, None) => {
             Message::Request { id: Id::from_json(id)?, method: Cow::Borrowed(method), params }
         }
@@ -65,7 +71,8 @@ pub(super) fn read(text: &str) -> Option<Message<'_>> {
             Message::Response { id: Some(Id::from_json(id)?), outcome: Ok(result) }
         }
         _ => return None,
-    })
+    };
+    Some((message, places))
 }
 
 /// A string that means what it says, with its quotes, and what follows it.
@@ -97,7 +104,7 @@ mod tests {
 
     /// What it accepts, the proper way reads the same.
     fn agrees(text: &str) -> bool {
-        let Some(quick) = read(text) else { return false };
+        let Some((quick, _)) = read(text) else { return false };
         let proper = read_any(text).map_err(|bad| bad.kind);
         assert_eq!(
             format!("{:?}", Ok::<_, ()>(&quick)),

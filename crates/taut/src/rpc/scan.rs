@@ -8,6 +8,7 @@ use serde::de::value::{BorrowedStrDeserializer, Error, MapDeserializer};
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
+use super::places::Places;
 use super::plain::{far, near, plain};
 
 /// The deepest nesting it follows: one bit of a word for each level.
@@ -22,6 +23,39 @@ pub(super) fn container(text: &str) -> Option<(&RawValue, &str)> {
     let rest = after_value(text.as_bytes())?;
     let (value, rest) = text.split_at_checked(text.len() - rest.len())?;
     Some((<&RawValue>::deserialize(Checked(value)).ok()?, rest))
+}
+
+/// The object at the front of `text`, where its members stand, and what follows it. Nothing: there is
+/// none, or it is unusual.
+pub(super) fn object(text: &str) -> Option<(&RawValue, Places, &str)> {
+    let json = text.as_bytes();
+    let mut places = Places::default();
+    let mut rest = after_blanks(json.strip_prefix(b"{")?);
+    if rest.first() != Some(&b'}') {
+        loop {
+            let name = rest.strip_prefix(b"\"")?;
+            let name_end = &name[plain(name)..];
+            let is_plain = name_end.first() == Some(&b'"');
+            let after = if is_plain { &name_end[1..] } else { after_string(name)? };
+            let value = after_blanks(after_blanks(after).strip_prefix(b":")?);
+            rest = after_value(value)?;
+            match is_plain {
+                true => places.add(json, [name, name_end, value, rest]),
+                false => places.pass(),
+            }
+            match after_blanks(rest) {
+                [b',', next @ ..] => rest = after_blanks(next),
+                end => {
+                    rest = end;
+                    break;
+                }
+            }
+        }
+    }
+    rest = rest.strip_prefix(b"}")?;
+    let (value, rest) = text.split_at_checked(text.len() - rest.len())?;
+    places.end(value);
+    Some((<&RawValue>::deserialize(Checked(value)).ok()?, places, rest))
 }
 
 /// Text that is known to be JSON. serde_json makes a [`RawValue`] of it without looking at it again.
@@ -169,6 +203,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::rpc::part::Part;
 
     /// What serde_json finds at the front of `text`.
     fn proper(text: &str) -> Option<(&str, &str)> {
@@ -184,7 +219,42 @@ mod tests {
         let usual = |text: &str| text.bytes().all(|byte| byte >= b' ');
         let proper = proper(text).filter(|(value, _)| usual(value));
         assert_eq!(quick, proper, "{text}");
+        agree_on_members(text);
         quick.is_some()
+    }
+
+    /// Whether an object is found as any container is, with its members where they are.
+    fn agree_on_members(text: &str) {
+        let found = object(text);
+        let container = container(text).filter(|_| text.starts_with('{'));
+        let whole = found.map(|(value, _, rest)| (value.get(), rest));
+        assert_eq!(whole, container.map(|(value, rest)| (value.get(), rest)), "{text}");
+        if let Some((value, places, _)) = found
+            && let Some(noted) = places.members(value.into())
+        {
+            let noted: Vec<_> = noted.map(|(name, part)| (name.into(), part.text())).collect();
+            let proper = Part::from(value).members().into_iter().flatten();
+            let proper: Vec<_> = proper.map(|(name, part)| (name, part.text())).collect();
+            assert_eq!(noted, proper, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_places_of_a_few_members_are_noted_and_others_are_looked_for() {
+        for (text, known) in [
+            ("{}", true),
+            ("{ }", true),
+            (r#"{"name":"echo","arguments":{"text":"a,b"}}"#, true),
+            (r#"{ "a" : [1, {"b": 2}] , "" : null ,"c":"\"","c":-1}"#, true),
+            (r#"{"a":1,"b":2,"c":3,"d":4,"e":5}"#, false),
+            (r#"{"\u0061":1}"#, false),
+        ] {
+            agree_on_members(text);
+            let (value, places, _) = object(text).unwrap();
+            assert_eq!(places.members(value.into()).is_some(), known, "{text}");
+        }
+        let nothing = RawValue::from_string("{\"a\":1}".into()).unwrap();
+        assert!(Places::default().members((&*nothing).into()).is_none());
     }
 
     #[test]

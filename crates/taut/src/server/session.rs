@@ -73,9 +73,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         incoming: &Incoming<'_>,
         json: &mut Vec<u8>,
     ) -> Result<Started, ErrorObject> {
-        let last = self.accept.last();
-        let known = last.as_ref().and_then(|last| last.meta.as_deref()).unwrap_or_default();
-        let params = Params::read_knowing(known, incoming.params).map_err(invalid)?;
+        let params = Params::read_at(incoming.places, incoming.params).map_err(invalid)?;
         match self.accept.judge(incoming.method, &params) {
             Verdict::Refuse(error) => Err(error),
             Verdict::Pong => Ok(done(EmptyResult::new(), Revision::LATEST_LEGACY, json)),

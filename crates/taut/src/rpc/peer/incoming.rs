@@ -11,6 +11,7 @@ use crate::rpc::draft::Draft;
 use crate::rpc::error::{ErrorObject, code};
 use crate::rpc::id::Id;
 use crate::rpc::part::Part;
+use crate::rpc::places::Places;
 use crate::rpc::write::{self, Body};
 use crate::wire::Framing;
 
@@ -118,7 +119,8 @@ impl Peer {
                 self.running += 1;
                 let Queued { ticket, method, params } = queued;
                 let method = Cow::Owned(method.into());
-                return Some(Request { ticket, method, params: params.map(Cow::Owned) });
+                let (params, places) = (params.map(Cow::Owned), Places::default());
+                return Some(Request { ticket, method, params, places });
             }
             // Withdrawn while it waited; its batch was told then.
         }
@@ -234,7 +236,8 @@ impl Peer {
             Place::Open => self.open += 1,
             Place::Nothing => {}
         }
-        Some(Event::Request(Request { ticket, method, params: params.map(Cow::Borrowed) }))
+        let (params, places) = (params.map(Cow::Borrowed), Places::default());
+        Some(Event::Request(Request { ticket, method, params, places }))
     }
 
     fn enqueue(&mut self, queued: Queued) {

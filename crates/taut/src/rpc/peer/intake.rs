@@ -5,7 +5,8 @@ use std::time::Instant;
 use super::{Event, Events, Peer, Trouble, TroubleKind};
 use crate::rpc::error::{ErrorObject, excerpt};
 use crate::rpc::mask::masked_text;
-use crate::rpc::message::{Fault, Incoming, Malformed, Message, read};
+use crate::rpc::message::{Fault, Incoming, Malformed, Message, read_places};
+use crate::rpc::places::Places;
 use crate::rpc::salvage::salvage;
 use crate::rpc::write;
 use crate::wire::{Frame, Framing};
@@ -28,8 +29,8 @@ impl Peer {
                 if cr && !std::mem::replace(&mut self.cr_seen, true) {
                     self.note(TroubleKind::CarriageReturn, offset, b"");
                 }
-                match read(bytes) {
-                    Ok(incoming) => self.take(now, incoming, framing, offset),
+                match read_places(bytes) {
+                    Ok((incoming, places)) => self.take(now, incoming, places, framing, offset),
                     Err(malformed) => {
                         Events::One(self.take_malformed(malformed, framing, offset, bytes))
                     }
@@ -64,13 +65,19 @@ impl Peer {
         &mut self,
         now: Instant,
         incoming: Incoming<'a>,
+        places: Places,
         framing: Framing,
         offset: u64,
     ) -> Events<'a> {
         match incoming {
             Incoming::One(message) => {
                 self.sound(framing);
-                Events::One(self.take_message(now, message, self.in_kind(framing), offset, None))
+                let mut event =
+                    self.take_message(now, message, self.in_kind(framing), offset, None);
+                if let Some(Event::Request(request)) = &mut event {
+                    request.places = places;
+                }
+                Events::One(event)
             }
             Incoming::Batch(entries) if !self.batches_allowed => {
                 // RPC-26; but an array of answers is as little answered as one.
