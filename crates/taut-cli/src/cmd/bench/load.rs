@@ -154,11 +154,7 @@ fn polling(
             return Ok(());
         }
         if at < out.len() {
-            let written = wire.write(&out[at..])?;
-            at += written;
-            if written > 0 {
-                wire.watch.moved(wire.watch.now());
-            }
+            at += wire.push(&out[at..])?;
         }
         if wire.read()? {
             wire.take(ask, ledger)?;
@@ -182,11 +178,7 @@ fn large(wire: &mut Wire, ask: &mut Ask, ledger: &mut Ledger, most: Most) -> Res
         let mut at = 0;
         while ledger.open() > 0 {
             if at < whole {
-                let written = wire.write(&ask.request.bytes()[at..])?;
-                at += written;
-                if written > 0 {
-                    wire.watch.moved(wire.watch.now());
-                }
+                at += wire.push(&ask.request.bytes()[at..])?;
             }
             if wire.read()? {
                 wire.take(ask, ledger)?;
