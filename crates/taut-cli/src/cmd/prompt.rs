@@ -85,8 +85,8 @@ pub(crate) fn check(
     }
     for argument in takes.iter().filter(|argument| argument.required == Some(true)) {
         if !given.contains_key(&argument.name) {
-            let about = argument.description.as_deref().unwrap_or_default();
-            mistakes.push(format!("{} is missing: {about}", argument.name));
+            let about = argument.description.as_ref().map(|about| format!(": {about}"));
+            mistakes.push(format!("{} is missing{}", argument.name, about.unwrap_or_default()));
         }
     }
     if mistakes.is_empty() {

@@ -25,6 +25,9 @@ use crate::stamp;
 /// many were left out is told.
 const WAITING: usize = 4_096;
 
+/// How long the lists may take that a hint is made from: nobody watches for its sake.
+const LISTED: Duration = Duration::from_secs(2);
+
 const HELP: &str = "\
 Shows changes of lists, changes of resources that --resource names, and log messages, each with the
 time (UTC) at which it came; with --json one document per line. In 2026-07-28 a server logs only in
@@ -120,6 +123,11 @@ async fn watch(
     let mut changes = listen(client, &args.resource).await?;
     let logged = log(client, &args.level).await?;
     tell_start(output, client, changes.as_ref(), logged.then_some(&args.level))?;
+    for uri in unlisted(client, &args.resource).await {
+        let words =
+            format!("{uri} is none of the resources that the server lists; it agreed to it");
+        output.note(&output.err.paint(YELLOW, output.err.line(&words)));
+    }
     let until = args.time.and_then(|time| Instant::now().checked_add(time));
     let mut seen = 0;
     loop {
@@ -170,16 +178,42 @@ async fn listen(client: &Client, resources: &[String]) -> Result<Option<Listenin
     }
     let changes = match client.listen(filter).await {
         Err(Error::NotOffered { .. }) if resources.is_empty() => return Ok(None),
+        Err(Error::NotOffered { .. }) => return Err(untold(client).into()),
         changes => changes?,
     };
     let honoured = changes.honoured().resource_subscriptions.as_deref().unwrap_or_default();
     match resources.iter().find(|uri| !honoured.contains(uri)) {
-        Some(_) => {
-            let method = "resources/subscribe".into();
-            Err(Error::NotOffered { method, capability: "changes of resources" }.into())
-        }
+        Some(_) => Err(untold(client).into()),
         None => Ok(Some(changes)),
     }
+}
+
+/// A server that does not tell of changes of resources, in the words of its revision.
+pub(crate) fn untold(client: &Client) -> Error {
+    let modern = client.revision().is_modern();
+    let method = if modern { "subscriptions/listen" } else { "resources/subscribe" };
+    Error::NotOffered { method: method.into(), capability: "changes of resources" }
+}
+
+/// Those of the resources that the server does not list, though it has agreed to tell of them: most
+/// servers agree to whatever they are given.
+async fn unlisted<'a>(client: &Client, resources: &'a [String]) -> Vec<&'a str> {
+    if resources.is_empty() {
+        return Vec::new();
+    }
+    let lists = async {
+        let listed = client.resources().await.ok()?;
+        Some((listed, client.resource_templates().await.unwrap_or_default()))
+    };
+    let Ok(Some((listed, families))) = tokio::time::timeout(LISTED, lists).await else {
+        return Vec::new();
+    };
+    let known = |uri: &str| {
+        let family = |template: &str| uri.starts_with(template.split('{').next().unwrap_or(""));
+        listed.iter().any(|resource| resource.uri == uri)
+            || families.iter().any(|template| family(&template.uri_template))
+    };
+    resources.iter().map(String::as_str).filter(|uri| !known(uri)).collect()
 }
 
 /// Asks for the log; says whether it will come.

@@ -296,6 +296,34 @@ fn lines_from_a_pipe_are_done_as_they_come() {
     assert!(child.wait().unwrap().success());
 }
 
+/// An error shows what the server has said since the call began, and nothing that is older.
+#[test]
+fn old_words_on_stderr_are_not_told_with_a_new_failure() {
+    let server = server("2025-11-25 log-stdin");
+    let run = run_with("shell --keep-going", &server, "tools\nread x:y\ncall nope {}\n").exits(3);
+    let (first, second) = run.err.split_once("stdin:2:").unwrap();
+    assert!(!first.contains("last words"), "it was not asked: {first}");
+    assert!(second.contains("last words") && second.contains("tools/call"), "{second}");
+    assert!(!second.contains("tools/list") && !second.contains("initialize"), "{second}");
+}
+
+#[test]
+fn a_subscription_is_confirmed_and_refused_in_the_words_of_the_revision() {
+    for era in ["2025-11-25", "2026-07-28"] {
+        let lines = "subscribe asker://note\nunsubscribe asker://note\n";
+        let run = run_with(&format!("shell --revision {era}"), &server("asker"), lines).exits(0);
+        let told =
+            "changes of asker://note will be told\nchanges of asker://note are no longer told\n";
+        assert_eq!(run.err, told);
+    }
+    for (command, lines) in [("shell", "subscribe x:y\n"), ("watch --resource x:y", "")] {
+        let run = run_with(command, &server("2025-11-25"), lines).exits(3);
+        let said =
+            "the server offers no changes of resources, so resources/subscribe was not asked";
+        assert!(run.err.contains(said) && !run.err.contains("listen"), "{}", run.err);
+    }
+}
+
 #[test]
 fn a_server_that_goes_away_ends_a_script() {
     let run = run_with("shell", &server("2025-11-25"), "tools\ncall exit {}\ntools\n").exits(5);

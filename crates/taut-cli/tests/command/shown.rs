@@ -180,3 +180,23 @@ fn the_environment_is_short_unless_told_otherwise() {
         "{set}"
     );
 }
+
+/// A server without a version, and one that does not even start.
+#[test]
+fn no_line_ends_in_a_blank() {
+    let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"fasty","version":""}}}"#;
+    let fasty = ["sh", "-c", "read -r line; echo \"$0\"; exec cat > /dev/null", answer];
+    let fasty = fasty.map(str::to_owned);
+    for (line, server) in [
+        ("smoke --revision 2025-11-25", fasty.as_slice()),
+        ("doctor --revision 2025-11-25", &fasty),
+        ("shell --revision 2025-11-25", &fasty),
+        ("smoke", &["false".to_owned()]),
+    ] {
+        let run = run_with(line, server, "info\n");
+        let mut lines = run.out.lines().chain(run.err.lines());
+        let bad = lines.find(|line| line.ends_with([' ', ',', ':']) && !line.ends_with("stderr:"));
+        assert_eq!(bad, None, "{line}");
+        assert!(server.len() == 1 || run.out.contains("fasty"), "{line}: {}", run.out);
+    }
+}

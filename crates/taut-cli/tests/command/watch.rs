@@ -89,6 +89,20 @@ fn changes_are_words_with_a_time_for_people() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
+/// Most servers agree to tell of whatever they are asked for.
+#[test]
+fn a_resource_that_the_server_does_not_list_is_remarked_on() {
+    for era in ["2025-11-25", "2026-07-28"] {
+        let line = format!(
+            "watch --resource asker://note --resource no:where --for 50ms --revision {era}"
+        );
+        let run = run(&line, &server("asker"));
+        let remark = "no:where is none of the resources that the server lists; it agreed to it\n";
+        assert!(run.err.contains(remark), "{era}: {}", run.err);
+        assert!(!run.err.contains("asker://note is none"), "{}", run.err);
+    }
+}
+
 #[test]
 fn logs_are_told_from_a_level_on() {
     let run = run("watch --count 1", &server("2025-11-25 greet")).exits(0);

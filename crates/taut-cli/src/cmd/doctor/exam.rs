@@ -179,7 +179,9 @@ impl<'a> Exam<'a> {
         lock(&self.facts).opened = Some(Ok(Opened {
             revision: client.revision(),
             framing: client.framing().unwrap_or_default(),
-            name: info.map(|info| format!("{} {}", info.name, info.version)).unwrap_or_default(),
+            name: info.map_or_else(String::new, |i| {
+                format!("{} {}", i.name, i.version).trim_end().into()
+            }),
             ready: began.elapsed(),
         }));
         spinner.say("listing");

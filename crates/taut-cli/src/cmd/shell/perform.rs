@@ -15,7 +15,7 @@ use crate::cmd::call::{self, fit};
 use crate::cmd::{list, prompt, read};
 use crate::content::{self, Piece};
 use crate::events::Event;
-use crate::output::{BOLD, CYAN, Output, RED};
+use crate::output::{BOLD, CYAN, DIM, Output, RED};
 use crate::problem::{Exit, Problem};
 use crate::session::{Interrupts, Stop, with_stderr};
 use crate::spinner::Spinner;
@@ -53,6 +53,7 @@ impl Running<'_> {
             self.greet();
             return Ok(Done::well(None));
         }
+        let before = self.client.as_ref().map(Client::stderr).unwrap_or_default();
         let asked = tokio::select! {
             asked = self.ask(order) => asked,
             stop = interrupts.next_stop() => Err(match stop {
@@ -61,7 +62,13 @@ impl Running<'_> {
             }),
         };
         let done = asked.map_err(|problem| match &self.client {
-            Some(client) => with_stderr(problem, client),
+            Some(client) => match with_stderr(problem, client) {
+                Problem::Server { error, stderr } => {
+                    // What it said before has nothing to do with this.
+                    Problem::Server { error, stderr: since(&before, &stderr).to_owned() }
+                }
+                other => other,
+            },
             None => problem,
         })?;
         Ok(Done { exit: self.host.judge(done.exit), ..done })
@@ -97,9 +104,13 @@ impl Running<'_> {
             }
             Order::Subscribe(uri) => {
                 self.watch(&uri).await?;
+                self.confirm(&format!("changes of {uri} will be told"));
                 Ok(Done::well(None))
             }
-            Order::Unsubscribe(uri) if self.unwatch(&uri) => Ok(Done::well(None)),
+            Order::Unsubscribe(uri) if self.unwatch(&uri) => {
+                self.confirm(&format!("changes of {uri} are no longer told"));
+                Ok(Done::well(None))
+            }
             Order::Unsubscribe(uri) => Err(Problem::usage(format!("{uri} is not subscribed to"))),
             Order::Quit | Order::Restart => Ok(Done { leave: true, ..Done::well(None) }),
         }
@@ -195,7 +206,8 @@ impl Running<'_> {
             let mut text = String::new();
             for (name, fact) in &facts {
                 let fact = fact.as_str().map_or_else(|| fact.to_string(), str::to_owned);
-                let _ = writeln!(text, "{:<13} {}", name, output.out.line(&fact));
+                let fact = if fact.is_empty() { "nothing" } else { &fact };
+                let _ = writeln!(text, "{:<13} {}", name, output.out.line(fact));
             }
             text
         })?;
@@ -208,12 +220,19 @@ impl Running<'_> {
         let Some(client) = self.client.as_ref().filter(|_| !self.output.json) else { return };
         let name = client.server_info().map_or_else(
             || "the server".to_owned(),
-            |info| format!("{} {}", info.name, info.version),
+            |info| format!("{} {}", info.name, info.version).trim_end().to_owned(),
         );
         let err = self.output.err;
         let counts = self.catalog.lock().counts();
         let words = format!("{name}, {}: {counts}", client.revision());
         self.output.note(&err.paint(BOLD, err.line(&words)));
+    }
+
+    /// Says that it is done, where nothing else shows it.
+    fn confirm(&self, words: &str) {
+        if !self.output.json {
+            self.output.note(&self.output.err.paint(DIM, self.output.err.line(words)));
+        }
     }
 
     async fn waiting<T>(
@@ -252,7 +271,7 @@ fn facts(client: &Client) -> Vec<(String, Value)> {
         }
     };
     if let Some(info) = client.server_info() {
-        fact("server", json!(format!("{} {}", info.name, info.version)));
+        fact("server", json!(format!("{} {}", info.name, info.version).trim_end()));
         fact("title", json!(info.title));
     }
     fact("revision", json!(client.revision().as_str()));
@@ -261,6 +280,12 @@ fn facts(client: &Client) -> Vec<(String, Value)> {
     fact("process", json!(client.pid()));
     fact("instructions", json!(client.instructions()));
     facts
+}
+
+/// What was written after `before`, of which `now` may have lost the beginning.
+fn since<'a>(before: &str, now: &'a str) -> &'a str {
+    let kept = before.char_indices().map(|(at, _)| &before[at..]);
+    kept.into_iter().find_map(|kept| now.strip_prefix(kept)).unwrap_or(now)
 }
 
 /// What to try, as it is typed here and not on a command line.
@@ -276,4 +301,24 @@ fn here(problem: Problem, typed: &str) -> Problem {
         None => "tools and prompts show what there is, help what can be typed".to_owned(),
     });
     Problem::Usage { what, next }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::since;
+
+    #[test]
+    fn only_what_came_since_is_told() {
+        let table = [
+            ("", "new\n", "new\n"),
+            ("old\n", "old\n", ""),
+            ("old\n", "old\nnew\n", "new\n"),
+            // Only the end is kept, and the beginning may be lost in the middle of a letter or a line.
+            ("älter\nold\n", "lter\nold\nnew\n", "new\n"),
+            ("old\n", "something else", "something else"),
+        ];
+        for (before, now, told) in table {
+            assert_eq!(since(before, now), told, "{before:?}");
+        }
+    }
 }

@@ -12,6 +12,7 @@ use tokio::task::JoinHandle;
 use crate::args::Options;
 use crate::asking::Host;
 use crate::cmd::list::{Offer, ask};
+use crate::cmd::watch::untold;
 use crate::events::{Event, is_told};
 use crate::output::{CYAN, Output};
 use crate::problem::Problem;
@@ -120,12 +121,16 @@ impl<'a> Running<'a> {
     /// Tells of changes of a resource from now on.
     pub(super) async fn watch(&mut self, uri: &str) -> Result<(), Problem> {
         let filter = SubscriptionFilter::new().resource_subscriptions([uri.to_owned()]);
-        let mut changes = self.client()?.listen(filter).await?;
-        let honoured = changes.honoured().resource_subscriptions.as_ref();
-        if honoured.is_none_or(Vec::is_empty) {
-            let method = "resources/subscribe".into();
-            return Err(Error::NotOffered { method, capability: "resources.subscribe" }.into());
-        }
+        let client = self.client()?;
+        let mut changes = match client.listen(filter).await {
+            Ok(changes) => {
+                let honoured = changes.honoured().resource_subscriptions.as_deref();
+                let told = honoured.is_some_and(|uris| !uris.is_empty());
+                told.then_some(changes).ok_or_else(|| untold(&client))
+            }
+            Err(Error::NotOffered { .. }) => Err(untold(&client)),
+            Err(error) => Err(error),
+        }?;
         let output = self.output.clone();
         let task = tokio::spawn(async move {
             while let Ok(Some(change)) = changes.next().await {

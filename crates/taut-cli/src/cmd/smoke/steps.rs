@@ -176,7 +176,7 @@ impl Transcript<'_> {
         self.step("agreed", &format!("{revision} ({era}), {framing}"), Some(ready - spawned))?;
         if let Some(info) = client.server_info() {
             let title = info.title.as_ref().map(|title| format!(", {title}")).unwrap_or_default();
-            self.step("server", &format!("{} {}{title}", info.name, info.version), None)?;
+            self.step("server", format!("{} {}{title}", info.name, info.version).trim_end(), None)?;
             self.report
                 .insert("server".into(), json!({ "name": info.name, "version": info.version }));
         }

@@ -147,7 +147,7 @@ impl<'a> Transcript<'a> {
 
     /// How many characters the text of a step may have beside so many others.
     pub(super) fn room(&self, beside: usize) -> usize {
-        self.output.width().unwrap_or(100).saturating_sub(16 + beside).max(20)
+        self.output.width().unwrap_or(100).saturating_sub(16 + beside).max(8)
     }
 
     pub(super) fn line(&self, text: &str) -> Result<(), Problem> {
