@@ -121,12 +121,18 @@ impl Output {
             return None;
         }
         #[cfg(unix)]
-        if let Ok(size) = rustix::termios::tcgetwinsize(io::stdout())
-            && size.ws_col > 0
-        {
-            return Some(usize::from(size.ws_col));
-        }
+        return Some(columns(io::stdout()));
+        #[cfg(not(unix))]
         Some(WIDTH)
+    }
+
+    /// How wide a line on stderr that is drawn again and again may be: one that is wider leaves its
+    /// beginnings behind.
+    pub(crate) fn moving_width() -> usize {
+        #[cfg(unix)]
+        return columns(io::stderr()).saturating_sub(1);
+        #[cfg(not(unix))]
+        return WIDTH - 1;
     }
 
     /// Prints a part of the result.
@@ -233,6 +239,15 @@ impl Output {
     }
 }
 
+/// How wide a terminal is.
+#[cfg(unix)]
+fn columns(of: impl std::os::fd::AsFd) -> usize {
+    match rustix::termios::tcgetwinsize(of) {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+        _ => WIDTH,
+    }
+}
+
 /// A time as people read it: three digits at most.
 pub(crate) fn time(time: Duration) -> String {
     let millis = time.as_secs_f64() * 1e3;
@@ -252,6 +267,16 @@ pub(crate) fn size(bytes: usize) -> String {
         10_000..10_000_000 => format!("{} KiB", bytes >> 10),
         _ => format!("{} MiB", bytes >> 20),
     }
+}
+
+/// Cuts the beginning off: of a path, the end says which it is.
+pub(crate) fn cut_front(text: &str, width: usize) -> Cow<'_, str> {
+    let count = text.chars().count();
+    if count <= width {
+        return Cow::Borrowed(text);
+    }
+    let kept: String = text.chars().skip(count + 1 - width.max(1)).collect();
+    Cow::Owned(format!("…{kept}"))
 }
 
 /// Cuts a line that is too wide, by characters.
@@ -286,5 +311,8 @@ mod tests {
         assert_eq!(cut("größe", 5), "größe");
         assert_eq!(cut("größe x", 6), "größe…");
         assert_eq!(cut("ab", 0), "…");
+        assert_eq!(cut_front("~/größe/x", 9), "~/größe/x");
+        assert_eq!(cut_front("~/größe/x", 5), "…ße/x");
+        assert_eq!(cut_front("ab", 0), "…");
     }
 }

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use taut::ProgressParams;
 
-use crate::output::Output;
+use crate::output::{Output, cut};
 use crate::sanitize;
 use crate::screen::Screen;
 
@@ -67,7 +67,8 @@ async fn turn(label: Arc<Mutex<String>>, screen: Arc<Screen>) {
     tokio::time::sleep(PATIENCE).await;
     for frame in FRAMES.iter().cycle() {
         let label = label.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(line) = drawn(&screen, frame, &label, began.elapsed()) {
+        let room = Output::moving_width();
+        if let Some(line) = drawn(&screen, frame, &label, began.elapsed(), room) {
             let _ = write!(io::stderr().lock(), "{line}");
         }
         tokio::time::sleep(TURN).await;
@@ -75,9 +76,16 @@ async fn turn(label: Arc<Mutex<String>>, screen: Arc<Screen>) {
 }
 
 /// The line as it is now; nothing while somebody is asked on the same one.
-fn drawn(screen: &Screen, frame: &str, label: &str, waited: Duration) -> Option<String> {
-    let seconds = waited.as_secs();
-    (!screen.is_busy()).then(|| format!("\r\x1b[K{frame} {label} ({seconds} s)"))
+fn drawn(
+    screen: &Screen,
+    frame: &str,
+    label: &str,
+    waited: Duration,
+    room: usize,
+) -> Option<String> {
+    let waited = format!(" ({} s)", waited.as_secs());
+    let label = cut(label, room.saturating_sub(2 + waited.len()));
+    (!screen.is_busy()).then(|| format!("\r\x1b[K{frame} {label}{waited}"))
 }
 
 fn bar(name: &str, progress: f64, total: Option<f64>, message: Option<&str>) -> String {
@@ -102,7 +110,7 @@ mod tests {
     #[test]
     fn a_spinner_keeps_still_while_somebody_is_asked_or_types() {
         let screen = Screen::default();
-        let drawn = || drawn(&screen, "*", "x", Duration::from_secs(1));
+        let drawn = || drawn(&screen, "*", "x", Duration::from_secs(1), 79);
         assert_eq!(drawn().as_deref(), Some("\r\x1b[K* x (1 s)"));
         let question = screen.question();
         assert_eq!(drawn(), None);
@@ -111,6 +119,16 @@ mod tests {
         assert_eq!(drawn(), None);
         screen.set_typing(false);
         assert!(drawn().is_some());
+    }
+
+    #[test]
+    fn a_line_that_moves_is_never_wider_than_the_screen() {
+        let screen = Screen::default();
+        for room in [79, 39, 20, 12] {
+            let line = drawn(&screen, "*", &"x".repeat(100), Duration::from_secs(100), room);
+            let wide = line.unwrap().trim_start_matches("\r\x1b[K").chars().count();
+            assert_eq!(wide, room);
+        }
     }
 
     #[test]

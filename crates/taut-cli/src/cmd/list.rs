@@ -222,7 +222,7 @@ fn prompt_row(prompt: &Prompt) -> Row {
 /// Columns wider than this are left ragged: one long name must not push all others aside.
 const COLUMN: usize = 36;
 
-/// Less than this of a description says nothing.
+/// Less than this of a description says nothing, and it has a line of its own.
 const LITTLE: usize = 12;
 
 fn section(output: &Output, title: &str, rows: impl Iterator<Item = Row>) -> String {
@@ -240,12 +240,17 @@ fn section(output: &Output, title: &str, rows: impl Iterator<Item = Row>) -> Str
     for Row(name, takes, about) in &rows {
         let pad = |text: &str, width: usize| " ".repeat(width.saturating_sub(text.chars().count()));
         let (mut takes, mut about) = (Cow::Borrowed(takes.as_str()), Cow::Borrowed(about.as_str()));
+        let mut below = String::new();
         // A pipe has room for everything; a terminal shows the beginning of each.
         if let Some(width) = output.width() {
-            takes = cut(takes.as_ref(), second).into_owned().into();
-            let used = name.chars().count().max(first) + second + 6;
-            let room = width.saturating_sub(used);
-            about = if room < LITTLE { "".into() } else { cut(&about, room).into_owned().into() };
+            let beside = width.saturating_sub(name.chars().count().max(first) + 4);
+            takes = cut(takes.as_ref(), second.min(beside)).into_owned().into();
+            let room = beside.saturating_sub(second + 2);
+            if room < LITTLE.min(about.chars().count()) {
+                below = format!("      {}\n", cut(&about, width.saturating_sub(6)));
+                about = "".into();
+            }
+            about = cut(&about, room).into_owned().into();
         }
         let line = format!(
             "  {}{}  {}{}  {about}",
@@ -254,7 +259,7 @@ fn section(output: &Output, title: &str, rows: impl Iterator<Item = Row>) -> Str
             reader.paint(DIM, &takes),
             pad(&takes, second),
         );
-        let _ = writeln!(text, "{}", line.trim_end());
+        let _ = write!(text, "{}\n{below}", line.trim_end());
     }
     text
 }

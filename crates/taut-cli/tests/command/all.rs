@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::hosts::Place;
+use super::terminal::{Terminal, plain};
 use super::*;
 
 /// A file with servers of every kind of luck.
@@ -134,4 +135,21 @@ fn an_interrupt_ends_all_of_them() {
     assert!(run.out.contains("✗ program \"no-such-program\" not found"), "{}", run.out);
     assert_eq!(run.out.matches("· interrupted").count(), 6, "{}", run.out);
     eventually("nothing is left", || processes_with(&word).is_empty());
+}
+
+/// On a terminal nothing is broken by its edge: the outcome has the room that is left.
+#[test]
+fn the_table_fits_the_screen() {
+    let place = mixed();
+    for columns in [100, 80, 40] {
+        let terminal = Terminal::run_sized(columns, place.command("smoke --all"));
+        let (text, _) = terminal.end();
+        let text = plain(&text);
+        let table = text.split("name ").nth(1).unwrap().split("\r\n\r\n").next().unwrap();
+        for line in table.lines().skip(1) {
+            let wide = line.trim_end().chars().count();
+            assert!(wide <= usize::from(columns), "{wide} of {columns}: {line:?}");
+        }
+        assert!(table.contains("✗ the variable NO_SUCH_"), "{columns}: {table}");
+    }
 }

@@ -32,12 +32,23 @@ impl Terminal {
         Self::run(command)
     }
 
+    /// As [`start`](Self::start), so many columns wide.
+    pub(super) fn sized(columns: u16, words: &[&str], change: impl FnOnce(&mut Command)) -> Self {
+        let mut command = taut(words);
+        change(&mut command);
+        Self::run_sized(columns, command)
+    }
+
     /// Any program on a terminal of its own.
-    pub(super) fn run(mut command: Command) -> Self {
+    pub(super) fn run(command: Command) -> Self {
+        Self::run_sized(90, command)
+    }
+
+    pub(super) fn run_sized(columns: u16, mut command: Command) -> Self {
         let keys = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
         grantpt(&keys).unwrap();
         unlockpt(&keys).unwrap();
-        let size = Winsize { ws_row: 40, ws_col: 90, ws_xpixel: 0, ws_ypixel: 0 };
+        let size = Winsize { ws_row: 40, ws_col: columns, ws_xpixel: 0, ws_ypixel: 0 };
         tcsetwinsize(&keys, size).unwrap();
         let name = ptsname(&keys, Vec::new()).unwrap().into_string().unwrap();
         let screen =
@@ -153,7 +164,7 @@ impl Drop for Terminal {
 }
 
 /// Without what steers a terminal: colours, and moves of the cursor.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     let mut out = String::new();
     let mut rest = text;
     while let Some(at) = rest.find("\x1b[") {
@@ -191,6 +202,34 @@ fn lines_end_where_the_terminal_does() {
     assert!(plain.contains('…'), "{plain}");
     let widest = plain.lines().map(|line| line.trim_end().chars().count()).max().unwrap();
     assert!(widest <= 90, "{widest}: {plain}");
+}
+
+/// What is drawn on one line and over, and what stands: nothing is wider than the screen, so that
+/// nothing is left behind of what moves and no column is broken.
+#[test]
+fn nothing_is_wider_than_a_narrow_screen() {
+    for (columns, line) in [
+        (80, "bench --quick --only sequential --cores one --compare another-echo=cat"),
+        (40, "bench --quick --only sequential --cores one"),
+        (40, "list"),
+        (40, "smoke"),
+        (40, "doctor"),
+        (30, "call slow steps=10 step_ms=50"),
+    ] {
+        let mut words: Vec<&str> = line.split(' ').collect();
+        words.extend(["--", "taut", "serve"]);
+        let (text, code) = Terminal::sized(columns, &words, |_| ()).end();
+        assert_eq!(code, Some(0), "{line}: {text}");
+        for line in plain(&text).split(['\r', '\n']) {
+            // Sentences are broken by the terminal, wherever they end; figures and times are not.
+            let sentence = ["taut 0", "✓ it works", "✓ every", "×:", "too narrow", "another-echo:"];
+            let column = !sentence.iter().any(|start| line.starts_with(start));
+            let wide = line.chars().count();
+            assert!(!column || wide <= usize::from(columns), "{wide} of {columns}: {line:?}");
+        }
+    }
+    let (text, _) = Terminal::sized(40, &["list", "--", "taut", "serve"], |_| ()).end();
+    assert!(plain(&text).contains("\n      Add two"), "a line of its own: {text}");
 }
 
 /// SEC-05

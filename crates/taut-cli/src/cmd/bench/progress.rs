@@ -35,7 +35,7 @@ impl Progress {
             let line = line(self.done, self.steps, self.began.elapsed());
             let text = format!("{line} {}: {what}", self.place);
             let text = crate::sanitize::line(&text).into_owned();
-            let _ = write!(io::stderr().lock(), "\r\x1b[K{}", cut(&text, 99));
+            let _ = write!(io::stderr().lock(), "\r\x1b[K{}", cut(&text, Output::moving_width()));
         }
         self.done += 1;
     }

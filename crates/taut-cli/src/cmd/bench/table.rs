@@ -11,6 +11,83 @@ use crate::output::{BOLD, DIM, GREEN, Output, RED, cut};
 /// How wide a name may be.
 const NAME: usize = 16;
 
+/// How wide a column is.
+const COLUMN: usize = 9;
+
+/// One of the figures.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Column {
+    P50,
+    P90,
+    P99,
+    P999,
+    Rate,
+    Cpu,
+    Switches,
+    Memory,
+    Ratio,
+}
+
+impl Column {
+    const ALL: [Self; 9] = [
+        Self::P50,
+        Self::P90,
+        Self::P99,
+        Self::P999,
+        Self::Rate,
+        Self::Cpu,
+        Self::Switches,
+        Self::Memory,
+        Self::Ratio,
+    ];
+
+    /// In which order they are left out where the screen is narrow, until the rest fits.
+    const SPARE: [Self; 7] =
+        [Self::P999, Self::Switches, Self::P90, Self::Memory, Self::Cpu, Self::Rate, Self::P99];
+
+    /// Those that there is room for.
+    fn that_fit(several: bool, width: usize) -> Vec<Self> {
+        let mut columns: Vec<Self> = Self::ALL.into();
+        columns.retain(|column| several || *column != Self::Ratio);
+        for spare in Self::SPARE {
+            if NAME + 2 + columns.len() * COLUMN <= width {
+                break;
+            }
+            columns.retain(|column| *column != spare);
+        }
+        columns
+    }
+
+    fn head(self) -> &'static str {
+        match self {
+            Self::P50 => "p50",
+            Self::P90 => "p90",
+            Self::P99 => "p99",
+            Self::P999 => "p99.9",
+            Self::Rate => "calls/s",
+            Self::Cpu => "CPU/call",
+            Self::Switches => "switches",
+            Self::Memory => "memory",
+            Self::Ratio => "×",
+        }
+    }
+
+    fn figure(self, phase: Phase, cell: &Cell, base: Option<&Cell>) -> String {
+        let of = |figure: fn(&Measured) -> f64| median(cell.rounds.iter().flatten().map(figure));
+        match self {
+            Self::P50 => nanos(of(|m| m.p50)),
+            Self::P90 => nanos(of(|m| m.p90)),
+            Self::P99 => nanos(of(|m| m.p99)),
+            Self::P999 => nanos(of(|m| m.p999)),
+            Self::Rate => count(of(|m| m.per_second)),
+            Self::Cpu => nanos(of(|m| m.cpu)),
+            Self::Switches => digits(of(|m| m.switches)),
+            Self::Memory => memory(of(|m| m.peak)),
+            Self::Ratio => base.map_or_else(String::new, |base| digits(against(phase, cell, base))),
+        }
+    }
+}
+
 /// All of it.
 pub(super) fn show(
     output: &Output,
@@ -26,6 +103,7 @@ pub(super) fn show(
     let mut out =
         format!("{title}  {}\n", reader.paint(DIM, format!("{rounds}, {over}, {machine}")));
     let several = rows.len() > 1;
+    let columns = Column::that_fit(several, output.width().unwrap_or(usize::MAX));
     for (phase, pinning) in plan.keys() {
         let any = rows.iter().any(|row| cell(row, phase, pinning).is_some());
         if !any {
@@ -33,13 +111,13 @@ pub(super) fn show(
         }
         let title = format!("{}, {}", title_of(phase, rows), pinning.words());
         let _ = writeln!(out, "\n{}", reader.paint(BOLD, title));
-        let _ = writeln!(out, "{}", reader.paint(DIM, heads(several)));
+        let _ = writeln!(out, "{}", reader.paint(DIM, heads(&columns)));
         for row in rows {
             let Some(cell) = cell(row, phase, pinning) else { continue };
             let base = several.then(|| self::cell(&rows[0], phase, pinning)).flatten();
             let name = reader.line(&row.name).into_owned();
             let name = format!("  {:<NAME$}", cut(&name, NAME));
-            match figures(phase, cell, base) {
+            match figures(&columns, phase, cell, base) {
                 Some(figures) => {
                     let _ = writeln!(out, "{name}{figures}");
                 }
@@ -51,7 +129,7 @@ pub(super) fn show(
             }
         }
     }
-    out += &notes(output, rows);
+    out += &notes(output, rows, &columns);
     out
 }
 
@@ -81,33 +159,15 @@ pub(super) fn cell(row: &Row, phase: Phase, pinning: Pinning) -> Option<&Cell> {
     has.then_some(cell)
 }
 
-fn heads(several: bool) -> String {
-    let mut line = " ".repeat(NAME + 2);
-    for head in ["p50", "p90", "p99", "p99.9"] {
-        let _ = write!(line, "{head:>9}");
-    }
-    let _ = write!(line, "{:>9}{:>9}{:>9}{:>9}", "calls/s", "CPU/call", "switches", "memory");
-    if several {
-        let _ = write!(line, "{:>8}", "×");
-    }
-    line
+fn heads(columns: &[Column]) -> String {
+    let heads = columns.iter().map(|column| format!("{:>COLUMN$}", column.head()));
+    format!("{}{}", " ".repeat(NAME + 2), heads.collect::<String>())
 }
 
-fn figures(phase: Phase, cell: &Cell, base: Option<&Cell>) -> Option<String> {
-    let of = |figure: fn(&Measured) -> f64| median(cell.rounds.iter().flatten().map(figure));
-    if !cell.rounds.iter().any(Option::is_some) {
-        return None;
-    }
-    let mut line = String::new();
-    for time in [of(|m| m.p50), of(|m| m.p90), of(|m| m.p99), of(|m| m.p999)] {
-        let _ = write!(line, "{:>9}", nanos(time));
-    }
-    let _ = write!(line, "{:>9}{:>9}", count(of(|m| m.per_second)), nanos(of(|m| m.cpu)));
-    let _ = write!(line, "{:>9}{:>9}", digits(of(|m| m.switches)), memory(of(|m| m.peak)));
-    if let Some(base) = base {
-        let _ = write!(line, "{:>8}", digits(against(phase, cell, base)));
-    }
-    Some(line)
+fn figures(columns: &[Column], phase: Phase, cell: &Cell, base: Option<&Cell>) -> Option<String> {
+    let figure = |column: &Column| format!("{:>COLUMN$}", column.figure(phase, cell, base));
+    let any = cell.rounds.iter().any(Option::is_some);
+    any.then(|| columns.iter().map(figure).collect::<String>().trim_end().to_owned())
 }
 
 /// How many times as long as the first server, in the same rounds.
@@ -118,7 +178,7 @@ pub(super) fn against(phase: Phase, own: &Cell, base: &Cell) -> f64 {
     ratio(&headline(own), &headline(base))
 }
 
-fn notes(output: &Output, rows: &[Row]) -> String {
+fn notes(output: &Output, rows: &[Row], columns: &[Column]) -> String {
     let reader = output.out;
     let mut out = String::new();
     let mut note = |name: &str, text: &str| {
@@ -135,6 +195,14 @@ fn notes(output: &Output, rows: &[Row]) -> String {
     }
     if rows.len() > 1 {
         note("×", "how many times as long as the first, round by round, then the median");
+    }
+    let spared: Vec<&str> = Column::SPARE
+        .iter()
+        .filter(|column| !columns.contains(column))
+        .map(|column| column.head())
+        .collect();
+    if !spared.is_empty() {
+        note("too narrow for", &format!("{}; --json has all", spared.join(", ")));
     }
     let bad = rows.iter().filter(|row| row.first_fault().is_some()).count();
     let verdict = match bad {
@@ -188,6 +256,24 @@ fn memory(bytes: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_are_left_out_until_the_others_fit() {
+        for (several, width, count) in [
+            (false, usize::MAX, 8),
+            (true, usize::MAX, 9),
+            (true, 99, 9),
+            (false, 90, 8),
+            (false, 80, 6),
+            (true, 80, 6),
+            (true, 40, 2),
+        ] {
+            let columns = Column::that_fit(several, width);
+            assert_eq!(columns.len(), count, "{several} {width}");
+            assert!(heads(&columns).chars().count() <= width);
+            assert!(columns.contains(&Column::P50) && columns.contains(&Column::Ratio) == several);
+        }
+    }
 
     #[test]
     fn numbers_have_three_digits_and_a_unit() {

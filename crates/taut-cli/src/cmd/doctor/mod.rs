@@ -146,10 +146,10 @@ fn row(output: &Output, phase: &Phase) -> String {
     };
     let text = reader.line(&phase.text);
     let Some(at) = phase.at else {
-        let room = output.width().map_or(usize::MAX, |width| width.saturating_sub(18).max(20));
+        let room = output.width().map_or(usize::MAX, |width| width.saturating_sub(18).max(8));
         return format!("  {mark} {:<12}  {}\n", phase.name, cut(&text, room));
     };
-    let room = output.width().unwrap_or(100).saturating_sub(29).clamp(20, TEXT);
+    let room = output.width().unwrap_or(100).saturating_sub(29).clamp(8, TEXT);
     let text = cut(&text, room);
     let pad = " ".repeat(room.saturating_sub(text.chars().count()));
     let at = reader.paint(DIM, format!("{:>11}", time(at)));

@@ -15,7 +15,7 @@ use crate::debug;
 use crate::hosts::{
     Found, How, Server, Surroundings, Target, find, none_found, target_of, tell_broken,
 };
-use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, cut, time};
+use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, cut, cut_front, time};
 use crate::problem::{Exit, Problem};
 use crate::session::Interrupts;
 use crate::spinner::Spinner;
@@ -223,18 +223,42 @@ impl Row {
 
 const HEAD: [&str; 5] = ["name", "from", "revision", "tools", "time"];
 
+/// Less than this of an outcome says nothing.
+const OUTCOME: usize = 32;
+
+/// Less than this of a path, neither.
+const FROM: usize = 14;
+
+/// How wide each column is; none at all for one that is left out. The outcome gets what is left, and on
+/// a narrow screen the others give way to it: the path first, which only says where to look.
+fn widths(mut wide: [usize; 5], width: Option<usize>) -> ([usize; 5], usize) {
+    let Some(width) = width else { return (wide, usize::MAX) };
+    let used = |wide: &[usize; 5]| wide.iter().filter(|w| **w > 0).map(|w| w + 2).sum::<usize>();
+    let lack = (used(&wide) + OUTCOME).saturating_sub(width);
+    wide[1] = wide[1].saturating_sub(lack).max(FROM.min(wide[1]));
+    for spare in [1, 3, 2, 4] {
+        if used(&wide) + OUTCOME > width {
+            wide[spare] = 0;
+        }
+    }
+    wide[0] = wide[0].min((width / 2).max(8));
+    (wide, width.saturating_sub(used(&wide)))
+}
+
 fn table(output: &Output, found: &Found, rows: &[Row], took: Duration) -> String {
     let reader = output.out;
     let cells: Vec<[String; 5]> =
         rows.iter().map(|row| row.cells().map(|cell| reader.line(&cell).into_owned())).collect();
     let long = |text: &str| text.chars().count();
-    let widths: [usize; 5] = std::array::from_fn(|at| {
+    let wide: [usize; 5] = std::array::from_fn(|at| {
         cells.iter().map(|row| long(&row[at])).chain([HEAD[at].len()]).max().unwrap_or(0)
     });
+    let (widths, room) = widths(wide, output.width());
     let line = |cells: [&str; 5]| {
         let mut line = String::new();
-        for (at, cell) in cells.into_iter().enumerate() {
-            let pad = " ".repeat(widths[at].saturating_sub(long(cell)));
+        for (at, cell) in cells.into_iter().enumerate().filter(|(at, _)| widths[*at] > 0) {
+            let cell = if at == 1 { cut_front(cell, widths[at]) } else { cut(cell, widths[at]) };
+            let pad = " ".repeat(widths[at].saturating_sub(long(&cell)));
             // Numbers stand at the right of their column.
             let _ =
                 if at < 3 { write!(line, "{cell}{pad}  ") } else { write!(line, "{pad}{cell}  ") };
@@ -244,7 +268,6 @@ fn table(output: &Output, found: &Found, rows: &[Row], took: Duration) -> String
     let mut text = format!("{}\n", reader.paint(BOLD, format!("{}outcome", line(HEAD))));
     for (row, cells) in rows.iter().zip(&cells) {
         let line = line(std::array::from_fn(|at| cells[at].as_str()));
-        let room = output.width().map_or(usize::MAX, |width| width.saturating_sub(long(&line)));
         let (style, words) = match &row.outcome {
             Outcome::Works => (GREEN, "✓ works".to_owned()),
             // Where it was looked for, what to try: in the story of that one server.
@@ -254,7 +277,7 @@ fn table(output: &Output, found: &Found, rows: &[Row], took: Duration) -> String
             Outcome::Skipped(why) => (DIM, format!("· {why}")),
         };
         let words = reader.line(&words).into_owned();
-        let _ = writeln!(text, "{line}{}", reader.paint(style, cut(&words, room.max(24))));
+        let _ = writeln!(text, "{line}{}", reader.paint(style, cut(&words, room)));
     }
     let _ = writeln!(text, "\n{}", verdict(output, found, rows, took));
     let failed = rows.iter().find(|row| matches!(row.outcome, Outcome::Failed { .. }));
@@ -286,4 +309,21 @@ fn verdict(output: &Output, found: &Found, rows: &[Row], took: Duration) -> Stri
     }
     let (style, mark) = if works == tried { (GREEN, "✓") } else { (RED, "✗") };
     reader.paint(style, format!("{mark} {works} of {tried} work{rest}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outcome_has_room_at_every_width_and_the_path_gives_way_first() {
+        let wide = [10, 60, 17, 5, 6];
+        assert_eq!(widths(wide, None), (wide, usize::MAX));
+        assert_eq!(widths(wide, Some(150)), (wide, 42));
+        assert_eq!(widths(wide, Some(100)), ([10, 20, 17, 5, 6], 32));
+        assert_eq!(widths(wide, Some(80)), ([10, 0, 17, 5, 6], 34));
+        assert_eq!(widths(wide, Some(60)), ([10, 0, 0, 0, 6], 40));
+        assert_eq!(widths(wide, Some(40)), ([10, 0, 0, 0, 0], 28));
+        assert_eq!(widths([30, 9, 1, 1, 1], Some(40)).1, 18);
+    }
 }
