@@ -1,12 +1,14 @@
 //! `taut completions SHELL`: what the shell has to know to complete our words.
 //!
-//! clap writes the scripts; the few lines added here ask `taut servers --names` for the names of servers,
-//! which no script can know.
+//! clap writes the scripts. Added here is what it cannot know: the names of servers, asked of
+//! `taut servers --names`, and that what follows `--` is a command of its own.
 
 use std::fmt::Write as _;
 
-use clap::{CommandFactory as _, ValueEnum as _};
+use clap::builder::PossibleValuesParser;
+use clap::{Arg, Command, CommandFactory as _, ValueEnum as _, ValueHint};
 use clap_complete::Shell;
+use taut::Revision;
 
 use crate::args::Args;
 use crate::help;
@@ -32,25 +34,42 @@ pub(crate) fn run(output: &Output, args: &Completions) -> Result<Exit, Problem> 
 
 fn script(shell: Shell) -> String {
     let mut bytes = Vec::new();
-    clap_complete::generate(shell, &mut Args::command(), "taut", &mut bytes);
+    clap_complete::generate(shell, &mut hinted(Args::command()), "taut", &mut bytes);
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     match shell {
-        Shell::Bash => text += BASH,
+        Shell::Bash => text = bash(&text),
         Shell::Zsh => text = zsh(&text),
-        Shell::Fish => {
-            for command in BY_NAME {
-                let _ = writeln!(
-                    text,
-                    "complete -c taut -n \"__fish_taut_using_subcommand {command}\" -f -a \"({NAMES})\""
-                );
-            }
-            text += "complete -c taut -n \"__fish_taut_using_subcommand list\" -f \\\n    -a \"tools resources templates prompts\"\n";
-            let _ = writeln!(text, "complete -c taut -s s -l server -x -a \"({NAMES})\"");
-        }
+        Shell::Fish => text += &fish(),
         _ => {}
     }
     text
 }
+
+/// Says what stands where, so that no shell offers files for a time or a revision.
+fn hinted(taut: Command) -> Command {
+    // Owned for as long as the program runs, as clap wants its names.
+    let leak = |name: &str| -> &'static str { Box::leak(name.to_owned().into_boxed_str()) };
+    let commands: Vec<_> = taut.get_subcommands().map(|command| leak(command.get_name())).collect();
+    let hint = |arg: Arg| {
+        if !arg.get_action().takes_values() {
+            return arg;
+        }
+        match arg.get_id().as_str() {
+            "framing" => arg.value_parser(["lines", "headers"]),
+            "revision" => arg.value_parser(Revision::ALL.map(Revision::as_str)),
+            "shell" => arg.value_parser(SHELLS),
+            "command" => arg.value_parser(PossibleValuesParser::new(commands.iter().copied())),
+            "cwd" | "root" | "dir" => arg.value_hint(ValueHint::DirPath),
+            _ => match arg.get_value_hint() {
+                ValueHint::AnyPath | ValueHint::FilePath => arg.value_hint(ValueHint::FilePath),
+                _ => arg.value_hint(ValueHint::Other),
+            },
+        }
+    };
+    taut.mut_subcommands(|command| command.mut_args(hint))
+}
+
+const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 
 const NAMES: &str = "taut servers --names 2>/dev/null";
 
@@ -58,29 +77,62 @@ const NAMES: &str = "taut servers --names 2>/dev/null";
 const BY_NAME: [&str; 9] =
     ["smoke", "list", "doctor", "servers", "shell", "watch", "call", "read", "prompt"];
 
-/// After what clap's function found: names where one may stand, and only there.
+/// Around what clap's function finds: names where one may stand, and after `--` the server's command.
 const BASH: &str = r#"
+_taut_add_servers() {
+    local name quoted
+    while IFS= read -r name; do
+        printf -v quoted %q "$name"
+        case "$1" in
+            [\"\']*) [[ $name == "${1:1}"* ]] && COMPREPLY+=("$name") ;;
+            *) [[ $quoted == "$1"* ]] && COMPREPLY+=("$quoted") ;;
+        esac
+    done < <(taut servers --names 2>/dev/null)
+    return 0
+}
+_taut_command() {
+    local word="${COMP_WORDS[COMP_CWORD]}" line
+    if declare -F _command_offset >/dev/null; then
+        _command_offset "$1"
+    elif [[ $COMP_CWORD -eq $1 && $word != */* ]]; then
+        COMPREPLY=($(compgen -c -- "$word"))
+    else
+        COMPREPLY=()
+        while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -f -- "$word")
+        compopt -o filenames 2>/dev/null
+    fi
+    return 0
+}
 _taut_with_servers() {
-    _taut "$@"
-    local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" kinds="" each
-    for each in "${COMP_WORDS[@]:0:COMP_CWORD}"; do
-        [[ $each == -- ]] && return 0
+    local word="${COMP_WORDS[COMP_CWORD]}" before="${COMP_WORDS[COMP_CWORD-1]}" at
+    for ((at = 1; at < COMP_CWORD; at++)); do
+        [[ ${COMP_WORDS[at]} == -- ]] && { _taut_command $((at + 1)); return 0; }
     done
+    _taut "$@"
     if [[ $before == -s || $before == --server ]]; then
-        COMPREPLY=($(compgen -W "$(taut servers --names 2>/dev/null)" -- "$word"))
+        COMPREPLY=()
+        _taut_add_servers "$word"
         return 0
     fi
     [[ $word == -* || $before == -* || $COMP_CWORD -lt 2 ]] && return 0
     case "${COMP_WORDS[1]}" in
         smoke|doctor|servers|shell|watch) ;;
-        list) [[ $before == list ]] && kinds="tools resources templates prompts" ;;
+        list)
+            [[ $before == list ]] &&
+                COMPREPLY+=($(compgen -W "tools resources templates prompts" -- "$word")) ;;
         call|read|prompt) [[ $COMP_CWORD -gt 2 ]] || return 0 ;;
         *) return 0 ;;
     esac
-    COMPREPLY+=($(compgen -W "$kinds $(taut servers --names 2>/dev/null)" -- "$word"))
+    _taut_add_servers "$word"
 }
-complete -F _taut_with_servers -o nosort -o bashdefault -o default taut
+complete -F _taut_with_servers -o nosort taut 2>/dev/null || complete -F _taut_with_servers taut
 "#;
+
+/// Ours instead of clap's: its own falls back to files wherever it knows nothing.
+fn bash(text: &str) -> String {
+    let own = text.find("\nif [[ \"${BASH_VERSINFO[0]}\"").unwrap_or(text.len());
+    format!("{}\n{BASH}", text[..own].trim_end())
+}
 
 const ZSH: &str = r#"
 _taut_servers() {
@@ -94,18 +146,67 @@ _taut_kinds() {
 }
 "#;
 
-/// Where clap falls back to file names for the name of a server, it asks us.
+/// After `--` another command begins.
+const ZSH_COMMAND: &str = r#"    local dashes=${words[(i)--]}
+    if (( dashes < CURRENT )); then
+        shift $dashes words
+        (( CURRENT -= dashes ))
+        _normal
+        return
+    fi
+"#;
+
+/// Where clap knows nothing of the names of servers, it asks us.
 fn zsh(text: &str) -> String {
     let mut out = String::new();
     for line in text.lines() {
-        let of_server =
-            line.contains(":NAME:_default") || line.contains("name -- A server by name");
-        let line =
-            if of_server { line.replace(":_default", ":_taut_servers") } else { line.into() };
+        let names = line.contains(":NAME:") || line.contains("A server by name");
+        let names = names || line.starts_with("'*::pairs --");
+        let line = match line {
+            _ if line.starts_with("'::first --") => line.replace(":' \\", ":_taut_kinds' \\"),
+            _ if names => line.replace(":' \\", ":_taut_servers' \\"),
+            _ => line.to_owned(),
+        };
         let _ = writeln!(out, "{line}");
         if line.starts_with("autoload ") {
             out += ZSH;
+        } else if line == "_taut() {" {
+            out += ZSH_COMMAND;
         }
     }
     out
+}
+
+const FISH: &str = r#"
+function __fish_taut_dashed
+    contains -- -- (commandline -opc)
+end
+function __fish_taut_command
+    set -l words (commandline -opc)
+    set -l at (contains -i -- -- $words)
+    set -e words[1..$at]
+    complete -C (string join ' ' -- (string escape -- $words) (commandline -ct))
+end
+complete -c taut -n __fish_taut_dashed -x -a "(__fish_taut_command)"
+"#;
+
+fn fish() -> String {
+    let mut text = FISH.to_owned();
+    let mut offer = |command: &str, words: &str| {
+        let _ = writeln!(
+            text,
+            "complete -c taut -n \"__fish_taut_using_subcommand {command}; and not __fish_taut_dashed\" \
+             -f -a \"{words}\""
+        );
+    };
+    for command in BY_NAME {
+        offer(command, &format!("({NAMES})"));
+    }
+    offer("list", "tools resources templates prompts");
+    offer("completions", &SHELLS.join(" "));
+    let taut = Args::command();
+    let commands: Vec<&str> = taut.get_subcommands().map(Command::get_name).collect();
+    offer("man", &commands.join(" "));
+    let _ = writeln!(text, "complete -c taut -s s -l server -x -a \"({NAMES})\"");
+    text
 }

@@ -75,9 +75,13 @@ fn the_help_has_every_exit_code() {
 
 /// As bash calls it: the words so far, and which of them the cursor is in.
 fn completed(line: &str) -> Vec<String> {
+    completed_in(&project(), line)
+}
+
+fn completed_in(folder: &std::path::Path, line: &str) -> Vec<String> {
     let words: Vec<&str> = line.split(' ').collect();
     let script = format!(
-        "source <(taut completions bash); COMP_WORDS=({}); COMP_CWORD={}; \
+        "compopt() {{ :; }}; source <(taut completions bash); COMP_WORDS=({}); COMP_CWORD={}; \
          _taut_with_servers taut '{}' '{}'; printf '%s\\n' \"${{COMPREPLY[@]}}\"",
         words.iter().map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" "),
         words.len() - 1,
@@ -87,7 +91,8 @@ fn completed(line: &str) -> Vec<String> {
     let tool = taut(["--version"]);
     let path = tool.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap().to_owned();
     let mut shell = Command::new("bash");
-    let run = isolate(shell.args(["--norc", "-c", &script]).env("PATH", path)).output().unwrap();
+    let shell = isolate(shell.args(["--norc", "-c", &script]).env("PATH", path));
+    let run = shell.current_dir(folder).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&run.stderr), "", "{line}");
     String::from_utf8(run.stdout).unwrap().lines().map(str::to_owned).collect()
 }
@@ -103,12 +108,45 @@ fn a_shell_completes_commands_options_and_names_of_servers() {
     assert!(!completed("taut call de").contains(&"demo".to_owned()), "a tool stands there");
     assert_eq!(completed("taut read x --ser"), ["--server"]);
     assert!(!completed("taut smoke -- de").contains(&"demo".to_owned()));
-    for shell in ["zsh", "fish"] {
+    for (shell, lines) in [
+        (
+            "zsh",
+            [
+                "or prompts:_taut_kinds' ",
+                "'::second -- A server by name\\: see `taut servers`:_taut_servers'",
+            ],
+        ),
+        ("fish", ["taut servers --names", "-l framing"]),
+    ] {
         let run: Run = taut(["completions", shell]).output().unwrap().into();
-        assert!(run.exits(0).out.contains("taut servers --names"), "{shell}");
+        let out = run.exits(0).out;
+        assert!(lines.iter().all(|line| out.contains(line)), "{shell}: {out}");
+        assert!(!out.contains(":_default"), "{shell}: files where none are meant");
     }
     let run: Run = taut(["completions", "tcsh"]).output().unwrap().into();
     assert!(run.exits(2).err.contains("bash, elvish, fish, powershell or zsh"));
+}
+
+#[test]
+fn a_shell_offers_files_only_where_files_are_meant() {
+    assert_eq!(completed("taut smoke --framing "), ["lines", "headers"]);
+    assert_eq!(completed("taut list --revision 2026"), ["2026-07-28"]);
+    assert_eq!(completed("taut man smo"), ["smoke"]);
+    assert_eq!(completed("taut smoke --timeout x"), ["x"]);
+    // The names of this folder's files: no server, no option.
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests");
+    assert_eq!(completed_in(&folder, "taut man comm"), [""]);
+    // What follows two dashes is a command of its own.
+    assert!(completed("taut smoke -- bas").contains(&"bash".to_owned()));
+    assert_eq!(completed_in(&folder, "taut smoke -- cat comm"), ["command"]);
+}
+
+#[test]
+fn a_name_with_a_blank_is_one_word() {
+    let place = hosts::Place::empty();
+    place.put(".mcp.json", r#"{ "mcpServers": { "my server": { "command": "npx" } } }"#);
+    assert_eq!(completed_in(&place.project(), "taut smoke m"), ["my\\ server"]);
+    assert_eq!(completed_in(&place.project(), "taut list -s \"my"), ["my server"]);
 }
 
 #[test]
