@@ -60,6 +60,7 @@ fn marks(found: &Found, server: &Server) -> Vec<String> {
     if let How::Wrong(what) = &server.how {
         marks.push(format!("line {}, column {}: {what}", server.line, server.column));
     }
+    marks.extend(server.notes.iter().cloned());
     marks.extend(server.off.iter().map(|off| format!("off: {off}")));
     marks.extend(server.missing(&found.around).iter().map(ToString::to_string));
     marks
@@ -151,6 +152,7 @@ fn document(found: &Found) -> Value {
             How::Wrong(what) => put("error", json!(what)),
         }
         put("enabled", json!(server.off.is_none()));
+        put("notes", json!(server.notes));
         put("shadowed_by", json!(server.shadowed_by));
         let missing = server.missing(&found.around);
         put("missing", json!(missing.iter().map(ToString::to_string).collect::<Vec<_>>()));

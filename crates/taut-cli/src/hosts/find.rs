@@ -29,6 +29,8 @@ pub(crate) struct Server {
     pub(crate) how: How,
     /// Why its host would not start it.
     pub(crate) off: Option<String>,
+    /// What is strange about it, though it can be used.
+    pub(crate) notes: Vec<String>,
     /// The file whose server of the same name goes first.
     pub(crate) shadowed_by: Option<PathBuf>,
     inputs: Rc<BTreeMap<String, String>>,
@@ -176,6 +178,7 @@ pub(crate) fn servers(place: &Place, text: &str) -> Result<Vec<Server>, Fault> {
             column,
             how: entry.how,
             off: entry.off,
+            notes: entry.notes,
             shadowed_by: None,
             inputs: inputs.clone(),
         }

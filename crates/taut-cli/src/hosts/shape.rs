@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 
 use super::places::Scope;
 use super::tree::{Kind, Node};
+use crate::arguments::closest;
 
 /// How a server is reached, with variables still in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,8 @@ pub(crate) struct Entry {
     pub(crate) how: How,
     /// Why the host would not start it, if it would not.
     pub(crate) off: Option<String>,
+    /// What is strange about it.
+    pub(crate) notes: Vec<String>,
 }
 
 /// What one file holds.
@@ -130,7 +133,23 @@ fn entries(table: &Node) -> Result<Vec<Entry>, (usize, String)> {
         !only_switch && !members[at + 1..].iter().any(|(other, ..)| other == name)
     };
     let all = members.iter().enumerate().filter(|(at, (name, _, node))| counts(*at, name, node));
-    Ok(all.map(|(_, (name, at, node))| entry(name, *at, node)).collect())
+    let one = |(name, at, node): &(String, usize, Node)| {
+        let mut entry = entry(name, *at, node);
+        if members.iter().filter(|(other, ..)| other == name).count() > 1 {
+            entry.notes.push("it is there twice; the last counts".to_owned());
+        }
+        entry.notes.extend(twice(node));
+        entry
+    };
+    Ok(all.map(|(_, member)| one(member)).collect())
+}
+
+/// The keys of an entry that it has twice: no reader of JSON tells, and one of them has no effect.
+fn twice(node: &Node) -> Vec<String> {
+    let members = node.members();
+    let again = |at: usize| members[at + 1..].iter().any(|(other, ..)| *other == members[at].0);
+    let all = (0..members.len()).filter(|at| again(*at)).map(|at| members[at].0.as_str());
+    all.map(|key| format!("it has {key:?} twice; the last counts")).collect()
 }
 
 fn entry(name: &str, at: usize, node: &Node) -> Entry {
@@ -140,10 +159,16 @@ fn entry(name: &str, at: usize, node: &Node) -> Entry {
         _ => None,
     };
     match how(node) {
-        Ok(how) => Entry { name: name.to_owned(), at, how, off },
+        Ok(how) => Entry { name: name.to_owned(), at, how, off, notes: Vec::new() },
         Err((place, what)) => {
             // The mistake itself, not the entry that it is in.
-            Entry { name: name.to_owned(), at: place, how: How::Wrong(what), off }
+            Entry {
+                name: name.to_owned(),
+                at: place,
+                how: How::Wrong(what),
+                off,
+                notes: Vec::new(),
+            }
         }
     }
 }
@@ -166,7 +191,12 @@ fn how(node: &Node) -> Result<How, Mistake> {
     }
     match kind {
         Some(kind) if !local => Ok(How::Remote { kind, url: String::new() }),
-        _ => Err((node.at, "it has no \"command\"".to_owned())),
+        _ => {
+            let keys = node.members().iter().map(|(key, ..)| key.as_str());
+            let meant = closest("command", keys);
+            let meant = meant.map(|key| format!("; is {key:?} meant to be it?"));
+            Err((node.at, format!("it has no \"command\"{}", meant.unwrap_or_default())))
+        }
     }
 }
 

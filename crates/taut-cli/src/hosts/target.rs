@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use taut::Command;
 
 use super::expand::Missing;
-use super::find::{Found, Server, find};
+use super::find::{Broken, Found, Server, find};
 use super::mask;
 use super::places::Surroundings;
 use super::shape::How;
@@ -59,8 +59,12 @@ pub(crate) fn resolve(
         }),
         (Some(name), []) => {
             let found = find(Surroundings::here(), &options.config);
-            tell_broken(output, &found);
-            let server = found.named(name).ok_or_else(|| unknown(&found, name))?;
+            let server = found.named(name);
+            // Who is served need not hear of it; where there is no server at all, the error says it.
+            if output.verbose || (server.is_none() && !found.servers.is_empty()) {
+                tell_broken(output, &found);
+            }
+            let server = server.ok_or_else(|| unknown(&found, name))?;
             tell_shadowed(output, &found, server);
             target_of(&found, server, options)
         }
@@ -187,6 +191,10 @@ fn known(found: &Found) -> String {
         }
         files.join(", ")
     };
+    if names.is_empty() && !found.broken.is_empty() {
+        let why = |broken: &Broken| format!("{}: {}", found.shown(&broken.path), broken.why);
+        return found.broken.iter().map(why).collect::<Vec<_>>().join("\n");
+    }
     if names.is_empty() {
         return format!("no host's file here has a server; looked for {}", files(false));
     }
@@ -202,7 +210,7 @@ pub(crate) fn tell_broken(output: &Output, found: &Found) {
     }
 }
 
-/// Says that others have the same name, and that a host would not start it.
+/// Says that others have the same name, that it is given twice, and that a host would not start it.
 fn tell_shadowed(output: &Output, found: &Found, server: &Server) {
     let tell = |words: String| output.note(&output.err.paint(DIM, output.err.line(&words)));
     let hidden = found.servers.iter().filter(|other| other.name == server.name).skip(1);
@@ -211,6 +219,9 @@ fn tell_shadowed(output: &Output, found: &Found, server: &Server) {
     if !hidden.is_empty() {
         let name = &server.name;
         tell(format!("{name} is the one in {file}; it shadows that in {}", hidden.join(", ")));
+    }
+    for note in &server.notes {
+        tell(format!("{} in {file}: {note}", server.name));
     }
     if let Some(off) = &server.off {
         tell(format!("{} is switched off in {file}: {off}; started all the same", server.name));

@@ -257,8 +257,13 @@ fn a_broken_file_is_reported_with_line_and_column_and_the_others_are_used() {
     let broken = place.run("servers --json").exits(2).json()["broken"].clone();
     assert_eq!((&broken[0]["line"], &broken[0]["column"]), (&json!(3), &json!(22)));
     assert_eq!(broken.as_array().unwrap().len(), 3);
-    let run = place.run("list tools b").exits(0);
-    assert!(run.err.contains("left out: .mcp.json: line 3, column 22: "), "{}", run.err);
+    // Told to who misses a server, and to who wants to know everything.
+    assert_eq!(place.run("list tools b").exits(0).err, "");
+    for (line, code) in [("list tools b -v", 0), ("list tools bb", 2), ("smoke --all", 2)] {
+        let run = place.run(line);
+        let told = run.err.contains("left out: .mcp.json: line 3, column 22: ");
+        assert!(told && (run.code == code || line.contains("all")), "{line}: {}", run.err);
+    }
     let run = place.run("list d").exits(2);
     assert!(run.err.contains(".gemini/settings.json:3:14: d: \"command\" must be"), "{}", run.err);
 }
@@ -375,7 +380,14 @@ fn any_file_is_read_by_its_shape_with_config() {
     let run = place.run("servers --config f.json").exits(2);
     assert!(run.out.contains("line 1, column 1: no servers here"), "{}", run.out);
     let run = place.run("smoke it --config nowhere.json").exits(2);
-    assert!(run.err.contains("left out: nowhere.json: there is no such file"), "{}", run.err);
+    let said = "error: there is no server \"it\"\nnowhere.json: there is no such file\n";
+    assert!(run.err.starts_with(said), "{}", run.err);
+    let run = place.run("list --config nowhere.json").exits(2);
+    assert!(
+        run.err.contains("which server?\nnowhere.json: there is no such file\n"),
+        "{}",
+        run.err
+    );
 }
 
 /// T17: neither what is written in a file nor what it refers to.
@@ -399,4 +411,31 @@ fn no_secret_of_a_file_is_shown() {
         all.contains("SEARCH_API_KEY=***") && all.contains("NOTES_TOKEN=${NOTES_TOKEN}"),
         "{all}"
     );
+}
+
+/// A reader of JSON keeps one of two and says nothing.
+#[test]
+fn what_is_there_twice_or_misspelt_is_told() {
+    let place = Place::empty();
+    place.put(
+        ".mcp.json",
+        r#"{ "mcpServers": { "a": { "command": "x" }, "t": { "comand": "npx" },
+             "a": { "command": "npx", "args": ["1"], "args": ["2"] } } }"#,
+    );
+    let out = place.run("servers").exits(0).out;
+    for line in [
+        "· it is there twice; the last counts",
+        "· it has \"args\" twice; the last counts",
+        "it has no \"command\"; is \"comand\" meant to be it?",
+    ] {
+        assert!(out.contains(line), "{line}: {out}");
+    }
+    let run = place.run("list tools a").exits(0);
+    assert!(
+        run.err.contains("a in .mcp.json: it is there twice; the last counts\n"),
+        "{}",
+        run.err
+    );
+    assert_eq!(place.seen().0, "npx 2");
+    assert!(place.run("smoke t").exits(2).err.contains("is \"comand\" meant to be it?"));
 }
