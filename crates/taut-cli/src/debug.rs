@@ -3,7 +3,7 @@
 //! Knows who decides (the command line, then `TAUT_DEBUG`, then `debug:` in the settings) and where lines
 //! go; `taut::Steps` has the words, `secrets.rs` what is masked. Decided once, when the command starts.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -22,13 +22,18 @@ pub(crate) enum To {
 }
 
 impl To {
-    /// What a word means, wherever it stands: yes, no, or a file.
-    pub(crate) fn new(word: impl AsRef<OsStr>) -> Self {
+    /// What a word means, wherever it stands: yes, no, or a file. A file has a `/` or a `.`, so that
+    /// a slip (`onn`) does not become one.
+    pub(crate) fn new(word: impl AsRef<OsStr>) -> Result<Self, String> {
         let word = word.as_ref();
+        let is_file = |text: &str| text.contains(['/', '.', std::path::MAIN_SEPARATOR]);
         match word.to_str().map(str::to_ascii_lowercase).as_deref() {
-            Some("1" | "true" | "yes" | "on") => Self::Stderr,
-            Some("" | "0" | "false" | "no" | "off") => Self::Nowhere,
-            _ => Self::File(word.into()),
+            Some("1" | "true" | "yes" | "on") => Ok(Self::Stderr),
+            Some("" | "0" | "false" | "no" | "off") => Ok(Self::Nowhere),
+            Some(text) if !is_file(text) => {
+                Err(format!("expected on, off, or a file, which has a / or a . in it: ./{text}"))
+            }
+            _ => Ok(Self::File(word.into())),
         }
     }
 
@@ -41,16 +46,17 @@ impl To {
     }
 }
 
-impl From<OsString> for To {
-    fn from(word: OsString) -> Self {
-        Self::new(word)
-    }
-}
-
 /// Who is heard: the command line before the environment before the file of settings.
-fn judge(typed: Option<To>, variable: Option<&OsStr>, settings: Option<To>) -> To {
-    let variable = variable.filter(|value| !value.is_empty()).map(To::new);
-    typed.or(variable).or(settings).unwrap_or(To::Nowhere)
+fn judge(typed: Option<To>, variable: Option<&OsStr>, settings: Option<To>) -> Result<To, Problem> {
+    if let Some(typed) = typed {
+        return Ok(typed);
+    }
+    match variable.filter(|value| !value.is_empty()) {
+        Some(word) => To::new(word).map_err(|why| {
+            Problem::usage(format!("TAUT_DEBUG is {:?}: {why}", word.to_string_lossy()))
+        }),
+        None => Ok(settings.unwrap_or(To::Nowhere)),
+    }
 }
 
 /// Begins to tell, if anybody wants it. `source` is what bytes come from, for people.
@@ -60,7 +66,7 @@ pub(crate) fn start(
     typed: Option<To>,
     settings: Option<To>,
 ) -> Result<(), Problem> {
-    match judge(typed, std::env::var_os("TAUT_DEBUG").as_deref(), settings) {
+    match judge(typed, std::env::var_os("TAUT_DEBUG").as_deref(), settings)? {
         To::Nowhere => return Ok(()),
         To::Stderr => {
             let output = output.clone();
@@ -129,37 +135,43 @@ mod tests {
         let table = [
             (None, None, None, To::Nowhere),
             (None, None, Some(file("s")), file("s")),
-            (None, Some("v"), None, file("v")),
-            (None, Some("v"), Some(file("s")), file("v")),
+            (None, Some("./v"), None, file("./v")),
+            (None, Some("./v"), Some(file("s")), file("./v")),
             (Some(file("t")), None, None, file("t")),
             (Some(file("t")), None, Some(file("s")), file("t")),
-            (Some(file("t")), Some("v"), None, file("t")),
-            (Some(file("t")), Some("v"), Some(file("s")), file("t")),
+            (Some(file("t")), Some("./v"), None, file("t")),
+            (Some(file("t")), Some("./v"), Some(file("s")), file("t")),
         ];
         for (typed, variable, settings, expected) in table {
             let told = format!("{typed:?} {variable:?} {settings:?}");
-            assert_eq!(judge(typed, variable.map(OsStr::new), settings), expected, "{told}");
+            let judged = judge(typed, variable.map(OsStr::new), settings).unwrap();
+            assert_eq!(judged, expected, "{told}");
         }
     }
 
     #[test]
     fn no_goes_before_yes_where_it_stands_before_it() {
-        assert_eq!(judge(Some(To::new("off")), Some(OsStr::new("1")), None), To::Nowhere);
-        assert_eq!(judge(None, Some(OsStr::new("0")), Some(To::Stderr)), To::Nowhere);
+        let judged =
+            |typed, variable, settings| judge(typed, Some(OsStr::new(variable)), settings).unwrap();
+        assert_eq!(judged(Some(To::Nowhere), "1", None), To::Nowhere);
+        assert_eq!(judged(None, "0", Some(To::Stderr)), To::Nowhere);
         // A variable that is empty says nothing.
-        assert_eq!(judge(None, Some(OsStr::new("")), Some(To::Stderr)), To::Stderr);
+        assert_eq!(judged(None, "", Some(To::Stderr)), To::Stderr);
     }
 
     #[test]
     fn a_word_is_yes_no_or_a_file() {
         for word in ["1", "true", "YES", "on"] {
-            assert_eq!(To::new(word), To::Stderr, "{word}");
+            assert_eq!(To::new(word), Ok(To::Stderr), "{word}");
         }
         for word in ["", "0", "false", "No", "off"] {
-            assert_eq!(To::new(word), To::Nowhere, "{word}");
+            assert_eq!(To::new(word), Ok(To::Nowhere), "{word}");
         }
-        assert_eq!(To::new("steps.log"), file("steps.log"));
-        assert_eq!(To::new("steps.log").within(Path::new("/x")), file("/x/steps.log"));
-        assert_eq!(To::new("/a/b").within(Path::new("/x")), file("/a/b"));
+        assert_eq!(To::new("steps.log"), Ok(file("steps.log")));
+        assert_eq!(file("steps.log").within(Path::new("/x")), file("/x/steps.log"));
+        assert_eq!(file("/a/b").within(Path::new("/x")), file("/a/b"));
+        for word in ["onn", "maybe?", "2", "steps"] {
+            assert!(To::new(word).unwrap_err().contains(&format!("./{word}")), "{word}");
+        }
     }
 }

@@ -6,6 +6,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use clap::ValueHint;
+use clap::builder::{OsStringValueParser, TypedValueParser as _};
 use serde::{Deserialize, Deserializer};
 use taut::Revision;
 use taut::wire::Framing;
@@ -20,8 +22,8 @@ pub(crate) struct Common {
     /// Tell each step of each message on stderr, or in a file; secrets are masked.
     #[arg(long, value_name = "FILE", global = true, help_heading = "Settings")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "on")]
-    #[arg(value_parser = clap::builder::OsStringValueParser::new(), value_hint = clap::ValueHint::FilePath)]
-    debug: Option<std::ffi::OsString>,
+    #[arg(value_parser = OsStringValueParser::new().try_map(To::new), value_hint = ValueHint::FilePath)]
+    debug: Option<To>,
     /// Read settings from this file, not from taut/taut.yaml in your configuration folder.
     #[arg(long, value_name = "FILE", global = true, help_heading = "Settings")]
     settings: Option<PathBuf>,
@@ -30,7 +32,7 @@ pub(crate) struct Common {
 impl Common {
     /// Where steps are told, if that was typed.
     pub(crate) fn debug(&self) -> Option<To> {
-        self.debug.clone().map(To::from)
+        self.debug.clone()
     }
 
     /// Whether somebody typed which file to read.
@@ -140,7 +142,7 @@ where
 }
 
 fn debug<'de, D: Deserializer<'de>>(from: D) -> Result<Option<To>, D::Error> {
-    value(from, |text| Ok(To::new(text)))
+    value(from, |text| To::new(text))
 }
 
 fn duration<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Duration>, D::Error> {
@@ -208,6 +210,10 @@ mod tests {
                  2026-07-28",
             ),
             ("framing: frames\n", "1:10: \"frames\": expected lines or headers"),
+            (
+                "debug: maybe?\n",
+                "1:8: \"maybe?\": expected on, off, or a file, which has a / or a . in it: ./maybe?",
+            ),
             ("inherit-env: maybe\n", "1:14: \"maybe\": expected true or false"),
             ("timeout: [1s]\n", "1:10: expected a word"),
             ("timeout: 1s\ntimeout: 2s\n", "2:1: timeout is set twice"),

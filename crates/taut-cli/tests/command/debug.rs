@@ -146,6 +146,25 @@ fn settings_are_the_defaults_of_the_options() {
     assert_eq!(smoke.exits(0).json()["revision"], "2025-11-25");
 }
 
+/// A slip must not become a file of that name.
+#[test]
+fn what_is_neither_on_nor_off_nor_a_path_is_no_file() {
+    let folder = folder("slips");
+    let said = "expected on, off, or a file, which has a / or a . in it: ./onn";
+    let mut typed = taut(["list", "--debug=onn", "--", "taut", "serve"]);
+    let run: Run = typed.current_dir(&folder).output().unwrap().into();
+    assert!(run.exits(2).err.contains(said));
+    let mut set = taut(["list", "--", "taut", "serve"]);
+    let run: Run = set.current_dir(&folder).env("TAUT_DEBUG", "onn").output().unwrap().into();
+    let run = run.exits(2);
+    assert!(run.err.starts_with(&format!("error: TAUT_DEBUG is \"onn\": {said}")), "{}", run.err);
+    assert!(!folder.join("onn").exists());
+    let mut set = taut(["list", "--", "taut", "serve"]);
+    let run: Run = set.current_dir(&folder).env("TAUT_DEBUG", "./onn").output().unwrap().into();
+    run.exits(0);
+    assert!(folder.join("onn").exists());
+}
+
 #[test]
 fn a_mistake_in_the_settings_is_told_with_its_place() {
     let folder = folder("mistakes");
