@@ -78,6 +78,10 @@ impl Answers {
                 let page = fields.remove(URL);
                 Ok(Self { fields: Some(fields), queue, page })
             }
+            // `echo accept | taut call … --answer -`
+            Some(Value::String(text)) if !text.contains(char::is_whitespace) => {
+                Ok(Self { queue: [Value::String(text)].into(), ..none })
+            }
             Some(_) => Err("it is neither a list nor a map".to_owned()),
         }
     }
@@ -167,8 +171,15 @@ fn word<T>(given: &Value) -> Option<Said<T>> {
     }
 }
 
+/// `line 1, column 2: unclosed bracket '{'`, without a picture of it.
 fn one_line(error: serde_saphyr::Error) -> String {
-    error.to_string().split_whitespace().collect::<Vec<_>>().join(" ")
+    let words = error.without_snippet().to_string();
+    let words = words.split(" at line ").next().unwrap_or_default();
+    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    match error.location() {
+        Some(at) => format!("line {}, column {}: {words}", at.line(), at.column()),
+        None => words,
+    }
 }
 
 #[cfg(test)]

@@ -224,7 +224,8 @@ pub(crate) async fn with_server<T>(
     let host = Host::new(output, &options.asked)?;
     let mut interrupts = Interrupts::new()?;
     let spinner = Spinner::start(output, "starting the server");
-    let opening = host.attach(builder(output, options)).spawn_unless(command, interrupts.next());
+    let builder = host.attach(builder(output, options)).on_event(host.hearing());
+    let opening = builder.spawn_unless(command, interrupts.next());
     let client = opening.await?.ok_or(Problem::Interrupted)?;
     if output.verbose && client.capabilities().logging.is_some() {
         // Who wants to see everything wants the server's log; without, it goes on all the same.

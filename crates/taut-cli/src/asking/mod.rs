@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use taut::{
-    Asking, ClientBuilder, CreateMessageParams, CreateMessageResult, ElicitForm, ElicitResult,
-    ElicitUrl, Reject, Root,
+    Asking, ClientBuilder, ClientEvent, CreateMessageParams, CreateMessageResult, ElicitForm,
+    ElicitResult, ElicitUrl, Reject, Root,
 };
 
 use crate::answers::{Answers, Said};
@@ -25,6 +25,7 @@ use crate::forms::Form;
 use crate::output::{BOLD, CYAN, Output, YELLOW};
 use crate::problem::{Exit, Problem};
 use crate::sanitize;
+use crate::session::tell_event;
 
 /// What every command that starts a server takes for the server's questions.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -106,6 +107,25 @@ impl Host {
             builder = builder.roots(self.0.roots.clone());
         }
         builder
+    }
+
+    /// Hears what happens: a server may ask for what nobody offered, and is refused without us.
+    pub(crate) fn hearing(&self) -> impl Fn(&ClientEvent<'_>) + Send + Sync + 'static {
+        let host = self.clone();
+        move |event| {
+            if host.0.output.verbose {
+                tell_event(&host.0.output, event);
+            }
+            let ClientEvent::Refused { method } = event else { return };
+            let (asks, example) = match *method {
+                // Forms are always answered, if only with "no".
+                "elicitation/create" => ("asks you to visit a page", "[accept]"),
+                "sampling/createMessage" => ("asks a model", "[\"what the model says\"]"),
+                _ => return,
+            };
+            host.note(&host.0.output.err.paint(BOLD, format!("the server {asks}")));
+            host.decline(example);
+        }
     }
 
     /// How to end: a question that nobody could answer, asked since this was asked last, is no

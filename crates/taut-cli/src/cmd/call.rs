@@ -59,7 +59,8 @@ pub(crate) async fn run(output: &Output, args: &Call) -> Result<Exit, Problem> {
     }
     let words = format!("the tool {} reported failure", args.tool);
     output.note(&output.err.paint(RED, output.err.line(&words)));
-    Ok(Exit::ToolFailed)
+    // Not the tool's fault, if nobody answered what it asked.
+    Ok(if exit == Exit::Refused { exit } else { Exit::ToolFailed })
 }
 
 /// How an answer breaks the schema that its tool published, if it does and the tool is listed here.

@@ -109,3 +109,49 @@ fn a_file_that_cannot_be_used_is_said_before_anything_is_started() {
     assert!(run.err.contains("has no answers") && run.err.contains("try:"), "{}", run.err);
     assert!(demo("call ask --answer /nowhere").exits(2).err.contains("reading /nowhere"));
 }
+
+/// A server of old that asks for what was never offered, and lets its tool fail when it is refused.
+fn presumptuous(method: &str, params: &str) -> Vec<String> {
+    let script = format!(
+        r#"while read -r line; do
+             id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+             case $line in
+               *'"initialize"'*) r='{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"old","version":"1"}}}}';;
+               *'"tools/list"'*) r='{{"tools":[{{"name":"x","inputSchema":{{"type":"object"}}}}]}}';;
+               *'"tools/call"'*)
+                 echo '{{"jsonrpc":"2.0","id":"q","method":"{method}","params":{params}}}'
+                 read -r answer
+                 r='{{"isError":true,"content":[{{"type":"text","text":"nobody there"}}]}}';;
+               *) continue;;
+             esac
+             printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$id" "$r"
+           done"#
+    );
+    ["sh", "-c", &script].map(str::to_owned).to_vec()
+}
+
+/// The tool fails, but not by its own fault: what would help is said, and the code is that of it.
+#[test]
+fn what_a_server_asks_although_nobody_offered_it_is_told_with_what_would_answer_it() {
+    let page = r#"{"mode":"url","elicitationId":"1","url":"https://x.org/","message":"Log in"}"#;
+    let words = r#"{"messages":[],"maxTokens":9}"#;
+    for (method, params, example) in [
+        ("elicitation/create", page, "--answer FILE and in it: [accept]\n"),
+        ("sampling/createMessage", words, "in it: [\"what the model says\"]\n"),
+    ] {
+        let line = "call x --revision 2025-11-25";
+        let run = run(line, &presumptuous(method, params)).exits(3);
+        assert_eq!(run.out, "nobody there\n");
+        assert!(run.err.contains("declined: nobody is here to answer\n"), "{}", run.err);
+        assert!(run.err.contains(example), "{}", run.err);
+    }
+}
+
+#[test]
+fn one_word_is_an_answer_and_a_broken_file_is_told_in_one_line() {
+    let run = run_with("call page --answer -", &server("asker"), "accept\n").exits(0);
+    assert_eq!(run.out, "Accepted(())\n");
+    let run = run_with("call page --answer -", &server("asker"), "- {a: 1\n").exits(2);
+    assert!(run.err.starts_with("error: - has no answers: line "), "{}", run.err);
+    assert!(!run.err.contains("-->") && !run.err.contains('|'), "{}", run.err);
+}
