@@ -148,6 +148,9 @@ pub(crate) struct List {
     /// A server by name: see `taut servers`.
     #[arg(value_name = "NAME")]
     second: Option<String>,
+    /// Show one of them whole: a tool or a prompt by its name, a resource by its address.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) only: Option<String>,
     #[command(flatten)]
     pub(crate) options: Options,
     /// The server's program and its arguments, untouched.
@@ -165,25 +168,28 @@ impl List {
             (None, None) => match (&self.first, &self.second) {
                 (Some(first), Some(second)) => Err(Problem::Usage {
                     what: format!("{first:?} is not tools, resources, templates or prompts"),
-                    next: Some(format!("if it is a command: taut list -- {first} {second}")),
+                    next: Some(match meant_kind(first) {
+                        Some(kind) => format!("taut list {kind} {second}"),
+                        None => format!("if it is a command: taut list -- {first} {second}"),
+                    }),
                 }),
                 // A server's name has no place beside a command, so it was to be a kind.
-                (Some(word), None) if !self.server.is_empty() => {
-                    let kinds = Kind::value_variants().iter().filter_map(Kind::to_possible_value);
-                    let kinds: Vec<_> = kinds.map(|kind| kind.get_name().to_owned()).collect();
-                    let meant = closest(word, kinds.iter().map(String::as_str));
-                    Err(Problem::Usage {
-                        what: format!("{word:?} is not tools, resources, templates or prompts"),
-                        next: Some(match meant {
-                            Some(kind) => format!("taut list {kind} -- …"),
-                            None => format!("leave out {word}, or the -- and what follows it"),
-                        }),
-                    })
-                }
+                (Some(word), None) if !self.server.is_empty() => Err(Problem::Usage {
+                    what: format!("{word:?} is not tools, resources, templates or prompts"),
+                    next: Some(match meant_kind(word) {
+                        Some(kind) => format!("taut list {kind} -- …"),
+                        None => format!("leave out {word}, or the -- and what follows it"),
+                    }),
+                }),
                 (first, _) => Ok((None, first.as_deref())),
             },
         }
     }
+}
+
+/// The kind that a slip of a few letters would make of a word.
+pub(crate) fn meant_kind(word: &str) -> Option<&'static str> {
+    closest(word, ["tools", "resources", "templates", "prompts"].into_iter())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

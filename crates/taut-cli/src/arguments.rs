@@ -19,7 +19,7 @@ pub(crate) enum Mistake {
     /// The tool knows no such argument; perhaps this one was meant.
     Unknown { key: String, meant: Option<String> },
     /// The value is not what the schema wants.
-    Unfit { key: String, value: String, wanted: String },
+    Unfit { key: String, value: String, wanted: String, meant: Option<String> },
     /// It takes one value and was given several.
     Repeated(String),
     /// It has to be given.
@@ -34,8 +34,9 @@ impl fmt::Display for Mistake {
                 write!(f, "there is no argument {key}; did you mean {meant}?")
             }
             Self::Unknown { key, meant: None } => write!(f, "there is no argument {key}"),
-            Self::Unfit { key, value, wanted } => {
-                write!(f, "{key} must be {wanted}, not {value:?}")
+            Self::Unfit { key, value, wanted, meant } => {
+                write!(f, "{key} must be {wanted}, not {value:?}")?;
+                meant.iter().try_for_each(|meant| write!(f, "; did you mean {meant}?"))
             }
             Self::Repeated(key) => write!(f, "{key} takes one value"),
             Self::Missing { key, wanted } => write!(f, "{key} is missing: {wanted}"),
@@ -111,6 +112,8 @@ fn take(
         key: key.to_owned(),
         value: text.to_owned(),
         wanted: kind(schema, property, DEPTH),
+        meant: closest(text, values(schema, property, DEPTH).iter().map(String::as_str))
+            .map(str::to_owned),
     })?;
     match into.get_mut(key) {
         None => drop(into.insert(key.to_owned(), value)),

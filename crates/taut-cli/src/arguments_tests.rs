@@ -129,3 +129,13 @@ fn what_a_tool_takes_is_told_with_what_it_needs_first() {
     assert!(kinds.contains(&"sizes:integer[]".to_owned()), "{kinds:?}");
     assert!(kinds.contains(&"maybe:integer".to_owned()), "{kinds:?}");
 }
+
+#[test]
+fn a_choice_that_is_misspelt_is_told_with_what_was_meant() {
+    let told = |pair: &str| {
+        let pairs = ["text=x".to_owned(), pair.to_owned()];
+        read(&pairs, &schema()).unwrap_err()[0].to_string()
+    };
+    assert_eq!(told("unit=mtere"), "unit must be metre|mile|3, not \"mtere\"; did you mean metre?");
+    assert_eq!(told("unit=inch"), "unit must be metre|mile|3, not \"inch\"");
+}

@@ -26,6 +26,7 @@ Exit codes:
   4    the server could not be started, or no connection came of it
   5    the server broke the protocol, or went away
   6    a request timed out
+  7    the result could not be written
   130  interrupted";
 
 pub(crate) const SERVE: &str = "\
@@ -82,6 +83,7 @@ Examples:
   taut list -- taut serve
   taut list tools -- taut serve
   taut list tools demo
+  taut list --only add -- taut serve
   taut list prompts --json -- taut serve";
 
 pub(crate) const CALL: &str = "\

@@ -151,7 +151,7 @@ impl Output {
             let opened = File::options().create(true).append(true).open(path);
             let written = opened.and_then(|mut file| file.write_all(bytes));
             let what = || format!("writing {}", path.display());
-            return written.map_err(|error| Problem::File { what: what(), error });
+            return written.map_err(|error| Problem::Unwritten { what: what(), error });
         }
         if self.out.terminal && self.may_move() {
             // What moves on stderr stands on the same line.
@@ -210,7 +210,7 @@ impl Output {
         if matches!(problem, Problem::NobodyReads) {
             return exit;
         }
-        if self.json && !matches!(problem, Problem::File { .. }) {
+        if self.json && !matches!(problem, Problem::Unwritten { .. }) {
             // If this too cannot be written, the words below say why.
             let discreet = Self { discreet: true, ..self.clone() };
             let _ = discreet.document(&problem.json());

@@ -25,6 +25,8 @@ pub(crate) enum Exit {
     Violation = 5,
     /// A request was not answered in time.
     TimedOut = 6,
+    /// The result is there, and could not be written.
+    Unwritten = 7,
     /// Interrupted by a signal: 128 and the number of SIGINT, as shells say it.
     Interrupted = 130,
 }
@@ -42,8 +44,10 @@ pub(crate) enum Problem {
     Server { error: Error, stderr: String },
     /// With the command line: what, and what to try.
     Usage { what: String, next: Option<String> },
-    /// With a file, or with our own output.
+    /// With a file that is read or made ready before anything is asked.
     File { what: String, error: io::Error },
+    /// With our own output, after the server answered.
+    Unwritten { what: String, error: io::Error },
     /// Nobody reads our output any more: not worth a word.
     NobodyReads,
     /// A signal came.
@@ -61,13 +65,14 @@ impl Problem {
         if error.kind() == io::ErrorKind::BrokenPipe {
             return Self::NobodyReads;
         }
-        Self::File { what: "writing the result".to_owned(), error }
+        Self::Unwritten { what: "writing the result".to_owned(), error }
     }
 
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Server { error, .. } => exit_of(error),
             Self::Usage { .. } | Self::File { .. } => Exit::Usage,
+            Self::Unwritten { .. } => Exit::Unwritten,
             Self::NobodyReads => Exit::Worked,
             Self::Interrupted | Self::Ended => Exit::Interrupted,
         }
@@ -121,6 +126,7 @@ impl Problem {
             Exit::NoConnection => "connection",
             Exit::Violation => "violation",
             Exit::TimedOut => "timeout",
+            Exit::Unwritten => "output",
             Exit::Interrupted => "interrupted",
         }
     }
@@ -131,7 +137,9 @@ impl fmt::Display for Problem {
         match self {
             Self::Server { error, .. } => error.fmt(f),
             Self::Usage { what, .. } => f.write_str(what),
-            Self::File { what, error } => write!(f, "{what}: {error}"),
+            Self::File { what, error } | Self::Unwritten { what, error } => {
+                write!(f, "{what}: {error}")
+            }
             Self::NobodyReads => f.write_str("nobody reads the output"),
             Self::Interrupted | Self::Ended => f.write_str("interrupted"),
         }

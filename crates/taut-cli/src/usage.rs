@@ -24,9 +24,17 @@ pub(crate) fn meant(mut typed: Vec<OsString>) -> Vec<OsString> {
     typed
 }
 
-/// What clap accepts, and nobody means: two dashes with nothing after them, as `-- $CMD` leaves them
+/// What clap accepts, and leads nowhere. Nobody means two dashes with nothing after them, as `-- $CMD` leaves them
 /// if the variable is empty.
 pub(crate) fn check(command: &Sub, typed: &[OsString]) -> Result<(), Problem> {
+    // Else every start fails, and blames the program.
+    let elsewhere = command.options().is_some_and(|options| options.cwd.is_some());
+    if command.takes_server() && !elsewhere && std::env::current_dir().is_err() {
+        return Err(Problem::Usage {
+            what: "the folder that this is started in no longer exists".to_owned(),
+            next: Some("cd to another one, or --cwd DIR".to_owned()),
+        });
+    }
     let dashes = typed.iter().position(|word| word == "--");
     if !command.takes_server() || dashes != Some(typed.len() - 1) {
         return Ok(());

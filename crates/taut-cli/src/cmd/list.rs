@@ -1,5 +1,7 @@
 //! `taut list`: what a server offers.
 
+mod only;
+
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
@@ -8,9 +10,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use taut::{Client, Error, Prompt, Resource, ResourceTemplate, Tool};
 
-use crate::args::{Kind, List};
+use crate::args::{Kind, List, meant_kind};
 use crate::arguments;
-use crate::hosts::resolve;
+use crate::hosts::{is_known, resolve};
 use crate::output::{BOLD, CYAN, DIM, Output, cut};
 use crate::problem::{Exit, Problem};
 use crate::sent::Sent;
@@ -42,12 +44,18 @@ pub(crate) struct Document {
 
 pub(crate) async fn run(output: &Output, args: &List) -> Result<Exit, Problem> {
     let (kind, name) = args.words()?;
-    let started = resolve(output, &args.options, name, &args.server)?.command;
+    let started = resolve(output, &args.options, name, &args.server);
+    let started = started.map_err(|problem| kind_meant(problem, name, args))?.command;
     let work = async |client: &Client, spinner: &crate::spinner::Spinner| {
         spinner.say("listing");
-        let offer = ask(client, kind).await?;
+        let mut offer = ask(client, kind).await?;
+        if let Some(only) = &args.only {
+            offer.keep(only)?;
+        }
         if output.json {
             output.document(&offer.sent)?;
+        } else if args.only.is_some() {
+            output.print(&offer.whole(output))?;
         } else {
             output.print(&offer.shown(output, kind))?;
         }
@@ -55,6 +63,22 @@ pub(crate) async fn run(output: &Output, args: &List) -> Result<Exit, Problem> {
     };
     let ((), exit) = with_server(output, &args.options, started, work).await?;
     Ok(exit)
+}
+
+/// A name that is none may have been meant to say what is listed.
+fn kind_meant(problem: Problem, name: Option<&str>, args: &List) -> Problem {
+    let meant = name.and_then(meant_kind).filter(|_| args.options.named.is_none());
+    match (problem, meant, name) {
+        (Problem::Usage { what, next }, Some(kind), Some(name))
+            if !is_known(name, &args.options) =>
+        {
+            let (said, rest) = what.split_once('\n').unwrap_or((&what, ""));
+            let said = said.split("; did you mean").next().unwrap_or(said);
+            let what = format!("{said}; did you mean {kind}?\n{rest}");
+            Problem::Usage { what, next: next.map(|_| format!("taut list {kind} -- …")) }
+        }
+        (problem, ..) => problem,
+    }
 }
 
 /// Asks for all that the server says it has, or for one kind of it.

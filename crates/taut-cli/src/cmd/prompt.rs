@@ -81,7 +81,9 @@ pub(crate) fn check(
     let takes = prompt.arguments.as_deref().unwrap_or_default();
     let mut mistakes = Vec::new();
     for key in given.keys().filter(|key| !takes.iter().any(|argument| argument.name == **key)) {
-        mistakes.push(format!("there is no argument {key}"));
+        let meant = closest(key, takes.iter().map(|argument| argument.name.as_str()));
+        let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+        mistakes.push(format!("there is no argument {key}{meant}"));
     }
     for argument in takes.iter().filter(|argument| argument.required == Some(true)) {
         if !given.contains_key(&argument.name) {

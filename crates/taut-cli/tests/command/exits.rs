@@ -145,3 +145,18 @@ fn a_reader_that_has_had_enough_ends_it_quietly() {
     let run = Command::new("sh").args(["-c", script]).env("PATH", path).output().unwrap();
     assert_eq!(String::from_utf8_lossy(&run.stderr), "");
 }
+
+/// The result is there and lost: neither a success nor a slip of whoever typed it.
+#[test]
+fn exit_7_the_result_could_not_be_written() {
+    for line in ["call echo text=x", "list --json", "smoke", "doctor"] {
+        let mut words: Vec<&str> = line.split(' ').collect();
+        words.extend(["--", "taut", "serve"]);
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let run: Run = taut(words).stdout(full).output().unwrap().into();
+        let run = run.exits(7);
+        assert!(run.err.starts_with("error: writing the result: No space left"), "{}", run.err);
+    }
+    let run = demo("list --out /dev/full").exits(7);
+    assert!(run.err.starts_with("error: writing /dev/full: No space left"), "{}", run.err);
+}

@@ -66,7 +66,7 @@ fn every_example_in_the_help_runs() {
 #[test]
 fn the_help_has_every_exit_code() {
     let text = help("");
-    for code in ["0", "1", "2", "3", "4", "5", "6", "130"] {
+    for code in ["0", "1", "2", "3", "4", "5", "6", "7", "130"] {
         assert!(text.contains(&format!("\n  {code:<5}")), "{code}");
     }
     let run: Run = taut(["--version"]).output().unwrap().into();

@@ -150,7 +150,9 @@ fn prompt_shows_who_says_what() {
     let json = demo("prompt greet name=Ada --json").exits(0).json();
     assert_eq!(json["messages"][0]["content"]["text"], "Greet Ada in English.");
     let run = demo("prompt greet nme=Ada").exits(2);
-    assert!(run.err.contains("there is no argument nme\n  name is missing: Whom to greet."));
+    assert!(run.err.contains(
+        "there is no argument nme; did you mean name?\n  name is missing: Whom to greet."
+    ));
     assert!(demo("prompt gret").exits(2).err.contains("did you mean greet?"));
 }
 

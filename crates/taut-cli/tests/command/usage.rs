@@ -141,3 +141,48 @@ fn a_wrong_option_is_a_document_with_json() {
     // Those of the server are its own.
     assert_eq!(run("smoke --nonsense -- taut serve --json", &[]).exits(2).out, "");
 }
+
+#[test]
+fn a_slip_of_a_letter_is_put_right_wherever_words_are_known() {
+    let place = place();
+    told(
+        &place,
+        &[
+            ("list tool", "there is no server \"tool\"; did you mean tools?\n"),
+            ("list tool good", "try: taut list tools good\n"),
+            ("prompt greet nam=x good", "there is no argument nam; did you mean name?"),
+            ("list --only ehco good", "the server has no \"ehco\"; did you mean echo?\n"),
+        ],
+    );
+}
+
+#[test]
+fn a_folder_that_is_gone_is_said_to_be() {
+    let place = place();
+    let folder = place.project().join("gone");
+    let line = "mkdir gone && cd gone && rmdir ../gone && taut smoke -- taut serve";
+    let mut shell = Command::new("sh");
+    let from = place.command("");
+    shell.args(["-c", line]).current_dir(place.project()).env_clear();
+    shell.envs(from.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let run: Run = shell.output().unwrap().into();
+    let said = "error: the folder that this is started in no longer exists\n  try: cd to another";
+    assert!(!folder.exists() && run.exits(2).err.starts_with(said));
+}
+
+/// One of them whole: nothing cut, every argument with its words.
+#[test]
+fn one_thing_of_a_server_is_shown_whole() {
+    let run = demo("list --only add").exits(0);
+    assert_eq!(
+        run.out,
+        "add\nAdd two numbers.\nit takes:\n  a: number  The first number.\n  b: number  The second \
+         number.\n"
+    );
+    assert!(demo("list prompts --only greet").exits(0).out.contains("it takes:\n  name"));
+    assert!(demo("list --only demo://readme").exits(0).out.starts_with("demo://readme\n"));
+    let json = demo("list --only add --json").exits(0).json();
+    let names = json.as_object().unwrap().keys().map(String::as_str);
+    assert_eq!(names.collect::<Vec<_>>(), ["tools"]);
+    assert_eq!(json["tools"].as_array().unwrap().len(), 1);
+}
