@@ -127,7 +127,9 @@ fn is_secret(name: &str, value: &str) -> bool {
     if value.len() < SHORTEST || SWITCHES.iter().any(|word| value.eq_ignore_ascii_case(word)) {
         return false;
     }
-    if mask::is_secret_name(name) || mask::looks_secret(value) {
+    // A shell's word for the folder it is in, which only sounds like a password.
+    let folder = name == "PWD" && is_path(value);
+    if (mask::is_secret_name(name) && !folder) || mask::looks_secret(value) {
         return true;
     }
     if value.len() < LONG || is_path(value) || is_plain_address(value) {
@@ -198,6 +200,7 @@ mod tests {
             ("PYTHONPATH", "/home/me/project/src:/opt/lib"),
             ("BASE", "https://api.example.com/v1"),
             ("X", "a1b2c3"),
+            ("PWD", "/home/me/project"),
         ];
         for (name, value) in plain {
             assert!(!is_secret(name, value), "{name}={value}");
