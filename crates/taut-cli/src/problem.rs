@@ -199,3 +199,23 @@ fn next_of(error: &Error) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use taut::Error;
+    use taut::rpc::ErrorObject;
+
+    use super::Problem;
+
+    /// The Python SDK 2 asks back as 2025-11-25 does, and cannot in 2026-07-28.
+    #[test]
+    fn who_cannot_ask_back_is_to_be_asked_in_an_older_revision() {
+        let next = |message: &'static str| {
+            let error = ErrorObject::new(-32600, message);
+            Problem::from(Error::Refused { method: "tools/call".into(), error }).next().unwrap()
+        };
+        let hint = next("Cannot send 'elicitation/create': … has no back-channel for …");
+        assert_eq!(hint, "let it ask in an older way: --revision 2025-11-25");
+        assert!(next("no such tool").contains("taut list"));
+    }
+}

@@ -42,16 +42,15 @@ fn smoke_says_what_a_probe_has_cost_that_was_not_answered() {
 /// An answer with another id is not an answer; which id it has is what helps.
 #[test]
 fn an_answer_with_another_id_is_told_with_that_id() {
-    let never = "error: the server did not answer initialize within 1s, although it answered something \
+    let never = "error: the server did not answer initialize within 3s, although it answered something \
                  that was never asked: the id is";
-    for (role, id) in
-        [("wrong-id", "99999\n"), ("text-id", "\"2\", a string, and ours are numbers\n")]
-    {
-        for command in ["list", "smoke"] {
-            let line = format!("{command} --start-timeout 1s");
-            let run = run(&line, &server(&format!("2025-11-25 {role}"))).exits(4);
-            assert!(run.err.starts_with(&format!("{never} {id}")), "{role}: {}", run.err);
-        }
+    for (command, role, id) in [
+        ("list", "wrong-id", "99999\n"),
+        ("smoke", "text-id", "\"2\", a string, and ours are numbers\n"),
+    ] {
+        let line = format!("{command} --start-timeout 3s");
+        let run = run(&line, &server(&format!("2025-11-25 {role}"))).exits(4);
+        assert!(run.err.starts_with(&format!("{never} {id}")), "{role}: {}", run.err);
     }
     let run = run("call stray --args {} --timeout 1s", &server("2025-11-25")).exits(6);
     let note = "an answer came that belongs to nothing: its id is \"never\", a string, and ours are \
@@ -62,19 +61,29 @@ fn an_answer_with_another_id_is_told_with_that_id() {
 /// The one thing to do stands beside the error, where it is known.
 #[test]
 fn what_to_try_fits_why_it_did_not_connect() {
-    for (role, next) in [
-        ("no-flush", "flush stdout after each message; in Python: print(…, flush=True)"),
-        (
-            "swallow-all",
-            "see that it serves stdio and flushes its output; -v and `taut doctor` show more",
-        ),
-        ("wrong-id", "answer with the id of the request, and with its JSON type"),
+    let silent = ["sleep", "1000"].map(str::to_owned).to_vec();
+    let flush = "flush stdout after each message; in Python: print(…, flush=True)";
+    let serve = "see that it serves stdio and flushes its output; -v and `taut doctor` show more";
+    let answer = "answer with the id of the request, and with its JSON type";
+    for (server, next) in [
+        (server("2025-11-25 no-flush"), flush),
+        (silent, serve),
+        (server("2025-11-25 wrong-id"), answer),
     ] {
-        let server = match role {
-            "swallow-all" => ["sleep", "1000"].map(str::to_owned).to_vec(),
-            role => server(&format!("2025-11-25 {role}")),
-        };
-        let run = run("list --start-timeout 1s", &server).exits(4);
-        assert!(run.err.ends_with(&format!("  try: {next}\n")), "{role}: {}", run.err);
+        // On a busy machine a server may have no time to show what is wrong; not in one of three tries.
+        let mut tries = (0..3).map(|_| run("list --start-timeout 2s", &server).exits(4).err);
+        let hint = format!("  try: {next}\n");
+        let said = tries.find(|said| said.ends_with(&hint));
+        assert!(said.is_some(), "{next}: {}", run("list --start-timeout 2s", &server).err);
     }
+}
+
+/// A server that ends by itself did so before anybody asked it to, and that is no success. Whether it is
+/// faster than the one who closes its stdin is not for us to say.
+#[test]
+fn smoke_does_not_praise_an_end_that_nobody_asked_for() {
+    let run = run("smoke --call answer-and-exit", &server("2025-11-25")).exits(0);
+    let ended = run.out.lines().find(|line| line.contains("ended ")).unwrap();
+    let mark = if ended.contains("once its stdin was closed") { "  ✓ " } else { "  · " };
+    assert!(ended.starts_with(mark), "{}", run.out);
 }

@@ -234,27 +234,34 @@ async fn l15_a_start_that_takes_nearly_all_of_its_time_is_waited_for() {
 async fn the_end_of_the_second_try_is_told_as_that() {
     let script = r#"read -r line; case $line in Content*) echo 'no JSON' >&2; exit 9;; esac
         exec sleep 1000"#;
-    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(1_500));
+    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(4_500));
     let (error, text) = failure(builder, sh(script)).await;
     assert_eq!(
         text,
-        "the server did not answer initialize within 1.5s: it said nothing; another, asked with \
-         Content-Length headers after 1s, exited with code 9"
+        "the server did not answer initialize within 4.5s: it said nothing; another, asked with \
+         Content-Length headers after 3s, exited with code 9"
     );
     assert!(matches!(reason(&error), ConnectReason::Silent { second: Some(_), .. }));
 }
 
-/// Its answers lie in a buffer until it ends.
+/// Its answers lie in a buffer until it ends. A server that is given up has a quarter of a second for
+/// that, which on a busy machine may be too short; not in one of three tries.
 #[tokio::test]
 async fn a_server_that_does_not_flush_is_called_that() {
-    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(1_500));
-    let (error, text) = failure(builder, server("2025-11-25 no-flush")).await;
+    let mut text = String::new();
+    for _ in 0..3 {
+        let builder = quick().probe_timeout(ms(100)).start_timeout(ms(2_000));
+        let (error, said) = failure(builder, server("2025-11-25 no-flush")).await;
+        text = said;
+        if matches!(reason(&error), ConnectReason::Unflushed { .. }) {
+            break;
+        }
+    }
     assert_eq!(
         text,
-        "the server did not answer initialize within 1.5s: its answer came only when its stdin was \
+        "the server did not answer initialize within 2s: its answer came only when its stdin was \
          closed, so it does not flush its output"
     );
-    assert!(matches!(reason(&error), ConnectReason::Unflushed { .. }));
 }
 
 /// F13

@@ -18,7 +18,7 @@ use crate::asking::Host;
 use crate::cmd::call::broken;
 use crate::cmd::list::{Offer, ask};
 use crate::content::{self, Piece};
-use crate::output::{DIM, GREEN, RED, cut, time};
+use crate::output::{DIM, GREEN, RED, YELLOW, cut, time};
 use crate::problem::{Exit, Problem};
 use crate::session::{Interrupts, builder, hang_up, tell_event};
 use crate::strict;
@@ -316,7 +316,10 @@ impl Transcript<'_> {
         match client.close().await {
             Ok(closed) => {
                 let took = began.elapsed();
-                self.step("ended", &ended(&closed), Some(took))?;
+                let asked = closed.process.is_none_or(|ended| ended.rung != Rung::Unasked);
+                let (colour, sign) = if asked { (GREEN, "✓") } else { (YELLOW, "·") };
+                let mark = self.output.out.paint(colour, sign);
+                self.mark(mark, "ended", &ended(&closed), Some(took))?;
                 self.report.insert("ended".into(), json!(ended(&closed)));
                 self.report.insert("end_ms".into(), millis(took));
                 let polite = closed.process.is_none_or(|ended| ended.rung <= Rung::Eof);
