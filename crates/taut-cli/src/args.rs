@@ -110,7 +110,12 @@ impl Sub {
 
     /// Whether what it prints is for showing around, and not what somebody asked a server for.
     pub(crate) fn is_discreet(&self) -> bool {
-        matches!(self, Self::Smoke(_) | Self::Doctor(_) | Self::Watch(_))
+        match self {
+            Self::Smoke(_) | Self::Doctor(_) | Self::Watch(_) => true,
+            #[cfg(target_os = "linux")]
+            Self::Bench(_) => true,
+            _ => false,
+        }
     }
 
     pub(crate) fn options_mut(&mut self) -> Option<&mut Options> {

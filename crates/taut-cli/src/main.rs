@@ -86,7 +86,10 @@ fn run(typed: Vec<OsString>) -> Exit {
         Sub::Watch(args) => finish(&output, || cmd::watch::run(&output, &args)),
         Sub::Doctor(args) => finish(&output, || cmd::doctor::run(&output, &args)),
         #[cfg(target_os = "linux")]
-        Sub::Bench(args) => finish(&output, || cmd::bench::run(&output, args)),
+        Sub::Bench(args) => {
+            args.env.iter().for_each(|(name, value)| secrets::hide(name, value));
+            finish(&output, || cmd::bench::run(&output, args))
+        }
     }
 }
 

@@ -87,3 +87,28 @@ fn the_beginning_of_a_secret_is_masked_where_a_line_is_cut() {
     let run = run.exits(0);
     assert!(run.out.contains("API_KEY=***") && !run.out.contains("hush"), "{}", run.out);
 }
+
+/// Lines are broken at blanks, and a secret may have some.
+#[test]
+fn a_secret_of_several_words_is_masked_where_a_line_is_broken() {
+    let phrase =
+        "hush alpha bravo charlie delta echo foxtrot golf hotel india juliett kilo lima mike";
+    let place = Place::empty();
+    let mut command = place.command("doctor --start-timeout 2s --env");
+    command.arg(format!("PASSPHRASE={phrase}"));
+    command.args(["--", "sh", "-c", "echo \"log in with $PASSPHRASE\"; cat > /dev/null"]);
+    let run: Run = command.output().unwrap().into();
+    assert!(run.out.contains("log in with ***"), "{}", run.out);
+    assert!(["hush", "foxtrot", "mike"].iter().all(|word| !run.out.contains(word)), "{}", run.out);
+}
+
+#[test]
+fn what_a_server_says_to_a_benchmark_is_masked() {
+    let place = Place::empty();
+    let mut command = place.command("bench --quick --env");
+    command.arg(format!("API_KEY={}", HUSHED[0]));
+    command.args(["--", "sh", "-c", "echo \"key $API_KEY\" >&2; exit 3"]);
+    let run: Run = command.output().unwrap().into();
+    let all = format!("{}{}", run.out, run.err);
+    assert!(all.contains("key ***") && !all.contains("hush"), "{all}");
+}

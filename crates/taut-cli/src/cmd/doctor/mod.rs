@@ -119,6 +119,8 @@ fn show(output: &Output, name: &str, facts: &Facts, found: &[Finding]) -> Result
 
 /// Breaks words into lines; all but the first are indented, and the first has so much before it.
 fn wrap(text: &str, width: usize, indent: usize) -> String {
+    // Before it is broken up: no one knows a secret by its half.
+    let text = crate::secrets::masked(text);
     let mut out = String::new();
     let mut used = indent;
     for (at, word) in text.split(' ').enumerate() {
