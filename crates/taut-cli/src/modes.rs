@@ -73,6 +73,10 @@ impl Modes {
 }
 
 fn apply(mode: &Termios) {
+    // Whoever changes it from the background is stopped, perhaps on the way to the exit.
+    if tcgetpgrp(io::stdin()).is_ok_and(|front| front != getpgrp()) {
+        return;
+    }
     // Not Flush, which forgets what was typed. Nothing can be done about a terminal that is gone.
     let _ = tcsetattr(io::stdin(), OptionalActions::Drain, mode);
 }

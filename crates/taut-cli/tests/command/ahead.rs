@@ -105,12 +105,14 @@ fn after_ctrl_z_and_fg_the_line_and_the_keys_are_there_again() {
     terminal.press(b"lf\r");
     terminal.shows("\rhalf\r\n").shows("› ").press(b"ech\t");
     terminal.shows("echo ").types("text=whole").shows("\rwhole\r\n").shows("› ");
-    terminal.types("slow steps=60 step_ms=50").shows("of 60").press(b"\x1a");
+    terminal.types("slow steps=1000 step_ms=50").shows("of 1000").press(b"\x1a");
     terminal.shows("it rests");
     assert!(terminal.is_as_before());
     terminal.types("").shows("taut shell");
     eventually("the keys are ours", || !terminal.is_as_before());
-    terminal.types("echo text=ahead").shows("done after 60 steps").shows("\rahead\r\n").shows("› ");
+    // Ctrl-C takes the call away, and nothing that was typed.
+    terminal.types("echo text=ahead").press(b"\x03");
+    terminal.shows("withdrawn").shows("\rahead\r\n").shows("› ");
     leaves(terminal);
 }
 
