@@ -11,9 +11,6 @@ use crate::output::{BOLD, DIM, GREEN, Output, RED, cut};
 /// How wide a name may be.
 const NAME: usize = 16;
 
-/// How wide a column is.
-const COLUMN: usize = 9;
-
 /// One of the figures.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Column {
@@ -50,12 +47,16 @@ impl Column {
         let mut columns: Vec<Self> = Self::ALL.into();
         columns.retain(|column| several || *column != Self::Ratio);
         for spare in Self::SPARE {
-            if NAME + 2 + columns.len() * COLUMN <= width {
+            if NAME + 2 + columns.iter().map(|column| column.wide()).sum::<usize>() <= width {
                 break;
             }
             columns.retain(|column| *column != spare);
         }
         columns
+    }
+
+    fn wide(self) -> usize {
+        if self == Self::Ratio { 8 } else { 9 }
     }
 
     fn head(self) -> &'static str {
@@ -160,12 +161,13 @@ pub(super) fn cell(row: &Row, phase: Phase, pinning: Pinning) -> Option<&Cell> {
 }
 
 fn heads(columns: &[Column]) -> String {
-    let heads = columns.iter().map(|column| format!("{:>COLUMN$}", column.head()));
+    let heads = columns.iter().map(|column| format!("{:>1$}", column.head(), column.wide()));
     format!("{}{}", " ".repeat(NAME + 2), heads.collect::<String>())
 }
 
 fn figures(columns: &[Column], phase: Phase, cell: &Cell, base: Option<&Cell>) -> Option<String> {
-    let figure = |column: &Column| format!("{:>COLUMN$}", column.figure(phase, cell, base));
+    let figure =
+        |column: &Column| format!("{:>1$}", column.figure(phase, cell, base), column.wide());
     let any = cell.rounds.iter().any(Option::is_some);
     any.then(|| columns.iter().map(figure).collect::<String>().trim_end().to_owned())
 }
@@ -262,10 +264,10 @@ mod tests {
         for (several, width, count) in [
             (false, usize::MAX, 8),
             (true, usize::MAX, 9),
-            (true, 99, 9),
+            (true, 98, 9),
             (false, 90, 8),
             (false, 80, 6),
-            (true, 80, 6),
+            (true, 80, 7),
             (true, 40, 2),
         ] {
             let columns = Column::that_fit(several, width);
