@@ -18,7 +18,7 @@ use super::tap::Tap;
 use super::token::Token;
 use super::{Incoming, Service, Started, TURN, YIELD};
 use crate::ending::Ending;
-use crate::rpc::{CallId, Draft, ErrorObject, Event, Failure, Request, Ticket};
+use crate::rpc::{CallId, Draft, ErrorObject, Event, Failure, Places, Request, Ticket};
 use crate::stream::Sink;
 use crate::wire::{Decoder, Encoder};
 
@@ -45,6 +45,8 @@ pub(super) struct Work<W, S> {
     grace: Duration,
     pub(super) tap: Tap,
     warned: bool,
+    /// Where the members of the params are, of the request that is about to start.
+    places: Places,
     /// Where the next answer is written, apart from all others.
     draft: Draft,
     /// The token of a request that is over, if nobody else has kept it.
@@ -63,6 +65,7 @@ impl<W: Sink, S: Service> Work<W, S> {
             grace,
             tap: Tap::default(),
             warned: false,
+            places: Places::default(),
             draft: Draft::default(),
             spare: None,
         }
@@ -94,7 +97,7 @@ impl<W: Sink, S: Service> Work<W, S> {
             let Some(frame) = decoder.poll_frame() else {
                 return Taken::Nothing { starved: true };
             };
-            let events = state.peer.handle_frame(now, frame);
+            let events = state.peer.handle_noting(now, frame, &mut self.places);
             let troubles: Vec<_> = std::iter::from_fn(|| state.peer.poll_trouble()).collect();
             (frame, events, troubles)
         };
@@ -142,6 +145,7 @@ impl<W: Sink, S: Service> Work<W, S> {
         mut next: Option<Request<'static>>,
     ) -> bool {
         let mut began = None;
+        self.places.clear();
         while let Some(request) = next {
             let clock = super::now();
             let began = *began.get_or_insert(clock);
@@ -155,7 +159,7 @@ impl<W: Sink, S: Service> Work<W, S> {
 
     /// Begins a request, and finishes it if its handler does at once.
     fn start(&mut self, cx: &mut Context<'_>, request: Request<'_>, began: Instant) -> Instant {
-        let Request { ticket, method, params, places } = request;
+        let Request { ticket, method, params, .. } = request;
         let token = self.spare.take().unwrap_or_default();
         let (service, json, link) = (&mut self.service, self.draft.begin(ticket.id()), &self.link);
         let started = catch_unwind(AssertUnwindSafe(|| {
@@ -164,7 +168,7 @@ impl<W: Sink, S: Service> Work<W, S> {
                 serial: ticket.serial(),
                 method: &method,
                 params: params.as_deref(),
-                places: &places,
+                places: &self.places,
                 token: &token,
                 link,
                 now: began,

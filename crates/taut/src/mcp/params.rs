@@ -73,27 +73,29 @@ impl From<MetaError> for ParamsError {
 impl<'a> Params<'a> {
     /// Takes `params` apart; absent params are an object without members.
     pub(crate) fn read(params: Option<&'a RawValue>) -> Result<Self, ParamsError> {
-        Self::read_at(&Places::default(), params)
+        let mut read = Self::default();
+        read.fill(&Places::default(), params)?;
+        Ok(read)
     }
 
-    /// The same for who may know where its members are.
-    pub(crate) fn read_at(
+    /// The same, in place, for who may know where the members are.
+    pub(crate) fn fill(
+        &mut self,
         places: &Places,
         params: Option<&'a RawValue>,
-    ) -> Result<Self, ParamsError> {
-        let mut read = Self::default();
-        let Some(params) = params.map(Part::from) else { return Ok(read) };
+    ) -> Result<(), ParamsError> {
+        let Some(params) = params.map(Part::from) else { return Ok(()) };
         match places.members(params) {
-            Some(noted) => noted.for_each(|(name, value)| read.keep(Cow::Borrowed(name), value)),
+            Some(noted) => noted.for_each(|(name, value)| self.keep(Cow::Borrowed(name), value)),
             None => {
                 let members = params.members().ok_or(ParamsError::NotAnObject)?;
-                members.for_each(|(name, value)| read.keep(name, value));
+                members.for_each(|(name, value)| self.keep(name, value));
             }
         }
-        if read.meta.is_some_and(|meta| !meta.is_object()) {
+        if self.meta.is_some_and(|meta| !meta.is_object()) {
             return Err(MetaError::NotAnObject.into());
         }
-        Ok(read)
+        Ok(())
     }
 
     fn keep(&mut self, name: Cow<'a, str>, value: Part<'a>) {

@@ -177,16 +177,20 @@ impl fmt::Display for Fault {
 /// # Errors
 /// What is wrong with it, and whose it was where that can be read.
 pub fn read(bytes: &[u8]) -> Result<Incoming<'_>, Malformed> {
-    read_places(bytes).map(|(incoming, _)| incoming)
+    read_noting(bytes, &mut Places::default())
 }
 
-/// The same, with the places of the members of its params, if it is one message.
-pub(super) fn read_places(bytes: &[u8]) -> Result<(Incoming<'_>, Places), Malformed> {
+/// The same, which notes where the members of its params are, if it is one message.
+pub(super) fn read_noting<'a>(
+    bytes: &'a [u8],
+    places: &mut Places,
+) -> Result<Incoming<'a>, Malformed> {
+    places.clear();
     // Once for the whole frame: serde_json does not look inside the members it skips (F8).
     let text = std::str::from_utf8(bytes).map_err(|_| Malformed::new(Fault::Encoding))?;
     match text.trim_ascii_start().as_bytes().first() {
-        Some(b'{') => read_object(text).map(|(message, places)| (Incoming::One(message), places)),
-        Some(b'[') => read_batch(text).map(|batch| (Incoming::Batch(batch), Places::default())),
+        Some(b'{') => read_object(text, places).map(Incoming::One),
+        Some(b'[') => read_batch(text).map(Incoming::Batch),
         _ => Err(match serde_json::from_str::<IgnoredAny>(text) {
             Ok(_) => Malformed::new(Fault::NotAnObject),
             Err(error) => not_json(&error),
@@ -237,16 +241,18 @@ impl<'de> Visitor<'de> for BatchVisitor {
 
 fn read_entry(text: &str) -> Result<Message<'_>, Malformed> {
     match text.starts_with('{') {
-        true => read_object(text).map(|(message, _)| message),
+        true => read_object(text, &mut Places::default()),
         false => Err(Malformed::new(Fault::NotAnObject)),
     }
 }
 
-fn read_object(text: &str) -> Result<(Message<'_>, Places), Malformed> {
-    match quick::read(text) {
-        Some(read) => Ok(read),
-        None => read_any(text).map(|message| (message, Places::default())),
+fn read_object<'a>(text: &'a str, places: &mut Places) -> Result<Message<'a>, Malformed> {
+    if let Some(message) = quick::read(text, places) {
+        return Ok(message);
     }
+    // It may have noted something before it gave up.
+    places.clear();
+    read_any(text)
 }
 
 /// Reads an object that may be anything.

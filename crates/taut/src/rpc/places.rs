@@ -23,6 +23,11 @@ pub(crate) struct Places {
 struct Place([u32; 4]);
 
 impl Places {
+    /// Forgets what was noted: nothing is known.
+    pub(crate) fn clear(&mut self) {
+        (self.count, self.all) = (0, false);
+    }
+
     /// Notes a member whose name means what it says. `ends`: how much is left of the text at the
     /// beginning and the end of its name, and of its value.
     #[inline]

@@ -13,12 +13,12 @@ use super::places::Places;
 use super::plain::plain;
 use super::scan;
 
-/// Reads a plain request, notification or result, and where the members of its params are. `None`: it
-/// may be anything.
-pub(super) fn read(text: &str) -> Option<(Message<'_>, Places)> {
+/// Reads a plain request, notification or result, and notes where the members of its params are. `None`:
+/// it may be anything.
+pub(super) fn read<'a>(text: &'a str, places: &mut Places) -> Option<Message<'a>> {
     let mut rest = text.strip_prefix('{')?;
     let (mut version, mut id, mut method) = (None, None, None);
-    let (mut params, mut result, mut places) = (None, None, Places::default());
+    let (mut params, mut result) = (None, None);
     loop {
         // The first letter tells which it may be.
         let again = match rest.as_bytes().get(1)? {
@@ -39,9 +39,9 @@ pub(super) fn read(text: &str) -> Option<(Message<'_>, Places)> {
             b'p' => {
                 rest = rest.strip_prefix(r#""params":"#)?;
                 let found;
-                (found, places, rest) = match rest.as_bytes().first()? {
-                    b'{' => scan::object(rest)?,
-                    _ => scan::container(rest).map(|(found, rest)| (found, places, rest))?,
+                (found, rest) = match rest.as_bytes().first()? {
+                    b'{' => scan::object(rest, places)?,
+                    _ => scan::container(rest)?,
                 };
                 params.replace(found).is_some()
             }
@@ -60,7 +60,7 @@ pub(super) fn read(text: &str) -> Option<(Message<'_>, Places)> {
         }
     }
     version?;
-    let message = match (id, method, params, result) {
+    Some(match (id, method, params, result) {
         (Some(id), Some(method), params, None) => {
             Message::Request { id: Id::from_json(id)?, method: Cow::Borrowed(method), params }
         }
@@ -71,8 +71,7 @@ pub(super) fn read(text: &str) -> Option<(Message<'_>, Places)> {
             Message::Response { id: Some(Id::from_json(id)?), outcome: Ok(result) }
         }
         _ => return None,
-    };
-    Some((message, places))
+    })
 }
 
 /// A string that means what it says, with its quotes, and what follows it.
@@ -104,7 +103,7 @@ mod tests {
 
     /// What it accepts, the proper way reads the same.
     fn agrees(text: &str) -> bool {
-        let Some((quick, _)) = read(text) else { return false };
+        let Some(quick) = read(text, &mut Places::default()) else { return false };
         let proper = read_any(text).map_err(|bad| bad.kind);
         assert_eq!(
             format!("{:?}", Ok::<_, ()>(&quick)),
@@ -159,7 +158,7 @@ mod tests {
             "{",
             "{}",
         ] {
-            assert!(read(text).is_none(), "{text}");
+            assert!(read(text, &mut Places::default()).is_none(), "{text}");
         }
     }
 

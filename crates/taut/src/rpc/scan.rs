@@ -25,11 +25,11 @@ pub(super) fn container(text: &str) -> Option<(&RawValue, &str)> {
     Some((<&RawValue>::deserialize(Checked(value)).ok()?, rest))
 }
 
-/// The object at the front of `text`, where its members stand, and what follows it. Nothing: there is
-/// none, or it is unusual.
-pub(super) fn object(text: &str) -> Option<(&RawValue, Places, &str)> {
+/// The object at the front of `text`, and what follows it. Where its members stand is noted. Nothing:
+/// there is none, or it is unusual.
+pub(super) fn object<'a>(text: &'a str, places: &mut Places) -> Option<(&'a RawValue, &'a str)> {
     let json = text.as_bytes();
-    let mut places = Places::default();
+    places.clear();
     let mut rest = after_blanks(json.strip_prefix(b"{")?);
     if rest.first() != Some(&b'}') {
         loop {
@@ -55,7 +55,7 @@ pub(super) fn object(text: &str) -> Option<(&RawValue, Places, &str)> {
     rest = rest.strip_prefix(b"}")?;
     let (value, rest) = text.split_at_checked(text.len() - rest.len())?;
     places.end(value);
-    Some((<&RawValue>::deserialize(Checked(value)).ok()?, places, rest))
+    Some((<&RawValue>::deserialize(Checked(value)).ok()?, rest))
 }
 
 /// Text that is known to be JSON. serde_json makes a [`RawValue`] of it without looking at it again.
@@ -225,11 +225,12 @@ mod tests {
 
     /// Whether an object is found as any container is, with its members where they are.
     fn agree_on_members(text: &str) {
-        let found = object(text);
+        let mut places = Places::default();
+        let found = object(text, &mut places);
         let container = container(text).filter(|_| text.starts_with('{'));
-        let whole = found.map(|(value, _, rest)| (value.get(), rest));
+        let whole = found.map(|(value, rest)| (value.get(), rest));
         assert_eq!(whole, container.map(|(value, rest)| (value.get(), rest)), "{text}");
-        if let Some((value, places, _)) = found
+        if let Some((value, _)) = found
             && let Some(noted) = places.members(value.into())
         {
             let noted: Vec<_> = noted.map(|(name, part)| (name.into(), part.text())).collect();
@@ -250,7 +251,8 @@ mod tests {
             (r#"{"\u0061":1}"#, false),
         ] {
             agree_on_members(text);
-            let (value, places, _) = object(text).unwrap();
+            let mut places = Places::default();
+            let (value, _) = object(text, &mut places).unwrap();
             assert_eq!(places.members(value.into()).is_some(), known, "{text}");
         }
         let nothing = RawValue::from_string("{\"a\":1}".into()).unwrap();

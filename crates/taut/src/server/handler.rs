@@ -145,7 +145,8 @@ where
     let run = Suspendable { work: work.as_mut(), call: &call };
     let run = match call.inner.shared().settings.call_timeout {
         None => run.await,
-        Some(limit) => tokio::time::timeout(limit, run).await.unwrap_or_else(|_| {
+        // Apart, because few have one and all would carry it.
+        Some(limit) => Box::pin(tokio::time::timeout(limit, run)).await.unwrap_or_else(|_| {
             Run::Refused(ErrorObject::internal(format!("the server gave up after {limit:?}")))
         }),
     };

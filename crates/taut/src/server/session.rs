@@ -73,7 +73,8 @@ impl<S: Send + Sync + 'static> Session<S> {
         incoming: &Incoming<'_>,
         json: &mut Vec<u8>,
     ) -> Result<Started, ErrorObject> {
-        let params = Params::read_at(incoming.places, incoming.params).map_err(invalid)?;
+        let mut params = Params::default();
+        params.fill(incoming.places, incoming.params).map_err(invalid)?;
         match self.accept.judge(incoming.method, &params) {
             Verdict::Refuse(error) => Err(error),
             Verdict::Pong => Ok(done(EmptyResult::new(), Revision::LATEST_LEGACY, json)),

@@ -11,7 +11,6 @@ use crate::rpc::draft::Draft;
 use crate::rpc::error::{ErrorObject, code};
 use crate::rpc::id::Id;
 use crate::rpc::part::Part;
-use crate::rpc::places::Places;
 use crate::rpc::write::{self, Body};
 use crate::wire::Framing;
 
@@ -119,8 +118,7 @@ impl Peer {
                 self.running += 1;
                 let Queued { ticket, method, params } = queued;
                 let method = Cow::Owned(method.into());
-                let (params, places) = (params.map(Cow::Owned), Places::default());
-                return Some(Request { ticket, method, params, places });
+                return Some(Request { ticket, method, params: params.map(Cow::Owned) });
             }
             // Withdrawn while it waited; its batch was told then.
         }
@@ -236,8 +234,7 @@ impl Peer {
             Place::Open => self.open += 1,
             Place::Nothing => {}
         }
-        let (params, places) = (params.map(Cow::Borrowed), Places::default());
-        Some(Event::Request(Request { ticket, method, params, places }))
+        Some(Event::Request(Request { ticket, method, params: params.map(Cow::Borrowed) }))
     }
 
     fn enqueue(&mut self, queued: Queued) {

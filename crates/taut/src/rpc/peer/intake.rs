@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::{Event, Events, Peer, Trouble, TroubleKind};
 use crate::rpc::error::{ErrorObject, excerpt};
 use crate::rpc::mask::masked_text;
-use crate::rpc::message::{Fault, Incoming, Malformed, Message, read_places};
+use crate::rpc::message::{Fault, Incoming, Malformed, Message, read_noting};
 use crate::rpc::places::Places;
 use crate::rpc::salvage::salvage;
 use crate::rpc::write;
@@ -21,6 +21,16 @@ const TROUBLES: usize = 64;
 impl Peer {
     /// Takes in one frame.
     pub fn handle_frame<'a>(&mut self, now: Instant, frame: Frame<'a>) -> Events<'a> {
+        self.handle_noting(now, frame, &mut Places::default())
+    }
+
+    /// The same, which notes where the members of the params are, if the frame is one message.
+    pub(crate) fn handle_noting<'a>(
+        &mut self,
+        now: Instant,
+        frame: Frame<'a>,
+        places: &mut Places,
+    ) -> Events<'a> {
         match frame {
             Frame::Message { bytes, framing, offset, bom, cr } => {
                 if bom && !std::mem::replace(&mut self.bom_seen, true) {
@@ -29,8 +39,8 @@ impl Peer {
                 if cr && !std::mem::replace(&mut self.cr_seen, true) {
                     self.note(TroubleKind::CarriageReturn, offset, b"");
                 }
-                match read_places(bytes) {
-                    Ok((incoming, places)) => self.take(now, incoming, places, framing, offset),
+                match read_noting(bytes, places) {
+                    Ok(incoming) => self.take(now, incoming, framing, offset),
                     Err(malformed) => {
                         Events::One(self.take_malformed(malformed, framing, offset, bytes))
                     }
@@ -65,19 +75,13 @@ impl Peer {
         &mut self,
         now: Instant,
         incoming: Incoming<'a>,
-        places: Places,
         framing: Framing,
         offset: u64,
     ) -> Events<'a> {
         match incoming {
             Incoming::One(message) => {
                 self.sound(framing);
-                let mut event =
-                    self.take_message(now, message, self.in_kind(framing), offset, None);
-                if let Some(Event::Request(request)) = &mut event {
-                    request.places = places;
-                }
-                Events::One(event)
+                Events::One(self.take_message(now, message, self.in_kind(framing), offset, None))
             }
             Incoming::Batch(entries) if !self.batches_allowed => {
                 // RPC-26; but an array of answers is as little answered as one.

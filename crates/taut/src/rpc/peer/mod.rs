@@ -28,7 +28,6 @@ use serde_json::value::RawValue;
 use super::error::ErrorObject;
 use super::id::Id;
 use super::message::Fault;
-use super::places::Places;
 use super::write::NoId;
 use crate::wire::{Encoder, Framing, Limits};
 
@@ -173,8 +172,6 @@ pub struct Request<'a> {
     pub method: Cow<'a, str>,
     /// With what.
     pub params: Option<Cow<'a, RawValue>>,
-    /// Where the members of the params are, as far as that is known.
-    pub(crate) places: Places,
 }
 
 /// Something that the other side did.
