@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -28,6 +29,9 @@ const TAIL: usize = 4 << 10;
 
 /// How long it may take to end once its stdin is closed.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// How long its last words are waited for: what it started may hold its stderr for as long as it likes.
+const WORDS: Duration = Duration::from_millis(500);
 
 /// How servers are started.
 #[derive(Debug)]
@@ -47,6 +51,8 @@ pub(super) struct Process {
     pid: Pid,
     pub(super) watch: Arc<Watch>,
     stderr: Arc<Mutex<VecDeque<u8>>>,
+    /// Reads it; over when nobody can write there any more.
+    draining: JoinHandle<()>,
 }
 
 impl Process {
@@ -84,9 +90,9 @@ impl Process {
         let pid = started.pid().ok_or(io::ErrorKind::NotFound)?;
         let watch = Watch::start(pid, wake, how.patience, how.stop.clone())?;
         let stderr = Arc::new(Mutex::new(VecDeque::new()));
-        drain(errors, stderr.clone())?;
+        let draining = drain(errors, stderr.clone())?;
         let child = started.0.take().ok_or(io::ErrorKind::NotFound)?;
-        Ok((Self { child, pid, watch, stderr }, to, from))
+        Ok((Self { child, pid, watch, stderr, draining }, to, from))
     }
 
     /// The number of the process, and of the group of all that it starts.
@@ -107,8 +113,12 @@ impl Process {
         }
     }
 
-    /// The last line that it wrote to stderr.
+    /// The last line that it wrote to stderr, which may still be on its way when its death is known.
     pub(super) fn last_words(&self) -> String {
+        let began = Instant::now();
+        while !self.draining.is_finished() && began.elapsed() < WORDS {
+            std::thread::sleep(Duration::from_millis(1));
+        }
         let tail = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes: Vec<u8> = tail.iter().copied().collect();
         let text = String::from_utf8_lossy(&bytes);
@@ -164,7 +174,7 @@ fn exit(status: std::process::ExitStatus) -> String {
 }
 
 /// Reads its stderr for as long as anybody writes there, and keeps the end.
-fn drain(mut from: io::PipeReader, tail: Arc<Mutex<VecDeque<u8>>>) -> io::Result<()> {
+fn drain(mut from: io::PipeReader, tail: Arc<Mutex<VecDeque<u8>>>) -> io::Result<JoinHandle<()>> {
     let work = move || {
         let mut buffer = [0; 8 << 10];
         while let Ok(read @ 1..) = from.read(&mut buffer) {
@@ -174,5 +184,5 @@ fn drain(mut from: io::PipeReader, tail: Arc<Mutex<VecDeque<u8>>>) -> io::Result
             tail.drain(..spare);
         }
     };
-    std::thread::Builder::new().name("stderr".into()).spawn(work).map(|_| ())
+    std::thread::Builder::new().name("stderr".into()).spawn(work)
 }
