@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use taut::JsonObject;
 
 use crate::forms::Form;
-use crate::problem::Problem;
+use crate::problem::{Problem, without_place};
 
 /// The members of a map that answer something else than a form.
 const SAMPLING: &str = "$sampling";
@@ -174,8 +174,7 @@ fn word<T>(given: &Value) -> Option<Said<T>> {
 /// `line 1, column 2: unclosed bracket '{'`, without a picture of it.
 fn one_line(error: serde_saphyr::Error) -> String {
     let words = error.without_snippet().to_string();
-    let words = words.split(" at line ").next().unwrap_or_default();
-    let words = words.split_whitespace().collect::<Vec<_>>().join(" ");
+    let words = without_place(&words).split_whitespace().collect::<Vec<_>>().join(" ");
     match error.location() {
         Some(at) => format!("line {}, column {}: {words}", at.line(), at.column()),
         None => words,

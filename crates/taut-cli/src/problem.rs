@@ -200,6 +200,11 @@ fn next_of(error: &Error) -> Option<&'static str> {
     })
 }
 
+/// A reader's words without the place, where that is told apart or counted in a text that nobody has seen.
+pub(crate) fn without_place(words: &str) -> &str {
+    words.split_once(" at line ").map_or(words, |(what, _)| what)
+}
+
 #[cfg(test)]
 mod tests {
     use taut::Error;

@@ -14,7 +14,7 @@ use taut::wire::Framing;
 
 use crate::args::{self, Options};
 use crate::debug::To;
-use crate::problem::Problem;
+use crate::problem::{Problem, without_place};
 
 /// Options of every command.
 #[derive(clap::Args, Clone, Default)]
@@ -114,7 +114,7 @@ fn read(text: &str) -> Result<Settings, String> {
     serde_saphyr::from_str(text).map_err(|error| {
         // Without the snippet: the line at fault may hold a secret.
         let words = error.without_snippet().to_string();
-        let words = words.split(" at line ").next().unwrap_or_default();
+        let words = without_place(&words);
         // The words of the reader are for programmers.
         let words = match words.strip_prefix("duplicate mapping key: ") {
             Some(rest) => format!("{} is set twice", rest.split(',').next().unwrap_or_default()),

@@ -14,7 +14,7 @@ use crate::args::{Kind, List, meant_kind};
 use crate::arguments;
 use crate::hosts::{is_known, resolve};
 use crate::output::{BOLD, CYAN, DIM, Output, cut};
-use crate::problem::{Exit, Problem};
+use crate::problem::{Exit, Problem, without_place};
 use crate::sent::Sent;
 use crate::session::with_server;
 
@@ -153,10 +153,8 @@ async fn listed<T: DeserializeOwned>(
     Err(wrong("its list never ends: the next page is the one before".to_owned()))
 }
 
-/// What is wrong, without the place: it is one in a text that nobody has seen.
 fn plain(error: &serde_json::Error) -> String {
-    let text = error.to_string();
-    text.split(" at line ").next().unwrap_or(&text).to_owned()
+    without_place(&error.to_string()).to_owned()
 }
 
 impl Offer {

@@ -11,6 +11,7 @@ use super::capabilities::{Implementation, ServerCapabilities};
 use super::connect::Fault;
 use super::json::RawJson;
 use super::meta::Meta;
+use super::params::without_place;
 use super::revision::Revision;
 use crate::rpc::Part;
 
@@ -57,11 +58,8 @@ impl Discovered {
     }
 }
 
-/// What is wrong, without the place: nobody has seen the text that it counts in.
 fn malformed(error: &serde_json::Error) -> Fault {
-    let text = error.to_string();
-    let plain = text.rsplit_once(" at line ").map_or(text.as_str(), |(what, _)| what);
-    Fault::Malformed(plain.to_owned())
+    Fault::Malformed(without_place(&error.to_string()).to_owned())
 }
 
 /// An answer to `initialize`, read with as few demands as possible.
