@@ -22,7 +22,7 @@ use tokio::sync::{Mutex, MutexGuard, oneshot};
 
 use crate::screen::{Question, Screen};
 #[cfg(unix)]
-use crate::session::Heard;
+use crate::signals::Heard;
 
 /// Lines of history that are kept: a year of somebody who tries a server now and then.
 const HISTORY: usize = 1_000;

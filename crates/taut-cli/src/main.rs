@@ -26,6 +26,7 @@ mod secrets;
 mod sent;
 mod session;
 mod settings;
+mod signals;
 mod spinner;
 mod stamp;
 mod strict;

@@ -86,7 +86,7 @@ async fn ask(host: &Host, field: &Field, before: Option<&Value>) -> Step {
         let typed = match host.desk().read(line).await {
             Typed::Line(typed) => typed,
             Typed::Interrupted => {
-                crate::session::interrupt();
+                crate::signals::interrupt();
                 return Step::Cancel;
             }
             Typed::End => return Step::Cancel,
@@ -176,7 +176,7 @@ async fn look_over(host: &Host, form: &Form, filled: &[Option<Value>]) -> Step {
                 _ => host.note("  yes sends it, no declines, edit goes through it again"),
             },
             Typed::Interrupted => {
-                crate::session::interrupt();
+                crate::signals::interrupt();
                 return Step::Cancel;
             }
             Typed::End => return Step::Cancel,

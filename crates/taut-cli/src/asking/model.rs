@@ -33,7 +33,7 @@ pub(super) async fn speak(
             }
             Typed::Line(text) => typed.push(text),
             Typed::Interrupted => {
-                crate::session::interrupt();
+                crate::signals::interrupt();
                 return Err(Reject::by_user());
             }
             Typed::End => return Err(Reject::by_user()),

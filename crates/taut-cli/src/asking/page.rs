@@ -35,7 +35,7 @@ pub(super) async fn visit(host: &Host, asking: &Asking, asked: &ElicitUrl) -> El
         let typed = match host.desk().read(line).await {
             Typed::Line(typed) => typed,
             Typed::Interrupted => {
-                crate::session::interrupt();
+                crate::signals::interrupt();
                 return ElicitResult::cancel();
             }
             Typed::End => return ElicitResult::cancel(),

@@ -18,7 +18,8 @@ use crate::events::{Event, is_told};
 use crate::hosts::resolve;
 use crate::output::{BOLD, DIM, Output, YELLOW};
 use crate::problem::{Exit, Problem};
-use crate::session::{Interrupts, builder, hang_up, tell_event};
+use crate::session::{builder, hang_up, tell_event};
+use crate::signals::Interrupts;
 use crate::stamp;
 
 /// Log messages that wait to be shown at most. A server that floods its log is not waited for; how

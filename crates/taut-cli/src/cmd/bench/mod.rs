@@ -36,7 +36,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
-use crate::session::{Interrupts, shown};
+use crate::session::shown;
+use crate::signals::Interrupts;
 use fault::Fault;
 use options::{Bench, Kind, Over};
 use phases::{Extent, Phase};

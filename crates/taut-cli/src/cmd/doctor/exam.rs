@@ -17,7 +17,8 @@ use super::processes::{self, Process};
 use crate::args::Options;
 use crate::cmd::list;
 use crate::output::Output;
-use crate::session::{Interrupts, builder, hang_up, tell, tell_event};
+use crate::session::{builder, hang_up, tell, tell_event};
+use crate::signals::Interrupts;
 use crate::spinner::Spinner;
 use crate::strict;
 

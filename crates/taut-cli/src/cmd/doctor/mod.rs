@@ -14,7 +14,7 @@ use crate::args::Doctor;
 use crate::hosts::resolve;
 use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, cut, time};
 use crate::problem::{Exit, Problem};
-use crate::session::Interrupts;
+use crate::signals::Interrupts;
 use crate::spinner::Spinner;
 use exam::Exam;
 use facts::{Facts, Phase};

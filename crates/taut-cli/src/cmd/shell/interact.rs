@@ -13,7 +13,7 @@ use crate::desk::{Complete, Line, Typed};
 use crate::output::{CYAN, DIM, YELLOW};
 use crate::problem::{Exit, Problem};
 use crate::sanitize;
-use crate::session::{Interrupts, Stop};
+use crate::signals::{Interrupts, Stop};
 
 /// Reads and does, until the person leaves.
 pub(super) async fn run(

@@ -21,7 +21,7 @@ use crate::asking::Host;
 use crate::hosts::resolve;
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
-use crate::session::Interrupts;
+use crate::signals::Interrupts;
 use running::Running;
 use script::Script;
 

@@ -17,7 +17,8 @@ use crate::content::{self, Piece};
 use crate::events::Event;
 use crate::output::{BOLD, CYAN, DIM, Output, RED};
 use crate::problem::{Exit, Problem};
-use crate::session::{Interrupts, Stop, with_stderr};
+use crate::session::with_stderr;
+use crate::signals::{Interrupts, Stop};
 use crate::spinner::Spinner;
 
 /// What an order came to.

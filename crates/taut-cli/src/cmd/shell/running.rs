@@ -16,7 +16,8 @@ use crate::cmd::watch::untold;
 use crate::events::{Event, is_told};
 use crate::output::{CYAN, Output};
 use crate::problem::Problem;
-use crate::session::{Interrupts, builder, tell_event};
+use crate::session::{builder, tell_event};
+use crate::signals::Interrupts;
 use crate::spinner::Spinner;
 
 /// What a server offers, shared with the editor.

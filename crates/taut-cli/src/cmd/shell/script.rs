@@ -16,7 +16,7 @@ use super::perform::Done;
 use super::running::Running;
 use crate::output::RED;
 use crate::problem::{Exit, Problem};
-use crate::session::Interrupts;
+use crate::signals::Interrupts;
 
 /// Lines that wait to be done at most: a script is not read faster than it is run.
 const AHEAD: usize = 16;

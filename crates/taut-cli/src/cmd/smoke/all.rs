@@ -17,7 +17,7 @@ use crate::hosts::{
 };
 use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, cut, cut_front, time};
 use crate::problem::{Exit, Problem};
-use crate::session::Interrupts;
+use crate::signals::Interrupts;
 use crate::spinner::Spinner;
 
 /// How many are tried at once: enough not to wait for each `npx` in turn, too few to make one slow.

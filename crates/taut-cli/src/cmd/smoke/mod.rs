@@ -17,7 +17,8 @@ use crate::args::Smoke;
 use crate::hosts::resolve;
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
-use crate::session::{Interrupts, command};
+use crate::session::command;
+use crate::signals::Interrupts;
 use transcript::Transcript;
 
 pub(crate) async fn run(output: &Output, args: &Smoke) -> Result<Exit, Problem> {

@@ -20,7 +20,8 @@ use crate::cmd::list::{Offer, ask};
 use crate::content::{self, Piece};
 use crate::output::{DIM, GREEN, RED, YELLOW, cut, time};
 use crate::problem::{Exit, Problem};
-use crate::session::{Interrupts, builder, hang_up, tell_event};
+use crate::session::{builder, hang_up, tell_event};
+use crate::signals::Interrupts;
 use crate::strict;
 
 /// What was seen while it opened, and when, counted from the start.
