@@ -229,23 +229,23 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         let (mut reads, mut written) = (0, 0);
         self.taken = 0;
         loop {
-            let Look { due, request, mut output } = self.work.look();
+            let Look { due, request, mut more, wanting } = self.work.look();
             while !self.work.tasks.is_empty()
                 && let Poll::Ready(Some(_)) = self.work.tasks.poll_join_next(cx)
             {}
-            output |= self.tell_time(cx, due) | request.is_some();
-            let more = self.work.start_queued(cx, request);
-            output |= self.work.service.pump();
+            more |= self.tell_time(cx, due) | request.is_some();
+            let queued = self.work.start_queued(cx, request);
+            more |= self.work.service.pump();
             // Whoever adds output behind our back also says that something has changed.
-            if (output || self.work.is_writing())
-                && let Err(ending) = self.work.poll_write(cx, &mut written)
+            if (more || self.work.is_writing())
+                && let Err(ending) = self.work.poll_write(cx, more, &mut written)
             {
                 return Poll::Ready(ending);
             }
-            if more || reads >= READS || self.taken >= YIELD || written >= YIELD {
+            if queued || reads >= READS || self.taken >= YIELD || written >= YIELD {
                 return self.poll_yield(cx);
             }
-            if self.poll_read(cx) {
+            if self.poll_read(cx, wanting) {
                 reads += 1;
                 continue;
             }
@@ -270,8 +270,8 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         Poll::Pending
     }
 
-    /// Reads once and takes in what came. Says whether anything did.
-    fn poll_read(&mut self, cx: &mut Context<'_>) -> bool {
+    /// Reads once and takes in what came, if that is (or just was) wanted. Says whether anything came.
+    fn poll_read(&mut self, cx: &mut Context<'_>, wanting: bool) -> bool {
         if matches!(self.phase, Phase::Flushing(_)) {
             return false;
         }
@@ -282,7 +282,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             }
         }
         let Some(source) = &mut self.source else { return false };
-        if !self.work.link.lock().peer.wants_input() {
+        if !wanting && !self.work.link.lock().peer.wants_input() {
             return false;
         }
         match source.poll_read(cx, self.decoder.space()) {

@@ -71,12 +71,22 @@ impl<W: Sink, S: Service> Work<W, S> {
         }
     }
 
-    /// Begins a pass over everything.
+    /// Begins a pass over everything, with all that needs the lock for it at once.
     pub(super) fn look(&mut self) -> Look {
         let mut state = self.link.lock();
         let due = state.awake();
         let request = state.peer.poll_request();
-        Look { due, request, output: !state.peer.output().is_empty() }
+        let taken = self.writing.is_empty() && self.sink.is_some();
+        if taken {
+            state.peer.output().swap(&mut self.writing);
+        }
+        let more = !state.peer.output().is_empty();
+        let wanting = state.peer.wants_input();
+        drop(state);
+        if taken {
+            self.tap.sent(self.writing.bytes());
+        }
+        Look { due, request, more, wanting }
     }
 
     /// Takes in the next frame, if there is one and more is wanted, or `all` that came.
@@ -87,6 +97,9 @@ impl<W: Sink, S: Service> Work<W, S> {
         decoder: &mut Decoder,
         all: bool,
     ) -> Taken {
+        if decoder.held() == 0 {
+            return Taken::Nothing { starved: true };
+        }
         let (frame, events, troubles) = {
             let mut state = self.link.lock();
             // Under the same lock: what others add to the output meanwhile must not turn a request
@@ -186,7 +199,7 @@ impl<W: Sink, S: Service> Work<W, S> {
                 self.spare = token.is_only_one().then_some(token);
                 if self.answer(ticket, outcome) >= FLUSH || took > SLOW_POLL {
                     // A failed write shows itself again at the next pass.
-                    let _ = self.poll_write(cx, &mut 0);
+                    let _ = self.poll_write(cx, true, &mut 0);
                 }
             }
             Started::Waiting(future) => {
@@ -210,15 +223,17 @@ impl<W: Sink, S: Service> Work<W, S> {
         self.flushing || !self.writing.is_empty()
     }
 
-    /// Writes what is ready, as far as the other side takes it.
+    /// Writes what was taken from the peer, as far as the other side takes it; then what is there
+    /// beyond that, if there is `more`.
     pub(super) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
+        mut more: bool,
         written: &mut usize,
     ) -> Result<(), Ending> {
         let Some(sink) = &mut self.sink else { return Ok(()) };
         while *written < YIELD {
-            if self.writing.is_empty() {
+            if self.writing.is_empty() && std::mem::take(&mut more) {
                 self.link.lock().peer.output().swap(&mut self.writing);
                 self.tap.sent(self.writing.bytes());
             }
@@ -269,8 +284,10 @@ pub(super) struct Look {
     pub(super) due: Option<Instant>,
     /// A request that waited and has a place now.
     pub(super) request: Option<Request<'static>>,
-    /// Whether there is something to write.
-    pub(super) output: bool,
+    /// Whether there is more to write than was taken.
+    pub(super) more: bool,
+    /// Whether more should be read.
+    pub(super) wanting: bool,
 }
 
 /// Polls outside the cooperative budget, which is for tasks: a handler that finds it spent would
