@@ -99,6 +99,8 @@ pub mod service;
 mod stdio;
 #[cfg(feature = "tokio")]
 mod stream;
+#[cfg(all(feature = "tokio", unix))]
+mod width;
 
 #[cfg(feature = "client")]
 pub use client::{

@@ -16,6 +16,7 @@ use tokio::io::Interest;
 use tokio::net::unix::pipe::{Receiver, Sender};
 
 use crate::stream::{Sink, Source};
+use crate::width::Width;
 
 /// Room made when the caller offers none: a read into no room would look like the end.
 const MIN_ROOM: usize = 4096;
@@ -25,18 +26,21 @@ const PIPE_MAX: u64 = 1024 * 1024;
 
 /// What the child writes to its stdout. Dropping it closes our end.
 #[derive(Debug)]
-pub(crate) struct ChildStdout(Receiver);
+pub(crate) struct ChildStdout {
+    pipe: Receiver,
+    width: Width,
+}
 
 impl ChildStdout {
     /// Takes the read end of a pipe.
     pub(crate) fn new(fd: OwnedFd) -> io::Result<Self> {
-        Receiver::from_owned_fd(fd).map(Self)
+        Ok(Self { pipe: Receiver::from_owned_fd(fd)?, width: Width::of_pipe() })
     }
 
     /// How many bytes are there to be read at this moment.
     pub(crate) fn waiting(&self) -> u64 {
         // Where the kernel will not tell: as much as a pipe can hold.
-        rustix::io::ioctl_fionread(&self.0).unwrap_or(PIPE_MAX)
+        rustix::io::ioctl_fionread(&self.pipe).unwrap_or(PIPE_MAX)
     }
 
     /// Reads what is there past the reactor, which may not have heard yet. Nothing there is
@@ -44,7 +48,7 @@ impl ChildStdout {
     pub(crate) fn read_now(&mut self, buf: &mut Vec<u8>) -> io::Result<usize> {
         buf.reserve(MIN_ROOM);
         loop {
-            match rustix::io::read(&self.0, rustix::buffer::spare_capacity(buf)) {
+            match rustix::io::read(&self.pipe, rustix::buffer::spare_capacity(buf)) {
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Ok(0),
                 done => return Ok(done?),
@@ -59,10 +63,13 @@ impl Source for ChildStdout {
             buf.reserve(MIN_ROOM);
         }
         loop {
-            ready!(self.0.poll_read_ready(cx))?;
-            match self.0.try_read_buf(buf) {
+            ready!(self.pipe.poll_read_ready(cx))?;
+            match self.pipe.try_read_buf(buf) {
                 Err(error) if again(&error) => {}
-                done => return Poll::Ready(done),
+                done => {
+                    self.width.suit(&self.pipe, *done.as_ref().unwrap_or(&0));
+                    return Poll::Ready(done);
+                }
             }
         }
     }
@@ -71,6 +78,7 @@ impl Source for ChildStdout {
 /// The child's stdin. Dropping it closes it, which is how a server is asked to stop.
 pub(crate) struct ChildStdin {
     pipe: Arc<Sender>,
+    width: Width,
     /// Finishes when the last reader is gone; none once it has.
     gone: Option<Gone>,
 }
@@ -84,12 +92,13 @@ impl ChildStdin {
         let watched = Arc::clone(&pipe);
         // A pipe's write end reports an error once its last read end is closed, and never before.
         let gone = async move { watched.ready(Interest::ERROR).await.map(|_| ()) };
-        Ok(Self { pipe, gone: Some(Box::pin(gone)) })
+        Ok(Self { pipe, width: Width::of_pipe(), gone: Some(Box::pin(gone)) })
     }
 }
 
 impl Sink for ChildStdin {
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.width.suit(&*self.pipe, bytes.len());
         loop {
             ready!(self.pipe.poll_write_ready(cx))?;
             match self.pipe.try_write(bytes) {

@@ -4,18 +4,18 @@
 //! other children share. A pipe is reopened to get a description of our own; a socket cannot be, so
 //! each call on it says that it does not wait. Linux only: the reopening goes through `/proc`.
 
-use std::io;
+use std::io::{self, ErrorKind};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::task::{Context, Poll, ready};
 
 use rustix::buffer::spare_capacity;
 use rustix::fs::{FileType, Mode, OFlags, fcntl_getfl, fstat, open, readlink};
-use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::stream::{Sink, Source};
+use crate::width::Width;
 
 /// Room made in a buffer that has none. A read into no room returns 0, which would look like the
 /// end of input.
@@ -37,6 +37,13 @@ impl Calls {
             Self::RecvSend => {
                 rustix::net::recv(fd, spare_capacity(buf), RecvFlags::DONTWAIT).map(|(n, _)| n)
             }
+        }
+    }
+
+    fn width(self) -> Width {
+        match self {
+            Self::ReadWrite => Width::of_pipe(),
+            Self::RecvSend => Width::fixed(),
         }
     }
 
@@ -89,13 +96,14 @@ fn register(fd: OwnedFd, interest: Interest) -> Result<AsyncFd<OwnedFd>, OwnedFd
 pub(crate) struct ReadHalf {
     fd: AsyncFd<OwnedFd>,
     calls: Calls,
+    width: Width,
 }
 
 impl ReadHalf {
     /// `Err` returns the descriptor: only a thread will do.
     pub(super) fn open(fd: OwnedFd) -> Result<Self, OwnedFd> {
         let (fd, calls) = without_waiting(fd)?;
-        Ok(Self { fd: register(fd, Interest::READABLE)?, calls })
+        Ok(Self { fd: register(fd, Interest::READABLE)?, calls, width: calls.width() })
     }
 }
 
@@ -105,11 +113,17 @@ impl Source for ReadHalf {
             buf.reserve(ROOM);
         }
         loop {
-            let mut guard = ready!(self.fd.poll_read_ready(cx))?;
-            match self.calls.read(guard.get_inner(), buf) {
-                Err(Errno::AGAIN) => guard.clear_ready(),
-                Err(Errno::INTR) => {}
-                done => return Poll::Ready(done.map_err(io::Error::from)),
+            // Not by asking for readiness first, which has to be paid for each time: it is known.
+            match self.fd.try_io(Interest::READABLE, |fd| Ok(self.calls.read(fd, buf)?)) {
+                Ok(bytes) => {
+                    self.width.suit(&self.fd, bytes);
+                    return Poll::Ready(Ok(bytes));
+                }
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => drop(ready!(self.fd.poll_read_ready(cx))?),
+                    ErrorKind::Interrupted => {}
+                    _ => return Poll::Ready(Err(error)),
+                },
             }
         }
     }
@@ -122,6 +136,7 @@ pub(crate) struct WriteHalf {
     /// what is left is the hang-up, which is always told.
     hang_up: AsyncFd<OwnedFd>,
     calls: Calls,
+    width: Width,
 }
 
 impl WriteHalf {
@@ -130,18 +145,21 @@ impl WriteHalf {
         let (fd, calls) = without_waiting(fd)?;
         let Ok(watched) = fd.try_clone() else { return Err(fd) };
         let Ok(hang_up) = register(watched, Interest::PRIORITY) else { return Err(fd) };
-        Ok(Self { fd: register(fd, Interest::WRITABLE)?, hang_up, calls })
+        Ok(Self { fd: register(fd, Interest::WRITABLE)?, hang_up, calls, width: calls.width() })
     }
 }
 
 impl Sink for WriteHalf {
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.width.suit(&self.fd, bytes.len());
         loop {
-            let mut guard = ready!(self.fd.poll_write_ready(cx))?;
-            match self.calls.write(guard.get_inner(), bytes) {
-                Err(Errno::AGAIN) => guard.clear_ready(),
-                Err(Errno::INTR) => {}
-                done => return Poll::Ready(done.map_err(io::Error::from)),
+            match self.fd.try_io(Interest::WRITABLE, |fd| Ok(self.calls.write(fd, bytes)?)) {
+                Ok(bytes) => return Poll::Ready(Ok(bytes)),
+                Err(error) => match error.kind() {
+                    ErrorKind::WouldBlock => drop(ready!(self.fd.poll_write_ready(cx))?),
+                    ErrorKind::Interrupted => {}
+                    _ => return Poll::Ready(Err(error)),
+                },
             }
         }
     }

@@ -31,7 +31,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("schema", &[]),
     ("ending", &[]),
     ("stream", &[]),
-    ("stdio", &["stream"]),
+    ("width", &[]),
+    ("stdio", &["stream", "width"]),
     ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio"]),
     ("driver", &["wire", "rpc", "ending", "stream"]),
     ("service", &["wire", "rpc", "ending", "error", "stream", "stdio", "driver"]),
@@ -39,8 +40,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "client",
         &[
-            "wire", "rpc", "mcp", "schema", "ending", "error", "stream", "stdio", "driver",
-            "service",
+            "wire", "rpc", "mcp", "schema", "ending", "error", "stream", "width", "stdio",
+            "driver", "service",
         ],
     ),
     // The one place that knows both ends: a client joined to a server without a process.

@@ -1,0 +1,83 @@
+//! How much a pipe holds, and how it comes to hold more.
+//!
+//! Knows pipes and nothing of what goes through them. A message that is longer than its pipe changes
+//! hands in as many pieces, and each is a sleep and a wake-up on both sides: a megabyte through the
+//! usual pipe takes longer to hand over than to read and to write. So a pipe is made wider when the first
+//! such message shows, not before: the kernel counts what all pipes of a user may hold, and gives
+//! who has used that up narrow ones.
+
+use std::os::fd::AsFd;
+
+/// What a pipe holds of which nobody has said how much.
+const USUAL: usize = 64 << 10;
+
+/// What it holds once it is wide. Each step up from here gains less, and counts as much.
+const WIDE: usize = 256 << 10;
+
+/// One end of a pipe, as far as its width goes.
+#[derive(Debug)]
+pub(crate) struct Width {
+    settled: bool,
+}
+
+impl Width {
+    /// That of a pipe.
+    pub(crate) fn of_pipe() -> Self {
+        Self { settled: false }
+    }
+
+    /// That of something else, which stays as it is.
+    pub(crate) fn fixed() -> Self {
+        Self { settled: true }
+    }
+
+    /// So many bytes are moved at once, or are to be.
+    #[inline]
+    pub(crate) fn suit(&mut self, pipe: impl AsFd, bytes: usize) {
+        if bytes >= USUAL && !std::mem::replace(&mut self.settled, true) {
+            widen(pipe);
+        }
+    }
+}
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn widen(pipe: impl AsFd) {
+    use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
+    // Whoever has chosen another size knows why. Who may not have more goes on with what it has.
+    if fcntl_getpipe_size(&pipe) == Ok(USUAL) {
+        let _ = fcntl_setpipe_size(&pipe, WIDE);
+    }
+}
+
+/// Elsewhere the kernel decides by itself.
+#[cfg(not(any(target_os = "linux", target_os = "android")))]
+fn widen(_: impl AsFd) {
+    let _ = WIDE;
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size, pipe};
+
+    use super::*;
+
+    #[test]
+    fn a_pipe_is_widened_by_what_does_not_fit_and_by_nothing_less() {
+        let (reader, writer) = pipe().unwrap();
+        let mut width = Width::of_pipe();
+        width.suit(&writer, USUAL - 1);
+        assert_eq!(fcntl_getpipe_size(&reader), Ok(USUAL));
+        width.suit(&writer, USUAL);
+        assert_eq!(fcntl_getpipe_size(&reader), Ok(WIDE));
+    }
+
+    #[test]
+    fn a_width_that_somebody_has_chosen_stays() {
+        for chosen in [4 << 10, 1 << 20] {
+            let (reader, _writer) = pipe().unwrap();
+            fcntl_setpipe_size(&reader, chosen).unwrap();
+            Width::of_pipe().suit(&reader, 1 << 20);
+            assert_eq!(fcntl_getpipe_size(&reader), Ok(chosen));
+        }
+    }
+}
