@@ -4,6 +4,7 @@
 //! `taut::wire`: level DEBUG for the steps, TRACE for the JSON as well.
 
 use tracing::Level;
+use tracing::level_filters::LevelFilter;
 
 use crate::rpc::{Incoming, Message, masked, read};
 use crate::wire::{Decoder, Frame, Limits};
@@ -20,22 +21,31 @@ pub(crate) struct Tap {
 
 impl Tap {
     /// Bytes came in.
+    #[inline]
     pub(crate) fn read(&self, bytes: usize) {
-        tracing::debug!(target: TARGET, bytes, "read");
+        if is_on() {
+            tell_read(bytes);
+        }
     }
 
     /// A frame was found in what came in.
+    #[inline]
     pub(crate) fn received(&self, frame: &Frame<'_>) {
-        if tracing::enabled!(target: TARGET, Level::DEBUG) {
+        if is_on() {
             tell("recv", frame);
         }
     }
 
     /// Bytes are about to leave.
+    #[inline]
     pub(crate) fn sent(&mut self, bytes: &[u8]) {
-        if bytes.is_empty() || !tracing::enabled!(target: TARGET, Level::DEBUG) {
-            return;
+        if is_on() && !bytes.is_empty() {
+            self.tell_sent(bytes);
         }
+    }
+
+    #[cold]
+    fn tell_sent(&mut self, bytes: &[u8]) {
         let decoder = self.sent.get_or_insert_with(|| Decoder::new(Limits::default()));
         decoder.push(bytes);
         while let Some(frame) = decoder.poll_frame() {
@@ -44,7 +54,22 @@ impl Tap {
     }
 }
 
+/// Whether anybody may listen. Whoever tells then asks again, at length.
+#[inline]
+fn is_on() -> bool {
+    LevelFilter::current() >= LevelFilter::DEBUG
+}
+
+#[cold]
+fn tell_read(bytes: usize) {
+    tracing::debug!(target: TARGET, bytes, "read");
+}
+
+#[cold]
 fn tell(way: &'static str, frame: &Frame<'_>) {
+    if !tracing::enabled!(target: TARGET, Level::DEBUG) {
+        return;
+    }
     match frame {
         Frame::Message { bytes, framing, offset, bom, cr } => {
             let (method, id) = name(bytes);

@@ -108,7 +108,7 @@ impl Accept {
         {
             let last = last.clone();
             return match last.revision.is_modern() {
-                true => serve(name, last),
+                true => serve(name, Method::parse(name), last),
                 false => self.judge_legacy(name, params, Envelope::default(), Some(last)),
             };
         }
@@ -131,13 +131,14 @@ impl Accept {
         envelope: Envelope<'_>,
         terms: Option<Arc<Terms>>,
     ) -> Verdict {
-        match (Method::parse(name), terms) {
+        let method = Method::parse(name);
+        match (method, terms) {
             (Some(Method::Initialize), None) => self.shake_hands(params),
             (Some(Method::Initialize), Some(_)) => Verdict::Refuse(ErrorObject::invalid_request(
                 "already initialized; the session goes on as agreed",
             )),
             (Some(Method::Ping), _) => Verdict::Pong,
-            (_, Some(terms)) => serve(name, terms),
+            (_, Some(terms)) => serve(name, method, terms),
             (_, None) if self.modern_seen => Verdict::Refuse(ErrorObject::invalid_params(format!(
                 "params._meta lacks {}",
                 envelope.missing().join(" and ")
@@ -160,7 +161,7 @@ impl Accept {
         }
         let terms = Terms::new(Revision::MODERN, asker, claims.log_level).saying(meta, &envelope);
         self.remember(Some(&terms), meta);
-        serve(name, terms)
+        serve(name, Method::parse(name), terms)
     }
 
     fn remember(&mut self, terms: Option<&Arc<Terms>>, meta: Part<'_>) {
@@ -216,8 +217,8 @@ impl Accept {
 }
 
 /// Serves what a server answers in the revision of `terms`.
-fn serve(name: &str, terms: Arc<Terms>) -> Verdict {
-    let served = Method::parse(name).filter(|method| {
+fn serve(name: &str, method: Option<Method>, terms: Arc<Terms>) -> Verdict {
+    let served = method.filter(|method| {
         method.kind() == Kind::Request && method.may_come_from(Sender::Client, terms.revision)
     });
     match served {

@@ -243,11 +243,13 @@ impl Subscriber {
     }
 
     /// Turns marks into notifications, as long as there is room for them. Says whether it had any.
+    #[inline]
     pub(super) fn pump(&self) -> bool {
-        if !self.marked.load(Ordering::Acquire)
-            || self.is_crowded()
-            || !self.marked.swap(false, Ordering::AcqRel)
-        {
+        self.marked.load(Ordering::Acquire) && self.pump_marks()
+    }
+
+    fn pump_marks(&self) -> bool {
+        if self.is_crowded() || !self.marked.swap(false, Ordering::AcqRel) {
             return false;
         }
         let mut wants = self.lock();
