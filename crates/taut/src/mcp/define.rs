@@ -41,7 +41,7 @@ macro_rules! wire_struct {
             $( $(#[$nattr])* pub $need: $Need, )*
             $( $(#[$oattr])* pub $opt: $crate::mcp::define::wire_struct!(@type $how $Opt), )*
             /// Members this version of taut does not know, kept as they came.
-            pub extra: serde_json::Map<String, serde_json::Value>,
+            pub extra: $crate::mcp::extra::Extra,
         }
 
         impl $Name {
@@ -51,7 +51,7 @@ macro_rules! wire_struct {
                 Self {
                     $( $need: $need.into(), )*
                     $( $opt: Default::default(), )*
-                    extra: serde_json::Map::new(),
+                    extra: $crate::mcp::extra::Extra::default(),
                 }
             }
 
@@ -74,7 +74,7 @@ macro_rules! wire_struct {
             fn from_members<A: serde::de::MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
                 $( let mut $need: Option<$Need> = None; )*
                 $( let mut $opt: Option<$Opt> = None; )*
-                let mut extra = serde_json::Map::new();
+                let mut extra = $crate::mcp::extra::Extra::default();
                 while let Some($crate::mcp::read::Name(name)) = map.next_key()? {
                     match &*name {
                         $( $tag => $crate::mcp::read::fixed_member(&mut map, $tag, $kind)?, )?
@@ -128,7 +128,7 @@ macro_rules! wire_struct {
                 )*
                 // `extra` is open to callers; a member written twice would be no valid object.
                 let known: &[&str] = &[$($tag,)? $($nwire,)* $($wire,)*];
-                for (name, value) in &self.extra {
+                for (name, value) in self.extra.iter() {
                     if !known.contains(&name.as_str()) {
                         map.serialize_entry(name, value)?;
                     }
@@ -159,7 +159,7 @@ macro_rules! wire_struct {
                     }
                 )*
                 let known: &[&str] = &[$($tag,)? $($nwire,)* $($wire,)*];
-                for (name, value) in &self.extra {
+                for (name, value) in self.extra.iter() {
                     if !known.contains(&name.as_str()) {
                         out.push(b',');
                         $crate::rpc::quote(out, name);

@@ -18,6 +18,7 @@ mod define;
 mod elicitation;
 #[allow(dead_code, reason = "its callers, server and client, are being written")]
 mod envelope;
+mod extra;
 mod field;
 mod form;
 #[cfg(feature = "server")]
@@ -61,6 +62,7 @@ pub use content::*;
 pub(crate) use conversation::disorder;
 pub use elicitation::*;
 pub use envelope::Trace;
+pub use extra::Extra;
 pub use field::*;
 pub use form::*;
 #[cfg(feature = "server")]

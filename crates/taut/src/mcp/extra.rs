@@ -1,0 +1,78 @@
+//! Members that nobody has told us about.
+//!
+//! Nearly no object has any, and every object has a place for them; so the place is one word.
+
+use std::ops::{Deref, DerefMut};
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::capabilities::JsonObject;
+
+/// Members of an object that this version of taut does not know, kept as they came. Used as the map
+/// that it is.
+///
+/// ```
+/// let mut text = taut::TextContent::new("hello");
+/// assert!(text.extra.is_empty());
+/// text.extra.insert("com.example/tone".into(), "cheerful".into());
+/// assert_eq!(text.extra["com.example/tone"], "cheerful");
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct Extra(Option<Box<JsonObject>>);
+
+impl Extra {
+    /// Each member, by its name.
+    pub fn iter(&self) -> impl Iterator<Item = (&String, &Value)> {
+        self.0.iter().flat_map(|members| members.iter())
+    }
+
+    /// Whether there is none, which needs no map.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.as_ref().is_none_or(|members| members.is_empty())
+    }
+}
+
+impl Deref for Extra {
+    type Target = JsonObject;
+
+    fn deref(&self) -> &JsonObject {
+        static NONE: LazyLock<JsonObject> = LazyLock::new(JsonObject::new);
+        self.0.as_deref().unwrap_or(&NONE)
+    }
+}
+
+impl DerefMut for Extra {
+    fn deref_mut(&mut self) -> &mut JsonObject {
+        self.0.get_or_insert_default()
+    }
+}
+
+impl PartialEq for Extra {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_empty() && other.is_empty() || **self == **other
+    }
+}
+
+impl From<JsonObject> for Extra {
+    fn from(members: JsonObject) -> Self {
+        Self((!members.is_empty()).then(|| Box::new(members)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn none_is_none_however_it_came_about() {
+        let mut emptied = Extra::default();
+        emptied.insert("a".into(), 1.into());
+        assert_ne!(emptied, Extra::default());
+        emptied.remove("a");
+        assert_eq!(emptied, Extra::default());
+        assert_eq!(Extra::from(JsonObject::new()), Extra::default());
+        assert_eq!((emptied.len(), emptied.iter().count()), (0, 0));
+    }
+}
