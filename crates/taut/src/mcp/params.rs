@@ -1,5 +1,4 @@
-//! A request's params taken apart in one pass: `_meta`, and every other member as the raw text it
-//! came as.
+//! A request's params taken apart: `_meta`, and every other member as the raw text it came as.
 //!
 //! Knows where things stand; must not know which method wants which member, nor how to answer.
 //! A server reads the few members its method needs straight from the input, `arguments` into the
@@ -14,20 +13,16 @@ use serde_json::value::RawValue;
 use super::envelope::MetaError;
 use crate::rpc::{Part, Places};
 
-/// How many members have a place without an allocation. No method of the protocol has more.
-const FEW: usize = 6;
-
 /// The params of one request or notification, taken apart but not read.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Params<'a> {
     /// `_meta` as it came: an object, if it is there.
     pub(crate) meta: Option<Part<'a>>,
-    /// The first members, as long as their names mean what they say.
-    few: [(&'a str, Part<'a>); FEW],
-    /// How many of the few there are.
-    kept: usize,
-    /// Those that came after the few.
-    more: Vec<(Cow<'a, str>, Part<'a>)>,
+    /// All of them, if there are any.
+    object: Option<Part<'a>>,
+    /// Where its members are, if that is known. Otherwise they are looked for one by one: no method
+    /// wants many.
+    places: &'a Places,
 }
 
 /// Why params could not be read: the text of a −32602.
@@ -73,53 +68,30 @@ impl From<MetaError> for ParamsError {
 impl<'a> Params<'a> {
     /// Takes `params` apart; absent params are an object without members.
     pub(crate) fn read(params: Option<&'a RawValue>) -> Result<Self, ParamsError> {
-        let mut read = Self::default();
-        read.fill(&Places::default(), params)?;
-        Ok(read)
+        Self::noted(params, &Places::UNKNOWN)
     }
 
-    /// The same, in place, for who may know where the members are.
-    pub(crate) fn fill(
-        &mut self,
-        places: &Places,
+    /// The same for who may know where the members are.
+    pub(crate) fn noted(
         params: Option<&'a RawValue>,
-    ) -> Result<(), ParamsError> {
-        let Some(params) = params.map(Part::from) else { return Ok(()) };
-        match places.members(params) {
-            Some(noted) => noted.for_each(|(name, value)| self.keep(Cow::Borrowed(name), value)),
-            None => {
-                let members = params.members().ok_or(ParamsError::NotAnObject)?;
-                members.for_each(|(name, value)| self.keep(name, value));
-            }
+        places: &'a Places,
+    ) -> Result<Self, ParamsError> {
+        let object = params.map(Part::from);
+        if object.is_some_and(|object| !object.is_object()) {
+            return Err(ParamsError::NotAnObject);
         }
-        if self.meta.is_some_and(|meta| !meta.is_object()) {
+        let mut read = Self { meta: None, object, places };
+        read.meta = read.raw("_meta");
+        if read.meta.is_some_and(|meta| !meta.is_object()) {
             return Err(MetaError::NotAnObject.into());
         }
-        Ok(())
-    }
-
-    fn keep(&mut self, name: Cow<'a, str>, value: Part<'a>) {
-        if name == "_meta" {
-            self.meta = Some(value);
-            return;
-        }
-        match name {
-            Cow::Borrowed(name)
-                if self.more.is_empty()
-                    && let Some(place) = self.few.get_mut(self.kept) =>
-            {
-                *place = (name, value);
-                self.kept += 1;
-            }
-            name => self.more.push((name, value)),
-        }
+        Ok(read)
     }
 
     /// A member as it came. Where one is repeated the last counts, for everybody (RPC-35).
     pub(crate) fn raw(&self, member: &str) -> Option<Part<'a>> {
-        let more = self.more.iter().map(|(name, value)| (&**name, *value));
-        let all = self.few[..self.kept].iter().copied().chain(more);
-        all.rev().find(|(name, _)| *name == member).map(|(_, value)| value)
+        let object = self.object?;
+        self.places.member(object, member).unwrap_or_else(|| object.member(member))
     }
 
     /// A member that may be absent or null.

@@ -23,6 +23,9 @@ pub(crate) struct Places {
 struct Place([u32; 4]);
 
 impl Places {
+    /// Nothing is known.
+    pub(crate) const UNKNOWN: Self = Self { few: [Place([0; 4]); FEW], count: 0, all: false };
+
     /// Forgets what was noted: nothing is known.
     pub(crate) fn clear(&mut self) {
         (self.count, self.all) = (0, false);
@@ -48,16 +51,18 @@ impl Places {
         self.all = self.count <= FEW && u32::try_from(text.len()).is_ok();
     }
 
-    /// The members of the object that this was noted of; nothing if they have to be looked for.
-    pub(crate) fn members<'a>(
-        &self,
-        object: Part<'a>,
-    ) -> Option<impl Iterator<Item = (&'a str, Part<'a>)> + use<'a, '_>> {
-        let text = object.text();
-        let part = |from: u32, to: u32| text.get(from as usize..to as usize).unwrap_or_default();
+    /// The last member of that name of the object that this was noted of, if there is one; nothing if
+    /// it has to be looked for.
+    pub(crate) fn member<'a>(&self, object: Part<'a>, wanted: &str) -> Option<Option<Part<'a>>> {
         let few = self.few.get(..self.count).filter(|_| self.all)?;
-        Some(few.iter().map(move |Place([name, name_end, value, value_end])| {
-            (part(*name, *name_end), Part::sound(part(*value, *value_end)))
-        }))
+        let text = object.text();
+        let is_wanted = |place: &&Place| {
+            let Place([from, to, ..]) = **place;
+            text.as_bytes().get(from as usize..to as usize) == Some(wanted.as_bytes())
+        };
+        let value = |Place([_, _, from, to]): &Place| {
+            Part::sound(text.get(*from as usize..*to as usize).unwrap_or_default())
+        };
+        Some(few.iter().rfind(is_wanted).map(value))
     }
 }

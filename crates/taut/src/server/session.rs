@@ -73,8 +73,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         incoming: &Incoming<'_>,
         json: &mut Vec<u8>,
     ) -> Result<Started, ErrorObject> {
-        let mut params = Params::default();
-        params.fill(incoming.places, incoming.params).map_err(invalid)?;
+        let params = Params::noted(incoming.params, incoming.places).map_err(invalid)?;
         match self.accept.judge(incoming.method, &params) {
             Verdict::Refuse(error) => Err(error),
             Verdict::Pong => Ok(done(EmptyResult::new(), Revision::LATEST_LEGACY, json)),
@@ -315,8 +314,8 @@ impl<S: Send + Sync + 'static> Service for Session<S> {
     }
 
     fn blocked(&mut self, method: &str, params: Option<&RawValue>, took: Duration) {
-        let params = Params::read(params).unwrap_or_default();
-        let name = params.optional::<String>("name").ok().flatten();
+        let params = Params::read(params).ok();
+        let name = params.and_then(|params| params.optional::<String>("name").ok().flatten());
         let what = name.map_or_else(|| method.to_owned(), |name| format!("tool {name:?}"));
         self.reporter.say(&format!(
             "{what} kept the connection waiting for {took:?}: register it with blocking_tool, or \
