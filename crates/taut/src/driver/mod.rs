@@ -229,12 +229,12 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         let (mut reads, mut written) = (0, 0);
         self.taken = 0;
         loop {
-            let Look { due, request, mut more, wanting } = self.work.look();
+            let Look { due, queued, mut more, wanting } = self.work.look();
             while !self.work.tasks.is_empty()
                 && let Poll::Ready(Some(_)) = self.work.tasks.poll_join_next(cx)
             {}
-            more |= self.tell_time(cx, due) | request.is_some();
-            let queued = self.work.start_queued(cx, request);
+            more |= queued | self.tell_time(cx, due);
+            let more_queued = queued && self.work.start_queued(cx);
             more |= self.work.service.pump();
             // Whoever adds output behind our back also says that something has changed.
             if (more || self.work.is_writing())
@@ -242,7 +242,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             {
                 return Poll::Ready(ending);
             }
-            if queued || reads >= READS || self.taken >= YIELD || written >= YIELD {
+            if more_queued || reads >= READS || self.taken >= YIELD || written >= YIELD {
                 return self.poll_yield(cx);
             }
             if self.poll_read(cx, wanting) {

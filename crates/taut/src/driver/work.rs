@@ -75,7 +75,7 @@ impl<W: Sink, S: Service> Work<W, S> {
     pub(super) fn look(&mut self) -> Look {
         let mut state = self.link.lock();
         let due = state.awake();
-        let request = state.peer.poll_request();
+        let queued = state.peer.has_queued();
         let taken = self.writing.is_empty() && self.sink.is_some();
         if taken {
             state.peer.output().swap(&mut self.writing);
@@ -86,7 +86,7 @@ impl<W: Sink, S: Service> Work<W, S> {
         if taken {
             self.tap.sent(self.writing.bytes());
         }
-        Look { due, request, more, wanting }
+        Look { due, queued, more, wanting }
     }
 
     /// Takes in the next frame, if there is one and more is wanted, or `all` that came.
@@ -152,20 +152,15 @@ impl<W: Sink, S: Service> Work<W, S> {
     }
 
     /// Starts what waited and has a place now. Says whether there is more after a turn's worth.
-    pub(super) fn start_queued(
-        &mut self,
-        cx: &mut Context<'_>,
-        mut next: Option<Request<'static>>,
-    ) -> bool {
-        let mut began = None;
+    pub(super) fn start_queued(&mut self, cx: &mut Context<'_>) -> bool {
+        let began = super::now();
+        let mut clock = began;
         self.places.clear();
-        while let Some(request) = next {
-            let clock = super::now();
-            let began = *began.get_or_insert(clock);
-            if self.start(cx, request, clock) - began > TURN {
+        while let Some(request) = { self.link.lock().peer.poll_request() } {
+            clock = self.start(cx, request, clock);
+            if clock - began > TURN {
                 return true;
             }
-            next = self.link.lock().peer.poll_request();
         }
         false
     }
@@ -282,8 +277,8 @@ pub(super) enum Taken {
 pub(super) struct Look {
     /// When a call of ours is overdue.
     pub(super) due: Option<Instant>,
-    /// A request that waited and has a place now.
-    pub(super) request: Option<Request<'static>>,
+    /// Whether a request waits for its turn.
+    pub(super) queued: bool,
     /// Whether there is more to write than was taken.
     pub(super) more: bool,
     /// Whether more should be read.

@@ -125,6 +125,12 @@ impl Peer {
         None
     }
 
+    /// Whether a request waits for its turn, or has waited and left a long queue behind.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn has_queued(&self) -> bool {
+        !self.queue.is_empty() || self.queue.capacity() > 2 * SPARE
+    }
+
     /// How many requests are unanswered, running or waiting.
     #[must_use]
     pub fn unanswered(&self) -> usize {
