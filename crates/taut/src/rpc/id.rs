@@ -50,12 +50,24 @@ impl Id {
             [b'-', digits @ ..] | digits if is_integer(digits) => None,
             _ => return None,
         };
-        if plain.is_none() && text.len() <= INLINE {
-            let mut bytes = [0; INLINE];
-            bytes[..text.len()].copy_from_slice(text.as_bytes());
-            return Some(Self(Text::Inline { bytes, len: text.len() as u8 }));
+        match plain {
+            None => Self::from_plain(text),
+            plain => Some(Self(Text::Heap { text: text.into(), plain })),
         }
-        Some(Self(Text::Heap { text: text.into(), plain }))
+    }
+
+    /// The same for a text of which only the length is to be checked: an integer, or a string
+    /// without escapes.
+    pub(super) fn from_plain(text: &str) -> Option<Self> {
+        let mut bytes = [0; INLINE];
+        Some(Self(match bytes.get_mut(..text.len()) {
+            Some(inline) => {
+                inline.copy_from_slice(text.as_bytes());
+                Text::Inline { bytes, len: text.len() as u8 }
+            }
+            None if text.len() > MAX_ID => return None,
+            None => Text::Heap { text: text.into(), plain: None },
+        }))
     }
 
     /// The JSON text, exactly as it was read.

@@ -62,13 +62,13 @@ pub(super) fn read<'a>(text: &'a str, places: &mut Places) -> Option<Message<'a>
     version?;
     Some(match (id, method, params, result) {
         (Some(id), Some(method), params, None) => {
-            Message::Request { id: Id::from_json(id)?, method: Cow::Borrowed(method), params }
+            Message::Request { id: Id::from_plain(id)?, method: Cow::Borrowed(method), params }
         }
         (None, Some(method), params, None) => {
             Message::Notification { method: Cow::Borrowed(method), params }
         }
         (Some(id), None, None, Some(result)) => {
-            Message::Response { id: Some(Id::from_json(id)?), outcome: Ok(result) }
+            Message::Response { id: Some(Id::from_plain(id)?), outcome: Ok(result) }
         }
         _ => return None,
     })
