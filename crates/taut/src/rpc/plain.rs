@@ -4,8 +4,7 @@
 //! backslash, a control character. Whoever reads or writes a string starts here, so it is looked at
 //! many bytes at a time.
 
-/// Bytes looked at together: what fits into a register of every machine.
-const WIDTH: usize = 16;
+use crate::wire::{WIDTH, before, strides_before};
 
 /// How many bytes at the front are plain.
 #[inline]
@@ -17,47 +16,25 @@ pub(super) fn plain(text: &[u8]) -> usize {
 /// set up a wide search than to find.
 #[inline]
 pub(super) fn near(text: &[u8]) -> Option<usize> {
-    let count = first(marks(text.first_chunk()?));
+    let count = before(text.first_chunk()?, oddness);
     (count < WIDTH).then_some(count)
 }
 
 /// The same for what is long. Not inlined, so that who finds the end near by has little to set up.
 #[inline(never)]
 pub(super) fn far(text: &[u8]) -> usize {
-    let (strides, _) = text.as_chunks::<{ 2 * WIDTH }>();
-    // Without a way out half-way, so that all are compared at once.
-    let any = |bytes: &[u8; 2 * WIDTH]| bytes.iter().fold(false, |any, byte| any | is_odd(*byte));
-    let strides = strides.iter().position(any).unwrap_or(strides.len());
-    let mut rest = &text[strides * 2 * WIDTH..];
+    let mut rest = &text[strides_before(text, oddness)..];
     while let Some((bytes, after)) = rest.split_first_chunk() {
-        let count = first(marks(bytes));
+        let count = before(bytes, oddness);
         if count < WIDTH {
             return text.len() - rest.len() + count;
         }
         rest = after;
     }
-    text.len() - rest.len() + rest.iter().take_while(|byte| !is_odd(**byte)).count()
+    text.len() - rest.len() + rest.iter().take_while(|byte| oddness(**byte) != 0).count()
 }
 
-/// Bytes of which one is set for each that is not plain.
-#[inline]
-fn marks(bytes: &[u8; WIDTH]) -> u128 {
-    u128::from_le_bytes(bytes.map(|byte| 1u8.saturating_sub(oddness(byte))))
-}
-
-/// How many bytes stand before the first mark.
-#[inline]
-fn first(marks: u128) -> usize {
-    marks.trailing_zeros() as usize / 8
-}
-
-#[inline]
-fn is_odd(byte: u8) -> bool {
-    oddness(byte) == 0
-}
-
-/// Zero for what is not plain. Said in arithmetic that registers do for all their bytes at once: of "or"
-/// the compiler makes twice as much.
+/// Zero for what is not plain.
 #[inline]
 fn oddness(byte: u8) -> u8 {
     (byte ^ b'"').min(byte ^ b'\\').min(byte.saturating_sub(b' ' - 1))

@@ -17,9 +17,9 @@
 //! | `SkipLine`, `SkipBody` | the end of what was too long | `Start` |
 //! | `Resync` | a line that looks like a frame | `Start` |
 
-use super::Framing;
 use super::frame::{Frame, HeaderFault, Limits};
 use super::header::{Opening, find_opener, opens_header, read_header};
+use super::{Framing, find};
 
 /// A byte-order mark, which Windows tools put before their first line (F3).
 const BOM: &[u8] = b"\xEF\xBB\xBF";
@@ -212,7 +212,7 @@ impl Decoder {
         let from = self.searched.min(until);
         #[cfg(test)]
         (self.work += (until - from) as u64);
-        let found = memchr::memchr(b'\n', &self.rest()[from..until]);
+        let found = find::newline(&self.rest()[from..until]);
         self.searched = found.map_or(until, |at| from + at + 1);
         found.map(|at| from + at)
     }

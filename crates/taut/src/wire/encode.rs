@@ -3,7 +3,7 @@
 //! Knows framings and bytes; must not know what a message says. Obeys STD-01 and STD-12: a line
 //! holds no raw newline, whatever the message was made of.
 
-use super::Framing;
+use super::{Framing, find};
 
 /// Capacity kept after a large message has left. A megabyte echo then finds its pages warm; a
 /// larger one gives its memory back.
@@ -126,7 +126,7 @@ fn header(length: usize) -> Vec<u8> {
 /// Replaces what would end the line early in `out[start..]`.
 fn keep_to_one_line(out: &mut Vec<u8>, start: usize) {
     let mut at = start;
-    while let Some(found) = memchr::memchr3(b'\n', b'\r', 0xE2, &out[at..]) {
+    while let Some(found) = find::line_end(&out[at..]) {
         at += found;
         match &out[at..] {
             [b'\n' | b'\r', ..] => out[at] = b' ',
@@ -141,7 +141,7 @@ fn keep_to_one_line(out: &mut Vec<u8>, start: usize) {
 fn escape_separators(out: &mut Vec<u8>, start: usize) {
     let tail = out.split_off(start);
     let mut rest = tail.as_slice();
-    while let Some(at) = memchr::memchr3(b'\n', b'\r', 0xE2, rest) {
+    while let Some(at) = find::line_end(rest) {
         out.extend_from_slice(&rest[..at]);
         let (replacement, taken): (&[u8], _) = match &rest[at..] {
             [b'\n' | b'\r', ..] => (b" ", 1),
