@@ -7,6 +7,7 @@ mod answers;
 mod args;
 mod arguments;
 mod asking;
+mod cells;
 mod cmd;
 mod content;
 mod debug;

@@ -269,25 +269,6 @@ pub(crate) fn size(bytes: usize) -> String {
     }
 }
 
-/// Cuts the beginning off: of a path, the end says which it is.
-pub(crate) fn cut_front(text: &str, width: usize) -> Cow<'_, str> {
-    let count = text.chars().count();
-    if count <= width {
-        return Cow::Borrowed(text);
-    }
-    let kept: String = text.chars().skip(count + 1 - width.max(1)).collect();
-    Cow::Owned(format!("…{kept}"))
-}
-
-/// Cuts a line that is too wide, by characters.
-pub(crate) fn cut(text: &str, width: usize) -> Cow<'_, str> {
-    if text.chars().count() <= width {
-        return Cow::Borrowed(text);
-    }
-    let kept: String = text.chars().take(width.saturating_sub(1)).collect();
-    Cow::Owned(format!("{}…", kept.trim_end()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -304,15 +285,5 @@ mod tests {
         for (micros, text) in table {
             assert_eq!(time(Duration::from_micros(micros)), text);
         }
-    }
-
-    #[test]
-    fn a_line_is_cut_at_a_character() {
-        assert_eq!(cut("größe", 5), "größe");
-        assert_eq!(cut("größe x", 6), "größe…");
-        assert_eq!(cut("ab", 0), "…");
-        assert_eq!(cut_front("~/größe/x", 9), "~/größe/x");
-        assert_eq!(cut_front("~/größe/x", 5), "…ße/x");
-        assert_eq!(cut_front("ab", 0), "…");
     }
 }

@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 
 use taut::ProgressParams;
 
-use crate::output::{Output, cut};
+use crate::cells::cut;
+use crate::output::Output;
 use crate::sanitize;
 use crate::screen::Screen;
 

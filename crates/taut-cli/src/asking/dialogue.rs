@@ -8,9 +8,10 @@ use serde_json::Value;
 use taut::{Asking, ElicitResult, JsonObject};
 
 use super::Host;
+use crate::cells::cut;
 use crate::desk::{Complete, Line, Typed};
 use crate::forms::{Field, Form, Kind, Mistake};
-use crate::output::{CYAN, DIM, YELLOW, cut};
+use crate::output::{CYAN, DIM, YELLOW};
 use crate::sanitize;
 
 /// Characters of a value that are shown beside what is typed: it has to leave room for that.

@@ -12,8 +12,9 @@ use taut::{Client, Error, Prompt, Resource, ResourceTemplate, Tool};
 
 use crate::args::{Kind, List, meant_kind};
 use crate::arguments;
+use crate::cells::{cut, pad, wide};
 use crate::hosts::{is_known, resolve};
-use crate::output::{BOLD, CYAN, DIM, Output, cut};
+use crate::output::{BOLD, CYAN, DIM, Output};
 use crate::problem::{Exit, Problem, without_place};
 use crate::sent::Sent;
 use crate::session::with_server;
@@ -255,20 +256,19 @@ fn section(output: &Output, title: &str, rows: impl Iterator<Item = Row>) -> Str
         })
         .collect();
     let widest = |column: fn(&Row) -> &str| {
-        rows.iter().map(|row| column(row).chars().count()).max().unwrap_or(0).min(COLUMN)
+        rows.iter().map(|row| wide(column(row))).max().unwrap_or(0).min(COLUMN)
     };
     let (first, second) = (widest(|row| &row.0), widest(|row| &row.1));
     let mut text = format!("{} {}\n", reader.paint(BOLD, title), rows.len());
     for Row(name, takes, about) in &rows {
-        let pad = |text: &str, width: usize| " ".repeat(width.saturating_sub(text.chars().count()));
         let (mut takes, mut about) = (Cow::Borrowed(takes.as_str()), Cow::Borrowed(about.as_str()));
         let mut below = String::new();
         // A pipe has room for everything; a terminal shows the beginning of each.
         if let Some(width) = output.width() {
-            let beside = width.saturating_sub(name.chars().count().max(first) + 4);
+            let beside = width.saturating_sub(wide(name).max(first) + 4);
             takes = cut(takes.as_ref(), second.min(beside)).into_owned().into();
             let room = beside.saturating_sub(second + 2);
-            if room < LITTLE.min(about.chars().count()) {
+            if room < LITTLE.min(wide(&about)) {
                 below = format!("      {}\n", cut(&about, width.saturating_sub(6)));
                 about = "".into();
             }

@@ -5,9 +5,10 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
+use crate::cells::{cut, pad, wide};
 use crate::help;
 use crate::hosts::{Found, How, Server, Surroundings, find, mask, unknown};
-use crate::output::{BOLD, CYAN, DIM, Output, RED, YELLOW, cut};
+use crate::output::{BOLD, CYAN, DIM, Output, RED, YELLOW};
 use crate::problem::{Exit, Problem};
 
 #[derive(clap::Args)]
@@ -84,7 +85,7 @@ fn line(server: &Server) -> String {
 /// By file, in the order in which they count.
 fn shown(output: &Output, found: &Found, verbose: bool) -> String {
     let reader = output.out;
-    let widest = found.servers.iter().map(|server| server.name.chars().count()).max();
+    let widest = found.servers.iter().map(|server| wide(&server.name)).max();
     let widest = widest.unwrap_or(0).min(24);
     let (mut text, mut told) = (String::new(), Vec::new());
     for (place, there) in &found.looked {
@@ -107,7 +108,7 @@ fn shown(output: &Output, found: &Found, verbose: bool) -> String {
         }
         for server in own {
             let name = reader.line(&server.name).into_owned();
-            let pad = " ".repeat(widest.saturating_sub(name.chars().count()));
+            let pad = pad(&name, widest);
             let line = line(server);
             let room = output.width().map_or(usize::MAX, |width| width.saturating_sub(widest + 4));
             let line = cut(&line, room.max(20)).into_owned();

@@ -66,5 +66,5 @@ pub(super) fn excerpt(bytes: &[u8]) -> String {
     const MOST: usize = 80;
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(4 * MOST)]);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    crate::output::cut(&text, MOST).into_owned()
+    crate::cells::cut(&text, MOST).into_owned()
 }

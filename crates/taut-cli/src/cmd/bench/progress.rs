@@ -4,7 +4,8 @@
 use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
-use crate::output::{Output, cut};
+use crate::cells::cut;
+use crate::output::Output;
 
 const BAR: usize = 24;
 

@@ -6,7 +6,8 @@ use super::phases::{Measured, Phase};
 use super::pinning::Pinning;
 use super::rounds::{Cell, Plan, Row};
 use super::stats::{median, ratio};
-use crate::output::{BOLD, DIM, GREEN, Output, RED, cut};
+use crate::cells::cut;
+use crate::output::{BOLD, DIM, GREEN, Output, RED};
 
 /// How wide a name may be.
 const NAME: usize = 16;

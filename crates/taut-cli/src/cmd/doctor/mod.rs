@@ -11,8 +11,9 @@ mod processes;
 use serde_json::{Value, json};
 
 use crate::args::Doctor;
+use crate::cells::{cut, pad, wide};
 use crate::hosts::resolve;
-use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, cut, time};
+use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, time};
 use crate::problem::{Exit, Problem};
 use crate::signals::Interrupts;
 use crate::spinner::Spinner;
@@ -124,7 +125,7 @@ fn wrap(text: &str, width: usize, indent: usize) -> String {
     let mut out = String::new();
     let mut used = indent;
     for (at, word) in text.split(' ').enumerate() {
-        let long = word.chars().count();
+        let long = wide(word);
         if at > 0 && used + 1 + long > width {
             out.push('\n');
             out.push_str(&" ".repeat(indent));
@@ -153,7 +154,7 @@ fn row(output: &Output, phase: &Phase) -> String {
     };
     let room = output.width().unwrap_or(100).saturating_sub(29).clamp(8, TEXT);
     let text = cut(&text, room);
-    let pad = " ".repeat(room.saturating_sub(text.chars().count()));
+    let pad = pad(&text, room);
     let at = reader.paint(DIM, format!("{:>11}", time(at)));
     format!("  {mark} {:<12}  {text}{pad}{at}\n", phase.name)
 }

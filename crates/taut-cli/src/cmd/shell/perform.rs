@@ -11,6 +11,7 @@ use taut::{Client, SerializeAt as _};
 
 use super::order::{Given, Meaningless, Order, WORDS, meant};
 use super::running::Running;
+use crate::cells::pad;
 use crate::cmd::call::{self, fit};
 use crate::cmd::{list, prompt, read};
 use crate::content::{self, Piece};
@@ -188,7 +189,7 @@ impl Running<'_> {
             let mut text = String::new();
             for (name, takes, about) in WORDS {
                 let what = format!("{name} {takes}");
-                let pad = " ".repeat(34usize.saturating_sub(what.chars().count()));
+                let pad = pad(&what, 34);
                 let _ = writeln!(text, "  {}{pad}{about}", output.out.paint(CYAN, what));
             }
             text.push_str(

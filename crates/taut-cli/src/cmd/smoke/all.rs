@@ -11,11 +11,12 @@ use tokio::task::{JoinSet, LocalSet};
 
 use super::transcript::{Transcript, millis};
 use crate::args::{Options, Smoke};
+use crate::cells::{cut, cut_front, pad, wide};
 use crate::debug;
 use crate::hosts::{
     Found, How, Server, Surroundings, Target, find, none_found, target_of, tell_broken,
 };
-use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, cut, cut_front, time};
+use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, time};
 use crate::problem::{Exit, Problem};
 use crate::signals::Interrupts;
 use crate::spinner::Spinner;
@@ -249,16 +250,15 @@ fn table(output: &Output, found: &Found, rows: &[Row], took: Duration) -> String
     let reader = output.out;
     let cells: Vec<[String; 5]> =
         rows.iter().map(|row| row.cells().map(|cell| reader.line(&cell).into_owned())).collect();
-    let long = |text: &str| text.chars().count();
-    let wide: [usize; 5] = std::array::from_fn(|at| {
-        cells.iter().map(|row| long(&row[at])).chain([HEAD[at].len()]).max().unwrap_or(0)
+    let widest: [usize; 5] = std::array::from_fn(|at| {
+        cells.iter().map(|row| wide(&row[at])).chain([HEAD[at].len()]).max().unwrap_or(0)
     });
-    let (widths, room) = widths(wide, output.width());
+    let (widths, room) = widths(widest, output.width());
     let line = |cells: [&str; 5]| {
         let mut line = String::new();
         for (at, cell) in cells.into_iter().enumerate().filter(|(at, _)| widths[*at] > 0) {
             let cell = if at == 1 { cut_front(cell, widths[at]) } else { cut(cell, widths[at]) };
-            let pad = " ".repeat(widths[at].saturating_sub(long(&cell)));
+            let pad = pad(&cell, widths[at]);
             // Numbers stand at the right of their column.
             let _ =
                 if at < 3 { write!(line, "{cell}{pad}  ") } else { write!(line, "{pad}{cell}  ") };

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
 
-use crate::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, cut, time};
+use crate::cells::{cut, pad};
+use crate::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, time};
 use crate::problem::{Exit, Problem, exit_of};
 use crate::spinner::Spinner;
 
@@ -137,7 +138,7 @@ impl<'a> Transcript<'a> {
         let room = if took.is_empty() { self.room(0) } else { self.room(11).min(TEXT) };
         let text = reader.line(text).into_owned();
         let text = cut(&text, room);
-        let pad = " ".repeat(room.saturating_sub(text.chars().count()));
+        let pad = pad(&text, room);
         let mut line = format!("  {mark} {name:<10}  {text}");
         if !took.is_empty() {
             let _ = write!(line, "{pad}{}", reader.paint(DIM, format!("{took:>11}")));
