@@ -9,8 +9,6 @@ mod id;
 mod mask;
 mod message;
 mod name;
-#[cfg(feature = "server")]
-mod object;
 mod part;
 mod peer;
 mod places;
@@ -31,8 +29,6 @@ pub use id::{Id, MAX_ID};
 pub(crate) use mask::masked;
 pub use message::{Fault, Incoming, MAX_BATCH, Malformed, Message, read};
 pub(crate) use name::Name;
-#[cfg(feature = "server")]
-pub(crate) use object::read_object;
 pub(crate) use part::Part;
 #[cfg(feature = "tokio")]
 pub(crate) use peer::Seed;

@@ -87,43 +87,16 @@ impl<'a> Members<'a> {
         Some(taken)
     }
 
-    /// Takes a string that means what it says.
-    fn plain_string(&mut self) -> Option<&'a str> {
-        let inside = self.rest.strip_prefix('"')?;
-        let plain = plain(inside.as_bytes());
-        (inside.as_bytes().get(plain) == Some(&b'"')).then(|| {
-            self.rest = &inside[plain + 1..];
-            &inside[..plain]
-        })
-    }
-
     /// Takes a string that is a name. One that is no text is nobody's, and stays as it was written.
     fn name(&mut self) -> Option<Cow<'a, str>> {
-        if let Some(name) = self.plain_string() {
-            return Some(Cow::Borrowed(name));
+        let inside = self.rest.strip_prefix('"')?;
+        let plain = plain(inside.as_bytes());
+        if inside.as_bytes().get(plain) == Some(&b'"') {
+            self.rest = &inside[plain + 1..];
+            return Some(Cow::Borrowed(&inside[..plain]));
         }
         let name = self.take(length_of_value(self.rest.as_bytes())?)?;
         Some(Part(name).string().unwrap_or(Cow::Borrowed(name)))
-    }
-
-    /// The name of the next member, if there is one: what it says, if it is plain.
-    #[cfg(feature = "server")]
-    pub(super) fn next_name(&mut self) -> Option<Option<&'a str>> {
-        self.skip(b',');
-        self.rest.starts_with('"').then(|| self.plain_string())
-    }
-
-    /// Its value: what it says, if it is a plain string.
-    #[cfg(feature = "server")]
-    pub(super) fn next_value(&mut self) -> Option<Result<&'a str, Part<'a>>> {
-        self.skip(b':');
-        match self.plain_string() {
-            Some(text) => Some(Ok(text)),
-            None => {
-                let length = length_of_value(self.rest.as_bytes())?;
-                Some(Err(Part(self.take(length)?)))
-            }
-        }
     }
 }
 

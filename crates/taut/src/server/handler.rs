@@ -15,7 +15,7 @@ use crate::mcp::{
     CallToolResult, CompleteResult, EmptyResult, GetPromptResult, InputRequired, Memory, Meta,
     Question, ReadResourceResult, Revision, SerializeAt, Shape, binding, meta_keys, without_place,
 };
-use crate::rpc::{Body, ErrorObject, Part, read_object};
+use crate::rpc::{Body, ErrorObject, Part};
 
 /// A handler that takes JSON, and appends it where it is done at once.
 pub(super) type Erased<S> = Arc<
@@ -35,22 +35,22 @@ pub(super) fn read_arguments<A: DeserializeOwned, S>(
     raw: Option<Part<'_>>,
     call: Call<S>,
 ) -> Result<(A, Call<S>), BadArguments<S>> {
-    let fitting = match raw {
-        Some(raw) => read_object(raw).map_or_else(|| fit(raw.text()), Ok),
-        None => fit("{}"),
-    };
-    match fitting {
+    match fit(raw.map_or("{}", Part::text)) {
         Ok(arguments) => Ok((arguments, call)),
         Err(reason) => Err(BadArguments { call, reason }),
     }
 }
 
-/// Reads them keeping track of where we are: only who errs, or writes unusually, pays for that.
 fn fit<A: DeserializeOwned>(text: &str) -> Result<A, String> {
-    let mut json = serde_json::Deserializer::from_str(text);
-    serde_path_to_error::deserialize(&mut json).map_err(|error| match error.path().iter().next() {
-        Some(_) => format!("`{}`: {}", error.path(), plain(error.inner())),
-        None => plain(error.inner()),
+    serde_json::from_str(text).map_err(|error| {
+        // Once more, this time keeping track of where we are: only those who err pay for it.
+        let mut again = serde_json::Deserializer::from_str(text);
+        match serde_path_to_error::deserialize::<_, A>(&mut again) {
+            Err(traced) if traced.path().iter().next().is_some() => {
+                format!("`{}`: {}", traced.path(), plain(traced.inner()))
+            }
+            _ => plain(&error),
+        }
     })
 }
 
