@@ -2,8 +2,8 @@
 //!
 //! Knows pipes and nothing of what goes through them. A message that is longer than its pipe changes
 //! hands in as many pieces, and each is a sleep and a wake-up on both sides: a megabyte through the
-//! usual pipe takes longer to hand over than to read and to write. So a pipe is made wider when the first
-//! such message shows, not before: the kernel counts what all pipes of a user may hold, and gives
+//! usual pipe takes longer to hand over than to read and to write. So a pipe is made wider when such a
+//! message has shown, not before: the kernel counts what all pipes of a user may hold, and gives
 //! who has used that up narrow ones.
 
 use std::os::fd::AsFd;
@@ -15,26 +15,34 @@ const USUAL: usize = 64 << 10;
 const WIDE: usize = 256 << 10;
 
 /// One end of a pipe, as far as its width goes.
-#[derive(Debug)]
-pub(crate) struct Width {
-    settled: bool,
+#[derive(Debug, PartialEq)]
+pub(crate) enum Width {
+    /// Nothing has shown that it is too narrow.
+    Usual,
+    /// Something has.
+    Narrow,
+    /// It stays as it is.
+    Settled,
 }
 
 impl Width {
-    /// That of a pipe.
-    pub(crate) fn of_pipe() -> Self {
-        Self { settled: false }
-    }
-
-    /// That of something else, which stays as it is.
-    pub(crate) fn fixed() -> Self {
-        Self { settled: true }
-    }
-
     /// So many bytes are moved at once, or are to be.
     #[inline]
-    pub(crate) fn suit(&mut self, pipe: impl AsFd, bytes: usize) {
-        if bytes >= USUAL && !std::mem::replace(&mut self.settled, true) {
+    pub(crate) fn note(&mut self, bytes: usize) {
+        if bytes >= USUAL && *self == Self::Usual {
+            *self = Self::Narrow;
+        }
+    }
+
+    /// Widens the pipe if it is too narrow.
+    ///
+    /// Not while somebody may be asleep because the pipe is full: kernels before 6.8 may wake him too early,
+    /// find the pipe full still, and never wake him again. So who reads does it when there is
+    /// nothing to read, and who writes may always, if he sleeps nowhere but here.
+    #[inline]
+    pub(crate) fn settle(&mut self, pipe: impl AsFd) {
+        if *self == Self::Narrow {
+            *self = Self::Settled;
             widen(pipe);
         }
     }
@@ -62,12 +70,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pipe_is_widened_by_what_does_not_fit_and_by_nothing_less() {
+    fn a_pipe_is_widened_once_something_did_not_fit_and_for_nothing_less() {
         let (reader, writer) = pipe().unwrap();
-        let mut width = Width::of_pipe();
-        width.suit(&writer, USUAL - 1);
+        let mut width = Width::Usual;
+        width.note(USUAL - 1);
+        width.settle(&writer);
         assert_eq!(fcntl_getpipe_size(&reader), Ok(USUAL));
-        width.suit(&writer, USUAL);
+        width.note(USUAL);
+        assert_eq!(fcntl_getpipe_size(&reader), Ok(USUAL));
+        width.settle(&writer);
         assert_eq!(fcntl_getpipe_size(&reader), Ok(WIDE));
     }
 
@@ -76,7 +87,7 @@ mod tests {
         for chosen in [4 << 10, 1 << 20] {
             let (reader, _writer) = pipe().unwrap();
             fcntl_setpipe_size(&reader, chosen).unwrap();
-            Width::of_pipe().suit(&reader, 1 << 20);
+            Width::Narrow.settle(&reader);
             assert_eq!(fcntl_getpipe_size(&reader), Ok(chosen));
         }
     }

@@ -34,7 +34,7 @@ pub(crate) struct ChildStdout {
 impl ChildStdout {
     /// Takes the read end of a pipe.
     pub(crate) fn new(fd: OwnedFd) -> io::Result<Self> {
-        Ok(Self { pipe: Receiver::from_owned_fd(fd)?, width: Width::of_pipe() })
+        Ok(Self { pipe: Receiver::from_owned_fd(fd)?, width: Width::Usual })
     }
 
     /// How many bytes are there to be read at this moment.
@@ -65,9 +65,9 @@ impl Source for ChildStdout {
         loop {
             ready!(self.pipe.poll_read_ready(cx))?;
             match self.pipe.try_read_buf(buf) {
-                Err(error) if again(&error) => {}
+                Err(error) if again(&error) => self.width.settle(&self.pipe),
                 done => {
-                    self.width.suit(&self.pipe, *done.as_ref().unwrap_or(&0));
+                    self.width.note(*done.as_ref().unwrap_or(&0));
                     return Poll::Ready(done);
                 }
             }
@@ -92,13 +92,14 @@ impl ChildStdin {
         let watched = Arc::clone(&pipe);
         // A pipe's write end reports an error once its last read end is closed, and never before.
         let gone = async move { watched.ready(Interest::ERROR).await.map(|_| ()) };
-        Ok(Self { pipe, width: Width::of_pipe(), gone: Some(Box::pin(gone)) })
+        Ok(Self { pipe, width: Width::Usual, gone: Some(Box::pin(gone)) })
     }
 }
 
 impl Sink for ChildStdin {
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.width.suit(&*self.pipe, bytes.len());
+        self.width.note(bytes.len());
+        self.width.settle(&*self.pipe);
         loop {
             ready!(self.pipe.poll_write_ready(cx))?;
             match self.pipe.try_write(bytes) {

@@ -46,6 +46,9 @@ impl Tap {
 
     #[cold]
     fn tell_sent(&mut self, bytes: &[u8]) {
+        if !is_wanted() {
+            return;
+        }
         let decoder = self.sent.get_or_insert_with(|| Decoder::new(Limits::default()));
         decoder.push(bytes);
         while let Some(frame) = decoder.poll_frame() {
@@ -54,10 +57,15 @@ impl Tap {
     }
 }
 
-/// Whether anybody may listen. Whoever tells then asks again, at length.
+/// Whether anybody may listen, which is quickly said.
 #[inline]
 fn is_on() -> bool {
     LevelFilter::current() >= LevelFilter::DEBUG
+}
+
+/// Whether somebody does.
+fn is_wanted() -> bool {
+    tracing::enabled!(target: TARGET, Level::DEBUG)
 }
 
 #[cold]
@@ -67,7 +75,7 @@ fn tell_read(bytes: usize) {
 
 #[cold]
 fn tell(way: &'static str, frame: &Frame<'_>) {
-    if !tracing::enabled!(target: TARGET, Level::DEBUG) {
+    if !is_wanted() {
         return;
     }
     match frame {

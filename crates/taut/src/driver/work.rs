@@ -97,7 +97,8 @@ impl<W: Sink, S: Service> Work<W, S> {
         decoder: &mut Decoder,
         all: bool,
     ) -> Taken {
-        if decoder.held() == 0 {
+        // At the end there is something to say about what is missing, too.
+        if !all && decoder.held() == 0 {
             return Taken::Nothing { starved: true };
         }
         let (frame, events, troubles) = {

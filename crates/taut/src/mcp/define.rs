@@ -128,7 +128,7 @@ macro_rules! wire_struct {
                 )*
                 // `extra` is open to callers; a member written twice would be no valid object.
                 let known: &[&str] = &[$($tag,)? $($nwire,)* $($wire,)*];
-                for (name, value) in self.extra.iter() {
+                for (name, value) in &self.extra {
                     if !known.contains(&name.as_str()) {
                         map.serialize_entry(name, value)?;
                     }
@@ -159,7 +159,7 @@ macro_rules! wire_struct {
                     }
                 )*
                 let known: &[&str] = &[$($tag,)? $($nwire,)* $($wire,)*];
-                for (name, value) in self.extra.iter() {
+                for (name, value) in &self.extra {
                     if !known.contains(&name.as_str()) {
                         out.push(b',');
                         $crate::rpc::quote(out, name);

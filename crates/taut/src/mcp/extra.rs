@@ -21,19 +21,6 @@ use super::capabilities::JsonObject;
 #[derive(Clone, Debug, Default)]
 pub struct Extra(Option<Box<JsonObject>>);
 
-impl Extra {
-    /// Each member, by its name.
-    pub fn iter(&self) -> impl Iterator<Item = (&String, &Value)> {
-        self.0.iter().flat_map(|members| members.iter())
-    }
-
-    /// Whether there is none, which needs no map.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.0.as_ref().is_none_or(|members| members.is_empty())
-    }
-}
-
 impl Deref for Extra {
     type Target = JsonObject;
 
@@ -51,7 +38,22 @@ impl DerefMut for Extra {
 
 impl PartialEq for Extra {
     fn eq(&self, other: &Self) -> bool {
-        self.is_empty() && other.is_empty() || **self == **other
+        **self == **other
+    }
+}
+
+impl<'a> IntoIterator for &'a Extra {
+    type Item = (&'a String, &'a Value);
+    type IntoIter = std::iter::Flatten<std::option::IntoIter<&'a JsonObject>>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.as_deref().into_iter().flatten()
+    }
+}
+
+impl From<Extra> for JsonObject {
+    fn from(extra: Extra) -> Self {
+        extra.0.map(|members| *members).unwrap_or_default()
     }
 }
 
@@ -73,6 +75,7 @@ mod tests {
         emptied.remove("a");
         assert_eq!(emptied, Extra::default());
         assert_eq!(Extra::from(JsonObject::new()), Extra::default());
-        assert_eq!((emptied.len(), emptied.iter().count()), (0, 0));
+        assert_eq!((emptied.len(), (&emptied).into_iter().count()), (0, 0));
+        assert_eq!(JsonObject::from(emptied), JsonObject::new());
     }
 }

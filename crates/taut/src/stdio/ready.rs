@@ -42,8 +42,8 @@ impl Calls {
 
     fn width(self) -> Width {
         match self {
-            Self::ReadWrite => Width::of_pipe(),
-            Self::RecvSend => Width::fixed(),
+            Self::ReadWrite => Width::Usual,
+            Self::RecvSend => Width::Settled,
         }
     }
 
@@ -116,11 +116,14 @@ impl Source for ReadHalf {
             // Not by asking for readiness first, which has to be paid for each time: it is known.
             match self.fd.try_io(Interest::READABLE, |fd| Ok(self.calls.read(fd, buf)?)) {
                 Ok(bytes) => {
-                    self.width.suit(&self.fd, bytes);
+                    self.width.note(bytes);
                     return Poll::Ready(Ok(bytes));
                 }
                 Err(error) => match error.kind() {
-                    ErrorKind::WouldBlock => drop(ready!(self.fd.poll_read_ready(cx))?),
+                    ErrorKind::WouldBlock => {
+                        self.width.settle(&self.fd);
+                        drop(ready!(self.fd.poll_read_ready(cx))?);
+                    }
                     ErrorKind::Interrupted => {}
                     _ => return Poll::Ready(Err(error)),
                 },
@@ -151,7 +154,8 @@ impl WriteHalf {
 
 impl Sink for WriteHalf {
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.width.suit(&self.fd, bytes.len());
+        self.width.note(bytes.len());
+        self.width.settle(&self.fd);
         loop {
             match self.fd.try_io(Interest::WRITABLE, |fd| Ok(self.calls.write(fd, bytes)?)) {
                 Ok(bytes) => return Poll::Ready(Ok(bytes)),

@@ -57,3 +57,17 @@ async fn f14_each_answer_is_framed_as_its_request_was() {
     let first = format!("Content-Length: {}\r\n\r\n{answer}", answer.len());
     assert_eq!(all, format!("{first}{{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":[\"é\"]}}\n"));
 }
+
+/// F25: an input that ends after a header, with nothing of the body there, is told of as any other.
+#[tokio::test]
+async fn f25_an_input_that_ends_right_after_a_header_is_answered() {
+    use tokio::io::AsyncWriteExt;
+    for (length, code) in [(9, -32700), (99_999_999, -32600)] {
+        let mut wire = serving(serve(later));
+        let header = format!("Content-Length: {length}\r\n\r\n");
+        wire.to.write_all(header.as_bytes()).await.unwrap();
+        let (answers, _) = wire.finish().await;
+        assert_eq!(answers.len(), 1, "{length}");
+        assert_eq!(answers[0]["error"]["code"], code, "{}", answers[0]);
+    }
+}
