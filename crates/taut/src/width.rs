@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 const USUAL: usize = 64 << 10;
 
 /// What it holds once it is wide. Each step up from here gains less, and counts as much.
-const WIDE: usize = 256 << 10;
+const WIDE: usize = 512 << 10;
 
 /// One end of a pipe, as far as its width goes.
 #[derive(Debug, PartialEq)]
