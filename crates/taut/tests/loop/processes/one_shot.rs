@@ -175,3 +175,32 @@ fn s3_a_socket_that_is_reset_is_the_end_of_input() {
     drop(to);
     assert!(server.ends_within(crate::PATIENCE).expect("it lives on").success());
 }
+
+/// A message that does not fit widens the pipes that it went through, unless somebody has chosen their
+/// width; and it arrives either way.
+#[test]
+fn a_long_message_widens_its_pipes_but_not_those_of_a_chosen_width() {
+    use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
+    for chosen in [None, Some(4 << 10)] {
+        let (stdin, to) = std::io::pipe().unwrap();
+        let (from, stdout) = std::io::pipe().unwrap();
+        let usual = fcntl_getpipe_size(&to).unwrap();
+        let ends = (to.try_clone().unwrap(), from.try_clone().unwrap());
+        if let Some(width) = chosen {
+            fcntl_setpipe_size(&ends.0, width).unwrap();
+            fcntl_setpipe_size(&ends.1, width).unwrap();
+        }
+        let mut server = Server::over(example(), stdin.into(), stdout.into(), to, from);
+        let text = "x".repeat(1 << 20);
+        assert_eq!(server.ask(&request(1, "echo", &json!([text])))["result"][0], text);
+        assert_eq!(server.ask(&request(2, "echo", &json!([2])))["result"][0], 2);
+        let widths = (fcntl_getpipe_size(&ends.0).unwrap(), fcntl_getpipe_size(&ends.1).unwrap());
+        match chosen {
+            None => assert!(widths.0 > usual && widths.1 > usual, "{widths:?}"),
+            Some(width) => assert_eq!(widths, (width, width)),
+        }
+        drop(ends);
+        server.to = None;
+        server.ends_well();
+    }
+}
