@@ -99,7 +99,10 @@ pub mod service;
 mod stdio;
 #[cfg(feature = "tokio")]
 mod stream;
-#[cfg(all(feature = "tokio", unix))]
+#[cfg(all(
+    feature = "tokio",
+    any(target_os = "linux", target_os = "android", all(unix, feature = "client"))
+))]
 mod width;
 
 #[cfg(feature = "client")]

@@ -12,6 +12,7 @@ use std::os::fd::AsFd;
 const USUAL: usize = 64 << 10;
 
 /// What it holds once it is wide. Each step up from here gains less, and counts as much.
+#[cfg(any(target_os = "linux", target_os = "android"))]
 const WIDE: usize = 512 << 10;
 
 /// One end of a pipe, as far as its width goes.
@@ -37,7 +38,7 @@ impl Width {
     /// Widens the pipe if it is too narrow.
     ///
     /// Not while somebody may be asleep because the pipe is full: kernels before 6.8 may wake him too early,
-    /// find the pipe full still, and never wake him again. So who reads does it when there is
+    /// so that he finds the pipe full still, and never wake him again. So who reads does it when there is
     /// nothing to read, and who writes may always, if he sleeps nowhere but here.
     #[inline]
     pub(crate) fn settle(&mut self, pipe: impl AsFd) {
@@ -59,9 +60,7 @@ fn widen(pipe: impl AsFd) {
 
 /// Elsewhere the kernel decides by itself.
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn widen(_: impl AsFd) {
-    let _ = WIDE;
-}
+fn widen(_: impl AsFd) {}
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {

@@ -65,11 +65,15 @@ impl Source for ChildStdout {
         loop {
             ready!(self.pipe.poll_read_ready(cx))?;
             match self.pipe.try_read_buf(buf) {
-                Err(error) if again(&error) => self.width.settle(&self.pipe),
-                done => {
-                    self.width.note(*done.as_ref().unwrap_or(&0));
-                    return Poll::Ready(done);
+                Ok(bytes) => {
+                    self.width.note(bytes);
+                    return Poll::Ready(Ok(bytes));
                 }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    self.width.settle(&self.pipe);
+                }
+                Err(error) if again(&error) => {}
+                Err(error) => return Poll::Ready(Err(error)),
             }
         }
     }

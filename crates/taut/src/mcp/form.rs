@@ -7,8 +7,8 @@ use std::collections::HashSet;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use serde_json::{Map, Value};
 
+use super::extra::Extra;
 use super::field::FormField;
 use super::read::{FromMembers, Name, ObjectVisitor, fixed_member};
 use super::shape::{At, SerializeAt, Shape};
@@ -22,7 +22,7 @@ pub struct FormSchema {
     /// The names of those that have to be filled in.
     pub required: Vec<String>,
     /// Members this version of taut does not know, kept as they came.
-    pub extra: Map<String, Value>,
+    pub extra: Extra,
 }
 
 impl FormSchema {

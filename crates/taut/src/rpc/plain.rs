@@ -4,7 +4,7 @@
 //! backslash, a control character. Whoever reads or writes a string starts here, so it is looked at
 //! many bytes at a time.
 
-use crate::wire::{WIDTH, before, strides_before};
+use crate::wire::find::{WIDTH, before, before_in};
 
 /// How many bytes at the front are plain.
 #[inline]
@@ -16,22 +16,14 @@ pub(super) fn plain(text: &[u8]) -> usize {
 /// set up a wide search than to find.
 #[inline]
 pub(super) fn near(text: &[u8]) -> Option<usize> {
-    let count = before(text.first_chunk()?, oddness);
+    let count = before_in(text.first_chunk()?, oddness);
     (count < WIDTH).then_some(count)
 }
 
 /// The same for what is long. Not inlined, so that who finds the end near by has little to set up.
 #[inline(never)]
 pub(super) fn far(text: &[u8]) -> usize {
-    let mut rest = &text[strides_before(text, oddness)..];
-    while let Some((bytes, after)) = rest.split_first_chunk() {
-        let count = before(bytes, oddness);
-        if count < WIDTH {
-            return text.len() - rest.len() + count;
-        }
-        rest = after;
-    }
-    text.len() - rest.len() + rest.iter().take_while(|byte| oddness(**byte) != 0).count()
+    before(text, oddness)
 }
 
 /// Zero for what is not plain.

@@ -11,25 +11,33 @@ const NEAR: usize = 512;
 /// Bytes looked at together: what fits into a register of every machine.
 pub(crate) const WIDTH: usize = 16;
 
-/// How many of the bytes stand before the first for which `miss` is zero.
-///
-/// Said in arithmetic that registers do for all their bytes at once: of `==` and "or" the compiler
-/// makes several times as much.
+/// How many bytes stand before the first for which `miss` is zero.
 #[inline]
-pub(crate) fn before(bytes: &[u8; WIDTH], miss: impl Fn(u8) -> u8) -> usize {
-    let marks = u128::from_le_bytes(bytes.map(|byte| 1u8.saturating_sub(miss(byte))));
-    marks.trailing_zeros() as usize / 8
-}
-
-/// How many of the bytes, in strides of twice the width, stand before the first stride with one for which
-/// `miss` is zero.
-#[inline]
-pub(crate) fn strides_before(bytes: &[u8], miss: impl Fn(u8) -> u8) -> usize {
+pub(crate) fn before(bytes: &[u8], miss: impl Fn(u8) -> u8) -> usize {
     let (strides, _) = bytes.as_chunks::<{ 2 * WIDTH }>();
     // Without a way out half-way, so that all are compared at once.
     let any =
         |stride: &[u8; 2 * WIDTH]| stride.iter().fold(false, |any, byte| any | (miss(*byte) == 0));
-    strides.iter().position(any).unwrap_or(strides.len()) * 2 * WIDTH
+    let strides = strides.iter().position(any).unwrap_or(strides.len());
+    let mut rest = &bytes[strides * 2 * WIDTH..];
+    while let Some((chunk, after)) = rest.split_first_chunk() {
+        let count = before_in(chunk, &miss);
+        if count < WIDTH {
+            return bytes.len() - rest.len() + count;
+        }
+        rest = after;
+    }
+    bytes.len() - rest.len() + rest.iter().take_while(|byte| miss(**byte) != 0).count()
+}
+
+/// The same for so few that they are looked at together.
+///
+/// Said in arithmetic that registers do for all their bytes at once: of `==` and "or" the compiler
+/// makes several times as much.
+#[inline]
+pub(crate) fn before_in(bytes: &[u8; WIDTH], miss: impl Fn(u8) -> u8) -> usize {
+    let marks = u128::from_le_bytes(bytes.map(|byte| 1u8.saturating_sub(miss(byte))));
+    marks.trailing_zeros() as usize / 8
 }
 
 /// The first newline.
@@ -53,23 +61,10 @@ fn find(
     far: impl FnOnce(&[u8]) -> Option<usize>,
 ) -> Option<usize> {
     let (near, rest) = bytes.split_at(bytes.len().min(NEAR));
-    let mut left = &near[strides_before(near, &miss)..];
-    while let Some((chunk, after)) = left.split_first_chunk() {
-        let count = before(chunk, &miss);
-        if count < WIDTH {
-            return Some(near.len() - left.len() + count);
-        }
-        left = after;
-    }
-    match near.last_chunk() {
-        _ if !rest.is_empty() => far(rest).map(|at| near.len() + at),
-        _ if left.is_empty() => None,
-        // Some of these were looked at before, and are not it.
-        Some(last) => {
-            let count = before(last, &miss);
-            (count < WIDTH).then(|| near.len() - WIDTH + count)
-        }
-        None => left.iter().position(|byte| miss(*byte) == 0),
+    match before(near, miss) {
+        at if at < near.len() => Some(at),
+        _ if rest.is_empty() => None,
+        passed => far(rest).map(|at| passed + at),
     }
 }
 

@@ -18,13 +18,12 @@
 
 mod decode;
 mod encode;
-mod find;
+pub(crate) mod find;
 mod frame;
 mod header;
 
 pub use decode::Decoder;
 pub use encode::Encoder;
-pub(crate) use find::{WIDTH, before, strides_before};
 pub use frame::{Frame, HeaderFault, Limits};
 
 /// How one message is told from the next.

@@ -109,10 +109,10 @@ impl Peer {
     /// The next request that waited for its turn.
     pub fn poll_request(&mut self) -> Option<Request<'static>> {
         while self.running < self.config.running {
-            let Some(queued) = self.queue.pop_front() else {
+            let queued = self.queue.pop_front()?;
+            if self.queue.is_empty() {
                 self.shrink();
-                return None;
-            };
+            }
             self.queued_bytes -= queued.size();
             if self.is_live(&queued.ticket) {
                 self.running += 1;
@@ -125,10 +125,10 @@ impl Peer {
         None
     }
 
-    /// Whether a request waits for its turn, or has waited and left a long queue behind.
+    /// Whether a request waits for its turn.
     #[cfg(feature = "tokio")]
     pub(crate) fn has_queued(&self) -> bool {
-        !self.queue.is_empty() || self.queue.capacity() > 2 * SPARE
+        !self.queue.is_empty()
     }
 
     /// How many requests are unanswered, running or waiting.
