@@ -27,7 +27,11 @@ pub(crate) fn before(bytes: &[u8], miss: impl Fn(u8) -> u8) -> usize {
         }
         rest = after;
     }
-    bytes.len() - rest.len() + rest.iter().take_while(|byte| miss(**byte) != 0).count()
+    match bytes.last_chunk() {
+        // Some of these were looked at before, and are not it.
+        Some(last) => bytes.len() - WIDTH + before_in(last, miss),
+        None => bytes.iter().take_while(|byte| miss(**byte) != 0).count(),
+    }
 }
 
 /// The same for so few that they are looked at together.
