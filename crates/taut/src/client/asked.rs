@@ -16,7 +16,7 @@ use super::notice::{ClientEvent, Notices};
 use super::settings::Settings;
 use crate::driver::{Incoming, Link, Service, Started, now};
 use crate::mcp::{JsonObject, Method, Revision};
-use crate::rpc::{Body, ErrorObject, Trouble};
+use crate::rpc::{Body, ErrorObject, Hold, Trouble};
 
 /// The serving side of a client.
 pub(super) struct Asked {
@@ -132,21 +132,25 @@ impl Asked {
     }
 }
 
-/// While a question is with the host, the server cannot get on: a person who takes a minute to answer
-/// must not cost the call that the question is for.
-struct Held(Link);
+/// While a question is with the host, the deadlines of our calls stand still: the server cannot answer
+/// them before it has its own answer, and a person may take a minute.
+struct Held {
+    link: Link,
+    hold: Option<Hold>,
+}
 
 impl Held {
     fn new(link: Link) -> Self {
-        link.lock().peer.hold(now());
-        Self(link)
+        let hold = Some(link.lock().peer.hold(now()));
+        Self { link, hold }
     }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        // The loop has to look anew when something is due.
-        self.0.with(|state| state.peer.resume(now()));
+        let Some(hold) = self.hold.take() else { return };
+        // `with` wakes the loop, which has to look anew when something is due.
+        self.link.with(|state| state.peer.resume(now(), hold));
     }
 }
 

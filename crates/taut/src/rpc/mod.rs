@@ -33,8 +33,8 @@ pub(crate) use part::Part;
 #[cfg(feature = "tokio")]
 pub(crate) use peer::Seed;
 pub use peer::{
-    CallId, Config, Dialect, Event, Events, Failure, Patience, Peer, Request, SendError, Ticket,
-    Trouble, TroubleKind,
+    CallId, Config, Dialect, Event, Events, Failure, Hold, Patience, Peer, Request, SendError,
+    Ticket, Trouble, TroubleKind,
 };
 pub(crate) use places::Places;
 pub(crate) use quote::quote;

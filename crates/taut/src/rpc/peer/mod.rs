@@ -32,6 +32,7 @@ use super::write::NoId;
 use crate::wire::{Encoder, Framing, Limits};
 
 pub use incoming::Ticket;
+pub use outgoing::Hold;
 pub use trouble::{Trouble, TroubleKind};
 
 /// What a protocol calls the few things that the engine must recognise.
@@ -283,6 +284,9 @@ pub struct Peer {
     /// No later than the first deadline; found anew when it passes.
     next_due: Option<Instant>,
     lost: VecDeque<(CallId, Failure)>,
+    /// The open holds, oldest first: the number of each, and that of the first call it does not stop.
+    holds: Vec<(u64, u64)>,
+    next_hold: u64,
 
     bad_in_a_row: u32,
     spanning: bool,
@@ -322,6 +326,8 @@ impl Peer {
             next_call: 1,
             next_due: None,
             lost: VecDeque::new(),
+            holds: Vec::new(),
+            next_hold: 0,
             bad_in_a_row: 0,
             spanning: false,
             bom_seen: false,

@@ -18,13 +18,19 @@ pub(super) struct Pending {
     deadline: Option<Deadline>,
 }
 
+/// Keeps the deadlines of the calls that were under way from running. [`Peer::hold`] makes it,
+/// [`Peer::resume`] takes it back.
+#[derive(Debug)]
+#[must_use = "the deadlines stand still until it is given to `resume`"]
+pub struct Hold(u64);
+
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
     due: Instant,
     began: Instant,
     patience: Patience,
-    /// Since when it does not run, and for how many reasons.
-    held: Option<(Instant, u32)>,
+    /// When a [`Hold`] stopped it, if one did.
+    held: Option<Instant>,
 }
 
 impl Deadline {
@@ -145,25 +151,35 @@ impl Peer {
         }
     }
 
-    /// The other side waits for us before it can answer, for instance because a person is to be
-    /// asked: no time runs for the calls under way until [`resume`](Self::resume).
-    pub fn hold(&mut self, now: Instant) {
+    /// Stops the deadlines of all calls under way, until [`resume`](Self::resume) is given the hold
+    /// that this returns. Call it when the other side has to wait for us before it can answer, for
+    /// instance while a person is asked.
+    ///
+    /// A call made later is not affected. A call that several holds affect stays stopped until the
+    /// last of them is resumed.
+    pub fn hold(&mut self, now: Instant) -> Hold {
+        let hold = Hold(self.next_hold);
+        self.next_hold += 1;
+        self.holds.push((hold.0, self.next_call));
         for deadline in self.calls.values_mut().filter_map(|pending| pending.deadline.as_mut()) {
-            let (_, reasons) = deadline.held.get_or_insert((now, 0));
-            *reasons += 1;
+            deadline.held.get_or_insert(now);
         }
+        hold
     }
 
-    /// One reason less to [`hold`](Self::hold): what was left of the time is left now.
-    pub fn resume(&mut self, now: Instant) {
-        for deadline in self.calls.values_mut().filter_map(|pending| pending.deadline.as_mut()) {
-            let Some((since, reasons)) = &mut deadline.held else { continue };
-            *reasons -= 1;
-            if *reasons > 0 {
+    /// Ends a hold. The deadlines that no other hold stops run on, with the time that they had left
+    /// when they were stopped.
+    pub fn resume(&mut self, now: Instant, hold: Hold) {
+        self.holds.retain(|(open, _)| *open != hold.0);
+        // Call numbers rise, so the newest open hold is the one that affects most calls.
+        let still_held = self.holds.last().map_or(0, |(_, next_call)| *next_call);
+        for (call, pending) in &mut self.calls {
+            let Some(deadline) = &mut pending.deadline else { continue };
+            if *call < still_held {
                 continue;
             }
-            let pause = now.saturating_duration_since(*since);
-            deadline.held = None;
+            let Some(since) = deadline.held.take() else { continue };
+            let pause = now.saturating_duration_since(since);
             deadline.began = deadline.began.checked_add(pause).unwrap_or(deadline.began);
             deadline.due = deadline.due.checked_add(pause).unwrap_or(deadline.due);
             self.next_due = Some(self.next_due.map_or(deadline.due, |due| due.min(deadline.due)));
@@ -195,7 +211,8 @@ impl Peer {
         if let Some(deadline) = &mut pending.deadline
             && deadline.patience.ceiling.is_some()
         {
-            let ends = [now.checked_add(deadline.patience.timeout), deadline.ceiling()];
+            let clock = deadline.held.unwrap_or(now);
+            let ends = [clock.checked_add(deadline.patience.timeout), deadline.ceiling()];
             deadline.due = ends.into_iter().flatten().min().unwrap_or(deadline.due);
         }
         Some(Event::Progress { call: CallId(call), params })
