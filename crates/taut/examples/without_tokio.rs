@@ -50,7 +50,7 @@ fn main() -> io::Result<()> {
 fn answer(peer: &mut Peer, request: Request<'_>) {
     let Request { ticket, method, params, .. } = request;
     match &*method {
-        "echo" => peer.answer(ticket, Ok(&params)),
+        "echo" => peer.answer(ticket, Ok(&params.raw())),
         _ => peer.answer(ticket, Err(ErrorObject::method_not_found(&method))),
     }
 }

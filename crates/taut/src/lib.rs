@@ -73,6 +73,7 @@
 pub mod rpc;
 pub mod wire;
 
+mod json;
 mod mcp;
 
 #[cfg(feature = "client")]

@@ -359,15 +359,15 @@ where
             token: incoming.token.clone(),
             remote: self.remote.clone(),
         };
-        let params = Params(incoming.params.map(ToOwned::to_owned));
+        let params = Params(incoming.params.raw().map(ToOwned::to_owned));
         let exceptions = self.exceptions;
         let work = (self.handler)(incoming.method.to_owned(), params, call);
         let work = async move { work.await.map_err(|failed| failed.into_error(exceptions)) };
         Started::polling(work, json)
     }
 
-    fn notification(&mut self, method: &str, params: Option<&RawValue>) {
-        let params = Params(params.map(ToOwned::to_owned));
+    fn notification(&mut self, method: &str, params: &crate::rpc::Params<'_>) {
+        let params = Params(params.raw().map(ToOwned::to_owned));
         (self.notified)(method, &params, &self.remote);
     }
 

@@ -16,7 +16,7 @@ use super::notice::{ClientEvent, Notices};
 use super::settings::Settings;
 use crate::driver::{Incoming, Link, Service, Started, now};
 use crate::mcp::{JsonObject, Method, Revision};
-use crate::rpc::{Body, ErrorObject, Hold, Trouble};
+use crate::rpc::{Body, ErrorObject, Hold, Params, Trouble};
 
 /// The serving side of a client.
 pub(super) struct Asked {
@@ -55,7 +55,8 @@ impl Service for Asked {
         Started::Done(Err(refusal))
     }
 
-    fn notification(&mut self, method: &str, params: Option<&RawValue>) {
+    fn notification(&mut self, method: &str, params: &Params<'_>) {
+        let params = params.raw();
         if let Some(known) = Method::parse(method) {
             self.hear(known, params);
         }
@@ -90,7 +91,7 @@ impl Asked {
         let Settings { host, capabilities, .. } = &*self.settings;
         let revision = self.revision.get().copied();
         let is_question = method.is_embedded_in_modern();
-        is_question.then(|| host.read(method, incoming.params, revision, capabilities))
+        is_question.then(|| host.read(method, incoming.params.raw(), revision, capabilities))
     }
 
     /// Puts a question to the host: in a task of its own, because whoever answers may take his time

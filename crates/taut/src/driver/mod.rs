@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 
 use crate::ending::Ending;
-use crate::rpc::{Body, ErrorObject, Id, Places, Trouble};
+use crate::rpc::{Body, ErrorObject, Id, Params, Trouble};
 use crate::stream::{Sink, Source};
 use crate::wire::Decoder;
 
@@ -58,7 +58,7 @@ pub(crate) trait Service: Send {
     fn request(&mut self, incoming: Incoming<'_>, json: &mut Vec<u8>) -> Started;
 
     /// Takes in a notification, before anything that came after it.
-    fn notification(&mut self, method: &str, params: Option<&RawValue>);
+    fn notification(&mut self, method: &str, params: &Params<'_>);
 
     /// Takes in an error of the other side that belongs to no request.
     fn stray_error(&mut self, error: &ErrorObject) {
@@ -86,9 +86,7 @@ pub(crate) struct Incoming<'a> {
     pub(crate) id: &'a Id,
     pub(crate) serial: u64,
     pub(crate) method: &'a str,
-    pub(crate) params: Option<&'a RawValue>,
-    /// Where the members of the params are, as far as that is known.
-    pub(crate) places: &'a Places,
+    pub(crate) params: &'a Params<'a>,
     pub(crate) token: &'a Token,
     pub(crate) link: &'a Link,
     /// When it was taken up.

@@ -18,7 +18,7 @@ use super::tap::Tap;
 use super::token::Token;
 use super::{Incoming, Service, Started, TURN, YIELD};
 use crate::ending::Ending;
-use crate::rpc::{CallId, Draft, ErrorObject, Event, Failure, Places, Request, Ticket};
+use crate::rpc::{CallId, Draft, ErrorObject, Event, Failure, Request, Ticket};
 use crate::stream::Sink;
 use crate::wire::{Decoder, Encoder};
 
@@ -45,8 +45,6 @@ pub(super) struct Work<W, S> {
     grace: Duration,
     pub(super) tap: Tap,
     warned: bool,
-    /// Where the members of the params are, of the request that is about to start.
-    places: Places,
     /// Where the next answer is written, apart from all others.
     draft: Draft,
     /// The token of a request that is over, if nobody else has kept it.
@@ -65,7 +63,6 @@ impl<W: Sink, S: Service> Work<W, S> {
             grace,
             tap: Tap::default(),
             warned: false,
-            places: Places::default(),
             draft: Draft::default(),
             spare: None,
         }
@@ -111,7 +108,7 @@ impl<W: Sink, S: Service> Work<W, S> {
             let Some(frame) = decoder.poll_frame() else {
                 return Taken::Nothing { starved: true };
             };
-            let events = state.peer.handle_noting(now, frame, &mut self.places);
+            let events = state.peer.handle_frame(now, frame);
             let troubles: Vec<_> = std::iter::from_fn(|| state.peer.poll_trouble()).collect();
             (frame, events, troubles)
         };
@@ -124,7 +121,7 @@ impl<W: Sink, S: Service> Work<W, S> {
             match event {
                 Event::Request(request) => clock = self.start(cx, request, clock),
                 Event::Notification { method, params } => {
-                    isolated(|| self.service.notification(&method, params));
+                    isolated(|| self.service.notification(&method, &params));
                     clock = super::now();
                 }
                 Event::Withdrawn(serial) => {
@@ -135,7 +132,7 @@ impl<W: Sink, S: Service> Work<W, S> {
                 }
                 Event::Progress { call, params } => {
                     let watcher = self.link.lock().take_watcher(call);
-                    if let Some(mut watcher) = watcher {
+                    if let (Some(mut watcher), Some(params)) = (watcher, params.raw()) {
                         isolated(|| watcher(params));
                         let _gone = self.link.lock().put_watcher(call, watcher);
                     }
@@ -156,7 +153,6 @@ impl<W: Sink, S: Service> Work<W, S> {
     pub(super) fn start_queued(&mut self, cx: &mut Context<'_>) -> bool {
         let began = super::now();
         let mut clock = began;
-        self.places.clear();
         while let Some(request) = { self.link.lock().peer.poll_request() } {
             clock = self.start(cx, request, clock);
             if clock - began > TURN {
@@ -176,8 +172,7 @@ impl<W: Sink, S: Service> Work<W, S> {
                 id: ticket.id(),
                 serial: ticket.serial(),
                 method: &method,
-                params: params.as_deref(),
-                places: &self.places,
+                params: &params,
                 token: &token,
                 link,
                 now: began,
@@ -188,7 +183,7 @@ impl<W: Sink, S: Service> Work<W, S> {
         let took = ended - began;
         // A panic is told in its own words; what it took to print them is no blocking.
         if took > BLOCKING_POLL && started.is_ok() && !std::mem::replace(&mut self.warned, true) {
-            self.service.blocked(&method, params.as_deref(), took);
+            self.service.blocked(&method, params.raw(), took);
         }
         match started.unwrap_or_else(|panic| Started::Done(Err(panicked(&*panic)))) {
             Started::Done(outcome) => {

@@ -68,16 +68,16 @@ macro_rules! wire_struct {
             )*
         }
 
-        impl<'de> $crate::mcp::read::FromMembers<'de> for $Name {
+        impl<'de> $crate::json::read::FromMembers<'de> for $Name {
             const EXPECTED: &'static str = concat!("a ", stringify!($Name), " object");
 
             fn from_members<A: serde::de::MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
                 $( let mut $need: Option<$Need> = None; )*
                 $( let mut $opt: Option<$Opt> = None; )*
                 let mut extra = $crate::mcp::extra::Extra::default();
-                while let Some($crate::mcp::read::Name(name)) = map.next_key()? {
+                while let Some($crate::json::read::Name(name)) = map.next_key()? {
                     match &*name {
-                        $( $tag => $crate::mcp::read::fixed_member(&mut map, $tag, $kind)?, )?
+                        $( $tag => $crate::json::read::fixed_member(&mut map, $tag, $kind)?, )?
                         $( $nwire => $need = Some(map.next_value()?), )*
                         $( $wire => $opt = $crate::mcp::define::wire_struct!(@read $how map), )*
                         _ => { extra.insert(name.into_owned(), map.next_value()?); }
@@ -94,7 +94,7 @@ macro_rules! wire_struct {
 
         impl<'de> serde::Deserialize<'de> for $Name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_map($crate::mcp::read::ObjectVisitor::<Self>::new())
+                deserializer.deserialize_map($crate::json::read::ObjectVisitor::<Self>::new())
             }
         }
 
@@ -162,7 +162,7 @@ macro_rules! wire_struct {
                 for (name, value) in &self.extra {
                     if !known.contains(&name.as_str()) {
                         out.push(b',');
-                        $crate::rpc::quote(out, name);
+                        $crate::json::quote(out, name);
                         out.push(b':');
                         value.write_at(shape, out)?;
                     }
@@ -237,7 +237,7 @@ macro_rules! wire_enum {
 
         impl<'de> serde::Deserialize<'de> for $Name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let $crate::mcp::read::Name(word) = serde::Deserialize::deserialize(deserializer)?;
+                let $crate::json::read::Name(word) = serde::Deserialize::deserialize(deserializer)?;
                 Ok(Self::from(&*word))
             }
         }
@@ -264,7 +264,7 @@ macro_rules! wire_enum {
             ) -> Result<(), serde_json::Error> {
                 match self {
                     $( Self::$Variant => out.extend_from_slice(concat!("\"", $wire, "\"").as_bytes()), )*
-                    Self::Other(word) => $crate::rpc::quote(out, word),
+                    Self::Other(word) => $crate::json::quote(out, word),
                 }
                 Ok(())
             }
@@ -301,14 +301,14 @@ macro_rules! wire_union {
             }
         )*
 
-        impl<'de> $crate::mcp::read::FromTagged<'de> for $Name {
+        impl<'de> $crate::json::read::FromTagged<'de> for $Name {
             const EXPECTED: &'static str = concat!("a ", stringify!($Name), " object");
 
             fn from_tagged<A: serde::de::MapAccess<'de>>(
                 tag: &str,
                 map: A,
             ) -> Result<Self, A::Error> {
-                use $crate::mcp::read::{FromMembers, unknown_kind};
+                use $crate::json::read::{FromMembers, unknown_kind};
                 match tag {
                     $( $tag => <$T>::from_members(map).map(Self::$Variant), )*
                     _ => unknown_kind(tag, map).map(Self::Other),
@@ -318,7 +318,7 @@ macro_rules! wire_union {
 
         impl<'de> serde::Deserialize<'de> for $Name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_map($crate::mcp::read::TaggedVisitor::<Self>::new())
+                deserializer.deserialize_map($crate::json::read::TaggedVisitor::<Self>::new())
             }
         }
 

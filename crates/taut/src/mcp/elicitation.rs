@@ -14,7 +14,7 @@ use super::json::RawJson;
 use super::meta::Meta;
 use super::revision::Revision;
 use super::shape::{SerializeAt, Shape};
-use crate::rpc::Part;
+use crate::json::JsonRef;
 
 wire_struct! {
     /// A form to fill in. Never ask for secrets with it (ELI-08).
@@ -108,7 +108,7 @@ impl<'de> Deserialize<'de> for ElicitParams {
         // Twice over the text, because the mode may stand last, and a tree would lose the order
         // of the fields.
         let params = RawJson::deserialize(deserializer)?;
-        match Part::from(params.raw()).member("mode").map(Part::text) {
+        match JsonRef::from(params.raw()).member("mode").map(JsonRef::text) {
             None | Some("null" | "\"form\"") => params.parse().map(Self::Form),
             Some("\"url\"") => params.parse().map(Self::Url),
             Some(_) => params.parse().map(Self::Other),

@@ -10,8 +10,8 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::extra::Extra;
 use super::field::FormField;
-use super::read::{FromMembers, Name, ObjectVisitor, fixed_member};
 use super::shape::{At, SerializeAt, Shape};
+use crate::json::read::{FromMembers, Name, ObjectVisitor, fixed_member};
 
 /// The fields of a form, in the order they are shown.
 #[derive(Clone, Debug, Default, PartialEq)]

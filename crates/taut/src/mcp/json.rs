@@ -12,7 +12,8 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::shape::{SerializeAt, Shape, same_in_every_revision};
-use crate::rpc::{Id, Part};
+use crate::json::JsonRef;
+use crate::rpc::Id;
 
 /// Any JSON value, kept as text.
 #[derive(Clone)]
@@ -85,8 +86,8 @@ impl From<&RawValue> for RawJson {
     }
 }
 
-impl From<Part<'_>> for RawJson {
-    fn from(part: Part<'_>) -> Self {
+impl From<JsonRef<'_>> for RawJson {
+    fn from(part: JsonRef<'_>) -> Self {
         // A part is sound, so it is taken as it is.
         RawValue::from_string(part.text().to_owned())
             .map_or_else(|_| RawValue::NULL.into(), Self::from)
@@ -132,7 +133,7 @@ impl Schema {
     /// Whether the root says `"type": "object"`.
     #[must_use]
     pub fn has_object_root(&self) -> bool {
-        let kind = Part::from(self.0.raw()).member("type");
+        let kind = JsonRef::from(self.0.raw()).member("type");
         kind.is_some_and(|kind| kind.text() == "\"object\"")
     }
 

@@ -10,10 +10,11 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::capabilities::Implementation;
 use super::json::RawJson;
-use super::read::{FromMembers, Name, ObjectVisitor};
 use super::revision::Revision;
 use super::shape::{SerializeAt, Shape, close};
-use crate::rpc::{Id, quote};
+use crate::json::quote;
+use crate::json::read::{FromMembers, Name, ObjectVisitor};
+use crate::rpc::Id;
 
 /// The reserved keys of `_meta`.
 pub mod meta_keys {

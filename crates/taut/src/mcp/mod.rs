@@ -32,11 +32,8 @@ mod methods;
 #[cfg(feature = "client")]
 mod opened;
 mod opening;
-#[allow(dead_code, reason = "its callers, server and client, are being written")]
-mod params;
 mod progress;
 mod prompts;
-mod read;
 mod resources;
 mod result;
 mod revision;
@@ -76,8 +73,6 @@ pub(crate) use methods::{DIALECT, Method};
 #[cfg(feature = "client")]
 pub(crate) use opened::{Agreed, Discovered, Initialized};
 pub use opening::*;
-#[cfg(feature = "server")]
-pub(crate) use params::{Params, ParamsError, without_place};
 pub use progress::*;
 pub use prompts::*;
 pub use resources::*;

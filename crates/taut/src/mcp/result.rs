@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::define::{wire_enum, wire_struct};
 use super::meta::Meta;
 use super::shape::same_in_every_revision;
-use crate::rpc::Part;
+use crate::json::JsonRef;
 
 wire_enum! {
     /// What kind of result this is; an unknown kind makes the answer invalid (RSL-03).
@@ -32,7 +32,7 @@ impl ResultType {
     /// # Errors
     /// When the result is no object, or its type no string.
     pub fn of(result: &RawValue) -> Result<Self, serde_json::Error> {
-        let result = Part::from(result);
+        let result = JsonRef::from(result);
         match result.member("resultType") {
             Some(word) => Ok(word.read::<Option<Self>>()?.unwrap_or_default()),
             None if result.is_object() => Ok(Self::default()),

@@ -9,7 +9,7 @@ use serde::ser::{Serialize, SerializeSeq, Serializer};
 use serde_json::{Map, Value};
 
 use super::revision::Revision;
-use crate::rpc::quote;
+use crate::json::quote;
 
 /// Which members to write: those of one revision, or all there are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

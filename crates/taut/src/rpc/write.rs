@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use super::error::ErrorObject;
 use super::id::Id;
-use super::quote::quote;
+use crate::json::quote;
 
 /// Something that can be written as JSON without being looked at, such as a result.
 pub trait Body: Send {

@@ -11,15 +11,16 @@ use super::call::Call;
 use super::hook::Outcome;
 use super::rounds::{Run, Suspendable};
 use crate::driver::Started;
+use crate::json::JsonRef;
 use crate::mcp::{
     CallToolResult, CompleteResult, EmptyResult, GetPromptResult, InputRequired, Memory, Meta,
-    Question, ReadResourceResult, Revision, SerializeAt, Shape, binding, meta_keys, without_place,
+    Question, ReadResourceResult, Revision, SerializeAt, Shape, binding, meta_keys,
 };
-use crate::rpc::{Body, ErrorObject, Part};
+use crate::rpc::{Body, ErrorObject, without_place};
 
 /// A handler that takes JSON, and appends it where it is done at once.
 pub(super) type Erased<S> = Arc<
-    dyn Fn(Option<Part<'_>>, Call<S>, &mut Vec<u8>) -> Result<Started, BadArguments<S>>
+    dyn Fn(Option<JsonRef<'_>>, Call<S>, &mut Vec<u8>) -> Result<Started, BadArguments<S>>
         + Send
         + Sync,
 >;
@@ -32,10 +33,10 @@ pub(super) struct BadArguments<S> {
 
 /// Reads the arguments of a call; absent ones are `{}` (TOL-26).
 pub(super) fn read_arguments<A: DeserializeOwned, S>(
-    raw: Option<Part<'_>>,
+    raw: Option<JsonRef<'_>>,
     call: Call<S>,
 ) -> Result<(A, Call<S>), BadArguments<S>> {
-    match fit(raw.map_or("{}", Part::text)) {
+    match fit(raw.map_or("{}", JsonRef::text)) {
         Ok(arguments) => Ok((arguments, call)),
         Err(reason) => Err(BadArguments { call, reason }),
     }

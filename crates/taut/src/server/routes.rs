@@ -10,10 +10,11 @@ use super::handler::{BadArguments, Erased, finish};
 use super::registry::Registry;
 use super::session::{Query, Session, invalid, not_found};
 use crate::driver::Started;
+use crate::json::JsonRef;
 use crate::mcp::{
     CallToolResult, CompleteResult, Completion, CompletionArgument, CompletionReference, Method,
 };
-use crate::rpc::{ErrorObject, Part, excerpt};
+use crate::rpc::{ErrorObject, excerpt};
 
 impl<S: Send + Sync + 'static> Session<S> {
     pub(super) fn call_tool(
@@ -23,9 +24,9 @@ impl<S: Send + Sync + 'static> Session<S> {
         json: &mut Vec<u8>,
     ) -> Result<Started, ErrorObject> {
         let params = query.params;
-        let name = params.text("name").map_err(invalid)?;
+        let name = params.string("name").map_err(invalid)?;
         // A nil map is null to a client in Go; it means none.
-        let arguments = params.raw("arguments").filter(|raw| raw.text() != "null");
+        let arguments = params.member("arguments").filter(|raw| raw.text() != "null");
         // TOL-09: the shape of the request is the protocol's affair, the arguments are the tool's.
         if arguments.is_some_and(|raw| !raw.is_object()) {
             return Err(ErrorObject::invalid_params("params.arguments must be an object"));
@@ -73,7 +74,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         // RES-05, RES-06
         let (handler, blanks) = handler.ok_or_else(|| not_found(&uri, revision))?;
         let call = self.begin(query, Method::ReadResource, (*uri).into(), None)?;
-        handler(blanks.as_deref().map(Part::from), call, json)
+        handler(blanks.as_deref().map(JsonRef::from), call, json)
             .map_err(|_| not_found(&uri, revision))
     }
 
@@ -92,7 +93,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         let prompt = prompt.ok_or_else(|| {
             ErrorObject::invalid_params(format!("unknown prompt: {}", excerpt(&name)))
         })?;
-        let arguments = params.raw("arguments").filter(|raw| raw.text() != "null");
+        let arguments = params.member("arguments").filter(|raw| raw.text() != "null");
         let call = self.begin(query, Method::GetPrompt, name.into(), arguments)?;
         (prompt.handler)(arguments, call, json).map_err(|BadArguments { reason, .. }| {
             ErrorObject::invalid_params(format!("invalid prompt arguments: {reason}"))
@@ -123,7 +124,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         };
         let typed = serde_json::json!({
             "value": argument.value,
-            "context": params.raw("context").map_or("{}", Part::text),
+            "context": params.member("context").map_or("{}", JsonRef::text),
         });
         let raw = serde_json::value::to_raw_value(&typed)
             .map_err(|error| ErrorObject::internal(error.to_string()))?;

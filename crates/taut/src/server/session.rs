@@ -20,12 +20,12 @@ use super::rounds::Asks;
 use super::snapshot::Seen;
 use super::subscriber::{Subscriber, end_of_stream};
 use crate::driver::{Incoming, Link, Service, Started, Token};
+use crate::json::JsonRef;
 use crate::mcp::{
-    Accept, DiscoverResult, EmptyResult, InitializeResult, Level, Memory, Method, Params,
-    ParamsError, Revision, SerializeAt, SubscriptionFilter, Terms, Verdict, binding, meta_keys,
-    resource_not_found,
+    Accept, DiscoverResult, EmptyResult, InitializeResult, Level, Memory, Method, Revision,
+    SerializeAt, SubscriptionFilter, Terms, Verdict, binding, meta_keys, resource_not_found,
 };
-use crate::rpc::{ErrorObject, NoId, Part, Trouble};
+use crate::rpc::{ErrorObject, NoId, Params, Trouble};
 use crate::service::Reporter;
 
 /// A request that is to be served, and under which rules.
@@ -73,12 +73,11 @@ impl<S: Send + Sync + 'static> Session<S> {
         incoming: &Incoming<'_>,
         json: &mut Vec<u8>,
     ) -> Result<Started, ErrorObject> {
-        let params = Params::noted(incoming.params, incoming.places).map_err(invalid)?;
-        match self.accept.judge(incoming.method, &params) {
+        match self.accept.judge(incoming.method, incoming.params) {
             Verdict::Refuse(error) => Err(error),
             Verdict::Pong => Ok(done(EmptyResult::new(), Revision::LATEST_LEGACY, json)),
             Verdict::Welcome(revision) => Ok(done(self.welcome(revision), revision, json)),
-            Verdict::Serve(method, terms) => self.serve(incoming, method, terms, &params, json),
+            Verdict::Serve(method, terms) => self.serve(incoming, method, terms, json),
         }
     }
 
@@ -104,9 +103,9 @@ impl<S: Send + Sync + 'static> Session<S> {
         incoming: &Incoming<'_>,
         method: Method,
         terms: Arc<Terms>,
-        params: &Params<'_>,
         json: &mut Vec<u8>,
     ) -> Result<Started, ErrorObject> {
+        let params = incoming.params;
         self.connection.shared.registry.look(&mut self.offer);
         let registry = self.offer.as_ref();
         self.is_offered(method, registry)?;
@@ -221,7 +220,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         params: &Params<'_>,
         method: Method,
         name: &str,
-        arguments: Option<Part<'_>>,
+        arguments: Option<JsonRef<'_>>,
     ) -> Result<Option<Memory>, ErrorObject> {
         type Answers = BTreeMap<String, Box<RawValue>>;
         let answers = params.optional::<Answers>("inputResponses").map_err(invalid)?;
@@ -229,7 +228,7 @@ impl<S: Send + Sync + 'static> Session<S> {
             // MRTR-12: answers to what nobody asked are passed over.
             return Ok(None);
         };
-        let bound_to = binding(method, name, arguments.map(Part::text));
+        let bound_to = binding(method, name, arguments.map(JsonRef::text));
         let seal_key = &self.connection.shared.settings.seal_key;
         let mut memory = seal_key
             .open(&state, &bound_to, unix_time())
@@ -244,7 +243,7 @@ impl<S: Send + Sync + 'static> Session<S> {
         query: Query<'_>,
         method: Method,
         name: Arc<str>,
-        arguments: Option<Part<'_>>,
+        arguments: Option<JsonRef<'_>>,
     ) -> Result<Call<S>, ErrorObject> {
         let Query { incoming, terms, params } = query;
         let memory = match terms.revision.is_modern() && method.may_require_input() {
@@ -265,7 +264,7 @@ impl<S: Send + Sync + 'static> Session<S> {
                 || capabilities.roots.is_some());
         let arguments = arguments.filter(|_| can_answer).map(|raw| raw.text().into());
         if let Err(error) = &terms.progress_token {
-            return Err(invalid(error.clone().into()));
+            return Err(invalid(error));
         }
         Ok(Call {
             inner: Arc::new(Ongoing {
@@ -291,7 +290,7 @@ impl<S: Send + Sync + 'static> Service for Session<S> {
         self.answer(&incoming, json).unwrap_or_else(|error| Started::Done(Err(error)))
     }
 
-    fn notification(&mut self, method: &str, _: Option<&RawValue>) {
+    fn notification(&mut self, method: &str, _: &Params<'_>) {
         // RPC-11, DEP-03: whatever else it is, it has no answer.
         if let (Some(Method::Initialized), Some(terms)) =
             (Method::parse(method), self.accept.session())
@@ -314,8 +313,7 @@ impl<S: Send + Sync + 'static> Service for Session<S> {
     }
 
     fn blocked(&mut self, method: &str, params: Option<&RawValue>, took: Duration) {
-        let params = Params::read(params).ok();
-        let name = params.and_then(|params| params.optional::<String>("name").ok().flatten());
+        let name = Params::from(params).optional::<String>("name").ok().flatten();
         let what = name.map_or_else(|| method.to_owned(), |name| format!("tool {name:?}"));
         self.reporter.say(&format!(
             "{what} kept the connection waiting for {took:?}: register it with blocking_tool, or \
@@ -324,7 +322,7 @@ impl<S: Send + Sync + 'static> Service for Session<S> {
     }
 }
 
-pub(super) fn invalid(error: ParamsError) -> ErrorObject {
+pub(super) fn invalid(error: impl std::fmt::Display) -> ErrorObject {
     ErrorObject::invalid_params(error.to_string())
 }
 

@@ -2,15 +2,13 @@
 
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
-
 use super::table::Table;
 use super::{Event, Peer, Request, TroubleKind};
 #[cfg(feature = "tokio")]
 use crate::rpc::draft::Draft;
 use crate::rpc::error::{ErrorObject, code};
 use crate::rpc::id::Id;
-use crate::rpc::part::Part;
+use crate::rpc::params::Params;
 use crate::rpc::write::{self, Body};
 use crate::wire::Framing;
 
@@ -64,7 +62,7 @@ pub(super) struct Entry {
 pub(super) struct Queued {
     ticket: Ticket,
     method: Box<str>,
-    params: Option<Box<RawValue>>,
+    params: Params<'static>,
 }
 
 impl Queued {
@@ -74,7 +72,7 @@ impl Queued {
 
     /// What it costs to keep. The id is kept twice.
     fn size(&self) -> usize {
-        let params = self.params.as_ref().map_or(0, |params| params.get().len());
+        let params = self.params.raw().map_or(0, |params| params.get().len());
         let id = self.ticket.id.allocated().map(allocation).into_iter().sum::<usize>();
         Self::PLACE + allocation(self.method.len()) + allocation(params) + 2 * id
     }
@@ -118,7 +116,7 @@ impl Peer {
                 self.running += 1;
                 let Queued { ticket, method, params } = queued;
                 let method = Cow::Owned(method.into());
-                return Some(Request { ticket, method, params: params.map(Cow::Owned) });
+                return Some(Request { ticket, method, params });
             }
             // Withdrawn while it waited; its batch was told then.
         }
@@ -199,7 +197,7 @@ impl Peer {
         &mut self,
         id: Id,
         method: Cow<'a, str>,
-        params: Option<&'a RawValue>,
+        params: Params<'a>,
         framing: Framing,
         offset: u64,
         batch: Option<u64>,
@@ -231,7 +229,7 @@ impl Peer {
         let waits = self.running >= self.config.running || !self.queue.is_empty();
         match place {
             Place::Running if waits => {
-                let params = params.map(ToOwned::to_owned);
+                let params = params.into_owned();
                 let queued = Queued { ticket, method: method.into(), params };
                 self.enqueue(queued);
                 return None;
@@ -240,7 +238,7 @@ impl Peer {
             Place::Open => self.open += 1,
             Place::Nothing => {}
         }
-        Some(Event::Request(Request { ticket, method, params: params.map(Cow::Borrowed) }))
+        Some(Event::Request(Request { ticket, method, params }))
     }
 
     fn enqueue(&mut self, queued: Queued) {
@@ -282,10 +280,10 @@ impl Peer {
     }
 
     /// The other side no longer wants an answer.
-    pub(super) fn withdraw(&mut self, params: Option<&RawValue>) -> Option<Event<'static>> {
+    pub(super) fn withdraw(&mut self, params: &Params<'_>) -> Option<Event<'static>> {
         let dialect = self.config.dialect;
         // CAN-07: what names no request is ignored, and so is what names one that has ended.
-        let id = Id::from_json(Part::from(params?).member(dialect.cancel_member)?.text())?;
+        let id = Id::from_json(params.member(dialect.cancel_member)?.text())?;
         self.requests.get(&id).filter(|entry| !entry.firm)?;
         let Entry { serial, framing, batch, .. } = self.requests.remove(&id)?;
         if dialect.cancel_is_answered {
@@ -305,7 +303,7 @@ impl Peer {
         let Some(queued) = at.ok().and_then(|at| self.queue.get_mut(at)) else { return false };
         self.queued_bytes -= queued.size();
         queued.method = Box::default();
-        queued.params = None;
+        queued.params = Params::ABSENT;
         self.queued_bytes += queued.size();
         if let Some(batch) = queued.ticket.batch.take() {
             self.shrink_batch(batch);

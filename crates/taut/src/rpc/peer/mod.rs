@@ -28,6 +28,7 @@ use serde_json::value::RawValue;
 use super::error::ErrorObject;
 use super::id::Id;
 use super::message::Fault;
+use super::params::Params;
 use super::write::NoId;
 use crate::wire::{Encoder, Framing, Limits};
 
@@ -171,8 +172,8 @@ pub struct Request<'a> {
     pub ticket: Ticket,
     /// What is wanted.
     pub method: Cow<'a, str>,
-    /// With what.
-    pub params: Option<Cow<'a, RawValue>>,
+    /// Its params.
+    pub params: Params<'a>,
 }
 
 /// Something that the other side did.
@@ -185,8 +186,8 @@ pub enum Event<'a> {
     Notification {
         /// What.
         method: Cow<'a, str>,
-        /// With what.
-        params: Option<&'a RawValue>,
+        /// Its params.
+        params: Params<'a>,
     },
     /// It no longer wants the answer to the request with this [serial](Ticket::serial).
     Withdrawn(u64),
@@ -194,8 +195,8 @@ pub enum Event<'a> {
     Progress {
         /// Which.
         call: CallId,
-        /// How far.
-        params: &'a RawValue,
+        /// The params of the notification: how far it has come.
+        params: Params<'a>,
     },
     /// A call of ours is answered.
     Reply {

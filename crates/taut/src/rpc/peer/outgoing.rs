@@ -8,7 +8,7 @@ use super::{CallId, Event, Failure, Patience, Peer, SendError, TroubleKind};
 use crate::rpc::error::ErrorObject;
 use crate::rpc::id::Id;
 use crate::rpc::message::Fault;
-use crate::rpc::part::Part;
+use crate::rpc::params::Params;
 use crate::rpc::write::{self, Body};
 
 /// A call that waits for its answer.
@@ -202,11 +202,10 @@ impl Peer {
     pub(super) fn take_progress<'a>(
         &mut self,
         now: Instant,
-        params: Option<&'a RawValue>,
+        params: Params<'a>,
     ) -> Option<Event<'a>> {
         // C5: a token that is nobody's is ignored; it often races the answer.
-        let params = params?;
-        let call = Part::from(params).member("progressToken")?.text().parse().ok()?;
+        let call = params.member("progressToken")?.text().parse().ok()?;
         let pending = self.calls.get_mut(&call)?;
         if let Some(deadline) = &mut pending.deadline
             && deadline.patience.ceiling.is_some()

@@ -89,7 +89,7 @@ impl Side {
                     )
                 }
                 Event::Progress { call, params } => {
-                    format!("progress {} {}", call.number(), params.get())
+                    format!("progress {} {}", call.number(), params.raw().unwrap().get())
                 }
                 Event::Reply { call, outcome: Ok(result) } => {
                     format!("result {} {}", call.number(), result.get())

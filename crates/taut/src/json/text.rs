@@ -1,8 +1,8 @@
-//! Looking into JSON that was checked before, without reading it again.
+//! Finds members in JSON text that was checked before, without parsing it again.
 //!
-//! Knows quotes and brackets; must not know any member's meaning. A [`RawValue`] is one sound JSON
-//! text, so quotes and brackets alone tell where each of its parts ends, and a long string is passed
-//! over at the speed of memory. Of a text that is not sound it would make nonsense, but no harm.
+//! Knows quotes and brackets; must not know any member's meaning. In checked text, quotes and brackets
+//! alone tell where each value ends, and a long string is passed at the speed of memory. Text that is
+//! not sound gives wrong members, but no panic and no endless loop.
 
 use std::borrow::Cow;
 
@@ -11,20 +11,20 @@ use serde_json::value::RawValue;
 
 use super::plain::{near, plain};
 
-/// One value inside a sound JSON text, unread.
+/// The text of one JSON value, known to be sound, not yet parsed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Part<'a>(&'a str);
+pub(crate) struct JsonRef<'a>(&'a str);
 
-impl<'a> From<&'a RawValue> for Part<'a> {
+impl<'a> From<&'a RawValue> for JsonRef<'a> {
     fn from(raw: &'a RawValue) -> Self {
-        // RawValue has no blanks around it, and neither has a part.
+        // A `RawValue` has no blanks around it.
         Self(raw.get())
     }
 }
 
-impl<'a> Part<'a> {
+impl<'a> JsonRef<'a> {
     /// A text that is known to be one sound value.
-    pub(super) fn sound(text: &'a str) -> Self {
+    pub(crate) fn sound(text: &'a str) -> Self {
         Self(text)
     }
 
@@ -96,19 +96,19 @@ impl<'a> Members<'a> {
             return Some(Cow::Borrowed(&inside[..plain]));
         }
         let name = self.take(length_of_value(self.rest.as_bytes())?)?;
-        Some(Part(name).string().unwrap_or(Cow::Borrowed(name)))
+        Some(JsonRef(name).string().unwrap_or(Cow::Borrowed(name)))
     }
 }
 
 impl<'a> Iterator for Members<'a> {
-    type Item = (Cow<'a, str>, Part<'a>);
+    type Item = (Cow<'a, str>, JsonRef<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         self.skip(b',');
         let name = self.name()?;
         self.skip(b':');
         let length = length_of_value(self.rest.as_bytes())?;
-        Some((name, Part(self.take(length)?)))
+        Some((name, JsonRef(self.take(length)?)))
     }
 }
 
@@ -163,7 +163,7 @@ mod tests {
 
     fn members(text: &str) -> Vec<(String, String)> {
         let raw: &RawValue = serde_json::from_str(text).unwrap();
-        let members = Part::from(raw).members().unwrap();
+        let members = JsonRef::from(raw).members().unwrap();
         members.map(|(name, value)| (name.into_owned(), value.text().to_owned())).collect()
     }
 
@@ -184,17 +184,17 @@ mod tests {
     #[test]
     fn rpc_35_the_last_of_two_equal_members_counts() {
         let raw: &RawValue = serde_json::from_str(r#"{"a":1,"\u0061":2,"b":3}"#).unwrap();
-        assert_eq!(Part::from(raw).member("a").unwrap().text(), "2");
-        assert!(Part::from(raw).member("c").is_none());
+        assert_eq!(JsonRef::from(raw).member("a").unwrap().text(), "2");
+        assert!(JsonRef::from(raw).member("c").is_none());
     }
 
     #[test]
     fn only_an_object_has_members_and_only_a_string_has_text() {
         for text in ["[1]", "\"{\"", "1", "null", "true"] {
             let raw: &RawValue = serde_json::from_str(text).unwrap();
-            assert!(Part::from(raw).members().is_none(), "{text}");
+            assert!(JsonRef::from(raw).members().is_none(), "{text}");
         }
-        let text = |text| Part::from(serde_json::from_str::<&RawValue>(text).unwrap()).string();
+        let text = |text| JsonRef::from(serde_json::from_str::<&RawValue>(text).unwrap()).string();
         assert_eq!(text("\"é\"").as_deref(), Some("é"));
         assert_eq!(text("\"\\u00e9\"").as_deref(), Some("é"));
         assert_eq!(text("\"\\ud800\""), None);
@@ -206,7 +206,7 @@ mod tests {
         #[test]
         fn no_text_makes_it_panic_or_go_on_for_ever(text in r#"[{}\[\]",:\\ aé1]{0,40}"#) {
             let text = format!("{{{text}");
-            assert!(Part(&text).members().unwrap().count() <= text.len());
+            assert!(JsonRef(&text).members().unwrap().count() <= text.len());
         }
 
         #[test]
@@ -232,7 +232,7 @@ mod tests {
             let collect = |members: Members<'_>| -> Map<String, Value> {
                 members.map(|(name, value)| (name.into_owned(), value.read().unwrap())).collect()
             };
-            prop_assert_eq!(&collect(Part::from(raw).members().unwrap()), &object);
+            prop_assert_eq!(&collect(JsonRef::from(raw).members().unwrap()), &object);
         }
     }
 }
