@@ -7,6 +7,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use super::link::Reply;
 use super::work::panicked;
+use crate::json::JsonBuf;
 use crate::rpc::{Body, ErrorObject, SendError};
 
 /// JSON that is already written.
@@ -21,10 +22,10 @@ impl Body for Written<'_> {
 }
 
 /// Writes params, if there are any.
-pub(crate) fn params(params: Option<&dyn Body>) -> Result<Option<Vec<u8>>, SendError> {
+pub(crate) fn params(params: Option<&dyn Body>) -> Result<Option<JsonBuf>, SendError> {
     let Some(params) = params else { return Ok(None) };
-    let mut json = Vec::new();
-    params.write(&mut json).map_err(SendError::Json)?;
+    let mut json = JsonBuf::default();
+    params.write(json.start()).map_err(SendError::Json)?;
     Ok(Some(json))
 }
 

@@ -12,11 +12,12 @@ use std::time::Instant;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use super::json::{self, Written};
+use super::json;
 use super::now;
 use super::token::Token;
 use crate::ending::Ending;
-use crate::rpc::{Body, CallId, Draft, Failure, Id, Patience, Peer, Seed, SendError, Ticket};
+use crate::json::{JsonBuf, JsonRef};
+use crate::rpc::{Body, CallId, Failure, Id, Patience, Peer, Seed, SendError, Ticket};
 
 /// Takes the answer to a call, still raw, on the loop.
 pub(crate) type Waiter = Box<dyn FnOnce(Result<&RawValue, Failure>) + Send>;
@@ -89,19 +90,18 @@ impl Link {
 
     /// Answers a request.
     pub(crate) fn answer(&self, ticket: Ticket, outcome: Reply) {
-        let mut draft = Draft::default();
-        let outcome = json::reply(outcome, draft.begin(ticket.id()));
+        let mut result = JsonBuf::default();
+        let outcome = json::reply(outcome, result.start());
         self.with(|state| {
             state.parked.remove(&ticket.serial());
-            state.peer.answer_drafted(ticket, outcome.map(|()| &mut draft));
+            state.peer.answer(ticket, outcome.as_ref().map(|()| &mut result));
         });
     }
 
     /// Tells the other side something.
     pub(crate) fn notify(&self, method: &str, params: Option<&dyn Body>) -> Result<(), SendError> {
         let params = json::params(params)?;
-        let params = params.as_deref().map(Written);
-        let params = params.as_ref().map(|params| params as &dyn Body);
+        let params = params.as_ref().map(JsonBuf::as_json);
         self.with(|state| state.notify(method, params))
     }
 
@@ -114,8 +114,7 @@ impl Link {
         params: Option<&dyn Body>,
     ) -> Result<(), SendError> {
         let params = json::params(params)?;
-        let params = params.as_deref().map(Written);
-        let params = params.as_ref().map(|params| params as &dyn Body);
+        let params = params.as_ref().map(JsonBuf::as_json);
         self.with(|state| {
             if state.peer.is_live_serial(id, serial) {
                 state.notify(method, params)
@@ -149,8 +148,7 @@ impl Link {
             let params = params(state.peer.next_call());
             // Apart from the output, so that a panic leaves no half of a message there.
             let params = json::params(params.as_ref().map(|params| params as &dyn Body))?;
-            let params = params.as_deref().map(Written);
-            let params = params.as_ref().map(|params| params as &dyn Body);
+            let params = params.as_ref().map(JsonBuf::as_json);
             let call = state.peer.call(now(), method, params, patience)?;
             state.waiters.insert(call, (waiter, watcher));
             Ok(call)
@@ -195,7 +193,7 @@ impl State {
     }
 
     /// L18: once it is over nothing counts as sent, and nothing piles up.
-    fn notify(&mut self, method: &str, params: Option<&dyn Body>) -> Result<(), SendError> {
+    fn notify(&mut self, method: &str, params: Option<JsonRef<'_>>) -> Result<(), SendError> {
         if self.ended.is_some() {
             return Err(SendError::Closed);
         }

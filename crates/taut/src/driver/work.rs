@@ -18,7 +18,8 @@ use super::tap::Tap;
 use super::token::Token;
 use super::{Incoming, Service, Started, TURN, YIELD};
 use crate::ending::Ending;
-use crate::rpc::{CallId, Draft, ErrorObject, Event, Failure, Request, Ticket};
+use crate::json::JsonBuf;
+use crate::rpc::{CallId, ErrorObject, Event, Failure, Request, Ticket};
 use crate::stream::Sink;
 use crate::wire::{Decoder, Encoder};
 
@@ -46,7 +47,7 @@ pub(super) struct Work<W, S> {
     pub(super) tap: Tap,
     warned: bool,
     /// Where the next answer is written, apart from all others.
-    draft: Draft,
+    json: JsonBuf,
     /// The token of a request that is over, if nobody else has kept it.
     spare: Option<Token>,
 }
@@ -63,7 +64,7 @@ impl<W: Sink, S: Service> Work<W, S> {
             grace,
             tap: Tap::default(),
             warned: false,
-            draft: Draft::default(),
+            json: JsonBuf::default(),
             spare: None,
         }
     }
@@ -166,7 +167,7 @@ impl<W: Sink, S: Service> Work<W, S> {
     fn start(&mut self, cx: &mut Context<'_>, request: Request<'_>, began: Instant) -> Instant {
         let Request { ticket, method, params, .. } = request;
         let token = self.spare.take().unwrap_or_default();
-        let (service, json, link) = (&mut self.service, self.draft.begin(ticket.id()), &self.link);
+        let (service, json, link) = (&mut self.service, self.json.start(), &self.link);
         let started = catch_unwind(AssertUnwindSafe(|| {
             let incoming = Incoming {
                 id: ticket.id(),
@@ -202,10 +203,10 @@ impl<W: Sink, S: Service> Work<W, S> {
         ended
     }
 
-    /// Answers with what stands in the draft. Says how much is ready to leave.
+    /// Answers with what stands in the buffer. Says how much is ready to leave.
     fn answer(&mut self, ticket: Ticket, outcome: Result<(), ErrorObject>) -> usize {
         let mut state = self.link.lock();
-        state.peer.answer_drafted(ticket, outcome.map(|()| &mut self.draft));
+        state.peer.answer(ticket, outcome.as_ref().map(|()| &mut self.json));
         state.peer.output().len()
     }
 

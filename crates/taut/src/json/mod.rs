@@ -15,5 +15,6 @@ mod write;
 pub(crate) use mask::masked;
 pub(crate) use mask::masked_text;
 pub(crate) use plain::plain;
-pub(crate) use text::JsonRef;
+pub use text::JsonRef;
+pub use write::JsonBuf;
 pub(crate) use write::quote;

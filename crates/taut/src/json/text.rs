@@ -13,7 +13,7 @@ use super::plain::{near, plain};
 
 /// The text of one JSON value, known to be sound, not yet parsed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct JsonRef<'a>(&'a str);
+pub struct JsonRef<'a>(&'a str);
 
 impl<'a> From<&'a RawValue> for JsonRef<'a> {
     fn from(raw: &'a RawValue) -> Self {
@@ -29,7 +29,8 @@ impl<'a> JsonRef<'a> {
     }
 
     /// The JSON text.
-    pub(crate) fn text(self) -> &'a str {
+    #[must_use]
+    pub fn text(self) -> &'a str {
         self.0
     }
 

@@ -1,8 +1,6 @@
 //! Plain JSON-RPC 2.0: messages, ids, errors, and the engine that knows who waits for what.
 //! Pure: no I/O, no clock, no runtime.
 
-#[cfg(feature = "tokio")]
-mod draft;
 mod error;
 mod id;
 mod message;
@@ -12,8 +10,7 @@ mod quick;
 mod salvage;
 mod write;
 
-#[cfg(feature = "tokio")]
-pub(crate) use draft::Draft;
+pub use crate::json::{JsonBuf, JsonRef};
 #[cfg(feature = "server")]
 pub(crate) use error::excerpt;
 pub use error::{ErrorObject, code};

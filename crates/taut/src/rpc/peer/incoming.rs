@@ -4,12 +4,11 @@ use std::borrow::Cow;
 
 use super::table::Table;
 use super::{Event, Peer, Request, TroubleKind};
-#[cfg(feature = "tokio")]
-use crate::rpc::draft::Draft;
+use crate::json::JsonBuf;
 use crate::rpc::error::{ErrorObject, code};
 use crate::rpc::id::Id;
 use crate::rpc::params::Params;
-use crate::rpc::write::{self, Body};
+use crate::rpc::write;
 use crate::wire::Framing;
 
 /// Places in the queue that are made at a time, and kept when it is empty.
@@ -145,28 +144,12 @@ impl Peer {
         self.requests.get(id).is_some_and(|entry| entry.serial == serial)
     }
 
-    /// Answers a request. Nothing is written if it was withdrawn (CAN-10).
-    ///
-    /// A result that has no JSON form is answered −32603.
-    pub fn answer(&mut self, ticket: Ticket, outcome: Result<&dyn Body, ErrorObject>) {
+    /// Answers a request, with the JSON of its result or with an error. Nothing is written if it was
+    /// withdrawn (CAN-10). The buffer is empty afterwards, and may be another one: a long text is not
+    /// copied.
+    pub fn answer(&mut self, ticket: Ticket, outcome: Result<&mut JsonBuf, &ErrorObject>) {
         if self.settle(&ticket) {
             self.write_answer(&ticket, outcome);
-        }
-        self.close_ticket(&ticket);
-    }
-
-    /// The same for a result that is written already.
-    #[cfg(feature = "tokio")]
-    pub(crate) fn answer_drafted(
-        &mut self,
-        ticket: Ticket,
-        outcome: Result<&mut Draft, ErrorObject>,
-    ) {
-        if self.settle(&ticket) {
-            match outcome {
-                Ok(draft) => self.add_answer(&ticket, draft.end()),
-                Err(error) => self.write_answer(&ticket, Err(error)),
-            }
         }
         self.close_ticket(&ticket);
     }
@@ -275,7 +258,7 @@ impl Peer {
 
     /// Answers a request that never entered the table.
     fn refuse(&mut self, ticket: Ticket, error: ErrorObject) {
-        self.write_answer(&ticket, Err(error));
+        self.write_answer(&ticket, Err(&error));
         self.close_ticket(&ticket);
     }
 
@@ -290,7 +273,7 @@ impl Peer {
             let error = ErrorObject::new(code::CANCELLED, "request cancelled");
             // The ticket itself is still out; when it comes back it finds nothing left to answer.
             let ticket = Ticket { id, serial, framing, batch, place: Place::Nothing };
-            self.write_answer(&ticket, Err(error));
+            self.write_answer(&ticket, Err(&error));
         }
         // One that still waits was seen by nobody, so nobody needs to hear of it.
         if self.empty_queued(serial) { None } else { Some(Event::Withdrawn(serial)) }
@@ -311,29 +294,27 @@ impl Peer {
         true
     }
 
-    fn write_answer(&mut self, ticket: &Ticket, outcome: Result<&dyn Body, ErrorObject>) {
-        let write = |out: &mut Vec<u8>| match &outcome {
-            Ok(result) => {
-                let start = out.len();
-                if let Err(error) = write::result(out, &ticket.id, *result) {
-                    out.truncate(start);
-                    let error = ErrorObject::internal(format!("result has no JSON form: {error}"));
-                    write::error(out, Ok(&ticket.id), &error);
-                }
+    fn write_answer(&mut self, ticket: &Ticket, outcome: Result<&mut JsonBuf, &ErrorObject>) {
+        let batch = ticket.batch.filter(|batch| self.batches.contains_key(batch));
+        match (outcome, batch) {
+            (Ok(json), None) => {
+                let (head, tail) = write::around_result(&ticket.id);
+                let (message, start) = json.enclose(&head, tail);
+                self.out.add(ticket.framing, message, start);
             }
-            Err(error) => write::error(out, Ok(&ticket.id), error),
-        };
-        match ticket.batch.filter(|batch| self.batches.contains_key(batch)) {
-            Some(batch) => self.keep_in_batch(batch, &ticket.id, write),
-            None => self.out.frame(ticket.framing, write),
-        }
-    }
-
-    #[cfg(feature = "tokio")]
-    fn add_answer(&mut self, ticket: &Ticket, answer: &mut Vec<u8>) {
-        match ticket.batch.filter(|batch| self.batches.contains_key(batch)) {
-            Some(batch) => self.keep_in_batch(batch, &ticket.id, |body| body.append(answer)),
-            None => self.out.add(ticket.framing, answer),
+            (Ok(json), Some(batch)) => {
+                let (head, tail) = write::around_result(&ticket.id);
+                let (message, start) = json.enclose(&head, tail);
+                self.keep_in_batch(batch, &ticket.id, |body| {
+                    body.extend_from_slice(&message[start..]);
+                });
+                json.clear();
+            }
+            (Err(error), None) => {
+                self.out.frame(ticket.framing, |out| write::error(out, Ok(&ticket.id), error));
+            }
+            (Err(error), Some(batch)) => self
+                .keep_in_batch(batch, &ticket.id, |out| write::error(out, Ok(&ticket.id), error)),
         }
     }
 

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 
 use super::{CallId, Event, Failure, Patience, Peer, SendError, TroubleKind};
+use crate::json::{JsonBuf, JsonRef};
 use crate::rpc::error::ErrorObject;
 use crate::rpc::id::Id;
 use crate::rpc::message::Fault;
 use crate::rpc::params::Params;
-use crate::rpc::write::{self, Body};
+use crate::rpc::write;
 
 /// A call that waits for its answer.
 #[derive(Debug)]
@@ -66,12 +67,12 @@ impl Peer {
     /// [`poll_lost`](Self::poll_lost).
     ///
     /// # Errors
-    /// The connection has ended, or the params have no JSON form. Then nothing was written.
+    /// The connection has ended. Then nothing was written.
     pub fn call(
         &mut self,
         now: Instant,
         method: &str,
-        params: Option<&dyn Body>,
+        params: Option<JsonRef<'_>>,
         patience: Option<Patience>,
     ) -> Result<CallId, SendError> {
         if self.ended {
@@ -79,9 +80,7 @@ impl Peer {
         }
         let call = self.next_call();
         let id = Id::from(call.0);
-        self.out
-            .try_frame(self.framing, |out| write::request(out, &id, method, params))
-            .map_err(SendError::Json)?;
+        self.out.frame(self.framing, |out| write::request(out, &id, method, params));
         self.next_call += 1;
         // A time beyond all clocks is no deadline.
         let deadline = patience.and_then(|patience| {
@@ -101,13 +100,12 @@ impl Peer {
     ///
     /// # Errors
     /// As for [`call`](Self::call) (L18).
-    pub fn notify(&mut self, method: &str, params: Option<&dyn Body>) -> Result<(), SendError> {
+    pub fn notify(&mut self, method: &str, params: Option<JsonRef<'_>>) -> Result<(), SendError> {
         if self.ended && !self.config.serving {
             return Err(SendError::Closed);
         }
-        self.out
-            .try_frame(self.framing, |out| write::notification(out, method, params))
-            .map_err(SendError::Json)
+        self.out.frame(self.framing, |out| write::notification(out, method, params));
+        Ok(())
     }
 
     /// Gives up a call: it is withdrawn on the wire, once, and a late answer is dropped.
@@ -193,10 +191,10 @@ impl Peer {
         }
         let dialect = self.config.dialect;
         let params = serde_json::json!({ dialect.cancel_member: call.0, "reason": reason });
-        self.out.frame(self.framing, |out| {
-            // Numbers and strings always have a JSON form.
-            let _ = write::notification(out, dialect.cancel, Some(&params));
-        });
+        // Numbers and strings always have a JSON form.
+        let params = JsonBuf::of(&params).unwrap_or_default();
+        let params = Some(params.as_json());
+        self.out.frame(self.framing, |out| write::notification(out, dialect.cancel, params));
     }
 
     pub(super) fn take_progress<'a>(
