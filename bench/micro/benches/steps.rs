@@ -13,7 +13,7 @@ use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use taut::rpc::{Config, Dialect, Event, JsonBuf, Peer};
 use taut::wire::{Decoder, Encoder, Framing, Limits};
-use taut::{CallToolResult, JsonSchema, Revision, SerializeAt, Server, Shape};
+use taut::{CallToolResult, JsonSchema, Revision, WriteJson, Server, Target};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 fn main() {
@@ -95,7 +95,7 @@ fn encode<const MODERN: bool>(bencher: Bencher<'_, '_>, size: usize) {
     let mut encoder = Encoder::default();
     bencher.counter(BytesCount::new(size)).bench_local(move || {
         let written = encoder
-            .frame(Framing::Lines, |out| black_box(&result).write_at(Shape::of(revision), out));
+            .frame(Framing::Lines, |out| black_box(&result).write_at(Target::of(revision), out));
         black_box(written.is_ok());
         encoder.consume(encoder.len());
     });

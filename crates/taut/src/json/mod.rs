@@ -6,6 +6,7 @@
 #[cfg_attr(not(feature = "tokio"), allow(dead_code, reason = "only the loop shows whole frames"))]
 mod mask;
 mod plain;
+mod raw;
 pub(crate) mod read;
 pub(crate) mod scan;
 mod text;
@@ -15,6 +16,7 @@ mod write;
 pub(crate) use mask::masked;
 pub(crate) use mask::masked_text;
 pub(crate) use plain::plain;
+pub use raw::RawJson;
 pub use text::JsonRef;
 pub use write::JsonBuf;
-pub(crate) use write::quote;
+pub(crate) use write::{ObjectWriter, close, quote};

@@ -22,7 +22,7 @@ pub(crate) fn container(text: &str) -> Option<(&RawValue, &str)> {
     }
     let rest = after_value(text.as_bytes())?;
     let (value, rest) = text.split_at_checked(text.len() - rest.len())?;
-    Some((<&RawValue>::deserialize(Checked(value)).ok()?, rest))
+    Some((checked(value), rest))
 }
 
 /// The object at the front of `text`, the places of its members, and what follows it. `None` if there
@@ -57,7 +57,7 @@ pub(crate) fn object(text: &str) -> Option<(&RawValue, MemberIndex, &str)> {
     if u32::try_from(value.len()).is_err() {
         index = MemberIndex::UNKNOWN;
     }
-    Some((<&RawValue>::deserialize(Checked(value)).ok()?, index, rest))
+    Some((checked(value), index, rest))
 }
 
 /// The largest number of members whose places are kept: `name`, `arguments` and `_meta`.
@@ -103,6 +103,11 @@ impl MemberIndex {
         };
         Some(known.iter().rfind(is_wanted).map(value))
     }
+}
+
+/// Text that is known to be one sound JSON value, as serde_json's type.
+pub(super) fn checked(text: &str) -> &RawValue {
+    <&RawValue>::deserialize(Checked(text)).unwrap_or(RawValue::NULL)
 }
 
 /// Text that is known to be JSON. serde_json makes a [`RawValue`] of it without looking at it again.

@@ -6,10 +6,11 @@
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::plain::{near, plain};
+use super::scan::checked;
 
 /// The text of one JSON value, known to be sound, not yet parsed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -32,6 +33,12 @@ impl<'a> JsonRef<'a> {
     #[must_use]
     pub fn text(self) -> &'a str {
         self.0
+    }
+
+    /// The same as serde_json's type.
+    #[must_use]
+    pub fn raw(self) -> &'a RawValue {
+        checked(self.0)
     }
 
     /// Whether it is an object.
@@ -59,9 +66,64 @@ impl<'a> JsonRef<'a> {
         self.is_object().then_some(Members { rest: &self.0[1..] })
     }
 
+    /// The elements of an array; none if it is no array.
+    fn elements(self) -> impl Iterator<Item = Self> {
+        let mut rest = Members { rest: self.0.strip_prefix('[').unwrap_or_default() };
+        std::iter::from_fn(move || {
+            let rest = &mut rest;
+            rest.skip(b',');
+            let length = length_of_value(rest.rest.as_bytes())?;
+            rest.take(length).filter(|text| !text.is_empty()).map(JsonRef)
+        })
+    }
+
     /// One member of an object; the last, where it is repeated (RPC-35).
     pub(crate) fn member(self, wanted: &str) -> Option<Self> {
         self.members()?.filter(|(name, _)| name == wanted).last().map(|(_, value)| value)
+    }
+}
+
+/// Writes the value member by member, so that any format, and a pretty printer, can show it. What
+/// another type would change is passed on as it is: numbers with unusual digits, strings that are no
+/// text, and what is nested deeper than [`WALKED`].
+impl Serialize for JsonRef<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Walk { value: *self, depth: 0 }.serialize(serializer)
+    }
+}
+
+/// The depth to which a value is written member by member. It is the depth that serde_json reads, and
+/// bounds the stack: a peer may send deeper ones.
+const WALKED: u32 = 127;
+
+struct Walk<'a> {
+    value: JsonRef<'a>,
+    depth: u32,
+}
+
+impl Serialize for Walk<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { value, depth } = *self;
+        let inside = |value| Walk { value, depth: depth + 1 };
+        match value.0.as_bytes().first() {
+            Some(b'{' | b'[') if depth == WALKED => value.raw().serialize(serializer),
+            Some(b'{') => {
+                let members = value.members().into_iter().flatten();
+                serializer.collect_map(members.map(|(name, value)| (name, inside(value))))
+            }
+            Some(b'[') => serializer.collect_seq(value.elements().map(inside)),
+            Some(b'"') => match value.string() {
+                Some(text) => serializer.serialize_str(&text),
+                None => value.raw().serialize(serializer),
+            },
+            Some(b't') => serializer.serialize_bool(true),
+            Some(b'f') => serializer.serialize_bool(false),
+            Some(b'n') | None => serializer.serialize_unit(),
+            Some(_) => match value.read::<serde_json::Number>() {
+                Ok(number) if number.to_string() == value.0 => number.serialize(serializer),
+                _ => value.raw().serialize(serializer),
+            },
+        }
     }
 }
 
@@ -202,6 +264,21 @@ mod tests {
         assert_eq!(text("7"), None);
     }
 
+    #[test]
+    fn a_value_is_written_again_as_it_is_and_can_be_shown_in_lines() {
+        let text = r#"{"z":[1,-2,0.5,1e400,[],{}],"a":{"b":null,"c":true},"s":"\n","u":"\ud800"}"#;
+        let value = JsonRef(text);
+        assert_eq!(serde_json::to_string(&value).unwrap(), text);
+        let pretty = serde_json::to_string_pretty(&JsonRef(r#"{"b":[1],"a":"x"}"#)).unwrap();
+        assert_eq!(pretty, "{\n  \"b\": [\n    1\n  ],\n  \"a\": \"x\"\n}");
+    }
+
+    #[test]
+    fn f8_a_value_of_any_depth_is_written_again() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(serde_json::to_string(&JsonRef(&deep)).unwrap(), deep);
+    }
+
     proptest! {
         /// Broken text cannot come in, and would do no harm if it did.
         #[test]
@@ -234,6 +311,7 @@ mod tests {
                 members.map(|(name, value)| (name.into_owned(), value.read().unwrap())).collect()
             };
             prop_assert_eq!(&collect(JsonRef::from(raw).members().unwrap()), &object);
+            prop_assert_eq!(serde_json::to_value(JsonRef::from(raw)).unwrap(), Value::from(object));
         }
     }
 }

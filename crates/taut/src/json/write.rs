@@ -88,6 +88,56 @@ impl fmt::Debug for JsonBuf {
     }
 }
 
+/// Appends one object, member by member.
+pub(crate) struct ObjectWriter<'a> {
+    out: &'a mut Vec<u8>,
+    start: usize,
+}
+
+impl<'a> ObjectWriter<'a> {
+    pub(crate) fn new(out: &'a mut Vec<u8>) -> Self {
+        let start = out.len();
+        Self { out, start }
+    }
+
+    /// Appends text that has a comma in front: a member, or the name of one and its colon. Returns
+    /// where the value goes.
+    #[inline]
+    pub(crate) fn raw(&mut self, text: &str) -> &mut Vec<u8> {
+        self.out.extend_from_slice(text.as_bytes());
+        self.out
+    }
+
+    /// Appends the name of a member. Returns where its value goes.
+    pub(crate) fn member(&mut self, name: &str) -> &mut Vec<u8> {
+        self.out.push(b',');
+        quote(self.out, name);
+        self.out.push(b':');
+        self.out
+    }
+
+    /// Appends a member whose value always has a JSON form.
+    pub(crate) fn value(&mut self, name: &str, value: &(impl Serialize + ?Sized)) {
+        let out = self.member(name);
+        if serde_json::to_writer(&mut *out, value).is_err() {
+            out.extend_from_slice(b"null");
+        }
+    }
+
+    pub(crate) fn end(self) {
+        close(self.out, self.start, *b"{}");
+    }
+}
+
+/// Ends a list or an object that was begun at `start` with a comma before each of its members.
+pub(crate) fn close(out: &mut Vec<u8>, start: usize, [open, end]: [u8; 2]) {
+    match out.get_mut(start) {
+        Some(comma) => *comma = open,
+        None => out.push(open),
+    }
+    out.push(end);
+}
+
 /// Room made behind a text of at least this length, too: the few brackets that close a message must not
 /// double a buffer that is as large as the text.
 const BEHIND: usize = 4 << 10;

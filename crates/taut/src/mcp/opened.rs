@@ -9,8 +9,8 @@ use serde_json::value::RawValue;
 
 use super::capabilities::{Implementation, ServerCapabilities};
 use super::connect::Fault;
-use super::json::RawJson;
 use super::meta::Meta;
+use crate::json::RawJson;
 
 use super::revision::Revision;
 use crate::json::JsonRef;

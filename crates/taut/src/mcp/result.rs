@@ -9,9 +9,9 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::define::{wire_enum, wire_struct};
+use super::macros::{wire_enum, wire_struct};
 use super::meta::Meta;
-use super::shape::same_in_every_revision;
+use super::write::same_in_every_revision;
 use crate::json::JsonRef;
 
 wire_enum! {
@@ -93,7 +93,7 @@ wire_struct! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::{Revision, SerializeAt};
+    use crate::mcp::{Revision, WriteJson};
 
     fn type_of(text: &str) -> Option<ResultType> {
         ResultType::of(serde_json::from_str(text).unwrap()).ok()

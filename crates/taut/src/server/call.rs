@@ -15,7 +15,7 @@ use super::rounds::Asks;
 use crate::driver::{Link, Token as Withdrawn};
 use crate::mcp::{
     Asker, ClientCapabilities, Level, LogParams, Meta, Method, ProgressParams, RESOURCE_NOT_FOUND,
-    RawJson, ReadResourceResult, Revision, SerializeAt, Terms, Trace, resource_not_found,
+    RawJson, ReadResourceResult, Revision, Terms, Trace, WriteJson, resource_not_found,
 };
 use crate::rpc::{ErrorObject, Id};
 
@@ -228,8 +228,8 @@ impl<S> Call<S> {
     }
 
     /// Sends a notification that belongs to this call, unless the call is over (CAN-10, LOG-10).
-    fn tell(&self, method: Method, params: &impl SerializeAt) {
-        // RawJson, because what is written must own itself: `At` borrows.
+    fn tell(&self, method: Method, params: &impl WriteJson) {
+        // RawJson, because what is written must own itself: `AtRevision` borrows.
         let Ok(params) = RawJson::of(&params.at(self.revision())) else { return };
         // A connection that has ended hears nothing; the handler will notice by itself.
         let _ = self.inner.connection.link.notify_about(

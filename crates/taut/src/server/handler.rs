@@ -14,7 +14,7 @@ use crate::driver::Started;
 use crate::json::JsonRef;
 use crate::mcp::{
     CallToolResult, CompleteResult, EmptyResult, GetPromptResult, InputRequired, Memory, Meta,
-    Question, ReadResourceResult, Revision, SerializeAt, Shape, binding, meta_keys,
+    Question, ReadResourceResult, Revision, Target, WriteJson, binding, meta_keys,
 };
 use crate::rpc::{Body, ErrorObject, without_place};
 
@@ -60,7 +60,7 @@ fn plain(error: &serde_json::Error) -> String {
 }
 
 /// A result of the protocol, which may carry `_meta`.
-pub(super) trait Answer: SerializeAt + Send + 'static {
+pub(super) trait Answer: WriteJson + Send + 'static {
     fn meta_mut(&mut self) -> &mut Option<Meta>;
 
     /// Whether it says that the tool failed.
@@ -97,9 +97,10 @@ pub(super) struct Written<T> {
     pub(super) revision: Revision,
 }
 
-impl<T: SerializeAt + Send> Body for Written<T> {
+impl<T: WriteJson + Send> Body for Written<T> {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        self.value.write_at(Shape::of(self.revision), out)
+        self.value.write_json(Target::of(self.revision), out);
+        Ok(())
     }
 }
 
@@ -126,7 +127,7 @@ pub(super) enum Ran<T> {
     Asking(InputRequired),
 }
 
-impl<T: SerializeAt + Send> Body for Ran<T> {
+impl<T: WriteJson + Send> Body for Ran<T> {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         match self {
             Self::Done(result) => result.write(out),

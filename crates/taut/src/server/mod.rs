@@ -39,8 +39,8 @@ use crate::driver::{self, Link, Options};
 use crate::ending::Ending;
 use crate::error::{Error, Reject, Result};
 use crate::mcp::{
-    CacheScope, DIALECT, Implementation, RawJson, ReadResourceResult, Revision, SealKey,
-    SerializeAt, Ttl,
+    CacheScope, DIALECT, Implementation, RawJson, ReadResourceResult, Revision, SealKey, Ttl,
+    WriteJson,
 };
 use crate::rpc::{Config, Peer};
 use crate::service::run_stdio;

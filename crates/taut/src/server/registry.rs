@@ -15,8 +15,8 @@ use super::{Settings, Shared};
 use crate::mcp::{
     CompletionReference, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
     ListResourcesResult, ListToolsResult, Meta, Prompt, PromptsCapability, RawJson, Resource,
-    ResourceTemplate, ResourcesCapability, Revision, SerializeAt, ServerCapabilities, Shape, Tool,
-    ToolsCapability, meta_keys,
+    ResourceTemplate, ResourcesCapability, Revision, ServerCapabilities, Target, Tool,
+    ToolsCapability, WriteJson, meta_keys,
 };
 use crate::rpc::{Body, ErrorObject, Seed};
 
@@ -252,7 +252,8 @@ impl<S> Registry<S> {
                     .meta(stamp(&shared.info_json));
                 page.next_cursor = next;
                 let mut json = Vec::new();
-                page.write_at(Shape::of(revision), &mut json).map(|()| json)
+                page.write_json(Target::of(revision), &mut json);
+                Ok(json)
             }};
         }
         match list {

@@ -23,7 +23,7 @@ use crate::driver::{Incoming, Link, Service, Started, Token};
 use crate::json::JsonRef;
 use crate::mcp::{
     Accept, DiscoverResult, EmptyResult, InitializeResult, Level, Memory, Method, Revision,
-    SerializeAt, SubscriptionFilter, Terms, Verdict, binding, meta_keys, resource_not_found,
+    SubscriptionFilter, Terms, Verdict, WriteJson, binding, meta_keys, resource_not_found,
 };
 use crate::rpc::{ErrorObject, NoId, Params, Trouble};
 use crate::service::Reporter;
@@ -332,6 +332,6 @@ pub(super) fn not_found(uri: &str, revision: Revision) -> ErrorObject {
 }
 
 /// An answer that is ready, written for `revision`.
-fn done(value: impl SerializeAt + Send, revision: Revision, json: &mut Vec<u8>) -> Started {
+fn done(value: impl WriteJson + Send, revision: Revision, json: &mut Vec<u8>) -> Started {
     Started::done(Ok(Written { value, revision }), json)
 }
