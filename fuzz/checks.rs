@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde::de::IgnoredAny;
 use taut::rpc::{
-    CallId, Config, Dialect, ErrorObject, Event, Fault, Id, Incoming, JsonBuf, Malformed, Message,
+    CallId, Config, Dialect, ErrorObject, Event, Fault, Id, JsonBuf, Malformed, Message, Messages,
     Patience, Peer, Ticket, read,
 };
 use taut::wire::{Decoder, Frame, Framing, HeaderFault, Limits};
@@ -92,8 +92,8 @@ pub(crate) fn classify(frame: &[u8]) {
         assert!(serde_json::from_slice::<IgnoredAny>(frame).is_ok());
     }
     match outcome {
-        Ok(Incoming::One(message)) => echoes(frame, Ok(&message)),
-        Ok(Incoming::Batch(entries)) => {
+        Ok(Messages::One(message)) => echoes(frame, Ok(&message)),
+        Ok(Messages::Batch(entries)) => {
             assert!((1..=taut::rpc::MAX_BATCH).contains(&entries.len()));
             entries.iter().for_each(|entry| echoes(frame, entry.as_ref()));
         }
@@ -158,8 +158,8 @@ fn answers_owed(frame: &[u8]) -> usize {
         Err(malformed) => usize::from(malformed.is_answerable()),
     };
     match read(frame) {
-        Ok(Incoming::One(message)) => one(Ok(&message)),
-        Ok(Incoming::Batch(entries)) => entries.iter().map(|entry| one(entry.as_ref())).sum(),
+        Ok(Messages::One(message)) => one(Ok(&message)),
+        Ok(Messages::Batch(entries)) => entries.iter().map(|entry| one(entry.as_ref())).sum(),
         Ok(_) => unreachable!("no other kinds"),
         Err(malformed) => one(Err(&malformed)),
     }
@@ -254,8 +254,8 @@ impl World {
         while let Some(frame) = decoder.poll_frame() {
             let Frame::Message { bytes, .. } = frame else { panic!("wrote {frame:?}") };
             let entries = match read(bytes).expect("our own words are well-formed") {
-                Incoming::Batch(entries) => entries,
-                Incoming::One(message) => vec![Ok(message)],
+                Messages::Batch(entries) => entries,
+                Messages::One(message) => vec![Ok(message)],
                 _ => unreachable!("no other kinds"),
             };
             for entry in entries {

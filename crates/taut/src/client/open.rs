@@ -23,7 +23,7 @@ use super::settings::Settings;
 use crate::driver::{Close, Token};
 use crate::ending::Ending;
 use crate::error::{ConnectError, ConnectPhase, ConnectReason, Error, Result, SecondTry};
-use crate::mcp::{Fault, Method};
+use crate::mcp::{ConnectFault, Method};
 use crate::stream::{Reader, Writer};
 use crate::wire::Framing;
 
@@ -95,7 +95,7 @@ pub(super) async fn spawn_unless(
 async fn failed(
     session: &Session,
     phase: ConnectPhase,
-    fault: Fault,
+    fault: ConnectFault,
     second: Option<SecondTry>,
 ) -> ConnectError {
     // Before the farewell, which ends what may still run; the last words come after it.
@@ -213,11 +213,11 @@ pub(super) async fn farewell(session: &Session, wait: Duration) {
 }
 
 /// Why it failed, with what was seen meanwhile.
-fn reason(session: &Session, fault: Fault, second: Option<SecondTry>) -> ConnectReason {
+fn reason(session: &Session, fault: ConnectFault, second: Option<SecondTry>) -> ConnectReason {
     let seen = session.notices.diagnostics();
     match fault {
-        Fault::Exited => session.exit().map_or(ConnectReason::Closed, ConnectReason::Exited),
-        Fault::Silent { after } => match seen.first_junk {
+        ConnectFault::Exited => session.exit().map_or(ConnectReason::Closed, ConnectReason::Exited),
+        ConnectFault::Silent { after } => match seen.first_junk {
             Some(junk) => {
                 let (fault, first) = (junk.fault, junk.excerpt);
                 ConnectReason::NotJson { after, lines: seen.junk, fault, first }
@@ -225,10 +225,10 @@ fn reason(session: &Session, fault: Fault, second: Option<SecondTry>) -> Connect
             None if seen.bytes > 0 => ConnectReason::NoAnswer { after, stray: seen.first_unknown },
             None => ConnectReason::Silent { after, second },
         },
-        Fault::Echo => ConnectReason::Echo,
-        Fault::Refused(error) => ConnectReason::Refused(error),
-        Fault::Malformed(what) => ConnectReason::Malformed(what),
-        Fault::Version(version) => ConnectReason::Version(version),
-        Fault::NoCommonVersion(versions) => ConnectReason::NoCommonVersion(versions),
+        ConnectFault::Echo => ConnectReason::Echo,
+        ConnectFault::Refused(error) => ConnectReason::Refused(error),
+        ConnectFault::Malformed(what) => ConnectReason::Malformed(what),
+        ConnectFault::Version(version) => ConnectReason::Version(version),
+        ConnectFault::NoCommonVersion(versions) => ConnectReason::NoCommonVersion(versions),
     }
 }

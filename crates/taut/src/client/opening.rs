@@ -18,8 +18,8 @@ use super::settings::Settings;
 use crate::driver::PendingCall;
 use crate::error::{ConnectPhase, Result};
 use crate::mcp::{
-    Action, Agreed, Connect, Discovered, Era, Fault, InitializeParams, Initialized, Method, Plan,
-    Revision, WriteJson,
+    Agreed, Connect, ConnectAction, ConnectFault, Discovered, Era, InitializeParams, Initialized,
+    Method, Plan, Revision, WriteJson,
 };
 use crate::rpc::Failure;
 use crate::wire::Framing;
@@ -30,20 +30,20 @@ pub(super) enum Stopped {
     Restart(Framing),
     /// Another is wanted beside this one, which is asked on.
     Beside(Framing, Duration),
-    Failed(ConnectPhase, Fault),
+    Failed(ConnectPhase, ConnectFault),
 }
 
 /// What a process did while it was being spoken to.
 enum Happened {
-    Discover(Result<Discovered, Fault>),
-    Initialize(Result<Initialized, Fault>),
+    Discover(Result<Discovered, ConnectFault>),
+    Initialize(Result<Initialized, ConnectFault>),
     Ended,
     Echo,
     Time,
 }
 
 /// An answer that is being waited for; nothing if the connection ended first.
-type Awaited<T> = Option<PendingCall<Option<Result<T, Fault>>>>;
+type Awaited<T> = Option<PendingCall<Option<Result<T, ConnectFault>>>>;
 
 pub(super) struct Opening {
     connect: Connect,
@@ -110,25 +110,25 @@ impl Opening {
         loop {
             while let Some(action) = self.connect.poll_action() {
                 match action {
-                    Action::Discover(revision) => {
+                    ConnectAction::Discover(revision) => {
                         self.asking(session, ConnectPhase::Probe, revision);
                         self.discover = self.discover(session, revision);
                     }
-                    Action::Initialize(revision) => {
+                    ConnectAction::Initialize(revision) => {
                         self.asking(session, ConnectPhase::Handshake, revision);
                         self.initialize = self.initialize(session, revision);
                     }
-                    Action::Confirm => {
+                    ConnectAction::Confirm => {
                         // LIF-08. If it is gone by now, the first request says so.
                         let _ = session.link.notify(Method::Initialized.as_str(), None);
                     }
-                    Action::Restart(framing) => return Err(Stopped::Restart(framing)),
-                    Action::Beside(framing, at) => return Err(Stopped::Beside(framing, at)),
-                    Action::Done(agreed) => {
+                    ConnectAction::Restart(framing) => return Err(Stopped::Restart(framing)),
+                    ConnectAction::Beside(framing, at) => return Err(Stopped::Beside(framing, at)),
+                    ConnectAction::Done(agreed) => {
                         settle(session, agreed.revision);
                         return Ok(*agreed);
                     }
-                    Action::Fail(fault) => return Err(Stopped::Failed(self.phase, fault)),
+                    ConnectAction::Fail(fault) => return Err(Stopped::Failed(self.phase, fault)),
                 }
             }
             let due = self.connect.poll_timeout();
@@ -178,9 +178,9 @@ impl Opening {
 }
 
 /// An answer came, whatever it says.
-fn told(session: &Session, phase: ConnectPhase, fault: Option<&Fault>) {
+fn told(session: &Session, phase: ConnectPhase, fault: Option<&ConnectFault>) {
     let error = match fault {
-        Some(Fault::Refused(error)) => Some(error),
+        Some(ConnectFault::Refused(error)) => Some(error),
         _ => None,
     };
     session.notices.tell(&ClientEvent::Answered { phase, error });
@@ -191,12 +191,12 @@ fn ask<T: Send + 'static>(
     session: &Session,
     method: Method,
     params: Option<Box<RawValue>>,
-    read: fn(&RawValue) -> Result<T, Fault>,
+    read: fn(&RawValue) -> Result<T, ConnectFault>,
 ) -> Awaited<T> {
     let read = move |outcome: Result<&RawValue, Failure>| match outcome {
         Ok(raw) => Some(read(raw)),
-        Err(Failure::Refused(error)) => Some(Err(Fault::Refused(error))),
-        Err(Failure::Violation(fault)) => Some(Err(Fault::Malformed(fault.to_string()))),
+        Err(Failure::Refused(error)) => Some(Err(ConnectFault::Refused(error))),
+        Err(Failure::Violation(fault)) => Some(Err(ConnectFault::Malformed(fault.to_string()))),
         Err(_) => None,
     };
     // A connection that has ended says so by itself.
@@ -235,7 +235,10 @@ async fn next(
     .await
 }
 
-fn poll_answer<T>(awaited: &mut Awaited<T>, cx: &mut Context<'_>) -> Option<Result<T, Fault>> {
+fn poll_answer<T>(
+    awaited: &mut Awaited<T>,
+    cx: &mut Context<'_>,
+) -> Option<Result<T, ConnectFault>> {
     let Poll::Ready(answer) = Pin::new(awaited.as_mut()?).poll(cx) else { return None };
     *awaited = None;
     answer.flatten()

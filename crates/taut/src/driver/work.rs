@@ -19,7 +19,7 @@ use super::token::Token;
 use super::{Incoming, Service, Started, TURN, YIELD};
 use crate::ending::Ending;
 use crate::json::JsonBuf;
-use crate::rpc::{CallId, ErrorObject, Event, Failure, Request, Ticket};
+use crate::rpc::{CallId, ErrorObject, Event, Failure, PeerRequest, Ticket};
 use crate::stream::Sink;
 use crate::wire::{Decoder, Encoder};
 
@@ -164,8 +164,8 @@ impl<W: Sink, S: Service> Work<W, S> {
     }
 
     /// Begins a request, and finishes it if its handler does at once.
-    fn start(&mut self, cx: &mut Context<'_>, request: Request<'_>, began: Instant) -> Instant {
-        let Request { ticket, method, params, .. } = request;
+    fn start(&mut self, cx: &mut Context<'_>, request: PeerRequest<'_>, began: Instant) -> Instant {
+        let PeerRequest { ticket, method, params, .. } = request;
         let token = self.spare.take().unwrap_or_default();
         let (service, json, link) = (&mut self.service, self.json.start(), &self.link);
         let started = catch_unwind(AssertUnwindSafe(|| {

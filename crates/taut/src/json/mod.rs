@@ -16,7 +16,7 @@ mod write;
 pub(crate) use mask::masked;
 pub(crate) use mask::masked_text;
 pub(crate) use plain::plain;
-pub use raw::RawJson;
+pub use raw::{JsonObject, RawJson};
 pub use text::JsonRef;
 pub use write::JsonBuf;
 pub(crate) use write::{ObjectWriter, close, quote};

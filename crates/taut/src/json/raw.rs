@@ -13,6 +13,9 @@ use serde_json::{Map, Value};
 
 use super::text::JsonRef;
 
+/// An open JSON object: the settings of a capability or an extension.
+pub type JsonObject = Map<String, Value>;
+
 /// Any JSON value, kept as text.
 #[derive(Clone)]
 pub struct RawJson(Arc<RawValue>);

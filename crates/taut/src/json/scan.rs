@@ -4,12 +4,10 @@
 //! tests and a fuzz target show that. It returns `None` for sound but unusual text, which the caller
 //! then gives to serde_json: nesting that is too deep, and control characters between two tokens.
 
-use serde::de::value::{BorrowedStrDeserializer, Error, MapDeserializer};
-use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
 use super::plain::{far, near, plain};
-use super::text::JsonRef;
+use super::text::{JsonRef, checked};
 
 /// The deepest nesting it follows: one bit of a word for each level.
 const DEEPEST: u32 = u64::BITS;
@@ -22,14 +20,14 @@ pub(crate) fn container(text: &str) -> Option<(&RawValue, &str)> {
     }
     let rest = after_value(text.as_bytes())?;
     let (value, rest) = text.split_at_checked(text.len() - rest.len())?;
-    Some((checked(value), rest))
+    Some((checked(value)?, rest))
 }
 
 /// The object at the front of `text`, the places of its members, and what follows it. `None` if there
 /// is no object, or if it is unusual.
 pub(crate) fn object(text: &str) -> Option<(&RawValue, MemberIndex, &str)> {
     let json = text.as_bytes();
-    let mut index = MemberIndex { places: [Place([0; 4]); INDEXED], count: 0 };
+    let mut index = MemberIndex { places: [MemberPlace([0; 4]); INDEXED], count: 0 };
     let mut rest = after_blanks(json.strip_prefix(b"{")?);
     if rest.first() != Some(&b'}') {
         loop {
@@ -57,7 +55,7 @@ pub(crate) fn object(text: &str) -> Option<(&RawValue, MemberIndex, &str)> {
     if u32::try_from(value.len()).is_err() {
         index = MemberIndex::UNKNOWN;
     }
-    Some((checked(value), index, rest))
+    Some((checked(value)?, index, rest))
 }
 
 /// The largest number of members whose places are kept: `name`, `arguments` and `_meta`.
@@ -67,25 +65,26 @@ const INDEXED: usize = 3;
 /// so that a reader need not search for a member. It belongs to the text that it was made from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MemberIndex {
-    places: [Place; INDEXED],
+    places: [MemberPlace; INDEXED],
     /// How many members there are. More than [`INDEXED`]: the places are not known.
     count: u8,
 }
 
 /// Where the name of a member begins and ends, without its quotes, and where its value does.
 #[derive(Clone, Copy, Debug)]
-struct Place([u32; 4]);
+struct MemberPlace([u32; 4]);
 
 impl MemberIndex {
     /// The index of an object of which nothing is known.
-    pub(crate) const UNKNOWN: Self = Self { places: [Place([0; 4]); INDEXED], count: u8::MAX };
+    pub(crate) const UNKNOWN: Self =
+        Self { places: [MemberPlace([0; 4]); INDEXED], count: u8::MAX };
 
     /// Adds a member whose name has no escapes. `rests` are what is left of `text` where the name
     /// begins and ends, and where the value does.
     #[inline]
     fn add(&mut self, text: &[u8], rests: [&[u8]; 4]) {
         if let Some(place) = self.places.get_mut(usize::from(self.count)) {
-            *place = Place(rests.map(|rest| (text.len() - rest.len()) as u32));
+            *place = MemberPlace(rests.map(|rest| (text.len() - rest.len()) as u32));
         }
         self.count = self.count.saturating_add(1);
     }
@@ -94,45 +93,14 @@ impl MemberIndex {
     /// says that the places are not known, and that the member has to be searched for.
     pub(crate) fn member<'a>(&self, object: &'a str, wanted: &str) -> Option<Option<JsonRef<'a>>> {
         let known = self.places.get(..usize::from(self.count))?;
-        let is_wanted = |place: &&Place| {
-            let Place([from, to, ..]) = **place;
+        let is_wanted = |place: &&MemberPlace| {
+            let MemberPlace([from, to, ..]) = **place;
             object.as_bytes().get(from as usize..to as usize) == Some(wanted.as_bytes())
         };
-        let value = |Place([_, _, from, to]): &Place| {
+        let value = |MemberPlace([_, _, from, to]): &MemberPlace| {
             JsonRef::sound(object.get(*from as usize..*to as usize).unwrap_or_default())
         };
         Some(known.iter().rfind(is_wanted).map(value))
-    }
-}
-
-/// Text that is known to be one sound JSON value, as serde_json's type.
-pub(super) fn checked(text: &str) -> &RawValue {
-    <&RawValue>::deserialize(Checked(text)).unwrap_or(RawValue::NULL)
-}
-
-/// Text that is known to be JSON. serde_json makes a [`RawValue`] of it without looking at it again.
-struct Checked<'a>(&'a str);
-
-impl<'de> Deserializer<'de> for Checked<'de> {
-    type Error = Error;
-
-    /// How a raw value is asked for: under a name, which it wants to hear again.
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        name: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Error> {
-        let text = BorrowedStrDeserializer::<Error>::new(self.0);
-        visitor.visit_map(MapDeserializer::new(std::iter::once((name, text))))
-    }
-
-    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
-        visitor.visit_borrowed_str(self.0)
-    }
-
-    serde::forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
-        unit unit_struct seq tuple tuple_struct map struct enum identifier ignored_any
     }
 }
 

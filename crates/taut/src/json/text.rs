@@ -6,11 +6,12 @@
 
 use std::borrow::Cow;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::de::value::{BorrowedStrDeserializer, Error, MapDeserializer};
+use serde::de::{Deserialize, Deserializer, Visitor};
+use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::plain::{near, plain};
-use super::scan::checked;
 
 /// The text of one JSON value, known to be sound, not yet parsed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -38,7 +39,8 @@ impl<'a> JsonRef<'a> {
     /// The same as serde_json's type.
     #[must_use]
     pub fn raw(self) -> &'a RawValue {
-        checked(self.0)
+        let slowly = || serde_json::from_str(self.0).ok();
+        checked(self.0).or_else(slowly).unwrap_or(RawValue::NULL)
     }
 
     /// Whether it is an object.
@@ -80,6 +82,38 @@ impl<'a> JsonRef<'a> {
     /// One member of an object; the last, where it is repeated (RPC-35).
     pub(crate) fn member(self, wanted: &str) -> Option<Self> {
         self.members()?.filter(|(name, _)| name == wanted).last().map(|(_, value)| value)
+    }
+}
+
+/// Text that is known to be one sound JSON value, as serde_json's type. `None` if serde_json asks for
+/// raw values in a way that is not known here.
+pub(super) fn checked(text: &str) -> Option<&RawValue> {
+    <&RawValue>::deserialize(Checked(text)).ok()
+}
+
+/// Text that is known to be JSON. serde_json makes a [`RawValue`] of it without looking at it again.
+struct Checked<'a>(&'a str);
+
+impl<'de> Deserializer<'de> for Checked<'de> {
+    type Error = Error;
+
+    /// How a raw value is asked for: under a name, which it wants to hear again.
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Error> {
+        let text = BorrowedStrDeserializer::<Error>::new(self.0);
+        visitor.visit_map(MapDeserializer::new(std::iter::once((name, text))))
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
+        visitor.visit_borrowed_str(self.0)
+    }
+
+    serde::forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
+        unit unit_struct seq tuple tuple_struct map struct enum identifier ignored_any
     }
 }
 

@@ -3,15 +3,11 @@
 //! Knows the declarations; must not know when they are exchanged. Matrix section 3; LIF-17,
 //! ELI-01, CAP-03, EXT-01.
 
-use serde_json::{Map, Value};
-
 use super::content::Icon;
 use super::macros::wire_struct;
+use super::meta::{Meta, meta_keys};
 use super::write::Target;
-use crate::json::RawJson;
-
-/// An open JSON object: the settings of a capability or an extension.
-pub type JsonObject = Map<String, Value>;
+use crate::json::{JsonObject, RawJson};
 
 wire_struct! {
     /// The name and version of a client or server. Untrusted text: never decide by it (MET-04).
@@ -154,11 +150,19 @@ wire_struct! {
     }
 }
 
+impl Meta {
+    /// Who answered, as a modern server says on each result (MET-05).
+    #[must_use]
+    pub fn server_info(&self) -> Option<Implementation> {
+        self.value(meta_keys::SERVER_INFO)?.parse().ok()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::mcp::{Revision, WriteJson};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     fn client(value: Value) -> ClientCapabilities {
         serde_json::from_value(value).unwrap()

@@ -5,7 +5,6 @@
 
 use super::macros::{wire_enum, wire_struct, wire_union};
 use super::meta::Meta;
-use super::resources::ResourceContents;
 use super::revision::Revision;
 use super::write::Target;
 
@@ -143,6 +142,28 @@ impl ResourceLink {
             text.push_str(description);
         }
         TextContent { annotations: self.annotations.clone(), ..TextContent::new(text) }
+    }
+}
+
+wire_struct! {
+    /// What is in a resource: either text or bytes (RES-03).
+    ///
+    /// ```
+    /// let page = taut::ResourceContents::new("file:///a.md").mime_type("text/plain").text("A");
+    /// assert!(page.blob.is_none());
+    /// ```
+    pub struct ResourceContents(
+        /// Its address.
+        needs uri: String = "uri",
+    ) {
+        /// Its media type.
+        may mime_type: String = "mimeType";
+        /// The text.
+        may text: String = "text";
+        /// The bytes in base64.
+        may blob: String = "blob";
+        /// Open metadata.
+        may meta: Meta = "_meta" since V2025_06_18 when Meta::has_any;
     }
 }
 

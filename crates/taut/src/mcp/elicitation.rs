@@ -6,12 +6,12 @@
 use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::Value;
 
-use super::capabilities::JsonObject;
 use super::form::FormSchema;
 use super::macros::{wire_enum, wire_struct};
 use super::meta::Meta;
 use super::revision::Revision;
 use super::write::{Target, WriteJson, serialize_any};
+use crate::json::JsonObject;
 use crate::json::JsonRef;
 use crate::json::RawJson;
 
@@ -148,7 +148,7 @@ wire_struct! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::field::FormField;
+    use crate::mcp::FormField;
     use serde_json::json;
 
     #[test]

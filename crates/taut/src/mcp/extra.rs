@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::capabilities::JsonObject;
+use crate::json::JsonObject;
 
 /// Members of an object that this version of taut does not know, kept as they came. Used as the map
 /// that it is.

@@ -1,18 +1,16 @@
 //! `_meta`: its reserved keys and the open map.
 //!
 //! Knows keys and the revisions they belong to; must not know what a request must carry: that is
-//! in `envelope.rs`. MET-05, MET-07, TRC-01, LIF-20.
+//! in `request_meta.rs`. MET-05, MET-07, TRC-01, LIF-20.
 
 use std::borrow::Cow;
 
 use serde::de::{Deserialize, Deserializer, MapAccess};
 
-use super::capabilities::Implementation;
 use super::revision::Revision;
 use super::write::{Target, WriteJson, serialize_any};
-use crate::json::ObjectWriter;
-use crate::json::RawJson;
 use crate::json::read::{FromMembers, Name, ObjectVisitor};
+use crate::json::{ObjectWriter, RawJson};
 use crate::rpc::Id;
 
 /// The reserved keys of `_meta`.
@@ -107,12 +105,6 @@ impl Meta {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
-    }
-
-    /// Who answered, as a modern server says on each result (MET-05).
-    #[must_use]
-    pub fn server_info(&self) -> Option<Implementation> {
-        self.value(meta_keys::SERVER_INFO)?.parse().ok()
     }
 
     /// The `subscriptions/listen` request that a notification belongs to (SUB-03).

@@ -15,7 +15,7 @@ pub(crate) enum Sender {
 
 /// Whether a message wants an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MethodKind {
     Request,
     Notification,
 }
@@ -43,8 +43,8 @@ macro_rules! methods {
             }
 
             /// Request or notification.
-            pub(crate) const fn kind(self) -> Kind {
-                match self { $( Self::$Variant => Kind::$Kind, )* }
+            pub(crate) const fn kind(self) -> MethodKind {
+                match self { $( Self::$Variant => MethodKind::$Kind, )* }
             }
 
             /// The first and the last revision that have it.
@@ -173,7 +173,7 @@ mod tests {
         for &method in Method::ALL {
             assert_eq!(Method::parse(method.as_str()), Some(method));
             let prefixed = method.as_str().starts_with("notifications/");
-            assert_eq!(prefixed, method.kind() == Kind::Notification);
+            assert_eq!(prefixed, method.kind() == MethodKind::Notification);
         }
         assert_eq!(Method::parse("Tools/List"), None);
     }
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn rpc_36_a_modern_server_sends_no_request_of_its_own() {
-        for &method in Method::ALL.iter().filter(|m| m.kind() == Kind::Request) {
+        for &method in Method::ALL.iter().filter(|m| m.kind() == MethodKind::Request) {
             assert!(!method.may_come_from(Sender::Server, Revision::MODERN), "{method:?}");
         }
         assert!(Method::CreateMessage.may_come_from(Sender::Server, Revision::LATEST_LEGACY));

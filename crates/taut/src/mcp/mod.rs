@@ -15,10 +15,7 @@ mod content;
 #[cfg(feature = "server")]
 mod conversation;
 mod elicitation;
-#[allow(dead_code, reason = "its callers, server and client, are being written")]
-mod envelope;
 mod extra;
-mod field;
 mod form;
 #[cfg(feature = "server")]
 mod input;
@@ -33,6 +30,8 @@ mod opened;
 mod opening;
 mod progress;
 mod prompts;
+#[allow(dead_code, reason = "its callers, server and client, are being written")]
+mod request_meta;
 mod resources;
 mod result;
 mod revision;
@@ -53,14 +52,12 @@ pub use capabilities::*;
 pub use codes::*;
 pub use completion::*;
 #[cfg(feature = "client")]
-pub(crate) use connect::{Action, Connect, Fault, Plan};
+pub(crate) use connect::{Connect, ConnectAction, Plan};
 pub use content::*;
 #[cfg(feature = "server")]
 pub(crate) use conversation::disorder;
 pub use elicitation::*;
-pub use envelope::Trace;
 pub use extra::Extra;
-pub use field::*;
 pub use form::*;
 #[cfg(feature = "server")]
 pub(crate) use input::{InputRequired, Memory, Question, SealKey, binding};
@@ -70,10 +67,11 @@ pub use meta::*;
 #[cfg(any(feature = "server", feature = "client"))]
 pub(crate) use methods::{DIALECT, Method};
 #[cfg(feature = "client")]
-pub(crate) use opened::{Agreed, Discovered, Initialized};
+pub(crate) use opened::{Agreed, ConnectFault, Discovered, Initialized};
 pub use opening::*;
 pub use progress::*;
 pub use prompts::*;
+pub use request_meta::Trace;
 pub use resources::*;
 pub use result::*;
 pub use revision::*;
@@ -84,4 +82,4 @@ pub use subscriptions::*;
 pub use tools::*;
 pub use write::{AtRevision, Target, WriteJson};
 
-pub use crate::json::RawJson;
+pub use crate::json::{JsonObject, RawJson};

@@ -4,17 +4,32 @@
 //! server that forgets a member, or writes one of another type where nobody looks, is still a
 //! server (L17).
 
+use std::time::Duration;
+
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::capabilities::{Implementation, ServerCapabilities};
-use super::connect::Fault;
 use super::meta::Meta;
-use crate::json::RawJson;
-
 use super::revision::Revision;
-use crate::json::JsonRef;
-use crate::rpc::without_place;
+use crate::json::{JsonRef, RawJson};
+use crate::rpc::{ErrorObject, without_place};
+
+/// Why there is no agreement.
+#[derive(Clone, Debug)]
+pub(crate) enum ConnectFault {
+    Exited,
+    Silent {
+        after: Duration,
+    },
+    Echo,
+    Refused(ErrorObject),
+    Malformed(String),
+    /// The handshake's answer names a version that we do not speak, or not the pinned one.
+    Version(String),
+    /// Nothing that it speaks is spoken here.
+    NoCommonVersion(Vec<String>),
+}
 
 /// What both sides agree on.
 #[derive(Clone, Debug)]
@@ -43,7 +58,7 @@ pub(crate) struct Discovered {
 }
 
 impl Discovered {
-    pub(crate) fn read(result: &RawValue) -> Result<Self, Fault> {
+    pub(crate) fn read(result: &RawValue) -> Result<Self, ConnectFault> {
         serde_json::from_str(result.get()).map_err(|error| malformed(&error))
     }
 
@@ -59,8 +74,8 @@ impl Discovered {
     }
 }
 
-fn malformed(error: &serde_json::Error) -> Fault {
-    Fault::Malformed(without_place(&error.to_string()).to_owned())
+fn malformed(error: &serde_json::Error) -> ConnectFault {
+    ConnectFault::Malformed(without_place(&error.to_string()).to_owned())
 }
 
 /// An answer to `initialize`, read with as few demands as possible.
@@ -77,7 +92,7 @@ pub(crate) struct Initialized {
 }
 
 impl Initialized {
-    pub(crate) fn read(result: &RawValue) -> Result<Self, Fault> {
+    pub(crate) fn read(result: &RawValue) -> Result<Self, ConnectFault> {
         serde_json::from_str(result.get()).map_err(|error| malformed(&error))
     }
 

@@ -8,13 +8,13 @@ use std::fmt;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
 
-use super::capabilities::JsonObject;
 use super::content::{AudioContent, Content, ImageContent, Role, TextContent};
 use super::macros::{wire_enum, wire_struct, wire_union};
 use super::meta::Meta;
 use super::revision::Revision;
 use super::tools::{Tool, fits_structured_content};
 use super::write::{Target, WriteJson, serialize_any};
+use crate::json::JsonObject;
 use crate::json::RawJson;
 
 wire_struct! {

@@ -7,7 +7,7 @@ mod message;
 mod params;
 mod peer;
 mod quick;
-mod salvage;
+mod read;
 mod write;
 
 pub use crate::json::{JsonBuf, JsonRef};
@@ -15,13 +15,14 @@ pub use crate::json::{JsonBuf, JsonRef};
 pub(crate) use error::excerpt;
 pub use error::{ErrorObject, code};
 pub use id::{Id, MAX_ID};
-pub use message::{Fault, Incoming, MAX_BATCH, Malformed, Message, read};
+pub use message::{Fault, Malformed, Message, Messages};
 pub use params::Params;
 pub(crate) use params::{ParamsError, without_place};
 #[cfg(feature = "tokio")]
 pub(crate) use peer::Seed;
 pub use peer::{
-    CallId, Config, Dialect, Event, Events, Failure, Hold, Patience, Peer, Request, SendError,
+    CallId, Config, Dialect, Event, Events, Failure, Hold, Patience, Peer, PeerRequest, SendError,
     Ticket, Trouble, TroubleKind,
 };
+pub use read::{MAX_BATCH, read};
 pub use write::{Body, NoId};

@@ -2,7 +2,7 @@
 //!
 //! Knows requests, notifications and results written as every common library writes them: in any order, no
 //! blank between the tokens, no escape in a name, no member twice, no member of its own. Whatever
-//! else a message may be is not its business: it says so, and `message.rs` reads it properly. What
+//! else a message may be is not its business: it says so, and `read.rs` reads it properly. What
 //! it does accept it reads the same, which a test shows.
 
 use std::borrow::Cow;
@@ -100,7 +100,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::rpc::message::read_any;
+    use crate::rpc::read::read_any;
 
     /// All that a message holds. Only one of the two ways knows the places of the members.
     fn parts(message: &Message<'_>) -> String {

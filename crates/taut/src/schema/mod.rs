@@ -20,7 +20,7 @@ use std::fmt;
 use serde_json::Value;
 
 use rule::Node;
-use run::{Run, Stop};
+use run::{CheckRun, Stop};
 
 /// The longest schema that is used, in bytes. Generated ones have a few KiB, the largest known some
 /// tens.
@@ -77,7 +77,7 @@ impl Checker {
             Unfit::Misfit(Misfit { path: String::new(), rule: String::new(), wanted })
         };
         let value: Value = serde_json::from_str(text).map_err(unread)?;
-        Run::new(&self.nodes, steps).check(&value).map_err(|stop| match stop {
+        CheckRun::new(&self.nodes, steps).check(&value).map_err(|stop| match stop {
             Stop::Misfit(misfit) => Unfit::Misfit(*misfit),
             Stop::TooMuch => Unfit::TooMuch,
         })

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::table::Table;
-use super::{Event, Peer, Request, TroubleKind};
+use super::{Event, Peer, PeerRequest, TroubleKind};
 use crate::json::JsonBuf;
 use crate::rpc::error::{ErrorObject, code};
 use crate::rpc::id::Id;
@@ -22,12 +22,12 @@ pub struct Ticket {
     serial: u64,
     framing: Framing,
     batch: Option<u64>,
-    place: Place,
+    slot: Slot,
 }
 
 /// What a request takes up until its ticket returns.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum Slot {
     Running,
     Open,
     Nothing,
@@ -49,7 +49,7 @@ impl Ticket {
 
 /// A request in the table.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct OpenRequest {
     serial: u64,
     firm: bool,
     framing: Framing,
@@ -67,7 +67,7 @@ pub(super) struct Queued {
 impl Queued {
     /// What any costs: its place in the queue, which has a quarter to spare, and its entry in the
     /// table.
-    const PLACE: usize = size_of::<Self>() * 5 / 4 + Table::<Entry>::PLACE;
+    const PLACE: usize = size_of::<Self>() * 5 / 4 + Table::<OpenRequest>::PLACE;
 
     /// What it costs to keep. The id is kept twice.
     fn size(&self) -> usize {
@@ -104,7 +104,7 @@ impl Batch {
 
 impl Peer {
     /// The next request that waited for its turn.
-    pub fn poll_request(&mut self) -> Option<Request<'static>> {
+    pub fn poll_request(&mut self) -> Option<PeerRequest<'static>> {
         while self.running < self.config.running {
             let queued = self.queue.pop_front()?;
             if self.queue.is_empty() {
@@ -115,7 +115,7 @@ impl Peer {
                 self.running += 1;
                 let Queued { ticket, method, params } = queued;
                 let method = Cow::Owned(method.into());
-                return Some(Request { ticket, method, params });
+                return Some(PeerRequest { ticket, method, params });
             }
             // Withdrawn while it waited; its batch was told then.
         }
@@ -156,10 +156,10 @@ impl Peer {
 
     /// The handler is done: whether anybody still waits for what it came to.
     fn settle(&mut self, ticket: &Ticket) -> bool {
-        match ticket.place {
-            Place::Running => self.running = self.running.saturating_sub(1),
-            Place::Open => self.open = self.open.saturating_sub(1),
-            Place::Nothing => {}
+        match ticket.slot {
+            Slot::Running => self.running = self.running.saturating_sub(1),
+            Slot::Open => self.open = self.open.saturating_sub(1),
+            Slot::Nothing => {}
         }
         match self.requests.remove(&ticket.id) {
             Some(entry) if entry.serial == ticket.serial => return true,
@@ -186,16 +186,16 @@ impl Peer {
         batch: Option<u64>,
     ) -> Option<Event<'a>> {
         let dialect = self.config.dialect;
-        let (place, full) = if dialect.urgent.contains(&&*method) {
-            (Place::Nothing, false)
+        let (slot, full) = if dialect.urgent.contains(&&*method) {
+            (Slot::Nothing, false)
         } else if dialect.open_ended.contains(&&*method) {
-            (Place::Open, self.open >= self.config.open_ended)
+            (Slot::Open, self.open >= self.config.open_ended)
         } else {
-            (Place::Running, self.is_full(self.config.output_busy))
+            (Slot::Running, self.is_full(self.config.output_busy))
         };
         let serial = self.next_serial;
         self.next_serial += 1;
-        let ticket = Ticket { id, serial, framing, batch, place };
+        let ticket = Ticket { id, serial, framing, batch, slot };
         // C6: the first keeps its place.
         if self.requests.get(&ticket.id).is_some() {
             self.note(TroubleKind::DuplicateId, offset, ticket.id.as_json().as_bytes());
@@ -208,20 +208,20 @@ impl Peer {
             return None;
         }
         let firm = dialect.firm.contains(&&*method);
-        self.requests.insert(ticket.id.clone(), Entry { serial, firm, framing, batch });
+        self.requests.insert(ticket.id.clone(), OpenRequest { serial, firm, framing, batch });
         let waits = self.running >= self.config.running || !self.queue.is_empty();
-        match place {
-            Place::Running if waits => {
+        match slot {
+            Slot::Running if waits => {
                 let params = params.into_owned();
                 let queued = Queued { ticket, method: method.into(), params };
                 self.enqueue(queued);
                 return None;
             }
-            Place::Running => self.running += 1,
-            Place::Open => self.open += 1,
-            Place::Nothing => {}
+            Slot::Running => self.running += 1,
+            Slot::Open => self.open += 1,
+            Slot::Nothing => {}
         }
-        Some(Event::Request(Request { ticket, method, params }))
+        Some(Event::Request(PeerRequest { ticket, method, params }))
     }
 
     fn enqueue(&mut self, queued: Queued) {
@@ -268,11 +268,11 @@ impl Peer {
         // CAN-07: what names no request is ignored, and so is what names one that has ended.
         let id = Id::from_json(params.member(dialect.cancel_member)?.text())?;
         self.requests.get(&id).filter(|entry| !entry.firm)?;
-        let Entry { serial, framing, batch, .. } = self.requests.remove(&id)?;
+        let OpenRequest { serial, framing, batch, .. } = self.requests.remove(&id)?;
         if dialect.cancel_is_answered {
             let error = ErrorObject::new(code::CANCELLED, "request cancelled");
             // The ticket itself is still out; when it comes back it finds nothing left to answer.
-            let ticket = Ticket { id, serial, framing, batch, place: Place::Nothing };
+            let ticket = Ticket { id, serial, framing, batch, slot: Slot::Nothing };
             self.write_answer(&ticket, Err(&error));
         }
         // One that still waits was seen by nobody, so nobody needs to hear of it.

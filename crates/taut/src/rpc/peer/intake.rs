@@ -5,8 +5,8 @@ use std::time::Instant;
 use super::{Event, Events, Peer, Trouble, TroubleKind};
 use crate::json::masked_text;
 use crate::rpc::error::{ErrorObject, excerpt};
-use crate::rpc::message::{Fault, Incoming, Malformed, Message, read};
-use crate::rpc::salvage::salvage;
+use crate::rpc::message::{Fault, Malformed, Message, Messages};
+use crate::rpc::read::{read, salvage};
 use crate::rpc::write;
 use crate::wire::{Frame, Framing};
 
@@ -63,16 +63,16 @@ impl Peer {
     fn take<'a>(
         &mut self,
         now: Instant,
-        incoming: Incoming<'a>,
+        incoming: Messages<'a>,
         framing: Framing,
         offset: u64,
     ) -> Events<'a> {
         match incoming {
-            Incoming::One(message) => {
+            Messages::One(message) => {
                 self.sound(framing);
                 Events::One(self.take_message(now, message, self.in_kind(framing), offset, None))
             }
-            Incoming::Batch(entries) if !self.batches_allowed => {
+            Messages::Batch(entries) if !self.batches_allowed => {
                 // RPC-26; but an array of answers is as little answered as one.
                 let kind = Fault::BatchRefused;
                 if entries.iter().all(is_response) {
@@ -81,7 +81,7 @@ impl Peer {
                 }
                 Events::One(self.take_malformed(Malformed::new(kind), framing, offset, b"["))
             }
-            Incoming::Batch(entries) => self.take_batch(now, entries, framing, offset),
+            Messages::Batch(entries) => self.take_batch(now, entries, framing, offset),
         }
     }
 

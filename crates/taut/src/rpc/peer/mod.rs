@@ -167,7 +167,7 @@ impl CallId {
 /// A request to be served.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Request<'a> {
+pub struct PeerRequest<'a> {
     /// The duty to answer.
     pub ticket: Ticket,
     /// What is wanted.
@@ -181,7 +181,7 @@ pub struct Request<'a> {
 #[non_exhaustive]
 pub enum Event<'a> {
     /// It asks.
-    Request(Request<'a>),
+    Request(PeerRequest<'a>),
     /// It tells.
     Notification {
         /// What.
@@ -271,7 +271,7 @@ pub struct Peer {
     batches_allowed: bool,
     ended: bool,
 
-    requests: table::Table<incoming::Entry>,
+    requests: table::Table<incoming::OpenRequest>,
     queue: VecDeque<incoming::Queued>,
     queued_bytes: usize,
     running: usize,
@@ -280,7 +280,7 @@ pub struct Peer {
     batches: HashMap<u64, incoming::Batch>,
     batched_bytes: usize,
 
-    calls: HashMap<u64, outgoing::Pending, Seed>,
+    calls: HashMap<u64, outgoing::OpenCall, Seed>,
     next_call: u64,
     /// No later than the first deadline; found anew when it passes.
     next_due: Option<Instant>,

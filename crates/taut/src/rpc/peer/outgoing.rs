@@ -14,7 +14,7 @@ use crate::rpc::write;
 
 /// A call that waits for its answer.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct OpenCall {
     firm: bool,
     deadline: Option<Deadline>,
 }
@@ -90,7 +90,7 @@ impl Peer {
             Some(Deadline { due, began: now, patience, held: None })
         });
         let firm = self.config.dialect.firm.contains(&method);
-        self.calls.insert(call.0, Pending { firm, deadline });
+        self.calls.insert(call.0, OpenCall { firm, deadline });
         Ok(call)
     }
 
@@ -184,7 +184,7 @@ impl Peer {
         }
     }
 
-    fn write_cancel(&mut self, call: CallId, pending: &Pending, reason: &str) {
+    fn write_cancel(&mut self, call: CallId, pending: &OpenCall, reason: &str) {
         // CAN-01; LIF-16, L14: what is firm is left to itself.
         if pending.firm || self.ended {
             return;

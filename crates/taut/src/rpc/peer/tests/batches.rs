@@ -1,7 +1,7 @@
 //! Batches: RPC-22 to RPC-27, and F17.
 
 use super::world::*;
-use crate::rpc::message::MAX_BATCH;
+use crate::rpc::MAX_BATCH;
 
 fn batch(entries: &[String]) -> String {
     format!("[{}]", entries.join(","))

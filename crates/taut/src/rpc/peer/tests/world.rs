@@ -6,8 +6,8 @@ use serde_json::value::RawValue;
 
 use crate::json::JsonBuf;
 use crate::rpc::{
-    CallId, Config, Dialect, ErrorObject, Event, Events, Failure, Patience, Peer, Request, Ticket,
-    TroubleKind,
+    CallId, Config, Dialect, ErrorObject, Event, Events, Failure, Patience, Peer, PeerRequest,
+    Ticket, TroubleKind,
 };
 use crate::wire::{Decoder, Framing};
 
@@ -186,7 +186,7 @@ impl Side {
     }
 }
 
-fn keep(tickets: &mut Vec<Ticket>, request: Request<'_>) -> String {
+fn keep(tickets: &mut Vec<Ticket>, request: PeerRequest<'_>) -> String {
     let text = format!("request {} {}", request.ticket.id(), request.method);
     tickets.push(request.ticket);
     text

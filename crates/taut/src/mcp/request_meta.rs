@@ -16,7 +16,7 @@ use crate::rpc::Id;
 
 /// The reserved fields of a request's `_meta`, untouched until somebody asks.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Envelope<'a> {
+pub(crate) struct RequestMeta<'a> {
     protocol_version: Option<JsonRef<'a>>,
     client_capabilities: Option<JsonRef<'a>>,
     client_info: Option<JsonRef<'a>>,
@@ -39,7 +39,7 @@ pub(crate) struct Claims<'a> {
     pub(crate) log_level: Option<Level>,
 }
 
-impl<'a> Envelope<'a> {
+impl<'a> RequestMeta<'a> {
     /// Finds the reserved fields of `_meta`; of what is no object it finds none.
     pub(crate) fn read(meta: JsonRef<'a>) -> Self {
         let mut found = Self::default();
@@ -205,7 +205,7 @@ mod tests {
 
     fn claims_error(meta: Value) -> String {
         let raw = RawJson::from(meta);
-        let envelope = Envelope::read(raw.raw().into());
+        let envelope = RequestMeta::read(raw.raw().into());
         let read = envelope.claims().and_then(|_| {
             envelope.client_capabilities()?;
             envelope.client_info()
@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn a_whole_envelope_is_read() {
         let raw = RawJson::from(full());
-        let envelope = Envelope::read(raw.raw().into());
+        let envelope = RequestMeta::read(raw.raw().into());
         let claims = envelope.claims().unwrap();
         assert_eq!(claims.protocol_version, "2026-07-28");
         assert!(envelope.client_capabilities().unwrap().elicitation.is_some());
@@ -270,10 +270,10 @@ mod tests {
     #[test]
     fn era_03_the_key_alone_makes_a_request_modern() {
         let modern = |text| {
-            Envelope::read(serde_json::from_str::<&RawValue>(text).unwrap().into()).is_modern()
+            RequestMeta::read(serde_json::from_str::<&RawValue>(text).unwrap().into()).is_modern()
         };
         assert!(modern(r#"{"io.modelcontextprotocol/protocolVersion":null}"#));
         assert!(!modern(r#"{"progressToken":1}"#));
-        assert!(!Envelope::default().is_modern());
+        assert!(!RequestMeta::default().is_modern());
     }
 }

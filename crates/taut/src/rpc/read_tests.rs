@@ -3,10 +3,10 @@
 use super::*;
 
 /// An outcome in short: `request 1 ping`, `note x`, `result 1`, `error 1`, `-32600 id`, `dropped`.
-fn outcome(read: Result<Incoming<'_>, Malformed>) -> String {
+fn outcome(read: Result<Messages<'_>, Malformed>) -> String {
     match read {
-        Ok(Incoming::One(message)) => short(Ok(message)),
-        Ok(Incoming::Batch(entries)) => {
+        Ok(Messages::One(message)) => short(Ok(message)),
+        Ok(Messages::Batch(entries)) => {
             format!("[{}]", entries.into_iter().map(short).collect::<Vec<_>>().join(", "))
         }
         Err(malformed) => short(Err(malformed)),
@@ -182,13 +182,30 @@ fn f17_a_batch_is_read_entry_by_entry() {
     assert_eq!(read(format!("{long}1").as_bytes()).unwrap_err().kind, Fault::Json);
     let full = format!("[{}]", vec!["1"; MAX_BATCH].join(","));
     assert!(
-        matches!(read(full.as_bytes()), Ok(Incoming::Batch(entries)) if entries.len() == MAX_BATCH)
+        matches!(read(full.as_bytes()), Ok(Messages::Batch(entries)) if entries.len() == MAX_BATCH)
     );
 }
 
 #[test]
 fn params_stay_raw() {
     let line = br#" {"params": {"a": [1, 2]}, "method": "x", "id": 1, "jsonrpc": "2.0"} "#;
-    let Ok(Incoming::One(Message::Request { params, .. })) = read(line) else { panic!() };
+    let Ok(Messages::One(Message::Request { params, .. })) = read(line) else { panic!() };
     assert_eq!(params.raw().unwrap().get(), r#"{"a": [1, 2]}"#);
+}
+
+#[test]
+fn f10_the_id_is_found_if_it_stands_before_the_cut() {
+    let check = |prefix: &str, id: Option<&str>, response, request| {
+        let id = id.and_then(Id::from_json);
+        assert_eq!(salvage(prefix.as_bytes()), Salvage { id, response, request }, "{prefix}");
+    };
+    check(r#"{"jsonrpc":"2.0","id":7,"method":"x","params":{"a":"bbb"#, Some("7"), false, true);
+    check(r#"{"id":"s","result":{"content":[{"te"#, Some("\"s\""), true, false);
+    check(r#"{"method":"x","params":{"id":3,"a":""#, None, false, true);
+    check(r#"{"id":5,"params":{"a":""#, Some("5"), false, true);
+    check(r#"{"id":5,"x":{"result":1,"a":""#, Some("5"), false, false);
+    check(r#"{"id":12"#, None, false, false);
+    check("[[[[", None, false, false);
+    check("", None, false, false);
+    assert_eq!(salvage(b"{\"id\":1,\"x\":\"\xE2\x80").id, Some(Id::from(1)));
 }
