@@ -153,7 +153,7 @@ fn serve(bencher: Bencher<'_, '_>, name: &str) {
     const CALLS: usize = 1_000;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
-    let server = Server::new("echo", "1.0").tool("echo", async |Echo { text }, _call| text);
+    let server = Server::builder("echo", "1.0").tool("echo", async |Echo { text }, _call| text);
     let mut lines = String::new();
     if name == "legacy" {
         lines += concat!(

@@ -17,7 +17,7 @@
 //!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> taut::Result<()> {
-//!     Server::new("calc", "1.0")
+//!     Server::builder("calc", "1.0")
 //!         .tool("add", async |Add { a, b }, _call| a + b)
 //!         .serve_stdio()
 //!         .await
@@ -131,8 +131,9 @@ pub use schema::{Misfit, SchemaFault};
 pub use schemars::{self, JsonSchema};
 #[cfg(feature = "server")]
 pub use server::{
-    AskError, Asked, BlockingCall, Call, Changes, ClientInfo, Completing, IntoContents,
-    IntoMessages, IntoReply, Json, Moment, NoArgs, Progress, Server,
+    AskError, BadArguments, BlockingCall, Call, CallEvent, Changes, ClientInfo, CompletionRequest,
+    IntoContents, IntoMessages, IntoReply, Json, NoArgs, Progress, Server, ServerBuilder,
+    UserReply,
 };
 #[cfg(feature = "tokio")]
 pub use stdio::{ClaimError, claim_stdio};

@@ -16,7 +16,7 @@ use tokio::time::Sleep;
 
 use super::notice::Notices;
 use super::pipe::{ChildStdin, ChildStdout};
-use crate::driver::Token;
+use crate::driver::Flag;
 use crate::stream::{Sink, Source};
 
 /// How long an end of the pipes may go before the process does. Both come from the same exit, in
@@ -31,7 +31,9 @@ pub(super) struct Ear {
     /// Once it has exited: how much of what it wrote is still to be read.
     left: Option<u64>,
     /// Raised when the child no longer reads what we write.
-    deaf: Token,
+    deaf: Flag,
+    /// Ready when it is raised.
+    deafened: Pin<Box<dyn Future<Output = ()> + Send>>,
     linger: Option<Pin<Box<Sleep>>>,
     notices: Arc<Notices>,
 }
@@ -40,11 +42,12 @@ impl Ear {
     pub(super) fn new(
         pipe: ChildStdout,
         exited: impl Future<Output = ()> + Send + 'static,
-        deaf: Token,
+        deaf: Flag,
         notices: Arc<Notices>,
     ) -> Self {
         let exited = Box::pin(exited);
-        Self { pipe: Some(pipe), exited, left: None, deaf, linger: None, notices }
+        let deafened = Box::pin(deaf.raised());
+        Self { pipe: Some(pipe), exited, left: None, deaf, deafened, linger: None, notices }
     }
 
     /// Whatever was in the pipe when the child exited, then the end.
@@ -80,7 +83,11 @@ impl Source for Ear {
                     return Poll::Ready(Ok(bytes));
                 }
                 Poll::Ready(_) => self.pipe = None,
-                Poll::Pending if self.deaf.poll_raised(cx).is_pending() => return Poll::Pending,
+                Poll::Pending
+                    if !self.deaf.is_raised() && self.deafened.as_mut().poll(cx).is_pending() =>
+                {
+                    return Poll::Pending;
+                }
                 Poll::Pending => self.notices.deaf(),
             }
         }
@@ -91,13 +98,13 @@ impl Source for Ear {
 /// What the child is told.
 pub(super) struct Mouth {
     pipe: ChildStdin,
-    deaf: Token,
+    deaf: Flag,
     /// Raised when it is closed, in whatever way.
-    closed: Token,
+    closed: Flag,
 }
 
 impl Mouth {
-    pub(super) fn new(pipe: ChildStdin, deaf: Token, closed: Token) -> Self {
+    pub(super) fn new(pipe: ChildStdin, deaf: Flag, closed: Flag) -> Self {
         Self { pipe, deaf, closed }
     }
 }
@@ -131,7 +138,7 @@ mod tests {
     use super::*;
 
     /// An ear on a pipe whose other end stays open, as a descendant of the child would hold it.
-    fn ear(exited: impl Future<Output = ()> + Send + 'static, deaf: &Token) -> (Ear, OwnedFd) {
+    fn ear(exited: impl Future<Output = ()> + Send + 'static, deaf: &Flag) -> (Ear, OwnedFd) {
         let (read, write) = rustix::pipe::pipe().unwrap();
         let stdout = ChildStdout::new(read).unwrap();
         (Ear::new(stdout, exited, deaf.clone(), Arc::default()), write)
@@ -145,7 +152,7 @@ mod tests {
     /// P9: the other end is never closed, and nobody waits for that.
     #[tokio::test]
     async fn p9_what_was_written_before_an_exit_is_read_and_then_it_is_over() {
-        let (mut ear, pipe) = ear(ready(()), &Token::default());
+        let (mut ear, pipe) = ear(ready(()), &Flag::default());
         let text = b"x".repeat(50_000);
         rustix::io::write(&pipe, &text).unwrap();
         let mut seen = Vec::new();
@@ -157,7 +164,7 @@ mod tests {
     /// What a descendant goes on to write is not the child's.
     #[tokio::test]
     async fn nothing_is_read_that_was_written_after_the_exit_was_seen() {
-        let (mut ear, pipe) = ear(ready(()), &Token::default());
+        let (mut ear, pipe) = ear(ready(()), &Flag::default());
         let mut seen = Vec::new();
         assert_eq!(read(&mut ear, &mut seen).await, 0);
         rustix::io::write(&pipe, b"late").unwrap();
@@ -168,13 +175,13 @@ mod tests {
     /// C12: the status is waited for, but not for ever.
     #[tokio::test(start_paused = true)]
     async fn an_end_of_the_pipes_without_an_exit_is_one_after_a_moment() {
-        let (mut closed, pipe) = ear(pending(), &Token::default());
+        let (mut closed, pipe) = ear(pending(), &Flag::default());
         drop(pipe);
         let began = tokio::time::Instant::now();
         assert_eq!(read(&mut closed, &mut Vec::new()).await, 0);
         assert!(began.elapsed() >= LINGER);
 
-        let token = Token::default();
+        let token = Flag::default();
         let (mut deaf, _pipe) = ear(pending(), &token);
         token.raise();
         assert_eq!(read(&mut deaf, &mut Vec::new()).await, 0);

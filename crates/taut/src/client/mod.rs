@@ -161,7 +161,7 @@ impl Client {
     /// How the server frames what it says; nothing as long as it has said nothing sound.
     #[must_use]
     pub fn framing(&self) -> Option<Framing> {
-        self.0.session.link.lock().peer.heard()
+        self.0.session.link.heard()
     }
 
     /// What the server offers.

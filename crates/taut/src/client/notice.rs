@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::value::RawValue;
 
-use crate::driver::Token;
+use crate::driver::Flag;
 use crate::error::ConnectPhase;
 use crate::mcp::Revision;
 use crate::rpc::{ErrorObject, Fault, Trouble, TroubleKind};
@@ -117,7 +117,7 @@ pub(super) struct Notices {
     kept: Mutex<Diagnostics>,
     bytes: AtomicU64,
     /// Raised when our own request came back (L16).
-    pub(super) echo: Token,
+    pub(super) echo: Flag,
     hook: Option<Hook>,
 }
 

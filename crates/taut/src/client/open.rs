@@ -20,7 +20,7 @@ use super::notice::{ClientEvent, Notices};
 use super::opening::{Opening, Stopped};
 use super::session::{Session, Wire};
 use super::settings::Settings;
-use crate::driver::{Close, Token};
+use crate::driver::{Close, Flag};
 use crate::ending::Ending;
 use crate::error::{ConnectError, ConnectPhase, ConnectReason, Error, Result, SecondTry};
 use crate::mcp::{Fault, Method};
@@ -151,7 +151,7 @@ where
         source: Reader(reader),
         sink: Writer(writer),
         child: None,
-        sink_closed: Token::default(),
+        sink_closed: Flag::default(),
         notices: Arc::new(Notices::new(settings.on_event.clone())),
     };
     let session = Session::start(&settings, opening.framing(), wire);
@@ -188,7 +188,7 @@ pub(super) async fn start(
     let (child, stdout, stdin) = Child::spawn(command, options).await?;
     let notices = Arc::new(Notices::new(settings.on_event.clone()));
     notices.tell(&ClientEvent::Started { pid: child.pid() });
-    let (deaf, sink_closed) = (Token::default(), Token::default());
+    let (deaf, sink_closed) = (Flag::default(), Flag::default());
     let exited = child.exited();
     let exited = async move {
         exited.await;

@@ -216,9 +216,11 @@ async fn next(
             None => std::future::pending().await,
         }
     });
+    let mut echo = pin!(session.notices.echo.raised());
+    let mut ended = pin!(session.link.ended());
     std::future::poll_fn(|cx| {
         // First: what an echo answers is not an answer.
-        if session.notices.echo.poll_raised(cx).is_ready() {
+        if echo.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Happened::Echo);
         }
         if let Some(answer) = poll_answer(discover, cx) {
@@ -227,7 +229,7 @@ async fn next(
         if let Some(answer) = poll_answer(initialize, cx) {
             return Poll::Ready(Happened::Initialize(answer));
         }
-        if session.link.poll_ended(cx).is_ready() {
+        if ended.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Happened::Ended);
         }
         time.as_mut().poll(cx).map(|()| Happened::Time)
@@ -245,7 +247,7 @@ fn poll_answer<T>(awaited: &mut Awaited<T>, cx: &mut Context<'_>) -> Option<Resu
 fn settle(session: &Session, revision: Revision) {
     let _ = session.revision.set(revision);
     // RPC-22, RPC-26
-    session.link.lock().peer.allow_batches(revision.has_batches());
+    session.link.allow_batches(revision.has_batches());
 }
 
 /// The time, as timers see it: a test may have stopped it.

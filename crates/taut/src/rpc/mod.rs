@@ -1,8 +1,6 @@
 //! Plain JSON-RPC 2.0: messages, ids, errors, and the engine that knows who waits for what.
 //! Pure: no I/O, no clock, no runtime.
 
-#[cfg(feature = "tokio")]
-mod draft;
 mod error;
 mod id;
 #[cfg_attr(not(feature = "tokio"), allow(dead_code, reason = "only the loop shows whole frames"))]
@@ -15,12 +13,11 @@ mod places;
 mod plain;
 mod quick;
 mod quote;
+mod result;
 mod salvage;
 mod scan;
 mod write;
 
-#[cfg(feature = "tokio")]
-pub(crate) use draft::Draft;
 #[cfg(feature = "server")]
 pub(crate) use error::excerpt;
 pub use error::{ErrorObject, code};
@@ -38,4 +35,5 @@ pub use peer::{
 };
 pub(crate) use places::Places;
 pub(crate) use quote::quote;
+pub use result::ResultJson;
 pub use write::{Body, NoId};

@@ -78,19 +78,6 @@ fn call(
     Ok(())
 }
 
-pub(crate) fn result(
-    out: &mut Vec<u8>,
-    id: &Id,
-    result: &dyn Body,
-) -> Result<(), serde_json::Error> {
-    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    out.extend_from_slice(id.as_bytes());
-    out.extend_from_slice(b",\"result\":");
-    write_body(out, result)?;
-    out.push(b'}');
-    Ok(())
-}
-
 /// What stands for the id in an error that belongs to no readable request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -6,12 +6,11 @@ use serde_json::value::RawValue;
 
 use super::table::Table;
 use super::{Event, Peer, Request, TroubleKind};
-#[cfg(feature = "tokio")]
-use crate::rpc::draft::Draft;
 use crate::rpc::error::{ErrorObject, code};
 use crate::rpc::id::Id;
 use crate::rpc::part::Part;
-use crate::rpc::write::{self, Body};
+use crate::rpc::result::ResultJson;
+use crate::rpc::write;
 use crate::wire::Framing;
 
 /// Places in the queue that are made at a time, and kept when it is empty.
@@ -148,26 +147,11 @@ impl Peer {
     }
 
     /// Answers a request. Nothing is written if it was withdrawn (CAN-10).
-    ///
-    /// A result that has no JSON form is answered −32603.
-    pub fn answer(&mut self, ticket: Ticket, outcome: Result<&dyn Body, ErrorObject>) {
-        if self.settle(&ticket) {
-            self.write_answer(&ticket, outcome);
-        }
-        self.close_ticket(&ticket);
-    }
-
-    /// The same for a result that is written already.
-    #[cfg(feature = "tokio")]
-    pub(crate) fn answer_drafted(
-        &mut self,
-        ticket: Ticket,
-        outcome: Result<&mut Draft, ErrorObject>,
-    ) {
+    pub fn answer(&mut self, ticket: Ticket, outcome: Result<ResultJson, ErrorObject>) {
         if self.settle(&ticket) {
             match outcome {
-                Ok(draft) => self.add_answer(&ticket, draft.end()),
-                Err(error) => self.write_answer(&ticket, Err(error)),
+                Ok(result) => self.write_result(&ticket, result),
+                Err(error) => self.write_error(&ticket, &error),
             }
         }
         self.close_ticket(&ticket);
@@ -277,7 +261,7 @@ impl Peer {
 
     /// Answers a request that never entered the table.
     fn refuse(&mut self, ticket: Ticket, error: ErrorObject) {
-        self.write_answer(&ticket, Err(error));
+        self.write_error(&ticket, &error);
         self.close_ticket(&ticket);
     }
 
@@ -292,7 +276,7 @@ impl Peer {
             let error = ErrorObject::new(code::CANCELLED, "request cancelled");
             // The ticket itself is still out; when it comes back it finds nothing left to answer.
             let ticket = Ticket { id, serial, framing, batch, place: Place::Nothing };
-            self.write_answer(&ticket, Err(error));
+            self.write_error(&ticket, &error);
         }
         // One that still waits was seen by nobody, so nobody needs to hear of it.
         if self.empty_queued(serial) { None } else { Some(Event::Withdrawn(serial)) }
@@ -313,29 +297,23 @@ impl Peer {
         true
     }
 
-    fn write_answer(&mut self, ticket: &Ticket, outcome: Result<&dyn Body, ErrorObject>) {
-        let write = |out: &mut Vec<u8>| match &outcome {
-            Ok(result) => {
-                let start = out.len();
-                if let Err(error) = write::result(out, &ticket.id, *result) {
-                    out.truncate(start);
-                    let error = ErrorObject::internal(format!("result has no JSON form: {error}"));
-                    write::error(out, Ok(&ticket.id), &error);
-                }
-            }
-            Err(error) => write::error(out, Ok(&ticket.id), error),
-        };
+    fn write_result(&mut self, ticket: &Ticket, result: ResultJson) {
+        let (message, start) = result.into_message(&ticket.id);
         match ticket.batch.filter(|batch| self.batches.contains_key(batch)) {
-            Some(batch) => self.keep_in_batch(batch, &ticket.id, write),
-            None => self.out.frame(ticket.framing, write),
+            Some(batch) => {
+                self.keep_in_batch(batch, &ticket.id, |body| {
+                    body.extend_from_slice(&message[start..])
+                });
+            }
+            None => self.out.add(ticket.framing, message, start),
         }
     }
 
-    #[cfg(feature = "tokio")]
-    fn add_answer(&mut self, ticket: &Ticket, answer: &mut Vec<u8>) {
+    fn write_error(&mut self, ticket: &Ticket, error: &ErrorObject) {
+        let write = |out: &mut Vec<u8>| write::error(out, Ok(&ticket.id), error);
         match ticket.batch.filter(|batch| self.batches.contains_key(batch)) {
-            Some(batch) => self.keep_in_batch(batch, &ticket.id, |body| body.append(answer)),
-            None => self.out.add(ticket.framing, answer),
+            Some(batch) => self.keep_in_batch(batch, &ticket.id, write),
+            None => self.out.frame(ticket.framing, write),
         }
     }
 

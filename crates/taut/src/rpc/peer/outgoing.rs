@@ -44,10 +44,12 @@ impl Deadline {
 }
 
 impl Peer {
-    /// The id that the next call will have, for putting its progress token into the params.
-    #[must_use]
-    pub fn next_call(&self) -> CallId {
-        CallId(self.next_call)
+    /// An id for a call that is about to be made with [`call_as`](Self::call_as), for putting its
+    /// progress token into the params.
+    pub fn reserve_call(&mut self) -> CallId {
+        let call = CallId(self.next_call);
+        self.next_call += 1;
+        call
     }
 
     /// How many calls of ours are unanswered.
@@ -68,15 +70,33 @@ impl Peer {
         params: Option<&dyn Body>,
         patience: Option<Patience>,
     ) -> Result<CallId, SendError> {
+        let call = self.reserve_call();
+        let sent = self.call_as(now, call, method, params, patience);
+        if sent.is_err() {
+            self.next_call = call.0;
+        }
+        sent.map(|()| call)
+    }
+
+    /// As [`call`](Self::call), with an id that was [reserved](Self::reserve_call) for it.
+    ///
+    /// # Errors
+    /// As for [`call`](Self::call).
+    pub fn call_as(
+        &mut self,
+        now: Instant,
+        call: CallId,
+        method: &str,
+        params: Option<&dyn Body>,
+        patience: Option<Patience>,
+    ) -> Result<(), SendError> {
         if self.ended {
             return Err(SendError::Closed);
         }
-        let call = self.next_call();
         let id = Id::from(call.0);
         self.out
             .try_frame(self.framing, |out| write::request(out, &id, method, params))
             .map_err(SendError::Json)?;
-        self.next_call += 1;
         // A time beyond all clocks is no deadline.
         let deadline = patience.and_then(|patience| {
             let ceiling = patience.ceiling.unwrap_or(patience.timeout);
@@ -86,7 +106,7 @@ impl Peer {
         });
         let firm = self.config.dialect.firm.contains(&method);
         self.calls.insert(call.0, Pending { firm, deadline });
-        Ok(call)
+        Ok(())
     }
 
     /// Tells the other side something.

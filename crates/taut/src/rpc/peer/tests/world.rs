@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 
 use crate::rpc::{
-    CallId, Config, Dialect, ErrorObject, Event, Events, Failure, Patience, Peer, Request, Ticket,
-    TroubleKind,
+    CallId, Config, Dialect, ErrorObject, Event, Events, Failure, Patience, Peer, Request,
+    ResultJson, Ticket, TroubleKind,
 };
 use crate::wire::{Decoder, Framing};
 
@@ -127,7 +127,7 @@ impl Side {
     /// Answers the oldest request with this id.
     pub(super) fn answer(&mut self, id: &str, result: &str) {
         let ticket = self.ticket(id);
-        self.peer.answer(ticket, Ok(&raw(result)));
+        self.peer.answer(ticket, Ok(ResultJson::of(&raw(result)).unwrap()));
     }
 
     /// Refuses the oldest request with this id.

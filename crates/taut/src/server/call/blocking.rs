@@ -8,8 +8,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
-use super::call::{Call, ClientInfo, Progress};
-use super::changes::Changes;
+use super::{Call, ClientInfo, Progress};
 use crate::mcp::{Level, Meta, Revision, Trace};
 use crate::rpc::Id;
 
@@ -23,7 +22,7 @@ use crate::rpc::Id;
 ///     let _ = call.ask::<Name>("Who are you?").await;
 /// }
 /// ```
-pub struct BlockingCall<S = ()>(Call<S>);
+pub struct BlockingCall<S = ()>(pub(crate) Call<S>);
 
 impl<S> Clone for BlockingCall<S> {
     fn clone(&self) -> Self {
@@ -38,10 +37,6 @@ impl<S> fmt::Debug for BlockingCall<S> {
 }
 
 impl<S> BlockingCall<S> {
-    pub(super) fn new(call: Call<S>) -> Self {
-        Self(call)
-    }
-
     /// As [`Call::state`].
     #[must_use]
     pub fn state(&self) -> &S {
@@ -64,12 +59,6 @@ impl<S> BlockingCall<S> {
     #[must_use]
     pub fn client(&self) -> ClientInfo<'_> {
         self.0.client()
-    }
-
-    /// As [`Call::changes`].
-    #[must_use]
-    pub fn changes(&self) -> Changes<S> {
-        self.0.changes()
     }
 
     /// As [`Call::meta`].

@@ -9,7 +9,7 @@ use serde::de::{DeserializeOwned, Deserializer, Error, Visitor};
 use serde::forward_to_deserialize_any;
 
 /// The names, as they are read; nothing if the type does not tell (a map, or `#[serde(flatten)]`).
-pub(super) fn fields_of<T: DeserializeOwned>() -> Option<&'static [&'static str]> {
+pub(crate) fn fields_of<T: DeserializeOwned>() -> Option<&'static [&'static str]> {
     match T::deserialize(Listener) {
         Err(Heard(names)) => names,
         Ok(_) => None,
@@ -17,7 +17,7 @@ pub(super) fn fields_of<T: DeserializeOwned>() -> Option<&'static [&'static str]
 }
 
 /// Sorts what a schema has by name into the order of declaration. What was not declared comes last.
-pub(super) fn in_order<V>(items: &mut [V], names: Option<&[&str]>, name: impl Fn(&V) -> &str) {
+pub(crate) fn in_order<V>(items: &mut [V], names: Option<&[&str]>, name: impl Fn(&V) -> &str) {
     let Some(names) = names else { return };
     items.sort_by_key(|item| names.iter().position(|n| *n == name(item)).unwrap_or(usize::MAX));
 }

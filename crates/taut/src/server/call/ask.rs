@@ -7,8 +7,6 @@
 
 use std::fmt;
 use std::future::Future;
-use std::pin::pin;
-use std::task::Poll;
 use std::time::Duration;
 
 use schemars::JsonSchema;
@@ -16,8 +14,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::call::Call;
-use super::form::form_of;
+use super::Call;
+use crate::driver::{Either, first};
 use crate::mcp::{
     ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitForm,
     ElicitParams, ElicitResult, ElicitUrl, ElicitationCapability, FormSchema, JsonObject,
@@ -25,11 +23,12 @@ use crate::mcp::{
     RootsCapability, SamplingCapability, SerializeAt, disorder,
 };
 use crate::rpc::{ErrorObject, Failure, Patience};
+use crate::server::schema::form_of;
 
 /// What the user did with a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Asked<T> {
+pub enum UserReply<T> {
     /// Answered it.
     Accepted(T),
     /// Said no.
@@ -38,7 +37,7 @@ pub enum Asked<T> {
     Cancelled,
 }
 
-impl<T> Asked<T> {
+impl<T> UserReply<T> {
     /// The answer, if there is one.
     pub fn accepted(self) -> Option<T> {
         match self {
@@ -93,7 +92,7 @@ impl std::error::Error for AskError {}
 
 impl AskError {
     /// The JSON-RPC error that this is in the modern era.
-    pub(super) fn as_error(&self) -> Option<ErrorObject> {
+    pub(crate) fn as_error(&self) -> Option<ErrorObject> {
         match self {
             Self::NotSupported { required, modern: true, .. } => Some(
                 ErrorObject::new(MISSING_CLIENT_CAPABILITY, self.to_string())
@@ -111,18 +110,18 @@ impl<S: Send + Sync + 'static> Call<S> {
     /// Never ask for secrets this way (ELI-08); use [`ask_at`](Self::ask_at).
     ///
     /// # Errors
-    /// The client cannot show forms, or gave no usable answer. A "no" is an answer: see [`Asked`].
-    pub async fn ask<T>(&self, message: impl Into<String>) -> Result<Asked<T>, AskError>
+    /// The client cannot show forms, or gave no usable answer. A "no" is an answer: see [`UserReply`].
+    pub async fn ask<T>(&self, message: impl Into<String>) -> Result<UserReply<T>, AskError>
     where
         T: JsonSchema + DeserializeOwned,
     {
         let form = form_of::<T>().map_err(AskError::Unfit)?;
         match self.ask_form(message, form).await? {
-            Asked::Accepted(content) => serde_json::from_value(content.into())
-                .map(Asked::Accepted)
+            UserReply::Accepted(content) => serde_json::from_value(content.into())
+                .map(UserReply::Accepted)
                 .map_err(|error| AskError::Unfit(format!("the answer does not fit: {error}"))),
-            Asked::Declined => Ok(Asked::Declined),
-            Asked::Cancelled => Ok(Asked::Cancelled),
+            UserReply::Declined => Ok(UserReply::Declined),
+            UserReply::Cancelled => Ok(UserReply::Cancelled),
         }
     }
 
@@ -134,16 +133,16 @@ impl<S: Send + Sync + 'static> Call<S> {
         &self,
         message: impl Into<String>,
         form: FormSchema,
-    ) -> Result<Asked<JsonObject>, AskError> {
+    ) -> Result<UserReply<JsonObject>, AskError> {
         // CAP-03: saying nothing about modes means forms.
         let can = self.elicitation().is_some_and(ElicitationCapability::supports_form);
         let capability = ElicitationCapability::new().form(JsonObject::new());
         self.require(can, "show a form", || ClientCapabilities::new().elicitation(capability))?;
         let answer = self.elicit(ElicitForm::new(message, form).into()).await?;
         Ok(match answer.action {
-            ElicitAction::Accept => Asked::Accepted(answer.content.unwrap_or_default()),
-            ElicitAction::Decline => Asked::Declined,
-            _ => Asked::Cancelled,
+            ElicitAction::Accept => UserReply::Accepted(answer.content.unwrap_or_default()),
+            ElicitAction::Decline => UserReply::Declined,
+            _ => UserReply::Cancelled,
         })
     }
 
@@ -156,7 +155,7 @@ impl<S: Send + Sync + 'static> Call<S> {
         &self,
         url: impl Into<String>,
         message: impl Into<String>,
-    ) -> Result<Asked<()>, AskError> {
+    ) -> Result<UserReply<()>, AskError> {
         let can = self.revision().has_url_elicitation()
             && self.elicitation().is_some_and(ElicitationCapability::supports_url);
         let capability = ElicitationCapability::new().url(JsonObject::new());
@@ -168,9 +167,9 @@ impl<S: Send + Sync + 'static> Call<S> {
         }
         let answer = self.elicit(question.into()).await?;
         Ok(match answer.action {
-            ElicitAction::Accept => Asked::Accepted(()),
-            ElicitAction::Decline => Asked::Declined,
-            _ => Asked::Cancelled,
+            ElicitAction::Accept => UserReply::Accepted(()),
+            ElicitAction::Decline => UserReply::Declined,
+            _ => UserReply::Cancelled,
         })
     }
 
@@ -237,12 +236,12 @@ impl<S: Send + Sync + 'static> Call<S> {
         F: Future<Output = T>,
     {
         let unfit = |error: serde_json::Error| AskError::Unfit(format!("once({key:?}): {error}"));
-        if let Some(kept) = self.inner.asks.remembered(key) {
+        if let Some(kept) = self.inner.questions.remembered(key) {
             return serde_json::from_str(kept.get()).map_err(unfit);
         }
         let value = work.await;
         let kept = serde_json::value::to_raw_value(&value).map_err(unfit)?;
-        self.inner.asks.remember(key, kept);
+        self.inner.questions.remember(key, kept);
         Ok(value)
     }
 
@@ -280,7 +279,7 @@ impl<S: Send + Sync + 'static> Call<S> {
         if !self.revision().is_modern() {
             return self.put_on_the_wire(method, params).await;
         }
-        self.inner.asks.put(Question { method, params }).await
+        self.inner.questions.put(Question { method, params }).await
     }
 
     async fn put_on_the_wire<T: DeserializeOwned + Send + 'static>(
@@ -297,29 +296,25 @@ impl<S: Send + Sync + 'static> Call<S> {
             Err(Failure::Violation(fault)) => Err(AskError::Unfit(fault.to_string())),
             Err(_) => Err(AskError::Ended),
         };
-        let (asks, withdrawn) = (&self.inner.asks, &self.inner.withdrawn);
-        let link = &self.inner.connection.link;
-        let patience = Some(Patience::new(patience));
-        // Whoever has gone is not asked.
-        if withdrawn.is_raised() {
+        let (questions, cancelled) = (&self.inner.questions, &self.inner.cancelled);
+        // Nobody is asked for a call that is over.
+        if cancelled.is_raised() {
             return Err(AskError::Withdrawn);
         }
-        if asks.is_over() {
+        if questions.is_over() {
             return Err(AskError::Ended);
         }
+        let link = &self.inner.connection.link;
+        let patience = Some(Patience::new(patience));
         let pending = link.call(method.as_str(), |_| Some(params), patience, None, read);
-        let mut pending = pin!(pending.map_err(|_| AskError::Ended)?);
+        let pending = pending.map_err(|_| AskError::Ended)?;
         // Leaving drops the question, which withdraws it on the wire: no dialog stays open in vain.
-        std::future::poll_fn(|cx| {
-            if let Poll::Ready(answer) = pending.as_mut().poll(cx) {
-                return Poll::Ready(answer.unwrap_or(Err(AskError::Ended)));
-            }
-            if withdrawn.poll_raised(cx).is_ready() {
-                return Poll::Ready(Err(AskError::Withdrawn));
-            }
-            asks.poll_over(cx).map(|()| Err(AskError::Ended))
-        })
-        .await
+        let over = first(cancelled.raised(), questions.over());
+        match first(pending, over).await {
+            Either::First(answer) => answer.unwrap_or(Err(AskError::Ended)),
+            Either::Second(Either::First(())) => Err(AskError::Withdrawn),
+            Either::Second(Either::Second(())) => Err(AskError::Ended),
+        }
     }
 }
 

@@ -1,4 +1,12 @@
-//! A call being handled, as its handler sees it: who asks, and how to talk back meanwhile.
+//! A call that is being handled: what its handler sees, and how it talks to the client meanwhile.
+//!
+//! Knows the request, who sent it and the connection it came on; must not know how it was routed.
+//! What all connections of a server share stands in `shared.rs`, questions to the client in `ask.rs`.
+
+mod ask;
+mod blocking;
+mod questions;
+mod shared;
 
 use std::fmt;
 use std::future::Future;
@@ -8,16 +16,20 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::Shared;
-use super::changes::Changes;
-use super::hook::{Moment, Outcome};
-use super::rounds::Asks;
-use crate::driver::{Link, Token as Withdrawn};
+use super::settings::{CallEnd, CallEvent};
+use super::subscriber::Subscriber;
+use crate::driver::{Flag, Link};
 use crate::mcp::{
-    Asker, ClientCapabilities, Level, LogParams, Meta, Method, ProgressParams, RESOURCE_NOT_FOUND,
-    RawJson, ReadResourceResult, Revision, SerializeAt, Terms, Trace, resource_not_found,
+    Asker, ClientCapabilities, Level, LogParams, Meta, Method, ProgressParams, RawJson, Revision,
+    SerializeAt, Terms, Trace,
 };
-use crate::rpc::{ErrorObject, Id};
+use crate::rpc::Id;
+
+pub(crate) use questions::{Questions, Run, Suspendable};
+pub(crate) use shared::{Handler, Shared};
+
+pub use ask::{AskError, UserReply};
+pub use blocking::BlockingCall;
 
 /// Reports of progress leave at most this often (PRG-12): a person cannot follow more, and a
 /// handler that reports in a loop must not fill the pipe.
@@ -25,7 +37,7 @@ const PROGRESS_EVERY: Duration = Duration::from_millis(50);
 
 /// A call being handled. Clones are the same call.
 pub struct Call<S = ()> {
-    pub(super) inner: Arc<Ongoing<S>>,
+    pub(crate) inner: Arc<CallState<S>>,
 }
 
 impl<S> Clone for Call<S> {
@@ -41,73 +53,58 @@ impl<S> fmt::Debug for Call<S> {
 }
 
 /// What all calls of a connection share. In one piece, so that a call counts one reference.
-pub(super) struct Connection<S> {
-    pub(super) shared: Arc<Shared<S>>,
-    pub(super) link: Link,
+pub(crate) struct Connection<S> {
+    pub(crate) shared: Arc<Shared<S>>,
+    pub(crate) link: Link,
+    pub(crate) subscriber: Arc<Subscriber>,
     /// The level of the legacy session.
-    pub(super) level: SessionLevel,
+    pub(crate) level: SessionLevel,
 }
 
 /// What a call is made of.
-pub(super) struct Ongoing<S> {
-    pub(super) connection: Arc<Connection<S>>,
-    pub(super) id: Id,
-    pub(super) serial: u64,
-    pub(super) withdrawn: Withdrawn,
-    pub(super) terms: Arc<Terms>,
-    pub(super) method: Method,
-    pub(super) name: Arc<str>,
-    pub(super) began: Instant,
-    pub(super) reported: Mutex<Option<(Instant, f64)>>,
+pub(crate) struct CallState<S> {
+    pub(crate) connection: Arc<Connection<S>>,
+    pub(crate) id: Id,
+    pub(crate) serial: u64,
+    pub(crate) cancelled: Flag,
+    pub(crate) terms: Arc<Terms>,
+    pub(crate) method: Method,
+    pub(crate) name: Arc<str>,
+    pub(crate) began: Instant,
+    pub(crate) reported: Mutex<Option<(Instant, f64)>>,
     /// What it asks the client, and what it has learnt.
-    pub(super) asks: Asks,
+    pub(crate) questions: Questions,
     /// Kept for binding the state of a question to; only where there may be one.
-    pub(super) arguments: Option<Box<str>>,
-    /// Whether the hook has heard of the end.
-    pub(super) ended: AtomicBool,
+    pub(crate) arguments: Option<Box<str>>,
+    /// Whether `on_call` has been told of the end.
+    pub(crate) ended: AtomicBool,
 }
 
-impl<S> Ongoing<S> {
-    pub(super) fn shared(&self) -> &Shared<S> {
+impl<S> CallState<S> {
+    pub(crate) fn shared(&self) -> &Shared<S> {
         &self.connection.shared
     }
 
-    /// What was read from a resource, as this client is to see it.
-    pub(super) fn as_read(
-        &self,
-        outcome: Result<ReadResourceResult, ErrorObject>,
-    ) -> Result<ReadResourceResult, ErrorObject> {
-        match outcome {
-            Ok(contents) => Ok(self.shared().settings.hinted(contents)),
-            // ERR-03: the modern revision has no code of its own for it.
-            Err(mut error) if error.code == RESOURCE_NOT_FOUND => {
-                error.code = resource_not_found(self.terms.revision);
-                Err(error)
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Tells the hook that it is over, once.
-    pub(super) fn end(&self, outcome: Outcome) {
-        let Some(hook) = &self.shared().settings.hook else { return };
+    /// Tells `on_call` that the call has finished, once.
+    pub(crate) fn end(&self, end: CallEnd) {
+        let Some(on_call) = &self.shared().settings.on_call else { return };
         if !self.ended.swap(true, Ordering::Relaxed) {
             let took = crate::driver::now() - self.began;
-            // A veto comes too late here; there is nothing left to refuse.
-            let _ = hook(&Moment::ended(self.method, &self.name, took, outcome));
+            // It is too late to refuse: there is nothing left to refuse.
+            let _ = on_call(&CallEvent::finished(self.method, &self.name, took, end));
         }
     }
 }
 
-impl<S> Drop for Ongoing<S> {
-    /// A call that was dropped, or whose handler panicked, has ended too: an audit has no gaps.
+impl<S> Drop for CallState<S> {
+    /// A call that was dropped, or whose handler panicked, has finished too: an audit has no gaps.
     fn drop(&mut self) {
-        self.end(Outcome::Failed);
+        self.end(CallEnd::Failed);
     }
 }
 
 impl<S> Call<S> {
-    /// What the server was given with [`Server::state`](super::Server::state).
+    /// What the server was given with [`Server::with_state`](super::Server::with_state).
     #[must_use]
     pub fn state(&self) -> &S {
         &self.inner.shared().state
@@ -131,12 +128,6 @@ impl<S> Call<S> {
         ClientInfo(&self.inner.terms.asker)
     }
 
-    /// A handle for changing what the server offers.
-    #[must_use]
-    pub fn changes(&self) -> Changes<S> {
-        Changes { shared: self.inner.connection.shared.clone() }
-    }
-
     /// The `_meta` of the request, as it came.
     #[must_use]
     pub fn meta(&self) -> Option<Meta> {
@@ -150,21 +141,23 @@ impl<S> Call<S> {
     }
 
     /// When the server gives up on this call, if it has a
-    /// [`call_timeout`](super::Server::call_timeout).
+    /// [`call_timeout`](super::ServerBuilder::call_timeout).
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        self.inner.shared().settings.call_timeout.map(|limit| self.inner.began + limit)
+        // A limit beyond all clocks is no deadline.
+        self.inner.began.checked_add(self.inner.shared().settings.call_timeout?)
     }
 
     /// Whether the client no longer wants the answer.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.inner.withdrawn.is_raised()
+        self.inner.cancelled.is_raised()
     }
 
-    /// Waits until the client no longer wants the answer. A second later this call is dropped.
+    /// Waits until the client no longer wants the answer. After the
+    /// [grace](super::ServerBuilder::cancel_grace), one second unless set, this call is dropped.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<S> {
-        self.inner.withdrawn.raised()
+        self.inner.cancelled.raised()
     }
 
     /// Says how far the work is, if the client wants to know.
@@ -172,7 +165,7 @@ impl<S> Call<S> {
     /// ```
     /// # fn example(call: taut::Call) {
     /// call.progress(0.5);
-    /// call.progress(taut::Progress::new(3).of(12).saying("indexing"));
+    /// call.progress(taut::Progress::new(3).total(12).message("indexing"));
     /// # }
     /// ```
     ///
@@ -200,7 +193,7 @@ impl<S> Call<S> {
 
     /// Writes a line to the client's log, if it wants lines of this level.
     ///
-    /// Needs [`Server::logging`](super::Server::logging). Never put secrets in it (LOG-12).
+    /// Needs [`ServerBuilder::logging`](super::ServerBuilder::logging). Never put secrets in it (LOG-12).
     pub fn log(&self, level: Level, data: impl Serialize) {
         self.log_as(None, level, data);
     }
@@ -282,14 +275,14 @@ impl Progress {
 
     /// How far it will go.
     #[must_use]
-    pub fn of(mut self, total: impl Into<f64>) -> Self {
+    pub fn total(mut self, total: impl Into<f64>) -> Self {
         self.total = Some(total.into());
         self
     }
 
     /// What is being done. Left out for clients of 2024-11-05.
     #[must_use]
-    pub fn saying(mut self, message: impl Into<String>) -> Self {
+    pub fn message(mut self, message: impl Into<String>) -> Self {
         self.message = Some(message.into());
         self
     }
@@ -303,7 +296,7 @@ impl From<f64> for Progress {
 
 /// The level that a legacy client has set, for the calls under way as well.
 #[derive(Debug)]
-pub(super) struct SessionLevel(AtomicU8);
+pub(crate) struct SessionLevel(AtomicU8);
 
 impl SessionLevel {
     const ORDER: [Level; 8] = [
@@ -317,7 +310,7 @@ impl SessionLevel {
         Level::Emergency,
     ];
 
-    pub(super) fn set(&self, level: &Level) {
+    pub(crate) fn set(&self, level: &Level) {
         let at = Self::ORDER.iter().position(|known| known == level).unwrap_or(0);
         self.0.store(at as u8, Ordering::Relaxed);
     }

@@ -1,4 +1,7 @@
-//! From a Rust type to the schema that a host sees.
+//! From a Rust type to the schema that a host sees, and to the form that a user fills in.
+
+mod fields;
+mod form;
 
 use std::borrow::Cow;
 
@@ -7,8 +10,11 @@ use schemars::{JsonSchema, Schema as Described};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use super::fields::{fields_of, in_order};
 use crate::mcp::{PromptArgument, Schema};
+use fields::in_order;
+
+pub(crate) use fields::fields_of;
+pub(crate) use form::form_of;
 
 /// A tool without arguments: `async |_: NoArgs, _call| …`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
@@ -27,19 +33,19 @@ impl JsonSchema for NoArgs {
 }
 
 /// What a type says about itself.
-pub(super) struct Shape {
-    pub(super) schema: Schema,
+pub(crate) struct Shape {
+    pub(crate) schema: Schema,
     /// Its doc comment, which describes the tool rather than the arguments.
-    pub(super) description: Option<String>,
+    pub(crate) description: Option<String>,
 }
 
 /// The schema of `T`, with what belongs to the tool taken off its root.
-pub(super) fn schema_of<T: JsonSchema>() -> Shape {
+pub(crate) fn schema_of<T: JsonSchema>() -> Shape {
     shape(root_of::<T>())
 }
 
 /// The schema of a tool's arguments.
-pub(super) fn input_schema_of<A: JsonSchema + DeserializeOwned>() -> Shape {
+pub(crate) fn input_schema_of<A: JsonSchema + DeserializeOwned>() -> Shape {
     let mut root = root_of::<A>();
     // TOL-03: what is read as a struct is an object, also where its schema says only which (an
     // enum with `tag` and `content`).
@@ -69,7 +75,7 @@ fn shape(mut root: Described) -> Shape {
 }
 
 /// The blanks of a prompt: the fields of `T`, in their order.
-pub(super) fn arguments_of<T: JsonSchema + DeserializeOwned>() -> Vec<PromptArgument> {
+pub(crate) fn arguments_of<T: JsonSchema + DeserializeOwned>() -> Vec<PromptArgument> {
     let root = root_of::<T>().to_value();
     let required: Vec<&str> =
         root["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();

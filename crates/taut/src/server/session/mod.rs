@@ -1,135 +1,117 @@
 //! One connection of a server: each request is judged, routed and answered.
 //!
-//! Knows which method wants what; must not know how bytes move. Notifications take effect in
-//! order, requests run side by side.
+//! Knows which method needs what; must not know how bytes move. Notifications take effect in order,
+//! requests run side by side.
+
+mod routes;
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
-use std::task::Poll;
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::Shared;
-use super::call::{Call, Connection, Ongoing, SessionLevel};
-use super::handler::{Written, unix_time};
-use super::hook::Moment;
-use super::registry::{List, Registry, stamp};
-use super::rounds::Asks;
-use super::snapshot::Seen;
+use super::call::{Call, CallState, Connection, Handler, Questions, SessionLevel, Shared};
+use super::catalog::{Catalog, List, Snapshot, stamp};
+use super::handler::unix_time;
+use super::settings::CallEvent;
 use super::subscriber::{Subscriber, end_of_stream};
-use crate::driver::{Incoming, Link, Service, Started, Token};
+use crate::driver::{Answer, Flag, Link, Outcome, Request, Service, first, no_json, ready};
 use crate::mcp::{
     Accept, DiscoverResult, EmptyResult, InitializeResult, Level, Memory, Method, Params,
-    ParamsError, Revision, SerializeAt, SubscriptionFilter, Terms, Verdict, binding, meta_keys,
-    resource_not_found,
+    ParamsError, Revision, SerializeAt, Shape, SubscriptionFilter, Terms, Verdict, binding,
+    meta_keys,
 };
-use crate::rpc::{ErrorObject, NoId, Part, Trouble};
+use crate::rpc::{ErrorObject, NoId, Part, ResultJson, Trouble};
 use crate::service::Reporter;
 
 /// A request that is to be served, and under which rules.
 pub(super) struct Query<'a> {
-    pub(super) incoming: &'a Incoming<'a>,
-    pub(super) terms: Arc<Terms>,
-    pub(super) params: &'a Params<'a>,
+    request: &'a Request<'a>,
+    terms: Arc<Terms>,
+    params: &'a Params<'a>,
 }
 
 /// One connection.
-pub(super) struct Session<S> {
-    pub(super) connection: Arc<Connection<S>>,
+pub(super) struct ServerSession<S> {
+    connection: Arc<Connection<S>>,
     /// What was offered when a request last came.
-    offer: Seen<Registry<S>>,
+    catalog: Snapshot<Catalog<Handler<S>>>,
     accept: Accept,
-    subscriber: Arc<Subscriber>,
     /// Raised when the input has ended: streams end with it.
-    closing: Token,
+    closing: Flag,
     reporter: Reporter,
 }
 
-impl<S: Send + Sync + 'static> Session<S> {
+impl<S: Send + Sync + 'static> ServerSession<S> {
     pub(super) fn new(shared: Arc<Shared<S>>, link: Link, on_stdio: bool) -> Self {
-        {
-            let mut state = link.lock();
-            // Until a revision is agreed the newest rules hold: no id rather than null (RPC-12),
-            // and an array is no message (RPC-26).
-            state.peer.set_no_id(NoId::Absent);
-            state.peer.allow_batches(false);
-        }
+        // Until a revision is agreed the newest rules hold: no id rather than null (RPC-12), and an
+        // array is no message (RPC-26).
+        link.agree(NoId::Absent, false);
         let subscriber = Arc::new(Subscriber::new(link.clone()));
-        shared.introduce(&subscriber);
+        shared.add_subscriber(&subscriber);
+        let catalog = shared.catalog.snapshot();
+        let level = SessionLevel::default();
         Self {
-            offer: shared.registry.seen(),
-            connection: Arc::new(Connection { shared, link, level: SessionLevel::default() }),
+            connection: Arc::new(Connection { shared, link, subscriber, level }),
+            catalog,
             accept: Accept::default(),
-            subscriber,
-            closing: Token::default(),
+            closing: Flag::default(),
             reporter: Reporter::new(on_stdio),
         }
     }
 
-    fn answer(
-        &mut self,
-        incoming: &Incoming<'_>,
-        json: &mut Vec<u8>,
-    ) -> Result<Started, ErrorObject> {
-        let params = Params::noted(incoming.params, incoming.places).map_err(invalid)?;
-        match self.accept.judge(incoming.method, &params) {
+    fn answer(&mut self, request: &Request<'_>) -> Result<Answer, ErrorObject> {
+        let params = Params::noted(request.params, request.places).map_err(invalid)?;
+        match self.accept.judge(request.method, &params) {
             Verdict::Refuse(error) => Err(error),
-            Verdict::Pong => Ok(done(EmptyResult::new(), Revision::LATEST_LEGACY, json)),
-            Verdict::Welcome(revision) => Ok(done(self.welcome(revision), revision, json)),
-            Verdict::Serve(method, terms) => self.serve(incoming, method, terms, &params, json),
+            Verdict::Pong => Ok(done(&EmptyResult::new(), Revision::LATEST_LEGACY)),
+            Verdict::Welcome(revision) => Ok(done(&self.welcome(revision), revision)),
+            Verdict::Serve(method, terms) => {
+                self.serve(method, Query { request, terms, params: &params })
+            }
         }
     }
 
     fn welcome(&self, revision: Revision) -> InitializeResult {
         let no_id = if revision.has_errors_without_id() { NoId::Absent } else { NoId::Null };
-        {
-            let mut state = self.connection.link.lock();
-            state.peer.set_no_id(no_id);
-            state.peer.allow_batches(revision.has_batches());
-        }
+        self.connection.link.agree(no_id, revision.has_batches());
         let shared = &self.connection.shared;
         let mut result = InitializeResult::new(
             revision.as_str(),
-            shared.registry.current().capabilities(&shared.settings).clone(),
+            shared.catalog.current().capabilities(&shared.settings).clone(),
             shared.info.clone(),
         );
         result.instructions = shared.settings.instructions.clone();
         result
     }
 
-    fn serve(
-        &mut self,
-        incoming: &Incoming<'_>,
-        method: Method,
-        terms: Arc<Terms>,
-        params: &Params<'_>,
-        json: &mut Vec<u8>,
-    ) -> Result<Started, ErrorObject> {
-        self.connection.shared.registry.look(&mut self.offer);
-        let registry = self.offer.as_ref();
-        self.is_offered(method, registry)?;
-        let revision = terms.revision;
-        let query = Query { incoming, terms, params };
+    fn serve(&mut self, method: Method, query: Query<'_>) -> Result<Answer, ErrorObject> {
+        self.connection.shared.catalog.refresh(&mut self.catalog);
+        let catalog = self.catalog.as_ref();
+        self.is_offered(method, catalog)?;
+        let (params, revision) = (query.params, query.terms.revision);
         let list = match method {
-            Method::CallTool => return self.call_tool(query, registry, json),
-            Method::ReadResource => return self.read_resource(query, registry, json),
-            Method::GetPrompt => return self.get_prompt(query, registry, json),
-            Method::Complete => return self.complete(query, registry, json),
-            Method::Discover => return Ok(done(self.discover(registry), revision, json)),
-            Method::Listen => return self.listen(incoming, params, registry, json),
+            Method::CallTool => return self.call_tool(query, catalog),
+            Method::ReadResource => return self.read_resource(query, catalog),
+            Method::GetPrompt => return self.get_prompt(query, catalog),
+            Method::Complete => return self.complete(query, catalog),
+            Method::Discover => return Ok(done(&self.discover(catalog), revision)),
+            Method::Listen => return self.listen(query.request, params, catalog),
             Method::SetLevel => {
                 self.set_level(params)?;
-                return Ok(done(EmptyResult::new(), revision, json));
+                return Ok(done(&EmptyResult::new(), revision));
             }
             Method::Subscribe => {
-                self.subscriber.follow(params.required::<String>("uri").map_err(invalid)?)?;
-                return Ok(done(EmptyResult::new(), revision, json));
+                let uri = params.required::<String>("uri").map_err(invalid)?;
+                self.connection.subscriber.follow(uri)?;
+                return Ok(done(&EmptyResult::new(), revision));
             }
             Method::Unsubscribe => {
-                self.subscriber.unfollow(&params.required::<String>("uri").map_err(invalid)?);
-                return Ok(done(EmptyResult::new(), revision, json));
+                let uri = params.required::<String>("uri").map_err(invalid)?;
+                self.connection.subscriber.unfollow(&uri);
+                return Ok(done(&EmptyResult::new(), revision));
             }
             Method::ListTools => List::Tools,
             Method::ListResources => List::Resources,
@@ -138,13 +120,13 @@ impl<S: Send + Sync + 'static> Session<S> {
             _ => return Err(ErrorObject::method_not_found(method.as_str())),
         };
         let cursor = params.optional::<String>("cursor").map_err(invalid)?;
-        let page = registry.page(&self.connection.shared, list, revision, cursor.as_deref())?;
-        Ok(Started::done(Ok(page), json))
+        let Shared { settings, info_json, .. } = &*self.connection.shared;
+        Ok(ready(catalog.page(settings, info_json, list, revision, cursor.as_deref())))
     }
 
     /// ERR-13, ERR-14: what is not advertised is not there.
-    fn is_offered(&self, method: Method, registry: &Registry<S>) -> Result<(), ErrorObject> {
-        let offer = registry.capabilities(&self.connection.shared.settings);
+    fn is_offered(&self, method: Method, catalog: &Catalog<Handler<S>>) -> Result<(), ErrorObject> {
+        let offer = catalog.capabilities(&self.connection.shared.settings);
         let offered = match method {
             Method::ListTools | Method::CallTool => offer.tools.is_some(),
             Method::ListResources | Method::ListResourceTemplates | Method::ReadResource => {
@@ -162,11 +144,11 @@ impl<S: Send + Sync + 'static> Session<S> {
         if offered { Ok(()) } else { Err(ErrorObject::method_not_found(method.as_str())) }
     }
 
-    fn discover(&self, registry: &Registry<S>) -> DiscoverResult {
+    fn discover(&self, catalog: &Catalog<Handler<S>>) -> DiscoverResult {
         let Shared { settings, info_json, .. } = &*self.connection.shared;
         let mut result = DiscoverResult::new(
             [Revision::MODERN.to_string()],
-            registry.capabilities(settings).clone(),
+            catalog.capabilities(settings).clone(),
         )
         .ttl(settings.ttl)
         .cache_scope(settings.cache_scope.clone())
@@ -185,34 +167,29 @@ impl<S: Send + Sync + 'static> Session<S> {
         Ok(())
     }
 
-    /// A stream of changes: open until the client withdraws it or the input ends (SUB-05).
+    /// A stream of changes: open until the client cancels it or the input ends (SUB-05).
     fn listen(
         &self,
-        incoming: &Incoming<'_>,
+        request: &Request<'_>,
         params: &Params<'_>,
-        registry: &Registry<S>,
-        json: &mut Vec<u8>,
-    ) -> Result<Started, ErrorObject> {
+        catalog: &Catalog<Handler<S>>,
+    ) -> Result<Answer, ErrorObject> {
         // SUB-11
         let filter = params.required::<SubscriptionFilter>("notifications").map_err(invalid)?;
         let shared = &self.connection.shared;
-        let honoured = filter.honoured_by(registry.capabilities(&shared.settings));
-        let stream = self.subscriber.listen(incoming, honoured)?;
-        let (id, info) = (incoming.id.clone(), shared.info_json.clone());
-        let (closing, withdrawn) = (self.closing.clone(), incoming.token.clone());
-        let work = async move {
-            std::future::poll_fn(|cx| match withdrawn.poll_raised(cx) {
-                Poll::Ready(()) => Poll::Ready(()),
-                Poll::Pending => closing.poll_raised(cx),
-            })
-            .await;
-            // SUB-07, SUB-09: nothing is said on it any more, and then the result, if it is wanted.
+        let honoured = filter.honoured_by(catalog.capabilities(&shared.settings));
+        let stream = self.connection.subscriber.listen(request, honoured)?;
+        let (id, info) = (request.id.clone(), shared.info_json.clone());
+        let over = first(request.cancelled.raised(), self.closing.raised());
+        Ok(Box::pin(async move {
+            over.await;
+            // SUB-07, SUB-09: nothing is said on it any more, and then comes the result, which is
+            // written unless the stream was cancelled.
             drop(stream);
             let mut end = end_of_stream(&id);
             end.meta.get_or_insert_default().insert(meta_keys::SERVER_INFO, info);
-            Ok(Written { value: end, revision: Revision::MODERN })
-        };
-        Ok(Started::polling(work, json))
+            write_for(&end, Revision::MODERN)
+        }))
     }
 
     /// What earlier runs of this request have learnt, and the answers that it brings (MRTR-05).
@@ -238,57 +215,58 @@ impl<S: Send + Sync + 'static> Session<S> {
         Ok(Some(memory))
     }
 
-    /// A request becomes a call, if the hook lets it.
-    pub(super) fn begin(
+    /// A request becomes a call, unless `on_call` refuses it.
+    fn begin(
         &self,
         query: Query<'_>,
         method: Method,
         name: Arc<str>,
         arguments: Option<Part<'_>>,
     ) -> Result<Call<S>, ErrorObject> {
-        let Query { incoming, terms, params } = query;
+        let Query { request, terms, params } = query;
+        // All that can be wrong with the request is found before `on_call` is told that it starts.
+        if let Err(error) = &terms.progress_token {
+            return Err(invalid(error.clone().into()));
+        }
         let memory = match terms.revision.is_modern() && method.may_require_input() {
             true => self.memory(params, method, &name, arguments)?,
             false => None,
         };
-        let asks = memory.map_or_else(Asks::default, Asks::remembering);
-        if let Some(hook) = &self.connection.shared.settings.hook {
+        let questions = memory.map_or_else(Questions::default, Questions::remembering);
+        if let Some(on_call) = &self.connection.shared.settings.on_call {
             let client = terms.asker.info.as_ref().map(|info| info.name.as_str());
-            hook(&Moment::Began { method: method.as_str(), name: &name, client })
+            on_call(&CallEvent::Started { method: method.as_str(), name: &name, client })
                 .map_err(ErrorObject::from)?;
         }
-        // Only who can be asked needs what a question is bound to.
+        // Only a client that can be asked needs what a question is bound to.
         let capabilities = &terms.asker.capabilities;
         let can_answer = terms.revision.is_modern()
             && (capabilities.elicitation.is_some()
                 || capabilities.sampling.is_some()
                 || capabilities.roots.is_some());
         let arguments = arguments.filter(|_| can_answer).map(|raw| raw.text().into());
-        if let Err(error) = &terms.progress_token {
-            return Err(invalid(error.clone().into()));
-        }
         Ok(Call {
-            inner: Arc::new(Ongoing {
+            inner: Arc::new(CallState {
                 connection: self.connection.clone(),
-                id: incoming.id.clone(),
-                serial: incoming.serial,
-                withdrawn: incoming.token.clone(),
+                id: request.id.clone(),
+                serial: request.serial,
+                cancelled: request.cancelled.clone(),
                 terms,
                 method,
                 name,
-                began: incoming.now,
+                began: request.now,
                 reported: Mutex::default(),
                 ended: AtomicBool::new(false),
-                asks,
+                questions,
                 arguments,
             }),
         })
     }
 }
 
-impl<S: Send + Sync + 'static> Service for Session<S> {
-    fn request(&mut self, incoming: Incoming<'_>, json: &mut Vec<u8>) -> Started {
-        self.answer(&incoming, json).unwrap_or_else(|error| Started::Done(Err(error)))
+impl<S: Send + Sync + 'static> Service for ServerSession<S> {
+    fn request(&mut self, request: Request<'_>) -> Answer {
+        self.answer(&request).unwrap_or_else(|error| ready(Err(error)))
     }
 
     fn notification(&mut self, method: &str, _: Option<&RawValue>) {
@@ -296,12 +274,12 @@ impl<S: Send + Sync + 'static> Service for Session<S> {
         if let (Some(Method::Initialized), Some(terms)) =
             (Method::parse(method), self.accept.session())
         {
-            self.subscriber.initialized(terms.revision);
+            self.connection.subscriber.initialized(terms.revision);
         }
     }
 
     fn pump(&mut self) -> bool {
-        self.subscriber.pump()
+        self.connection.subscriber.pump()
     }
 
     fn input_ended(&mut self) {
@@ -324,16 +302,16 @@ impl<S: Send + Sync + 'static> Service for Session<S> {
     }
 }
 
-pub(super) fn invalid(error: ParamsError) -> ErrorObject {
+fn invalid(error: ParamsError) -> ErrorObject {
     ErrorObject::invalid_params(error.to_string())
 }
 
-pub(super) fn not_found(uri: &str, revision: Revision) -> ErrorObject {
-    ErrorObject::new(resource_not_found(revision), "resource not found")
-        .with_data(&serde_json::json!({ "uri": uri }))
+/// An answer that is ready, written for `revision`.
+fn done(value: &impl SerializeAt, revision: Revision) -> Answer {
+    ready(write_for(value, revision))
 }
 
-/// An answer that is ready, written for `revision`.
-fn done(value: impl SerializeAt + Send, revision: Revision, json: &mut Vec<u8>) -> Started {
-    Started::done(Ok(Written { value, revision }), json)
+fn write_for(value: &impl SerializeAt, revision: Revision) -> Outcome {
+    ResultJson::written(|out| value.write_at(Shape::of(revision), out))
+        .map_err(|error| no_json(&error))
 }

@@ -11,8 +11,8 @@ use crate::error::Reject;
 use crate::mcp::{CallToolResult, Content, RawJson, Schema};
 use crate::rpc::ErrorObject;
 
-use super::ask::AskError;
-use super::schema::schema_of;
+use crate::server::call::AskError;
+use crate::server::schema::schema_of;
 
 /// What a tool can answer with.
 ///
@@ -115,7 +115,7 @@ impl<T: IntoReply, E: Display + Send + 'static> IntoReply for Result<T, E> {
 }
 
 /// What went wrong where there is no `isError`: a [`Reject`] as it is, anything else −32603.
-pub(super) fn as_error<E: Display + Send + 'static>(error: &E) -> ErrorObject {
+pub(crate) fn as_error<E: Display + Send + 'static>(error: &E) -> ErrorObject {
     protocol_error(error).unwrap_or_else(|| ErrorObject::internal(error.to_string()))
 }
 

@@ -7,7 +7,7 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 /// A description as it was given, and in full once somebody asks. Copies share what was worked out.
-pub(super) struct Spec<T>(Arc<Described<T>>);
+pub(crate) struct Spec<T>(Arc<Described<T>>);
 
 struct Described<T> {
     given: T,
@@ -18,17 +18,17 @@ struct Described<T> {
 
 impl<T: Clone> Spec<T> {
     /// There is no more to say than this.
-    pub(super) fn new(given: T) -> Self {
+    pub(crate) fn new(given: T) -> Self {
         Self(Arc::new(Described { given, complete: None, whole: OnceLock::new() }))
     }
 
     /// The rest is asked of the types when it is wanted.
-    pub(super) fn later(given: T, complete: fn(T) -> T) -> Self {
+    pub(crate) fn later(given: T, complete: fn(T) -> T) -> Self {
         Self(Arc::new(Described { given, complete: Some(complete), whole: OnceLock::new() }))
     }
 
     /// The description in full.
-    pub(super) fn whole(&self) -> &T {
+    pub(crate) fn whole(&self) -> &T {
         let Described { given, complete, whole } = &*self.0;
         match complete {
             Some(complete) => whole.get_or_init(|| complete(given.clone())),
@@ -37,7 +37,7 @@ impl<T: Clone> Spec<T> {
     }
 
     /// The same, if nothing has to be worked out for it.
-    pub(super) fn known(&self) -> Option<&T> {
+    pub(crate) fn known(&self) -> Option<&T> {
         if self.0.complete.is_none() { Some(&self.0.given) } else { self.0.whole.get() }
     }
 }

@@ -6,20 +6,25 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::ask::AskError;
-use super::call::Call;
+use super::{AskError, Call};
+use crate::driver::Flag;
 use crate::mcp::{Memory, Question};
 use crate::rpc::ErrorObject;
 
 /// The questions of one run, and what earlier runs have learnt.
 #[derive(Default)]
-pub(super) struct Asks(Mutex<State>);
+pub(crate) struct Questions {
+    state: Mutex<State>,
+    /// Raised when the run has ended: a question from another task is asked in vain. Made when it is
+    /// first needed, because few calls ask.
+    over: OnceLock<Flag>,
+}
 
 #[derive(Default)]
 struct State {
@@ -27,10 +32,6 @@ struct State {
     round: Option<Box<Round>>,
     /// Who polls the run; woken when a question is asked from another task.
     runner: Option<Waker>,
-    /// Whether the run has ended: what still asks, in another task, asks in vain.
-    over: bool,
-    /// Who waits for an answer, or for the end of the run.
-    waiting: Vec<Waker>,
 }
 
 /// What was asked in this run, and answered before it.
@@ -47,60 +48,60 @@ impl State {
     fn round(&mut self) -> &mut Round {
         self.round.get_or_insert_default()
     }
-
-    fn wait(&mut self, cx: &Context<'_>) {
-        if !self.waiting.iter().any(|waker| waker.will_wake(cx.waker())) {
-            self.waiting.push(cx.waker().clone());
-        }
-    }
 }
 
 /// How a run ended.
-pub(super) enum Run<T> {
+pub(crate) enum Run<T> {
     Done(T),
     Refused(ErrorObject),
     Asking(BTreeMap<String, Question>, Memory),
 }
 
-impl Asks {
-    pub(super) fn remembering(memory: Memory) -> Self {
+impl Questions {
+    pub(crate) fn remembering(memory: Memory) -> Self {
         let round = Some(Box::new(Round { memory, ..Round::default() }));
-        Self(Mutex::new(State { round, ..State::default() }))
+        Self { state: Mutex::new(State { round, runner: None }), over: OnceLock::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts a question; ready when an earlier round has brought the answer.
-    pub(super) fn put<T>(&self, question: Question) -> Putting<'_, T> {
+    pub(crate) fn put<T>(&self, question: Question) -> PendingQuestion<'_, T> {
         let digest = question.digest();
         let mut state = self.lock();
         let times = state.round().put.entry(digest.clone()).or_default();
         *times += 1;
         let key = format!("{times}-{digest}");
-        Putting { asks: self, key, question, answer: std::marker::PhantomData }
-    }
-
-    pub(super) fn is_over(&self) -> bool {
-        self.lock().over
-    }
-
-    /// Ready once the run is over.
-    pub(super) fn poll_over(&self, cx: &Context<'_>) -> Poll<()> {
-        let mut state = self.lock();
-        if state.over {
-            return Poll::Ready(());
+        PendingQuestion {
+            questions: self,
+            key,
+            question,
+            over: Box::pin(self.over()),
+            answer: std::marker::PhantomData,
         }
-        state.wait(cx);
-        Poll::Pending
     }
 
-    pub(super) fn remembered(&self, key: &str) -> Option<Box<RawValue>> {
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.get().is_some_and(Flag::is_raised)
+    }
+
+    /// The run is over: a question that another task asks must not wait for ever.
+    fn end(&self) {
+        self.over.get_or_init(Flag::default).raise();
+    }
+
+    /// Waits for the end of the run.
+    pub(crate) fn over(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.over.get_or_init(Flag::default).raised()
+    }
+
+    pub(crate) fn remembered(&self, key: &str) -> Option<Box<RawValue>> {
         self.lock().round.as_ref()?.memory.onces.get(key).cloned()
     }
 
-    pub(super) fn remember(&self, key: &str, value: Box<RawValue>) {
+    pub(crate) fn remember(&self, key: &str, value: Box<RawValue>) {
         self.lock().round().memory.onces.insert(key.to_owned(), value);
     }
 
@@ -119,34 +120,25 @@ impl Asks {
         state.runner = Some(cx.waker().clone());
         Poll::Pending
     }
-
-    /// The run is over: who asks in a task of its own must not wait for ever.
-    fn end(&self) {
-        let waiting = {
-            let mut state = self.lock();
-            state.over = true;
-            std::mem::take(&mut state.waiting)
-        };
-        waiting.into_iter().for_each(Waker::wake);
-    }
 }
 
-/// A question on its way. Dropped, it is not asked.
-pub(super) struct Putting<'a, T> {
-    asks: &'a Asks,
+/// A question that was put. Dropped, it is not asked.
+pub(crate) struct PendingQuestion<'a, T> {
+    questions: &'a Questions,
     key: String,
     question: Question,
+    over: Pin<Box<dyn Future<Output = ()> + Send>>,
     answer: std::marker::PhantomData<fn() -> T>,
 }
 
-impl<T: DeserializeOwned> Future for Putting<'_, T> {
+impl<T: DeserializeOwned> Future for PendingQuestion<'_, T> {
     type Output = Result<T, AskError>;
 
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut state = self.asks.lock();
-        if state.over {
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.over.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Err(AskError::Ended));
         }
+        let mut state = self.questions.lock();
         let round = state.round();
         let parsed = round.memory.answers.get(&self.key).map(|raw| serde_json::from_str(raw.get()));
         match parsed {
@@ -164,7 +156,6 @@ impl<T: DeserializeOwned> Future for Putting<'_, T> {
             }
         }
         // The run ends here; whoever polls it sees the question.
-        state.wait(cx);
         if let Some(runner) = state.runner.take() {
             runner.wake();
         }
@@ -172,16 +163,16 @@ impl<T: DeserializeOwned> Future for Putting<'_, T> {
     }
 }
 
-impl<T> Drop for Putting<'_, T> {
+impl<T> Drop for PendingQuestion<'_, T> {
     fn drop(&mut self) {
-        self.asks.lock().round().open.remove(&self.key);
+        self.questions.lock().round().open.remove(&self.key);
     }
 }
 
 /// A handler that may stop to ask: ready when it is done, or when it waits for the client.
-pub(super) struct Suspendable<'a, F, S> {
-    pub(super) work: Pin<&'a mut F>,
-    pub(super) call: &'a Call<S>,
+pub(crate) struct Suspendable<'a, F, S> {
+    pub(crate) work: Pin<&'a mut F>,
+    pub(crate) call: &'a Call<S>,
 }
 
 impl<F: Future, S> Future for Suspendable<'_, F, S> {
@@ -190,7 +181,7 @@ impl<F: Future, S> Future for Suspendable<'_, F, S> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match self.work.as_mut().poll(cx) {
             Poll::Ready(value) => Poll::Ready(Run::Done(value)),
-            Poll::Pending => self.call.inner.asks.poll_standing(cx),
+            Poll::Pending => self.call.inner.questions.poll_standing(cx),
         }
     }
 }
@@ -199,7 +190,7 @@ impl<F, S> Drop for Suspendable<'_, F, S> {
     fn drop(&mut self) {
         // Who is alone with the call is the only one who could ask.
         if Arc::strong_count(&self.call.inner) > 1 {
-            self.call.inner.asks.end();
+            self.call.inner.questions.end();
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::mcp::FormSchema;
 const FORMATS: [&str; 4] = ["email", "uri", "date", "date-time"];
 
 /// The form that fills in a `T`.
-pub(super) fn form_of<T: JsonSchema + DeserializeOwned>() -> Result<FormSchema, String> {
+pub(crate) fn form_of<T: JsonSchema + DeserializeOwned>() -> Result<FormSchema, String> {
     let settings = SchemaSettings::draft2020_12().with(|s| s.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<T>().to_value();
     let root = schema.as_object_mut().ok_or("a form needs a struct with named fields")?;
