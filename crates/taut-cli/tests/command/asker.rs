@@ -3,7 +3,7 @@
 use serde_json::json;
 use taut::{
     AskError, UserReply, Call, Choice, CreateMessageParams, FormField, FormSchema, JsonObject,
-    JsonSchema, NoArgs, NumberField, NumberKind, SamplingMessage, Server, TextField,
+    JsonSchema, NoArgs, NumberField, NumberKind, SamplingMessage, Server, ServerBuilder, TextField,
 };
 
 /// A second word of the role is a folder: whatever appears there is told of as a change.
