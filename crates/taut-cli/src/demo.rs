@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use taut::{
     Annotations, AskError, Call, CompletionReference, Content, CreateMessageParams, Implementation,
     Json, JsonSchema, Level, NoArgs, Progress, Prompt, PromptMessage, PromptReference, Resource,
-    ResourceReference, ResourceTemplate, Role, SamplingContent, SamplingMessage, Server, ServerBuilder, Tool,
-    ToolAnnotations, UserReply,
+    ResourceReference, ResourceTemplate, Role, SamplingContent, SamplingMessage, Server,
+    ServerBuilder, Tool, ToolAnnotations, UserReply,
 };
 
 /// Say it again.

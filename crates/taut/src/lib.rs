@@ -89,6 +89,8 @@ mod ending;
 mod error;
 #[cfg(all(feature = "server", feature = "client"))]
 mod memory;
+#[cfg(feature = "client")]
+mod process;
 #[cfg(feature = "check")]
 mod schema;
 #[cfg(feature = "server")]
@@ -107,9 +109,8 @@ mod width;
 
 #[cfg(feature = "client")]
 pub use client::{
-    Answer, Asking, Attempt, Calling, Change, Client, ClientBuilder, ClientEvent, Closed, Command,
-    Diagnostics, Ended, Grace, IntoAnswer, Junk, Life, Listening, Pages, Request, Restart, Rung,
-    Supervised,
+    Answer, Asking, Attempt, Calling, Change, Client, ClientBuilder, ClientEvent, Closed,
+    Diagnostics, IntoAnswer, Junk, Life, Listening, Pages, Request, Restart, Supervised,
 };
 #[cfg(feature = "tokio")]
 pub use driver::Steps;
@@ -118,13 +119,13 @@ pub use ending::Ending;
 #[cfg(feature = "check")]
 pub use error::{BadOutput, OutputFault};
 #[cfg(feature = "client")]
-pub use error::{
-    ConnectError, ConnectPhase, ConnectReason, Exit, Hint, Lost, SecondTry, SpawnError,
-};
+pub use error::{ConnectError, ConnectPhase, ConnectReason, Lost, SecondTry};
 #[cfg(feature = "tokio")]
 pub use error::{Error, Reject, Result};
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
+#[cfg(feature = "client")]
+pub use process::{Command, Ended, Exit, Grace, Hint, Rung, SpawnError};
 #[cfg(feature = "check")]
 pub use schema::{Misfit, SchemaFault};
 #[cfg(feature = "server")]

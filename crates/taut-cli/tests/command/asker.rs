@@ -2,8 +2,8 @@
 
 use serde_json::json;
 use taut::{
-    AskError, UserReply, Call, Choice, CreateMessageParams, FormField, FormSchema, JsonObject,
-    JsonSchema, NoArgs, NumberField, NumberKind, SamplingMessage, Server, ServerBuilder, TextField,
+    AskError, Call, Choice, CreateMessageParams, FormField, FormSchema, JsonObject, JsonSchema,
+    NoArgs, NumberField, NumberKind, SamplingMessage, Server, ServerBuilder, TextField, UserReply,
 };
 
 /// A second word of the role is a folder: whatever appears there is told of as a change.

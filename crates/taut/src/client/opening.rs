@@ -70,7 +70,6 @@ impl Opening {
 
     /// One for a process that is asked beside another: in this framing, at once to shake hands, and for
     /// no longer than the other has left.
-    #[cfg_attr(not(unix), allow(dead_code, reason = "processes are started on Unix only"))]
     pub(super) fn beside(settings: &Arc<Settings>, framing: Framing, left: Duration) -> Self {
         Self::of(
             settings,

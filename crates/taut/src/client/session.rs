@@ -16,14 +16,13 @@ use super::asked::Asked;
 use super::cache::Lists;
 use super::changes::Streams;
 use super::host::Home;
-use super::ladder::Ended;
 use super::notice::Notices;
-use super::process::Child;
 use super::settings::Settings;
-use crate::driver::{self, Close, Flag, Link, Options};
+use crate::driver::{self, Close, Link, Options};
 use crate::ending::Ending;
-use crate::error::{Error, Exit, Lost, Result};
+use crate::error::{Error, Lost, Result};
 use crate::mcp::{DIALECT, Revision};
+use crate::process::{Child, Ended, Exit};
 use crate::rpc::{Config, Peer};
 use crate::stream::{Sink, Source};
 use crate::wire::Framing;
@@ -71,19 +70,22 @@ pub(super) struct Wire<R, W> {
     pub(super) source: R,
     pub(super) sink: W,
     pub(super) child: Option<Child>,
-    /// Raised when the sink is closed.
-    pub(super) sink_closed: Flag,
     pub(super) notices: Arc<Notices>,
 }
 
 impl Session {
-    /// Starts the loop on the current runtime.
-    pub(super) fn start<R, W>(settings: &Arc<Settings>, framing: Framing, wire: Wire<R, W>) -> Self
+    /// Starts the loop on the current runtime. `sink_closed` ends once the sink is closed.
+    pub(super) fn start<R, W>(
+        settings: &Arc<Settings>,
+        framing: Framing,
+        wire: Wire<R, W>,
+        sink_closed: impl Future<Output = ()> + Send + 'static,
+    ) -> Self
     where
         R: Source + 'static,
         W: Sink + 'static,
     {
-        let Wire { source, sink, child, sink_closed, notices } = wire;
+        let Wire { source, sink, child, notices } = wire;
         let mut config = Config::new(DIALECT, false);
         config.framing = framing;
         config.limits = settings.limits;
@@ -108,7 +110,7 @@ impl Session {
         let ladder = child.as_ref().map(|child| child.end(grace));
         let ended = async move {
             let ladder = ladder?;
-            sink_closed.raised().await;
+            sink_closed.await;
             Some(ladder.await)
         };
         let (tell, over) = watch::channel(None);

@@ -14,16 +14,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::command::Command;
-use super::ladder::Grace;
 use super::restart::{Backoff, Check, Restart};
 use super::settings::{ClientBuilder, Settings};
 use super::supervised::Renewed;
 use super::{Client, Shared, open};
 use crate::driver::Flag;
 use crate::ending::Ending;
-use crate::error::{Error, Result, SpawnError};
+use crate::error::{Error, Result};
 use crate::mcp::{Method, Revision};
+use crate::process::{Command, Grace, SpawnError};
 
 /// What happens to a supervised server.
 #[derive(Debug)]

@@ -37,7 +37,9 @@ fn host(seen: &Seen) -> ClientBuilder {
 }
 
 async fn connect(revision: Revision, seen: &Seen) -> Client {
-    in_time(taut::memory_with(&server::server().build().unwrap(), host(seen).revision(revision))).await.unwrap()
+    in_time(taut::memory_with(&server::server().build().unwrap(), host(seen).revision(revision)))
+        .await
+        .unwrap()
 }
 
 /// ELI-07; in both eras two rounds, each with its own question.

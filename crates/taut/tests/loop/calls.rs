@@ -1,6 +1,5 @@
 //! Calling the other side: its answers, its silence, and what is left on the wire.
 
-use Arc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! Looks after one child until it is gone: drains its stderr, notices its exit, climbs the ladder.
+//! Looks after one child until it is gone: drains its stderr, notices its exit, ends it when asked.
 //!
-//! The one task per child. Does what `ladder.rs` decides, through `reaper.rs` and `stderr.rs`; must
+//! The one task per child. Does what `shutdown.rs` decides, through `leader.rs` and `stderr.rs`; must
 //! not decide anything itself. When its runtime goes down with the child still alive, the child
 //! goes down too: nobody would read its pipes any more.
 //!
@@ -11,22 +11,21 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use rustix::process::Signal;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
-use super::ladder::Ended;
-use super::ladder::{Action, Grace, Ladder, Rung};
-use super::reaper::{Leader, Watch};
+use super::exit::Exit;
+use super::leader::Leader;
+use super::shutdown::{Action, Ended, Grace, Rung, Shutdown};
 use super::stderr::Stderr;
-use crate::error::Exit;
+use super::sys::ExitWatch;
 
 /// The task that looks after one child.
-pub(crate) struct Keeper {
+pub(super) struct ChildTask {
     leader: Arc<Leader>,
-    watch: Watch,
+    watch: ExitWatch,
     stderr: Stderr,
-    ladder: Ladder,
+    shutdown: Shutdown,
     /// Requests to end the child; gone once nobody can ask any more.
     asks: Option<mpsc::Receiver<Grace>>,
     timer: Option<Pin<Box<Sleep>>>,
@@ -35,12 +34,12 @@ pub(crate) struct Keeper {
     done: bool,
 }
 
-impl Keeper {
-    pub(crate) const fn new(
+impl ChildTask {
+    pub(super) const fn new(
         leader: Arc<Leader>,
-        watch: Watch,
+        watch: ExitWatch,
         stderr: Stderr,
-        ladder: Ladder,
+        shutdown: Shutdown,
         asks: mpsc::Receiver<Grace>,
         container: Option<String>,
     ) -> Self {
@@ -48,7 +47,7 @@ impl Keeper {
             leader,
             watch,
             stderr,
-            ladder,
+            shutdown,
             asks: Some(asks),
             timer: None,
             container,
@@ -61,13 +60,13 @@ impl Keeper {
             match asks.poll_recv(cx) {
                 Poll::Pending => return,
                 Poll::Ready(None) => self.asks = None,
-                Poll::Ready(Some(grace)) => self.ladder.handle_closed(now(), grace),
+                Poll::Ready(Some(grace)) => self.shutdown.handle_closed(now(), grace),
             }
         }
     }
 
     fn poll_time(&mut self, cx: &mut Context<'_>) {
-        while let Some(deadline) = self.ladder.poll_timeout() {
+        while let Some(deadline) = self.shutdown.poll_timeout() {
             let deadline = Instant::from_std(deadline);
             let timer =
                 self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
@@ -77,19 +76,19 @@ impl Keeper {
             if timer.as_mut().poll(cx).is_pending() {
                 return;
             }
-            self.ladder.handle_time(now());
+            self.shutdown.handle_time(now());
             self.act();
         }
     }
 
     fn act(&mut self) {
-        while let Some(action) = self.ladder.poll_action() {
+        while let Some(action) = self.shutdown.poll_action() {
             match action {
                 Action::Term => {
                     self.warn_about_container();
-                    self.leader.signal_group(Signal::TERM);
+                    self.leader.terminate_group();
                 }
-                Action::Kill | Action::SweepGroup => self.leader.signal_group(Signal::KILL),
+                Action::Kill | Action::SweepGroup => self.leader.kill_group(),
                 Action::Reap => {
                     let exit = self.leader.reap().unwrap_or(Exit::UNSEEN);
                     self.finish(exit);
@@ -103,15 +102,15 @@ impl Keeper {
     }
 
     fn finish(&mut self, exit: Exit) {
-        // E4: whoever hears of the end may ask for the last words at once.
-        self.stderr.last_words();
-        self.leader.publish(Ended { rung: self.ladder.rung(), exit });
+        // E4: a caller who hears of the end may ask for the end of stderr at once.
+        self.stderr.finish();
+        self.leader.publish(Ended { rung: self.shutdown.rung(), exit });
         self.done = true;
     }
 
     /// P13: a signal reaches the command that talks to the container, not the container.
     fn warn_about_container(&self) {
-        if let (Some(program), Rung::Term | Rung::Kill) = (&self.container, self.ladder.rung()) {
+        if let (Some(program), Rung::Term | Rung::Kill) = (&self.container, self.shutdown.rung()) {
             tracing::warn!(
                 program,
                 "did not end when its stdin was closed and is now sent SIGTERM; its container may \
@@ -121,7 +120,7 @@ impl Keeper {
     }
 }
 
-impl Future for Keeper {
+impl Future for ChildTask {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
@@ -129,7 +128,7 @@ impl Future for Keeper {
         this.stderr.poll_drain(cx);
         this.poll_asks(cx);
         if this.watch.poll_exit(cx).is_ready() {
-            this.ladder.handle_exit();
+            this.shutdown.handle_exit();
         }
         this.act();
         this.poll_time(cx);
@@ -137,7 +136,7 @@ impl Future for Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for ChildTask {
     fn drop(&mut self) {
         if !self.done {
             self.leader.kill_and_hand_over();

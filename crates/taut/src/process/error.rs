@@ -1,6 +1,6 @@
 //! Why a program could not be started, and what to try.
 //!
-//! Knows the words. Must not know how a program is found or started: `lookup.rs` and `forker.rs`
+//! Knows the words. Must not know how a program is found or started: `lookup.rs` and `start.rs`
 //! make these errors. Obeys the scars P17 (each reason has its own words), P18 and W4.
 
 use std::error::Error;

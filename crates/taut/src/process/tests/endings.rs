@@ -42,7 +42,7 @@ async fn p12_what_a_polite_leader_leaves_behind_is_left_alone_on_request() {
     let survivor = Survivor::new("left-alone");
     let options = Options { leave_group: true, ..Options::default() };
     let command = sh("sh -c \"$LEFT\" & cat >/dev/null").env("LEFT", survivor.script());
-    let (child, _stdout, stdin) = Child::spawn(&command, options).await.unwrap();
+    let (child, _stdout, stdin) = Child::start(&command, options).await.unwrap();
     drop(stdin);
     assert_eq!(in_time(child.end(Grace::default())).await.rung, Rung::Eof);
     drop(child);
@@ -91,7 +91,7 @@ async fn p9_an_exit_is_seen_although_a_descendant_holds_the_pipes() {
     for wait_in_thread in [false, true] {
         let options = Options { leave_group: true, wait_in_thread, ..Options::default() };
         let command = sh("sleep 600 & echo $!; echo bye >&2; exit 7");
-        let (child, mut stdout, _stdin) = Child::spawn(&command, options).await.unwrap();
+        let (child, mut stdout, _stdin) = Child::start(&command, options).await.unwrap();
         let sleeper = pids(&mut stdout, 1).await[0];
         let exit = in_time(child.exited()).await;
         let held = alive(sleeper);
@@ -130,7 +130,7 @@ async fn p25_pid_and_exit_can_be_asked_by_many() {
 #[tokio::test]
 async fn the_ladder_works_where_a_thread_has_to_wait() {
     let options = Options { wait_in_thread: true, ..Options::default() };
-    let (child, mut stdout, stdin) = Child::spawn(&sh(STUBBORN), options).await.unwrap();
+    let (child, mut stdout, stdin) = Child::start(&sh(STUBBORN), options).await.unwrap();
     lines(&mut stdout, 1).await;
     drop(stdin);
     let ended = in_time(child.end(grace(10, 10))).await;

@@ -3,11 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::*;
-use crate::error::Hint;
 
 async fn refusal(command: Command) -> SpawnError {
     let started = Instant::now();
-    let error = in_time(Child::spawn(&command, Options::default())).await.map(|_| ()).unwrap_err();
+    let error = in_time(Child::start(&command, Options::default())).await.map(|_| ()).unwrap_err();
     // P18: a refusal comes at once; the bound is far above what it takes.
     assert!(started.elapsed() < ms(5_000), "{error}");
     error

@@ -32,8 +32,8 @@ const fn grace(eof: u64, term: u64) -> Grace {
     Grace { after_eof: ms(eof), after_term: ms(term), after_kill: ms(10_000) }
 }
 
-async fn start(command: Command) -> (Child, ChildStdout, ChildStdin) {
-    Child::spawn(&command, Options::default()).await.unwrap()
+async fn start(command: Command) -> (Child, ReadPipe, WritePipe) {
+    Child::start(&command, Options::default()).await.unwrap()
 }
 
 /// Whether a process runs; a zombie does not.
@@ -69,7 +69,7 @@ async fn in_time<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// The next `count` lines of stdout.
-async fn lines(stdout: &mut ChildStdout, count: usize) -> Vec<String> {
+async fn lines(stdout: &mut ReadPipe, count: usize) -> Vec<String> {
     let mut seen = Vec::new();
     while seen.iter().filter(|byte| **byte == b'\n').count() < count {
         let read = in_time(poll_fn(|cx| stdout.poll_read(cx, &mut seen))).await.unwrap();
@@ -78,18 +78,18 @@ async fn lines(stdout: &mut ChildStdout, count: usize) -> Vec<String> {
     String::from_utf8(seen).unwrap().lines().map(str::to_owned).collect()
 }
 
-async fn pids(stdout: &mut ChildStdout, count: usize) -> Vec<u32> {
+async fn pids(stdout: &mut ReadPipe, count: usize) -> Vec<u32> {
     lines(stdout, count).await.iter().map(|line| line.parse().unwrap()).collect()
 }
 
 /// All of stdout.
-async fn read_all(stdout: &mut ChildStdout) -> Vec<u8> {
+async fn read_all(stdout: &mut ReadPipe) -> Vec<u8> {
     let mut seen = Vec::with_capacity(64 * 1024);
     while in_time(poll_fn(|cx| stdout.poll_read(cx, &mut seen))).await.unwrap() > 0 {}
     seen
 }
 
-async fn write_all(stdin: &mut ChildStdin, mut bytes: &[u8]) -> io::Result<()> {
+async fn write_all(stdin: &mut WritePipe, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         let count = in_time(poll_fn(|cx| stdin.poll_write(cx, bytes))).await?;
         bytes = &bytes[count..];

@@ -1,10 +1,10 @@
-//! When to wait, when to send TERM, when to send KILL: the way down from a closed stdin to a child
-//! that is gone, rung by rung.
+//! When to wait, when to send TERM, when to send KILL: the steps from a closed stdin to a child that
+//! is gone.
 //!
 //! Pure: knows what happened and what time it is because it is told. Must not know how a signal is
-//! sent or a process is waited for; `keeper.rs` does what it says. The first step, flushing and
-//! closing stdin, belongs to whoever owns the sink: the ladder starts once that is done. It also
-//! judges an exit that nobody asked for, so that sweeping and reaping have one author.
+//! sent or a process is waited for; `task.rs` does what it says. The first step, flushing and closing
+//! stdin, is done by the owner of stdin; a [`Shutdown`] starts after that. It also decides what
+//! follows an exit that nobody asked for, so that one place decides about sweeping and reaping.
 //!
 //! Obeys the stdio page's shutdown order (close stdin, wait, SIGTERM, wait, SIGKILL) and the scars
 //! P3, P7, P8, P12.
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use crate::error::Exit;
+use super::exit::Exit;
 
 /// How long each rung waits for the child to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub enum Rung {
     Stuck,
 }
 
-/// How a child ended: on which rung of the ladder, and with which status.
+/// How a child ended: on which rung of the shutdown, and with which status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Ended {
@@ -75,9 +75,9 @@ impl fmt::Display for Ended {
     }
 }
 
-/// What the keeper of the child has to do now.
+/// What the task of the child has to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Action {
+pub(super) enum Action {
     /// Send SIGTERM to the group.
     Term,
     /// Send SIGKILL to the group.
@@ -91,9 +91,9 @@ pub(crate) enum Action {
     GiveUp,
 }
 
-/// The ladder of one child.
+/// The shutdown of one child.
 #[derive(Debug)]
-pub(crate) struct Ladder {
+pub(super) struct Shutdown {
     rung: Rung,
     over: bool,
     leave_group: bool,
@@ -102,10 +102,10 @@ pub(crate) struct Ladder {
     actions: VecDeque<Action>,
 }
 
-impl Ladder {
-    /// A ladder for a child that runs. With `leave_group`, what the child leaves in its group after
+impl Shutdown {
+    /// The state for a child that runs. With `leave_group`, what the child leaves in its group after
     /// it ended without a signal from us is left alone (P12).
-    pub(crate) fn new(leave_group: bool) -> Self {
+    pub(super) fn new(leave_group: bool) -> Self {
         Self {
             rung: Rung::Unasked,
             over: false,
@@ -118,7 +118,7 @@ impl Ladder {
 
     /// The child's stdin was closed, or would be if it were not already. Said again, it can only
     /// shorten the wait: a second, more impatient close must work, a lazier one must not.
-    pub(crate) fn handle_closed(&mut self, now: Instant, grace: Grace) {
+    pub(super) fn handle_closed(&mut self, now: Instant, grace: Grace) {
         if self.over {
             return;
         }
@@ -132,7 +132,7 @@ impl Ladder {
     }
 
     /// The child has exited; it is not reaped yet.
-    pub(crate) fn handle_exit(&mut self) {
+    pub(super) fn handle_exit(&mut self) {
         if self.over {
             return;
         }
@@ -149,7 +149,7 @@ impl Ladder {
     }
 
     /// Time has passed.
-    pub(crate) fn handle_time(&mut self, now: Instant) {
+    pub(super) fn handle_time(&mut self, now: Instant) {
         while self.deadline.is_some_and(|deadline| deadline <= now) {
             let (rung, action) = match self.rung {
                 Rung::Unasked | Rung::Stuck => return,
@@ -166,17 +166,17 @@ impl Ladder {
     }
 
     /// The next thing to do, until there is nothing more to do now.
-    pub(crate) fn poll_action(&mut self) -> Option<Action> {
+    pub(super) fn poll_action(&mut self) -> Option<Action> {
         self.actions.pop_front()
     }
 
-    /// When [`Ladder::handle_time`] wants to be called next.
-    pub(crate) const fn poll_timeout(&self) -> Option<Instant> {
+    /// When [`Shutdown::handle_time`] wants to be called next.
+    pub(super) const fn poll_timeout(&self) -> Option<Instant> {
         self.deadline
     }
 
     /// The rung reached so far.
-    pub(crate) const fn rung(&self) -> Rung {
+    pub(super) const fn rung(&self) -> Rung {
         self.rung
     }
 
@@ -225,20 +225,20 @@ mod tests {
     use Action::{GiveUp, Kill, Reap, SweepGroup, Term};
     use Event::{Closed, Exit, Time};
 
-    /// What the ladder asks for, and the rung it ends on.
+    /// What it asks for, and the rung it ends on.
     fn climb(leave_group: bool, events: &[Event]) -> (Vec<Action>, Rung) {
         let start = Instant::now();
-        let mut ladder = Ladder::new(leave_group);
+        let mut shutdown = Shutdown::new(leave_group);
         let mut actions = Vec::new();
         for event in events {
             match *event {
-                Closed(at, grace) => ladder.handle_closed(start + ms(at), grace),
-                Time(at) => ladder.handle_time(start + ms(at)),
-                Exit => ladder.handle_exit(),
+                Closed(at, grace) => shutdown.handle_closed(start + ms(at), grace),
+                Time(at) => shutdown.handle_time(start + ms(at)),
+                Exit => shutdown.handle_exit(),
             }
-            actions.extend(std::iter::from_fn(|| ladder.poll_action()));
+            actions.extend(std::iter::from_fn(|| shutdown.poll_action()));
         }
-        (actions, ladder.rung())
+        (actions, shutdown.rung())
     }
 
     /// P7, P8
@@ -295,21 +295,21 @@ mod tests {
 
     #[test]
     fn a_wait_too_long_for_the_clock_is_for_ever() {
-        let mut ladder = Ladder::new(false);
+        let mut shutdown = Shutdown::new(false);
         let now = Instant::now();
-        ladder.handle_closed(now, Grace { after_eof: Duration::MAX, ..GRACE });
-        assert_eq!(ladder.poll_timeout(), None);
-        ladder.handle_closed(now, GRACE);
-        assert_eq!(ladder.poll_timeout(), Some(now + ms(20)));
+        shutdown.handle_closed(now, Grace { after_eof: Duration::MAX, ..GRACE });
+        assert_eq!(shutdown.poll_timeout(), None);
+        shutdown.handle_closed(now, GRACE);
+        assert_eq!(shutdown.poll_timeout(), Some(now + ms(20)));
     }
 
     #[test]
     fn no_time_is_wanted_before_closing_nor_after_the_exit() {
-        let mut ladder = Ladder::new(false);
-        assert_eq!(ladder.poll_timeout(), None);
-        ladder.handle_closed(Instant::now(), GRACE);
-        assert!(ladder.poll_timeout().is_some());
-        ladder.handle_exit();
-        assert_eq!(ladder.poll_timeout(), None);
+        let mut shutdown = Shutdown::new(false);
+        assert_eq!(shutdown.poll_timeout(), None);
+        shutdown.handle_closed(Instant::now(), GRACE);
+        assert!(shutdown.poll_timeout().is_some());
+        shutdown.handle_exit();
+        assert_eq!(shutdown.poll_timeout(), None);
     }
 }

@@ -11,7 +11,7 @@ use super::*;
 /// This binary, set to run one role.
 fn role(name: &str) -> std::process::Command {
     let mut command = std::process::Command::new(std::env::current_exe().unwrap());
-    let path = format!("client::child::tests::hosts::{name}");
+    let path = format!("process::tests::hosts::{name}");
     command.args(["--exact", &path, "--ignored", "--nocapture", "--test-threads=1"]);
     command
 }
@@ -173,7 +173,7 @@ fn role_give_up() {
     runtime.block_on(async {
         let baseline = open_fds_after_one(&command).await;
         for round in 0..1000_u64 {
-            let spawn = Child::spawn(&command, Options::default());
+            let spawn = Child::start(&command, Options::default());
             // From "not even asked" to "already running".
             let patience = Duration::from_micros(round * 3 % 2_000);
             let _ = tokio::time::timeout(patience, spawn).await;

@@ -1,7 +1,7 @@
 //! Which file a command means, and why it could not be started if the system says no.
 //!
 //! Asks the file system, starts nothing. The rule is on [`Command`](super::Command): the child's
-//! `PATH`, and paths that count from the child's directory (W10). Obeys the scars P17, P18, W4, W10.
+//! `PATH`, and paths that count from the child's directory (W10). Obeys the scars P17, P18, W1, W4, W10.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::command::Command;
-use crate::error::{Hint, SpawnError};
+use super::error::{Hint, SpawnError};
 
 /// Where the C library looks when there is no `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -111,10 +111,40 @@ fn judge(dir: &Path, program: &Path, _env: &BTreeMap<OsString, OsString>) -> Can
 fn judge(dir: &Path, program: &Path, env: &BTreeMap<OsString, OsString>) -> Candidate {
     let pathext = env.iter().find(|(name, _)| name.eq_ignore_ascii_case("PATHEXT"));
     let pathext = pathext.and_then(|(_, value)| value.to_str());
-    match super::windows::resolve(dir, program, pathext, Path::is_file) {
+    match resolve(dir, program, pathext, Path::is_file) {
         Some(path) => Candidate::Ready(path),
         None => Candidate::Absent,
     }
+}
+
+/// What the system takes for `PATHEXT` when the environment has none, as far as it can be started
+/// without a script host.
+#[cfg(any(windows, test))]
+const DEFAULT_PATHEXT: &str = ".COM;.EXE;.BAT;.CMD";
+
+/// The first file that `program` can mean in `dir`: itself if it carries a known extension, else
+/// with each extension of `pathext` in turn. A bare `npx` beside `npx.cmd` is a shell script that
+/// Windows cannot start, so the name as it stands comes last (W1).
+#[cfg(any(windows, test))]
+fn resolve(
+    dir: &Path,
+    program: &Path,
+    pathext: Option<&str>,
+    is_file: impl Fn(&Path) -> bool,
+) -> Option<PathBuf> {
+    let extensions =
+        || pathext.unwrap_or(DEFAULT_PATHEXT).split(';').map(str::trim).filter(|e| e.len() > 1);
+    let plain = dir.join(program);
+    let has_known_extension = plain.extension().is_some_and(|own| {
+        extensions().any(|known| own.eq_ignore_ascii_case(known.trim_start_matches('.')))
+    });
+    let with_extension = extensions().map(|extension| {
+        let mut path = OsString::from(&plain);
+        path.push(extension.to_ascii_lowercase());
+        PathBuf::from(path)
+    });
+    let first = has_known_extension.then(|| plain.clone());
+    first.into_iter().chain(with_extension).chain([plain.clone()]).find(|path| is_file(path))
 }
 
 fn hint(program: &Path, env: &BTreeMap<OsString, OsString>) -> Hint {
@@ -187,4 +217,29 @@ fn os_path(bytes: &[u8]) -> PathBuf {
 #[cfg(not(unix))]
 fn os_path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(String::from_utf8_lossy(bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn w1_a_name_without_extension_finds_the_cmd_file() {
+        type Case<'a> = (&'a str, Option<&'a str>, &'a [&'a str], Option<&'a str>);
+        let cases: &[Case<'_>] = &[
+            ("npx", None, &["npx", "npx.cmd"], Some("npx.cmd")),
+            ("npx", None, &["npx.exe", "npx.cmd"], Some("npx.exe")),
+            ("npx", Some(".CMD;.EXE"), &["npx.exe", "npx.cmd"], Some("npx.cmd")),
+            ("npx.cmd", None, &["npx.cmd", "npx.cmd.exe"], Some("npx.cmd")),
+            ("my.server", None, &["my.server.exe"], Some("my.server.exe")),
+            ("tool", None, &["tool"], Some("tool")),
+            ("tool", Some(""), &["tool"], Some("tool")),
+            ("gone", None, &["npx.cmd"], None),
+        ];
+        for (program, pathext, files, found) in cases {
+            let is_file = |path: &Path| files.iter().any(|file| path == Path::new("d").join(file));
+            let answer = resolve(Path::new("d"), Path::new(program), *pathext, is_file);
+            assert_eq!(answer, found.map(|f| Path::new("d").join(f)), "{program} {pathext:?}");
+        }
+    }
 }

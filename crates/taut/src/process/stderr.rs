@@ -1,39 +1,34 @@
 //! A child's stderr: always drained, its last words kept, its lines passed on.
 //!
-//! Knows bytes, lines and one pipe. Must not know what the lines mean: stderr is not an error (E8).
+//! Knows bytes, lines and one pipe. Must not know what the lines mean (stderr is not an error, E8),
+//! nor the system.
 //! Obeys the scars E1 (drain, or the child freezes), E2 (a line without end), E3, E4, E5 and P9.
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use rustix::io::Errno;
-use tokio::net::unix::pipe::Receiver;
+use super::sys::{PipeEnd, ReadPipe};
+use crate::stream::Source as _;
 
 /// How much of the end of stderr is kept: enough for a stack trace or two, and what one pipe holds.
-pub(crate) const TAIL_LIMIT: usize = 64 * 1024;
+pub(super) const TAIL_LIMIT: usize = 64 * 1024;
 
 /// A line longer than this is passed on in pieces. Progress bars never end their line (E2).
 const LINE_LIMIT: usize = 8 * 1024;
 
-const CHUNK: usize = 8 * 1024;
-
 /// Reads in one go before others get their turn: a child that floods stderr must not own the thread.
 const READS_PER_TURN: usize = 16;
-
-/// What a pipe can hold at most without privileges; the bound where the kernel will not tell.
-const PIPE_MAX: u64 = 1024 * 1024;
 
 /// Gets each line of a child's stderr, without its line end. It must not block.
 pub(crate) type LineSink = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// The last bytes that a child wrote to stderr.
 #[derive(Debug)]
-pub(crate) struct Tail {
+pub(super) struct Tail {
     limit: usize,
     kept: Mutex<Kept>,
     closed: AtomicBool,
@@ -46,7 +41,7 @@ struct Kept {
 }
 
 impl Tail {
-    pub(crate) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize) -> Self {
         Self { limit, kept: Mutex::default(), closed: AtomicBool::new(false) }
     }
 
@@ -64,12 +59,12 @@ impl Tail {
     }
 
     /// Whether the pipe has ended.
-    pub(crate) fn is_closed(&self) -> bool {
+    pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
 
     /// The text, with what is no UTF-8 replaced. One that was cut starts at a whole character.
-    pub(crate) fn text(&self) -> String {
+    pub(super) fn text(&self) -> String {
         let kept = self.lock();
         let (front, back) = kept.bytes.as_slices();
         let bytes = [front, back].concat();
@@ -139,37 +134,31 @@ fn whole_characters(bytes: &[u8]) -> usize {
 }
 
 /// Our end of a child's stderr.
-pub(crate) struct Stderr {
-    pipe: Option<Receiver>,
+pub(super) struct Stderr {
+    pipe: Option<ReadPipe>,
     tail: Arc<Tail>,
     lines: Option<Lines>,
 }
 
 impl Stderr {
     /// Takes the read end of a pipe.
-    pub(crate) fn new(fd: OwnedFd, tail: Arc<Tail>, sink: Option<LineSink>) -> io::Result<Self> {
-        let pipe = Some(Receiver::from_owned_fd(fd)?);
+    pub(super) fn new(end: PipeEnd, tail: Arc<Tail>, sink: Option<LineSink>) -> io::Result<Self> {
+        let pipe = Some(ReadPipe::new(end)?);
         let lines = sink.map(|sink| Lines { sink, partial: Vec::new() });
         Ok(Self { pipe, tail, lines })
     }
 
     /// Takes in what is there. Never ready: it is done when its owner is.
-    pub(crate) fn poll_drain(&mut self, cx: &mut Context<'_>) {
+    pub(super) fn poll_drain(&mut self, cx: &mut Context<'_>) {
+        let mut chunk = Vec::new();
         for _ in 0..READS_PER_TURN {
-            let Some(pipe) = &self.pipe else { return };
-            match pipe.poll_read_ready(cx) {
+            let Some(pipe) = &mut self.pipe else { return };
+            chunk.clear();
+            match pipe.poll_read(cx, &mut chunk) {
                 Poll::Pending => return,
-                Poll::Ready(Ok(())) => {}
-                Poll::Ready(Err(_)) => return self.close(),
-            }
-            let mut chunk = [0; CHUNK];
-            match pipe.try_read(&mut chunk) {
+                Poll::Ready(Ok(count)) if count > 0 => self.take(&chunk),
                 // E3, E5: a stderr that is closed early is harmless, and is not looked at again.
-                Ok(0) => return self.close(),
-                Ok(count) => self.take(&chunk[..count]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(_) => return self.close(),
+                Poll::Ready(_) => return self.close(),
             }
         }
         cx.waker().wake_by_ref();
@@ -177,20 +166,17 @@ impl Stderr {
 
     /// Takes in what the pipe holds at this moment, and closes it (E4). A descendant may hold the
     /// other end open and go on writing: it is not waited for (P9).
-    pub(crate) fn last_words(&mut self) {
-        if let Some(pipe) = self.pipe.take() {
-            let mut left = rustix::io::ioctl_fionread(&pipe).unwrap_or(PIPE_MAX);
-            let mut chunk = [0; CHUNK];
-            while left > 0 {
-                // Past the reactor, which may not have heard yet that there is something to read.
-                match rustix::io::read(&pipe, &mut chunk) {
-                    Ok(count) if count > 0 => {
-                        self.take(&chunk[..count]);
-                        left = left.saturating_sub(count as u64);
-                    }
-                    Err(Errno::INTR) => {}
-                    Ok(_) | Err(_) => break,
-                }
+    pub(super) fn finish(&mut self) {
+        if let Some(mut pipe) = self.pipe.take() {
+            let mut left = pipe.waiting();
+            let mut chunk = Vec::new();
+            // Past the reactor, which may not have heard yet that there is something to read.
+            while left > 0
+                && let Ok(count @ 1..) = pipe.read_now(&mut chunk)
+            {
+                self.take(&chunk);
+                chunk.clear();
+                left = left.saturating_sub(count as u64);
             }
         }
         self.close();
@@ -218,6 +204,7 @@ impl Stderr {
 }
 
 #[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use std::time::Duration;
 
@@ -270,7 +257,7 @@ mod tests {
         let sink: LineSink = Arc::new(move |line| copy.lock().unwrap().push(line.into()));
         let mut stderr = Stderr::new(read, Arc::clone(&tail), Some(sink)).unwrap();
         rustix::io::write(&write, b"last\nwords").unwrap();
-        stderr.last_words();
+        stderr.finish();
         assert_eq!(tail.text(), "last\nwords");
         assert_eq!(*seen.lock().unwrap(), ["last", "words"]);
         // Our end is closed. A child that another test is just starting may have it for a moment.

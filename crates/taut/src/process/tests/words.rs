@@ -8,7 +8,7 @@ use super::*;
 async fn e1_a_flood_on_stderr_that_nobody_reads_blocks_nothing() {
     let flood = "head -c 10485760 /dev/zero | tr '\\0' x >&2; echo done; cat >/dev/null";
     let options = Options { tail_limit: 1000, ..Options::default() };
-    let (child, mut stdout, _stdin) = Child::spawn(&sh(flood), options).await.unwrap();
+    let (child, mut stdout, _stdin) = Child::start(&sh(flood), options).await.unwrap();
     assert_eq!(lines(&mut stdout, 1).await, ["done"]);
     eventually_async("the tail is full", || child.tail() == "x".repeat(1000)).await;
 }
@@ -24,7 +24,7 @@ async fn e2_a_line_without_end_comes_in_pieces() {
     });
     let options = Options { on_stderr: Some(sink), ..Options::default() };
     let bar = "head -c 4194304 /dev/zero | tr '\\0' '\\r' >&2";
-    let (child, _stdout, _stdin) = Child::spawn(&sh(bar), options).await.unwrap();
+    let (child, _stdout, _stdin) = Child::start(&sh(bar), options).await.unwrap();
     in_time(child.exited()).await;
     let (longest, total) = *longest.lock().unwrap();
     assert!(longest <= 8 * 1024, "a piece of {longest} bytes");
@@ -60,7 +60,7 @@ async fn lines_reach_the_sink_whole_and_the_last_one_without_its_newline_too() {
     let sink: LineSink = Arc::new(move |line| copy.lock().unwrap().push(line.to_owned()));
     let options = Options { on_stderr: Some(sink), ..Options::default() };
     let script = "printf 'one\\r\\n\\ntwo \\377\\nend' >&2";
-    let (child, _stdout, _stdin) = Child::spawn(&sh(script), options).await.unwrap();
+    let (child, _stdout, _stdin) = Child::start(&sh(script), options).await.unwrap();
     in_time(child.exited()).await;
     assert_eq!(*seen.lock().unwrap(), ["one", "", "two \u{fffd}", "end"]);
     assert_eq!(child.tail(), "one\r\n\ntwo \u{fffd}\nend");
@@ -71,7 +71,7 @@ async fn a_sink_that_panics_gets_no_more_lines_and_the_drain_goes_on() {
     let sink: LineSink = Arc::new(|line| assert!(line.is_empty(), "this panic is part of a test"));
     let options = Options { on_stderr: Some(sink), ..Options::default() };
     let script = "echo a >&2; echo b >&2; exit 4";
-    let (child, _stdout, _stdin) = Child::spawn(&sh(script), options).await.unwrap();
+    let (child, _stdout, _stdin) = Child::start(&sh(script), options).await.unwrap();
     assert_eq!(in_time(child.exited()).await.code, Some(4));
     assert_eq!(child.tail(), "a\nb\n");
 }

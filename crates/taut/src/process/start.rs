@@ -2,33 +2,30 @@
 //!
 //! Why one thread: Linux sends the parent-death signal when the *thread* that forked ends, not when
 //! the process does. A worker of a runtime ends with its runtime, and would take the children along.
-//! Knows how to isolate a process; must not know what it is for. See docs/decisions/0004-children.md.
-//!
-//! Obeys the scars P1, P2 (own session), P14 (parent-death signal), P18 and P19.
+//! Must not know how a process is kept apart from ours (`unix.rs`, `windows.rs`) nor what it is for.
+//! See docs/decisions/0004-children.md. Obeys the scars P18 and P19.
 
 use std::io;
-use std::os::fd::OwnedFd;
-use std::os::unix::process::CommandExt as _;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
-use rustix::process::Pid;
 use tokio::sync::oneshot;
 
 use super::command::Command;
+use super::error::SpawnError;
+use super::leader::{KillOnDrop, Leader};
 use super::lookup;
-use super::reaper::{Leader, Leash};
-use crate::error::SpawnError;
+use super::sys::{self, PipeEnd};
 
 /// A process that runs, and our ends of its pipes. Dropping it kills it, so that a caller who went
 /// away while it was being started leaves nothing behind (P19).
 #[derive(Debug)]
-pub(crate) struct Spawned {
-    pub(crate) leash: Leash,
-    pub(crate) stdin: OwnedFd,
-    pub(crate) stdout: OwnedFd,
-    pub(crate) stderr: OwnedFd,
+pub(super) struct Spawned {
+    pub(super) leader: KillOnDrop,
+    pub(super) stdin: PipeEnd,
+    pub(super) stdout: PipeEnd,
+    pub(super) stderr: PipeEnd,
 }
 
 type Reply = Result<Spawned, SpawnError>;
@@ -47,7 +44,7 @@ const BUSY_TRIES: u32 = 20;
 const BUSY_PAUSE: Duration = Duration::from_millis(5);
 
 /// Asks for a process. The receiver may be dropped at any time; the process then dies.
-pub(crate) fn request(command: &Command) -> Result<oneshot::Receiver<Reply>, SpawnError> {
+pub(super) fn request(command: &Command) -> Result<oneshot::Receiver<Reply>, SpawnError> {
     let (reply, answer) = oneshot::channel();
     let mut job = Job { command: command.clone(), reply };
     let mut jobs = JOBS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +55,7 @@ pub(crate) fn request(command: &Command) -> Result<oneshot::Receiver<Reply>, Spa
         }
     }
     let (thread, inbox) = mpsc::channel();
-    // The thread is new and its inbox is in our hands: this cannot fail.
+    // The thread is new and we hold its receiver: this cannot fail.
     let _ = thread.send(job);
     std::thread::Builder::new()
         .name("taut-fork".into())
@@ -79,11 +76,8 @@ fn serve(job: Job) {
 
 fn start(command: &Command) -> Reply {
     let found = lookup::find(command)?;
-    let io = |source| SpawnError::Io { program: command.program().to_owned(), source };
     let mut process = std::process::Command::new(&found.program);
     process
-        // What a shell would pass on: programs that go by the name they are called by see it.
-        .arg0(command.program())
         .args(command.arguments())
         .env_clear()
         .envs(&found.env)
@@ -93,10 +87,10 @@ fn start(command: &Command) -> Reply {
     if let Some(dir) = command.directory() {
         process.current_dir(dir);
     }
-    isolate(&mut process);
+    sys::prepare(&mut process, command.program());
 
     let mut busy = 0;
-    let mut child = loop {
+    let child = loop {
         match process.spawn() {
             Ok(child) => break child,
             Err(e) if e.kind() == io::ErrorKind::ExecutableFileBusy && busy < BUSY_TRIES => {
@@ -106,38 +100,9 @@ fn start(command: &Command) -> Reply {
             Err(error) => return Err(lookup::explain(command, &found.program, error)),
         }
     };
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
-    let pid = pid.ok_or_else(|| io(io::Error::other("the system gave no usable process id")))?;
+    let io = |source| SpawnError::Io { program: command.program().to_owned(), source };
+    let (process, [stdin, stdout, stderr]) = sys::adopt(child).map_err(io)?;
     // From here on an early return kills the process.
-    let leash = Leash(Arc::new(Leader::new(pid)));
-    let (Some(stdin), Some(stdout), Some(stderr)) =
-        (child.stdin.take(), child.stdout.take(), child.stderr.take())
-    else {
-        return Err(io(io::Error::other("the system gave no pipes")));
-    };
-    Ok(Spawned { leash, stdin: stdin.into(), stdout: stdout.into(), stderr: stderr.into() })
-}
-
-/// Gives the process a session of its own, and on Linux ties its life to ours.
-#[allow(unsafe_code, reason = "no safe way: docs/decisions/0004-children.md")]
-fn isolate(process: &mut std::process::Command) {
-    #[cfg(target_os = "linux")]
-    let us = rustix::process::getpid();
-    let in_child = move || -> io::Result<()> {
-        rustix::process::setsid()?;
-        #[cfg(target_os = "linux")]
-        {
-            use rustix::process::{Signal, getppid, set_parent_process_death_signal};
-            set_parent_process_death_signal(Some(Signal::KILL))?;
-            // If we died before the line above took effect, no signal will come any more.
-            if getppid() != Some(us) {
-                return Err(rustix::io::Errno::SRCH.into());
-            }
-        }
-        Ok(())
-    };
-    // SAFETY: the closure runs in the forked child before exec, where only async-signal-safe calls
-    // are allowed. It makes three or four system calls (setsid, prctl, getppid), allocates nothing,
-    // takes no lock, and holds one integer. An `io::Error` made from a system code does not allocate.
-    unsafe { process.pre_exec(in_child) };
+    let leader = KillOnDrop(Arc::new(Leader::new(process)));
+    Ok(Spawned { leader, stdin, stdout, stderr })
 }

@@ -1,7 +1,28 @@
-//! A child process: started, looked after, ended.
+//! Child processes: found, started, looked after, ended.
 //!
-//! The face of the files beside it: `forker.rs` starts it, `keeper.rs` looks after it. Knows no
-//! JSON, no MCP and no frame. docs/decisions/0004-children.md; invariants 8 and 9.
+//! Knows programs, pipes and signals; no JSON, no MCP and no frame. [`Command`] says what to start and
+//! [`Child::spawn`] starts it. The files: `command` and `lookup` (which program, which environment),
+//! `start` (the thread that starts), `leader` and `task` (one process and the task that looks after
+//! it), `shutdown` (pure: when to send which signal), `pipes` and `stderr` (its streams), `exit` and
+//! `error` (how it ended, why it could not start), `unix` and `windows` (the system, as `sys`).
+//! docs/decisions/0004-children.md; invariants 8 and 9.
+
+mod command;
+mod error;
+mod exit;
+mod leader;
+mod lookup;
+mod pipes;
+mod shutdown;
+mod start;
+mod stderr;
+#[cfg(unix)]
+#[path = "unix.rs"]
+mod sys;
+#[cfg(not(unix))]
+#[path = "windows.rs"]
+mod sys;
+mod task;
 
 use std::future::Future;
 use std::io;
@@ -10,16 +31,19 @@ use std::sync::Arc;
 
 use tokio::sync::{mpsc, watch};
 
-use super::command::Command;
-use super::forker::{self, Spawned};
-use super::keeper::Keeper;
-use super::ladder::Ended;
-use super::ladder::{Grace, Ladder, Rung};
-use super::pipe::{ChildStdin, ChildStdout};
-use super::reaper::{Leash, Watch};
-use super::stderr::{LineSink, Stderr, TAIL_LIMIT, Tail};
-use crate::error::Exit;
-use crate::error::SpawnError;
+use leader::KillOnDrop;
+use shutdown::Shutdown;
+use start::Spawned;
+use stderr::{Stderr, TAIL_LIMIT, Tail};
+use sys::{ExitWatch, ReadPipe, WritePipe};
+use task::ChildTask;
+
+pub use command::Command;
+pub use error::{Hint, SpawnError};
+pub use exit::Exit;
+pub(crate) use pipes::{ChildStdin, ChildStdout, PipeEvents};
+pub use shutdown::{Ended, Grace, Rung};
+pub(crate) use stderr::LineSink;
 
 /// Requests to end one child that may be under way at once; further ones wait for their turn.
 const ASKS: usize = 4;
@@ -36,6 +60,7 @@ pub(crate) struct Options {
     pub(crate) leave_group: bool,
     /// Waits in a thread although the kernel offers better.
     #[cfg(test)]
+    #[cfg(unix)]
     pub(crate) wait_in_thread: bool,
 }
 
@@ -46,28 +71,39 @@ impl Default for Options {
             on_stderr: None,
             leave_group: false,
             #[cfg(test)]
+            #[cfg(unix)]
             wait_in_thread: false,
         }
     }
 }
 
 impl Options {
-    fn watch(&self, leash: &Leash) -> io::Result<Watch> {
+    fn watch(&self, process: &Arc<sys::Process>) -> io::Result<ExitWatch> {
         #[cfg(test)]
+        #[cfg(unix)]
         if self.wait_in_thread {
-            return Watch::by_thread(&leash.0);
+            return ExitWatch::by_thread(process);
         }
-        Watch::new(&leash.0)
+        ExitWatch::new(process)
     }
 }
 
 /// A child process. Dropping it kills its whole group at once; [`Child::end`] is the polite way.
 #[derive(Debug)]
 pub(crate) struct Child {
-    leash: Leash,
+    leader: KillOnDrop,
     asks: mpsc::Sender<Grace>,
     tail: Arc<Tail>,
     ended: watch::Receiver<Option<Ended>>,
+}
+
+/// A child that was just started, and its streams.
+pub(crate) struct Started {
+    pub(crate) child: Child,
+    pub(crate) stdout: ChildStdout,
+    pub(crate) stdin: ChildStdin,
+    /// Hears, by an error, when `stdin` was dropped.
+    pub(crate) stdin_closed: watch::Receiver<()>,
 }
 
 impl Child {
@@ -75,36 +111,51 @@ impl Child {
     pub(crate) async fn spawn(
         command: &Command,
         options: Options,
-    ) -> Result<(Self, ChildStdout, ChildStdin), SpawnError> {
+        events: Arc<dyn PipeEvents>,
+    ) -> Result<Started, SpawnError> {
+        let (child, stdout, stdin) = Self::start(command, options).await?;
+        let exited = child.wait();
+        let exited = async move {
+            exited.await;
+        };
+        let (stdout, stdin, stdin_closed) = pipes::join((stdout, stdin), exited, events);
+        Ok(Started { child, stdout, stdin, stdin_closed })
+    }
+
+    /// The same, with the pipes as the system has them.
+    async fn start(
+        command: &Command,
+        options: Options,
+    ) -> Result<(Self, ReadPipe, WritePipe), SpawnError> {
         let io = |source| SpawnError::Io { program: command.program().to_owned(), source };
         let runtime =
             tokio::runtime::Handle::try_current().map_err(|error| io(io::Error::other(error)))?;
-        let spawned = forker::request(command)?.await;
+        let spawned = start::request(command)?.await;
         let spawned = spawned.map_err(|_| io(io::Error::other("the forking thread is gone")))??;
-        let Spawned { leash, stdin, stdout, stderr } = spawned;
+        let Spawned { leader, stdin, stdout, stderr } = spawned;
 
-        let stdin = ChildStdin::new(stdin).map_err(io)?;
-        let stdout = ChildStdout::new(stdout).map_err(io)?;
+        let stdin = WritePipe::new(stdin).map_err(io)?;
+        let stdout = ReadPipe::new(stdout).map_err(io)?;
         let tail = Arc::new(Tail::new(options.tail_limit));
-        let watch = options.watch(&leash).map_err(io)?;
+        let watch = options.watch(leader.0.process()).map_err(io)?;
         let stderr =
             Stderr::new(stderr, Arc::clone(&tail), options.on_stderr.clone()).map_err(io)?;
         let (asks, inbox) = mpsc::channel(ASKS);
-        runtime.spawn(Keeper::new(
-            Arc::clone(&leash.0),
+        runtime.spawn(ChildTask::new(
+            Arc::clone(&leader.0),
             watch,
             stderr,
-            Ladder::new(options.leave_group),
+            Shutdown::new(options.leave_group),
             inbox,
             container(command),
         ));
-        let ended = leash.0.subscribe();
-        Ok((Self { leash, asks, tail, ended }, stdout, stdin))
+        let ended = leader.0.subscribe();
+        Ok((Self { leader, asks, tail, ended }, stdout, stdin))
     }
 
     /// The process id (P25). For people to look at: it may be somebody else's once the child ended.
     pub(crate) fn pid(&self) -> u32 {
-        self.leash.0.pid().as_raw_pid().unsigned_abs()
+        self.leader.0.process().id()
     }
 
     /// How it ended, if it has (P22, P25).
@@ -112,9 +163,11 @@ impl Child {
         self.ended.borrow().map(|ended| ended.exit)
     }
 
-    /// Waits for its end, as often and from as many places as wanted. By then the last words are in
+    /// Waits for its end, as often and from as many places as wanted. By then the end of stderr is in
     /// [`Child::tail`] (E4).
-    pub(crate) fn exited(&self) -> impl Future<Output = Exit> + Send + 'static {
+    #[cfg(test)]
+    #[cfg(target_os = "linux")]
+    fn exited(&self) -> impl Future<Output = Exit> + Send + 'static {
         let ended = self.wait();
         async move { ended.await.exit }
     }
@@ -148,7 +201,7 @@ impl Child {
         let mut ended = self.ended.clone();
         async move {
             let seen = ended.wait_for(Option::is_some).await.ok().and_then(|ended| *ended);
-            // Whoever holds the sender publishes before letting go.
+            // The sender publishes before it is dropped.
             seen.unwrap_or(Ended { rung: Rung::Kill, exit: Exit::UNSEEN })
         }
     }

@@ -48,8 +48,7 @@ async fn a_read_without_room_is_no_end_of_input() {
 async fn w11_a_pipe_of_one_page_carries_as_much_as_any_other() {
     let (theirs, ours): (OwnedFd, OwnedFd) = rustix::pipe::pipe().unwrap();
     rustix::pipe::fcntl_setpipe_size(&ours, 4096).unwrap();
-    let (mut reader, mut writer) =
-        (ChildStdout::new(theirs).unwrap(), ChildStdin::new(ours).unwrap());
+    let (mut reader, mut writer) = (ReadPipe::new(theirs).unwrap(), WritePipe::new(ours).unwrap());
     let sent: Vec<u8> = (0..1_000_000_u32).map(|n| (n % 251) as u8).collect();
     let write = async {
         write_all(&mut writer, &sent).await.unwrap();

@@ -25,7 +25,7 @@ pub struct Exit {
 impl Exit {
     /// Nobody saw the status: another part of this program collected it, or the process outlived
     /// SIGKILL in the kernel.
-    pub(crate) const UNSEEN: Self = Self { code: None, signal: None, core_dumped: false };
+    pub(super) const UNSEEN: Self = Self { code: None, signal: None, core_dumped: false };
 
     /// Whether it exited with code 0.
     #[must_use]

@@ -1,7 +1,7 @@
 //! What to start: a program, its arguments, its directory and its environment, as plain data.
 //!
 //! Knows how the child's environment is put together. Must not know how a program is found
-//! (`lookup.rs`) or started (`forker.rs`), and nothing of MCP.
+//! (`lookup.rs`) or started (`start.rs`).
 //!
 //! Obeys the scars P20 (explicit environment modes), W3 (what Windows programs need) and W10.
 
@@ -163,16 +163,44 @@ impl fmt::Debug for Command {
 }
 
 /// The variables that the official SDKs pass on (P20).
+#[cfg(not(windows))]
 const SAFE_ON_UNIX: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 
+/// The variables that the official SDKs pass on, and those without which programs fail to start or
+/// to find their own parts (W3). Compared without regard to case.
+#[cfg(any(windows, test))]
+const SAFE_ON_WINDOWS: [&str; 16] = [
+    "APPDATA",
+    "COMSPEC",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LOCALAPPDATA",
+    "PATH",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "PROGRAMDATA",
+    "PROGRAMFILES",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "USERNAME",
+    "USERPROFILE",
+    "WINDIR",
+];
+
+#[cfg(windows)]
+fn is_listed(name: &OsStr) -> bool {
+    SAFE_ON_WINDOWS.iter().any(|safe| name.eq_ignore_ascii_case(safe))
+}
+
+#[cfg(not(windows))]
+fn is_listed(name: &OsStr) -> bool {
+    SAFE_ON_UNIX.iter().any(|safe| name == *safe)
+}
+
 fn is_safe(name: &OsStr, value: &OsStr) -> bool {
-    let listed = if cfg!(windows) {
-        super::windows::SAFE.iter().any(|safe| name.eq_ignore_ascii_case(safe))
-    } else {
-        SAFE_ON_UNIX.iter().any(|safe| name == *safe)
-    };
     // P20: a value that starts with `()` is an exported shell function, code instead of data.
-    listed && !value.as_encoded_bytes().starts_with(b"()")
+    is_listed(name) && !value.as_encoded_bytes().starts_with(b"()")
 }
 
 #[cfg(test)]
@@ -219,6 +247,13 @@ mod tests {
         let has_shell = |command: &Command| env_of(command).iter().any(|(k, _)| k == "SHELL");
         assert!(!has_shell(&Command::new("x")));
         assert!(has_shell(&Command::new("x").inherit_env()));
+    }
+
+    #[test]
+    fn w3_the_safe_list_has_what_windows_programs_need() {
+        for name in ["PATHEXT", "COMSPEC", "WINDIR", "PROGRAMDATA", "PROGRAMFILES", "SYSTEMROOT"] {
+            assert!(SAFE_ON_WINDOWS.contains(&name), "{name}");
+        }
     }
 
     #[test]
