@@ -3,13 +3,9 @@
 #[cfg(feature = "client")]
 mod connect;
 #[cfg(feature = "client")]
-mod exit;
-#[cfg(feature = "client")]
 mod lost;
 #[cfg(feature = "check")]
 mod output;
-#[cfg(feature = "client")]
-mod spawn;
 #[cfg(feature = "client")]
 mod words;
 
@@ -26,6 +22,8 @@ use crate::ending::Ending;
 #[cfg(feature = "client")]
 use crate::mcp::{Method, RESOURCE_NOT_FOUND};
 #[cfg(feature = "client")]
+use crate::process::SpawnError;
+#[cfg(feature = "client")]
 use crate::rpc::code;
 use crate::rpc::{ErrorObject, Failure, SendError};
 use crate::stdio::ClaimError;
@@ -33,13 +31,9 @@ use crate::stdio::ClaimError;
 #[cfg(feature = "client")]
 pub use connect::{ConnectError, ConnectPhase, ConnectReason, SecondTry};
 #[cfg(feature = "client")]
-pub use exit::Exit;
-#[cfg(feature = "client")]
 pub use lost::Lost;
 #[cfg(feature = "check")]
 pub use output::{BadOutput, OutputFault};
-#[cfg(feature = "client")]
-pub use spawn::{Hint, SpawnError};
 
 /// `Result` with our [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;

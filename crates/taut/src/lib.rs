@@ -17,7 +17,7 @@
 //!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> taut::Result<()> {
-//!     Server::new("calc", "1.0")
+//!     Server::builder("calc", "1.0")
 //!         .tool("add", async |Add { a, b }, _call| a + b)
 //!         .serve_stdio()
 //!         .await
@@ -90,6 +90,8 @@ mod ending;
 mod error;
 #[cfg(all(feature = "server", feature = "client"))]
 mod memory;
+#[cfg(feature = "client")]
+mod process;
 #[cfg(feature = "check")]
 mod schema;
 #[cfg(feature = "server")]
@@ -108,9 +110,8 @@ mod width;
 
 #[cfg(feature = "client")]
 pub use client::{
-    Answer, Asking, Attempt, Calling, Change, Client, ClientBuilder, ClientEvent, Closed, Command,
-    Diagnostics, Ended, Grace, IntoAnswer, Junk, Life, Listening, Pages, Request, Restart, Rung,
-    Supervised,
+    Answer, Asking, Attempt, Calling, Change, Client, ClientBuilder, ClientEvent, Closed,
+    Diagnostics, IntoAnswer, Junk, Life, Listening, Pages, Request, Restart, Supervised,
 };
 #[cfg(feature = "tokio")]
 pub use driver::Steps;
@@ -119,21 +120,22 @@ pub use ending::Ending;
 #[cfg(feature = "check")]
 pub use error::{BadOutput, OutputFault};
 #[cfg(feature = "client")]
-pub use error::{
-    ConnectError, ConnectPhase, ConnectReason, Exit, Hint, Lost, SecondTry, SpawnError,
-};
+pub use error::{ConnectError, ConnectPhase, ConnectReason, Lost, SecondTry};
 #[cfg(feature = "tokio")]
 pub use error::{Error, Reject, Result};
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
+#[cfg(feature = "client")]
+pub use process::{Command, Ended, Exit, Grace, Hint, Rung, SpawnError};
 #[cfg(feature = "check")]
 pub use schema::{Misfit, SchemaFault};
 #[cfg(feature = "server")]
 pub use schemars::{self, JsonSchema};
 #[cfg(feature = "server")]
 pub use server::{
-    AskError, Asked, BlockingCall, Call, Changes, ClientInfo, Completing, IntoContents,
-    IntoMessages, IntoReply, Json, Moment, NoArgs, Progress, Server,
+    AskError, BadArguments, BlockingCall, Call, CallEvent, Changes, ClientInfo, CompletionRequest,
+    IntoContents, IntoMessages, IntoReply, Json, NoArgs, Progress, Server, ServerBuilder,
+    UserReply,
 };
 #[cfg(feature = "tokio")]
 pub use stdio::{ClaimError, claim_stdio};

@@ -14,9 +14,9 @@ use super::changes::{Change, Streams};
 use super::host::{Asking, Home, Question};
 use super::notice::{ClientEvent, Notices};
 use super::settings::Settings;
-use crate::driver::{Incoming, Link, Service, Started, now};
+use crate::driver::{Answer, Request, Service, no_json, ready};
 use crate::mcp::{JsonObject, Method, Revision};
-use crate::rpc::{Body, ErrorObject, Hold, Params, Trouble};
+use crate::rpc::{ErrorObject, Params, ResultJson, Trouble};
 
 /// The serving side of a client.
 pub(super) struct Asked {
@@ -30,8 +30,8 @@ pub(super) struct Asked {
 }
 
 impl Service for Asked {
-    fn request(&mut self, incoming: Incoming<'_>, json: &mut Vec<u8>) -> Started {
-        let method = incoming.method;
+    fn request(&mut self, request: Request<'_>) -> Answer {
+        let method = request.method;
         let known = Method::parse(method);
         // L16: no server sends these. An answer would come back, too, and look like one to us.
         let echo = matches!(known, Some(Method::Discover | Method::Initialize));
@@ -39,10 +39,10 @@ impl Service for Asked {
         if echo {
             self.notices.echo.raise();
         } else if known == Some(Method::Ping) && !self.is_modern() {
-            return Started::done(Ok(JsonObject::new()), json);
+            return ready(ResultJson::of(&JsonObject::new()).map_err(|error| no_json(&error)));
         } else {
-            match known.filter(|_| !self.is_modern()).map(|known| self.read(known, &incoming)) {
-                Some(Some(Ok(question))) => return self.put(question, &incoming),
+            match known.filter(|_| !self.is_modern()).map(|known| self.read(known, &request)) {
+                Some(Some(Ok(question))) => return self.put(question, &request),
                 Some(Some(Err(error))) => refusal = error,
                 _ => {}
             }
@@ -50,9 +50,9 @@ impl Service for Asked {
         }
         // STD-22: a modern client writes no response, not even to who breaks the rules.
         if echo || self.is_modern() {
-            incoming.link.lock().peer.forget(incoming.id);
+            request.link.forget(request.id);
         }
-        Started::Done(Err(refusal))
+        ready(Err(refusal))
     }
 
     fn notification(&mut self, method: &str, params: &Params<'_>) {
@@ -83,31 +83,31 @@ impl Asked {
     }
 
     /// A question for the host, or why it is none; nothing if it is something else.
-    fn read(
-        &self,
-        method: Method,
-        incoming: &Incoming<'_>,
-    ) -> Option<Result<Question, ErrorObject>> {
+    fn read(&self, method: Method, request: &Request<'_>) -> Option<Result<Question, ErrorObject>> {
         let Settings { host, capabilities, .. } = &*self.settings;
         let revision = self.revision.get().copied();
         let is_question = method.is_embedded_in_modern();
-        is_question.then(|| host.read(method, incoming.params.raw(), revision, capabilities))
+        is_question.then(|| host.read(method, request.params.raw(), revision, capabilities))
     }
 
     /// Puts a question to the host: in a task of its own, because whoever answers may take his time
     /// and may use this very connection meanwhile.
-    fn put(&self, question: Question, incoming: &Incoming<'_>) -> Started {
-        let asking = Asking::new(self.home.clone(), incoming.token.clone());
+    fn put(&self, question: Question, request: &Request<'_>) -> Answer {
+        let asking = Asking::new(self.home.clone(), request.cancelled.clone());
         let (settled, revision) = (self.home.settled.clone(), self.revision.clone());
-        let link = incoming.link.clone();
-        Started::Waiting(Box::pin(async move {
+        let link = request.link.clone();
+        Box::pin(async move {
+            // Not on the loop itself, which polls this once: the answer may use the connection.
+            tokio::task::yield_now().await;
             // A server may ask the moment it has agreed; there is a client a moment later.
             settled.raised().await;
-            let _held = Held::new(link);
+            // While a question is with the host, the server cannot get on: a person who takes a minute
+            // to answer must not cost the call that the question is for.
+            let _hold = link.hold();
             let revision = revision.get().copied().unwrap_or(Revision::LATEST_LEGACY);
-            let answer = question.put(asking, revision).await;
-            answer.map(|answer| Box::new(answer) as Box<dyn Body>)
-        }))
+            let answer = question.put(asking, revision).await?;
+            ResultJson::of(&answer).map_err(|error| no_json(&error))
+        })
     }
 
     fn hear(&mut self, method: Method, params: Option<&RawValue>) {
@@ -130,28 +130,6 @@ impl Asked {
         {
             on_change(&change);
         }
-    }
-}
-
-/// While a question is with the host, the deadlines of our calls stand still: the server cannot answer
-/// them before it has its own answer, and a person may take a minute.
-struct Held {
-    link: Link,
-    hold: Option<Hold>,
-}
-
-impl Held {
-    fn new(link: Link) -> Self {
-        let hold = Some(link.lock().peer.hold(now()));
-        Self { link, hold }
-    }
-}
-
-impl Drop for Held {
-    fn drop(&mut self) {
-        let Some(hold) = self.hold.take() else { return };
-        // `with` wakes the loop, which has to look anew when something is due.
-        self.link.with(|state| state.peer.resume(now(), hold));
     }
 }
 

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use super::command::Command;
 use super::open::{FAREWELL, farewell, start};
 use super::opening::{Opening, Stopped};
 use super::session::Session;
 use super::settings::Settings;
 use crate::error::SecondTry;
 use crate::mcp::Agreed;
+use crate::process::Command;
 use crate::wire::Framing;
 
 /// Who came to an end first, and to which.

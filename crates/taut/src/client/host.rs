@@ -14,7 +14,7 @@ use tokio::runtime::Handle;
 
 use super::changes::Change;
 use super::{Client, Shared};
-use crate::driver::Token;
+use crate::driver::Flag;
 use crate::error::Reject;
 use crate::mcp::{
     ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitForm,
@@ -27,11 +27,11 @@ use crate::rpc::{ErrorObject, code};
 #[derive(Clone)]
 pub struct Asking {
     home: Arc<Home>,
-    token: Token,
+    token: Flag,
 }
 
 impl Asking {
-    pub(super) fn new(home: Arc<Home>, token: Token) -> Self {
+    pub(super) fn new(home: Arc<Home>, token: Flag) -> Self {
         Self { home, token }
     }
 
@@ -52,13 +52,13 @@ impl Asking {
 /// Where a session finds its client, once there is one, and the runtime that it lives on.
 pub(super) struct Home {
     client: OnceLock<Weak<Shared>>,
-    pub(super) settled: Token,
+    pub(super) settled: Flag,
     pub(super) runtime: Handle,
 }
 
 impl Home {
     pub(super) fn new(runtime: Handle) -> Self {
-        Self { client: OnceLock::new(), settled: Token::default(), runtime }
+        Self { client: OnceLock::new(), settled: Flag::default(), runtime }
     }
 
     pub(super) fn settle(&self, client: &Arc<Shared>) {

@@ -1,27 +1,23 @@
 //! The client: starts servers, finds out what they speak, calls them, leaves nothing behind.
 //!
 //! Knows what a server can be asked. `open.rs` opens the connection, `session.rs` keeps it,
-//! `request.rs` makes one request, `paging.rs` lists; `child.rs` and the files around it own the
-//! process.
+//! `request.rs` makes one request, `paging.rs` lists. The server's process is `process`'s.
 
 mod answer;
 mod asked;
+mod beside;
 mod cache;
 mod changes;
 #[cfg(feature = "check")]
 mod check;
-mod command;
 mod envelope;
 mod host;
 mod hosting;
-mod ladder;
 mod listen;
-mod lookup;
 mod notice;
 mod open;
 mod opening;
 mod paging;
-mod process;
 mod request;
 mod restart;
 mod rounds;
@@ -30,25 +26,6 @@ mod settings;
 mod supervise;
 mod supervised;
 mod typed;
-#[cfg_attr(not(windows), allow(dead_code, reason = "tested everywhere, used on Windows"))]
-mod windows;
-
-#[cfg(unix)]
-mod beside;
-#[cfg(unix)]
-mod child;
-#[cfg(unix)]
-mod ends;
-#[cfg(unix)]
-mod forker;
-#[cfg(unix)]
-mod keeper;
-#[cfg(unix)]
-mod pipe;
-#[cfg(unix)]
-mod reaper;
-#[cfg(unix)]
-mod stderr;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -59,15 +36,14 @@ use envelope::Envelope;
 use session::Session;
 use settings::Settings;
 
-use crate::error::{Error, Exit, Result};
+use crate::error::{Error, Result};
 use crate::mcp::{Agreed, Implementation, Level, Revision, ServerCapabilities};
+use crate::process::{Child, Command, Ended, Exit, Rung};
 use crate::wire::Framing;
 
 pub use answer::Answer;
 pub use changes::Change;
-pub use command::Command;
 pub use host::{Asking, IntoAnswer};
-pub use ladder::{Ended, Grace, Rung};
 pub use listen::Listening;
 pub use notice::{ClientEvent, Diagnostics, Junk};
 pub use paging::Pages;
@@ -161,7 +137,7 @@ impl Client {
     /// How the server frames what it says; nothing as long as it has said nothing sound.
     #[must_use]
     pub fn framing(&self) -> Option<Framing> {
-        self.0.session.link.lock().peer.heard()
+        self.0.session.link.heard()
     }
 
     /// What the server offers.
@@ -196,7 +172,7 @@ impl Client {
     /// number may be somebody else's.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
-        self.0.session.child.as_ref().map(process::Child::pid)
+        self.0.session.child.as_ref().map(Child::pid)
     }
 
     /// How the server's process ended, if it has.

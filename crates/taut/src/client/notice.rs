@@ -9,9 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::value::RawValue;
 
-use crate::driver::Token;
+use crate::driver::Flag;
 use crate::error::ConnectPhase;
 use crate::mcp::Revision;
+use crate::process::PipeEvents;
 use crate::rpc::{ErrorObject, Fault, Trouble, TroubleKind};
 use crate::wire::Framing;
 
@@ -117,7 +118,7 @@ pub(super) struct Notices {
     kept: Mutex<Diagnostics>,
     bytes: AtomicU64,
     /// Raised when our own request came back (L16).
-    pub(super) echo: Token,
+    pub(super) echo: Flag,
     hook: Option<Hook>,
 }
 
@@ -131,13 +132,6 @@ impl Notices {
         Diagnostics { bytes: self.bytes.load(Ordering::Relaxed), ..kept }
     }
 
-    /// So many bytes came.
-    pub(super) fn heard(&self, bytes: usize) {
-        if self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) == 0 && bytes > 0 {
-            self.tell(&ClientEvent::FirstOutput);
-        }
-    }
-
     /// Whether anything came at all.
     pub(super) fn heard_any(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) > 0
@@ -147,11 +141,6 @@ impl Notices {
         if let Some(hook) = &self.hook {
             hook.tell(event);
         }
-    }
-
-    /// It no longer reads what we write.
-    pub(super) fn deaf(&self) {
-        self.with(|kept| kept.stdin_closed = true);
     }
 
     pub(super) fn refused(&self, method: &str) {
@@ -195,6 +184,18 @@ impl Notices {
 
     fn with<T>(&self, change: impl FnOnce(&mut Diagnostics) -> T) -> T {
         change(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl PipeEvents for Notices {
+    fn read(&self, bytes: usize) {
+        if self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) == 0 && bytes > 0 {
+            self.tell(&ClientEvent::FirstOutput);
+        }
+    }
+
+    fn stdin_unread(&self) {
+        self.with(|kept| kept.stdin_closed = true);
     }
 }
 

@@ -12,18 +12,16 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Client;
-#[cfg(unix)]
 use super::beside::{Beside, Came};
-use super::command::Command;
-use super::ladder::Grace;
 use super::notice::{ClientEvent, Notices};
 use super::opening::{Opening, Stopped};
 use super::session::{Session, Wire};
 use super::settings::Settings;
-use crate::driver::{Close, Token};
+use crate::driver::Close;
 use crate::ending::Ending;
 use crate::error::{ConnectError, ConnectPhase, ConnectReason, Error, Result, SecondTry};
 use crate::mcp::{ConnectFault, Method};
+use crate::process::{Child, Command, Grace, Options, Started};
 use crate::stream::{Reader, Writer};
 use crate::wire::Framing;
 
@@ -32,7 +30,6 @@ use crate::wire::Framing;
 pub(super) const FAREWELL: Duration = Duration::from_millis(250);
 
 /// The same for one whose start was stopped. Longer: it has done nothing wrong.
-#[cfg(unix)]
 const STOPPED: Duration = Duration::from_secs(1);
 
 /// Starts a server and opens a connection to it.
@@ -43,7 +40,6 @@ pub(super) async fn spawn(settings: Arc<Settings>, command: Command) -> Result<C
 }
 
 /// The same, unless `stop` ends first.
-#[cfg(unix)]
 pub(super) async fn spawn_unless(
     settings: Arc<Settings>,
     command: Command,
@@ -91,7 +87,6 @@ pub(super) async fn spawn_unless(
 }
 
 /// Lets a server go that did not do, and says why it did not.
-#[cfg(unix)]
 async fn failed(
     session: &Session,
     phase: ConnectPhase,
@@ -113,7 +108,6 @@ async fn failed(
 }
 
 /// What the work comes to, unless it is to stop first.
-#[cfg(unix)]
 async fn unless<T>(
     mut stop: Pin<&mut impl Future<Output = ()>>,
     work: impl Future<Output = T>,
@@ -124,16 +118,6 @@ async fn unless<T>(
         Poll::Pending => work.as_mut().poll(cx).map(Some),
     })
     .await
-}
-
-#[cfg(not(unix))]
-pub(super) async fn spawn_unless(
-    _: Arc<Settings>,
-    command: Command,
-    _: impl Future<Output = ()>,
-) -> Result<Option<Client>> {
-    let source = std::io::ErrorKind::Unsupported.into();
-    Err(crate::error::SpawnError::Io { program: command.program().to_owned(), source }.into())
 }
 
 /// Opens a connection over a pair of streams.
@@ -151,10 +135,9 @@ where
         source: Reader(reader),
         sink: Writer(writer),
         child: None,
-        sink_closed: Token::default(),
         notices: Arc::new(Notices::new(settings.on_event.clone())),
     };
-    let session = Session::start(&settings, opening.framing(), wire);
+    let session = Session::start(&settings, opening.framing(), wire, std::future::pending());
     opening.begin();
     match opening.run(&session).await {
         Ok(agreed) => Ok(Client::new(settings, session, agreed)),
@@ -169,38 +152,27 @@ where
     }
 }
 
-#[cfg(unix)]
 pub(super) async fn start(
     settings: &Arc<Settings>,
     command: &Command,
     framing: Framing,
 ) -> Result<Session> {
-    use super::child::{Child, Options};
-    use super::ends::{Ear, Mouth};
-
     let options = Options {
         tail_limit: settings.stderr_tail,
         on_stderr: settings.on_stderr.clone(),
         leave_group: settings.leave_group,
         #[cfg(test)]
+        #[cfg(unix)]
         wait_in_thread: false,
     };
-    let (child, stdout, stdin) = Child::spawn(command, options).await?;
     let notices = Arc::new(Notices::new(settings.on_event.clone()));
+    let Started { child, stdout, stdin, mut stdin_closed } =
+        Child::spawn(command, options, notices.clone()).await?;
     notices.tell(&ClientEvent::Started { pid: child.pid() });
-    let (deaf, sink_closed) = (Token::default(), Token::default());
-    let exited = child.exited();
-    let exited = async move {
-        exited.await;
-    };
-    let wire = Wire {
-        source: Ear::new(stdout, exited, deaf.clone(), notices.clone()),
-        sink: Mouth::new(stdin, deaf, sink_closed.clone()),
-        child: Some(child),
-        sink_closed,
-        notices,
-    };
-    Ok(Session::start(settings, framing, wire))
+    let wire = Wire { source: stdout, sink: stdin, child: Some(child), notices };
+    // An error is what is waited for: the sender is gone, and stdin with it.
+    let closed = async move { drop(stdin_closed.changed().await) };
+    Ok(Session::start(settings, framing, wire, closed))
 }
 
 /// Lets a server go that is of no use: EOF, a moment, TERM, a moment, KILL.

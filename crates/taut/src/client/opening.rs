@@ -70,7 +70,6 @@ impl Opening {
 
     /// One for a process that is asked beside another: in this framing, at once to shake hands, and for
     /// no longer than the other has left.
-    #[cfg_attr(not(unix), allow(dead_code, reason = "processes are started on Unix only"))]
     pub(super) fn beside(settings: &Arc<Settings>, framing: Framing, left: Duration) -> Self {
         Self::of(
             settings,
@@ -216,9 +215,11 @@ async fn next(
             None => std::future::pending().await,
         }
     });
+    let mut echo = pin!(session.notices.echo.raised());
+    let mut ended = pin!(session.link.ended());
     std::future::poll_fn(|cx| {
         // First: what an echo answers is not an answer.
-        if session.notices.echo.poll_raised(cx).is_ready() {
+        if echo.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Happened::Echo);
         }
         if let Some(answer) = poll_answer(discover, cx) {
@@ -227,7 +228,7 @@ async fn next(
         if let Some(answer) = poll_answer(initialize, cx) {
             return Poll::Ready(Happened::Initialize(answer));
         }
-        if session.link.poll_ended(cx).is_ready() {
+        if ended.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Happened::Ended);
         }
         time.as_mut().poll(cx).map(|()| Happened::Time)
@@ -248,7 +249,7 @@ fn poll_answer<T>(
 fn settle(session: &Session, revision: Revision) {
     let _ = session.revision.set(revision);
     // RPC-22, RPC-26
-    session.link.lock().peer.allow_batches(revision.has_batches());
+    session.link.allow_batches(revision.has_batches());
 }
 
 /// The time, as timers see it: a test may have stopped it.

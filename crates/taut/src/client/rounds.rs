@@ -16,7 +16,7 @@ use tokio::task::JoinSet;
 use super::Shared;
 use super::host::{Asking, Question, not_offered};
 use super::request::{Got, Request};
-use crate::driver::Token;
+use crate::driver::Flag;
 use crate::error::{Error, Result};
 use crate::mcp::Method;
 use crate::rpc::ErrorObject;
@@ -139,7 +139,7 @@ async fn fulfil(
         let home = shared.session.home.clone();
         let revision = shared.agreed.revision;
         let answer = async move {
-            let asking = Asking::new(home, Token::default());
+            let asking = Asking::new(home, Flag::default());
             (key, asked, question.put(asking, revision).await)
         };
         running.spawn_on(answer, &shared.session.home.runtime);

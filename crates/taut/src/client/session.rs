@@ -7,9 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::future::Future;
-use std::pin::pin;
 use std::sync::{Arc, OnceLock};
-use std::task::Poll;
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -18,14 +16,13 @@ use super::asked::Asked;
 use super::cache::Lists;
 use super::changes::Streams;
 use super::host::Home;
-use super::ladder::Ended;
 use super::notice::Notices;
-use super::process::Child;
 use super::settings::Settings;
-use crate::driver::{self, Close, Link, Options, Token};
+use crate::driver::{self, Close, Link, Options};
 use crate::ending::Ending;
-use crate::error::{Error, Exit, Lost, Result};
+use crate::error::{Error, Lost, Result};
 use crate::mcp::{DIALECT, Revision};
+use crate::process::{Child, Ended, Exit};
 use crate::rpc::{Config, Peer};
 use crate::stream::{Sink, Source};
 use crate::wire::Framing;
@@ -73,19 +70,22 @@ pub(super) struct Wire<R, W> {
     pub(super) source: R,
     pub(super) sink: W,
     pub(super) child: Option<Child>,
-    /// Raised when the sink is closed.
-    pub(super) sink_closed: Token,
     pub(super) notices: Arc<Notices>,
 }
 
 impl Session {
-    /// Starts the loop on the current runtime.
-    pub(super) fn start<R, W>(settings: &Arc<Settings>, framing: Framing, wire: Wire<R, W>) -> Self
+    /// Starts the loop on the current runtime. `sink_closed` ends once the sink is closed.
+    pub(super) fn start<R, W>(
+        settings: &Arc<Settings>,
+        framing: Framing,
+        wire: Wire<R, W>,
+        sink_closed: impl Future<Output = ()> + Send + 'static,
+    ) -> Self
     where
         R: Source + 'static,
         W: Sink + 'static,
     {
-        let Wire { source, sink, child, sink_closed, notices } = wire;
+        let Wire { source, sink, child, notices } = wire;
         let mut config = Config::new(DIALECT, false);
         config.framing = framing;
         config.limits = settings.limits;
@@ -110,12 +110,12 @@ impl Session {
         let ladder = child.as_ref().map(|child| child.end(grace));
         let ended = async move {
             let ladder = ladder?;
-            sink_closed.raised().await;
+            sink_closed.await;
             Some(ladder.await)
         };
         let (tell, over) = watch::channel(None);
         tokio::spawn(async move {
-            let (ending, process) = both(running, ended).await;
+            let (ending, process) = driver::both(running, ended).await;
             tracing::debug!(%ending, "session over");
             // Nobody may be left to hear it.
             let _ = tell.send(Some(Closed { ending, process }));
@@ -141,8 +141,7 @@ impl Session {
 
     /// Whether it can be used, as far as is known.
     pub(super) fn is_up(&self) -> bool {
-        let state = self.link.lock();
-        state.ended.is_none() && state.close == Close::No && self.exit().is_none()
+        self.link.ending().is_none() && !self.link.is_closing() && self.exit().is_none()
     }
 
     pub(super) fn exit(&self) -> Option<Exit> {
@@ -155,7 +154,7 @@ impl Session {
 
     /// Whether we have closed it ourselves.
     pub(super) fn is_closing(&self) -> bool {
-        self.link.lock().close != Close::No
+        self.link.is_closing()
     }
 
     /// What to tell a caller whose request found the connection gone.
@@ -163,7 +162,7 @@ impl Session {
         let ending = if self.is_closing() {
             Ending::Closed
         } else {
-            self.link.lock().ended.clone().unwrap_or(Ending::Eof)
+            self.link.ending().unwrap_or(Ending::Eof)
         };
         let exit = self.exit();
         let running = self.child.as_ref().filter(|_| exit.is_none()).map(Child::pid);
@@ -188,29 +187,3 @@ impl Session {
 
 /// How much longer than the ladder the loop waits for the end of the output.
 const NET: Duration = Duration::from_secs(1);
-
-/// Runs two futures side by side to their ends.
-async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
-    let (mut a, mut b) = (pin!(a), pin!(b));
-    let (mut of_a, mut of_b) = (None, None);
-    std::future::poll_fn(move |cx| {
-        if of_a.is_none()
-            && let Poll::Ready(value) = a.as_mut().poll(cx)
-        {
-            of_a = Some(value);
-        }
-        if of_b.is_none()
-            && let Poll::Ready(value) = b.as_mut().poll(cx)
-        {
-            of_b = Some(value);
-        }
-        match (of_a.take(), of_b.take()) {
-            (Some(a), Some(b)) => Poll::Ready((a, b)),
-            (a, b) => {
-                (of_a, of_b) = (a, b);
-                Poll::Pending
-            }
-        }
-    })
-    .await
-}

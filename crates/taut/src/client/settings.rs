@@ -9,17 +9,13 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::Client;
-use super::command::Command;
 use super::host::{Host, Roots};
-use super::ladder::Grace;
 use super::notice::{ClientEvent, Hook};
 use super::open;
 use crate::error::Result;
 use crate::mcp::{ClientCapabilities, Era, Implementation, Revision};
+use crate::process::{Command, Grace, LineSink};
 use crate::wire::{Framing, Limits};
-
-/// Gets each line of a server's stderr, without its line end.
-pub(super) type OnStderr = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Everything that can be set.
 #[derive(Clone)]
@@ -36,7 +32,7 @@ pub(super) struct Settings {
     pub(super) grace: Grace,
     pub(super) leave_group: bool,
     pub(super) stderr_tail: usize,
-    pub(super) on_stderr: Option<OnStderr>,
+    pub(super) on_stderr: Option<LineSink>,
     pub(super) on_event: Option<Hook>,
     pub(super) limits: Limits,
     pub(super) host: Host,

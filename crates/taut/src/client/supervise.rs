@@ -14,16 +14,15 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::command::Command;
-use super::ladder::Grace;
 use super::restart::{Backoff, Check, Restart};
 use super::settings::{ClientBuilder, Settings};
 use super::supervised::Renewed;
 use super::{Client, Shared, open};
-use crate::driver::Token;
+use crate::driver::Flag;
 use crate::ending::Ending;
-use crate::error::{Error, Result, SpawnError};
+use crate::error::{Error, Result};
 use crate::mcp::{Method, Revision};
+use crate::process::{Command, Grace, SpawnError};
 
 /// What happens to a supervised server.
 #[derive(Debug)]
@@ -76,7 +75,7 @@ pub struct Supervised(pub(super) Arc<Core>);
 /// What the clones share. The task that watches holds it only in passing.
 pub(super) struct Core {
     state: watch::Sender<State>,
-    stop: Token,
+    stop: Flag,
     pub(super) rules: Restart,
     pub(super) streams: Mutex<Vec<Weak<Renewed>>>,
 }
@@ -106,7 +105,7 @@ impl ClientBuilder {
         })?;
         let core = Arc::new(Core {
             state: watch::Sender::new(State::Waiting),
-            stop: Token::default(),
+            stop: Flag::default(),
             rules: restart.clone(),
             streams: Mutex::default(),
         });
@@ -207,7 +206,7 @@ impl Core {
 /// Watches over one server.
 struct Keeper {
     core: Weak<Core>,
-    stop: Token,
+    stop: Flag,
     settings: Arc<Settings>,
     command: Command,
     rules: Restart,
@@ -351,7 +350,7 @@ async fn first<T>(a: impl Future, b: impl Future<Output = T>) -> Option<T> {
 }
 
 /// Runs a future to its end, unless the flag is raised first.
-async fn unless<F: Future>(stop: &Token, future: F) -> Option<F::Output> {
+async fn unless<F: Future>(stop: &Flag, future: F) -> Option<F::Output> {
     first(stop.raised(), future).await
 }
 

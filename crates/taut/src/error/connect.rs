@@ -6,9 +6,9 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::Exit;
 use super::words::last_words;
 use crate::mcp::{Method, Revision};
+use crate::process::Exit;
 use crate::rpc::{ErrorObject, Fault};
 
 /// Why a connection could not be opened.

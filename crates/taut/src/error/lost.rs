@@ -5,9 +5,9 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::Exit;
 use super::words::last_words;
 use crate::ending::Ending;
+use crate::process::Exit;
 
 /// A server that is no longer there, and what was lost with it.
 #[derive(Clone, Debug)]

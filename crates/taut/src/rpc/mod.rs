@@ -8,9 +8,10 @@ mod params;
 mod peer;
 mod quick;
 mod read;
+mod result;
 mod write;
 
-pub use crate::json::{JsonBuf, JsonRef};
+pub use crate::json::JsonRef;
 #[cfg(feature = "server")]
 pub(crate) use error::excerpt;
 pub use error::{ErrorObject, code};
@@ -25,4 +26,5 @@ pub use peer::{
     Ticket, Trouble, TroubleKind,
 };
 pub use read::{MAX_BATCH, read};
+pub use result::ResultJson;
 pub use write::{Body, NoId};

@@ -41,8 +41,10 @@ async fn our_client_and_our_server_agree_in_every_revision() {
         let (near, far) = tokio::io::duplex(64 << 10);
         let (reader, writer) = tokio::io::split(far);
         let serving = tokio::spawn(async move {
-            let server =
-                taut::Server::new("calc", "1.0").tool("add", async |Add { a, b }, _call| a + b);
+            let server = taut::Server::builder("calc", "1.0")
+                .tool("add", async |Add { a, b }, _call| a + b)
+                .build()
+                .unwrap();
             server.serve(reader, writer).await
         });
         let (reader, writer) = tokio::io::split(near);
@@ -54,7 +56,7 @@ async fn our_client_and_our_server_agree_in_every_revision() {
         let sum = in_time(client.call("add", json!({ "a": 2, "b": 3 }))).await.unwrap();
         assert_eq!(sum.text().unwrap(), "5");
         in_time(client.close()).await.unwrap();
-        in_time(serving).await.unwrap().unwrap();
+        in_time(serving).await.unwrap();
     }
 }
 

@@ -9,7 +9,7 @@ use crate::source::Source;
 use crate::{LIBRARY, Problem};
 
 /// Bytes in, events out: what may not be named there.
-const PURE: &[&str] = &["wire/", "json/", "rpc/", "mcp/", "schema/", "client/ladder.rs"];
+const PURE: &[&str] = &["wire/", "json/", "rpc/", "mcp/", "schema/", "process/shutdown.rs"];
 const WORLDLY: &[&[&str]] = &[
     &["std", "env"],
     &["std", "fs"],
@@ -34,7 +34,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("stream", &[]),
     ("width", &[]),
     ("stdio", &["stream", "width"]),
-    ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio"]),
+    // Child processes; knows nothing of messages.
+    ("process", &["stream", "width"]),
+    ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio", "process"]),
     ("driver", &["wire", "json", "rpc", "ending", "stream"]),
     ("service", &["wire", "json", "rpc", "ending", "error", "stream", "stdio", "driver"]),
     (
@@ -44,8 +46,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "client",
         &[
-            "wire", "json", "rpc", "mcp", "schema", "ending", "error", "stream", "width", "stdio",
-            "driver", "service",
+            "wire", "json", "rpc", "mcp", "schema", "ending", "error", "stream", "stdio",
+            "process", "driver", "service",
         ],
     ),
     // The one place that knows both ends: a client joined to a server without a process.
@@ -67,7 +69,7 @@ pub(crate) fn impure(sources: &[Source]) -> Vec<Problem> {
             if worldly {
                 let what = format!(
                     "a pure file names `{}`: take bytes, events or `now` as an argument instead, \
-                     or do it in driver.rs, stdio.rs or client/child.rs",
+                     or do it in driver.rs, stdio.rs or process/",
                     path.names.join("::")
                 );
                 problems.push(Problem::new(&in_tree(source), path.line, what));
@@ -331,7 +333,7 @@ mod tests {
         let code = "use std::{fmt, io};\nfn a(at: std::time::Instant) {}\nfn b() { Instant::now() }\n\
                     use tokio::time;\nuse std::{\n    fmt,\n    thread,\n};";
         assert_eq!(lines(&impure(&[source("rpc/peer.rs", code)])), [1, 3, 4, 7]);
-        assert_eq!(lines(&impure(&[source("client/ladder.rs", "use std::process;")])), [1]);
+        assert_eq!(lines(&impure(&[source("process/shutdown.rs", "use std::process;")])), [1]);
         assert!(impure(&[source("driver.rs", code)]).is_empty());
     }
 

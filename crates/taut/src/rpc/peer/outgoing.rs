@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 
 use super::{CallId, Event, Failure, Patience, Peer, SendError, TroubleKind};
-use crate::json::{JsonBuf, JsonRef};
+use crate::json::{JsonRef, RawJson};
 use crate::rpc::error::ErrorObject;
 use crate::rpc::id::Id;
 use crate::rpc::message::Fault;
@@ -51,10 +51,12 @@ impl Deadline {
 }
 
 impl Peer {
-    /// The id that the next call will have, for putting its progress token into the params.
-    #[must_use]
-    pub fn next_call(&self) -> CallId {
-        CallId(self.next_call)
+    /// An id for a call that is about to be made with [`call_as`](Self::call_as), for putting its
+    /// progress token into the params.
+    pub fn reserve_call(&mut self) -> CallId {
+        let call = CallId(self.next_call);
+        self.next_call += 1;
+        call
     }
 
     /// How many calls of ours are unanswered.
@@ -75,13 +77,31 @@ impl Peer {
         params: Option<JsonRef<'_>>,
         patience: Option<Patience>,
     ) -> Result<CallId, SendError> {
+        let call = self.reserve_call();
+        let sent = self.call_as(now, call, method, params, patience);
+        if sent.is_err() {
+            self.next_call = call.0;
+        }
+        sent.map(|()| call)
+    }
+
+    /// As [`call`](Self::call), with an id that was [reserved](Self::reserve_call) for it.
+    ///
+    /// # Errors
+    /// As for [`call`](Self::call).
+    pub fn call_as(
+        &mut self,
+        now: Instant,
+        call: CallId,
+        method: &str,
+        params: Option<JsonRef<'_>>,
+        patience: Option<Patience>,
+    ) -> Result<(), SendError> {
         if self.ended {
             return Err(SendError::Closed);
         }
-        let call = self.next_call();
         let id = Id::from(call.0);
         self.out.frame(self.framing, |out| write::request(out, &id, method, params));
-        self.next_call += 1;
         // A time beyond all clocks is no deadline.
         let deadline = patience.and_then(|patience| {
             let ceiling = patience.ceiling.unwrap_or(patience.timeout);
@@ -91,7 +111,7 @@ impl Peer {
         });
         let firm = self.config.dialect.firm.contains(&method);
         self.calls.insert(call.0, OpenCall { firm, deadline });
-        Ok(call)
+        Ok(())
     }
 
     /// Tells the other side something.
@@ -191,9 +211,8 @@ impl Peer {
         }
         let dialect = self.config.dialect;
         let params = serde_json::json!({ dialect.cancel_member: call.0, "reason": reason });
-        // Numbers and strings always have a JSON form.
-        let params = JsonBuf::of(&params).unwrap_or_default();
-        let params = Some(params.as_json());
+        let params = RawJson::from(params);
+        let params = Some(JsonRef::from(params.raw()));
         self.out.frame(self.framing, |out| write::notification(out, dialect.cancel, params));
     }
 

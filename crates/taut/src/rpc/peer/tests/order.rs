@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::world::*;
 use crate::rpc::Patience;
+use crate::rpc::ResultJson;
 
 /// What happens to the peer. None of it depends on what was polled.
 #[derive(Clone, Debug)]
@@ -83,7 +84,7 @@ fn play(deeds: &[Deed], looks: &[Vec<Look>]) -> Seen {
             Deed::Read(line) => seen.events.extend(side.gets(line)),
             Deed::Answer if !side.tickets.is_empty() => {
                 let ticket = side.tickets.remove(0);
-                side.peer.answer(ticket, Ok(&mut json("\"done\"")));
+                side.peer.answer(ticket, Ok(ResultJson::of("done").unwrap()));
                 // The driver fills a place that was freed.
                 while let Some(request) = side.next() {
                     seen.events.push(request);
@@ -93,7 +94,7 @@ fn play(deeds: &[Deed], looks: &[Vec<Look>]) -> Seen {
                 side.call("c", Some(Patience::new(secs(2))));
             }
             Deed::Cancel => {
-                let last = side.peer.next_call().number() - 1;
+                let last = side.peer.next_call - 1;
                 side.peer.cancel(crate::rpc::CallId(last), "no");
             }
             Deed::Wait => side.waits(secs(1)),
