@@ -166,6 +166,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
+    /// SEC-11.
     #[test]
     fn values_that_a_server_is_given_are_masked_wherever_they_stand() {
         hide("LEVEL", "2");

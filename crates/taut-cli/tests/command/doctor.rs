@@ -244,11 +244,13 @@ fn check(cases: &[Case], options: impl Fn(&Case) -> String + Sync) {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
+/// T2, T19.
 #[test]
 fn the_first_finding_names_the_fault_of_each_habit() {
     check(&OF_HABITS, |case| case.options.to_owned());
 }
 
+/// T19.
 #[test]
 fn the_first_finding_names_the_fault_of_each_tool() {
     check(&OF_TOOLS, |case| format!("--call {} {}", case.name, case.options));
@@ -307,6 +309,7 @@ fn script(options: &str, script: &str, fault: &str) {
     assert_eq!(level, "broken", "{script}: {document:#}");
 }
 
+/// T19.
 #[test]
 fn a_good_server_has_no_findings() {
     // On a busy machine it may be slow, and that is a finding; not in one of three tries.
@@ -337,6 +340,7 @@ fn a_good_server_has_no_findings() {
     assert!(run.out.ends_with("\n✓ every host should get on with it\n"), "{}", run.out);
 }
 
+/// T19.
 #[test]
 fn servers_that_do_not_start() {
     let (_, what, document) = first("", &["no-such-server".to_owned()]);
@@ -350,6 +354,7 @@ fn servers_that_do_not_start() {
     script("", "exec 1>&-; exec sleep 1000", "it closed its stdout and lives on");
 }
 
+/// T21.
 #[test]
 fn servers_that_do_not_speak_mcp() {
     let quick = "--start-timeout 1s";

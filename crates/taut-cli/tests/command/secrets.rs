@@ -38,6 +38,7 @@ fn run_in(place: &Place, line: &str) -> Run {
 }
 
 /// T17: what is for showing around has no secret in it, however it came there.
+/// Also SEC-11.
 #[test]
 fn what_a_server_repeats_of_its_environment_is_masked() {
     let place = place();

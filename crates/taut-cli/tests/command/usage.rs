@@ -123,6 +123,7 @@ fn help_is_a_command_too() {
 }
 
 /// Who parses the output finds a document, whatever was wrong.
+/// Also T5.
 #[test]
 fn a_wrong_option_is_a_document_with_json() {
     for (line, said) in [

@@ -330,6 +330,7 @@ mod tests {
         assert_eq!(drain(&queue).first(), Some(&Change::Anything));
     }
 
+    /// SUB-06.
     #[test]
     fn sub_03_a_modern_note_goes_to_the_stream_that_its_tag_names_and_to_no_other() {
         let streams = Streams::default();

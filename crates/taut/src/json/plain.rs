@@ -1,8 +1,7 @@
 //! How far a text can be taken as it stands in JSON.
 //!
-//! Knows the three kinds of byte that end plain text inside a string, and nothing else: a quote, a
-//! backslash, a control character. Whoever reads or writes a string starts here, so it is looked at
-//! many bytes at a time.
+//! Knows the three kinds of byte that end plain text inside a string: a quote, a backslash, a control
+//! character. Reading and writing strings both start here, so many bytes are looked at at a time.
 
 use crate::wire::find::{WIDTH, before, before_in};
 

@@ -1,4 +1,4 @@
-//! Reading JSON objects member by member, without building a tree first.
+//! Reads JSON objects into types, member by member, without building a tree first.
 //!
 //! Knows serde's visitors; must not know any type of the protocol. `#[serde(untagged)]` and
 //! `#[serde(flatten)]` buffer the whole object before they look at it; nothing here does on the

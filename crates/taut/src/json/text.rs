@@ -168,7 +168,7 @@ pub(crate) struct Members<'a> {
 }
 
 impl<'a> Members<'a> {
-    /// Passes over what stands between two tokens.
+    /// Skips blanks and the given delimiter.
     fn skip(&mut self, delimiter: u8) {
         while let [first, ..] = self.rest.as_bytes()
             && (*first == delimiter || matches!(first, b' ' | b'\n' | b'\r' | b'\t'))
@@ -184,7 +184,7 @@ impl<'a> Members<'a> {
         Some(taken)
     }
 
-    /// Takes a string that is a name. One that is no text is nobody's, and stays as it was written.
+    /// Takes the name of a member. A name that is not valid text stays as it was written.
     fn name(&mut self) -> Option<Cow<'a, str>> {
         let inside = self.rest.strip_prefix('"')?;
         let plain = plain(inside.as_bytes());

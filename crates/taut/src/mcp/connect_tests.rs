@@ -186,6 +186,7 @@ fn a_discovery_without_a_modern_version_of_ours() {
     assert_eq!(only(&[]), "fail no common version []");
 }
 
+/// PRB-05.
 #[test]
 fn prb_04_and_l3_every_other_error_is_legacy() {
     for code in [-32601, -32602, -32600, -32002, -32000, -32020, -32021, 0, 1] {
@@ -211,6 +212,7 @@ fn prb_03_and_ver_02_an_unsupported_version_is_modern_and_retried_once() {
     assert_eq!(once(Value::Null), "initialize 2025-11-25");
 }
 
+/// PRB-04.
 #[test]
 fn l2_silence_is_legacy_after_the_probes_budget() {
     let mut run = probing();
@@ -307,6 +309,7 @@ fn who_answers_at_the_last_moment_is_used() {
 }
 
 /// However many processes it takes, and however little time there is for each step.
+/// Also L16.
 #[test]
 fn the_start_is_bounded_as_a_whole() {
     let mut run = Run::new(Plan { start: 3 * SECOND, ..plan() });

@@ -1,4 +1,4 @@
-//! Members that nobody has told us about.
+//! Members of an object that this version does not know.
 //!
 //! Nearly no object has any, and every object has a place for them; so the place is one word.
 

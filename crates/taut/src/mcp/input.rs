@@ -109,7 +109,7 @@ struct Sealed {
 /// Why a state was not accepted: the text of a −32602.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadState {
-    /// It is not one of ours, or somebody changed it, or another key was used.
+    /// It was not made here, was changed, or was made with another key.
     Seal,
     /// It belongs to another request.
     Other,

@@ -9,12 +9,12 @@ use crate::json::RawJson;
 wire_enum! {
     /// How bad it is; later ones are worse (LOG-06).
     ///
-    /// A level nobody knows compares as the worst, so that no filter loses it; a request for one
+    /// An unknown level compares as the worst, so that no filter loses it; a request for one
     /// is refused (LOG-03, LOG-11).
     pub enum Level {
-        /// For whoever is looking for a fault.
+        /// Details for finding a fault.
         Debug = "debug",
-        /// What goes on.
+        /// Normal events.
         Info = "info",
         /// Normal, but worth a look.
         Notice = "notice",

@@ -1,7 +1,7 @@
 //! The answers that open a connection, read with as few demands as possible.
 //!
 //! Knows what a client cannot do without; must not know what an answer means for the opening. A
-//! server that forgets a member, or writes one of another type where nobody looks, is still a
+//! server that forgets a member, or writes one of another type that is not needed, is still a
 //! server (L17).
 
 use std::time::Duration;

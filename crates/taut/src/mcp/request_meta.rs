@@ -14,7 +14,7 @@ use super::meta::meta_keys;
 use crate::json::JsonRef;
 use crate::rpc::Id;
 
-/// The reserved fields of a request's `_meta`, untouched until somebody asks.
+/// The reserved fields of a request's `_meta`, found but not yet parsed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RequestMeta<'a> {
     protocol_version: Option<JsonRef<'a>>,
@@ -162,7 +162,7 @@ fn token(raw: Option<JsonRef<'_>>, field: &'static str) -> Result<Option<Id>, Me
 fn level(raw: JsonRef<'_>) -> Result<Level, MetaError> {
     let expected = "one of debug, info, notice, warning, error, critical, alert, emergency";
     let level: Level = field(raw, meta_keys::LOG_LEVEL, expected)?;
-    // LOG-11: a level nobody knows is refused, not guessed at.
+    // LOG-11: an unknown level is refused.
     if level.is_known() {
         Ok(level)
     } else {

@@ -42,13 +42,13 @@ impl ResultType {
 }
 
 wire_enum! {
-    /// Who may be served a kept result.
+    /// To whom a cached result may be given.
     #[derive(Default)]
     pub enum CacheScope {
-        /// Only who asked; also the safe reading of an absent scope (CAC-03).
+        /// Only the client that asked. An absent scope means this, too (CAC-03).
         #[default]
         Private = "private",
-        /// Anybody.
+        /// Every client.
         Public = "public",
     }
 }

@@ -43,7 +43,7 @@ impl Id {
         let plain = match text.as_bytes() {
             _ if text.len() > MAX_ID => return None,
             b"-0" => Some("0".into()),
-            // The text goes out as it is, so it must be one JSON value, whoever gave it to us.
+            // The text is written as it is, so it must be one JSON value.
             [b'"', inside @ .., b'"'] if inside.contains(&b'\\') => {
                 serde_json::from_str::<IgnoredAny>(text).ok()?;
                 plain_string(text)
@@ -58,8 +58,8 @@ impl Id {
         }
     }
 
-    /// The same for a text of which only the length is to be checked: an integer, or a string
-    /// without escapes.
+    /// As [`from_json`](Self::from_json), for text that is known to be an integer or a string without
+    /// escapes: only its length is checked.
     pub(super) fn from_plain(text: &str) -> Option<Self> {
         let mut bytes = [0; INLINE];
         Some(Self(match bytes.get_mut(..text.len()) {
@@ -78,7 +78,7 @@ impl Id {
         std::str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
 
-    /// The bytes of the JSON text, for who only writes them: they need not be found to be text again.
+    /// The bytes of the JSON text. Cheaper than [`as_json`](Self::as_json), which checks UTF-8.
     pub(super) fn as_bytes(&self) -> &[u8] {
         match &self.0 {
             Text::Inline { bytes, len } => &bytes[..usize::from(*len)],
@@ -200,6 +200,7 @@ impl<'de> Deserialize<'de> for Id {
 mod tests {
     use super::*;
 
+    /// RPC-28.
     #[test]
     fn f18_f20_ids_come_back_byte_for_byte() {
         let long = format!("\"{}\"", "a".repeat(MAX_ID - 2));
@@ -220,6 +221,7 @@ mod tests {
         }
     }
 
+    /// RPC-30.
     #[test]
     fn f20_what_is_neither_a_string_nor_an_integer_is_no_id() {
         let too_long = format!("\"{}\"", "a".repeat(MAX_ID - 1));

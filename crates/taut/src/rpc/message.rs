@@ -16,27 +16,27 @@ use super::params::Params;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Message<'a> {
-    /// Wants an answer.
+    /// A request: it has an id and is answered.
     Request {
-        /// Repeated in the answer.
+        /// The id, which the answer repeats.
         id: Id,
-        /// What is wanted.
+        /// The name of the method.
         method: Cow<'a, str>,
         /// Its params, not yet parsed.
         params: Params<'a>,
     },
-    /// Wants none.
+    /// A notification: it has no id and is never answered.
     Notification {
-        /// What happened.
+        /// The name of the notification.
         method: Cow<'a, str>,
         /// Its params, not yet parsed.
         params: Params<'a>,
     },
-    /// Answers a request of ours, or reports an error that belongs to none.
+    /// The answer to a request of ours, or an error that belongs to no request.
     Response {
-        /// Whose answer it is; absent or null in the message is `None`.
+        /// The id of the request that it answers. `None` if it is absent or null in the message.
         id: Option<Id>,
-        /// The answer.
+        /// The result, or the error.
         outcome: Result<&'a RawValue, ErrorObject>,
     },
 }
@@ -55,9 +55,9 @@ pub enum Messages<'a> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Malformed {
-    /// What is wrong.
+    /// What is wrong with it.
     pub kind: Fault,
-    /// Whose message it would have been, if that can be read.
+    /// Its id, if that can be read.
     pub id: Option<Id>,
 }
 

@@ -1,9 +1,8 @@
-//! The shape that nearly every message has, read without a parser for its envelope.
+//! The fast path for messages in the usual form.
 //!
-//! Knows requests, notifications and results written as every common library writes them: in any order, no
-//! blank between the tokens, no escape in a name, no member twice, no member of its own. Whatever
-//! else a message may be is not its business: it says so, and `read.rs` reads it properly. What
-//! it does accept it reads the same, which a test shows.
+//! Knows requests, notifications and results as every common library writes them: members in any order,
+//! no blanks between tokens, no escapes in names, no repeated or additional members. For anything else
+//! it returns `None`, and `read.rs` reads the message. Tests show that both read the same.
 
 use std::borrow::Cow;
 

@@ -30,6 +30,7 @@ fn check(line: &str, want: &str) {
     assert_eq!(outcome(read(line.as_bytes())), want, "{line}");
 }
 
+/// RPC-02, RPC-03, RPC-29, RPC-30.
 #[test]
 fn ids_of_every_kind() {
     let long = format!("\"{}\"", "x".repeat(2048));
@@ -57,6 +58,7 @@ fn ids_of_every_kind() {
     check(r#"{"jsonrpc":"2.0","method":"ping"}"#, "note ping");
 }
 
+/// F26, RPC-01, RPC-16.
 #[test]
 fn values_that_are_no_messages() {
     for (line, want) in [
@@ -82,6 +84,7 @@ fn values_that_are_no_messages() {
 }
 
 /// F2, F8, F24: each is one −32700 and nothing else.
+/// Also RPC-15.
 #[test]
 fn f2_f8_f24_bytes_that_are_no_json() {
     for line in [
@@ -111,6 +114,7 @@ fn f12_a_value_that_is_cut_off_is_told_from_one_that_is_wrong() {
     assert_eq!(read(b"{]").unwrap_err().kind, Fault::Json);
 }
 
+/// RPC-33.
 #[test]
 fn f21_f26_responses_are_read_or_dropped_and_never_answered() {
     for (line, want) in [
@@ -137,6 +141,7 @@ fn f21_f26_responses_are_read_or_dropped_and_never_answered() {
     }
 }
 
+/// RPC-35.
 #[test]
 fn duplicate_members_are_refused_with_the_first_readable_id() {
     check(r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"x"}"#, "-32600 1");
@@ -153,6 +158,7 @@ fn escaped_names_mean_the_same() {
     check(r#"{"jsonrpc":"2.0","id":1,"method":"\ud800"}"#, "-32600 1");
 }
 
+/// RPC-34, SEC-05.
 #[test]
 fn a_million_levels_of_nesting_overflow_no_stack() {
     let deep = |open: &str, close: &str| {

@@ -22,10 +22,10 @@ const USUAL: usize = 256;
 /// There is room in front of the text for what a message has before its result, so that a long
 /// result is never copied.
 #[derive(Clone, Debug)]
-pub struct ResultJson(Text);
+pub struct ResultJson(ResultText);
 
 #[derive(Clone, Debug)]
-enum Text {
+enum ResultText {
     /// The text begins at [`ROOM`].
     Own(Vec<u8>),
     /// One text for many answers, such as a page of a list.
@@ -40,28 +40,28 @@ impl ResultJson {
     pub fn of(value: &(impl Serialize + ?Sized)) -> Result<Self, serde_json::Error> {
         let mut text = empty();
         serde_json::to_writer(&mut text, value)?;
-        Ok(Self(Text::Own(text)))
+        Ok(Self(ResultText::Own(text)))
     }
 
     /// What `write` appends: one JSON text.
     pub(crate) fn written(write: impl FnOnce(&mut Vec<u8>)) -> Self {
         let mut text = empty();
         write(&mut text);
-        Self(Text::Own(text))
+        Self(ResultText::Own(text))
     }
 
     /// A JSON text that other answers use as well.
     #[must_use]
     pub fn shared(text: Arc<[u8]>) -> Self {
-        Self(Text::Shared(text))
+        Self(ResultText::Shared(text))
     }
 
     /// The JSON text.
     #[must_use]
     pub fn as_bytes(&self) -> &[u8] {
         match &self.0 {
-            Text::Own(text) => &text[ROOM..],
-            Text::Shared(text) => text,
+            ResultText::Own(text) => &text[ROOM..],
+            ResultText::Shared(text) => text,
         }
     }
 
@@ -70,7 +70,7 @@ impl ResultJson {
         let parts = [b"{\"jsonrpc\":\"2.0\",\"id\":", id.as_bytes(), b",\"result\":"];
         let before: usize = parts.iter().map(|part| part.len()).sum();
         let (mut message, start) = match self.0 {
-            Text::Own(mut text) if before <= ROOM => {
+            ResultText::Own(mut text) if before <= ROOM => {
                 let mut at = ROOM - before;
                 for part in parts {
                     text[at..at + part.len()].copy_from_slice(part);

@@ -128,7 +128,7 @@ pub enum SchemaFault {
     },
     /// It has too many parts.
     TooMany {
-        /// Which parts.
+        /// The parts of the schema that are not supported.
         what: &'static str,
         /// How many there may be.
         limit: usize,
@@ -140,19 +140,19 @@ pub enum SchemaFault {
     },
     /// It refers to something else than a path within itself. Nothing is ever fetched (TOL-29).
     Reference {
-        /// Where to.
+        /// What it refers to.
         uri: String,
     },
     /// It uses a keyword that is not checked here.
     Unsupported {
-        /// Where, as a JSON pointer.
+        /// The place in the schema, as a JSON pointer.
         at: String,
-        /// Which.
+        /// The keyword.
         keyword: String,
     },
     /// It is no schema.
     Invalid {
-        /// Where, as a JSON pointer.
+        /// The place in the schema, as a JSON pointer.
         at: String,
         /// What is wrong there.
         what: String,

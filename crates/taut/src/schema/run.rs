@@ -36,7 +36,7 @@ pub(super) struct CheckRun<'s, 'v> {
     left: u64,
     nesting: usize,
     path: Vec<PathStep<'v>>,
-    /// How many alternatives are being tried: what does not fit one of them is nobody's business.
+    /// How many alternatives are being tried. What does not fit one of them is not reported.
     trying: usize,
 }
 

@@ -58,8 +58,8 @@ impl Encoder {
         result
     }
 
-    /// Adds a message that is written already: `message[start..]`. What stands before `start` is room
-    /// that belongs to nobody.
+    /// Adds a message that is written already: `message[start..]`. The bytes before `start` are not
+    /// part of it; a header may be written there.
     ///
     /// A long message is not copied where nothing else waits: its buffer becomes the queue. A short
     /// one is always copied, so that a small queue stays small.
@@ -173,16 +173,19 @@ mod tests {
         String::from_utf8(encoder.bytes().to_vec()).unwrap()
     }
 
+    /// STD-01, STD-09.
     #[test]
     fn f5_a_line_ends_with_one_newline_and_no_carriage_return() {
         assert_eq!(encoded(Framing::Lines, "{}"), "{}\n");
     }
 
+    /// STD-01, STD-13.
     #[test]
     fn f12_a_raw_newline_in_a_message_becomes_a_space() {
         assert_eq!(encoded(Framing::Lines, "{\n  \"a\": 1\r\n}"), "{   \"a\": 1  }\n");
     }
 
+    /// STD-12.
     #[test]
     fn f6_line_separators_leave_escaped_and_other_characters_untouched() {
         assert_eq!(

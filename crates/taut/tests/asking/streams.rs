@@ -230,6 +230,7 @@ async fn each_connection_hears_what_it_listens_to() {
 
 /// Changes from many threads while streams come and go: nothing is said before the acknowledgement
 /// or after the end, and nobody waits for ever. Lock order and lost wakes show here or nowhere.
+/// Also SUB-01.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn streams_and_changes_on_many_threads_keep_their_order() {
     let server = Arc::new(named("changing"));

@@ -6,6 +6,7 @@ use taut::{Revision, Rung};
 use super::*;
 
 /// L9, PAG-02, PAG-03: the server is strict about `initialized`, and one of its cursors is empty.
+/// Also STD-08, LIF-08, PRG-03, PAG-01, PAG-06, PRB-02.
 #[tokio::test]
 async fn a_server_is_started_listed_called_and_closed() {
     for role in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {

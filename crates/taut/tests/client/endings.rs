@@ -15,6 +15,7 @@ fn kill(pid: u32) {
     kill_process(pid, Signal::KILL).unwrap();
 }
 
+/// STD-18.
 #[tokio::test]
 async fn p8_a_polite_server_is_closed_at_once_and_without_a_signal() {
     let client = start("2025-11-25").await;
@@ -34,6 +35,7 @@ async fn p7_a_server_that_ignores_eof_is_terminated() {
     assert_eq!(closed.to_string(), "the server was killed by signal 15 (SIGTERM) after SIGTERM");
 }
 
+/// STD-18.
 #[tokio::test]
 async fn p7_a_server_that_ignores_eof_and_term_is_killed() {
     let builder = quick().eof_grace(ms(150)).term_grace(ms(150));
@@ -87,6 +89,7 @@ async fn p11_what_was_said_just_before_the_close_arrives() {
     assert!(stderr.contains(r#""last":"word""#), "{stderr}");
 }
 
+/// ERR-18.
 #[tokio::test]
 async fn after_the_close_everything_says_so() {
     let client = start("2025-11-25").await;
@@ -99,6 +102,7 @@ async fn after_the_close_everything_says_so() {
 
 /// C12: ten calls are pending when the server is killed. The bound is the contract's; on a busy machine
 /// one of three tries has to keep it.
+/// Also L18.
 #[tokio::test]
 async fn c12_calls_that_are_pending_when_the_server_dies_fail_at_once_with_its_status() {
     let mut took = Vec::new();
@@ -141,6 +145,7 @@ async fn ten_calls_lost() -> Duration {
     took
 }
 
+/// STD-19.
 #[tokio::test]
 async fn p25_pid_and_status_can_be_asked_at_any_time() {
     let client = start("2025-11-25").await;

@@ -44,6 +44,7 @@ async fn answers_in_any_framing_are_understood() {
     }
 }
 
+/// STD-06.
 #[tokio::test]
 async fn e1_ten_mebibytes_on_stderr_before_the_first_answer_freeze_nobody() {
     let builder = quick().stderr_tail(1_000);
@@ -52,6 +53,7 @@ async fn e1_ten_mebibytes_on_stderr_before_the_first_answer_freeze_nobody() {
     assert_eq!(client.stderr().len(), 1_000);
 }
 
+/// SEC-05.
 #[tokio::test]
 async fn e2_a_hundred_mebibytes_of_stderr_without_a_newline_stay_bounded() {
     let client = start("2025-11-25 flood-line").await;
@@ -114,6 +116,7 @@ async fn a_server_that_dies_in_the_middle_of_an_answer_is_named_with_its_signal(
     assert_eq!(lost.exit.unwrap().signal, Some(6));
 }
 
+/// STD-19.
 #[tokio::test]
 async fn an_answer_that_was_written_before_the_exit_is_not_lost() {
     for _ in 0..20 {
@@ -141,6 +144,7 @@ async fn an_answer_to_nothing_is_counted_and_dropped() {
     assert!(client.diagnostics().unknown_answers >= 4);
 }
 
+/// TMO-05.
 #[tokio::test]
 async fn c9_progress_for_ever_ends_at_the_ceiling() {
     let client = start("2025-11-25").await;
@@ -162,6 +166,7 @@ async fn c9_progress_for_ever_ends_at_the_ceiling() {
 }
 
 /// F9: the line is skipped unbuffered, and the call ends at its timeout.
+/// Also SEC-05.
 #[tokio::test]
 async fn f9_a_line_without_end_fills_nothing() {
     let builder =
@@ -193,6 +198,7 @@ async fn a_server_that_closes_its_stdout_and_lives_on_is_told_apart_and_ended() 
     assert!(!alive(pid));
 }
 
+/// P16.
 #[tokio::test]
 async fn a_server_that_closes_its_stdin_is_noticed_by_the_next_call() {
     let builder = quick().eof_grace(ms(100)).term_grace(ms(100));
@@ -207,6 +213,7 @@ async fn a_server_that_closes_its_stdin_is_noticed_by_the_next_call() {
 }
 
 /// P9, P3: the grandchild holds all three pipes open.
+/// Also SEC-10.
 #[tokio::test]
 async fn p9_a_grandchild_that_holds_the_pipes_holds_up_nobody() {
     let client = start("2025-11-25").await;
@@ -220,6 +227,7 @@ async fn p9_a_grandchild_that_holds_the_pipes_holds_up_nobody() {
     eventually("the grandchild is gone", || !alive(grandchild)).await;
 }
 
+/// PAG-06.
 #[tokio::test]
 async fn a_list_that_goes_round_in_circles_is_given_up() {
     let client = start("2025-11-25 circular").await;

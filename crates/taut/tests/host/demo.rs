@@ -43,6 +43,7 @@ async fn connect(revision: Revision, seen: &Seen) -> Client {
 }
 
 /// ELI-07; in both eras two rounds, each with its own question.
+/// Also MRTR-15.
 #[tokio::test]
 async fn a_form_is_filled_in_wherever_the_revision_has_forms() {
     for revision in Revision::ALL {

@@ -217,6 +217,7 @@ async fn sub_08_a_stream_goes_on_after_a_crash() {
 }
 
 /// P23: a process that is stopped has not ended, and answers nobody.
+/// Also PNG-04.
 #[tokio::test]
 async fn p23_a_server_that_is_stopped_is_replaced() {
     for revision in [taut::Revision::LATEST_LEGACY, taut::Revision::MODERN] {

@@ -44,6 +44,7 @@ async fn a_handler_declares_what_it_makes_possible() {
 }
 
 /// ERR-16, ELI-03, ELI-04, SAM-05: what was not declared is refused at once, each with its code.
+/// Also ERR-15, ERR-17.
 #[tokio::test]
 async fn err_16_eli_04_each_undeclared_question_has_its_code() {
     let url = json!({ "mode": "url", "message": "m", "url": "https://a.b", "elicitationId": "1" });

@@ -169,6 +169,7 @@ async fn a_state_that_changes_its_type_half_way_is_a_violation() {
 }
 
 /// MRTR-04, MRTR-15: no retry, and an error that says what was wanted and why it was not given.
+/// Also ERR-15.
 #[tokio::test]
 async fn mrtr_15_what_is_refused_is_not_retried() {
     let sample = json!({ "s": { "method": "sampling/createMessage",

@@ -95,6 +95,7 @@ async fn a_handler_that_calls_while_the_queue_is_full_completes_and_others_are_t
     assert_eq!((&done["id"], &done["result"]), (&json!(1), &json!("yes")));
 }
 
+/// C19.
 #[tokio::test(start_paused = true)]
 async fn c18_a_flood_of_notifications_neither_drops_the_answer_nor_the_reader() {
     let service = serve(async |_: String, _: Params, call: Call| {

@@ -24,6 +24,7 @@ async fn s4_closing_the_input_with_a_hundred_calls_in_flight_loses_none() {
 }
 
 /// The same from a process, where the pipe and the exit are real.
+/// Also STD-15.
 #[cfg(unix)]
 #[tokio::test]
 async fn s4_a_process_answers_a_hundred_calls_after_its_input_has_closed() {
@@ -79,6 +80,7 @@ async fn limits_of_everything_are_no_limits() {
 
 /// STD-21, STD-23, DEP-04: whatever is asked of it, a server sends no request of its own in the
 /// modern era, and nothing that is neither an answer nor a note of a request.
+/// Also CAN-11.
 #[tokio::test(start_paused = true)]
 async fn std_21_everything_on_stdout_is_an_answer_or_a_note_of_a_request() {
     let mut wire = Wire::to(fixture::named("full"));

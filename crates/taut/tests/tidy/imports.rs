@@ -136,12 +136,12 @@ pub(crate) fn standard_streams(sources: &[Source]) -> Vec<Problem> {
     problems
 }
 
-fn in_tree(source: &Source) -> String {
+pub(crate) fn in_tree(source: &Source) -> String {
     format!("{LIBRARY}{}", source.path)
 }
 
 /// `rpc/peer.rs` is `["rpc", "peer"]`, `rpc/mod.rs` is `["rpc"]`.
-fn module_of(path: &str) -> Vec<&str> {
+pub(crate) fn module_of(path: &str) -> Vec<&str> {
     let path = path.trim_end_matches(".rs").trim_end_matches("/mod");
     path.split('/').collect()
 }
@@ -186,11 +186,11 @@ fn exports(lib: &str) -> BTreeMap<String, String> {
 
 /// One path in the code, `use` groups written out.
 #[derive(Debug)]
-struct Path {
-    line: usize,
-    names: Vec<String>,
-    alias: Option<String>,
-    imported: bool,
+pub(crate) struct Path {
+    pub(crate) line: usize,
+    pub(crate) names: Vec<String>,
+    pub(crate) alias: Option<String>,
+    pub(crate) imported: bool,
     /// A free function called with no argument: `stdin()`, not `.stdin()` nor `fn stdin()`.
     called_bare: bool,
 }
@@ -202,13 +202,13 @@ impl Path {
 }
 
 #[derive(Debug, PartialEq)]
-enum Token {
+pub(crate) enum Token {
     Name(String),
     Sep,
     Mark(char),
 }
 
-fn tokens(code: &str) -> Vec<(usize, Token)> {
+pub(crate) fn tokens(code: &str) -> Vec<(usize, Token)> {
     let mut tokens = Vec::new();
     for (number, line) in code.lines().enumerate() {
         let mut rest = line;
@@ -228,7 +228,7 @@ fn tokens(code: &str) -> Vec<(usize, Token)> {
     tokens
 }
 
-fn paths(code: &str) -> Vec<Path> {
+pub(crate) fn paths(code: &str) -> Vec<Path> {
     let tokens = tokens(code);
     let mut found = Vec::new();
     let mut at = 0;

@@ -80,6 +80,7 @@ fn a_bad_value_is_refused_by_key_value_and_what_is_allowed() {
     }
 }
 
+/// SEC-11.
 #[test]
 fn a_bad_file_is_refused_and_shows_no_secret() {
     let table = [

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use super::*;
 
+/// SEC-10.
 #[tokio::test]
 async fn p1_a_tree_that_ignores_eof_and_term_is_dead_after_close() {
     let nested = "trap '' TERM; sh -c \"$NEXT\" & echo $$; while :; do sleep 0.05; done";

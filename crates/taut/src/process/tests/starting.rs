@@ -36,6 +36,7 @@ async fn w9_arguments_arrive_as_they_were_given() {
     assert_eq!(seen.split_terminator('\0').collect::<Vec<_>>(), nasty);
 }
 
+/// SEC-04.
 #[tokio::test]
 async fn p20_the_child_sees_the_effective_environment_and_nothing_else() {
     let base = Command::new("env").arg("-0").env("MINE", "1\n2");

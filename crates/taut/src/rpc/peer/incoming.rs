@@ -276,7 +276,7 @@ impl Peer {
             let ticket = Ticket { id, serial, framing, batch, slot: Slot::Nothing };
             self.write_error(&ticket, &error);
         }
-        // One that still waits was seen by nobody, so nobody needs to hear of it.
+        // A request that is still in the queue was never given out, so no event is needed.
         if self.empty_queued(serial) { None } else { Some(Event::Withdrawn(serial)) }
     }
 

@@ -131,14 +131,15 @@ impl Config {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Patience {
-    /// Without a sign of life.
+    /// The time after which the call fails if nothing was heard of it.
     pub timeout: Duration,
-    /// In all, if progress extends it.
+    /// The time after which it fails in any case, if progress extends the timeout. `None`: progress
+    /// does not extend it.
     pub ceiling: Option<Duration>,
 }
 
 impl Patience {
-    /// So long and no longer.
+    /// The call fails after `timeout`, whether progress is reported or not.
     #[must_use]
     pub fn new(timeout: Duration) -> Self {
         Self { timeout, ceiling: None }
@@ -168,9 +169,9 @@ impl CallId {
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct PeerRequest<'a> {
-    /// The duty to answer.
+    /// Answers the request; see [`Peer::answer`].
     pub ticket: Ticket,
-    /// What is wanted.
+    /// The name of the method.
     pub method: Cow<'a, str>,
     /// Its params.
     pub params: Params<'a>,
@@ -180,32 +181,32 @@ pub struct PeerRequest<'a> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// It asks.
+    /// The other side has sent a request.
     Request(PeerRequest<'a>),
-    /// It tells.
+    /// The other side has sent a notification.
     Notification {
-        /// What.
+        /// The name of the notification.
         method: Cow<'a, str>,
         /// Its params.
         params: Params<'a>,
     },
-    /// It no longer wants the answer to the request with this [serial](Ticket::serial).
+    /// The other side has cancelled the request with this [serial](Ticket::serial).
     Withdrawn(u64),
-    /// A call of ours has come further.
+    /// The other side reports progress on a call of ours.
     Progress {
-        /// Which.
+        /// The call.
         call: CallId,
         /// The params of the notification: how far it has come.
         params: Params<'a>,
     },
     /// A call of ours is answered.
     Reply {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// The answer.
+        /// The result, or why there is none.
         outcome: Result<&'a RawValue, Failure>,
     },
-    /// It reports an error that belongs to no request (F21).
+    /// The other side reports an error that belongs to no request (F21).
     StrayError(ErrorObject),
 }
 
@@ -233,16 +234,16 @@ impl<'a> Iterator for Events<'a> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The other side said no.
+    /// The other side answered with an error.
     Refused(ErrorObject),
-    /// Nothing came in time.
+    /// No answer came in time.
     TimedOut {
         /// How long it was given.
         after: Duration,
         /// Whether progress kept coming until the hard maximum.
         ceiling: bool,
     },
-    /// What came is not an answer.
+    /// The answer is not a valid response.
     Violation(Fault),
     /// The connection ended first.
     Ended,

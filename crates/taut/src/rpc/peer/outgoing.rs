@@ -221,7 +221,7 @@ impl Peer {
         now: Instant,
         params: Params<'a>,
     ) -> Option<Event<'a>> {
-        // C5: a token that is nobody's is ignored; it often races the answer.
+        // C5: a token that belongs to no call is ignored: the report may arrive after the answer.
         let call = params.member("progressToken")?.text().parse().ok()?;
         let pending = self.calls.get_mut(&call)?;
         if let Some(deadline) = &mut pending.deadline

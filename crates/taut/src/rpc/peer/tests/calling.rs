@@ -11,6 +11,7 @@ fn progress(token: &str) -> String {
 }
 
 /// C7, RPC-04, F19: ids rise from one and are never given out again.
+/// Also CAN-15, PRG-02, PRB-09.
 #[test]
 fn c7_ids_never_collide_and_never_return() {
     let mut client = Side::calling();
