@@ -73,6 +73,7 @@
 pub mod rpc;
 pub mod wire;
 
+mod json;
 mod mcp;
 
 #[cfg(feature = "client")]
@@ -141,7 +142,7 @@ pub use stdio::{ClaimError, claim_stdio};
 
 // The vocabulary of the protocol: messages and what they are made of.
 pub use mcp::{
-    Annotations, At, AudioContent, BareParams, BooleanField, CacheScope, CallToolParams,
+    Annotations, AtRevision, AudioContent, BareParams, BooleanField, CacheScope, CallToolParams,
     CallToolResult, CancelledParams, Choice, ChoiceField, ClientCapabilities, CompleteParams,
     CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
     Content, CreateMessageParams, CreateMessageResult, DiscoverResult, ElicitAction, ElicitForm,
@@ -156,11 +157,11 @@ pub use mcp::{
     ReadResourceParams, ReadResourceResult, Resource, ResourceContents, ResourceLink,
     ResourceParams, ResourceReference, ResourceTemplate, ResourcesCapability, ResultType, Revision,
     Role, Root, RootsCapability, SamplingBlocks, SamplingCapability, SamplingContent,
-    SamplingMessage, Schema, SerializeAt, ServerCapabilities, SetLevelParams, Shape, StopReason,
-    SubscriptionFilter, SubscriptionParams, TaskSupport, TextContent, TextField, Tool,
-    ToolAnnotations, ToolChoice, ToolChoiceMode, ToolExecution, ToolResult, ToolUse,
-    ToolsCapability, Trace, Ttl, UNSUPPORTED_PROTOCOL_VERSION, URL_ELICITATION_REQUIRED,
-    UnknownRevision, UnsupportedVersion, meta_keys, resource_not_found,
+    SamplingMessage, Schema, ServerCapabilities, SetLevelParams, StopReason, SubscriptionFilter,
+    SubscriptionParams, Target, TaskSupport, TextContent, TextField, Tool, ToolAnnotations,
+    ToolChoice, ToolChoiceMode, ToolExecution, ToolResult, ToolUse, ToolsCapability, Trace, Ttl,
+    UNSUPPORTED_PROTOCOL_VERSION, URL_ELICITATION_REQUIRED, UnknownRevision, UnsupportedVersion,
+    WriteJson, meta_keys, resource_not_found,
 };
 
 /// What the README and the guides show is compiled, and run where it can be.

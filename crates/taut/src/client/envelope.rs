@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use super::rounds::Retry;
 use super::settings::Settings;
-use crate::mcp::{Level, Meta, Revision, SerializeAt, meta_keys};
+use crate::mcp::{Level, Meta, Revision, WriteJson, meta_keys};
 use crate::rpc::Body;
 
 /// What each request of a connection says about its sender: the inside of a JSON object, ready to be

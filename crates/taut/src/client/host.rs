@@ -19,7 +19,7 @@ use crate::error::Reject;
 use crate::mcp::{
     ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitForm,
     ElicitParams, ElicitResult, ElicitUrl, JsonObject, ListRootsResult, LogParams, Method,
-    Revision, Root, RootsCapability, SerializeAt,
+    Revision, Root, RootsCapability, WriteJson,
 };
 use crate::rpc::{ErrorObject, code};
 
@@ -168,7 +168,7 @@ impl Question {
     where
         Q: Send + 'static,
         T: 'static,
-        R: SerializeAt + 'static,
+        R: WriteJson + 'static,
     {
         let handler = handler.clone();
         Self(Box::new(move |asking, revision| {
@@ -284,7 +284,7 @@ fn parse<T: serde::de::DeserializeOwned>(params: Option<&RawValue>) -> Result<T,
     serde_json::from_str(params).map_err(|error| ErrorObject::invalid_params(error.to_string()))
 }
 
-fn write(result: &impl SerializeAt, revision: Revision) -> Result<Box<RawValue>, ErrorObject> {
+fn write(result: &impl WriteJson, revision: Revision) -> Result<Box<RawValue>, ErrorObject> {
     serde_json::value::to_raw_value(&result.at(revision))
         .map_err(|error| ErrorObject::internal(format!("the answer has no JSON form: {error}")))
 }

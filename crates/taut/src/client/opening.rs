@@ -19,7 +19,7 @@ use crate::driver::PendingCall;
 use crate::error::{ConnectPhase, Result};
 use crate::mcp::{
     Action, Agreed, Connect, Discovered, Era, Fault, InitializeParams, Initialized, Method, Plan,
-    Revision, SerializeAt,
+    Revision, WriteJson,
 };
 use crate::rpc::Failure;
 use crate::wire::Framing;

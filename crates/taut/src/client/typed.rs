@@ -20,7 +20,7 @@ use crate::mcp::{
     CallToolResult, CompleteParams, CompleteResult, Completion, CompletionArgument,
     CompletionContext, CompletionReference, EmptyResult, GetPromptParams, GetPromptResult, Level,
     Meta, Method, Prompt, ReadResourceParams, ReadResourceResult, Resource, ResourceContents,
-    ResourceTemplate, ResultType, SerializeAt, SetLevelParams, Tool,
+    ResourceTemplate, ResultType, SetLevelParams, Target, Tool, WriteJson,
 };
 use crate::rpc::Body;
 
@@ -210,7 +210,7 @@ impl Client {
         read: super::request::Read<T>,
     ) -> Request<T>
     where
-        P: SerializeAt + Send + 'static,
+        P: WriteJson + Send + 'static,
     {
         let refused = self.unless(method, offered, capability);
         let body = Box::new(Shaped { params, revision: self.revision() });
@@ -224,9 +224,10 @@ pub(super) struct Shaped<P> {
     pub(super) revision: crate::mcp::Revision,
 }
 
-impl<P: SerializeAt + Send> Body for Shaped<P> {
+impl<P: WriteJson + Send> Body for Shaped<P> {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        serde_json::to_writer(out, &self.params.at(self.revision))
+        self.params.write_json(Target::of(self.revision), out);
+        Ok(())
     }
 }
 

@@ -17,7 +17,8 @@ use super::flag::Flag;
 use super::now;
 use super::service::Outcome;
 use crate::ending::Ending;
-use crate::rpc::{Body, CallId, Failure, Id, NoId, Patience, Peer, Seed, SendError, Ticket};
+use crate::json::{JsonBuf, JsonRef};
+use crate::rpc::{self, Body, CallId, Failure, Id, NoId, Patience, Peer, Seed, SendError, Ticket};
 
 /// Takes the answer to a call, still raw, on the loop.
 pub(crate) type Waiter = Box<dyn FnOnce(Result<&RawValue, Failure>) + Send>;
@@ -99,10 +100,10 @@ impl Link {
     }
 
     /// Answers a request.
-    pub(super) fn answer(&self, ticket: Ticket, outcome: Outcome) {
+    pub(super) fn answer(&self, ticket: Ticket, mut outcome: Outcome) {
         self.with(|state| {
             state.waiting.remove(&ticket.serial());
-            state.peer.answer(ticket, outcome);
+            state.peer.answer(ticket, outcome.as_mut().map_err(|error| &*error));
         });
     }
 
@@ -112,7 +113,7 @@ impl Link {
     /// The connection has ended, or the params have no JSON form.
     pub(crate) fn notify(&self, method: &str, params: Option<&dyn Body>) -> Result<(), SendError> {
         let params = written(params)?;
-        self.with(|state| state.notify(method, params.as_deref()))
+        self.with(|state| state.notify(method, params.as_ref().map(JsonBuf::as_json)))
     }
 
     /// Sends a notification that belongs to a request, if that still waits for its answer.
@@ -128,7 +129,7 @@ impl Link {
     ) -> Result<(), SendError> {
         let params = written(params)?;
         self.with(|state| match state.peer.is_live_serial(id, serial) {
-            true => state.notify(method, params.as_deref()),
+            true => state.notify(method, params.as_ref().map(JsonBuf::as_json)),
             false => Ok(()),
         })
     }
@@ -158,8 +159,7 @@ impl Link {
             let _ = answer.send(read(outcome));
         });
         self.with(|state| {
-            let json = json.as_deref().map(Written);
-            let params = json.as_ref().map(|json| json as &dyn Body);
+            let params = json.as_ref().map(JsonBuf::as_json);
             state.peer.call_as(now(), call, method, params, patience)?;
             state.waiters.insert(call, (waiter, watcher));
             Ok(())
@@ -235,20 +235,25 @@ impl Link {
     /// waits for us, and cannot get on.
     #[cfg(feature = "client")]
     pub(crate) fn hold(&self) -> Hold {
-        self.lock().peer.hold(now());
-        Hold(self.clone())
+        let hold = self.lock().peer.hold(now());
+        Hold { link: self.clone(), hold: Some(hold) }
     }
 }
 
 /// As long as this lives, the calls that were under way when it was made cannot time out.
 #[cfg(feature = "client")]
-pub(crate) struct Hold(Link);
+pub(crate) struct Hold {
+    link: Link,
+    hold: Option<rpc::Hold>,
+}
 
 #[cfg(feature = "client")]
 impl Drop for Hold {
     fn drop(&mut self) {
-        // The loop has to look anew when something is due.
-        self.0.with(|state| state.peer.resume(now()));
+        if let Some(hold) = self.hold.take() {
+            // The loop has to look anew when something is due.
+            self.link.with(|state| state.peer.resume(now(), hold));
+        }
     }
 }
 
@@ -271,12 +276,11 @@ impl State {
     }
 
     /// L18: once it is over nothing counts as sent, and nothing piles up.
-    fn notify(&mut self, method: &str, params: Option<&[u8]>) -> Result<(), SendError> {
+    fn notify(&mut self, method: &str, params: Option<JsonRef<'_>>) -> Result<(), SendError> {
         if self.ended.is_some() {
             return Err(SendError::Closed);
         }
-        let params = params.map(Written);
-        self.peer.notify(method, params.as_ref().map(|params| params as &dyn Body))
+        self.peer.notify(method, params)
     }
 
     /// A request goes on in a task of its own; `cancelled` reaches it there.
@@ -323,21 +327,11 @@ impl Link {
     }
 }
 
-/// JSON that is already written. It is no `Serialize`, so it does not overlap with those.
-struct Written<'a>(&'a [u8]);
-
-impl Body for Written<'_> {
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        out.extend_from_slice(self.0);
-        Ok(())
-    }
-}
-
 /// Writes params, if there are any.
-fn written(params: Option<&dyn Body>) -> Result<Option<Vec<u8>>, SendError> {
+fn written(params: Option<&dyn Body>) -> Result<Option<JsonBuf>, SendError> {
     let Some(params) = params else { return Ok(None) };
-    let mut json = Vec::new();
-    params.write(&mut json).map_err(SendError::Json)?;
+    let mut json = JsonBuf::default();
+    params.write(json.start()).map_err(SendError::Json)?;
     Ok(Some(json))
 }
 

@@ -8,14 +8,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use serde_json::value::RawValue;
-
 use super::flag::Flag;
 use super::link::Link;
-use crate::rpc::{ErrorObject, Id, Places, ResultJson, Trouble};
+use crate::json::JsonBuf;
+use crate::rpc::{ErrorObject, Id, Params, Trouble};
 
 /// What a request came to.
-pub(crate) type Outcome = Result<ResultJson, ErrorObject>;
+pub(crate) type Outcome = Result<JsonBuf, ErrorObject>;
 
 /// The answer to a request, when it comes. Dropping it gives the request up.
 pub(crate) type Answer = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -36,7 +35,7 @@ pub(crate) trait Service: Send {
     fn request(&mut self, request: Request<'_>) -> Answer;
 
     /// Takes in a notification, before anything that came after it.
-    fn notification(&mut self, method: &str, params: Option<&RawValue>);
+    fn notification(&mut self, method: &str, params: &Params<'_>);
 
     /// Takes in an error of the other side that belongs to no request.
     fn stray_error(&mut self, error: &ErrorObject) {
@@ -47,7 +46,7 @@ pub(crate) trait Service: Send {
     fn trouble(&mut self, trouble: &Trouble);
 
     /// A handler kept the loop from its work for so long. Told once.
-    fn blocked(&mut self, method: &str, params: Option<&RawValue>, took: Duration);
+    fn blocked(&mut self, method: &str, params: &Params<'_>, took: Duration);
 
     /// Called on every pass of the loop, before it writes: the time for what may wait. Says whether
     /// it has added output.
@@ -65,9 +64,7 @@ pub(crate) struct Request<'a> {
     /// A number that no other request of this connection has, unlike the id.
     pub(crate) serial: u64,
     pub(crate) method: &'a str,
-    pub(crate) params: Option<&'a RawValue>,
-    /// Where the members of the params are, as far as that is known.
-    pub(crate) places: &'a Places,
+    pub(crate) params: &'a Params<'a>,
     /// Raised when the other side no longer wants the answer.
     pub(crate) cancelled: &'a Flag,
     pub(crate) link: &'a Link,

@@ -19,7 +19,7 @@ use super::tap::Tap;
 use super::waiting::{Owed, finish};
 use super::{TURN, YIELD};
 use crate::ending::Ending;
-use crate::rpc::{CallId, ErrorObject, Event, Failure, Places, Request};
+use crate::rpc::{CallId, ErrorObject, Event, Failure, Request};
 use crate::stream::Sink;
 use crate::wire::{Decoder, Encoder};
 
@@ -46,8 +46,6 @@ pub(super) struct Work<W, S> {
     grace: Duration,
     pub(super) tap: Tap,
     warned: bool,
-    /// Where the members of the params are, of the request that is about to start.
-    places: Places,
     /// The signal of a request that is over, if nobody else has kept it.
     spare: Option<Flag>,
 }
@@ -64,7 +62,6 @@ impl<W: Sink, S: Service> Work<W, S> {
             grace,
             tap: Tap::default(),
             warned: false,
-            places: Places::default(),
             spare: None,
         }
     }
@@ -109,7 +106,7 @@ impl<W: Sink, S: Service> Work<W, S> {
             let Some(frame) = decoder.poll_frame() else {
                 return Taken::Nothing { starved: true };
             };
-            let events = state.peer.handle_noting(now, frame, &mut self.places);
+            let events = state.peer.handle_frame(now, frame);
             let troubles: Vec<_> = std::iter::from_fn(|| state.peer.poll_trouble()).collect();
             (frame, events, troubles)
         };
@@ -122,7 +119,7 @@ impl<W: Sink, S: Service> Work<W, S> {
             match event {
                 Event::Request(request) => clock = self.start(cx, request, clock),
                 Event::Notification { method, params } => {
-                    isolated(|| self.service.notification(&method, params));
+                    isolated(|| self.service.notification(&method, &params));
                     clock = super::now();
                 }
                 Event::Withdrawn(serial) => {
@@ -133,7 +130,7 @@ impl<W: Sink, S: Service> Work<W, S> {
                 }
                 Event::Progress { call, params } => {
                     let watcher = self.link.lock().take_watcher(call);
-                    if let Some(mut watcher) = watcher {
+                    if let (Some(mut watcher), Some(params)) = (watcher, params.raw()) {
                         isolated(|| watcher(params));
                         let _gone = self.link.lock().put_watcher(call, watcher);
                     }
@@ -154,7 +151,6 @@ impl<W: Sink, S: Service> Work<W, S> {
     pub(super) fn start_queued(&mut self, cx: &mut Context<'_>) -> bool {
         let began = super::now();
         let mut clock = began;
-        self.places.clear();
         while let Some(request) = { self.link.lock().peer.poll_request() } {
             clock = self.start(cx, request, clock);
             if clock - began > TURN {
@@ -173,8 +169,7 @@ impl<W: Sink, S: Service> Work<W, S> {
                 id: ticket.id(),
                 serial: ticket.serial(),
                 method: &method,
-                params: params.as_deref(),
-                places: &self.places,
+                params: &params,
                 cancelled: &cancelled,
                 link: &self.link,
                 now: began,
@@ -188,14 +183,14 @@ impl<W: Sink, S: Service> Work<W, S> {
         let took = ended - began;
         // A panic is told in its own words; what it took to print them is no blocking.
         if took > BLOCKING_POLL && polled.is_ok() && !std::mem::replace(&mut self.warned, true) {
-            self.service.blocked(&method, params.as_deref(), took);
+            self.service.blocked(&method, &params, took);
         }
         match polled.unwrap_or_else(|panic| Ok(Err(panicked(&*panic)))) {
-            Ok(outcome) => {
+            Ok(mut outcome) => {
                 self.spare = cancelled.is_unused().then_some(cancelled);
                 let ready = {
                     let mut state = self.link.lock();
-                    state.peer.answer(ticket, outcome);
+                    state.peer.answer(ticket, outcome.as_mut().map_err(|error| &*error));
                     state.peer.output().len()
                 };
                 if ready >= FLUSH || took > SLOW_POLL {

@@ -14,8 +14,8 @@ use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::json::RawJson;
 use super::methods::Method;
+use crate::json::RawJson;
 
 /// The longest state. It travels twice in each round, and hosts keep it in memory.
 pub(crate) const MAX_STATE: usize = 64 << 10;

@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::driver::{Link, Request};
 use crate::mcp::{
-    BareParams, EmptyResult, Meta, Method, ResourceParams, Revision, SerializeAt,
-    SubscriptionFilter, SubscriptionParams, meta_keys,
+    BareParams, EmptyResult, Meta, Method, ResourceParams, Revision, SubscriptionFilter,
+    SubscriptionParams, WriteJson, meta_keys,
 };
 use crate::rpc::{ErrorObject, Id};
 
@@ -319,7 +319,7 @@ fn tag(id: &Id) -> Meta {
 fn say(
     link: &Link,
     method: Method,
-    params: &impl SerializeAt,
+    params: &impl WriteJson,
     revision: Revision,
 ) -> Result<(), crate::rpc::SendError> {
     let params =

@@ -9,7 +9,7 @@ use crate::source::Source;
 use crate::{LIBRARY, Problem};
 
 /// Bytes in, events out: what may not be named there.
-const PURE: &[&str] = &["wire/", "rpc/", "mcp/", "schema/", "process/shutdown.rs"];
+const PURE: &[&str] = &["wire/", "json/", "rpc/", "mcp/", "schema/", "client/ladder.rs"];
 const WORLDLY: &[&[&str]] = &[
     &["std", "env"],
     &["std", "fs"],
@@ -25,24 +25,26 @@ const CLOCKS: &[&[&str]] = &[&["Instant", "now"], &["SystemTime", "now"]];
 /// Every module and what stands left of it. A new arrow wants a decision file.
 const LAYERS: &[(&str, &[&str])] = &[
     ("wire", &[]),
-    ("rpc", &["wire"]),
-    ("mcp", &["wire", "rpc"]),
+    ("json", &["wire"]),
+    ("rpc", &["wire", "json"]),
+    ("mcp", &["wire", "json", "rpc"]),
     // What results are checked against; knows JSON and nothing of ours.
     ("schema", &[]),
     ("ending", &[]),
     ("stream", &[]),
     ("width", &[]),
     ("stdio", &["stream", "width"]),
-    // Child processes; knows nothing of messages.
-    ("process", &["stream", "width"]),
-    ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio", "process"]),
-    ("driver", &["wire", "rpc", "ending", "stream"]),
-    ("service", &["wire", "rpc", "ending", "error", "stream", "stdio", "driver"]),
-    ("server", &["wire", "rpc", "mcp", "ending", "error", "stream", "stdio", "driver", "service"]),
+    ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio"]),
+    ("driver", &["wire", "json", "rpc", "ending", "stream"]),
+    ("service", &["wire", "json", "rpc", "ending", "error", "stream", "stdio", "driver"]),
+    (
+        "server",
+        &["wire", "json", "rpc", "mcp", "ending", "error", "stream", "stdio", "driver", "service"],
+    ),
     (
         "client",
         &[
-            "wire", "rpc", "mcp", "schema", "ending", "error", "stream", "stdio", "process",
+            "wire", "json", "rpc", "mcp", "schema", "ending", "error", "stream", "width", "stdio",
             "driver", "service",
         ],
     ),
@@ -65,7 +67,7 @@ pub(crate) fn impure(sources: &[Source]) -> Vec<Problem> {
             if worldly {
                 let what = format!(
                     "a pure file names `{}`: take bytes, events or `now` as an argument instead, \
-                     or do it in driver.rs, stdio.rs or process/",
+                     or do it in driver.rs, stdio.rs or client/child.rs",
                     path.names.join("::")
                 );
                 problems.push(Problem::new(&in_tree(source), path.line, what));
@@ -329,7 +331,7 @@ mod tests {
         let code = "use std::{fmt, io};\nfn a(at: std::time::Instant) {}\nfn b() { Instant::now() }\n\
                     use tokio::time;\nuse std::{\n    fmt,\n    thread,\n};";
         assert_eq!(lines(&impure(&[source("rpc/peer.rs", code)])), [1, 3, 4, 7]);
-        assert_eq!(lines(&impure(&[source("process/shutdown.rs", "use std::process;")])), [1]);
+        assert_eq!(lines(&impure(&[source("client/ladder.rs", "use std::process;")])), [1]);
         assert!(impure(&[source("driver.rs", code)]).is_empty());
     }
 

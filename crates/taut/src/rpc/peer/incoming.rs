@@ -2,14 +2,12 @@
 
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
-
 use super::table::Table;
 use super::{Event, Peer, Request, TroubleKind};
+use crate::json::JsonBuf;
 use crate::rpc::error::{ErrorObject, code};
 use crate::rpc::id::Id;
-use crate::rpc::part::Part;
-use crate::rpc::result::ResultJson;
+use crate::rpc::params::Params;
 use crate::rpc::write;
 use crate::wire::Framing;
 
@@ -63,7 +61,7 @@ pub(super) struct Entry {
 pub(super) struct Queued {
     ticket: Ticket,
     method: Box<str>,
-    params: Option<Box<RawValue>>,
+    params: Params<'static>,
 }
 
 impl Queued {
@@ -73,7 +71,7 @@ impl Queued {
 
     /// What it costs to keep. The id is kept twice.
     fn size(&self) -> usize {
-        let params = self.params.as_ref().map_or(0, |params| params.get().len());
+        let params = self.params.raw().map_or(0, |params| params.get().len());
         let id = self.ticket.id.allocated().map(allocation).into_iter().sum::<usize>();
         Self::PLACE + allocation(self.method.len()) + allocation(params) + 2 * id
     }
@@ -117,7 +115,7 @@ impl Peer {
                 self.running += 1;
                 let Queued { ticket, method, params } = queued;
                 let method = Cow::Owned(method.into());
-                return Some(Request { ticket, method, params: params.map(Cow::Owned) });
+                return Some(Request { ticket, method, params });
             }
             // Withdrawn while it waited; its batch was told then.
         }
@@ -146,13 +144,12 @@ impl Peer {
         self.requests.get(id).is_some_and(|entry| entry.serial == serial)
     }
 
-    /// Answers a request. Nothing is written if it was withdrawn (CAN-10).
-    pub fn answer(&mut self, ticket: Ticket, outcome: Result<ResultJson, ErrorObject>) {
+    /// Answers a request, with the JSON of its result or with an error. Nothing is written if it was
+    /// withdrawn (CAN-10). The buffer is empty afterwards, and may be another one: a long text is not
+    /// copied.
+    pub fn answer(&mut self, ticket: Ticket, outcome: Result<&mut JsonBuf, &ErrorObject>) {
         if self.settle(&ticket) {
-            match outcome {
-                Ok(result) => self.write_result(&ticket, result),
-                Err(error) => self.write_error(&ticket, &error),
-            }
+            self.write_answer(&ticket, outcome);
         }
         self.close_ticket(&ticket);
     }
@@ -183,7 +180,7 @@ impl Peer {
         &mut self,
         id: Id,
         method: Cow<'a, str>,
-        params: Option<&'a RawValue>,
+        params: Params<'a>,
         framing: Framing,
         offset: u64,
         batch: Option<u64>,
@@ -215,7 +212,7 @@ impl Peer {
         let waits = self.running >= self.config.running || !self.queue.is_empty();
         match place {
             Place::Running if waits => {
-                let params = params.map(ToOwned::to_owned);
+                let params = params.into_owned();
                 let queued = Queued { ticket, method: method.into(), params };
                 self.enqueue(queued);
                 return None;
@@ -224,7 +221,7 @@ impl Peer {
             Place::Open => self.open += 1,
             Place::Nothing => {}
         }
-        Some(Event::Request(Request { ticket, method, params: params.map(Cow::Borrowed) }))
+        Some(Event::Request(Request { ticket, method, params }))
     }
 
     fn enqueue(&mut self, queued: Queued) {
@@ -261,22 +258,22 @@ impl Peer {
 
     /// Answers a request that never entered the table.
     fn refuse(&mut self, ticket: Ticket, error: ErrorObject) {
-        self.write_error(&ticket, &error);
+        self.write_answer(&ticket, Err(&error));
         self.close_ticket(&ticket);
     }
 
     /// The other side no longer wants an answer.
-    pub(super) fn withdraw(&mut self, params: Option<&RawValue>) -> Option<Event<'static>> {
+    pub(super) fn withdraw(&mut self, params: &Params<'_>) -> Option<Event<'static>> {
         let dialect = self.config.dialect;
         // CAN-07: what names no request is ignored, and so is what names one that has ended.
-        let id = Id::from_json(Part::from(params?).member(dialect.cancel_member)?.text())?;
+        let id = Id::from_json(params.member(dialect.cancel_member)?.text())?;
         self.requests.get(&id).filter(|entry| !entry.firm)?;
         let Entry { serial, framing, batch, .. } = self.requests.remove(&id)?;
         if dialect.cancel_is_answered {
             let error = ErrorObject::new(code::CANCELLED, "request cancelled");
             // The ticket itself is still out; when it comes back it finds nothing left to answer.
             let ticket = Ticket { id, serial, framing, batch, place: Place::Nothing };
-            self.write_error(&ticket, &error);
+            self.write_answer(&ticket, Err(&error));
         }
         // One that still waits was seen by nobody, so nobody needs to hear of it.
         if self.empty_queued(serial) { None } else { Some(Event::Withdrawn(serial)) }
@@ -289,7 +286,7 @@ impl Peer {
         let Some(queued) = at.ok().and_then(|at| self.queue.get_mut(at)) else { return false };
         self.queued_bytes -= queued.size();
         queued.method = Box::default();
-        queued.params = None;
+        queued.params = Params::ABSENT;
         self.queued_bytes += queued.size();
         if let Some(batch) = queued.ticket.batch.take() {
             self.shrink_batch(batch);
@@ -297,23 +294,27 @@ impl Peer {
         true
     }
 
-    fn write_result(&mut self, ticket: &Ticket, result: ResultJson) {
-        let (message, start) = result.into_message(&ticket.id);
-        match ticket.batch.filter(|batch| self.batches.contains_key(batch)) {
-            Some(batch) => {
-                self.keep_in_batch(batch, &ticket.id, |body| {
-                    body.extend_from_slice(&message[start..])
-                });
+    fn write_answer(&mut self, ticket: &Ticket, outcome: Result<&mut JsonBuf, &ErrorObject>) {
+        let batch = ticket.batch.filter(|batch| self.batches.contains_key(batch));
+        match (outcome, batch) {
+            (Ok(json), None) => {
+                let (head, tail) = write::around_result(&ticket.id);
+                let (message, start) = json.enclose(&head, tail);
+                self.out.add(ticket.framing, message, start);
             }
-            None => self.out.add(ticket.framing, message, start),
-        }
-    }
-
-    fn write_error(&mut self, ticket: &Ticket, error: &ErrorObject) {
-        let write = |out: &mut Vec<u8>| write::error(out, Ok(&ticket.id), error);
-        match ticket.batch.filter(|batch| self.batches.contains_key(batch)) {
-            Some(batch) => self.keep_in_batch(batch, &ticket.id, write),
-            None => self.out.frame(ticket.framing, write),
+            (Ok(json), Some(batch)) => {
+                let (head, tail) = write::around_result(&ticket.id);
+                let (message, start) = json.enclose(&head, tail);
+                self.keep_in_batch(batch, &ticket.id, |body| {
+                    body.extend_from_slice(&message[start..]);
+                });
+                json.clear();
+            }
+            (Err(error), None) => {
+                self.out.frame(ticket.framing, |out| write::error(out, Ok(&ticket.id), error));
+            }
+            (Err(error), Some(batch)) => self
+                .keep_in_batch(batch, &ticket.id, |out| write::error(out, Ok(&ticket.id), error)),
         }
     }
 

@@ -20,7 +20,7 @@ use crate::mcp::{
     ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitForm,
     ElicitParams, ElicitResult, ElicitUrl, ElicitationCapability, FormSchema, JsonObject,
     ListRootsResult, MISSING_CLIENT_CAPABILITY, Method, MissingCapability, Question, RawJson, Root,
-    RootsCapability, SamplingCapability, SerializeAt, disorder,
+    RootsCapability, SamplingCapability, WriteJson, disorder,
 };
 use crate::rpc::{ErrorObject, Failure, Patience};
 use crate::server::schema::form_of;
@@ -217,7 +217,7 @@ impl<S: Send + Sync + 'static> Call<S> {
         self.require(can, "tell its roots", || {
             ClientCapabilities::new().roots(RootsCapability::new())
         })?;
-        let result: ListRootsResult = self.put(Method::ListRoots, &NoParams).await?;
+        let result: ListRootsResult = self.put(Method::ListRoots, &JsonObject::new()).await?;
         Ok(result.roots)
     }
 
@@ -272,7 +272,7 @@ impl<S: Send + Sync + 'static> Call<S> {
     async fn put<T: DeserializeOwned + Send + 'static>(
         &self,
         method: Method,
-        params: &impl SerializeAt,
+        params: &impl WriteJson,
     ) -> Result<T, AskError> {
         let params = RawJson::of(&params.at(self.revision()))
             .map_err(|error| AskError::Unfit(error.to_string()))?;
@@ -315,18 +315,5 @@ impl<S: Send + Sync + 'static> Call<S> {
             Either::Second(Either::First(())) => Err(AskError::Withdrawn),
             Either::Second(Either::Second(())) => Err(AskError::Ended),
         }
-    }
-}
-
-/// `roots/list` has no params.
-struct NoParams;
-
-impl SerializeAt for NoParams {
-    fn serialize_at<W: serde::Serializer>(
-        &self,
-        _: crate::mcp::Shape,
-        serializer: W,
-    ) -> Result<W::Ok, W::Error> {
-        serde::ser::SerializeMap::end(serializer.serialize_map(Some(0))?)
     }
 }

@@ -21,7 +21,7 @@ use super::subscriber::Subscriber;
 use crate::driver::{Flag, Link};
 use crate::mcp::{
     Asker, ClientCapabilities, Level, LogParams, Meta, Method, ProgressParams, RawJson, Revision,
-    SerializeAt, Terms, Trace,
+    Terms, Trace, WriteJson,
 };
 use crate::rpc::Id;
 
@@ -221,8 +221,8 @@ impl<S> Call<S> {
     }
 
     /// Sends a notification that belongs to this call, unless the call is over (CAN-10, LOG-10).
-    fn tell(&self, method: Method, params: &impl SerializeAt) {
-        // RawJson, because what is written must own itself: `At` borrows.
+    fn tell(&self, method: Method, params: &impl WriteJson) {
+        // RawJson, because what is written must own itself: `AtRevision` borrows.
         let Ok(params) = RawJson::of(&params.at(self.revision())) else { return };
         // A connection that has ended hears nothing; the handler will notice by itself.
         let _ = self.inner.connection.link.notify_about(

@@ -4,15 +4,15 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::Call;
 use crate::driver::Answer;
-use crate::mcp::{Implementation, RawJson, Revision, SerializeAt};
-use crate::rpc::Part;
+use crate::json::JsonRef;
+use crate::mcp::{Implementation, RawJson, Revision, WriteJson};
 use crate::server::catalog::{Catalog, Live};
 use crate::server::pool::Pool;
 use crate::server::settings::Settings;
 use crate::server::subscriber::{Subscriber, Update};
 
 /// A handler that takes raw arguments, if there are any, and returns a finished answer.
-pub(crate) type Handler<S> = Arc<dyn Fn(Option<Part<'_>>, Call<S>) -> Answer + Send + Sync>;
+pub(crate) type Handler<S> = Arc<dyn Fn(Option<JsonRef<'_>>, Call<S>) -> Answer + Send + Sync>;
 
 /// What all connections of a server share.
 pub(crate) struct Shared<S> {

@@ -20,11 +20,12 @@ use serde::de::DeserializeOwned;
 use super::call::{BlockingCall, Call, Handler};
 use super::pool::NotRun;
 use crate::driver::{Answer, log_panic, ready};
+use crate::json::JsonRef;
 use crate::mcp::{
     CallToolResult, CompleteResult, Completion, CompletionContext, RESOURCE_NOT_FOUND, RawJson,
-    ReadResourceResult, resource_not_found, without_place,
+    ReadResourceResult, resource_not_found,
 };
-use crate::rpc::{ErrorObject, Part};
+use crate::rpc::{ErrorObject, without_place};
 use crate::server::settings::BadArguments;
 
 pub(crate) use describe::{faults_of, prompt_spec, tool_spec};
@@ -258,8 +259,8 @@ impl<S> Call<S> {
 ///
 /// # Errors
 /// What is wrong, with the field first.
-fn read_arguments<A: DeserializeOwned>(raw: Option<Part<'_>>) -> Result<A, String> {
-    let text = raw.map_or("{}", Part::text);
+fn read_arguments<A: DeserializeOwned>(raw: Option<JsonRef<'_>>) -> Result<A, String> {
+    let text = raw.map_or("{}", JsonRef::text);
     serde_json::from_str(text).map_err(|error| {
         // Once more, this time keeping track of where we are: only those who err pay for it.
         let mut again = serde_json::Deserializer::from_str(text);

@@ -6,16 +6,17 @@ use std::collections::BTreeMap;
 use std::future::Future;
 
 use crate::driver::{Outcome, no_json};
+use crate::json::JsonBuf;
 use crate::mcp::{
     CallToolResult, CompleteResult, GetPromptResult, InputRequired, Memory, Meta, Question,
-    ReadResourceResult, SerializeAt, Shape, binding, meta_keys,
+    ReadResourceResult, Target, WriteJson, binding, meta_keys,
 };
-use crate::rpc::{ErrorObject, ResultJson};
+use crate::rpc::ErrorObject;
 use crate::server::call::{Call, Run, Suspendable};
 use crate::server::settings::{CallEnd, Settings};
 
 /// A result of the protocol that a handler makes: it may carry `_meta`.
-pub(crate) trait HandlerResult: SerializeAt + Send + 'static {
+pub(crate) trait HandlerResult: WriteJson + Send + 'static {
     fn meta_mut(&mut self) -> &mut Option<Meta>;
 
     /// Whether it says that the tool failed.
@@ -86,8 +87,7 @@ pub(crate) fn finish<S, T: HandlerResult>(
         let meta = value.meta_mut().get_or_insert_default();
         meta.insert(meta_keys::SERVER_INFO, call.inner.shared().info_json.clone());
     }
-    ResultJson::written(|out| value.write_at(Shape::of(revision), out))
-        .map_err(|error| no_json(&error))
+    Ok(JsonBuf::written(|out| value.write_json(Target::of(revision), out)))
 }
 
 /// Ends a run with questions, and with the state that the answers must bring back.
@@ -108,7 +108,7 @@ fn ask_client<S>(
         Err(_) => CallEnd::Failed,
     });
     let server_info = call.inner.shared().info_json.clone();
-    ResultJson::of(&InputRequired { questions, state: state?, server_info })
+    JsonBuf::of(&InputRequired { questions, state: state?, server_info })
         .map_err(|error| no_json(&error))
 }
 

@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 
 use super::{Query, ServerSession, invalid};
 use crate::driver::{Answer, ready};
+use crate::json::JsonRef;
 use crate::mcp::{
     CompleteResult, Completion, CompletionArgument, CompletionReference, Method, resource_not_found,
 };
-use crate::rpc::{ErrorObject, Part, excerpt};
+use crate::rpc::{ErrorObject, excerpt};
 use crate::server::call::Handler;
 use crate::server::catalog::Catalog;
 use crate::server::handler::{finish, not_found};
@@ -20,10 +21,10 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         query: Query<'_>,
         catalog: &Catalog<Handler<S>>,
     ) -> Result<Answer, ErrorObject> {
-        let params = query.params;
-        let name = params.text("name").map_err(invalid)?;
+        let params = query.request.params;
+        let name = params.string("name").map_err(invalid)?;
         // A client in Go sends null for a map that is nil; it means none.
-        let arguments = params.raw("arguments").filter(|raw| raw.text() != "null");
+        let arguments = params.member("arguments").filter(|raw| raw.text() != "null");
         // TOL-09: the shape of the request is the protocol's affair, the arguments are the tool's.
         if arguments.is_some_and(|raw| !raw.is_object()) {
             return Err(ErrorObject::invalid_params("params.arguments must be an object"));
@@ -41,7 +42,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         query: Query<'_>,
         catalog: &Catalog<Handler<S>>,
     ) -> Result<Answer, ErrorObject> {
-        let uri = query.params.required::<String>("uri").map_err(invalid)?;
+        let uri = query.request.params.required::<String>("uri").map_err(invalid)?;
         let revision = query.terms.revision;
         if let Some(resource) = catalog.resource(&uri) {
             let call = self.begin(query, Method::ReadResource, (*uri).into(), None)?;
@@ -58,7 +59,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
             return Err(error);
         };
         let call = self.begin(query, Method::ReadResource, (*uri).into(), None)?;
-        Ok((entry.handler)(Some(Part::from(&*blanks)), call))
+        Ok((entry.handler)(Some(JsonRef::from(&*blanks)), call))
     }
 
     pub(super) fn get_prompt(
@@ -66,7 +67,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         query: Query<'_>,
         catalog: &Catalog<Handler<S>>,
     ) -> Result<Answer, ErrorObject> {
-        let params = query.params;
+        let params = query.request.params;
         let name = params.required::<String>("name").map_err(invalid)?;
         // PRM-05: values are strings.
         params.optional::<BTreeMap<String, String>>("arguments").map_err(invalid)?;
@@ -74,7 +75,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         let prompt = catalog.prompt(&name).ok_or_else(|| {
             ErrorObject::invalid_params(format!("unknown prompt: {}", excerpt(&name)))
         })?;
-        let arguments = params.raw("arguments").filter(|raw| raw.text() != "null");
+        let arguments = params.member("arguments").filter(|raw| raw.text() != "null");
         let call = self.begin(query, Method::GetPrompt, name.into(), arguments)?;
         Ok((prompt.handler)(arguments, call))
     }
@@ -84,7 +85,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         query: Query<'_>,
         catalog: &Catalog<Handler<S>>,
     ) -> Result<Answer, ErrorObject> {
-        let params = query.params;
+        let params = query.request.params;
         // CMP-03, CMP-05
         let reference = params.required::<CompletionReference>("ref").map_err(invalid)?;
         let argument = params.required::<CompletionArgument>("argument").map_err(invalid)?;
@@ -102,7 +103,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         };
         let typed = serde_json::json!({
             "value": argument.value,
-            "context": params.raw("context").map_or("{}", Part::text),
+            "context": params.member("context").map_or("{}", JsonRef::text),
         });
         let raw = serde_json::value::to_raw_value(&typed)
             .map_err(|error| ErrorObject::internal(error.to_string()))?;

@@ -4,17 +4,44 @@
 //! `#[serde(flatten)]` buffer the whole object before they look at it; nothing here does on the
 //! path that peers really use.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::value::MapDeserializer;
-use serde::de::{Error, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
-pub(super) use crate::rpc::Name;
+/// A string borrowed from the input where that is possible: a known member's name costs nothing.
+pub(crate) struct Name<'de>(pub(crate) Cow<'de, str>);
+
+impl<'de> Deserialize<'de> for Name<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct NameVisitor;
+
+        impl<'de> Visitor<'de> for NameVisitor {
+            type Value = Name<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a string")
+            }
+            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Borrowed(text)))
+            }
+            fn visit_str<E: Error>(self, text: &str) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Owned(text.to_owned())))
+            }
+            fn visit_string<E: Error>(self, text: String) -> Result<Name<'de>, E> {
+                Ok(Name(Cow::Owned(text)))
+            }
+        }
+
+        deserializer.deserialize_str(NameVisitor)
+    }
+}
 
 /// A type that is read from the members of an object.
-pub(super) trait FromMembers<'de>: Sized {
+pub(crate) trait FromMembers<'de>: Sized {
     /// What an error message calls it.
     const EXPECTED: &'static str;
 
@@ -31,7 +58,7 @@ impl<'de, T: FromMembers<'de>> FromMembers<'de> for Box<T> {
 }
 
 /// A type whose member `type` says how to read the others.
-pub(super) trait FromTagged<'de>: Sized {
+pub(crate) trait FromTagged<'de>: Sized {
     /// What an error message calls it.
     const EXPECTED: &'static str;
 
@@ -40,10 +67,10 @@ pub(super) trait FromTagged<'de>: Sized {
 }
 
 /// Objects only: an array with the right values in the right order is not a message (RPC-14).
-pub(super) struct ObjectVisitor<T>(PhantomData<T>);
+pub(crate) struct ObjectVisitor<T>(PhantomData<T>);
 
 impl<T> ObjectVisitor<T> {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(PhantomData)
     }
 }
@@ -60,10 +87,10 @@ impl<'de, T: FromMembers<'de>> Visitor<'de> for ObjectVisitor<T> {
 }
 
 /// Like [`ObjectVisitor`], for a [`FromTagged`].
-pub(super) struct TaggedVisitor<T>(PhantomData<T>);
+pub(crate) struct TaggedVisitor<T>(PhantomData<T>);
 
 impl<T> TaggedVisitor<T> {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self(PhantomData)
     }
 }
@@ -100,7 +127,7 @@ impl<'de, T: FromTagged<'de>> Visitor<'de> for TaggedVisitor<T> {
 }
 
 /// Reads the fixed member of a type that is always written with `expected`.
-pub(super) fn fixed_member<'de, A: MapAccess<'de>>(
+pub(crate) fn fixed_member<'de, A: MapAccess<'de>>(
     map: &mut A,
     member: &'static str,
     expected: &'static str,
@@ -113,7 +140,7 @@ pub(super) fn fixed_member<'de, A: MapAccess<'de>>(
 }
 
 /// All that is left in `map`, with the tag back in place: what an unknown kind is kept as.
-pub(super) fn unknown_kind<'de, A: MapAccess<'de>>(
+pub(crate) fn unknown_kind<'de, A: MapAccess<'de>>(
     tag: &str,
     mut map: A,
 ) -> Result<Value, A::Error> {

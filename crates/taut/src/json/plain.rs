@@ -8,7 +8,7 @@ use crate::wire::find::{WIDTH, before, before_in};
 
 /// How many bytes at the front are plain.
 #[inline]
-pub(super) fn plain(text: &[u8]) -> usize {
+pub(crate) fn plain(text: &[u8]) -> usize {
     near(text).unwrap_or_else(|| far(text))
 }
 

@@ -14,14 +14,14 @@
 ///         may title: String = "title" since V2025_06_18; // Option; null reads as None
 ///         num size: u64 = "size";                        // may, whose setter takes literals
 ///         any data: RawJson = "data" until V2025_11_25;  // may, but null is a value
-///         may output: Schema = "outputSchema" when fits; // fn(&Schema, Shape) -> bool decides
+///         may output: Schema = "outputSchema" when fits; // fn(&Schema, Target) -> bool decides
 ///     }
 /// }
 /// ```
 ///
 /// `pub struct Text tagged "type" = "text" (…)` writes that member first and checks it.
 /// Each type gets `new`, a chainable setter per optional member, `Deserialize`, `Serialize`
-/// (everything), `SerializeAt` (what a revision knows), and `extra` for members it does not know.
+/// (everything), `WriteJson` (what a revision knows), and `extra` for members it does not know.
 macro_rules! wire_struct {
     (
         $(#[$attr:meta])*
@@ -39,7 +39,7 @@ macro_rules! wire_struct {
         #[non_exhaustive]
         pub struct $Name {
             $( $(#[$nattr])* pub $need: $Need, )*
-            $( $(#[$oattr])* pub $opt: $crate::mcp::define::wire_struct!(@type $how $Opt), )*
+            $( $(#[$oattr])* pub $opt: $crate::mcp::macros::wire_struct!(@type $how $Opt), )*
             /// Members this version of taut does not know, kept as they came.
             pub extra: $crate::mcp::extra::Extra,
         }
@@ -47,7 +47,7 @@ macro_rules! wire_struct {
         impl $Name {
             /// Starts from what the protocol requires; the rest is set by chaining.
             #[must_use]
-            pub fn new($( $need: $crate::mcp::define::wire_struct!(@arg $nhow $Need) ),*) -> Self {
+            pub fn new($( $need: $crate::mcp::macros::wire_struct!(@arg $nhow $Need) ),*) -> Self {
                 Self {
                     $( $need: $need.into(), )*
                     $( $opt: Default::default(), )*
@@ -60,33 +60,33 @@ macro_rules! wire_struct {
                 #[must_use]
                 pub fn $opt(
                     mut self,
-                    $opt: $crate::mcp::define::wire_struct!(@arg $how $Opt),
+                    $opt: $crate::mcp::macros::wire_struct!(@arg $how $Opt),
                 ) -> Self {
-                    self.$opt = $crate::mcp::define::wire_struct!(@set $how $opt.into());
+                    self.$opt = $crate::mcp::macros::wire_struct!(@set $how $opt.into());
                     self
                 }
             )*
         }
 
-        impl<'de> $crate::mcp::read::FromMembers<'de> for $Name {
+        impl<'de> $crate::json::read::FromMembers<'de> for $Name {
             const EXPECTED: &'static str = concat!("a ", stringify!($Name), " object");
 
             fn from_members<A: serde::de::MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
                 $( let mut $need: Option<$Need> = None; )*
                 $( let mut $opt: Option<$Opt> = None; )*
                 let mut extra = $crate::mcp::extra::Extra::default();
-                while let Some($crate::mcp::read::Name(name)) = map.next_key()? {
+                while let Some($crate::json::read::Name(name)) = map.next_key()? {
                     match &*name {
-                        $( $tag => $crate::mcp::read::fixed_member(&mut map, $tag, $kind)?, )?
+                        $( $tag => $crate::json::read::fixed_member(&mut map, $tag, $kind)?, )?
                         $( $nwire => $need = Some(map.next_value()?), )*
-                        $( $wire => $opt = $crate::mcp::define::wire_struct!(@read $how map), )*
+                        $( $wire => $opt = $crate::mcp::macros::wire_struct!(@read $how map), )*
                         _ => { extra.insert(name.into_owned(), map.next_value()?); }
                     }
                 }
                 Ok(Self {
                     $( $need: $need
                         .ok_or_else(|| <A::Error as serde::de::Error>::missing_field($nwire))?, )*
-                    $( $opt: $crate::mcp::define::wire_struct!(@keep $how $opt), )*
+                    $( $opt: $crate::mcp::macros::wire_struct!(@keep $how $opt), )*
                     extra,
                 })
             }
@@ -94,81 +94,35 @@ macro_rules! wire_struct {
 
         impl<'de> serde::Deserialize<'de> for $Name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_map($crate::mcp::read::ObjectVisitor::<Self>::new())
+                deserializer.deserialize_map($crate::json::read::ObjectVisitor::<Self>::new())
             }
         }
 
-        impl serde::Serialize for $Name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                use $crate::mcp::shape::{SerializeAt, Shape};
-                self.serialize_at(Shape::FULL, serializer)
-            }
-        }
+        $crate::mcp::write::serialize_any!($Name);
 
-        impl $crate::mcp::shape::SerializeAt for $Name {
-            #[allow(unused_variables, reason = "a type without members has no use for the shape")]
-            fn serialize_at<S: serde::Serializer>(
-                &self,
-                shape: $crate::mcp::shape::Shape,
-                serializer: S,
-            ) -> Result<S::Ok, S::Error> {
-                use serde::ser::SerializeMap;
-                use $crate::mcp::shape::At;
-                let mut map = serializer.serialize_map(None)?;
-                $( map.serialize_entry($tag, $kind)?; )?
-                $( map.serialize_entry($nwire, &At::shaped(&self.$need, shape))?; )*
+        impl $crate::mcp::write::WriteJson for $Name {
+            #[allow(unused_variables, reason = "a type without members has no use for the target")]
+            fn write_json(&self, target: $crate::mcp::write::Target, out: &mut Vec<u8>) {
+                let mut object = $crate::json::ObjectWriter::new(out);
+                $( object.raw(concat!(",\"", $tag, "\":\"", $kind, "\"")); )?
+                $( self.$need.write_json(target, object.raw(concat!(",\"", $nwire, "\":"))); )*
                 $(
-                    if let Some(value) = $crate::mcp::define::wire_struct!(@peek $how self.$opt)
-                        $( && shape.since($crate::mcp::revision::Revision::$since) )?
-                        $( && shape.until($crate::mcp::revision::Revision::$until) )?
-                        $( && $when(value, shape) )?
+                    if let Some(value) = $crate::mcp::macros::wire_struct!(@peek $how self.$opt)
+                        $( && target.since($crate::mcp::revision::Revision::$since) )?
+                        $( && target.until($crate::mcp::revision::Revision::$until) )?
+                        $( && $when(value, target) )?
                     {
-                        map.serialize_entry($wire, &At::shaped(value, shape))?;
+                        value.write_json(target, object.raw(concat!(",\"", $wire, "\":")));
                     }
                 )*
                 // `extra` is open to callers; a member written twice would be no valid object.
                 let known: &[&str] = &[$($tag,)? $($nwire,)* $($wire,)*];
                 for (name, value) in &self.extra {
                     if !known.contains(&name.as_str()) {
-                        map.serialize_entry(name, value)?;
+                        value.write_json(target, object.member(name));
                     }
                 }
-                map.end()
-            }
-
-            #[allow(unused_variables, reason = "a type without members has no use for the shape")]
-            fn write_at(
-                &self,
-                shape: $crate::mcp::shape::Shape,
-                out: &mut Vec<u8>,
-            ) -> Result<(), serde_json::Error> {
-                let start = out.len();
-                $( out.extend_from_slice(concat!(",\"", $tag, "\":\"", $kind, "\"").as_bytes()); )?
-                $(
-                    out.extend_from_slice(concat!(",\"", $nwire, "\":").as_bytes());
-                    self.$need.write_at(shape, out)?;
-                )*
-                $(
-                    if let Some(value) = $crate::mcp::define::wire_struct!(@peek $how self.$opt)
-                        $( && shape.since($crate::mcp::revision::Revision::$since) )?
-                        $( && shape.until($crate::mcp::revision::Revision::$until) )?
-                        $( && $when(value, shape) )?
-                    {
-                        out.extend_from_slice(concat!(",\"", $wire, "\":").as_bytes());
-                        value.write_at(shape, out)?;
-                    }
-                )*
-                let known: &[&str] = &[$($tag,)? $($nwire,)* $($wire,)*];
-                for (name, value) in &self.extra {
-                    if !known.contains(&name.as_str()) {
-                        out.push(b',');
-                        $crate::rpc::quote(out, name);
-                        out.push(b':');
-                        value.write_at(shape, out)?;
-                    }
-                }
-                $crate::mcp::shape::close(out, start, *b"{}");
-                Ok(())
+                object.end();
             }
         }
     };
@@ -237,7 +191,7 @@ macro_rules! wire_enum {
 
         impl<'de> serde::Deserialize<'de> for $Name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                let $crate::mcp::read::Name(word) = serde::Deserialize::deserialize(deserializer)?;
+                let $crate::json::read::Name(word) = serde::Deserialize::deserialize(deserializer)?;
                 Ok(Self::from(&*word))
             }
         }
@@ -248,25 +202,12 @@ macro_rules! wire_enum {
             }
         }
 
-        impl $crate::mcp::shape::SerializeAt for $Name {
-            fn serialize_at<S: serde::Serializer>(
-                &self,
-                _: $crate::mcp::shape::Shape,
-                serializer: S,
-            ) -> Result<S::Ok, S::Error> {
-                serializer.serialize_str(self.as_str())
-            }
-
-            fn write_at(
-                &self,
-                _: $crate::mcp::shape::Shape,
-                out: &mut Vec<u8>,
-            ) -> Result<(), serde_json::Error> {
+        impl $crate::mcp::write::WriteJson for $Name {
+            fn write_json(&self, _: $crate::mcp::write::Target, out: &mut Vec<u8>) {
                 match self {
                     $( Self::$Variant => out.extend_from_slice(concat!("\"", $wire, "\"").as_bytes()), )*
-                    Self::Other(word) => $crate::rpc::quote(out, word),
+                    Self::Other(word) => $crate::json::quote(out, word),
                 }
-                Ok(())
             }
         }
     };
@@ -275,7 +216,7 @@ pub(super) use wire_enum;
 
 /// Defines objects told apart by `type`; an unknown kind is kept whole in `Other`.
 ///
-/// The enum has to offer `fn stand_in(&self, Shape) -> Option<TextContent>`: what is written
+/// The enum has to offer `fn stand_in(&self, Target) -> Option<TextContent>`: what is written
 /// instead where a revision does not know the kind.
 macro_rules! wire_union {
     (
@@ -301,14 +242,14 @@ macro_rules! wire_union {
             }
         )*
 
-        impl<'de> $crate::mcp::read::FromTagged<'de> for $Name {
+        impl<'de> $crate::json::read::FromTagged<'de> for $Name {
             const EXPECTED: &'static str = concat!("a ", stringify!($Name), " object");
 
             fn from_tagged<A: serde::de::MapAccess<'de>>(
                 tag: &str,
                 map: A,
             ) -> Result<Self, A::Error> {
-                use $crate::mcp::read::{FromMembers, unknown_kind};
+                use $crate::json::read::{FromMembers, unknown_kind};
                 match tag {
                     $( $tag => <$T>::from_members(map).map(Self::$Variant), )*
                     _ => unknown_kind(tag, map).map(Self::Other),
@@ -318,43 +259,20 @@ macro_rules! wire_union {
 
         impl<'de> serde::Deserialize<'de> for $Name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_map($crate::mcp::read::TaggedVisitor::<Self>::new())
+                deserializer.deserialize_map($crate::json::read::TaggedVisitor::<Self>::new())
             }
         }
 
-        impl serde::Serialize for $Name {
-            fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-                use $crate::mcp::shape::{SerializeAt, Shape};
-                self.serialize_at(Shape::FULL, serializer)
-            }
-        }
+        $crate::mcp::write::serialize_any!($Name);
 
-        impl $crate::mcp::shape::SerializeAt for $Name {
-            fn serialize_at<S: serde::Serializer>(
-                &self,
-                shape: $crate::mcp::shape::Shape,
-                serializer: S,
-            ) -> Result<S::Ok, S::Error> {
-                if let Some(text) = self.stand_in(shape) {
-                    return text.serialize_at(shape, serializer);
+        impl $crate::mcp::write::WriteJson for $Name {
+            fn write_json(&self, target: $crate::mcp::write::Target, out: &mut Vec<u8>) {
+                if let Some(text) = self.stand_in(target) {
+                    return text.write_json(target, out);
                 }
                 match self {
-                    $( Self::$Variant(value) => value.serialize_at(shape, serializer), )*
-                    Self::Other(value) => serde::Serialize::serialize(value, serializer),
-                }
-            }
-
-            fn write_at(
-                &self,
-                shape: $crate::mcp::shape::Shape,
-                out: &mut Vec<u8>,
-            ) -> Result<(), serde_json::Error> {
-                if let Some(text) = self.stand_in(shape) {
-                    return text.write_at(shape, out);
-                }
-                match self {
-                    $( Self::$Variant(value) => value.write_at(shape, out), )*
-                    Self::Other(value) => value.write_at(shape, out),
+                    $( Self::$Variant(value) => value.write_json(target, out), )*
+                    Self::Other(value) => value.write_json(target, out),
                 }
             }
         }

@@ -1,36 +1,44 @@
-//! Looking into JSON that was checked before, without reading it again.
+//! Finds members in JSON text that was checked before, without parsing it again.
 //!
-//! Knows quotes and brackets; must not know any member's meaning. A [`RawValue`] is one sound JSON
-//! text, so quotes and brackets alone tell where each of its parts ends, and a long string is passed
-//! over at the speed of memory. Of a text that is not sound it would make nonsense, but no harm.
+//! Knows quotes and brackets; must not know any member's meaning. In checked text, quotes and brackets
+//! alone tell where each value ends, and a long string is passed at the speed of memory. Text that is
+//! not sound gives wrong members, but no panic and no endless loop.
 
 use std::borrow::Cow;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use super::plain::{near, plain};
+use super::scan::checked;
 
-/// One value inside a sound JSON text, unread.
+/// The text of one JSON value, known to be sound, not yet parsed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Part<'a>(&'a str);
+pub struct JsonRef<'a>(&'a str);
 
-impl<'a> From<&'a RawValue> for Part<'a> {
+impl<'a> From<&'a RawValue> for JsonRef<'a> {
     fn from(raw: &'a RawValue) -> Self {
-        // RawValue has no blanks around it, and neither has a part.
+        // A `RawValue` has no blanks around it.
         Self(raw.get())
     }
 }
 
-impl<'a> Part<'a> {
+impl<'a> JsonRef<'a> {
     /// A text that is known to be one sound value.
-    pub(super) fn sound(text: &'a str) -> Self {
+    pub(crate) fn sound(text: &'a str) -> Self {
         Self(text)
     }
 
     /// The JSON text.
-    pub(crate) fn text(self) -> &'a str {
+    #[must_use]
+    pub fn text(self) -> &'a str {
         self.0
+    }
+
+    /// The same as serde_json's type.
+    #[must_use]
+    pub fn raw(self) -> &'a RawValue {
+        checked(self.0)
     }
 
     /// Whether it is an object.
@@ -58,9 +66,64 @@ impl<'a> Part<'a> {
         self.is_object().then_some(Members { rest: &self.0[1..] })
     }
 
+    /// The elements of an array; none if it is no array.
+    fn elements(self) -> impl Iterator<Item = Self> {
+        let mut rest = Members { rest: self.0.strip_prefix('[').unwrap_or_default() };
+        std::iter::from_fn(move || {
+            let rest = &mut rest;
+            rest.skip(b',');
+            let length = length_of_value(rest.rest.as_bytes())?;
+            rest.take(length).filter(|text| !text.is_empty()).map(JsonRef)
+        })
+    }
+
     /// One member of an object; the last, where it is repeated (RPC-35).
     pub(crate) fn member(self, wanted: &str) -> Option<Self> {
         self.members()?.filter(|(name, _)| name == wanted).last().map(|(_, value)| value)
+    }
+}
+
+/// Writes the value member by member, so that any format, and a pretty printer, can show it. What
+/// another type would change is passed on as it is: numbers with unusual digits, strings that are no
+/// text, and what is nested deeper than [`WALKED`].
+impl Serialize for JsonRef<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        Walk { value: *self, depth: 0 }.serialize(serializer)
+    }
+}
+
+/// The depth to which a value is written member by member. It is the depth that serde_json reads, and
+/// bounds the stack: a peer may send deeper ones.
+const WALKED: u32 = 127;
+
+struct Walk<'a> {
+    value: JsonRef<'a>,
+    depth: u32,
+}
+
+impl Serialize for Walk<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { value, depth } = *self;
+        let inside = |value| Walk { value, depth: depth + 1 };
+        match value.0.as_bytes().first() {
+            Some(b'{' | b'[') if depth == WALKED => value.raw().serialize(serializer),
+            Some(b'{') => {
+                let members = value.members().into_iter().flatten();
+                serializer.collect_map(members.map(|(name, value)| (name, inside(value))))
+            }
+            Some(b'[') => serializer.collect_seq(value.elements().map(inside)),
+            Some(b'"') => match value.string() {
+                Some(text) => serializer.serialize_str(&text),
+                None => value.raw().serialize(serializer),
+            },
+            Some(b't') => serializer.serialize_bool(true),
+            Some(b'f') => serializer.serialize_bool(false),
+            Some(b'n') | None => serializer.serialize_unit(),
+            Some(_) => match value.read::<serde_json::Number>() {
+                Ok(number) if number.to_string() == value.0 => number.serialize(serializer),
+                _ => value.raw().serialize(serializer),
+            },
+        }
     }
 }
 
@@ -96,19 +159,19 @@ impl<'a> Members<'a> {
             return Some(Cow::Borrowed(&inside[..plain]));
         }
         let name = self.take(length_of_value(self.rest.as_bytes())?)?;
-        Some(Part(name).string().unwrap_or(Cow::Borrowed(name)))
+        Some(JsonRef(name).string().unwrap_or(Cow::Borrowed(name)))
     }
 }
 
 impl<'a> Iterator for Members<'a> {
-    type Item = (Cow<'a, str>, Part<'a>);
+    type Item = (Cow<'a, str>, JsonRef<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
         self.skip(b',');
         let name = self.name()?;
         self.skip(b':');
         let length = length_of_value(self.rest.as_bytes())?;
-        Some((name, Part(self.take(length)?)))
+        Some((name, JsonRef(self.take(length)?)))
     }
 }
 
@@ -163,7 +226,7 @@ mod tests {
 
     fn members(text: &str) -> Vec<(String, String)> {
         let raw: &RawValue = serde_json::from_str(text).unwrap();
-        let members = Part::from(raw).members().unwrap();
+        let members = JsonRef::from(raw).members().unwrap();
         members.map(|(name, value)| (name.into_owned(), value.text().to_owned())).collect()
     }
 
@@ -184,21 +247,36 @@ mod tests {
     #[test]
     fn rpc_35_the_last_of_two_equal_members_counts() {
         let raw: &RawValue = serde_json::from_str(r#"{"a":1,"\u0061":2,"b":3}"#).unwrap();
-        assert_eq!(Part::from(raw).member("a").unwrap().text(), "2");
-        assert!(Part::from(raw).member("c").is_none());
+        assert_eq!(JsonRef::from(raw).member("a").unwrap().text(), "2");
+        assert!(JsonRef::from(raw).member("c").is_none());
     }
 
     #[test]
     fn only_an_object_has_members_and_only_a_string_has_text() {
         for text in ["[1]", "\"{\"", "1", "null", "true"] {
             let raw: &RawValue = serde_json::from_str(text).unwrap();
-            assert!(Part::from(raw).members().is_none(), "{text}");
+            assert!(JsonRef::from(raw).members().is_none(), "{text}");
         }
-        let text = |text| Part::from(serde_json::from_str::<&RawValue>(text).unwrap()).string();
+        let text = |text| JsonRef::from(serde_json::from_str::<&RawValue>(text).unwrap()).string();
         assert_eq!(text("\"é\"").as_deref(), Some("é"));
         assert_eq!(text("\"\\u00e9\"").as_deref(), Some("é"));
         assert_eq!(text("\"\\ud800\""), None);
         assert_eq!(text("7"), None);
+    }
+
+    #[test]
+    fn a_value_is_written_again_as_it_is_and_can_be_shown_in_lines() {
+        let text = r#"{"z":[1,-2,0.5,1e400,[],{}],"a":{"b":null,"c":true},"s":"\n","u":"\ud800"}"#;
+        let value = JsonRef(text);
+        assert_eq!(serde_json::to_string(&value).unwrap(), text);
+        let pretty = serde_json::to_string_pretty(&JsonRef(r#"{"b":[1],"a":"x"}"#)).unwrap();
+        assert_eq!(pretty, "{\n  \"b\": [\n    1\n  ],\n  \"a\": \"x\"\n}");
+    }
+
+    #[test]
+    fn f8_a_value_of_any_depth_is_written_again() {
+        let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
+        assert_eq!(serde_json::to_string(&JsonRef(&deep)).unwrap(), deep);
     }
 
     proptest! {
@@ -206,7 +284,7 @@ mod tests {
         #[test]
         fn no_text_makes_it_panic_or_go_on_for_ever(text in r#"[{}\[\]",:\\ aé1]{0,40}"#) {
             let text = format!("{{{text}");
-            assert!(Part(&text).members().unwrap().count() <= text.len());
+            assert!(JsonRef(&text).members().unwrap().count() <= text.len());
         }
 
         #[test]
@@ -232,7 +310,8 @@ mod tests {
             let collect = |members: Members<'_>| -> Map<String, Value> {
                 members.map(|(name, value)| (name.into_owned(), value.read().unwrap())).collect()
             };
-            prop_assert_eq!(&collect(Part::from(raw).members().unwrap()), &object);
+            prop_assert_eq!(&collect(JsonRef::from(raw).members().unwrap()), &object);
+            prop_assert_eq!(serde_json::to_value(JsonRef::from(raw)).unwrap(), Value::from(object));
         }
     }
 }

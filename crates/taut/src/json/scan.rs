@@ -1,35 +1,35 @@
-//! Where a JSON value ends, and whether it is one.
+//! Finds where a JSON value ends, and checks it on the way.
 //!
-//! Knows the grammar of RFC 8259 and builds nothing. It refuses whatever serde_json refuses, which
-//! tests and a fuzz target show, and leaves what is unusual to it: a nest that is too deep, and a
-//! control character between two tokens, where hardly anybody puts one.
+//! Knows the grammar of RFC 8259 and builds no values. It refuses everything that serde_json refuses;
+//! tests and a fuzz target show that. It returns `None` for sound but unusual text, which the caller
+//! then gives to serde_json: nesting that is too deep, and control characters between two tokens.
 
 use serde::de::value::{BorrowedStrDeserializer, Error, MapDeserializer};
 use serde::de::{Deserialize, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
-use super::places::Places;
 use super::plain::{far, near, plain};
+use super::text::JsonRef;
 
 /// The deepest nesting it follows: one bit of a word for each level.
 const DEEPEST: u32 = u64::BITS;
 
-/// The object or array at the front of `text`, and what follows it. Nothing: there is none, or it is
-/// unusual.
-pub(super) fn container(text: &str) -> Option<(&RawValue, &str)> {
+/// The object or array at the front of `text`, and what follows it. `None` if there is none, or if
+/// it is unusual.
+pub(crate) fn container(text: &str) -> Option<(&RawValue, &str)> {
     if !text.starts_with(['{', '[']) {
         return None;
     }
     let rest = after_value(text.as_bytes())?;
     let (value, rest) = text.split_at_checked(text.len() - rest.len())?;
-    Some((<&RawValue>::deserialize(Checked(value)).ok()?, rest))
+    Some((checked(value), rest))
 }
 
-/// The object at the front of `text`, and what follows it. Where its members stand is noted. Nothing:
-/// there is none, or it is unusual.
-pub(super) fn object<'a>(text: &'a str, places: &mut Places) -> Option<(&'a RawValue, &'a str)> {
+/// The object at the front of `text`, the places of its members, and what follows it. `None` if there
+/// is no object, or if it is unusual.
+pub(crate) fn object(text: &str) -> Option<(&RawValue, MemberIndex, &str)> {
     let json = text.as_bytes();
-    places.clear();
+    let mut index = MemberIndex { places: [Place([0; 4]); INDEXED], count: 0 };
     let mut rest = after_blanks(json.strip_prefix(b"{")?);
     if rest.first() != Some(&b'}') {
         loop {
@@ -40,8 +40,8 @@ pub(super) fn object<'a>(text: &'a str, places: &mut Places) -> Option<(&'a RawV
             let value = after_blanks(after_blanks(after).strip_prefix(b":")?);
             rest = after_value(value)?;
             match is_plain {
-                true => places.add(json, [name, name_end, value, rest]),
-                false => places.pass(),
+                true => index.add(json, [name, name_end, value, rest]),
+                false => index = MemberIndex::UNKNOWN,
             }
             match after_blanks(rest) {
                 [b',', next @ ..] => rest = after_blanks(next),
@@ -54,8 +54,60 @@ pub(super) fn object<'a>(text: &'a str, places: &mut Places) -> Option<(&'a RawV
     }
     rest = rest.strip_prefix(b"}")?;
     let (value, rest) = text.split_at_checked(text.len() - rest.len())?;
-    places.end(value);
-    Some((<&RawValue>::deserialize(Checked(value)).ok()?, rest))
+    if u32::try_from(value.len()).is_err() {
+        index = MemberIndex::UNKNOWN;
+    }
+    Some((checked(value), index, rest))
+}
+
+/// The largest number of members whose places are kept: `name`, `arguments` and `_meta`.
+const INDEXED: usize = 3;
+
+/// Where each member of an object is, if it has few. [`object`] makes it while it checks the object,
+/// so that a reader need not search for a member. It belongs to the text that it was made from.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MemberIndex {
+    places: [Place; INDEXED],
+    /// How many members there are. More than [`INDEXED`]: the places are not known.
+    count: u8,
+}
+
+/// Where the name of a member begins and ends, without its quotes, and where its value does.
+#[derive(Clone, Copy, Debug)]
+struct Place([u32; 4]);
+
+impl MemberIndex {
+    /// The index of an object of which nothing is known.
+    pub(crate) const UNKNOWN: Self = Self { places: [Place([0; 4]); INDEXED], count: u8::MAX };
+
+    /// Adds a member whose name has no escapes. `rests` are what is left of `text` where the name
+    /// begins and ends, and where the value does.
+    #[inline]
+    fn add(&mut self, text: &[u8], rests: [&[u8]; 4]) {
+        if let Some(place) = self.places.get_mut(usize::from(self.count)) {
+            *place = Place(rests.map(|rest| (text.len() - rest.len()) as u32));
+        }
+        self.count = self.count.saturating_add(1);
+    }
+
+    /// The last member called `wanted` of the object that this index belongs to. The outer `None`
+    /// says that the places are not known, and that the member has to be searched for.
+    pub(crate) fn member<'a>(&self, object: &'a str, wanted: &str) -> Option<Option<JsonRef<'a>>> {
+        let known = self.places.get(..usize::from(self.count))?;
+        let is_wanted = |place: &&Place| {
+            let Place([from, to, ..]) = **place;
+            object.as_bytes().get(from as usize..to as usize) == Some(wanted.as_bytes())
+        };
+        let value = |Place([_, _, from, to]): &Place| {
+            JsonRef::sound(object.get(*from as usize..*to as usize).unwrap_or_default())
+        };
+        Some(known.iter().rfind(is_wanted).map(value))
+    }
+}
+
+/// Text that is known to be one sound JSON value, as serde_json's type.
+pub(super) fn checked(text: &str) -> &RawValue {
+    <&RawValue>::deserialize(Checked(text)).unwrap_or(RawValue::NULL)
 }
 
 /// Text that is known to be JSON. serde_json makes a [`RawValue`] of it without looking at it again.
@@ -203,7 +255,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::rpc::part::Part;
+    use crate::json::JsonRef;
 
     /// What serde_json finds at the front of `text`.
     fn proper(text: &str) -> Option<(&str, &str)> {
@@ -225,38 +277,37 @@ mod tests {
 
     /// Whether an object is found as any container is, with its members where they are.
     fn agree_on_members(text: &str) {
-        let mut places = Places::default();
-        let found = object(text, &mut places);
+        let found = object(text);
         let container = container(text).filter(|_| text.starts_with('{'));
-        let whole = found.map(|(value, rest)| (value.get(), rest));
+        let whole = found.map(|(value, _, rest)| (value.get(), rest));
         assert_eq!(whole, container.map(|(value, rest)| (value.get(), rest)), "{text}");
-        let Some(object) = found.map(|(value, _)| Part::from(value)) else { return };
+        let Some((object, index, _)) = found else { return };
+        let object = JsonRef::from(object);
         let names = object.members().into_iter().flatten().map(|(name, _)| name);
         for name in names.chain(["no name".into()]) {
-            if let Some(noted) = places.member(object, &name) {
-                let proper = object.member(&name).map(Part::text);
-                assert_eq!(noted.map(Part::text), proper, "{name:?} in {text}");
+            if let Some(indexed) = index.member(object.text(), &name) {
+                let proper = object.member(&name).map(JsonRef::text);
+                assert_eq!(indexed.map(JsonRef::text), proper, "{name:?} in {text}");
             }
         }
     }
 
     #[test]
-    fn the_places_of_a_few_members_are_noted_and_others_are_looked_for() {
+    fn the_places_of_a_few_members_are_kept_and_others_are_searched_for() {
         for (text, known) in [
             ("{}", true),
             ("{ }", true),
             (r#"{"name":"echo","arguments":{"text":"a,b"}}"#, true),
-            (r#"{ "a" : [1, {"b": 2}] , "" : null ,"c":"\"","c":-1}"#, true),
-            (r#"{"a":1,"b":2,"c":3,"d":4,"e":5}"#, false),
+            (r#"{ "a" : [1, {"b": 2}] , "c":"\"","c":-1}"#, true),
+            (r#"{"a":1,"b":2,"c":3,"d":4}"#, false),
             (r#"{"\u0061":1}"#, false),
+            (r#"{"\u0061":1,"a":2}"#, false),
         ] {
             agree_on_members(text);
-            let mut places = Places::default();
-            let (value, _) = object(text, &mut places).unwrap();
-            assert_eq!(places.member(value.into(), "a").is_some(), known, "{text}");
+            let (value, index, _) = object(text).unwrap();
+            assert_eq!(index.member(value.get(), "a").is_some(), known, "{text}");
         }
-        let nothing = RawValue::from_string("{\"a\":1}".into()).unwrap();
-        assert!(Places::UNKNOWN.member((&*nothing).into(), "a").is_none());
+        assert!(MemberIndex::UNKNOWN.member("{\"a\":1}", "a").is_none());
     }
 
     #[test]
