@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde::de::IgnoredAny;
 use taut::rpc::{
-    CallId, Config, Dialect, ErrorObject, Event, Fault, Id, Malformed, Message, Messages, Patience,
-    Peer, ResultJson, Ticket, read,
+    CallId, Config, Dialect, ErrorObject, Event, Fault, Id, JsonBuf, Malformed, Message, Messages,
+    Patience, Peer, Ticket, read,
 };
 use taut::wire::{Decoder, Frame, Framing, HeaderFault, Limits};
 
@@ -74,8 +74,8 @@ fn own(frame: Frame<'_>) -> Owned {
     }
 }
 
-fn json(text: &str) -> ResultJson {
-    ResultJson::of(text).expect("text has a JSON form")
+fn json(text: &str) -> JsonBuf {
+    JsonBuf::of(text).expect("text has a JSON form")
 }
 
 /// The bytes are one frame.
@@ -196,11 +196,11 @@ impl World {
             }
             Some((b'a', _)) if !self.tickets.is_empty() => {
                 let ticket = self.tickets.remove(0);
-                self.peer.answer(ticket, Ok(json("yes")));
+                self.peer.answer(ticket, Ok(&mut json("yes")));
             }
             Some((b'z', _)) => {
                 if let Some(ticket) = self.tickets.pop() {
-                    self.peer.answer(ticket, Err(ErrorObject::internal("no")));
+                    self.peer.answer(ticket, Err(&ErrorObject::internal("no")));
                 }
             }
             Some((b'q', _)) => {
@@ -283,7 +283,7 @@ impl World {
     fn close(mut self) {
         loop {
             while let Some(ticket) = self.tickets.pop() {
-                self.peer.answer(ticket, Ok(json("")));
+                self.peer.answer(ticket, Ok(&mut JsonBuf::default()));
             }
             let Some(request) = self.peer.poll_request() else { break };
             self.tickets.push(request.ticket);

@@ -11,7 +11,7 @@ use std::time::Instant;
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
-use taut::rpc::{Config, Dialect, Event, ResultJson, Peer};
+use taut::rpc::{Config, Dialect, Event, JsonBuf, Peer};
 use taut::wire::{Decoder, Encoder, Framing, Limits};
 use taut::{CallToolResult, JsonSchema, Revision, WriteJson, Server, Target};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
@@ -78,8 +78,8 @@ fn dispatch(bencher: Bencher<'_, '_>, name: &str) {
         let Some(frame) = decoder.poll_frame() else { return };
         for event in peer.handle_frame(now, frame) {
             if let Event::Request(request) = event {
-                let result = ResultJson::of(&true).expect("true has a JSON form");
-                peer.answer(request.ticket, Ok(result));
+                let mut json = JsonBuf::of(&true).expect("true has a JSON form");
+                peer.answer(request.ticket, Ok(&mut json));
             }
         }
         let written = peer.output().len();

@@ -8,7 +8,7 @@
 use std::io::{self, Read, Write};
 use std::time::Instant;
 
-use taut::rpc::{Config, Dialect, ErrorObject, Event, Peer, PeerRequest, ResultJson};
+use taut::rpc::{Config, Dialect, ErrorObject, Event, JsonBuf, Peer, PeerRequest};
 use taut::wire::Decoder;
 
 fn main() -> io::Result<()> {
@@ -50,10 +50,11 @@ fn main() -> io::Result<()> {
 fn answer(peer: &mut Peer, request: PeerRequest<'_>) {
     let PeerRequest { ticket, method, params, .. } = request;
     let result = match &*method {
-        "echo" => {
-            ResultJson::of(&params.raw()).map_err(|error| ErrorObject::internal(error.to_string()))
-        }
+        "echo" => JsonBuf::of(&params.raw()).map_err(|e| ErrorObject::internal(e.to_string())),
         _ => Err(ErrorObject::method_not_found(&method)),
     };
-    peer.answer(ticket, result);
+    match result {
+        Ok(mut json) => peer.answer(ticket, Ok(&mut json)),
+        Err(error) => peer.answer(ticket, Err(&error)),
+    }
 }

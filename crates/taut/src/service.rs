@@ -36,7 +36,8 @@ use crate::driver::{self, Answer, Flag, Link, Options, Request, Service, no_json
 use crate::ending::Ending;
 use crate::error::{Reject, Result};
 
-use crate::rpc::{Config, Dialect, ErrorObject, Id, Peer, ResultJson, Trouble, TroubleKind};
+use crate::json::JsonBuf;
+use crate::rpc::{self, Config, Dialect, ErrorObject, Id, Peer, Trouble, TroubleKind};
 use crate::stdio;
 use crate::stream::{Reader, Writer};
 
@@ -364,11 +365,11 @@ where
         let work = (self.handler)(request.method.to_owned(), params, call);
         Box::pin(async move {
             let result = work.await.map_err(|failed| failed.into_error(exceptions))?;
-            ResultJson::of(&result).map_err(|error| no_json(&error))
+            JsonBuf::of(&result).map_err(|error| no_json(&error))
         })
     }
 
-    fn notification(&mut self, method: &str, params: &crate::rpc::Params<'_>) {
+    fn notification(&mut self, method: &str, params: &rpc::Params<'_>) {
         let params = Params(params.raw().map(ToOwned::to_owned));
         (self.notified)(method, &params, &self.remote);
     }
@@ -377,7 +378,7 @@ where
         self.reporter.trouble(trouble);
     }
 
-    fn blocked(&mut self, method: &str, _: Option<&RawValue>, took: Duration) {
+    fn blocked(&mut self, method: &str, _: &rpc::Params<'_>, took: Duration) {
         self.reporter.say(&format!(
             "the handler of {method:?} kept the connection waiting for {took:?}; await instead of \
              blocking, or use tokio::task::spawn_blocking"

@@ -9,7 +9,7 @@ use taut::{
 /// A second word of the role is a folder: whatever appears there is told of as a change.
 pub(super) fn serve(role: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let server = server();
+    let server = server().build().unwrap();
     if let Some((_, folder)) = role.split_once(' ') {
         runtime.spawn(changing(server.changes(), folder.into()));
     }

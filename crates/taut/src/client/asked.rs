@@ -15,8 +15,9 @@ use super::host::{Asking, Home, Question};
 use super::notice::{ClientEvent, Notices};
 use super::settings::Settings;
 use crate::driver::{Answer, Request, Service, no_json, ready};
+use crate::json::JsonBuf;
 use crate::mcp::{JsonObject, Method, Revision};
-use crate::rpc::{ErrorObject, Params, ResultJson, Trouble};
+use crate::rpc::{ErrorObject, Params, Trouble};
 
 /// The serving side of a client.
 pub(super) struct Asked {
@@ -39,7 +40,7 @@ impl Service for Asked {
         if echo {
             self.notices.echo.raise();
         } else if known == Some(Method::Ping) && !self.is_modern() {
-            return ready(ResultJson::of(&JsonObject::new()).map_err(|error| no_json(&error)));
+            return ready(JsonBuf::of(&JsonObject::new()).map_err(|error| no_json(&error)));
         } else {
             match known.filter(|_| !self.is_modern()).map(|known| self.read(known, &request)) {
                 Some(Some(Ok(question))) => return self.put(question, &request),
@@ -72,7 +73,7 @@ impl Service for Asked {
         self.notices.trouble(trouble);
     }
 
-    fn blocked(&mut self, method: &str, _: Option<&RawValue>, took: Duration) {
+    fn blocked(&mut self, method: &str, _: &Params<'_>, took: Duration) {
         tracing::warn!(method, ?took, "a hook kept the connection waiting; it must not block");
     }
 }
@@ -106,7 +107,7 @@ impl Asked {
             let _hold = link.hold();
             let revision = revision.get().copied().unwrap_or(Revision::LATEST_LEGACY);
             let answer = question.put(asking, revision).await?;
-            ResultJson::of(&answer).map_err(|error| no_json(&error))
+            JsonBuf::of(&answer).map_err(|error| no_json(&error))
         })
     }
 

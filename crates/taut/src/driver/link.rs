@@ -17,8 +17,8 @@ use super::flag::Flag;
 use super::now;
 use super::service::Outcome;
 use crate::ending::Ending;
-use crate::json::JsonRef;
-use crate::rpc::{Body, CallId, Failure, Hold, Id, NoId, Patience, Peer, Seed, SendError, Ticket};
+use crate::json::{JsonBuf, JsonRef};
+use crate::rpc::{self, Body, CallId, Failure, Id, NoId, Patience, Peer, Seed, SendError, Ticket};
 
 /// Takes the answer to a call, still raw, on the loop.
 pub(crate) type Waiter = Box<dyn FnOnce(Result<&RawValue, Failure>) + Send>;
@@ -100,10 +100,10 @@ impl Link {
     }
 
     /// Answers a request.
-    pub(super) fn answer(&self, ticket: Ticket, outcome: Outcome) {
+    pub(super) fn answer(&self, ticket: Ticket, mut outcome: Outcome) {
         self.with(|state| {
             state.waiting.remove(&ticket.serial());
-            state.peer.answer(ticket, outcome);
+            state.peer.answer(ticket, outcome.as_mut().map_err(|error| &*error));
         });
     }
 
@@ -113,7 +113,7 @@ impl Link {
     /// The connection has ended, or the params have no JSON form.
     pub(crate) fn notify(&self, method: &str, params: Option<&dyn Body>) -> Result<(), SendError> {
         let params = written(params)?;
-        self.with(|state| state.notify(method, params.as_deref()))
+        self.with(|state| state.notify(method, params.as_ref().map(JsonBuf::as_json)))
     }
 
     /// Sends a notification that belongs to a request, if that still waits for its answer.
@@ -129,7 +129,7 @@ impl Link {
     ) -> Result<(), SendError> {
         let params = written(params)?;
         self.with(|state| match state.peer.is_live_serial(id, serial) {
-            true => state.notify(method, params.as_deref()),
+            true => state.notify(method, params.as_ref().map(JsonBuf::as_json)),
             false => Ok(()),
         })
     }
@@ -159,7 +159,7 @@ impl Link {
             let _ = answer.send(read(outcome));
         });
         self.with(|state| {
-            let params = json.as_deref().map(JsonRef::sound);
+            let params = json.as_ref().map(JsonBuf::as_json);
             state.peer.call_as(now(), call, method, params, patience)?;
             state.waiters.insert(call, (waiter, watcher));
             Ok(())
@@ -234,25 +234,26 @@ impl Link {
     /// Stops the clocks of the calls that are under way, until the hold is dropped: the other side
     /// waits for us, and cannot get on.
     #[cfg(feature = "client")]
-    pub(crate) fn hold(&self) -> HoldGuard {
-        let hold = Some(self.lock().peer.hold(now()));
-        HoldGuard { link: self.clone(), hold }
+    pub(crate) fn hold(&self) -> Hold {
+        let hold = self.lock().peer.hold(now());
+        Hold { link: self.clone(), hold: Some(hold) }
     }
 }
 
 /// As long as this lives, the calls that were under way when it was made cannot time out.
 #[cfg(feature = "client")]
-pub(crate) struct HoldGuard {
+pub(crate) struct Hold {
     link: Link,
-    hold: Option<Hold>,
+    hold: Option<rpc::Hold>,
 }
 
 #[cfg(feature = "client")]
-impl Drop for HoldGuard {
+impl Drop for Hold {
     fn drop(&mut self) {
-        let Some(hold) = self.hold.take() else { return };
-        // The loop has to look anew when something is due.
-        self.link.with(|state| state.peer.resume(now(), hold));
+        if let Some(hold) = self.hold.take() {
+            // The loop has to look anew when something is due.
+            self.link.with(|state| state.peer.resume(now(), hold));
+        }
     }
 }
 
@@ -275,11 +276,11 @@ impl State {
     }
 
     /// L18: once it is over nothing counts as sent, and nothing piles up.
-    fn notify(&mut self, method: &str, params: Option<&str>) -> Result<(), SendError> {
+    fn notify(&mut self, method: &str, params: Option<JsonRef<'_>>) -> Result<(), SendError> {
         if self.ended.is_some() {
             return Err(SendError::Closed);
         }
-        self.peer.notify(method, params.map(JsonRef::sound))
+        self.peer.notify(method, params)
     }
 
     /// A request goes on in a task of its own; `cancelled` reaches it there.
@@ -327,12 +328,11 @@ impl Link {
 }
 
 /// Writes params, if there are any.
-fn written(params: Option<&dyn Body>) -> Result<Option<String>, SendError> {
+fn written(params: Option<&dyn Body>) -> Result<Option<JsonBuf>, SendError> {
     let Some(params) = params else { return Ok(None) };
-    let mut json = Vec::new();
-    params.write(&mut json).map_err(SendError::Json)?;
-    let text = String::from_utf8(json).map_err(serde::ser::Error::custom);
-    text.map(Some).map_err(SendError::Json)
+    let mut json = JsonBuf::default();
+    params.write(json.start()).map_err(SendError::Json)?;
+    Ok(Some(json))
 }
 
 /// A call under way. Dropping it withdraws the call on the wire.

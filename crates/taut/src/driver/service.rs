@@ -8,14 +8,13 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::{Duration, Instant};
 
-use serde_json::value::RawValue;
-
 use super::flag::Flag;
 use super::link::Link;
-use crate::rpc::{ErrorObject, Id, Params, ResultJson, Trouble};
+use crate::json::JsonBuf;
+use crate::rpc::{ErrorObject, Id, Params, Trouble};
 
 /// What a request came to.
-pub(crate) type Outcome = Result<ResultJson, ErrorObject>;
+pub(crate) type Outcome = Result<JsonBuf, ErrorObject>;
 
 /// The answer to a request, when it comes. Dropping it gives the request up.
 pub(crate) type Answer = Pin<Box<dyn Future<Output = Outcome> + Send>>;
@@ -47,7 +46,7 @@ pub(crate) trait Service: Send {
     fn trouble(&mut self, trouble: &Trouble);
 
     /// A handler kept the loop from its work for so long. Told once.
-    fn blocked(&mut self, method: &str, params: Option<&RawValue>, took: Duration);
+    fn blocked(&mut self, method: &str, params: &Params<'_>, took: Duration);
 
     /// Called on every pass of the loop, before it writes: the time for what may wait. Says whether
     /// it has added output.

@@ -183,14 +183,14 @@ impl<W: Sink, S: Service> Work<W, S> {
         let took = ended - began;
         // A panic is told in its own words; what it took to print them is no blocking.
         if took > BLOCKING_POLL && polled.is_ok() && !std::mem::replace(&mut self.warned, true) {
-            self.service.blocked(&method, params.raw(), took);
+            self.service.blocked(&method, &params, took);
         }
         match polled.unwrap_or_else(|panic| Ok(Err(panicked(&*panic)))) {
-            Ok(outcome) => {
+            Ok(mut outcome) => {
                 self.spare = cancelled.is_unused().then_some(cancelled);
                 let ready = {
                     let mut state = self.link.lock();
-                    state.peer.answer(ticket, outcome);
+                    state.peer.answer(ticket, outcome.as_mut().map_err(|error| &*error));
                     state.peer.output().len()
                 };
                 if ready >= FLUSH || took > SLOW_POLL {

@@ -18,4 +18,5 @@ pub(crate) use mask::masked_text;
 pub(crate) use plain::plain;
 pub use raw::{JsonObject, RawJson};
 pub use text::JsonRef;
+pub use write::JsonBuf;
 pub(crate) use write::{ObjectWriter, close, quote};

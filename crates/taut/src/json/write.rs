@@ -1,12 +1,103 @@
-//! Writes JSON text: strings and objects.
+//! Writes JSON text: strings, objects, and the buffer for one finished value.
 //!
 //! Knows what JSON escapes; must not know any member's meaning. Text that needs no escape, which is
 //! nearly all of it, is looked at many bytes at a time and copied whole. serde_json looks at each byte
 //! by itself, which for a long text costs more than everything else that is done with it.
 
+use std::fmt;
+
 use serde::Serialize;
 
 use super::plain::{far, plain};
+use super::text::JsonRef;
+
+/// Room kept in front of a finished value, so that the head of a message can be put there and the
+/// value need not be copied. Enough for the head of an answer to any id but a very long one.
+const ROOM: usize = 64;
+
+/// Most values fit into this without the buffer growing.
+const USUAL: usize = 192;
+
+/// The JSON text of one value.
+///
+/// An answer is written into one of these and then given to the peer, which takes the text without
+/// copying it if it is long, and leaves an empty buffer.
+#[derive(Default)]
+pub struct JsonBuf {
+    /// [`ROOM`] bytes, then the text; or nothing at all.
+    bytes: Vec<u8>,
+}
+
+impl JsonBuf {
+    /// The JSON text of `value`.
+    ///
+    /// # Errors
+    /// `value` has no JSON form.
+    pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
+        let mut json = Self::default();
+        serde_json::to_writer(json.start(), value)?;
+        Ok(json)
+    }
+
+    /// What `write` appends, which has to be one value.
+    pub(crate) fn written(write: impl FnOnce(&mut Vec<u8>)) -> Self {
+        let mut json = Self::default();
+        write(json.start());
+        json
+    }
+
+    /// Forgets what was written. One value has to be appended to the vector that this returns; what
+    /// is there already must stay.
+    pub(crate) fn start(&mut self) -> &mut Vec<u8> {
+        self.bytes.clear();
+        self.bytes.reserve(ROOM + USUAL);
+        self.bytes.resize(ROOM, b' ');
+        &mut self.bytes
+    }
+
+    /// Forgets what was written, and keeps the memory.
+    pub(crate) fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    /// The text. An empty buffer has the text `null`.
+    #[must_use]
+    pub fn as_json(&self) -> JsonRef<'_> {
+        let text = self.bytes.get(ROOM..).filter(|text| !text.is_empty()).unwrap_or(b"null");
+        // What writes JSON writes UTF-8.
+        JsonRef::sound(std::str::from_utf8(text).unwrap_or("null"))
+    }
+
+    /// Puts `head` in front of the text and `tail` behind it. Returns the bytes, and how many of them
+    /// come before the head.
+    pub(crate) fn enclose(&mut self, head: &[&[u8]], tail: &[u8]) -> (&mut Vec<u8>, usize) {
+        if self.bytes.len() <= ROOM {
+            self.start().extend_from_slice(b"null");
+        }
+        self.bytes.extend_from_slice(tail);
+        let length: usize = head.iter().map(|part| part.len()).sum();
+        let start = match ROOM.checked_sub(length) {
+            Some(start) => start,
+            None => {
+                let missing = std::iter::repeat_n(b' ', length - ROOM);
+                self.bytes.splice(..0, missing);
+                0
+            }
+        };
+        let mut at = start;
+        for part in head {
+            self.bytes[at..at + part.len()].copy_from_slice(part);
+            at += part.len();
+        }
+        (&mut self.bytes, start)
+    }
+}
+
+impl fmt::Debug for JsonBuf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_json().text())
+    }
+}
 
 /// Appends one object, member by member.
 pub(crate) struct ObjectWriter<'a> {
@@ -131,6 +222,32 @@ mod tests {
         let before = out.capacity();
         out.extend_from_slice(&[b'}'; 1 << 10]);
         assert_eq!(out.capacity(), before);
+    }
+
+    #[test]
+    fn a_head_of_any_length_is_put_in_front_of_the_value() {
+        for length in [0, 1, ROOM - 1, ROOM, ROOM + 1, 3 * ROOM] {
+            let mut json = JsonBuf::of(&[1, 2]).unwrap();
+            assert_eq!(json.as_json().text(), "[1,2]");
+            let head = "x".repeat(length);
+            let (bytes, start) = json.enclose(&[head.as_bytes(), b":"], b"}");
+            assert_eq!(bytes[start..], *format!("{head}:[1,2]}}").as_bytes());
+        }
+    }
+
+    #[test]
+    fn what_has_no_json_form_is_an_error() {
+        assert!(JsonBuf::of(&std::collections::BTreeMap::from([((), 1)])).is_err());
+    }
+
+    #[test]
+    fn an_empty_buffer_is_null_and_a_used_one_is_started_anew() {
+        let mut json = JsonBuf::default();
+        assert_eq!(json.as_json().text(), "null");
+        let (bytes, start) = json.enclose(&[b"("], b")");
+        assert_eq!(bytes[start..], *b"(null)");
+        json.start().extend_from_slice(b"true");
+        assert_eq!(json.as_json().text(), "true");
     }
 
     proptest! {

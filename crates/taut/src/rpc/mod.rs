@@ -8,10 +8,9 @@ mod params;
 mod peer;
 mod quick;
 mod read;
-mod result;
 mod write;
 
-pub use crate::json::JsonRef;
+pub use crate::json::{JsonBuf, JsonRef};
 #[cfg(feature = "server")]
 pub(crate) use error::excerpt;
 pub use error::{ErrorObject, code};
@@ -26,5 +25,4 @@ pub use peer::{
     Ticket, Trouble, TroubleKind,
 };
 pub use read::{MAX_BATCH, read};
-pub use result::ResultJson;
 pub use write::{Body, NoId};

@@ -50,6 +50,11 @@ fn call(out: &mut Vec<u8>, method: &str, params: Option<JsonRef<'_>>) {
     out.push(b'}');
 }
 
+/// What stands before and behind the result in the answer to `id`.
+pub(crate) fn around_result(id: &Id) -> ([&[u8]; 3], &'static [u8]) {
+    ([b"{\"jsonrpc\":\"2.0\",\"id\":", id.as_bytes(), b",\"result\":"], b"}")
+}
+
 /// What stands for the id in an error that belongs to no readable request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]

@@ -9,7 +9,8 @@ use super::{Framing, find};
 /// larger one gives its memory back.
 const KEEP: usize = 2 << 20;
 
-/// A message so long is handed over instead of copied: it takes longer to copy than to allocate.
+/// A message so long is handed over instead of copied, whatever buffer comes back for it; and a
+/// buffer so large comes back for no other.
 const LONG: usize = 16 << 10;
 
 /// Frames messages, and holds their bytes until they are written.
@@ -58,33 +59,26 @@ impl Encoder {
         result
     }
 
-    /// Adds a message that is written already: `message[start..]`. The bytes before `start` are not
-    /// part of it; a header may be written there.
-    ///
-    /// A long message is not copied where nothing else waits: its buffer becomes the queue. A short
-    /// one is always copied, so that a small queue stays small.
-    pub fn add(&mut self, framing: Framing, mut message: Vec<u8>, mut start: usize) {
+    /// Adds a message that is written already, `message[start..]`, and leaves an empty buffer in its
+    /// place. Where nothing else waits the buffers are exchanged, so that the message is not copied.
+    /// But a short message is not exchanged for a large buffer, which a flood has left: one buffer is
+    /// to be large, not each of those that go round.
+    pub fn add(&mut self, framing: Framing, message: &mut Vec<u8>, start: usize) {
         match framing {
             Framing::Lines => {
-                keep_to_one_line(&mut message, start);
+                keep_to_one_line(message, start);
                 message.push(b'\n');
             }
-            Framing::Headers => {
-                let header = header(message.len() - start);
-                match start.checked_sub(header.len()) {
-                    Some(before) => {
-                        message[before..start].copy_from_slice(&header);
-                        start = before;
-                    }
-                    None => self.out.extend_from_slice(&header),
-                }
-            }
+            Framing::Headers => self.out.extend_from_slice(&header(message.len() - start)),
         }
-        if self.is_empty() && message.len() >= LONG {
-            (self.out, self.head) = (message, start);
+        if self.out.is_empty() && (self.out.capacity() <= LONG || message.len() >= LONG) {
+            std::mem::swap(&mut self.out, message);
+            self.head = start;
         } else {
             self.out.extend_from_slice(&message[start..]);
         }
+        message.clear();
+        message.shrink_to(KEEP);
     }
 
     /// What waits to be written.
@@ -202,32 +196,29 @@ mod tests {
     #[test]
     fn a_message_that_is_written_already_is_framed_like_any_other_and_not_copied_if_it_is_long() {
         for framing in [Framing::Lines, Framing::Headers] {
-            for room in [0, 100] {
-                let text = format!("{{\n\"\u{2028}\":\"{}\"}}", "x".repeat(LONG));
-                let message = || {
-                    let mut message = Vec::with_capacity(4 * LONG);
-                    message.resize(room, 0);
-                    message.extend_from_slice(text.as_bytes());
-                    message
-                };
-                let mut encoder = Encoder::default();
-                encoder.add(framing, message(), room);
-                let moved = framing == Framing::Lines || room > 0;
-                assert_eq!(encoder.out.capacity() >= 4 * LONG, moved, "{framing} {room}");
-                encoder.add(framing, message(), room);
-                assert_eq!(encoder.bytes(), encoded(framing, &text).repeat(2).as_bytes());
-            }
+            let mut encoder = Encoder::default();
+            let text = format!("{{\n\"\u{2028}\":\"{}\"}}", "x".repeat(LONG));
+            let mut message = Vec::with_capacity(4 * LONG);
+            message.extend_from_slice(text.as_bytes());
+            encoder.add(framing, &mut message, 0);
+            assert!(message.is_empty());
+            assert_eq!(encoder.out.capacity() >= 4 * LONG, framing == Framing::Lines);
+            message.extend_from_slice(text.as_bytes());
+            encoder.add(framing, &mut message, 0);
+            let expected = encoded(framing, &text).repeat(2);
+            assert_eq!(encoder.bytes(), expected.as_bytes());
         }
     }
 
     #[test]
-    fn a_short_message_is_copied_and_its_buffer_is_not_kept() {
+    fn a_buffer_that_a_flood_has_left_stays_where_it_is() {
         let mut encoder = Encoder::default();
-        let mut message = Vec::with_capacity(100_000);
-        message.extend_from_slice(b"{}");
-        encoder.add(Framing::Lines, message, 0);
+        encoder.frame(Framing::Lines, |out| out.resize(100_000, b' '));
+        encoder.consume(100_001);
+        let mut message = b"{}".to_vec();
+        encoder.add(Framing::Lines, &mut message, 0);
         assert_eq!(encoder.bytes(), b"{}\n");
-        assert!(encoder.out.capacity() < 100_000, "{}", encoder.out.capacity());
+        assert!(message.is_empty() && message.capacity() < 100_000, "{}", message.capacity());
     }
 
     #[test]

@@ -65,7 +65,7 @@ async fn settings_are_kept_whatever_else_is_told() {
     let server = Server::with_state("good", "1", 7u8)
         .instructions("read me")
         .changing()
-        .on_bad_arguments(|bad| Some(taut::Reject::new(42, bad.tool)))
+        .on_bad_arguments(|bad| Some(taut::Reject::new(42, bad.tool.to_owned())))
         .tool("echo", async |Echo { text }, _: taut::Call<u8>| text)
         .logging()
         .build()

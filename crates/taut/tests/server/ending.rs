@@ -72,7 +72,7 @@ async fn limits_of_everything_are_no_limits() {
     assert_eq!(wire.next().await["result"]["content"][0]["text"], "false");
     wire.ask(2, "tools/list", json!({})).await;
     assert!(wire.next().await["result"]["tools"].is_array());
-    wire.call(3, "slow", json!({ "step_ms": 100_000_000 })).await;
+    wire.call(3, "slow", json!({ "step_ms": 5_000 })).await;
     let (answers, ending) = wire.finish().await;
     assert_eq!(answers[0]["result"]["content"][0]["text"], "done");
     assert!(matches!(ending, Some(Ending::Eof)), "{ending:?}");

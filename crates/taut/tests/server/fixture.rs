@@ -220,9 +220,7 @@ fn prompts(server: ServerBuilder) -> ServerBuilder {
 pub(crate) fn paged() -> Server {
     let mut server = Server::builder("paged", "1")
         .cache(Duration::from_secs(60), CacheScope::Public)
-        .page_size(2)
-        .build()
-        .unwrap();
+        .page_size(2);
     for n in 1..=5 {
         server = server
             .tool(format!("tool{n}").as_str(), async |Echo { text }, _| text)
@@ -233,5 +231,5 @@ pub(crate) fn paged() -> Server {
             )
             .prompt(format!("prompt{n}").as_str(), async |_: NoArgs, _| "Hello.");
     }
-    server
+    server.build().unwrap()
 }

@@ -32,7 +32,7 @@ async fn c1_a_blocking_tool_blocks_nobody_else() {
     wire.call(2, "echo", json!({ "text": "at once" })).await;
     assert_eq!(wire.next().await["result"]["content"][0]["text"], "at once");
     wire.call(3, "panic", json!({})).await;
-    assert_eq!(wire.next().await["error"]["code"], -32603);
+    assert_eq!(wire.next().await["result"]["isError"], true);
     wire.call(4, "wait", json!({ "text": 5 })).await;
     assert_eq!(wire.next().await["result"]["isError"], true);
     release.send(()).unwrap();
@@ -169,8 +169,8 @@ async fn on_call_sees_no_call_begin_that_does_not_end() {
 /// CAN-10: a blocking tool whose call was cancelled while all threads were busy never runs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn can_10_a_cancelled_blocking_call_never_runs() {
-    let (ran, has_run) = std::sync::mpsc::channel();
-    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let (ran, has_run) = mpsc::channel();
+    let (go, wait) = mpsc::channel::<()>();
     let (started, mut has_started) = tokio::sync::mpsc::unbounded_channel();
     let wait = Mutex::new(wait);
     let server = Server::builder("blocking", "1")
@@ -204,7 +204,7 @@ async fn can_10_a_cancelled_blocking_call_never_runs() {
 /// The queue for blocking tools is bounded in bytes; what is beyond is refused and says so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn blocking_calls_beyond_the_queue_are_refused_as_busy() {
-    let (go, wait) = std::sync::mpsc::channel::<()>();
+    let (go, wait) = mpsc::channel::<()>();
     let wait = Mutex::new(wait);
     let server = Server::builder("blocking", "1")
         .blocking_threads(1)
@@ -219,16 +219,18 @@ async fn blocking_calls_beyond_the_queue_are_refused_as_busy() {
     for id in 0..100 {
         wire.call(id, "wait", json!({ "text": "x".repeat(10_000) })).await;
     }
-    let mut refused = Vec::new();
-    while refused.len() < 100 - 11 {
+    // One runs, and as many wait as fit into the queue; it does not matter which.
+    let is_busy = |answer: &Value| {
+        answer["error"]["message"].as_str().is_some_and(|message| message.starts_with("busy: "))
+    };
+    for _ in 0..85 {
         let answer = wire.next().await;
-        let message = answer["error"]["message"].as_str().unwrap_or_default().to_owned();
-        assert!(message.starts_with("busy: "), "{answer}");
-        refused.push(answer["id"].clone());
+        assert!(is_busy(&answer), "{answer}");
     }
-    (0..11).for_each(|_| go.send(()).unwrap());
+    (0..15).for_each(|_| go.send(()).unwrap());
     let (rest, _) = wire.finish().await;
-    assert!(rest.len() <= 11 && rest.iter().all(|answer| answer["error"].is_null()), "{rest:?}");
+    let served = rest.iter().filter(|answer| answer["error"].is_null()).count();
+    assert!((2..=11).contains(&served) && rest.len() == 15, "{rest:?}");
 }
 
 /// TOL-07: for older clients a server may prefer an error of its own.

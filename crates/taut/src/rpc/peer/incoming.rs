@@ -4,10 +4,10 @@ use std::borrow::Cow;
 
 use super::table::Table;
 use super::{Event, Peer, PeerRequest, TroubleKind};
+use crate::json::JsonBuf;
 use crate::rpc::error::{ErrorObject, code};
 use crate::rpc::id::Id;
 use crate::rpc::params::Params;
-use crate::rpc::result::ResultJson;
 use crate::rpc::write;
 use crate::wire::Framing;
 
@@ -144,13 +144,12 @@ impl Peer {
         self.requests.get(id).is_some_and(|entry| entry.serial == serial)
     }
 
-    /// Answers a request. Nothing is written if it was withdrawn (CAN-10).
-    pub fn answer(&mut self, ticket: Ticket, outcome: Result<ResultJson, ErrorObject>) {
+    /// Answers a request, with the JSON of its result or with an error. Nothing is written if it was
+    /// withdrawn (CAN-10). The buffer is empty afterwards, and may be another one: a long text is not
+    /// copied.
+    pub fn answer(&mut self, ticket: Ticket, outcome: Result<&mut JsonBuf, &ErrorObject>) {
         if self.settle(&ticket) {
-            match outcome {
-                Ok(result) => self.write_result(&ticket, result),
-                Err(error) => self.write_error(&ticket, &error),
-            }
+            self.write_answer(&ticket, outcome);
         }
         self.close_ticket(&ticket);
     }
@@ -259,7 +258,7 @@ impl Peer {
 
     /// Answers a request that never entered the table.
     fn refuse(&mut self, ticket: Ticket, error: ErrorObject) {
-        self.write_error(&ticket, &error);
+        self.write_answer(&ticket, Err(&error));
         self.close_ticket(&ticket);
     }
 
@@ -274,7 +273,7 @@ impl Peer {
             let error = ErrorObject::new(code::CANCELLED, "request cancelled");
             // The ticket itself is still out; when it comes back it finds nothing left to answer.
             let ticket = Ticket { id, serial, framing, batch, slot: Slot::Nothing };
-            self.write_error(&ticket, &error);
+            self.write_answer(&ticket, Err(&error));
         }
         // A request that is still in the queue was never given out, so no event is needed.
         if self.empty_queued(serial) { None } else { Some(Event::Withdrawn(serial)) }
@@ -295,23 +294,27 @@ impl Peer {
         true
     }
 
-    fn write_result(&mut self, ticket: &Ticket, result: ResultJson) {
-        let (message, start) = result.into_message(&ticket.id);
-        match ticket.batch.filter(|batch| self.batches.contains_key(batch)) {
-            Some(batch) => {
+    fn write_answer(&mut self, ticket: &Ticket, outcome: Result<&mut JsonBuf, &ErrorObject>) {
+        let batch = ticket.batch.filter(|batch| self.batches.contains_key(batch));
+        match (outcome, batch) {
+            (Ok(json), None) => {
+                let (head, tail) = write::around_result(&ticket.id);
+                let (message, start) = json.enclose(&head, tail);
+                self.out.add(ticket.framing, message, start);
+            }
+            (Ok(json), Some(batch)) => {
+                let (head, tail) = write::around_result(&ticket.id);
+                let (message, start) = json.enclose(&head, tail);
                 self.keep_in_batch(batch, &ticket.id, |body| {
                     body.extend_from_slice(&message[start..]);
                 });
+                json.clear();
             }
-            None => self.out.add(ticket.framing, message, start),
-        }
-    }
-
-    fn write_error(&mut self, ticket: &Ticket, error: &ErrorObject) {
-        let write = |out: &mut Vec<u8>| write::error(out, Ok(&ticket.id), error);
-        match ticket.batch.filter(|batch| self.batches.contains_key(batch)) {
-            Some(batch) => self.keep_in_batch(batch, &ticket.id, write),
-            None => self.out.frame(ticket.framing, write),
+            (Err(error), None) => {
+                self.out.frame(ticket.framing, |out| write::error(out, Ok(&ticket.id), error));
+            }
+            (Err(error), Some(batch)) => self
+                .keep_in_batch(batch, &ticket.id, |out| write::error(out, Ok(&ticket.id), error)),
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 
 use super::{CallId, Event, Failure, Patience, Peer, SendError, TroubleKind};
-use crate::json::{JsonRef, RawJson};
+use crate::json::{JsonBuf, JsonRef};
 use crate::rpc::error::ErrorObject;
 use crate::rpc::id::Id;
 use crate::rpc::message::Fault;
@@ -78,11 +78,8 @@ impl Peer {
         patience: Option<Patience>,
     ) -> Result<CallId, SendError> {
         let call = self.reserve_call();
-        let sent = self.call_as(now, call, method, params, patience);
-        if sent.is_err() {
-            self.next_call = call.0;
-        }
-        sent.map(|()| call)
+        self.call_as(now, call, method, params, patience)?;
+        Ok(call)
     }
 
     /// As [`call`](Self::call), with an id that was [reserved](Self::reserve_call) for it.
@@ -211,8 +208,9 @@ impl Peer {
         }
         let dialect = self.config.dialect;
         let params = serde_json::json!({ dialect.cancel_member: call.0, "reason": reason });
-        let params = RawJson::from(params);
-        let params = Some(JsonRef::from(params.raw()));
+        // Numbers and strings always have a JSON form.
+        let params = JsonBuf::of(&params).unwrap_or_default();
+        let params = Some(params.as_json());
         self.out.frame(self.framing, |out| write::notification(out, dialect.cancel, params));
     }
 

@@ -13,13 +13,14 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::settings::Settings;
+use crate::json::JsonBuf;
 use crate::mcp::{
     CompletionReference, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
     ListResourcesResult, ListToolsResult, Meta, Prompt, PromptsCapability, RawJson, Resource,
     ResourceTemplate, ResourcesCapability, Revision, ServerCapabilities, Target, Tool,
     ToolsCapability, WriteJson, meta_keys,
 };
-use crate::rpc::{ErrorObject, ResultJson, Seed};
+use crate::rpc::{ErrorObject, Seed};
 use cursor::ListState;
 
 pub(crate) use live::{Live, Snapshot};
@@ -187,7 +188,7 @@ impl<H> Catalog<H> {
         list: List,
         revision: Revision,
         cursor: Option<&str>,
-    ) -> Result<ResultJson, ErrorObject> {
+    ) -> Result<JsonBuf, ErrorObject> {
         let total = match list {
             List::Tools => self.tools.len(),
             List::Resources => self.resources.len(),
@@ -205,7 +206,7 @@ impl<H> Catalog<H> {
         let key = (list, revision, start);
         let mut pages = self.cache.pages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(page) = pages.get(&key) {
-            return Ok(ResultJson::shared(page.clone()));
+            return Ok(copy(page));
         }
         let end = settings.page_size.map_or(total, |size| total.min(start + size));
         if list == List::Tools {
@@ -216,12 +217,10 @@ impl<H> Catalog<H> {
             }
         }
         let next = (end < total).then(|| cursor::write(&settings.seal_key, end, state));
-        let page: Arc<[u8]> = self
-            .write_page(settings, server, list, revision, start..end, next)
-            .map_err(|error| ErrorObject::internal(format!("list has no JSON form: {error}")))?
-            .into();
+        let page: Arc<[u8]> =
+            self.write_page(settings, server, list, revision, start..end, next).into();
         pages.insert(key, page.clone());
-        Ok(ResultJson::shared(page))
+        Ok(copy(&page))
     }
 
     fn write_page(
@@ -232,7 +231,7 @@ impl<H> Catalog<H> {
         revision: Revision,
         range: std::ops::Range<usize>,
         next: Option<String>,
-    ) -> Result<Vec<u8>, serde_json::Error> {
+    ) -> Vec<u8> {
         let Settings { ttl, cache_scope, .. } = settings;
         macro_rules! page {
             ($Result:ident, $items:expr) => {{
@@ -243,7 +242,7 @@ impl<H> Catalog<H> {
                 page.next_cursor = next;
                 let mut json = Vec::new();
                 page.write_json(Target::of(revision), &mut json);
-                Ok(json)
+                json
             }};
         }
         match list {
@@ -263,6 +262,10 @@ impl<H> Catalog<H> {
 
 fn whole<T: Clone, H>(entries: &[Entry<Spec<T>, H>]) -> Vec<T> {
     entries.iter().map(|entry| entry.spec.whole().clone()).collect()
+}
+
+fn copy(page: &[u8]) -> JsonBuf {
+    JsonBuf::written(|out| out.extend_from_slice(page))
 }
 
 /// MET-05: who answers. Left out by itself where the revision does not know it.

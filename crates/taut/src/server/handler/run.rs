@@ -6,11 +6,12 @@ use std::collections::BTreeMap;
 use std::future::Future;
 
 use crate::driver::{Outcome, no_json};
+use crate::json::JsonBuf;
 use crate::mcp::{
     CallToolResult, CompleteResult, GetPromptResult, InputRequired, Memory, Meta, Question,
     ReadResourceResult, Target, WriteJson, binding, meta_keys,
 };
-use crate::rpc::{ErrorObject, ResultJson};
+use crate::rpc::ErrorObject;
 use crate::server::call::{Call, Run, Suspendable};
 use crate::server::settings::{CallEnd, Settings};
 
@@ -86,7 +87,7 @@ pub(crate) fn finish<S, T: HandlerResult>(
         let meta = value.meta_mut().get_or_insert_default();
         meta.insert(meta_keys::SERVER_INFO, call.inner.shared().info_json.clone());
     }
-    Ok(ResultJson::written(|out| value.write_json(Target::of(revision), out)))
+    Ok(JsonBuf::written(|out| value.write_json(Target::of(revision), out)))
 }
 
 /// Ends a run with questions, and with the state that the answers must bring back.
@@ -107,7 +108,7 @@ fn ask_client<S>(
         Err(_) => CallEnd::Failed,
     });
     let server_info = call.inner.shared().info_json.clone();
-    ResultJson::of(&InputRequired { questions, state: state?, server_info })
+    JsonBuf::of(&InputRequired { questions, state: state?, server_info })
         .map_err(|error| no_json(&error))
 }
 

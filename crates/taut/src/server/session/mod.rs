@@ -18,19 +18,18 @@ use super::handler::unix_time;
 use super::settings::CallEvent;
 use super::subscriber::{Subscriber, end_of_stream};
 use crate::driver::{Answer, Flag, Link, Outcome, Request, Service, first, ready};
-use crate::json::JsonRef;
+use crate::json::{JsonBuf, JsonRef};
 use crate::mcp::{
     Accept, DiscoverResult, EmptyResult, InitializeResult, Level, Memory, Method, Revision,
     SubscriptionFilter, Target, Terms, Verdict, WriteJson, binding, meta_keys,
 };
-use crate::rpc::{ErrorObject, NoId, Params, ResultJson, Trouble};
+use crate::rpc::{ErrorObject, NoId, Params, ParamsError, Trouble};
 use crate::service::Reporter;
 
 /// A request that is to be served, and under which rules.
 pub(super) struct Query<'a> {
     request: &'a Request<'a>,
     terms: Arc<Terms>,
-    params: &'a Params<'a>,
 }
 
 /// One connection.
@@ -63,12 +62,11 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
     }
 
     fn answer(&mut self, request: &Request<'_>) -> Result<Answer, ErrorObject> {
-        let params = request.params;
-        match self.accept.judge(request.method, params) {
+        match self.accept.judge(request.method, request.params) {
             Verdict::Refuse(error) => Err(error),
             Verdict::Pong => Ok(done(&EmptyResult::new(), Revision::LATEST_LEGACY)),
             Verdict::Welcome(revision) => Ok(done(&self.welcome(revision), revision)),
-            Verdict::Serve(method, terms) => self.serve(method, Query { request, terms, params }),
+            Verdict::Serve(method, terms) => self.serve(method, Query { request, terms }),
         }
     }
 
@@ -89,14 +87,14 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         self.connection.shared.catalog.refresh(&mut self.catalog);
         let catalog = self.catalog.as_ref();
         self.is_offered(method, catalog)?;
-        let (params, revision) = (query.params, query.terms.revision);
+        let (params, revision) = (query.request.params, query.terms.revision);
         let list = match method {
             Method::CallTool => return self.call_tool(query, catalog),
             Method::ReadResource => return self.read_resource(query, catalog),
             Method::GetPrompt => return self.get_prompt(query, catalog),
             Method::Complete => return self.complete(query, catalog),
             Method::Discover => return Ok(done(&self.discover(catalog), revision)),
-            Method::Listen => return self.listen(query.request, params, catalog),
+            Method::Listen => return self.listen(query.request, catalog),
             Method::SetLevel => {
                 self.set_level(params)?;
                 return Ok(done(&EmptyResult::new(), revision));
@@ -169,11 +167,11 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
     fn listen(
         &self,
         request: &Request<'_>,
-        params: &Params<'_>,
         catalog: &Catalog<Handler<S>>,
     ) -> Result<Answer, ErrorObject> {
         // SUB-11
-        let filter = params.required::<SubscriptionFilter>("notifications").map_err(invalid)?;
+        let filter =
+            request.params.required::<SubscriptionFilter>("notifications").map_err(invalid)?;
         let shared = &self.connection.shared;
         let honoured = filter.honoured_by(catalog.capabilities(&shared.settings));
         let stream = self.connection.subscriber.listen(request, honoured)?;
@@ -221,13 +219,13 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         name: Arc<str>,
         arguments: Option<JsonRef<'_>>,
     ) -> Result<Call<S>, ErrorObject> {
-        let Query { request, terms, params } = query;
+        let Query { request, terms } = query;
         // All that can be wrong with the request is found before `on_call` is told that it starts.
         if let Err(error) = &terms.progress_token {
-            return Err(invalid(error));
+            return Err(ErrorObject::invalid_params(error.to_string()));
         }
         let memory = match terms.revision.is_modern() && method.may_require_input() {
-            true => self.memory(params, method, &name, arguments)?,
+            true => self.memory(request.params, method, &name, arguments)?,
             false => None,
         };
         let questions = memory.map_or_else(Questions::default, Questions::remembering);
@@ -289,8 +287,8 @@ impl<S: Send + Sync + 'static> Service for ServerSession<S> {
         self.reporter.trouble(trouble);
     }
 
-    fn blocked(&mut self, method: &str, params: Option<&RawValue>, took: Duration) {
-        let name = Params::from(params).optional::<String>("name").ok().flatten();
+    fn blocked(&mut self, method: &str, params: &Params<'_>, took: Duration) {
+        let name = params.optional::<String>("name").ok().flatten();
         let what = name.map_or_else(|| method.to_owned(), |name| format!("tool {name:?}"));
         self.reporter.say(&format!(
             "{what} kept the connection waiting for {took:?}: register it with blocking_tool, or \
@@ -299,7 +297,7 @@ impl<S: Send + Sync + 'static> Service for ServerSession<S> {
     }
 }
 
-fn invalid(error: impl std::fmt::Display) -> ErrorObject {
+fn invalid(error: ParamsError) -> ErrorObject {
     ErrorObject::invalid_params(error.to_string())
 }
 
@@ -309,5 +307,5 @@ fn done(value: &impl WriteJson, revision: Revision) -> Answer {
 }
 
 fn write_for(value: &impl WriteJson, revision: Revision) -> Outcome {
-    Ok(ResultJson::written(|out| value.write_json(Target::of(revision), out)))
+    Ok(JsonBuf::written(|out| value.write_json(Target::of(revision), out)))
 }

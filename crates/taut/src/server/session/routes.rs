@@ -21,7 +21,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         query: Query<'_>,
         catalog: &Catalog<Handler<S>>,
     ) -> Result<Answer, ErrorObject> {
-        let params = query.params;
+        let params = query.request.params;
         let name = params.string("name").map_err(invalid)?;
         // A client in Go sends null for a map that is nil; it means none.
         let arguments = params.member("arguments").filter(|raw| raw.text() != "null");
@@ -42,7 +42,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         query: Query<'_>,
         catalog: &Catalog<Handler<S>>,
     ) -> Result<Answer, ErrorObject> {
-        let uri = query.params.required::<String>("uri").map_err(invalid)?;
+        let uri = query.request.params.required::<String>("uri").map_err(invalid)?;
         let revision = query.terms.revision;
         if let Some(resource) = catalog.resource(&uri) {
             let call = self.begin(query, Method::ReadResource, (*uri).into(), None)?;
@@ -67,7 +67,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         query: Query<'_>,
         catalog: &Catalog<Handler<S>>,
     ) -> Result<Answer, ErrorObject> {
-        let params = query.params;
+        let params = query.request.params;
         let name = params.required::<String>("name").map_err(invalid)?;
         // PRM-05: values are strings.
         params.optional::<BTreeMap<String, String>>("arguments").map_err(invalid)?;
@@ -85,7 +85,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         query: Query<'_>,
         catalog: &Catalog<Handler<S>>,
     ) -> Result<Answer, ErrorObject> {
-        let params = query.params;
+        let params = query.request.params;
         // CMP-03, CMP-05
         let reference = params.required::<CompletionReference>("ref").map_err(invalid)?;
         let argument = params.required::<CompletionArgument>("argument").map_err(invalid)?;

@@ -276,7 +276,7 @@ fn c18_a_flood_of_notifications_leaves_the_reply_alone() {
     pair.client.call("m", None);
     pair.step();
     for _ in 0..5_000 {
-        pair.server.peer.notify("notifications/message", Some(json("{}").raw().into())).unwrap();
+        pair.server.peer.notify("notifications/message", Some(json("{}").as_json())).unwrap();
     }
     pair.server.answer("1", "{}");
     let (client, _) = pair.step();
@@ -358,7 +358,7 @@ fn progress_during_a_hold_counts_from_its_end() {
     pair.client.now += secs(100);
     pair.server
         .peer
-        .notify("notifications/progress", Some(json(r#"{"progressToken":1}"#).raw().into()))
+        .notify("notifications/progress", Some(json(r#"{"progressToken":1}"#).as_json()))
         .unwrap();
     pair.step();
     pair.client.peer.resume(pair.client.now, hold);

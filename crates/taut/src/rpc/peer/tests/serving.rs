@@ -140,7 +140,7 @@ fn c19_c20_ten_thousand_reports_leave_in_order_and_before_the_answer() {
     for n in 0..10_000 {
         server
             .peer
-            .notify("notifications/progress", Some(json(&format!("[{n}]")).raw().into()))
+            .notify("notifications/progress", Some(json(&format!("[{n}]")).as_json()))
             .unwrap();
     }
     server.answer("1", "{}");
@@ -168,7 +168,7 @@ fn a_ticket_of_another_peer_is_answered_by_nobody() {
     two.gets(&request("0", "m"));
     one.gets(&request("7", "m"));
     let stranger = one.ticket("7");
-    two.peer.answer(stranger, Ok(crate::rpc::ResultJson::of(&1).unwrap()));
+    two.peer.answer(stranger, Ok(&mut json("1")));
     assert_eq!(two.says(), [""; 0]);
     two.answer("0", "{}");
     assert_eq!(two.says_in_short(), ["result 0"]);
@@ -181,7 +181,7 @@ fn after_the_input_has_ended_a_server_answers_and_reports_what_it_accepted() {
     server.gets(&request("1", "m"));
     server.gets(&request("2", "m"));
     server.peer.handle_eof();
-    server.peer.notify("notifications/progress", Some(json("{}").raw().into())).unwrap();
+    server.peer.notify("notifications/progress", Some(json("{}").as_json())).unwrap();
     server.answer("1", "{}");
     assert_eq!(server.next(), Some("request 2 m".into()));
     server.answer("2", "{}");
