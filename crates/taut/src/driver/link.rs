@@ -244,7 +244,7 @@ impl Link {
 #[cfg(feature = "client")]
 pub(crate) struct Hold {
     link: Link,
-    hold: Option<rpc::Hold>,
+    hold: Option<rpc::HoldId>,
 }
 
 #[cfg(feature = "client")]

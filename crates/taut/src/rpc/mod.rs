@@ -21,7 +21,7 @@ pub(crate) use params::{ParamsError, without_place};
 #[cfg(feature = "tokio")]
 pub(crate) use peer::Seed;
 pub use peer::{
-    CallId, Config, Dialect, Event, Events, Failure, Hold, Patience, Peer, PeerRequest, SendError,
+    CallId, Config, Dialect, Event, Events, Failure, HoldId, Patience, Peer, PeerRequest, SendError,
     Ticket, Trouble, TroubleKind,
 };
 pub use read::{MAX_BATCH, read};

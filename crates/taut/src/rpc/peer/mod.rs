@@ -33,7 +33,7 @@ use super::write::NoId;
 use crate::wire::{Encoder, Framing, Limits};
 
 pub use incoming::Ticket;
-pub use outgoing::Hold;
+pub use outgoing::HoldId;
 pub use trouble::{Trouble, TroubleKind};
 
 /// What a protocol calls the few things that the engine must recognise.

@@ -23,14 +23,14 @@ pub(super) struct OpenCall {
 /// [`Peer::resume`] takes it back.
 #[derive(Debug)]
 #[must_use = "the deadlines stand still until it is given to `resume`"]
-pub struct Hold(u64);
+pub struct HoldId(u64);
 
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
     due: Instant,
     began: Instant,
     patience: Patience,
-    /// When a [`Hold`] stopped it, if one did.
+    /// When a [`HoldId`] stopped it, if one did.
     held: Option<Instant>,
 }
 
@@ -172,8 +172,8 @@ impl Peer {
     ///
     /// A call made later is not affected. A call that several holds affect stays stopped until the
     /// last of them is resumed.
-    pub fn hold(&mut self, now: Instant) -> Hold {
-        let hold = Hold(self.next_hold);
+    pub fn hold(&mut self, now: Instant) -> HoldId {
+        let hold = HoldId(self.next_hold);
         self.next_hold += 1;
         self.holds.push((hold.0, self.next_call));
         for deadline in self.calls.values_mut().filter_map(|pending| pending.deadline.as_mut()) {
@@ -184,7 +184,7 @@ impl Peer {
 
     /// Ends a hold. The deadlines that no other hold stops run on, with the time that they had left
     /// when they were stopped.
-    pub fn resume(&mut self, now: Instant, hold: Hold) {
+    pub fn resume(&mut self, now: Instant, hold: HoldId) {
         self.holds.retain(|(open, _)| *open != hold.0);
         // Call numbers rise, so the newest open hold is the one that affects most calls.
         let still_held = self.holds.last().map_or(0, |(_, next_call)| *next_call);
