@@ -29,9 +29,9 @@ use crate::rpc::{ErrorObject, Failure, SendError};
 use crate::stdio::ClaimError;
 
 #[cfg(feature = "client")]
-pub use connect::{ConnectError, ConnectPhase, ConnectReason, SecondTry};
+pub use connect::{ConnectError, ConnectPhase, ConnectReason, SecondProcess};
 #[cfg(feature = "client")]
-pub use lost::Lost;
+pub use lost::ConnectionLost;
 #[cfg(feature = "check")]
 pub use output::{BadOutput, OutputFault};
 
@@ -65,6 +65,18 @@ pub enum Error {
         /// What is wrong with what came.
         what: Cow<'static, str>,
     },
+    /// What came is larger than this client keeps. Nothing is wrong with it: raise the setting, or take it
+    /// piece by piece.
+    TooLarge {
+        /// What was asked.
+        method: Cow<'static, str>,
+        /// How many bytes had come.
+        bytes: usize,
+        /// How many are allowed.
+        limit: usize,
+        /// The setting that allows more.
+        setting: &'static str,
+    },
     /// The connection is over.
     Ended(Ending),
     /// What we were asked to send has no JSON form.
@@ -89,7 +101,7 @@ pub enum Error {
     Connect(Arc<ConnectError>),
     /// The server is no longer there.
     #[cfg(feature = "client")]
-    Lost(Arc<Lost>),
+    Lost(Arc<ConnectionLost>),
     /// The server's process has not ended, not even after SIGKILL: the kernel holds it.
     StillRunning {
         /// The process.
@@ -194,6 +206,10 @@ impl fmt::Display for Error {
             Self::Violation { method, what } => {
                 write!(f, "the other side broke the protocol in its answer to {method}: {what}")
             }
+            Self::TooLarge { method, bytes, limit, setting } => write!(
+                f,
+                "the answer to {method} is too large: {bytes} bytes, and {setting} allows {limit}"
+            ),
             Self::Ended(ending) => write!(f, "the connection is over: {ending}"),
             Self::Encode { method, reason } => {
                 write!(f, "what {method} should send has no JSON form: {reason}")
@@ -265,8 +281,8 @@ impl From<ConnectError> for Error {
 }
 
 #[cfg(feature = "client")]
-impl From<Lost> for Error {
-    fn from(lost: Lost) -> Self {
+impl From<ConnectionLost> for Error {
+    fn from(lost: ConnectionLost) -> Self {
         Self::Lost(Arc::new(lost))
     }
 }

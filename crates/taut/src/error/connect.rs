@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::words::last_words;
 use crate::mcp::{Method, Revision};
-use crate::process::Exit;
+use crate::process::ExitStatus;
 use crate::rpc::{ErrorObject, Fault};
 
 /// Why a connection could not be opened.
@@ -38,7 +38,7 @@ pub enum ConnectPhase {
 #[non_exhaustive]
 pub enum ConnectReason {
     /// The process ended.
-    Exited(Exit),
+    Exited(ExitStatus),
     /// It closed the stream that it should answer on, and lives on.
     Closed,
     /// It said nothing.
@@ -46,7 +46,7 @@ pub enum ConnectReason {
         /// For how long.
         after: Duration,
         /// What became of another, which was started beside it and asked with `Content-Length` headers.
-        second: Option<SecondTry>,
+        second: Option<SecondProcess>,
     },
     /// It said nothing until its stdin was closed: it does not flush its output.
     Unflushed {
@@ -86,16 +86,16 @@ pub enum ConnectReason {
 /// What became of a second process that was asked with `Content-Length` headers, beside a silent one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct SecondTry {
+pub struct SecondProcess {
     /// When it was started, counted from the start of the first.
     pub at: Duration,
     /// How it ended, if it did by itself.
-    pub exit: Option<Exit>,
+    pub exit: Option<ExitStatus>,
     /// Whether it said anything at all.
     pub heard: bool,
 }
 
-impl fmt::Display for SecondTry {
+impl fmt::Display for SecondProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Nobody wants to know the nanoseconds.
         let tenths = u64::try_from(self.at.as_millis() / 100).unwrap_or(u64::MAX);

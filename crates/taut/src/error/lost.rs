@@ -7,16 +7,16 @@ use std::fmt;
 
 use super::words::last_words;
 use crate::ending::Ending;
-use crate::process::Exit;
+use crate::process::ExitStatus;
 
 /// A server that is no longer there, and what was lost with it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Lost {
+pub struct ConnectionLost {
     /// What was asked; empty if nothing was.
     pub method: Cow<'static, str>,
     /// How the process ended; nothing if it has not, or if there is none.
-    pub exit: Option<Exit>,
+    pub exit: Option<ExitStatus>,
     /// The process, if it has not ended although the connection has.
     pub running: Option<u32>,
     /// How the connection ended.
@@ -25,7 +25,7 @@ pub struct Lost {
     pub stderr: String,
 }
 
-impl fmt::Display for Lost {
+impl fmt::Display for ConnectionLost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.method.is_empty() {
             write!(f, "{} was not answered: ", self.method)?;
@@ -44,4 +44,4 @@ impl fmt::Display for Lost {
     }
 }
 
-impl std::error::Error for Lost {}
+impl std::error::Error for ConnectionLost {}

@@ -20,7 +20,7 @@ use tokio::io::Interest;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::oneshot;
 
-use super::exit::Exit;
+use super::exit::ExitStatus;
 use crate::stream::{Sink, Source};
 use crate::width::Width;
 
@@ -98,15 +98,15 @@ impl Process {
     }
 
     /// Collects the status; `None` if it still runs.
-    pub(super) fn reap(&self) -> Option<Exit> {
+    pub(super) fn reap(&self) -> Option<ExitStatus> {
         match self.waitid(WaitIdOptions::NOHANG) {
             Ok(None) => None,
-            Ok(Some(status)) => Some(Exit {
+            Ok(Some(status)) => Some(ExitStatus {
                 code: status.exit_status(),
                 signal: status.terminating_signal(),
                 core_dumped: status.dumped(),
             }),
-            Err(_) => Some(Exit::UNSEEN),
+            Err(_) => Some(ExitStatus::UNSEEN),
         }
     }
 

@@ -215,8 +215,8 @@ async fn l15_a_start_that_takes_nearly_all_of_its_time_is_waited_for() {
     let builder =
         quick().probe_timeout(ms(100)).start_timeout(ms(9_000)).on_event(
             move |event| match event {
-                ClientEvent::Started { pid } => sink.push(pid.to_string()),
-                ClientEvent::StartingBeside { framing } => sink.push(framing.to_string()),
+                ClientEvent::ProcessStarted { pid } => sink.push(pid.to_string()),
+                ClientEvent::StartingSecond { framing } => sink.push(framing.to_string()),
                 _ => {}
             },
         );

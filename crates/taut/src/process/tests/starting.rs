@@ -95,7 +95,7 @@ fn w8_any_runtime_will_do() {
             write_all(&mut stdin, b"ping\n").await.unwrap();
             assert_eq!(lines(&mut stdout, 1).await, ["ping"]);
             drop(stdin);
-            assert!(in_time(child.end(Grace::default())).await.exit.success());
+            assert!(in_time(child.end(GracePeriods::default())).await.exit.success());
         });
     }
 }
@@ -119,7 +119,7 @@ async fn our_ends_of_the_pipes_do_not_leak_into_other_children() {
     let (one, _stdout, stdin) = start(Command::new("cat")).await;
     let (_two, _stdout2, _stdin2) = start(Command::new("cat")).await;
     drop(stdin);
-    assert_eq!(in_time(one.end(grace(15_000, 10))).await.rung, Rung::Eof);
+    assert_eq!(in_time(one.end(grace(15_000, 10))).await.step, ShutdownStep::Eof);
 }
 
 /// As happens when a server was installed a moment ago and another thread forked meanwhile.
