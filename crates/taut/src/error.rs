@@ -38,8 +38,8 @@ pub use output::{BadOutput, OutputFault};
 /// `Result` with our [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong.
-#[derive(Clone)]
+/// What went wrong. `Display` says it in a sentence; `Debug` shows the fields.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The other side said no.
@@ -245,13 +245,6 @@ impl fmt::Display for Error {
                 "the server wants {asked} before it finishes {method}, and did not get it: {error}"
             ),
         }
-    }
-}
-
-/// As [`Display`](fmt::Display), because `fn main() -> taut::Result<()>` prints it.
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
     }
 }
 

@@ -130,7 +130,7 @@ async fn ten_calls_lost() -> Duration {
     for text in errors {
         let killed = "tools/call was not answered: the server was killed by signal 9 (SIGKILL)";
         assert!(text.starts_with(killed), "{text}");
-        assert!(text.contains("; its last words on stderr:\n  got {"), "{text}");
+        assert!(text.contains("; its last lines on stderr:\n  got {"), "{text}");
     }
     // L18, P16
     let error = client.notify("x", ()).unwrap_err();
@@ -150,7 +150,7 @@ async fn p25_pid_and_status_can_be_asked_at_any_time() {
     let error = in_time(client.call("exit", ())).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "tools/call was not answered: the server exited with code 7; its last words on stderr:\n  \
+        "tools/call was not answered: the server exited with code 7; its last lines on stderr:\n  \
          giving up"
     );
     assert_eq!(client.exit().unwrap().code, Some(7));

@@ -212,5 +212,5 @@ impl Facts {
 pub(super) fn headline(error: &Error) -> String {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
-    first.trim_end_matches("; its last words on stderr:").to_owned()
+    first.split("; its last lines on ").next().unwrap_or(first).to_owned()
 }

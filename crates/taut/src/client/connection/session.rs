@@ -171,6 +171,11 @@ impl Session {
         self.child.as_ref().map(Child::tail).unwrap_or_default()
     }
 
+    /// The last lines on stdout that are no messages, and the end of stderr.
+    pub(crate) fn last_output(&self) -> (String, String) {
+        (self.state.monitor.last_invalid(), self.stderr())
+    }
+
     /// Whether we have closed it ourselves.
     pub(crate) fn is_closing(&self) -> bool {
         self.link.is_closing()
@@ -185,7 +190,8 @@ impl Session {
         };
         let exit = self.exit();
         let running = self.child.as_ref().filter(|_| exit.is_none()).map(Child::pid);
-        ConnectionLost { method, exit, running, ending, stderr: self.stderr() }.into()
+        let (stdout, stderr) = self.last_output();
+        ConnectionLost { method, exit, running, ending, stdout, stderr }.into()
     }
 
     /// Sends a notification to the server.

@@ -8,6 +8,7 @@ mod opening;
 mod second;
 
 use std::future::Future;
+use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -112,7 +113,8 @@ async fn spawn_unless(
     command: Command,
     stop: impl Future<Output = ()>,
 ) -> Result<Option<Client>> {
-    let mut opening = Opening::new(&settings, true);
+    let runner = package_runner(&command);
+    let mut opening = Opening::new(&settings, true, runner.is_none());
     let mut session = start(&settings, &command, opening.framing()).await?;
     opening.begin();
     let mut second = Second::default();
@@ -147,7 +149,7 @@ async fn spawn_unless(
             }
             Either::First(Err(Stopped::Failed(phase, fault))) => {
                 let second = second.end(GIVEN_UP).await;
-                return Err(failed(&session, phase, fault, second).await.into());
+                return Err(failed(&session, phase, fault, (second, runner)).await.into());
             }
         }
     }
@@ -166,10 +168,10 @@ async fn failed(
     session: &Session,
     phase: ConnectPhase,
     fault: Fault,
-    second: Option<SecondProcess>,
+    silence: (Option<SecondProcess>, Option<&'static str>),
 ) -> ConnectError {
     // Before the process is ended; the end of stderr comes after that.
-    let mut reason = reason(session, fault, second);
+    let mut reason = reason(session, fault, silence);
     end(session, GIVEN_UP).await;
     if let ConnectReason::Silent { after, .. } = reason {
         // What it holds back comes when it ends, and has to be read first.
@@ -179,7 +181,7 @@ async fn failed(
             reason = ConnectReason::Unflushed { after };
         }
     }
-    ConnectError::new(phase, reason, session.stderr())
+    ConnectError::new(phase, reason, session.last_output())
 }
 
 /// Opens a connection over a pair of streams.
@@ -192,7 +194,7 @@ where
         let error = Arc::new(std::io::Error::other(error));
         return Err(Error::Ended(Ending::Io { during: "connecting", error }));
     }
-    let mut opening = Opening::new(&settings, false);
+    let mut opening = Opening::new(&settings, false, false);
     let state = SessionState::new(settings);
     let service = ClientService(state.clone());
     let streams = (Reader(reader), Writer(writer));
@@ -201,8 +203,8 @@ where
     match opening.run(&session).await {
         Ok(agreed) => Ok(Client::opened(session, agreed)),
         Err(Stopped::Failed(phase, fault)) => {
-            let reason = reason(&session, fault, None);
-            Err(ConnectError::new(phase, reason, String::new()).into())
+            let reason = reason(&session, fault, (None, None));
+            Err(ConnectError::new(phase, reason, session.last_output()).into())
         }
         // Not restartable, so this is never asked for.
         Err(Stopped::Restart(_) | Stopped::Second(..)) => {
@@ -230,6 +232,16 @@ async fn start(settings: &Arc<Settings>, command: &Command, framing: Framing) ->
     Ok(Session::start(state, framing, (stdout, stdin), child, service))
 }
 
+/// Programs that may download a server before they start it. A second one beside a silent one would
+/// download the same at the same time, and each may break the other's files.
+const PACKAGE_RUNNERS: [&str; 9] =
+    ["npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "uvx", "uv", "pipx"];
+
+fn package_runner(command: &Command) -> Option<&'static str> {
+    let name = Path::new(command.program()).file_stem()?.to_str()?;
+    PACKAGE_RUNNERS.into_iter().find(|runner| *runner == name)
+}
+
 /// Ends a server that is not used: stdin closed, a moment, SIGTERM, time to clean up, SIGKILL.
 async fn end(session: &Session, wait: Duration) {
     let grace = session.state.settings.grace;
@@ -242,7 +254,11 @@ async fn end(session: &Session, wait: Duration) {
 }
 
 /// Why it failed, with what was seen meanwhile.
-fn reason(session: &Session, fault: Fault, second: Option<SecondProcess>) -> ConnectReason {
+fn reason(
+    session: &Session,
+    fault: Fault,
+    (second, package_runner): (Option<SecondProcess>, Option<&'static str>),
+) -> ConnectReason {
     let seen = session.state.monitor.diagnostics();
     match fault {
         Fault::Exited => session.exit().map_or(ConnectReason::Closed, ConnectReason::Exited),
@@ -252,7 +268,7 @@ fn reason(session: &Session, fault: Fault, second: Option<SecondProcess>) -> Con
                 ConnectReason::NotJson { after, lines: seen.invalid_messages, fault, first }
             }
             None if seen.bytes > 0 => ConnectReason::NoAnswer { after, stray: seen.first_unknown },
-            None => ConnectReason::Silent { after, second },
+            None => ConnectReason::Silent { after, second, package_runner },
         },
         Fault::Echo => ConnectReason::Echo,
         Fault::Refused(error) => ConnectReason::Refused(error),

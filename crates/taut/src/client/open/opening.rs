@@ -52,13 +52,15 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    pub(super) fn new(settings: &Arc<Settings>, restartable: bool) -> Self {
+    /// For a process that may be `restartable`, and that may get a `second` one beside it, which is
+    /// spoken to in the other framing; or for a pair of streams, which can be neither.
+    pub(super) fn new(settings: &Arc<Settings>, restartable: bool, second: bool) -> Self {
         Self::of(
             settings,
             Plan {
                 pin: settings.revision,
                 known: settings.known,
-                framing: settings.framing,
+                framing: settings.framing.or_else(|| (!second).then_some(Framing::Lines)),
                 probe: settings.probe,
                 start: settings.start,
                 restartable,

@@ -3,6 +3,7 @@
 //! Counts them for [`Diagnostics`] and passes them to the hook of `ClientBuilder::on_event`. Must not
 //! know what is done about them.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -114,10 +115,16 @@ pub struct Diagnostics {
     pub missing: Vec<&'static str>,
 }
 
+/// How many lines of what is no message are kept for errors: what a server says when it gives up. Each is
+/// an excerpt, at most some hundred bytes.
+const LAST_LINES: usize = 10;
+
 /// Counts what happens on one connection, and tells the hook.
 #[derive(Default)]
 pub(crate) struct Monitor {
     kept: Mutex<Diagnostics>,
+    /// The last excerpts of what is no message.
+    invalid: Mutex<VecDeque<String>>,
     bytes: AtomicU64,
     /// Raised when our own request came back (L16).
     pub(crate) echo: Flag,
@@ -139,6 +146,20 @@ impl Monitor {
         self.bytes.load(Ordering::Relaxed) > 0
     }
 
+    /// The last lines on stdout that are no messages, shortened.
+    pub(crate) fn last_invalid(&self) -> String {
+        let invalid = self.invalid.lock().unwrap_or_else(PoisonError::into_inner);
+        invalid.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    fn keep_invalid(&self, excerpt: &str) {
+        let mut invalid = self.invalid.lock().unwrap_or_else(PoisonError::into_inner);
+        if invalid.len() == LAST_LINES {
+            invalid.pop_front();
+        }
+        invalid.push_back(excerpt.to_owned());
+    }
+
     pub(crate) fn tell(&self, event: &ClientEvent<'_>) {
         if let Some(hook) = &self.hook {
             hook.tell(event);
@@ -156,6 +177,7 @@ impl Monitor {
         match kind {
             TroubleKind::Malformed(fault) => {
                 let (fault, offset, excerpt) = (*fault, *offset, excerpt.clone());
+                self.keep_invalid(&excerpt);
                 let invalid = InvalidMessage { fault, offset, excerpt };
                 let first = self.with(|kept| {
                     kept.invalid_messages += 1;

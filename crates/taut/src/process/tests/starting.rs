@@ -138,3 +138,20 @@ async fn a_program_that_is_still_being_written_is_tried_again() {
         assert_eq!(in_time(child.exited()).await.code, Some(6));
     }
 }
+
+/// Issue 19, A5: a descriptor that is not marked to be closed on exec, as this process may have been
+/// given by its parent.
+#[tokio::test]
+async fn a5_a_descriptor_that_we_inherited_does_not_reach_the_child() {
+    let dir = Dir::new("inherited");
+    let file = std::fs::File::open(dir.file("secret", b"", 0o644)).unwrap();
+    // A copy by `dup` is not marked, whatever the original is.
+    let _inheritable = rustix::io::dup(&file).unwrap();
+    let (_child, mut stdout, _stdin) = start(sh("ls -l /proc/$$/fd; cat")).await;
+    let mut seen = Vec::new();
+    // The three pipes, and a line with the total.
+    seen.extend(lines(&mut stdout, 4).await);
+    drop(_stdin);
+    seen.push(String::from_utf8(read_all(&mut stdout).await).unwrap());
+    assert!(!seen.iter().any(|line| line.contains("secret")), "{seen:#?}");
+}
