@@ -110,8 +110,9 @@ mod width;
 
 #[cfg(feature = "client")]
 pub use client::{
-    Answer, Asking, Attempt, Calling, Change, Client, ClientBuilder, ClientEvent, Closed,
-    Diagnostics, IntoAnswer, Junk, Life, Listening, Pages, Request, Restart, Supervised,
+    Answer, Change, ChangeStream, Client, ClientBuilder, ClientEvent, Closed, Diagnostics,
+    IntoResponse, InvalidMessage, Pages, Request, RequestContext, RequestFuture, RestartPolicy,
+    SupervisedCall, SupervisedClient, SupervisorEvent,
 };
 #[cfg(feature = "tokio")]
 pub use driver::Steps;
@@ -120,13 +121,15 @@ pub use ending::Ending;
 #[cfg(feature = "check")]
 pub use error::{BadOutput, OutputFault};
 #[cfg(feature = "client")]
-pub use error::{ConnectError, ConnectPhase, ConnectReason, Lost, SecondTry};
+pub use error::{ConnectError, ConnectPhase, ConnectReason, ConnectionLost, SecondProcess};
 #[cfg(feature = "tokio")]
 pub use error::{Error, Reject, Result};
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
 #[cfg(feature = "client")]
-pub use process::{Command, Ended, Exit, Grace, Hint, Rung, SpawnError};
+pub use process::{
+    Command, ExitStatus, GracePeriods, NotFoundHint, ProcessEnd, ShutdownStep, SpawnError,
+};
 #[cfg(feature = "check")]
 pub use schema::{Misfit, SchemaFault};
 #[cfg(feature = "server")]

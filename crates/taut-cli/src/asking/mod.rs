@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use taut::{
-    Asking, ClientBuilder, ClientEvent, CreateMessageParams, CreateMessageResult, ElicitForm,
-    ElicitResult, ElicitUrl, Reject, Root,
+    ClientBuilder, ClientEvent, CreateMessageParams, CreateMessageResult, ElicitForm, ElicitResult,
+    ElicitUrl, Reject, RequestContext, Root,
 };
 
 use crate::answers::{Answers, Said};
@@ -145,7 +145,7 @@ impl Host {
         Some(answers.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn form(&self, asked: ElicitForm, asking: Asking) -> ElicitResult {
+    async fn form(&self, asked: ElicitForm, asking: RequestContext) -> ElicitResult {
         let form = Form::of(&asked.requested_schema);
         let said = self.answers().and_then(|mut answers| answers.form(&form));
         match self.settled(said) {
@@ -166,7 +166,7 @@ impl Host {
         ElicitResult::decline()
     }
 
-    async fn page(&self, asked: ElicitUrl, asking: Asking) -> ElicitResult {
+    async fn page(&self, asked: ElicitUrl, asking: RequestContext) -> ElicitResult {
         let said = self.answers().and_then(|mut answers| answers.page());
         match self.settled(said) {
             // ELI-12: to agree is not to have been there, and nothing is opened.
@@ -188,7 +188,7 @@ impl Host {
     async fn speech(
         &self,
         asked: CreateMessageParams,
-        asking: Asking,
+        asking: RequestContext,
     ) -> Result<CreateMessageResult, Reject> {
         let said = self.answers().and_then(|mut answers| answers.speech());
         match self.settled(said) {
@@ -220,7 +220,11 @@ impl Host {
     }
 
     /// Puts a question to the person, until it is answered or no longer wanted.
-    async fn put<T>(&self, question: impl Future<Output = T>, asking: &Asking) -> Option<T> {
+    async fn put<T>(
+        &self,
+        question: impl Future<Output = T>,
+        asking: &RequestContext,
+    ) -> Option<T> {
         let _turn = self.desk().turn().await;
         tokio::select! {
             answer = question => Some(answer),
@@ -235,7 +239,7 @@ impl Host {
     }
 
     /// Who asks, and what for. A server says who it is as it likes, so it is only a name (MET-04).
-    fn heading(&self, asking: &Asking, does: &str, message: &str) {
+    fn heading(&self, asking: &RequestContext, does: &str, message: &str) {
         let client = asking.client();
         let name = client.as_ref().and_then(|client| client.server_info());
         let name = name.map_or("the server", |info| info.name.as_str());

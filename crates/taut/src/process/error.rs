@@ -23,7 +23,7 @@ pub enum SpawnError {
         /// a path, the one place that was looked at.
         searched: Vec<PathBuf>,
         /// What is likely to be wrong.
-        hint: Hint,
+        hint: NotFoundHint,
     },
     /// The program was found and may not be executed.
     NotExecutable {
@@ -59,7 +59,7 @@ pub enum SpawnError {
 /// What is likely to be wrong when a program is not found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Hint {
+pub enum NotFoundHint {
     /// The program's name holds a space: probably a whole command line.
     Spaces,
     /// The child's environment has no `PATH`.
@@ -72,7 +72,7 @@ pub enum Hint {
     NotOnPath,
 }
 
-impl fmt::Display for Hint {
+impl fmt::Display for NotFoundHint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Spaces => f.write_str(
@@ -106,7 +106,8 @@ impl fmt::Display for SpawnError {
                 write!(f, "program {program:?} not found")?;
                 for (at, dir) in searched.iter().enumerate() {
                     let joint = if at == 0 { "; looked in " } else { ", " };
-                    let joint = if *hint == Hint::GivenPath { "; looked for " } else { joint };
+                    let joint =
+                        if *hint == NotFoundHint::GivenPath { "; looked for " } else { joint };
                     write!(f, "{joint}{}", dir.display())?;
                 }
                 write!(f, "; {hint}")

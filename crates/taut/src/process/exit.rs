@@ -7,13 +7,13 @@ use std::fmt;
 /// How a process ended: with a code, by a signal, or unseen.
 ///
 /// ```
-/// # fn show(exit: taut::Exit) {
+/// # fn show(exit: taut::ExitStatus) {
 /// println!("the server {exit}"); // "the server exited with code 42"
 /// # }
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
-pub struct Exit {
+pub struct ExitStatus {
     /// The code it exited with, unless a signal ended it.
     pub code: Option<i32>,
     /// The signal that ended it, unless it exited with a code.
@@ -22,7 +22,7 @@ pub struct Exit {
     pub core_dumped: bool,
 }
 
-impl Exit {
+impl ExitStatus {
     /// Nobody saw the status: another part of this program collected it, or the process outlived
     /// SIGKILL in the kernel.
     pub(super) const UNSEEN: Self = Self { code: None, signal: None, core_dumped: false };
@@ -35,7 +35,7 @@ impl Exit {
 }
 
 /// Reads on after a name: "exited with code 42", "was killed by signal 11 (SIGSEGV)".
-impl fmt::Display for Exit {
+impl fmt::Display for ExitStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match (self.code, self.signal) {
             (Some(code), _) => write!(f, "exited with code {code}"),
@@ -80,18 +80,18 @@ mod tests {
     /// P17
     #[test]
     fn an_exit_says_code_signal_and_name() {
-        let code = |code| Exit { code: Some(code), ..Exit::UNSEEN };
-        let signal = |signal| Exit { signal: Some(signal), ..Exit::UNSEEN };
+        let code = |code| ExitStatus { code: Some(code), ..ExitStatus::UNSEEN };
+        let signal = |signal| ExitStatus { signal: Some(signal), ..ExitStatus::UNSEEN };
         let cases = [
             (code(0), "exited with code 0"),
             (code(42), "exited with code 42"),
             (signal(11), "was killed by signal 11 (SIGSEGV)"),
             (signal(64), "was killed by signal 64"),
             (
-                Exit { core_dumped: true, ..signal(6) },
+                ExitStatus { core_dumped: true, ..signal(6) },
                 "was killed by signal 6 (SIGABRT) and dumped core",
             ),
-            (Exit::UNSEEN, "ended, and its status was not seen"),
+            (ExitStatus::UNSEEN, "ended, and its status was not seen"),
         ];
         for (exit, text) in cases {
             assert_eq!(exit.to_string(), text);

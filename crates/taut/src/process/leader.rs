@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::watch;
 
-use super::exit::Exit;
-use super::shutdown::{Ended, Rung};
+use super::exit::ExitStatus;
+use super::shutdown::{ProcessEnd, ShutdownStep};
 use super::sys;
 
 /// The process we started, leader of its own group.
@@ -21,13 +21,13 @@ use super::sys;
 pub(super) struct Leader {
     process: Arc<sys::Process>,
     state: Mutex<State>,
-    ended: watch::Sender<Option<Ended>>,
+    ended: watch::Sender<Option<ProcessEnd>>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     /// Set once the status is collected; from then on the number is no longer ours.
-    reaped: Option<Exit>,
+    reaped: Option<ExitStatus>,
     /// A thread waits for it.
     handed_over: bool,
 }
@@ -44,12 +44,12 @@ impl Leader {
     }
 
     /// Tells how it ended, once it has.
-    pub(super) fn subscribe(&self) -> watch::Receiver<Option<Ended>> {
+    pub(super) fn subscribe(&self) -> watch::Receiver<Option<ProcessEnd>> {
         self.ended.subscribe()
     }
 
     /// Says how it ended. The first word counts.
-    pub(super) fn publish(&self, ended: Ended) {
+    pub(super) fn publish(&self, ended: ProcessEnd) {
         self.ended.send_if_modified(|slot| {
             let first = slot.is_none();
             slot.get_or_insert(ended);
@@ -77,7 +77,7 @@ impl Leader {
             return;
         }
         if self.process.is_taken() {
-            state.reaped = Some(Exit::UNSEEN);
+            state.reaped = Some(ExitStatus::UNSEEN);
             return;
         }
         if let Err(error) = send(&self.process) {
@@ -86,7 +86,7 @@ impl Leader {
     }
 
     /// Collects the status; `None` if the process still runs.
-    pub(super) fn reap(&self) -> Option<Exit> {
+    pub(super) fn reap(&self) -> Option<ExitStatus> {
         let mut state = self.lock();
         if state.reaped.is_none() {
             state.reaped = self.process.reap();
@@ -120,7 +120,7 @@ impl Leader {
     fn wait_and_finish(&self) {
         self.process.wait();
         if let Some(exit) = self.reap() {
-            self.publish(Ended { rung: Rung::Kill, exit });
+            self.publish(ProcessEnd { step: ShutdownStep::Kill, exit });
         }
     }
 }

@@ -10,7 +10,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use super::command::Command;
-use super::error::{Hint, SpawnError};
+use super::error::{NotFoundHint, SpawnError};
 
 /// Where the C library looks when there is no `PATH`.
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -147,20 +147,20 @@ fn resolve(
     first.into_iter().chain(with_extension).chain([plain.clone()]).find(|path| is_file(path))
 }
 
-fn hint(program: &Path, env: &BTreeMap<OsString, OsString>) -> Hint {
+fn hint(program: &Path, env: &BTreeMap<OsString, OsString>) -> NotFoundHint {
     if program.as_os_str().as_encoded_bytes().contains(&b' ') {
-        return Hint::Spaces;
+        return NotFoundHint::Spaces;
     }
     if !is_bare(program) {
-        return Hint::GivenPath;
+        return NotFoundHint::GivenPath;
     }
     let ours = std::env::var_os("PATH").unwrap_or_default();
     let on_ours = std::env::split_paths(&ours)
         .find(|dir| dir.is_absolute() && matches!(judge(dir, program, env), Candidate::Ready(_)));
     match on_ours {
-        Some(dir) => Hint::OnOurPath(dir),
-        None if path_of(env).is_none() => Hint::NoPath,
-        None => Hint::NotOnPath,
+        Some(dir) => NotFoundHint::OnOurPath(dir),
+        None if path_of(env).is_none() => NotFoundHint::NoPath,
+        None => NotFoundHint::NotOnPath,
     }
 }
 

@@ -39,10 +39,10 @@ use sys::{ExitWatch, ReadPipe, WritePipe};
 use task::ChildTask;
 
 pub use command::Command;
-pub use error::{Hint, SpawnError};
-pub use exit::Exit;
+pub use error::{NotFoundHint, SpawnError};
+pub use exit::ExitStatus;
 pub(crate) use pipes::{ChildStdin, ChildStdout, PipeEvents};
-pub use shutdown::{Ended, Grace, Rung};
+pub use shutdown::{GracePeriods, ProcessEnd, ShutdownStep};
 pub(crate) use stderr::LineSink;
 
 /// Requests to end one child that may be under way at once; further ones wait for their turn.
@@ -92,9 +92,9 @@ impl Options {
 #[derive(Debug)]
 pub(crate) struct Child {
     leader: KillOnDrop,
-    asks: mpsc::Sender<Grace>,
+    asks: mpsc::Sender<GracePeriods>,
     tail: Arc<Tail>,
-    ended: watch::Receiver<Option<Ended>>,
+    ended: watch::Receiver<Option<ProcessEnd>>,
 }
 
 /// A child that was just started, and its streams.
@@ -159,7 +159,7 @@ impl Child {
     }
 
     /// How it ended, if it has (P22, P25).
-    pub(crate) fn exit(&self) -> Option<Exit> {
+    pub(crate) fn exit(&self) -> Option<ExitStatus> {
         self.ended.borrow().map(|ended| ended.exit)
     }
 
@@ -167,7 +167,7 @@ impl Child {
     /// [`Child::tail`] (E4).
     #[cfg(test)]
     #[cfg(target_os = "linux")]
-    fn exited(&self) -> impl Future<Output = Exit> + Send + 'static {
+    fn exited(&self) -> impl Future<Output = ExitStatus> + Send + 'static {
         let ended = self.wait();
         async move { ended.await.exit }
     }
@@ -187,7 +187,10 @@ impl Child {
     /// The caller has dropped the [`ChildStdin`] and goes on draining the [`ChildStdout`] (P10).
     /// May be called again, also while the first call waits: the shorter grace counts. Dropping the
     /// future changes nothing about the child's fate; nor does it hold the child.
-    pub(crate) fn end(&self, grace: Grace) -> impl Future<Output = Ended> + Send + 'static {
+    pub(crate) fn end(
+        &self,
+        grace: GracePeriods,
+    ) -> impl Future<Output = ProcessEnd> + Send + 'static {
         let asks = self.asks.clone();
         let ended = self.wait();
         async move {
@@ -197,12 +200,12 @@ impl Child {
         }
     }
 
-    fn wait(&self) -> impl Future<Output = Ended> + Send + 'static {
+    fn wait(&self) -> impl Future<Output = ProcessEnd> + Send + 'static {
         let mut ended = self.ended.clone();
         async move {
             let seen = ended.wait_for(Option::is_some).await.ok().and_then(|ended| *ended);
             // The sender publishes before it is dropped.
-            seen.unwrap_or(Ended { rung: Rung::Kill, exit: Exit::UNSEEN })
+            seen.unwrap_or(ProcessEnd { step: ShutdownStep::Kill, exit: ExitStatus::UNSEEN })
         }
     }
 }

@@ -13,12 +13,12 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use super::exit::Exit;
+use super::exit::ExitStatus;
 
-/// How long each rung waits for the child to go.
+/// How long each step waits for the child to go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Grace {
+pub struct GracePeriods {
     /// From closed stdin to SIGTERM. Two seconds, as the official SDKs wait.
     pub after_eof: Duration,
     /// From SIGTERM to SIGKILL. Two seconds, as the official SDKs wait.
@@ -28,17 +28,17 @@ pub struct Grace {
     pub after_kill: Duration,
 }
 
-impl Default for Grace {
+impl Default for GracePeriods {
     fn default() -> Self {
         let two = Duration::from_secs(2);
         Self { after_eof: two, after_term: two, after_kill: two }
     }
 }
 
-/// The rung on which a child ended: what it took.
+/// The step on which a child ended: what it took.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
-pub enum Rung {
+pub enum ShutdownStep {
     /// It ended before anybody asked it to.
     Unasked,
     /// It ended by itself once its stdin was closed.
@@ -51,26 +51,26 @@ pub enum Rung {
     Stuck,
 }
 
-/// How a child ended: on which rung of the shutdown, and with which status.
+/// How a child ended: on which step of the shutdown, and with which status.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Ended {
+pub struct ProcessEnd {
     /// What it took to end it.
-    pub rung: Rung,
+    pub step: ShutdownStep,
     /// Its status.
-    pub exit: Exit,
+    pub exit: ExitStatus,
 }
 
 /// Reads on after a name: "exited with code 0 once its stdin was closed".
-impl fmt::Display for Ended {
+impl fmt::Display for ProcessEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let exit = self.exit;
-        match self.rung {
-            Rung::Unasked => write!(f, "{exit} before anybody asked it to"),
-            Rung::Eof => write!(f, "{exit} once its stdin was closed"),
-            Rung::Term => write!(f, "{exit} after SIGTERM"),
-            Rung::Kill => write!(f, "{exit} after SIGKILL"),
-            Rung::Stuck => f.write_str("has not ended even after SIGKILL"),
+        match self.step {
+            ShutdownStep::Unasked => write!(f, "{exit} before anybody asked it to"),
+            ShutdownStep::Eof => write!(f, "{exit} once its stdin was closed"),
+            ShutdownStep::Term => write!(f, "{exit} after SIGTERM"),
+            ShutdownStep::Kill => write!(f, "{exit} after SIGKILL"),
+            ShutdownStep::Stuck => f.write_str("has not ended even after SIGKILL"),
         }
     }
 }
@@ -94,10 +94,10 @@ pub(super) enum Action {
 /// The shutdown of one child.
 #[derive(Debug)]
 pub(super) struct Shutdown {
-    rung: Rung,
+    step: ShutdownStep,
     over: bool,
     leave_group: bool,
-    grace: Grace,
+    grace: GracePeriods,
     deadline: Option<Instant>,
     actions: VecDeque<Action>,
 }
@@ -107,10 +107,10 @@ impl Shutdown {
     /// it ended without a signal from us is left alone (P12).
     pub(super) fn new(leave_group: bool) -> Self {
         Self {
-            rung: Rung::Unasked,
+            step: ShutdownStep::Unasked,
             over: false,
             leave_group,
-            grace: Grace::default(),
+            grace: GracePeriods::default(),
             deadline: None,
             actions: VecDeque::new(),
         }
@@ -118,13 +118,14 @@ impl Shutdown {
 
     /// The child's stdin was closed, or would be if it were not already. Said again, it can only
     /// shorten the wait: a second, more impatient close must work, a lazier one must not.
-    pub(super) fn handle_closed(&mut self, now: Instant, grace: Grace) {
+    pub(super) fn handle_closed(&mut self, now: Instant, grace: GracePeriods) {
         if self.over {
             return;
         }
-        self.grace = if self.rung == Rung::Unasked { grace } else { shorter(self.grace, grace) };
-        if self.rung == Rung::Unasked {
-            self.rung = Rung::Eof;
+        self.grace =
+            if self.step == ShutdownStep::Unasked { grace } else { shorter(self.grace, grace) };
+        if self.step == ShutdownStep::Unasked {
+            self.step = ShutdownStep::Eof;
         }
         let fresh = self.wait().and_then(|wait| now.checked_add(wait));
         self.deadline = earlier(self.deadline, fresh);
@@ -141,7 +142,7 @@ impl Shutdown {
         // A TERM or KILL that is still queued would reach a group whose leader is gone: the sweep
         // is all that is left to do.
         self.actions.clear();
-        let untouched = self.rung <= Rung::Eof;
+        let untouched = self.step <= ShutdownStep::Eof;
         if !(self.leave_group && untouched) {
             self.actions.push_back(Action::SweepGroup);
         }
@@ -151,15 +152,15 @@ impl Shutdown {
     /// Time has passed.
     pub(super) fn handle_time(&mut self, now: Instant) {
         while self.deadline.is_some_and(|deadline| deadline <= now) {
-            let (rung, action) = match self.rung {
-                Rung::Unasked | Rung::Stuck => return,
-                Rung::Eof => (Rung::Term, Action::Term),
-                Rung::Term => (Rung::Kill, Action::Kill),
-                Rung::Kill => (Rung::Stuck, Action::GiveUp),
+            let (step, action) = match self.step {
+                ShutdownStep::Unasked | ShutdownStep::Stuck => return,
+                ShutdownStep::Eof => (ShutdownStep::Term, Action::Term),
+                ShutdownStep::Term => (ShutdownStep::Kill, Action::Kill),
+                ShutdownStep::Kill => (ShutdownStep::Stuck, Action::GiveUp),
             };
-            self.rung = rung;
+            self.step = step;
             self.actions.push_back(action);
-            self.over = rung == Rung::Stuck;
+            self.over = step == ShutdownStep::Stuck;
             // From now, not from the missed deadline: the child hears of the signal only now.
             self.deadline = self.wait().and_then(|wait| now.checked_add(wait));
         }
@@ -175,23 +176,23 @@ impl Shutdown {
         self.deadline
     }
 
-    /// The rung reached so far.
-    pub(super) const fn rung(&self) -> Rung {
-        self.rung
+    /// The step reached so far.
+    pub(super) const fn step(&self) -> ShutdownStep {
+        self.step
     }
 
     const fn wait(&self) -> Option<Duration> {
-        match self.rung {
-            Rung::Unasked | Rung::Stuck => None,
-            Rung::Eof => Some(self.grace.after_eof),
-            Rung::Term => Some(self.grace.after_term),
-            Rung::Kill => Some(self.grace.after_kill),
+        match self.step {
+            ShutdownStep::Unasked | ShutdownStep::Stuck => None,
+            ShutdownStep::Eof => Some(self.grace.after_eof),
+            ShutdownStep::Term => Some(self.grace.after_term),
+            ShutdownStep::Kill => Some(self.grace.after_kill),
         }
     }
 }
 
-fn shorter(a: Grace, b: Grace) -> Grace {
-    Grace {
+fn shorter(a: GracePeriods, b: GracePeriods) -> GracePeriods {
+    GracePeriods {
         after_eof: a.after_eof.min(b.after_eof),
         after_term: a.after_term.min(b.after_term),
         after_kill: a.after_kill.min(b.after_kill),
@@ -213,20 +214,22 @@ mod tests {
         Duration::from_millis(n)
     }
 
-    const GRACE: Grace = Grace { after_eof: ms(20), after_term: ms(30), after_kill: ms(40) };
-    const NONE: Grace = Grace { after_eof: ms(0), after_term: ms(0), after_kill: ms(40) };
+    const GRACE: GracePeriods =
+        GracePeriods { after_eof: ms(20), after_term: ms(30), after_kill: ms(40) };
+    const NONE: GracePeriods =
+        GracePeriods { after_eof: ms(0), after_term: ms(0), after_kill: ms(40) };
 
     #[derive(Clone, Copy)]
     enum Event {
-        Closed(u64, Grace),
+        Closed(u64, GracePeriods),
         Time(u64),
         Exit,
     }
     use Action::{GiveUp, Kill, Reap, SweepGroup, Term};
     use Event::{Closed, Exit, Time};
 
-    /// What it asks for, and the rung it ends on.
-    fn climb(leave_group: bool, events: &[Event]) -> (Vec<Action>, Rung) {
+    /// What it asks for, and the step it ends on.
+    fn climb(leave_group: bool, events: &[Event]) -> (Vec<Action>, ShutdownStep) {
         let start = Instant::now();
         let mut shutdown = Shutdown::new(leave_group);
         let mut actions = Vec::new();
@@ -238,35 +241,55 @@ mod tests {
             }
             actions.extend(std::iter::from_fn(|| shutdown.poll_action()));
         }
-        (actions, shutdown.rung())
+        (actions, shutdown.step())
     }
 
     /// P7, P8
     #[test]
     fn the_way_down_is_eof_term_kill_and_says_where_it_ended() {
-        let cases: &[(&str, &[Event], &[Action], Rung)] = &[
-            ("crash", &[Exit], &[SweepGroup, Reap], Rung::Unasked),
-            ("polite", &[Closed(0, GRACE), Time(19), Exit], &[SweepGroup, Reap], Rung::Eof),
-            ("term", &[Closed(0, GRACE), Time(20), Exit], &[Term, SweepGroup, Reap], Rung::Term),
+        let cases: &[(&str, &[Event], &[Action], ShutdownStep)] = &[
+            ("crash", &[Exit], &[SweepGroup, Reap], ShutdownStep::Unasked),
+            ("polite", &[Closed(0, GRACE), Time(19), Exit], &[SweepGroup, Reap], ShutdownStep::Eof),
+            (
+                "term",
+                &[Closed(0, GRACE), Time(20), Exit],
+                &[Term, SweepGroup, Reap],
+                ShutdownStep::Term,
+            ),
             (
                 "kill",
                 &[Closed(0, GRACE), Time(20), Time(49), Time(50), Exit],
                 &[Term, Kill, SweepGroup, Reap],
-                Rung::Kill,
+                ShutdownStep::Kill,
             ),
             (
                 "stuck",
                 &[Closed(0, GRACE), Time(20), Time(50), Time(90), Exit],
                 &[Term, Kill, GiveUp],
-                Rung::Stuck,
+                ShutdownStep::Stuck,
             ),
-            ("late clock", &[Closed(0, GRACE), Time(1000), Time(1029)], &[Term], Rung::Term),
-            ("no patience", &[Closed(0, NONE), Exit], &[Term, Kill, SweepGroup, Reap], Rung::Kill),
-            ("closed after exit", &[Exit, Closed(5, NONE)], &[SweepGroup, Reap], Rung::Unasked),
-            ("two exits", &[Exit, Exit], &[SweepGroup, Reap], Rung::Unasked),
+            (
+                "late clock",
+                &[Closed(0, GRACE), Time(1000), Time(1029)],
+                &[Term],
+                ShutdownStep::Term,
+            ),
+            (
+                "no patience",
+                &[Closed(0, NONE), Exit],
+                &[Term, Kill, SweepGroup, Reap],
+                ShutdownStep::Kill,
+            ),
+            (
+                "closed after exit",
+                &[Exit, Closed(5, NONE)],
+                &[SweepGroup, Reap],
+                ShutdownStep::Unasked,
+            ),
+            ("two exits", &[Exit, Exit], &[SweepGroup, Reap], ShutdownStep::Unasked),
         ];
-        for (name, events, actions, rung) in cases {
-            assert_eq!(climb(false, events), (actions.to_vec(), *rung), "{name}");
+        for (name, events, actions, step) in cases {
+            assert_eq!(climb(false, events), (actions.to_vec(), *step), "{name}");
         }
     }
 
@@ -286,18 +309,18 @@ mod tests {
 
     #[test]
     fn a_second_close_may_hurry_but_not_dawdle() {
-        let lazy = Grace { after_eof: ms(900), after_term: ms(900), after_kill: ms(900) };
+        let lazy = GracePeriods { after_eof: ms(900), after_term: ms(900), after_kill: ms(900) };
         let hurried = climb(false, &[Closed(0, lazy), Closed(10, NONE)]);
-        assert_eq!(hurried, (vec![Term, Kill], Rung::Kill));
+        assert_eq!(hurried, (vec![Term, Kill], ShutdownStep::Kill));
         let dawdling = climb(false, &[Closed(0, GRACE), Closed(10, lazy), Time(20), Time(50)]);
-        assert_eq!(dawdling, (vec![Term, Kill], Rung::Kill));
+        assert_eq!(dawdling, (vec![Term, Kill], ShutdownStep::Kill));
     }
 
     #[test]
     fn a_wait_too_long_for_the_clock_is_for_ever() {
         let mut shutdown = Shutdown::new(false);
         let now = Instant::now();
-        shutdown.handle_closed(now, Grace { after_eof: Duration::MAX, ..GRACE });
+        shutdown.handle_closed(now, GracePeriods { after_eof: Duration::MAX, ..GRACE });
         assert_eq!(shutdown.poll_timeout(), None);
         shutdown.handle_closed(now, GRACE);
         assert_eq!(shutdown.poll_timeout(), Some(now + ms(20)));

@@ -14,9 +14,9 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Sleep};
 
-use super::exit::Exit;
+use super::exit::ExitStatus;
 use super::leader::Leader;
-use super::shutdown::{Action, Ended, Grace, Rung, Shutdown};
+use super::shutdown::{Action, GracePeriods, ProcessEnd, Shutdown, ShutdownStep};
 use super::stderr::Stderr;
 use super::sys::ExitWatch;
 
@@ -27,7 +27,7 @@ pub(super) struct ChildTask {
     stderr: Stderr,
     shutdown: Shutdown,
     /// Requests to end the child; gone once nobody can ask any more.
-    asks: Option<mpsc::Receiver<Grace>>,
+    asks: Option<mpsc::Receiver<GracePeriods>>,
     timer: Option<Pin<Box<Sleep>>>,
     /// The program, if it is one that runs the server elsewhere (P13).
     container: Option<String>,
@@ -40,7 +40,7 @@ impl ChildTask {
         watch: ExitWatch,
         stderr: Stderr,
         shutdown: Shutdown,
-        asks: mpsc::Receiver<Grace>,
+        asks: mpsc::Receiver<GracePeriods>,
         container: Option<String>,
     ) -> Self {
         Self {
@@ -90,27 +90,29 @@ impl ChildTask {
                 }
                 Action::Kill | Action::SweepGroup => self.leader.kill_group(),
                 Action::Reap => {
-                    let exit = self.leader.reap().unwrap_or(Exit::UNSEEN);
+                    let exit = self.leader.reap().unwrap_or(ExitStatus::UNSEEN);
                     self.finish(exit);
                 }
                 Action::GiveUp => {
-                    self.finish(Exit::UNSEEN);
+                    self.finish(ExitStatus::UNSEEN);
                     self.leader.hand_over();
                 }
             }
         }
     }
 
-    fn finish(&mut self, exit: Exit) {
+    fn finish(&mut self, exit: ExitStatus) {
         // E4: a caller who hears of the end may ask for the end of stderr at once.
         self.stderr.finish();
-        self.leader.publish(Ended { rung: self.shutdown.rung(), exit });
+        self.leader.publish(ProcessEnd { step: self.shutdown.step(), exit });
         self.done = true;
     }
 
     /// P13: a signal reaches the command that talks to the container, not the container.
     fn warn_about_container(&self) {
-        if let (Some(program), Rung::Term | Rung::Kill) = (&self.container, self.shutdown.rung()) {
+        if let (Some(program), ShutdownStep::Term | ShutdownStep::Kill) =
+            (&self.container, self.shutdown.step())
+        {
             tracing::warn!(
                 program,
                 "did not end when its stdin was closed and is now sent SIGTERM; its container may \

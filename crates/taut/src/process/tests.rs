@@ -28,8 +28,8 @@ const fn ms(n: u64) -> Duration {
     Duration::from_millis(n)
 }
 
-const fn grace(eof: u64, term: u64) -> Grace {
-    Grace { after_eof: ms(eof), after_term: ms(term), after_kill: ms(10_000) }
+const fn grace(eof: u64, term: u64) -> GracePeriods {
+    GracePeriods { after_eof: ms(eof), after_term: ms(term), after_kill: ms(10_000) }
 }
 
 async fn start(command: Command) -> (Child, ReadPipe, WritePipe) {

@@ -20,7 +20,7 @@ use tokio::io::Interest;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::oneshot;
 
-use super::exit::Exit;
+use super::exit::ExitStatus;
 use crate::stream::{Sink, Source};
 use crate::width::Width;
 
@@ -28,15 +28,21 @@ use crate::width::Width;
 pub(super) type PipeEnd = OwnedFd;
 
 /// What is set on a process before it is started: the name that it sees itself called by, a session of
-/// its own, and on Linux an end together with ours.
+/// its own, no descriptor of ours but its three pipes, and on Linux an end together with ours.
 #[allow(unsafe_code, reason = "no safe way: docs/decisions/0004-children.md")]
 pub(super) fn prepare(process: &mut std::process::Command, name: &OsStr) {
     // What a shell would pass on: programs that go by the name they are called by see it.
     process.arg0(name);
     #[cfg(target_os = "linux")]
     let us = rustix::process::getpid();
+    #[cfg(not(target_os = "linux"))]
+    let open = open_descriptors();
     let in_child = move || -> io::Result<()> {
         rustix::process::setsid()?;
+        #[cfg(target_os = "linux")]
+        close_all_on_exec();
+        #[cfg(not(target_os = "linux"))]
+        open.iter().copied().for_each(close_on_exec);
         #[cfg(target_os = "linux")]
         {
             use rustix::process::{getppid, set_parent_process_death_signal};
@@ -49,9 +55,46 @@ pub(super) fn prepare(process: &mut std::process::Command, name: &OsStr) {
         Ok(())
     };
     // SAFETY: the closure runs in the forked child before exec, where only async-signal-safe calls
-    // are allowed. It makes three or four system calls (setsid, prctl, getppid), allocates nothing,
-    // takes no lock, and holds one integer. An `io::Error` made from a system code does not allocate.
+    // are allowed. It makes system calls (setsid, open, getdents, fcntl, close, prctl, getppid), allocates
+    // nothing, takes no lock, and holds one integer or a list made before the fork. An `io::Error` made
+    // from a system code does not allocate.
     unsafe { process.pre_exec(in_child) };
+}
+
+/// Marks every descriptor above stderr to be closed by exec. Rust opens its own that way; those that
+/// this process was given by its parent, or that other languages opened, may not be.
+#[cfg(target_os = "linux")]
+fn close_all_on_exec() {
+    use rustix::fs::{Mode, OFlags, RawDir, open};
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    // Without /proc there is no list; nothing is lost but tidiness.
+    let Ok(list) = open(c"/proc/self/fd", flags, Mode::empty()) else { return };
+    let mut buffer = [std::mem::MaybeUninit::<u8>::uninit(); 1024];
+    let mut entries = RawDir::new(list, &mut buffer);
+    while let Some(Ok(entry)) = entries.next() {
+        let digits = entry.file_name().to_bytes();
+        if let Some(fd) = str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()) {
+            close_on_exec(fd);
+        }
+    }
+}
+
+/// The descriptors that are open now.
+#[cfg(not(target_os = "linux"))]
+fn open_descriptors() -> Vec<std::os::fd::RawFd> {
+    let entries = std::fs::read_dir("/dev/fd").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+/// Marks a descriptor above stderr to be closed by exec, if it is open.
+#[allow(unsafe_code, reason = "no safe way: docs/decisions/0004-children.md")]
+fn close_on_exec(fd: std::os::fd::RawFd) {
+    if fd > 2 {
+        // SAFETY: used for one call in the forked child, where no other thread can close it; one that is
+        // not open is an error of that call.
+        let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
+        let _ = rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::CLOEXEC);
+    }
 }
 
 /// Takes over a process that was just started: the process, and our ends of stdin, stdout and stderr.
@@ -98,15 +141,15 @@ impl Process {
     }
 
     /// Collects the status; `None` if it still runs.
-    pub(super) fn reap(&self) -> Option<Exit> {
+    pub(super) fn reap(&self) -> Option<ExitStatus> {
         match self.waitid(WaitIdOptions::NOHANG) {
             Ok(None) => None,
-            Ok(Some(status)) => Some(Exit {
+            Ok(Some(status)) => Some(ExitStatus {
                 code: status.exit_status(),
                 signal: status.terminating_signal(),
                 core_dumped: status.dumped(),
             }),
-            Err(_) => Some(Exit::UNSEEN),
+            Err(_) => Some(ExitStatus::UNSEEN),
         }
     }
 

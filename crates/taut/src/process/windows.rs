@@ -9,7 +9,7 @@ use std::io;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use super::exit::Exit;
+use super::exit::ExitStatus;
 use crate::stream::{Sink, Source};
 
 /// Our end of a pipe, before a runtime knows it.
@@ -47,7 +47,7 @@ impl Process {
         match self.0 {}
     }
 
-    pub(super) fn reap(&self) -> Option<Exit> {
+    pub(super) fn reap(&self) -> Option<ExitStatus> {
         match self.0 {}
     }
 

@@ -21,8 +21,8 @@ pub(crate) use params::{ParamsError, without_place};
 #[cfg(feature = "tokio")]
 pub(crate) use peer::Seed;
 pub use peer::{
-    CallId, Config, Dialect, Event, Events, Failure, HoldId, Patience, Peer, PeerRequest, SendError,
-    Ticket, Trouble, TroubleKind,
+    CallId, Config, Dialect, Event, Events, Failure, HoldId, Patience, Peer, PeerRequest,
+    SendError, Ticket, Trouble, TroubleKind,
 };
 pub use read::{MAX_BATCH, read};
 pub use write::{Body, NoId};

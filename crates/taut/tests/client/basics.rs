@@ -1,7 +1,7 @@
 //! What a polite server and a client say to each other.
 
 use serde_json::json;
-use taut::{Revision, Rung};
+use taut::{Revision, ShutdownStep};
 
 use super::*;
 
@@ -20,7 +20,7 @@ async fn a_server_is_started_listed_called_and_closed() {
         assert!(failed.failed());
         let pid = client.pid().unwrap();
         let closed = in_time(client.close()).await.unwrap();
-        assert_eq!(closed.process.unwrap().rung, Rung::Eof, "{closed}");
+        assert_eq!(closed.process.unwrap().step, ShutdownStep::Eof, "{closed}");
         assert_eq!(closed.to_string(), "the server exited with code 0 once its stdin was closed");
         assert!(!alive(pid));
         let again = in_time(client.close()).await.unwrap();

@@ -219,18 +219,18 @@ async fn blocking_calls_beyond_the_queue_are_refused_as_busy() {
     for id in 0..100 {
         wire.call(id, "wait", json!({ "text": "x".repeat(10_000) })).await;
     }
-    // One runs, and as many wait as fit into the queue; it does not matter which.
+    // One runs and nine wait, or eight where the first was not yet taken when the last came.
     let is_busy = |answer: &Value| {
         answer["error"]["message"].as_str().is_some_and(|message| message.starts_with("busy: "))
     };
-    for _ in 0..85 {
+    for _ in 0..90 {
         let answer = wire.next().await;
         assert!(is_busy(&answer), "{answer}");
     }
-    (0..15).for_each(|_| go.send(()).unwrap());
+    (0..10).for_each(|_| go.send(()).unwrap());
     let (rest, _) = wire.finish().await;
     let served = rest.iter().filter(|answer| answer["error"].is_null()).count();
-    assert!((2..=11).contains(&served) && rest.len() == 15, "{rest:?}");
+    assert!((9..=10).contains(&served) && rest.len() == 10, "{rest:?}");
 }
 
 /// TOL-07: for older clients a server may prefer an error of its own.

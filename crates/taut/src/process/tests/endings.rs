@@ -16,7 +16,7 @@ async fn p1_a_tree_that_ignores_eof_and_term_is_dead_after_close() {
     assert!(tree.iter().all(|pid| alive(*pid)) && tree.contains(&child.pid()));
     drop(stdin);
     let ended = in_time(child.end(grace(50, 50))).await;
-    assert_eq!((ended.rung, ended.exit.signal), (Rung::Kill, Some(9)));
+    assert_eq!((ended.step, ended.exit.signal), (ShutdownStep::Kill, Some(9)));
     eventually("all three are dead", || !tree.iter().any(|pid| alive(*pid)));
 }
 
@@ -33,8 +33,8 @@ async fn p3_p12_what_a_polite_leader_leaves_behind_is_ended_by_default() {
     let (child, mut stdout, stdin) = start(sh(script).env("LEFT", STUBBORN)).await;
     let left = pids(&mut stdout, 1).await[0];
     drop(stdin);
-    let ended = in_time(child.end(Grace::default())).await;
-    assert_eq!((ended.rung, ended.exit.code), (Rung::Eof, Some(0)));
+    let ended = in_time(child.end(GracePeriods::default())).await;
+    assert_eq!((ended.step, ended.exit.code), (ShutdownStep::Eof, Some(0)));
     eventually("what it left is dead", || !alive(left));
 }
 
@@ -45,7 +45,7 @@ async fn p12_what_a_polite_leader_leaves_behind_is_left_alone_on_request() {
     let command = sh("sh -c \"$LEFT\" & cat >/dev/null").env("LEFT", survivor.script());
     let (child, _stdout, stdin) = Child::start(&command, options).await.unwrap();
     drop(stdin);
-    assert_eq!(in_time(child.end(Grace::default())).await.rung, Rung::Eof);
+    assert_eq!(in_time(child.end(GracePeriods::default())).await.step, ShutdownStep::Eof);
     drop(child);
     survivor.answers().await;
 }
@@ -57,7 +57,7 @@ async fn p7_the_rung_says_what_it_took() {
     lines(&mut stdout, 1).await;
     drop(stdin);
     let ended = in_time(child.end(grace(20, 10_000))).await;
-    assert_eq!((ended.rung, ended.exit.code), (Rung::Term, Some(5)));
+    assert_eq!((ended.step, ended.exit.code), (ShutdownStep::Term, Some(5)));
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn p7_no_patience_at_all_is_possible_and_a_second_close_may_hurry_the_firs
         child.end(grace(0, 0)).await
     };
     let (slow, fast) = in_time(async { tokio::join!(slow, fast) }).await;
-    assert_eq!((slow, slow.rung), (fast, Rung::Kill));
+    assert_eq!((slow, slow.step), (fast, ShutdownStep::Kill));
 }
 
 #[tokio::test]
@@ -83,7 +83,7 @@ async fn p8_a_well_behaved_child_ends_at_once_and_sees_no_signal() {
     drop(stdin);
     let ended = in_time(child.end(grace(15_000, 10))).await;
     assert!(closed.elapsed() < ms(5_000), "it was waited for in vain");
-    assert_eq!((ended.rung, ended.exit.success()), (Rung::Eof, true));
+    assert_eq!((ended.step, ended.exit.success()), (ShutdownStep::Eof, true));
     assert_eq!(child.tail(), "");
 }
 
@@ -108,7 +108,7 @@ async fn p10_a_child_with_a_backlog_ends_by_itself_while_it_is_drained() {
     drop(stdin);
     let both = async { tokio::join!(child.end(grace(15_000, 10)), read_all(&mut stdout)) };
     let (ended, output) = in_time(both).await;
-    assert_eq!((ended.rung.max(Rung::Eof), ended.exit.code), (Rung::Eof, Some(3)));
+    assert_eq!((ended.step.max(ShutdownStep::Eof), ended.exit.code), (ShutdownStep::Eof, Some(3)));
     assert_eq!(output.len(), 10 * 1024 * 1024);
 }
 
@@ -124,8 +124,8 @@ async fn p25_pid_and_exit_can_be_asked_by_many() {
     assert_eq!((one.code, two.code), (Some(42), Some(42)));
     assert_eq!(child.exit(), Some(one));
     assert_eq!(in_time(child.exited()).await, one);
-    let late = in_time(child.end(Grace::default())).await;
-    assert_eq!((late.rung, late.exit), (Rung::Unasked, one));
+    let late = in_time(child.end(GracePeriods::default())).await;
+    assert_eq!((late.step, late.exit), (ShutdownStep::Unasked, one));
 }
 
 #[tokio::test]
@@ -135,7 +135,7 @@ async fn the_ladder_works_where_a_thread_has_to_wait() {
     lines(&mut stdout, 1).await;
     drop(stdin);
     let ended = in_time(child.end(grace(10, 10))).await;
-    assert_eq!((ended.rung, ended.exit.signal), (Rung::Kill, Some(9)));
+    assert_eq!((ended.step, ended.exit.signal), (ShutdownStep::Kill, Some(9)));
     eventually("it is reaped", || state_of(child.pid()).is_none());
 }
 
@@ -150,24 +150,24 @@ async fn p22_a_status_that_somebody_else_collected_is_an_end_all_the_same() {
     // On this runtime the keeper cannot come first: nothing is awaited in between.
     let pid = rustix::process::Pid::from_raw(child.pid().try_into().unwrap());
     rustix::process::waitpid(pid, rustix::process::WaitOptions::empty()).unwrap();
-    assert_eq!(in_time(child.exited()).await, Exit::UNSEEN);
+    assert_eq!(in_time(child.exited()).await, ExitStatus::UNSEEN);
     drop(child);
     survivor.answers().await;
 }
 
 #[tokio::test]
 async fn p13_a_container_client_that_minds_eof_is_not_signalled() {
-    let warnings = warnings_while_ending("eof", "cat >/dev/null", Rung::Eof).await;
+    let warnings = warnings_while_ending("eof", "cat >/dev/null", ShutdownStep::Eof).await;
     assert_eq!(warnings, 0);
 }
 
 #[tokio::test]
 async fn p13_a_container_client_that_has_to_be_signalled_earns_a_warning() {
-    let warnings = warnings_while_ending("term", "exec sleep 600", Rung::Term).await;
+    let warnings = warnings_while_ending("term", "exec sleep 600", ShutdownStep::Term).await;
     assert_eq!(warnings, 1);
 }
 
-async fn warnings_while_ending(name: &str, script: &str, rung: Rung) -> usize {
+async fn warnings_while_ending(name: &str, script: &str, step: ShutdownStep) -> usize {
     let dir = Dir::new(&format!("docker-{name}"));
     let docker = dir.file("docker", format!("#!/bin/sh\n{script}\n").as_bytes(), 0o755);
     let warnings = Arc::new(Mutex::new(0));
@@ -177,8 +177,8 @@ async fn warnings_while_ending(name: &str, script: &str, rung: Rung) -> usize {
     let guard = tracing::subscriber::set_default(Warnings(Arc::clone(&warnings)));
     let (child, _stdout, stdin) = start(Command::new(docker).args(["run", "-i", "x"])).await;
     drop(stdin);
-    let wait = if rung == Rung::Eof { 10_000 } else { 200 };
-    assert_eq!(in_time(child.end(grace(wait, 10_000))).await.rung, rung);
+    let wait = if step == ShutdownStep::Eof { 10_000 } else { 200 };
+    assert_eq!(in_time(child.end(grace(wait, 10_000))).await.step, step);
     drop(guard);
     *warnings.lock().unwrap()
 }

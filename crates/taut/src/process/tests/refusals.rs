@@ -12,7 +12,7 @@ async fn refusal(command: Command) -> SpawnError {
     error
 }
 
-async fn not_found(command: Command) -> (Vec<std::path::PathBuf>, Hint) {
+async fn not_found(command: Command) -> (Vec<std::path::PathBuf>, NotFoundHint) {
     match refusal(command).await {
         SpawnError::NotFound { searched, hint, .. } => (searched, hint),
         other => panic!("{other}"),
@@ -82,7 +82,7 @@ async fn p17_ways_to_die_are_told_apart() {
         ("kill -KILL $$", "was killed by signal 9 (SIGKILL)", ""),
     ] {
         let (child, _stdout, _stdin) = start(sh(script)).await;
-        let exit = Exit { core_dumped: false, ..in_time(child.exited()).await };
+        let exit = ExitStatus { core_dumped: false, ..in_time(child.exited()).await };
         assert_eq!((exit.to_string().as_str(), child.tail().as_str()), (text, last));
     }
 }
@@ -91,7 +91,7 @@ async fn p17_ways_to_die_are_told_apart() {
 async fn w4_a_program_that_is_not_found_says_where_it_was_looked_for() {
     let name = "taut-no-such-program";
     let (searched, hint) = not_found(Command::new(name).env("PATH", "/a:/b")).await;
-    assert_eq!((searched, hint), (vec!["/a".into(), "/b".into()], Hint::NotOnPath));
+    assert_eq!((searched, hint), (vec!["/a".into(), "/b".into()], NotFoundHint::NotOnPath));
     let text = refusal(Command::new(name).env("PATH", "/a:/b")).await.to_string();
     assert!(text.contains("looked in /a, /b; install it"), "{text}");
 }
@@ -99,14 +99,19 @@ async fn w4_a_program_that_is_not_found_says_where_it_was_looked_for() {
 #[tokio::test]
 async fn w4_the_likely_mistake_is_named() {
     let spaces = Command::new("npx -y some-server");
-    assert_eq!(not_found(spaces).await.1, Hint::Spaces);
+    assert_eq!(not_found(spaces).await.1, NotFoundHint::Spaces);
     let no_path = Command::new("taut-no-such-program").clear_env();
-    assert_eq!(not_found(no_path).await.1, Hint::NoPath);
+    assert_eq!(not_found(no_path).await.1, NotFoundHint::NoPath);
     let elsewhere = Command::new("sh").env("PATH", "/nowhere");
-    assert!(matches!(not_found(elsewhere).await.1, Hint::OnOurPath(dir) if dir.is_absolute()));
+    assert!(
+        matches!(not_found(elsewhere).await.1, NotFoundHint::OnOurPath(dir) if dir.is_absolute())
+    );
     let given = Command::new("./taut-no-such-program").current_dir("/tmp");
     let (searched, hint) = not_found(given).await;
-    assert_eq!((searched, hint), (vec!["/tmp/./taut-no-such-program".into()], Hint::GivenPath));
+    assert_eq!(
+        (searched, hint),
+        (vec!["/tmp/./taut-no-such-program".into()], NotFoundHint::GivenPath)
+    );
 }
 
 #[tokio::test]

@@ -96,7 +96,7 @@ fn w8_any_runtime_will_do() {
             write_all(&mut stdin, b"ping\n").await.unwrap();
             assert_eq!(lines(&mut stdout, 1).await, ["ping"]);
             drop(stdin);
-            assert!(in_time(child.end(Grace::default())).await.exit.success());
+            assert!(in_time(child.end(GracePeriods::default())).await.exit.success());
         });
     }
 }
@@ -120,7 +120,7 @@ async fn our_ends_of_the_pipes_do_not_leak_into_other_children() {
     let (one, _stdout, stdin) = start(Command::new("cat")).await;
     let (_two, _stdout2, _stdin2) = start(Command::new("cat")).await;
     drop(stdin);
-    assert_eq!(in_time(one.end(grace(15_000, 10))).await.rung, Rung::Eof);
+    assert_eq!(in_time(one.end(grace(15_000, 10))).await.step, ShutdownStep::Eof);
 }
 
 /// As happens when a server was installed a moment ago and another thread forked meanwhile.
@@ -138,4 +138,21 @@ async fn a_program_that_is_still_being_written_is_tried_again() {
         let (child, _stdout, _stdin) = in_time(spawn).await.unwrap();
         assert_eq!(in_time(child.exited()).await.code, Some(6));
     }
+}
+
+/// Issue 19, A5: a descriptor that is not marked to be closed on exec, as this process may have been
+/// given by its parent.
+#[tokio::test]
+async fn a5_a_descriptor_that_we_inherited_does_not_reach_the_child() {
+    let dir = Dir::new("inherited");
+    let file = std::fs::File::open(dir.file("secret", b"", 0o644)).unwrap();
+    // A copy by `dup` is not marked, whatever the original is.
+    let _inheritable = rustix::io::dup(&file).unwrap();
+    let (_child, mut stdout, _stdin) = start(sh("ls -l /proc/$$/fd; cat")).await;
+    let mut seen = Vec::new();
+    // The three pipes, and a line with the total.
+    seen.extend(lines(&mut stdout, 4).await);
+    drop(_stdin);
+    seen.push(String::from_utf8(read_all(&mut stdout).await).unwrap());
+    assert!(!seen.iter().any(|line| line.contains("secret")), "{seen:#?}");
 }

@@ -1,8 +1,7 @@
-//! What is done with a server that may die at any moment: calls that may be repeated, streams that go
-//! on.
+//! Using a server that may die at any moment: calls that may be repeated, streams that go on.
 //!
-//! Knows when a call may be made a second time: when the caller said so, never by itself (P21). Must
-//! not know how the server is kept alive (`supervise.rs`).
+//! A call is made a second time only if the caller said so, never by itself (P21). Must not know how
+//! the server is kept alive (`supervise/mod.rs`).
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
@@ -12,18 +11,18 @@ use std::time::Duration;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::Client;
-use super::answer::Answer;
-use super::changes::{Change, End, Queue};
-use super::listen::{Listening, Subscription};
-use super::supervise::Supervised;
+use super::SupervisedClient;
+use crate::client::connection::{Client, bounded};
+use crate::client::listen::{ChangeStream, Subscription};
+use crate::client::request::Answer;
+use crate::client::state::{Change, ChangeQueue, StreamEnd};
 use crate::error::{Error, Result};
 use crate::mcp::{Method, SubscriptionFilter, Tool};
 
 /// A call of a supervised server's tool; await it.
 #[must_use = "a call does nothing until it is awaited"]
-pub struct Attempt {
-    server: Supervised,
+pub struct SupervisedCall {
+    server: SupervisedClient,
     tool: Arc<str>,
     arguments: Result<Box<RawValue>>,
     timeout: Option<Duration>,
@@ -37,10 +36,10 @@ enum Again {
     Always,
 }
 
-impl Attempt {
-    /// How long each try may go without a sign of life.
+impl SupervisedCall {
+    /// Sets how long each try may go without an answer.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
+        self.timeout = Some(bounded(timeout));
         self
     }
 
@@ -52,8 +51,8 @@ impl Attempt {
     }
 
     /// As [`retry`](Self::retry), if the server says of the tool that it only reads, or that running
-    /// it twice is the same as once. That is a hint of other people's code: use it with servers that
-    /// you trust.
+    /// it twice is the same as once. The server may be wrong about that: use it with servers that you
+    /// trust.
     pub fn retry_if_harmless(mut self) -> Self {
         self.again = Again::IfHarmless;
         self
@@ -73,7 +72,7 @@ impl Attempt {
             drop(client);
             tries += 1;
             let lost = matches!(answer, Err(Error::Lost(_)));
-            if !lost || tries > server.0.rules.most() {
+            if !lost || tries > server.0.policy.max_restarts {
                 return answer;
             }
             let allowed = match again {
@@ -96,7 +95,7 @@ async fn is_harmless(client: &Client, name: &str) -> bool {
     tool.and_then(hints).is_some_and(|hints| hints.contains(&Some(true)))
 }
 
-impl IntoFuture for Attempt {
+impl IntoFuture for SupervisedCall {
     type Output = Result<Answer>;
     type IntoFuture = Pin<Box<dyn Future<Output = Result<Answer>> + Send>>;
 
@@ -105,27 +104,27 @@ impl IntoFuture for Attempt {
     }
 }
 
-impl Supervised {
+impl SupervisedClient {
     /// Calls a tool, as soon as the server is there. A call whose server dies fails at once, with the
-    /// reason, unless it may be [repeated](Attempt::retry).
-    pub fn call(&self, tool: impl Into<Arc<str>>, arguments: impl Serialize) -> Attempt {
+    /// reason, unless it may be [repeated](SupervisedCall::retry).
+    pub fn call(&self, tool: impl Into<Arc<str>>, arguments: impl Serialize) -> SupervisedCall {
         let arguments = serde_json::value::to_raw_value(&arguments).map_err(|error| {
             let method = Method::CallTool.as_str().into();
             Error::Encode { method, reason: error.to_string() }
         });
         let (server, tool) = (self.clone(), tool.into());
-        Attempt { server, tool, arguments, timeout: None, again: Again::Never }
+        SupervisedCall { server, tool, arguments, timeout: None, again: Again::Never }
     }
 
-    /// Hears of changes, see [`Client::listen`]. The stream goes on when the server is started again,
-    /// with [`Change::Anything`] first: nobody knows what was missed.
+    /// Opens a stream of changes, see [`Client::listen`]. The stream goes on when the server is started
+    /// again, with [`Change::Anything`] first: what was missed is not known.
     ///
     /// # Errors
     /// As for [`Client::listen`]; or the server was given up.
-    pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Listening> {
+    pub async fn listen(&self, filter: SubscriptionFilter) -> Result<ChangeStream> {
         let client = self.client().await?;
-        let queue = Arc::new(Queue::lasting());
-        let renewed = Arc::new(Renewed {
+        let queue = Arc::new(ChangeQueue::lasting(client.0.settings().max_change_bytes));
+        let renewed = Arc::new(RenewedStream {
             filter: filter.clone(),
             queue: queue.clone(),
             open: Mutex::default(),
@@ -133,18 +132,19 @@ impl Supervised {
         self.0.streams().push(Arc::downgrade(&renewed));
         let (open, honoured) = client.listen_into(filter, &queue).await?;
         renewed.put(open);
-        Ok(Listening::renewed(queue, honoured, renewed, Arc::downgrade(&self.0)))
+        let core = Arc::downgrade(&self.0);
+        Ok(ChangeStream::new(queue, honoured, renewed, move || core.upgrade()?.over()))
     }
 }
 
 /// A stream that is opened again with each start of the server.
-pub(super) struct Renewed {
+pub(super) struct RenewedStream {
     filter: SubscriptionFilter,
-    queue: Arc<Queue>,
+    queue: Arc<ChangeQueue>,
     open: Mutex<Option<Subscription>>,
 }
 
-impl Renewed {
+impl RenewedStream {
     fn put(&self, open: Subscription) {
         let before = self.open.lock().unwrap_or_else(PoisonError::into_inner).replace(open);
         drop(before);
@@ -161,12 +161,12 @@ impl Renewed {
             Err(_) if !client.0.session.is_up() => {}
             Err(error) => {
                 tracing::warn!(%error, "a stream of changes could not be opened again");
-                self.queue.end(End::Politely);
+                self.queue.end(StreamEnd::Politely);
             }
         }
     }
 
     pub(super) fn end(&self) {
-        self.queue.end(End::Lost);
+        self.queue.end(StreamEnd::Lost);
     }
 }

@@ -1,54 +1,19 @@
-//! The params of our requests, written straight into the output: what the caller gives, and `_meta`.
+//! The params of our requests: what the caller gives, and `_meta`.
 //!
 //! Knows which fields a modern request carries and where they stand. Must not know what the caller's
 //! part means. MET-01 to MET-03, PRG-01, LOG-09.
 
-use std::fmt::Write as _;
-
-use serde_json::value::RawValue;
-
 use super::rounds::Retry;
-use super::settings::Settings;
-use crate::mcp::{Level, Meta, Revision, WriteJson, meta_keys};
+use crate::client::connection::Envelope;
+use crate::mcp::{Level, Meta, meta_keys};
 use crate::rpc::Body;
 
-/// What each request of a connection says about its sender: the inside of a JSON object, ready to be
-/// copied. Empty in the legacy revisions, which say it once.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Envelope(String);
-
-impl Envelope {
-    pub(super) fn new(settings: &Settings, revision: Revision) -> Self {
-        let mut text = String::new();
-        if revision.is_modern() {
-            member(&mut text, meta_keys::PROTOCOL_VERSION, &revision.as_str());
-            let capabilities = settings.capabilities.at(revision);
-            member(&mut text, meta_keys::CLIENT_CAPABILITIES, &capabilities);
-            member(&mut text, meta_keys::CLIENT_INFO, &settings.info.at(revision));
-        }
-        Self(text)
-    }
-
-    /// Params that hold nothing else.
-    pub(super) fn alone(&self) -> Option<Box<RawValue>> {
-        RawValue::from_string(format!("{{\"_meta\":{{{}}}}}", self.0)).ok()
-    }
-}
-
-fn member(text: &mut String, key: &str, value: &impl serde::Serialize) {
-    // Types of the protocol have string keys and finite numbers only: they always have a JSON form.
-    if let Ok(value) = serde_json::to_string(value) {
-        let comma = if text.is_empty() { "" } else { "," };
-        let _ = write!(text, "{comma}\"{key}\":{value}");
-    }
-}
-
 /// The params of one request.
-pub(super) struct Params<'a> {
+pub(in crate::client) struct Params<'a> {
     /// The tool, if it is one that is called; the body is its arguments then.
     pub(super) tool: Option<&'a str>,
-    /// Mutable only because that may cross threads without being shared; nothing is changed.
-    pub(super) body: &'a mut (dyn Body + 'static),
+    /// JSON: the caller's params, or the arguments of the tool.
+    pub(super) body: &'a [u8],
     pub(super) envelope: &'a Envelope,
     pub(super) level: Option<&'a Level>,
     pub(super) token: Option<u64>,
@@ -61,8 +26,8 @@ impl Body for Params<'_> {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         let start = out.len();
         match self.tool {
-            Some(name) => write_call(out, name, &*self.body)?,
-            None => self.body.write(out)?,
+            Some(name) => write_call(out, name, self.body)?,
+            None => out.extend_from_slice(self.body),
         }
         if self.is_plain() {
             return Ok(());
@@ -88,7 +53,12 @@ impl Body for Params<'_> {
     }
 }
 
-impl Params<'_> {
+impl<'a> Params<'a> {
+    /// Params that ask for neither progress nor logs.
+    pub(in crate::client) fn new(body: &'a [u8], envelope: &'a Envelope) -> Self {
+        Self { tool: None, body, envelope, level: None, token: None, meta: None, retry: None }
+    }
+
     fn is_plain(&self) -> bool {
         self.envelope.0.is_empty()
             && self.level.is_none()
@@ -156,21 +126,16 @@ fn key(out: &mut Vec<u8>, start: usize, name: &str) -> Result<(), serde_json::Er
 }
 
 /// The caller's part of a `tools/call`.
-fn write_call(
-    out: &mut Vec<u8>,
-    name: &str,
-    arguments: &dyn Body,
-) -> Result<(), serde_json::Error> {
+fn write_call(out: &mut Vec<u8>, name: &str, arguments: &[u8]) -> Result<(), serde_json::Error> {
     out.extend_from_slice(b"{\"name\":");
     serde_json::to_writer(&mut *out, name)?;
-    let before = out.len();
-    out.extend_from_slice(b",\"arguments\":");
-    let start = out.len();
-    arguments.write(out)?;
-    match out.get(start) {
+    match arguments {
         // TOL-26: no arguments are absent arguments.
-        Some(b'n') => out.truncate(before),
-        Some(b'{') => {}
+        b"null" => {}
+        [b'{', ..] => {
+            out.extend_from_slice(b",\"arguments\":");
+            out.extend_from_slice(arguments);
+        }
         _ => return Err(serde::ser::Error::custom("arguments must be an object")),
     }
     out.push(b'}');
@@ -180,6 +145,8 @@ fn write_call(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::connection::Settings;
+    use crate::mcp::Revision;
     use serde_json::{Value, json};
 
     fn written(params: &Params<'_>) -> String {
@@ -195,15 +162,7 @@ mod tests {
         let settings = Settings::default();
         let modern = Envelope::new(&settings, Revision::MODERN);
         let legacy = Envelope::new(&settings, Revision::LATEST_LEGACY);
-        let plain = |envelope| Params {
-            tool: None,
-            body: Box::leak(Box::new(())),
-            envelope,
-            level: None,
-            token: None,
-            meta: None,
-            retry: None,
-        };
+        let plain = |envelope| Params::new(b"null", envelope);
         assert_eq!(written(&plain(&legacy)), "null");
         let value: Value = serde_json::from_str(&written(&plain(&modern))).unwrap();
         let meta = &value["_meta"];
@@ -220,16 +179,8 @@ mod tests {
             .with(meta_keys::PROTOCOL_VERSION, json!("1999-01-01"));
         let envelope = Envelope::new(&Settings::default(), Revision::MODERN);
         let level = Level::Warning;
-        let mut body = json!({ "uri": "a:b" });
-        let params = Params {
-            tool: None,
-            body: &mut body,
-            envelope: &envelope,
-            level: Some(&level),
-            token: Some(7),
-            meta: Some(&meta),
-            retry: None,
-        };
+        let plain = Params::new(br#"{"uri":"a:b"}"#, &envelope);
+        let params = Params { level: Some(&level), token: Some(7), meta: Some(&meta), ..plain };
         let text = written(&params);
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["uri"], "a:b");
@@ -243,12 +194,12 @@ mod tests {
 
     #[test]
     fn tol_26_arguments_are_an_object_or_absent() {
-        let tool = |arguments: &dyn Body| {
+        let tool = |arguments: &[u8]| {
             let mut out = Vec::new();
             write_call(&mut out, "a\"b", arguments).map(|()| out)
         };
-        assert_eq!(tool(&()).unwrap(), br#"{"name":"a\"b"}"#);
-        assert_eq!(tool(&json!({ "x": 1 })).unwrap(), br#"{"name":"a\"b","arguments":{"x":1}}"#);
-        assert!(tool(&json!([1])).is_err());
+        assert_eq!(tool(b"null").unwrap(), br#"{"name":"a\"b"}"#);
+        assert_eq!(tool(br#"{"x":1}"#).unwrap(), br#"{"name":"a\"b","arguments":{"x":1}}"#);
+        assert!(tool(b"[1]").is_err());
     }
 }

@@ -1,7 +1,7 @@
 //! One process, or one pair of streams, asked until both sides agree.
 //!
 //! Knows how to ask and to wait. Must not decide anything about eras or versions (`mcp/connect.rs`
-//! does), nor start or end a process (`open.rs` does).
+//! does), nor start or end a process (`open/mod.rs` does).
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -11,11 +11,9 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 
-use super::envelope::Envelope;
-use super::notice::ClientEvent;
-use super::session::Session;
-use super::settings::Settings;
-use crate::driver::PendingCall;
+use crate::client::connection::{Envelope, Session, Settings};
+use crate::client::state::ClientEvent;
+use crate::driver::{PendingCall, now};
 use crate::error::{ConnectPhase, Result};
 use crate::mcp::{
     Agreed, Connect, ConnectAction, ConnectFault, Discovered, Era, InitializeParams, Initialized,
@@ -29,7 +27,7 @@ pub(super) enum Stopped {
     /// This process will not do; another is wanted.
     Restart(Framing),
     /// Another is wanted beside this one, which is asked on.
-    Beside(Framing, Duration),
+    Second(Framing, Duration),
     Failed(ConnectPhase, ConnectFault),
 }
 
@@ -42,7 +40,7 @@ enum Happened {
     Time,
 }
 
-/// An answer that is being waited for; nothing if the connection ended first.
+/// An answer that is being waited for; `None` if the connection ended first.
 type Awaited<T> = Option<PendingCall<Option<Result<T, ConnectFault>>>>;
 
 pub(super) struct Opening {
@@ -54,13 +52,15 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    pub(super) fn new(settings: &Arc<Settings>, restartable: bool) -> Self {
+    /// For a process that may be `restartable`, and that may get a `second` one beside it, which is
+    /// spoken to in the other framing; or for a pair of streams, which can be neither.
+    pub(super) fn new(settings: &Arc<Settings>, restartable: bool, second: bool) -> Self {
         Self::of(
             settings,
             Plan {
                 pin: settings.revision,
                 known: settings.known,
-                framing: settings.framing,
+                framing: settings.framing.or_else(|| (!second).then_some(Framing::Lines)),
                 probe: settings.probe,
                 start: settings.start,
                 restartable,
@@ -70,7 +70,7 @@ impl Opening {
 
     /// One for a process that is asked beside another: in this framing, at once to shake hands, and for
     /// no longer than the other has left.
-    pub(super) fn beside(settings: &Arc<Settings>, framing: Framing, left: Duration) -> Self {
+    pub(super) fn second(settings: &Arc<Settings>, framing: Framing, left: Duration) -> Self {
         Self::of(
             settings,
             Plan {
@@ -122,7 +122,7 @@ impl Opening {
                         let _ = session.link.notify(Method::Initialized.as_str(), None);
                     }
                     ConnectAction::Restart(framing) => return Err(Stopped::Restart(framing)),
-                    ConnectAction::Beside(framing, at) => return Err(Stopped::Beside(framing, at)),
+                    ConnectAction::Beside(framing, at) => return Err(Stopped::Second(framing, at)),
                     ConnectAction::Done(agreed) => {
                         settle(session, agreed.revision);
                         return Ok(*agreed);
@@ -132,7 +132,7 @@ impl Opening {
             }
             let due = self.connect.poll_timeout();
             let happened = next(session, &mut self.discover, &mut self.initialize, due).await;
-            if session.notices.heard_any() {
+            if session.state.monitor.heard_any() {
                 self.connect.handle_heard();
             }
             self.handle(session, happened);
@@ -157,11 +157,12 @@ impl Opening {
 
     fn asking(&mut self, session: &Session, phase: ConnectPhase, revision: Revision) {
         self.phase = phase;
-        session.notices.tell(&ClientEvent::Asking { phase, revision });
+        session.state.monitor.tell(&ClientEvent::OpeningSent { phase, revision });
     }
 
     fn discover(&self, session: &Session, revision: Revision) -> Awaited<Discovered> {
-        let params = Envelope::new(&self.settings, revision).alone();
+        let Envelope(meta) = Envelope::new(&self.settings, revision);
+        let params = RawValue::from_string(format!("{{\"_meta\":{{{meta}}}}}")).ok();
         ask(session, Method::Discover, params, Discovered::read)
     }
 
@@ -182,7 +183,7 @@ fn told(session: &Session, phase: ConnectPhase, fault: Option<&ConnectFault>) {
         Some(ConnectFault::Refused(error)) => Some(error),
         _ => None,
     };
-    session.notices.tell(&ClientEvent::Answered { phase, error });
+    session.state.monitor.tell(&ClientEvent::OpeningAnswered { phase, error });
 }
 
 /// Sends one of the two opening requests. It has no deadline of its own: `mcp/connect.rs` has.
@@ -215,7 +216,7 @@ async fn next(
             None => std::future::pending().await,
         }
     });
-    let mut echo = pin!(session.notices.echo.raised());
+    let mut echo = pin!(session.state.monitor.echo.raised());
     let mut ended = pin!(session.link.ended());
     std::future::poll_fn(|cx| {
         // First: what an echo answers is not an answer.
@@ -247,12 +248,7 @@ fn poll_answer<T>(
 
 /// From here on the connection follows the rules of `revision`.
 fn settle(session: &Session, revision: Revision) {
-    let _ = session.revision.set(revision);
+    let _ = session.state.revision.set(revision);
     // RPC-22, RPC-26
     session.link.allow_batches(revision.has_batches());
-}
-
-/// The time, as timers see it: a test may have stopped it.
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
 }

@@ -1,24 +1,30 @@
 //! Lists, page by page.
 //!
-//! Knows cursors and when a list that never ends is given up. Must not look into a cursor (PAG-01).
+//! Knows cursors, and when a list that is too long or never ends is given up. Must not look into a
+//! cursor (PAG-01).
+
+#[cfg(feature = "check")]
+mod check;
 
 use std::collections::VecDeque;
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use super::Shared;
-use super::request::{Outcome, Request, Subject, read_result};
+use serde_json::value::RawValue;
+
+use super::connection::{Client, Shared, bounded};
+use super::request::{Subject, TypedResult, read_result};
+use crate::driver::now;
 use crate::error::{Error, Result};
 use crate::mcp::{
     ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult, Meta,
     Method, PageParams, Prompt, Resource, ResourceTemplate, Tool,
 };
 
-/// Pages of one list at most. Real lists have a handful; only a server that goes round in circles
-/// has so many.
-const MAX_PAGES: usize = 10_000;
+#[cfg(feature = "check")]
+pub(super) use check::checked;
 
 /// A list of a server. Await it for all of it, or take it piece by piece:
 ///
@@ -32,6 +38,9 @@ const MAX_PAGES: usize = 10_000;
 /// }
 /// # Ok(()) }
 /// ```
+///
+/// A list that is awaited as a whole may have at most
+/// [`max_list_bytes`](crate::ClientBuilder::max_list_bytes).
 #[must_use = "a list is not asked for until it is awaited"]
 pub struct Pages<T> {
     shared: Arc<Shared>,
@@ -43,44 +52,52 @@ pub struct Pages<T> {
     /// Where to go on.
     cursor: Option<String>,
     asked: usize,
+    /// What all pages so far had on the wire.
+    bytes: usize,
     over: bool,
     ready: VecDeque<T>,
 }
 
-type Page<T> = (Vec<T>, Option<String>);
+#[derive(Clone)]
+struct Page<T> {
+    items: Vec<T>,
+    next: Option<String>,
+    /// What it had on the wire.
+    bytes: usize,
+    /// How long it holds.
+    ttl: Duration,
+}
 
-/// A page, and how long it holds.
-pub(super) type Fresh<T> = (Page<T>, Duration);
-
-type Asking<T> = Pin<Box<dyn Future<Output = Result<Page<T>>> + Send>>;
+type FuturePage<T> = Pin<Box<dyn Future<Output = Result<Page<T>>> + Send>>;
 
 /// Asks for one page.
-type Ask<T> = fn(&Pages<T>) -> Asking<T>;
+type Ask<T> = fn(&Pages<T>) -> FuturePage<T>;
 
 /// Something that stands in a list.
 pub(super) trait Listed: Sized + Clone + Send + 'static {
-    type Page: Outcome + Send + 'static;
+    type Result: TypedResult + Send + 'static;
     const METHOD: Method;
     const CAPABILITY: &'static str;
 
-    fn split(page: Self::Page) -> Fresh<Self>;
+    /// Items, the next cursor, and how long they hold.
+    fn split(result: Self::Result) -> (Vec<Self>, Option<String>, Duration);
 }
 
 macro_rules! listed {
     ($($Item:ty, $Page:ty, $items:ident, $method:ident, $capability:literal;)*) => {$(
-        impl Outcome for $Page {
+        impl TypedResult for $Page {
             fn result_type(&self) -> &crate::mcp::ResultType {
                 &self.result_type
             }
         }
 
         impl Listed for $Item {
-            type Page = $Page;
+            type Result = $Page;
             const METHOD: Method = Method::$method;
             const CAPABILITY: &'static str = $capability;
 
-            fn split(page: $Page) -> Fresh<Self> {
-                ((page.$items, page.next_cursor), page.ttl.0)
+            fn split(page: $Page) -> (Vec<Self>, Option<String>, Duration) {
+                (page.$items, page.next_cursor, page.ttl.0)
             }
         }
     )*};
@@ -95,12 +112,12 @@ listed! {
 }
 
 /// A list that has not been asked for yet.
-pub(super) fn pages<T: Listed>(shared: Arc<Shared>, offered: bool) -> Pages<T> {
+pub(super) fn pages<T: Listed>(client: &Client, offered: bool) -> Pages<T> {
     let method = T::METHOD;
     let refused = (!offered)
         .then(|| Error::NotOffered { method: method.as_str().into(), capability: T::CAPABILITY });
     Pages {
-        shared,
+        shared: client.0.clone(),
         method,
         ask,
         refused,
@@ -108,62 +125,59 @@ pub(super) fn pages<T: Listed>(shared: Arc<Shared>, offered: bool) -> Pages<T> {
         meta: None,
         cursor: None,
         asked: 0,
+        bytes: 0,
         over: false,
         ready: VecDeque::new(),
     }
 }
 
-fn ask<T: Listed>(pages: &Pages<T>) -> Asking<T> {
-    // Who adds to the request may get another answer (CAC-04).
-    if !pages.shared.settings.keep_lists || pages.meta.is_some() {
-        let asking = ask_anew(pages);
-        return Box::pin(async move { asking.await.map(|(page, _)| page) });
+fn ask<T: Listed>(pages: &Pages<T>) -> FuturePage<T> {
+    let settings = pages.shared.settings();
+    // A request with another `_meta` may get another answer (CAC-04).
+    if !settings.keep_lists || pages.meta.is_some() {
+        return ask_server(pages);
     }
     let (shared, key) = (pages.shared.clone(), (pages.method, pages.cursor.clone()));
-    match shared.session.lists.page::<Page<T>>(key.0, key.1.as_deref(), now()) {
+    match shared.session.state.lists.page::<Page<T>>(&key, now()) {
         Ok(page) => Box::pin(std::future::ready(Ok(page))),
         Err(seen) => {
-            let asking = ask_anew(pages);
+            let (asking, limit) = (ask_server(pages), settings.max_kept_bytes);
             Box::pin(async move {
-                let (page, ttl) = asking.await?;
-                shared.session.lists.keep(key, page.clone(), (now(), ttl), seen);
+                let page = asking.await?;
+                let (kept, time) = ((page.clone(), page.bytes), (now(), page.ttl));
+                shared.session.state.lists.keep(key, kept, time, seen, limit);
                 Ok(page)
             })
         }
     }
 }
 
-/// The time, as timers see it: a test may have stopped it.
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
-}
-
-fn ask_anew<T: Listed>(pages: &Pages<T>) -> impl Future<Output = Result<Fresh<T>>> + Send + use<T> {
+fn ask_server<T: Listed>(pages: &Pages<T>) -> FuturePage<T> {
     let mut params = PageParams::new();
     params.cursor = pages.cursor.clone();
-    let subject = Subject {
-        method: pages.method.as_str().into(),
-        tool: None,
-        modern: pages.shared.agreed.revision.is_modern(),
-    };
-    let shared = pages.shared.clone();
-    let mut request = Request::new(shared, subject, Box::new(params), read_result::<T::Page>);
+    let mut request = Client(pages.shared.clone()).typed(pages.method, &params, read_page::<T>);
     if let Some(timeout) = pages.timeout {
         request = request.timeout(timeout);
     }
     if let Some(meta) = &pages.meta {
         request = request.meta(meta.clone());
     }
-    let asking = async move { request.await.map(T::split) };
     #[cfg(feature = "check")]
-    let asking = super::check::learning(pages.shared.clone(), asking);
-    asking
+    if pages.shared.settings().check_answers {
+        return Box::pin(check::learning(pages.shared.clone(), request));
+    }
+    request.into_boxed()
+}
+
+fn read_page<T: Listed>(raw: &RawValue, subject: Subject) -> Result<Page<T>> {
+    let (items, next, ttl) = T::split(read_result(raw, subject)?);
+    Ok(Page { items, next, bytes: raw.get().len(), ttl })
 }
 
 impl<T> Pages<T> {
-    /// How long each page may take.
+    /// Sets how long each page may take.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
+        self.timeout = Some(bounded(timeout));
         self
     }
 
@@ -173,10 +187,11 @@ impl<T> Pages<T> {
         self
     }
 
-    /// The next page; nothing after the last.
+    /// The next page; `None` after the last.
     ///
     /// # Errors
-    /// As for any request; or the server's list never ends.
+    /// As for any request; or the server's list never ends: a page leads to itself, or there are more
+    /// pages than [`max_pages`](crate::ClientBuilder::max_pages).
     pub async fn next_page(&mut self) -> Result<Option<Vec<T>>> {
         if let Some(error) = self.refused.take() {
             self.over = true;
@@ -188,23 +203,43 @@ impl<T> Pages<T> {
         if self.over {
             return Ok(None);
         }
-        let (items, next) = (self.ask)(self).await?;
+        let Page { items, next, bytes, .. } = (self.ask)(self).await?;
         self.asked += 1;
+        self.bytes = self.bytes.saturating_add(bytes);
         // PAG-02, PAG-03: only a cursor that is not there ends the list.
         self.over = next.is_none();
-        if next.is_some() && (next == self.cursor || self.asked >= MAX_PAGES) {
-            self.over = true;
-            let what = "its list never ends: the next page is the one before";
-            return Err(Error::Violation {
-                method: self.method.as_str().into(),
-                what: what.into(),
-            });
+        if next.is_some() && next == self.cursor {
+            return Err(self.give_up("its list never ends: the next page is the one before".into()));
+        }
+        let most = self.shared.settings().max_pages;
+        if next.is_some() && self.asked >= most {
+            let what = format!("its list has more than {most} pages (ClientBuilder::max_pages)");
+            return Err(self.give_up(what));
         }
         self.cursor = next;
         Ok(Some(items))
     }
 
-    /// The next item; nothing after the last.
+    fn give_up(&mut self, what: String) -> Error {
+        self.over = true;
+        Error::Violation { method: self.method.as_str().into(), what: what.into() }
+    }
+
+    async fn all(mut self) -> Result<Vec<T>> {
+        let most = self.shared.settings().max_list_bytes;
+        let mut all = Vec::new();
+        while let Some(items) = self.next_page().await? {
+            all.extend(items);
+            if self.bytes > most {
+                let (method, bytes) = (self.method.as_str().into(), self.bytes);
+                let setting = "ClientBuilder::max_list_bytes";
+                return Err(Error::TooLarge { method, bytes, limit: most, setting });
+            }
+        }
+        Ok(all)
+    }
+
+    /// The next item; `None` after the last.
     ///
     /// # Errors
     /// As for [`next_page`](Self::next_page).
@@ -223,13 +258,7 @@ impl<T: Send + 'static> IntoFuture for Pages<T> {
     type Output = Result<Vec<T>>;
     type IntoFuture = Pin<Box<dyn Future<Output = Result<Vec<T>>> + Send>>;
 
-    fn into_future(mut self) -> Self::IntoFuture {
-        Box::pin(async move {
-            let mut all = Vec::new();
-            while let Some(items) = self.next_page().await? {
-                all.extend(items);
-            }
-            Ok(all)
-        })
+    fn into_future(self) -> Self::IntoFuture {
+        Box::pin(self.all())
     }
 }

@@ -1,60 +1,62 @@
 //! A server that is kept alive: started, watched, started again, given up.
 //!
-//! Knows one server's life from outside. Must not know when to restart (`restart.rs`), how a
-//! connection is opened (`open.rs`) or what is called on it (`supervised.rs`). P21, P23, STD-20,
-//! SUB-08.
+//! Must not know when to restart (`policy.rs`), how a connection is opened (`open`) or what is called on
+//! it (`handle.rs`). P21, P23, STD-20, SUB-08.
+
+mod handle;
+mod policy;
 
 use std::fmt;
-use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::restart::{Backoff, Check, Restart};
-use super::settings::{ClientBuilder, Settings};
-use super::supervised::Renewed;
-use super::{Client, Shared, open};
-use crate::driver::Flag;
+use super::connection::{Client, ClientBuilder, Settings, Shared};
+use super::open::{self, unless};
+use crate::driver::{Flag, now};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
 use crate::mcp::{Method, Revision};
-use crate::process::{Command, Grace, SpawnError};
+use crate::process::{Command, GracePeriods, SpawnError};
+use handle::RenewedStream;
+use policy::{Backoff, HealthCheck};
+
+pub use handle::SupervisedCall;
+pub use policy::RestartPolicy;
 
 /// What happens to a supervised server.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Life<'a> {
+pub enum SupervisorEvent<'a> {
     /// It is being started.
     Started,
     /// It can be called.
     Ready {
-        /// Its process.
+        /// Its process id.
         pid: Option<u32>,
-        /// What was agreed.
+        /// The revision that was agreed on.
         revision: Revision,
     },
-    /// It is gone, or did not come up.
+    /// It has ended, or could not be started.
     Lost {
-        /// Why.
+        /// The reason.
         why: &'a Error,
     },
     /// It will be started again.
     Restarting {
-        /// After this pause.
+        /// The delay before that.
         after: Duration,
     },
     /// It will not be started again.
     GaveUp {
-        /// Why: [`Error::GaveUp`].
+        /// The reason: [`Error::GaveUp`].
         why: &'a Error,
     },
 }
 
-impl fmt::Display for Life<'_> {
+impl fmt::Display for SupervisorEvent<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Started => f.write_str("started"),
@@ -70,14 +72,14 @@ impl fmt::Display for Life<'_> {
 /// A server that is started again when it dies: [`ClientBuilder::supervise`]. Clones are the same
 /// server; when the last is dropped without [`close`](Self::close), its process is killed at once.
 #[derive(Clone)]
-pub struct Supervised(pub(super) Arc<Core>);
+pub struct SupervisedClient(Arc<Core>);
 
 /// What the clones share. The task that watches holds it only in passing.
-pub(super) struct Core {
+struct Core {
     state: watch::Sender<State>,
     stop: Flag,
-    pub(super) rules: Restart,
-    pub(super) streams: Mutex<Vec<Weak<Renewed>>>,
+    policy: RestartPolicy,
+    streams: Mutex<Vec<Weak<RenewedStream>>>,
 }
 
 enum State {
@@ -93,12 +95,12 @@ impl Drop for Core {
 }
 
 impl ClientBuilder {
-    /// Starts a server and keeps it alive. Returns at once: a server that does not come up costs
-    /// nobody else any time, and says so when it is called (P24).
+    /// Starts a server and keeps it alive. Returns at once; that a server cannot be started is the error
+    /// of the first call.
     ///
     /// # Errors
     /// There is no tokio runtime here.
-    pub fn supervise(self, command: Command, restart: Restart) -> Result<Supervised> {
+    pub fn supervise(self, command: Command, policy: RestartPolicy) -> Result<SupervisedClient> {
         let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
             let error = Arc::new(std::io::Error::other(error));
             Error::Ended(Ending::Io { during: "starting", error })
@@ -106,22 +108,22 @@ impl ClientBuilder {
         let core = Arc::new(Core {
             state: watch::Sender::new(State::Waiting),
             stop: Flag::default(),
-            rules: restart.clone(),
+            policy: policy.clone(),
             streams: Mutex::default(),
         });
-        let keeper = Keeper {
+        let supervisor = Supervisor {
             core: Arc::downgrade(&core),
             stop: core.stop.clone(),
             settings: self.settings.settle(),
             command,
-            rules: restart,
+            policy,
         };
-        runtime.spawn(keeper.run());
-        Ok(Supervised(core))
+        runtime.spawn(supervisor.run());
+        Ok(SupervisedClient(core))
     }
 }
 
-impl Supervised {
+impl SupervisedClient {
     /// The connection as it is now. Waits while the server is being started.
     ///
     /// The client that is returned dies with its process; ask again for the next.
@@ -132,7 +134,7 @@ impl Supervised {
         let mut state = self.0.state.subscribe();
         loop {
             match &*state.borrow_and_update() {
-                // One that has just died is not handed out, although nobody has told us yet.
+                // One that has just died is not handed out, although the state does not say so yet.
                 State::Ready(client) if client.0.session.is_up() => return Ok(client.clone()),
                 State::Over(why) => return Err(why.clone()),
                 State::Ready(_) | State::Waiting => {}
@@ -167,19 +169,19 @@ impl Supervised {
     }
 }
 
-impl fmt::Debug for Supervised {
+impl fmt::Debug for SupervisedClient {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Supervised").field("pid", &self.pid()).finish_non_exhaustive()
+        f.debug_struct("SupervisedClient").field("pid", &self.pid()).finish_non_exhaustive()
     }
 }
 
 impl Core {
-    pub(super) fn streams(&self) -> MutexGuard<'_, Vec<Weak<Renewed>>> {
+    fn streams(&self) -> MutexGuard<'_, Vec<Weak<RenewedStream>>> {
         self.streams.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Why there is no server any more, if there is none.
-    pub(super) fn over(&self) -> Option<Error> {
+    /// Why the server was given up, if it was.
+    fn over(&self) -> Option<Error> {
         match &*self.state.borrow() {
             State::Over(Error::Ended(Ending::Closed)) => None,
             State::Over(why) => Some(why.clone()),
@@ -188,7 +190,7 @@ impl Core {
     }
 
     /// Changes the state, unless it is the last one.
-    fn become_(&self, next: State) {
+    fn set_state(&self, next: State) {
         self.state.send_if_modified(|state| {
             let open = !matches!(state, State::Over(_));
             if open {
@@ -204,21 +206,21 @@ impl Core {
 }
 
 /// Watches over one server.
-struct Keeper {
+struct Supervisor {
     core: Weak<Core>,
     stop: Flag,
     settings: Arc<Settings>,
     command: Command,
-    rules: Restart,
+    policy: RestartPolicy,
 }
 
-impl Keeper {
+impl Supervisor {
     async fn run(mut self) {
         let mut backoff = Backoff::default();
         loop {
-            self.tell(&Life::Started);
+            self.tell(&SupervisorEvent::Started);
             let opening = open::spawn(self.settings.clone(), self.command.clone());
-            let Some(opened) = unless(&self.stop, opening).await else { return };
+            let Some(opened) = unless(self.stop.raised(), opening).await else { return };
             let (why, uptime) = match opened {
                 Err(error) => (error, Duration::ZERO),
                 Ok(client) => {
@@ -227,23 +229,23 @@ impl Keeper {
                     (why, now() - began)
                 }
             };
-            self.tell(&Life::Lost { why: &why });
+            self.tell(&SupervisorEvent::Lost { why: &why });
             let pause =
-                if is_hopeless(&why) { None } else { backoff.handle_lost(&self.rules, uptime) };
+                if is_hopeless(&why) { None } else { backoff.handle_lost(&self.policy, uptime) };
             let Some(after) = pause else {
                 return self.give_up(backoff.restarts, why);
             };
-            self.tell(&Life::Restarting { after });
-            if unless(&self.stop, tokio::time::sleep(after)).await.is_none() {
+            self.tell(&SupervisorEvent::Restarting { after });
+            if unless(self.stop.raised(), tokio::time::sleep(after)).await.is_none() {
                 return;
             }
         }
     }
 
-    /// From ready to gone: why. Nothing if nobody wants it any more.
+    /// Watches a server that is ready until it is gone, and returns why; `None` if it is to stop.
     async fn live(&mut self, client: Client) -> Option<Error> {
         let (pid, revision) = (client.pid(), client.revision());
-        // PRB-06: what it speaks is known now; a wrong guess would be dropped.
+        // PRB-06: the next start needs no probe.
         let mut settings = (*self.settings).clone();
         settings.known = Some(revision.era());
         self.settings = Arc::new(settings);
@@ -252,11 +254,11 @@ impl Keeper {
         {
             let core = self.core.upgrade()?;
             renew(&core, &client);
-            core.become_(State::Ready(client));
+            core.set_state(State::Ready(client));
         }
-        self.tell(&Life::Ready { pid, revision });
-        let ill = unwell(shared.clone(), self.rules.check);
-        let why = unless(&self.stop, first(over, ill)).await?;
+        self.tell(&SupervisorEvent::Ready { pid, revision });
+        let ill = unwell(shared.clone(), self.policy.health_check);
+        let why = unless(self.stop.raised(), unless(over, ill)).await?;
         let why = match (why, shared.upgrade()) {
             (Some(ill), Some(shared)) => {
                 kill(&shared).await;
@@ -266,31 +268,31 @@ impl Keeper {
             (None, Some(shared)) => shared.session.lost("".into()),
             (None, None) => Error::Ended(Ending::Eof),
         };
-        self.core.upgrade()?.become_(State::Waiting);
+        self.core.upgrade()?.set_state(State::Waiting);
         Some(why)
     }
 
     fn give_up(&self, restarts: u32, last: Error) {
         let why = Error::GaveUp { restarts, last: Box::new(last) };
         if let Some(core) = self.core.upgrade() {
-            core.become_(State::Over(why.clone()));
+            core.set_state(State::Over(why.clone()));
             core.end_streams();
         }
-        self.tell(&Life::GaveUp { why: &why });
+        self.tell(&SupervisorEvent::GaveUp { why: &why });
     }
 
     /// A hook that panics must not end the watch.
-    fn tell(&self, life: &Life<'_>) {
-        tracing::debug!(%life, "supervised server");
-        if let Some(hook) = &self.rules.on_life
-            && catch_unwind(AssertUnwindSafe(|| hook(life))).is_err()
+    fn tell(&self, event: &SupervisorEvent<'_>) {
+        tracing::debug!(%event, "supervised server");
+        if let Some(hook) = &self.policy.on_event
+            && catch_unwind(AssertUnwindSafe(|| hook(event))).is_err()
         {
-            tracing::warn!("the hook for a server's life panicked");
+            tracing::warn!("the hook for the events of a supervised server panicked");
         }
     }
 }
 
-/// What a second try cannot mend.
+/// Whether another start would fail in the same way.
 fn is_hopeless(why: &Error) -> bool {
     matches!(why, Error::Spawn(error) if !matches!(**error, SpawnError::Io { .. }))
 }
@@ -301,13 +303,13 @@ fn renew(core: &Core, client: &Client) {
     streams.retain(|stream| stream.strong_count() > 0);
     for stream in streams.iter().filter_map(Weak::upgrade) {
         let (client, stop) = (client.clone(), core.stop.clone());
-        tokio::spawn(async move { unless(&stop, stream.renew(&client)).await });
+        tokio::spawn(async move { unless(stop.raised(), stream.renew(&client)).await });
     }
 }
 
 /// Ready with the reason once the server does not answer.
-async fn unwell(shared: Weak<Shared>, check: Option<Check>) -> Error {
-    let Some(Check { every, within }) = check else { return std::future::pending().await };
+async fn unwell(shared: Weak<Shared>, check: Option<HealthCheck>) -> Error {
+    let Some(HealthCheck { every, within }) = check else { return std::future::pending().await };
     loop {
         tokio::time::sleep(every).await;
         let Some(client) = shared.upgrade().map(Client) else {
@@ -330,31 +332,9 @@ async fn unwell(shared: Weak<Shared>, check: Option<Check>) -> Error {
 /// P23: a stopped process ends by SIGKILL alone, and so does its whole group.
 async fn kill(shared: &Shared) {
     let none = Duration::ZERO;
-    let grace = Grace { after_eof: none, after_term: none, ..Grace::default() };
+    let grace = GracePeriods { after_eof: none, after_term: none, ..GracePeriods::default() };
     if let Some(child) = &shared.session.child {
         child.end(grace).await;
     }
     shared.session.over().await;
-}
-
-/// Nothing from the first of the two, something from the second.
-async fn first<T>(a: impl Future, b: impl Future<Output = T>) -> Option<T> {
-    let (mut a, mut b) = (pin!(a), pin!(b));
-    std::future::poll_fn(move |cx| {
-        if a.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(None);
-        }
-        b.as_mut().poll(cx).map(Some)
-    })
-    .await
-}
-
-/// Runs a future to its end, unless the flag is raised first.
-async fn unless<F: Future>(stop: &Flag, future: F) -> Option<F::Output> {
-    first(stop.raised(), future).await
-}
-
-/// The time, as timers see it: a test may have stopped it.
-fn now() -> Instant {
-    tokio::time::Instant::now().into_std()
 }

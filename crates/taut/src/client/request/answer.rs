@@ -6,6 +6,10 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
+#[cfg(feature = "check")]
+use crate::client::state::OutputSchema;
+#[cfg(feature = "check")]
+use crate::error::BadOutput;
 use crate::error::{Error, Result};
 use crate::mcp::{CallToolResult, Content};
 
@@ -20,7 +24,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    pub(super) fn new(tool: Arc<str>, result: CallToolResult) -> Self {
+    pub(in crate::client) fn new(tool: Arc<str>, result: CallToolResult) -> Self {
         Self { tool, result }
     }
 
@@ -31,14 +35,22 @@ impl Answer {
     }
 
     /// Checks the answer against the schema of its tool, as
-    /// [`check_answers`](crate::ClientBuilder::check_answers) does, for those who keep a list of
-    /// their own. For revisions from 2025-06-18 on; older ones know no such schema.
+    /// [`check_answers`](crate::ClientBuilder::check_answers) does, for callers that keep a list of
+    /// tools of their own. For revisions from 2025-06-18 on; older ones know no such schema.
     ///
     /// # Errors
     /// It does not fit, or cannot be checked ([`Error::Output`]).
     #[cfg(feature = "check")]
     pub fn check_against(&self, tool: &crate::mcp::Tool) -> Result<()> {
-        super::check::check(tool, self.clone()).map(drop)
+        self.check_schema(&OutputSchema::of(tool))
+    }
+
+    #[cfg(feature = "check")]
+    pub(in crate::client) fn check_schema(&self, schema: &OutputSchema) -> Result<()> {
+        schema.check(&self.result).map_err(|fault| {
+            let (tool, result) = (self.tool.to_string(), self.result.clone());
+            BadOutput { tool, fault, result }.into()
+        })
     }
 
     /// The result itself.
@@ -47,16 +59,16 @@ impl Answer {
         self.result
     }
 
-    /// The words of the answer: all text in it, block by block.
+    /// The text of the answer: all text blocks, one after the other, with line ends between them.
     ///
     /// # Errors
-    /// The tool failed ([`Error::Tool`]), or there are no words in what it answered.
+    /// The tool failed ([`Error::Tool`]), or there is no text in what it answered.
     pub fn text(&self) -> Result<Cow<'_, str>> {
         self.check()?;
-        self.words().ok_or_else(|| self.unfit("there is no text in it"))
+        self.all_text().ok_or_else(|| self.unfit("there is no text in it"))
     }
 
-    /// The answer as data: its structured content, or else its words read as JSON.
+    /// The answer as data: its structured content, or else its text read as JSON.
     ///
     /// # Errors
     /// The tool failed ([`Error::Tool`]), or what it answered is no `T`.
@@ -66,8 +78,8 @@ impl Answer {
             Some(data) => data.parse(),
             // Before 2025-06-18 there is no structured content; tools write JSON into their text.
             None => {
-                let words = self.words().ok_or_else(|| self.unfit("there is no data in it"))?;
-                serde_json::from_str(&words)
+                let text = self.all_text().ok_or_else(|| self.unfit("there is no data in it"))?;
+                serde_json::from_str(&text)
             }
         };
         read.map_err(|error| self.unfit(error.to_string()))
@@ -77,12 +89,12 @@ impl Answer {
         if !self.result.failed() {
             return Ok(());
         }
-        let text = self.words().unwrap_or(Cow::Borrowed("it did not say why")).into_owned();
+        let text = self.all_text().unwrap_or(Cow::Borrowed("it did not say why")).into_owned();
         Err(Error::Tool { name: self.tool.as_ref().into(), text })
     }
 
-    fn words(&self) -> Option<Cow<'_, str>> {
-        let mut blocks = self.result.content.iter().filter_map(words_of);
+    fn all_text(&self) -> Option<Cow<'_, str>> {
+        let mut blocks = self.result.content.iter().filter_map(text_of);
         let first = blocks.next()?;
         Some(blocks.fold(Cow::Borrowed(first), |all, next| Cow::Owned(format!("{all}\n{next}"))))
     }
@@ -92,7 +104,7 @@ impl Answer {
     }
 }
 
-fn words_of(block: &Content) -> Option<&str> {
+fn text_of(block: &Content) -> Option<&str> {
     match block {
         Content::Text(text) => Some(&text.text),
         Content::Resource(resource) => resource.resource.text.as_deref(),
@@ -119,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_all_the_text_there_is() {
+    fn the_text_is_that_of_all_blocks() {
         assert_eq!(answer(CallToolResult::with_text("5")).text().unwrap(), "5");
         let embedded = Content::resource(ResourceContents::new("a:b").text("c"));
         let mixed = [Content::text("a"), Content::image("", "image/png"), embedded];

@@ -1,7 +1,7 @@
 //! Being asked in the modern era: a result that is a question, and the request sent again.
 //!
 //! Knows rounds: all questions of one are put side by side, the answers go back under the same keys
-//! with the same state, and after some rounds it ends. Must not know who answers (`host.rs`). MRTR-01
+//! with the same state, and after some rounds it ends. Must not know who answers (`answering.rs`). MRTR-01
 //! to MRTR-08, MRTR-15 to MRTR-17.
 
 use std::borrow::Cow;
@@ -13,9 +13,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
-use super::Shared;
-use super::host::{Asking, Question, not_offered};
-use super::request::{Got, Request};
+use super::{Outcome, Request};
+use crate::client::answering::{Question, not_offered};
+use crate::client::connection::{RequestContext, Shared};
 use crate::driver::Flag;
 use crate::error::{Error, Result};
 use crate::mcp::Method;
@@ -33,7 +33,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// What a server wants before it finishes a request.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Asks {
+pub(super) struct InputRequired {
     input_requests: Option<BTreeMap<String, Entry>>,
     /// As it came: it goes back byte for byte (MRTR-06).
     request_state: Option<Box<RawValue>>,
@@ -45,7 +45,7 @@ struct Entry {
     params: Option<Box<RawValue>>,
 }
 
-impl Asks {
+impl InputRequired {
     /// Reads what is wanted out of a result.
     pub(super) fn read(raw: &RawValue, method: Cow<'static, str>) -> Result<Self> {
         let broken =
@@ -76,13 +76,16 @@ pub(super) struct Retry {
 }
 
 /// Answers and asks again until there is a result.
-pub(super) async fn rounds<T: Send + 'static>(mut request: Request<T>, first: Asks) -> Result<T> {
+pub(super) async fn rounds<T: Send + 'static>(
+    request: Request<T>,
+    first: InputRequired,
+) -> Result<T> {
     let shared = request.shared.clone();
-    let limit = shared.settings.rounds;
+    let limit = shared.settings().rounds;
     let mut pause = PAUSE;
     let mut asks = first;
     for _ in 0..limit {
-        let Asks { input_requests, request_state } = asks;
+        let InputRequired { input_requests, request_state } = asks;
         let responses = match input_requests.filter(|questions| !questions.is_empty()) {
             Some(questions) => Some(fulfil(&shared, request.method().clone(), questions).await?),
             None => {
@@ -95,8 +98,8 @@ pub(super) async fn rounds<T: Send + 'static>(mut request: Request<T>, first: As
         // MRTR-17: a request of its own, with its own id, token and time.
         let pending = request.put(Some(&retry))?;
         match pending.await.flatten() {
-            Some(Got::Result(result)) => return result,
-            Some(Got::Asks(next)) => asks = next,
+            Some(Outcome::Result(result)) => return result,
+            Some(Outcome::InputRequired(next)) => asks = next,
             None => return Err(request.lost()),
         }
     }
@@ -107,7 +110,7 @@ pub(super) async fn rounds<T: Send + 'static>(mut request: Request<T>, first: As
 /// Waits, on whatever executor the caller runs.
 async fn rest(shared: &Shared, pause: Duration) {
     let sleep = {
-        let _inside = shared.session.home.runtime.enter();
+        let _inside = shared.session.state.runtime.enter();
         tokio::time::sleep(pause)
     };
     sleep.await;
@@ -122,13 +125,13 @@ async fn fulfil(
     let refused = |asked: String, error: ErrorObject| {
         Err(Error::InputRequired { method: method.clone(), asked, error: Box::new(error) })
     };
-    // All are looked at first: nobody is bothered for a round that cannot end well.
+    // All are looked at first: no handler is asked in a round that cannot end well.
     let mut ready: Vec<(String, String, Question)> = Vec::with_capacity(questions.len());
     for (key, Entry { method: asked, params }) in questions {
         match read(shared, &asked, params.as_deref()) {
             Ok(question) => ready.push((key, asked, question)),
             Err(error) => {
-                shared.session.notices.refused(&asked);
+                shared.session.state.monitor.refused(&asked);
                 return refused(asked, error);
             }
         }
@@ -136,13 +139,13 @@ async fn fulfil(
     // Tasks of their own: they run side by side, and a panic in one is an answer like another.
     let mut running = JoinSet::new();
     for (key, asked, question) in ready {
-        let home = shared.session.home.clone();
+        let state = shared.session.state.clone();
         let revision = shared.agreed.revision;
         let answer = async move {
-            let asking = Asking::new(home, Flag::default());
-            (key, asked, question.put(asking, revision).await)
+            let context = RequestContext::new(state, Flag::default());
+            (key, asked, question.ask(context, revision).await)
         };
-        running.spawn_on(answer, &shared.session.home.runtime);
+        running.spawn_on(answer, &shared.session.state.runtime);
     }
     let mut responses = BTreeMap::new();
     while let Some(joined) = running.join_next().await {
@@ -162,9 +165,6 @@ async fn fulfil(
 fn read(shared: &Shared, method: &str, params: Option<&RawValue>) -> Result<Question, ErrorObject> {
     // MRTR-03
     let known = Method::parse(method).filter(|method| method.is_embedded_in_modern());
-    let settings = &shared.settings;
-    let revision = Some(shared.agreed.revision);
-    known
-        .ok_or_else(|| not_offered(method))
-        .and_then(|method| settings.host.read(method, params, revision, &settings.capabilities))
+    let known = known.ok_or_else(|| not_offered(method))?;
+    Question::read(&shared.session.state, known, params)
 }

@@ -1,7 +1,9 @@
-//! What happens besides answers: junk on the wire, notifications, restarts.
+//! What happens on a connection besides answers: broken messages, notifications, restarts.
 //!
-//! Knows counting and telling, each thing once. Must not know what is done about it.
+//! Counts them for [`Diagnostics`] and passes them to the hook of `ClientBuilder::on_event`. Must not
+//! know what is done about them.
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,66 +18,67 @@ use crate::process::PipeEvents;
 use crate::rpc::{ErrorObject, Fault, Trouble, TroubleKind};
 use crate::wire::Framing;
 
-/// Something that happened besides answers.
+/// Something that happened on a connection besides answers:
+/// [`ClientBuilder::on_event`](crate::ClientBuilder::on_event).
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ClientEvent<'a> {
     /// The server's process was started.
-    Started {
-        /// Its process.
+    ProcessStarted {
+        /// Its process id.
         pid: u32,
     },
-    /// The server is being asked what it speaks, or to shake hands.
-    Asking {
+    /// One of the two opening requests was sent.
+    OpeningSent {
         /// Which of the two.
         phase: ConnectPhase,
-        /// In which revision.
+        /// The revision that it offers.
         revision: Revision,
     },
-    /// The server answered what it was asked about itself.
-    Answered {
-        /// To which of the two.
+    /// One of the two opening requests was answered.
+    OpeningAnswered {
+        /// Which of the two.
         phase: ConnectPhase,
-        /// What it said, if it refused.
+        /// The error, if the answer is one.
         error: Option<&'a ErrorObject>,
     },
     /// The first bytes came from the server's stdout.
     FirstOutput,
-    /// The server tells something.
+    /// The server sent a notification.
     Notification {
-        /// What.
+        /// Its method.
         method: &'a str,
-        /// With what, as JSON.
+        /// Its params, as JSON.
         params: Option<&'a RawValue>,
     },
-    /// The server printed something that is no message, for the first time (F1).
-    Junk(&'a Junk),
-    /// The server reports an error that belongs to no request (F21).
+    /// The server printed something that is no message, for the first time.
+    InvalidMessage(&'a InvalidMessage),
+    /// The server reports an error that belongs to no request.
     StrayError(&'a ErrorObject),
-    /// The server asked for something that this client does not do, and was refused.
+    /// The server asked for something that this client does not offer, and was refused.
     Refused {
-        /// What it asked for.
+        /// The method that it asked for.
         method: &'a str,
     },
-    /// A fresh process is started, because the first did not survive the probe.
+    /// The process did not survive the first opening request; a fresh one is started in its place.
     Restarting {
-        /// How the fresh one is spoken to.
+        /// The framing that the fresh one is spoken to in.
         framing: Framing,
     },
-    /// Another process is started beside the first, which is silent; whichever answers first is used.
-    StartingBeside {
-        /// How the other one is spoken to.
+    /// The process is silent; a second one is started beside it, and the first that answers is used.
+    StartingSecond {
+        /// The framing that the second one is spoken to in.
         framing: Framing,
     },
 }
 
-/// Something that is no message, where one should have been.
+/// Something that the server sent and that is no message.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
-pub struct Junk {
+pub struct InvalidMessage {
     /// What is wrong with it.
     pub fault: Fault,
-    /// Where in the server's output it began.
+    /// Where in the server's output it began, in bytes.
     pub offset: u64,
     /// Its first characters, with control characters escaped.
     pub excerpt: String,
@@ -85,12 +88,12 @@ pub struct Junk {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Diagnostics {
-    /// Bytes that came, as far as they were counted: from a process, not from other streams.
+    /// Bytes that came from the server's process. Not counted for other streams.
     pub bytes: u64,
-    /// Messages that could not be read, or lines that are none.
-    pub junk: u64,
+    /// How many messages could not be read; a line of text counts as one.
+    pub invalid_messages: u64,
     /// The first of them.
-    pub first_junk: Option<Junk>,
+    pub first_invalid: Option<InvalidMessage>,
     /// A byte-order mark stood before a message.
     pub byte_order_mark: bool,
     /// A carriage return stood before a newline.
@@ -99,70 +102,93 @@ pub struct Diagnostics {
     pub stdin_closed: bool,
     /// The server has closed its stderr, although it runs.
     pub stderr_closed: bool,
-    /// Answers to calls that had been given up (C4).
+    /// Answers to requests that had been given up.
     pub late_answers: u64,
-    /// Answers to calls that were never made.
+    /// Answers to requests that were never made.
     pub unknown_answers: u64,
     /// The id of the first of them, as JSON.
     pub first_unknown: Option<String>,
     /// Requests of the server that were refused.
     pub refused: u64,
     /// What the answer to `initialize` should have had, and did not: `capabilities`, `serverInfo`, or a
-    /// member of that. Other clients refuse such an answer (LIF-03).
+    /// member of that. Other clients refuse such an answer.
     pub missing: Vec<&'static str>,
 }
 
-/// What the loop has noticed, shared with whoever asks.
+/// How many lines of what is no message are kept for errors: what a server says when it gives up. Each is
+/// an excerpt, at most some hundred bytes.
+const LAST_LINES: usize = 10;
+
+/// Counts what happens on one connection, and tells the hook.
 #[derive(Default)]
-pub(super) struct Notices {
+pub(crate) struct Monitor {
     kept: Mutex<Diagnostics>,
+    /// The last excerpts of what is no message.
+    invalid: Mutex<VecDeque<String>>,
     bytes: AtomicU64,
     /// Raised when our own request came back (L16).
-    pub(super) echo: Flag,
-    hook: Option<Hook>,
+    pub(crate) echo: Flag,
+    hook: Option<EventHook>,
 }
 
-impl Notices {
-    pub(super) fn new(hook: Option<Hook>) -> Self {
+impl Monitor {
+    pub(crate) fn new(hook: Option<EventHook>) -> Self {
         Self { hook, ..Self::default() }
     }
 
-    pub(super) fn diagnostics(&self) -> Diagnostics {
+    pub(crate) fn diagnostics(&self) -> Diagnostics {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
         Diagnostics { bytes: self.bytes.load(Ordering::Relaxed), ..kept }
     }
 
-    /// Whether anything came at all.
-    pub(super) fn heard_any(&self) -> bool {
+    /// Whether any byte came from the process.
+    pub(crate) fn heard_any(&self) -> bool {
         self.bytes.load(Ordering::Relaxed) > 0
     }
 
-    pub(super) fn tell(&self, event: &ClientEvent<'_>) {
+    /// The last lines on stdout that are no messages, shortened.
+    pub(crate) fn last_invalid(&self) -> String {
+        let invalid = self.invalid.lock().unwrap_or_else(PoisonError::into_inner);
+        invalid.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+    }
+
+    fn keep_invalid(&self, excerpt: &str) {
+        let mut invalid = self.invalid.lock().unwrap_or_else(PoisonError::into_inner);
+        if invalid.len() == LAST_LINES {
+            invalid.pop_front();
+        }
+        invalid.push_back(excerpt.to_owned());
+    }
+
+    pub(crate) fn tell(&self, event: &ClientEvent<'_>) {
         if let Some(hook) = &self.hook {
             hook.tell(event);
         }
     }
 
-    pub(super) fn refused(&self, method: &str) {
+    pub(crate) fn refused(&self, method: &str) {
         self.with(|kept| kept.refused += 1);
         tracing::debug!(method, "the server asked for something that this client does not do");
         self.tell(&ClientEvent::Refused { method });
     }
 
-    pub(super) fn trouble(&self, trouble: &Trouble) {
+    pub(crate) fn trouble(&self, trouble: &Trouble) {
         let Trouble { kind, offset, excerpt, .. } = trouble;
         match kind {
             TroubleKind::Malformed(fault) => {
-                let junk = Junk { fault: *fault, offset: *offset, excerpt: excerpt.clone() };
+                let (fault, offset, excerpt) = (*fault, *offset, excerpt.clone());
+                self.keep_invalid(&excerpt);
+                let invalid = InvalidMessage { fault, offset, excerpt };
                 let first = self.with(|kept| {
-                    kept.junk += 1;
-                    let first = kept.first_junk.is_none();
-                    kept.first_junk.get_or_insert_with(|| junk.clone());
+                    kept.invalid_messages += 1;
+                    let first = kept.first_invalid.is_none();
+                    kept.first_invalid.get_or_insert_with(|| invalid.clone());
                     first
                 });
                 if first {
+                    let excerpt = &invalid.excerpt;
                     tracing::warn!(%fault, offset, excerpt, "the server printed something that is no message");
-                    self.tell(&ClientEvent::Junk(&junk));
+                    self.tell(&ClientEvent::InvalidMessage(&invalid));
                 }
             }
             TroubleKind::ByteOrderMark => self.with(|kept| kept.byte_order_mark = true),
@@ -176,7 +202,7 @@ impl Notices {
                     kept.unknown_answers += 1;
                     kept.first_unknown.get_or_insert_with(|| excerpt.clone());
                 });
-                tracing::debug!(id = excerpt, "answer to a call that was never made; dropped");
+                tracing::debug!(id = excerpt, "answer to a request that was never made; dropped");
             }
             _ => tracing::debug!(?kind, offset, excerpt, "trouble"),
         }
@@ -187,7 +213,7 @@ impl Notices {
     }
 }
 
-impl PipeEvents for Notices {
+impl PipeEvents for Monitor {
     fn read(&self, bytes: usize) {
         if self.bytes.fetch_add(bytes as u64, Ordering::Relaxed) == 0 && bytes > 0 {
             self.tell(&ClientEvent::FirstOutput);
@@ -199,12 +225,12 @@ impl PipeEvents for Notices {
     }
 }
 
-/// The caller's own ear.
+/// What the caller has set with `ClientBuilder::on_event`.
 #[derive(Clone)]
-pub(super) struct Hook(Arc<dyn Fn(&ClientEvent<'_>) + Send + Sync>);
+pub(crate) struct EventHook(Arc<dyn Fn(&ClientEvent<'_>) + Send + Sync>);
 
-impl Hook {
-    pub(super) fn new(hook: impl Fn(&ClientEvent<'_>) + Send + Sync + 'static) -> Self {
+impl EventHook {
+    pub(crate) fn new(hook: impl Fn(&ClientEvent<'_>) + Send + Sync + 'static) -> Self {
         Self(Arc::new(hook))
     }
 
@@ -216,8 +242,8 @@ impl Hook {
     }
 }
 
-impl fmt::Debug for Hook {
+impl fmt::Debug for EventHook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Hook")
+        f.write_str("EventHook")
     }
 }

@@ -1,8 +1,12 @@
 //! One request: a builder that is awaited.
 //!
-//! Knows patience, progress and how an answer is read: on the loop, straight from the bytes that came,
+//! Knows timeouts, progress and how an answer is read: on the loop, straight from the bytes that came,
 //! into the type that is wanted. Must not know any one method. TMO-01 to TMO-05, C8 to C10, RSL-02,
 //! RSL-03.
+
+mod answer;
+mod params;
+mod rounds;
 
 use std::borrow::Cow;
 use std::future::{Future, IntoFuture};
@@ -12,17 +16,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::Shared;
-use super::envelope::Params;
-use super::rounds::{Asks, Retry, rounds};
+use super::connection::{Client, Shared, bounded};
 use crate::driver::{PendingCall, Watcher};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
-use crate::mcp::{Meta, Method, ProgressParams, ResultType};
-use crate::rpc::{Body, ErrorObject, Failure, Patience, SendError};
+use crate::mcp::{Meta, Method, ProgressParams, ResultType, WriteJson};
+use crate::rpc::{ErrorObject, Failure, Patience, SendError};
+
+pub use answer::Answer;
+pub(super) use params::Params;
+use rounds::{InputRequired, Retry, rounds};
 
 /// What is asked, for reading the answer and for errors.
 #[derive(Clone)]
@@ -41,16 +48,18 @@ pub(super) type Read<T> = fn(&RawValue, Subject) -> Result<T>;
 pub struct Request<T> {
     pub(super) shared: Arc<Shared>,
     subject: Subject,
-    body: Box<dyn Body>,
+    /// The params as JSON; for a tool, its arguments. Written before the connection's lock is taken:
+    /// the caller's types may do anything when they are serialised.
+    params: Vec<u8>,
     timeout: Option<Duration>,
     ceiling: Option<Duration>,
     /// Shared with each round of the request.
     progress: Option<Arc<Mutex<Watcher>>>,
     meta: Option<Meta>,
-    /// Why it will not even be sent.
+    /// The error to return without sending anything.
     refused: Option<Error>,
     read: Read<T>,
-    /// Makes the request instead of us, and looks at what comes of it.
+    /// Makes the request in our place, and looks at what comes of it.
     #[cfg(feature = "check")]
     around: Option<Around<T>>,
 }
@@ -61,32 +70,50 @@ pub(super) type Around<T> =
     fn(Request<T>, Arc<str>, Option<Duration>) -> Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
 impl<T> Request<T> {
+    /// A request whose params, or whose tool's arguments, are `params` as JSON.
     pub(super) fn new(
         shared: Arc<Shared>,
         subject: Subject,
-        body: Box<dyn Body>,
+        params: &impl Serialize,
         read: Read<T>,
     ) -> Self {
-        let timeout = Some(shared.settings.request);
-        let ceiling = Some(shared.settings.ceiling);
+        let (params, refused) = match serde_json::to_vec(params) {
+            Ok(params) => (params, None),
+            Err(error) => {
+                let (method, reason) = (subject.method.clone(), error.to_string());
+                (Vec::new(), Some(Error::Encode { method, reason }))
+            }
+        };
+        let timeout = Some(shared.settings().request);
+        let ceiling = Some(shared.settings().ceiling);
         Self {
             shared,
             subject,
-            body,
+            params,
             timeout,
             ceiling,
             progress: None,
             meta: None,
-            refused: None,
+            refused,
             read,
             #[cfg(feature = "check")]
             around: None,
         }
     }
 
-    pub(super) fn refused(mut self, error: Option<Error>) -> Self {
-        self.refused = error;
+    /// Refuses the request with this error.
+    pub(super) fn refused(mut self, error: Error) -> Self {
+        self.refused = Some(error);
         self
+    }
+
+    /// Refuses the request, unless the server offers what it needs (LIF-12).
+    pub(super) fn needs(self, offered: bool, capability: &'static str) -> Self {
+        if offered {
+            return self;
+        }
+        let method = self.subject.method.clone();
+        self.refused(Error::NotOffered { method, capability })
     }
 
     #[cfg(feature = "check")]
@@ -95,15 +122,15 @@ impl<T> Request<T> {
         self
     }
 
-    /// How long it may go without a sign of life. Each report of progress starts it anew.
+    /// Sets how long it may go without an answer. Each report of progress starts the time anew.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(timeout);
+        self.timeout = Some(bounded(timeout));
         self
     }
 
-    /// How long it may take in all, however much progress is reported.
+    /// Sets how long it may take in all, however much progress is reported.
     pub fn ceiling(mut self, ceiling: Duration) -> Self {
-        self.ceiling = Some(ceiling);
+        self.ceiling = Some(bounded(ceiling));
         self
     }
 
@@ -137,7 +164,7 @@ impl<T> Request<T> {
     fn patience(&self) -> Option<Patience> {
         let timeout = Patience::new(self.timeout?);
         Some(match self.ceiling {
-            // Who gives one request more time than the ceiling means it.
+            // A timeout above the ceiling was set for this request on purpose.
             Some(ceiling) => timeout.extended_by_progress(ceiling.max(timeout.timeout)),
             None => timeout,
         })
@@ -145,17 +172,22 @@ impl<T> Request<T> {
 }
 
 impl<T> Request<T> {
-    pub(super) fn method(&self) -> &Cow<'static, str> {
+    fn method(&self) -> &Cow<'static, str> {
         &self.subject.method
     }
 
-    /// What to tell the caller when the connection ended first.
-    pub(super) fn lost(&self) -> Error {
+    /// The error for a caller whose connection ended before the answer.
+    fn lost(&self) -> Error {
         self.shared.session.lost(self.subject.method.clone())
     }
 }
 
 impl<T: Send + 'static> Request<T> {
+    /// The same as awaiting it, with a type that can be named.
+    pub(super) fn into_boxed(self) -> Pin<Box<dyn Future<Output = Result<T>> + Send>> {
+        Box::pin(self.into_future())
+    }
+
     fn send(mut self) -> Result<Waiting<T>> {
         if let Some(error) = self.refused.take() {
             return Err(error);
@@ -164,8 +196,8 @@ impl<T: Send + 'static> Request<T> {
         Ok(Waiting { pending, request: self })
     }
 
-    /// Writes the request, with what the server has asked for since, if it has.
-    pub(super) fn put(&mut self, retry: Option<&Retry>) -> Result<Pending<T>> {
+    /// Sends the request, with what the server has asked for since, if it has.
+    fn put(&self, retry: Option<&Retry>) -> Result<Pending<T>> {
         let session = &self.shared.session;
         if session.is_closing() {
             return Err(self.lost());
@@ -181,7 +213,7 @@ impl<T: Send + 'static> Request<T> {
             |call| {
                 Some(Params {
                     tool: self.subject.tool.as_deref(),
-                    body: &mut *self.body,
+                    body: &self.params,
                     envelope: &self.shared.envelope,
                     level: level.as_ref(),
                     token: wants_progress.then(|| call.number()),
@@ -196,7 +228,7 @@ impl<T: Send + 'static> Request<T> {
                 Err(Failure::Ended) => None,
                 Err(failure) => {
                     let error = Error::from_failure(subject.method, failure, || Ending::Eof);
-                    Some(Got::Result(Err(error)))
+                    Some(Outcome::Result(Err(error)))
                 }
             },
         );
@@ -208,61 +240,61 @@ impl<T: Send + 'static> Request<T> {
 }
 
 /// What came of a request: its result, or a question.
-pub(super) enum Got<T> {
+enum Outcome<T> {
     Result(Result<T>),
-    Asks(Asks),
+    InputRequired(InputRequired),
 }
 
-/// Nothing if the connection ended first.
-pub(super) type Pending<T> = PendingCall<Option<Got<T>>>;
+/// `None` if the connection ended first.
+type Pending<T> = PendingCall<Option<Outcome<T>>>;
 
 fn watcher(shared: &Arc<Mutex<Watcher>>) -> Watcher {
     let shared = shared.clone();
     Box::new(move |raw| (shared.lock().unwrap_or_else(PoisonError::into_inner))(raw))
 }
 
-/// The caller's type may do as it likes when it is read, and the loop must live on.
-fn read_safely<T>(raw: &RawValue, subject: Subject, read: Read<T>) -> Got<T> {
+/// Reads an answer. The caller's type may panic when it is read; the loop goes on.
+fn read_safely<T>(raw: &RawValue, subject: Subject, read: Read<T>) -> Outcome<T> {
     let method = subject.method.clone();
     match catch_unwind(AssertUnwindSafe(|| read(raw, subject))) {
-        Ok(Err(Error::InputRequired { .. })) => match Asks::read(raw, method) {
-            Ok(asks) => Got::Asks(asks),
-            Err(error) => Got::Result(Err(error)),
+        Ok(Err(Error::InputRequired { .. })) => match InputRequired::read(raw, method) {
+            Ok(asks) => Outcome::InputRequired(asks),
+            Err(error) => Outcome::Result(Err(error)),
         },
-        Ok(result) => Got::Result(result),
+        Ok(result) => Outcome::Result(result),
         Err(_) => {
             let what = "reading it panicked".into();
-            Got::Result(Err(Error::Unfit { name: method.into(), what }))
+            Outcome::Result(Err(Error::Unfit { name: method.into(), what }))
         }
     }
 }
 
 impl<T: Send + 'static> IntoFuture for Request<T> {
     type Output = Result<T>;
-    type IntoFuture = Calling<T>;
+    type IntoFuture = RequestFuture<T>;
 
     #[cfg_attr(not(feature = "check"), allow(unused_mut, reason = "nothing is taken out then"))]
-    fn into_future(mut self) -> Calling<T> {
+    fn into_future(mut self) -> RequestFuture<T> {
         #[cfg(feature = "check")]
         if let (Some(around), None) = (self.around.take(), &self.refused)
             && let Some(tool) = self.subject.tool.clone()
         {
             let timeout = self.timeout;
-            return Calling(State::Asked(around(self, tool, timeout)));
+            return RequestFuture(State::Delegated(around(self, tool, timeout)));
         }
-        Calling(State::New(self))
+        RequestFuture(State::New(self))
     }
 }
 
-/// A request under way. Dropping it withdraws the request on the wire.
+/// The future of a [`Request`]. Dropping it withdraws the request on the wire.
 #[must_use = "a request does nothing until it is awaited"]
-pub struct Calling<T>(State<T>);
+pub struct RequestFuture<T>(State<T>);
 
 enum State<T> {
     New(Request<T>),
     Waiting(Waiting<T>),
-    /// Somebody else makes the request: the server wants something first, or the answer is checked.
-    Asked(Pin<Box<dyn Future<Output = Result<T>> + Send>>),
+    /// Another future makes the request: the server wants something first, or the answer is checked.
+    Delegated(Pin<Box<dyn Future<Output = Result<T>> + Send>>),
     Over,
 }
 
@@ -271,7 +303,7 @@ struct Waiting<T> {
     request: Request<T>,
 }
 
-impl<T: Send + 'static> Future for Calling<T> {
+impl<T: Send + 'static> Future for RequestFuture<T> {
     type Output = Result<T>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
@@ -291,12 +323,14 @@ impl<T: Send + 'static> Future for Calling<T> {
                 return Poll::Pending;
             };
             match answer.flatten() {
-                Some(Got::Result(answer)) => return Poll::Ready(answer),
-                Some(Got::Asks(asks)) => *state = State::Asked(Box::pin(rounds(request, asks))),
+                Some(Outcome::Result(answer)) => return Poll::Ready(answer),
+                Some(Outcome::InputRequired(asks)) => {
+                    *state = State::Delegated(Box::pin(rounds(request, asks)))
+                }
                 None => return Poll::Ready(Err(request.lost())),
             }
         }
-        let State::Asked(rounds) = state else { return Poll::Pending };
+        let State::Delegated(rounds) = state else { return Poll::Pending };
         let answer = std::task::ready!(rounds.as_mut().poll(cx));
         *state = State::Over;
         Poll::Ready(answer)
@@ -312,12 +346,12 @@ pub(super) fn read_any<T: DeserializeOwned>(raw: &RawValue, subject: Subject) ->
 }
 
 /// A result of the protocol, which says in the modern revision what kind of result it is.
-pub(super) trait Outcome: DeserializeOwned {
+pub(super) trait TypedResult: DeserializeOwned {
     fn result_type(&self) -> &ResultType;
 }
 
 /// Reads an answer as the result that the method has. One pass over the bytes.
-pub(super) fn read_result<T: Outcome>(raw: &RawValue, subject: Subject) -> Result<T> {
+pub(super) fn read_result<T: TypedResult>(raw: &RawValue, subject: Subject) -> Result<T> {
     match serde_json::from_str::<T>(raw.get()) {
         Ok(result) if subject.modern => match result.result_type() {
             ResultType::Complete => Ok(result),
@@ -345,7 +379,7 @@ fn check_type(raw: &RawValue, subject: &Subject) -> Result<()> {
 fn unfinished(kind: &ResultType, subject: &Subject) -> Error {
     let method = subject.method.clone();
     match kind {
-        // MRTR-01. Only a sign: what is asked is read where the bytes still are.
+        // MRTR-01. Only a mark: `read_safely` reads what is asked.
         ResultType::InputRequired
             if Method::parse(&method).is_none_or(Method::may_require_input) =>
         {
@@ -354,7 +388,8 @@ fn unfinished(kind: &ResultType, subject: &Subject) -> Error {
         }
         // RSL-03: what is not recognised is invalid, not complete.
         other => {
-            let what = format!("its type is {:?}, which nobody asked for", other.as_str());
+            let what =
+                format!("its resultType is {:?}, which this request cannot have", other.as_str());
             Error::Violation { method, what: what.into() }
         }
     }
@@ -363,4 +398,23 @@ fn unfinished(kind: &ResultType, subject: &Subject) -> Error {
 fn does_not_fit(subject: Subject, error: &serde_json::Error) -> Error {
     let what = format!("the result does not fit: {error}").into();
     Error::Violation { method: subject.method, what }
+}
+
+impl Client {
+    /// What a request of this method is about.
+    pub(super) fn subject(&self, method: Method) -> Subject {
+        let modern = self.revision().is_modern();
+        Subject { method: method.as_str().into(), tool: None, modern }
+    }
+
+    /// A request with params of the protocol, as the agreed revision writes them (LIF-19).
+    pub(super) fn typed<T>(
+        &self,
+        method: Method,
+        params: &impl WriteJson,
+        read: Read<T>,
+    ) -> Request<T> {
+        let params = params.at(self.revision());
+        Request::new(self.0.clone(), self.subject(method), &params, read)
+    }
 }

@@ -1,7 +1,7 @@
-//! Who is told of which change: the open streams of one connection, and what waits in each.
+//! Which stream is told of which change: the open streams of one connection, and what waits in each.
 //!
-//! Knows tags, filters and how changes that nobody has taken yet fall together. Must not know how a
-//! stream is opened (`listen.rs`). SUB-03, SUB-06, CAC-06; invariant 7.
+//! Knows tags, filters and how changes that were not taken yet are merged. Must not know how a stream
+//! is opened (`listen.rs`). SUB-03, SUB-06, CAC-06; invariant 7.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,10 +13,6 @@ use tokio::sync::Notify;
 use crate::mcp::{Meta, Method, SubscriptionFilter};
 use crate::rpc::{ErrorObject, Id};
 
-/// Changes that one stream keeps apart at most. Lists are three; a host that watches more resources
-/// than this reads them all anyway.
-const MAX_WAITING: usize = 1_024;
-
 /// Something of a server's that has changed.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -27,23 +23,42 @@ pub enum Change {
     Prompts,
     /// The list of resources, or of their templates.
     Resources,
-    /// What stands in this resource, or in a part of it that the address names.
+    /// The contents of the resource with this URI, or of a part of it.
     Resource(String),
-    /// More than could be kept apart, or nobody knows what: anything may have changed.
+    /// Anything may have changed: changes were missed, or more of them came than are kept
+    /// ([`max_change_bytes`](crate::ClientBuilder::max_change_bytes)).
     Anything,
 }
 
-/// A stream's changes that nobody has taken yet.
-#[derive(Default)]
-pub(super) struct Queue {
+/// What one change takes in a queue: itself twice, and its URI twice.
+fn size(change: &Change) -> usize {
+    let uri = match change {
+        Change::Resource(uri) => uri.len(),
+        _ => 0,
+    };
+    2 * (size_of::<Change>() + uri)
+}
+
+/// The changes of a stream that were not taken yet.
+pub(crate) struct ChangeQueue {
     state: Mutex<Waiting>,
-    /// Rings for who takes changes, and for who waits for the acknowledgement: they may be two.
-    bell: Notify,
-    door: Notify,
-    /// Whether it outlives a connection.
-    lasting: bool,
-    /// Whether it is the one by which the client itself hears of its lists. Nobody takes from it.
-    own: bool,
+    /// Wakes the task that takes changes, and the one that waits for the acknowledgement: there may be
+    /// two.
+    changed: Notify,
+    acknowledged: Notify,
+    /// How many bytes of changes may wait; see `ClientBuilder::max_change_bytes`.
+    limit: usize,
+    kind: QueueKind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum QueueKind {
+    /// Ends with its connection.
+    OneConnection,
+    /// Goes on with the next connection to the same server.
+    Lasting,
+    /// The one by which the client itself hears of its lists. Nothing is kept in it.
+    Own,
 }
 
 #[derive(Default)]
@@ -51,77 +66,102 @@ struct Waiting {
     order: VecDeque<Change>,
     /// The same, so that a change that waits already is not put in again.
     known: HashSet<Change>,
+    bytes: usize,
     opened: Option<Result<SubscriptionFilter, ErrorObject>>,
-    end: Option<End>,
+    end: Option<StreamEnd>,
 }
 
 /// How a stream ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum End {
+pub(crate) enum StreamEnd {
     /// The server has ended it.
     Politely,
     /// The connection is over.
     Lost,
 }
 
-impl Queue {
-    pub(super) fn lasting() -> Self {
-        Self { lasting: true, ..Self::default() }
+impl ChangeQueue {
+    /// A queue that ends with its connection and keeps at most `limit` bytes of changes.
+    pub(crate) fn new(limit: usize) -> Self {
+        Self::of(QueueKind::OneConnection, limit)
     }
 
-    pub(super) fn own() -> Self {
-        Self { own: true, ..Self::default() }
+    /// A queue that goes on with the next connection to the same server.
+    pub(crate) fn lasting(limit: usize) -> Self {
+        Self::of(QueueKind::Lasting, limit)
+    }
+
+    /// The queue of the client itself, which keeps nothing.
+    pub(crate) fn own() -> Self {
+        Self::of(QueueKind::Own, 0)
+    }
+
+    fn of(kind: QueueKind, limit: usize) -> Self {
+        Self {
+            state: Mutex::default(),
+            changed: Notify::new(),
+            acknowledged: Notify::new(),
+            limit,
+            kind,
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn push(&self, change: Change) {
+    /// Puts a change in, unless it waits already. One that does not fit any more makes
+    /// [`Change::Anything`] of all that wait.
+    pub(crate) fn push(&self, change: Change) {
+        if self.kind == QueueKind::Own {
+            return;
+        }
         let mut waiting = self.lock();
         if waiting.known.contains(&change) || waiting.known.contains(&Change::Anything) {
             return;
         }
-        let change = if waiting.order.len() < MAX_WAITING {
+        let change = if waiting.bytes.saturating_add(size(&change)) <= self.limit {
             change
         } else {
-            waiting.order.clear();
-            waiting.known.clear();
+            waiting.order = VecDeque::new();
+            waiting.known = HashSet::new();
+            waiting.bytes = 0;
             Change::Anything
         };
+        waiting.bytes += size(&change);
         waiting.known.insert(change.clone());
         waiting.order.push_back(change);
         drop(waiting);
-        self.bell.notify_one();
+        self.changed.notify_one();
     }
 
     /// The server has said what it will tell, or why it will not.
-    pub(super) fn opened(&self, how: Result<SubscriptionFilter, ErrorObject>) {
+    pub(crate) fn opened(&self, how: Result<SubscriptionFilter, ErrorObject>) {
         self.lock().opened.get_or_insert(how);
-        self.door.notify_one();
+        self.acknowledged.notify_one();
     }
 
-    pub(super) fn end(&self, end: End) {
+    pub(crate) fn end(&self, end: StreamEnd) {
         self.lock().end.get_or_insert(end);
-        self.door.notify_one();
-        self.bell.notify_one();
+        self.acknowledged.notify_one();
+        self.changed.notify_one();
     }
 
     fn end_with_connection(&self) {
-        if self.lasting {
+        if self.kind == QueueKind::Lasting {
             self.opened(Err(ErrorObject::internal("the connection ended")));
         } else {
-            self.end(End::Lost);
+            self.end(StreamEnd::Lost);
         }
     }
 
     /// Makes a lasting queue ready for the next connection.
-    pub(super) fn reopen(&self) {
+    pub(crate) fn reopen(&self) {
         self.lock().opened = None;
     }
 
     /// Waits for the acknowledgement; nothing if the stream ended first.
-    pub(super) async fn wait_opened(&self) -> Option<Result<SubscriptionFilter, ErrorObject>> {
+    pub(crate) async fn wait_opened(&self) -> Option<Result<SubscriptionFilter, ErrorObject>> {
         loop {
             {
                 let mut waiting = self.lock();
@@ -129,30 +169,31 @@ impl Queue {
                     return waiting.opened.take();
                 }
             }
-            self.door.notified().await;
+            self.acknowledged.notified().await;
         }
     }
 
-    pub(super) async fn next(&self) -> Result<Change, End> {
+    pub(crate) async fn next(&self) -> Result<Change, StreamEnd> {
         loop {
             {
                 let mut waiting = self.lock();
                 if let Some(change) = waiting.order.pop_front() {
                     waiting.known.remove(&change);
+                    waiting.bytes -= size(&change);
                     return Ok(change);
                 }
                 if let Some(end) = waiting.end {
                     return Err(end);
                 }
             }
-            self.bell.notified().await;
+            self.changed.notified().await;
         }
     }
 }
 
 /// The open streams of a connection.
 #[derive(Default)]
-pub(super) struct Streams(Mutex<Open>);
+pub(crate) struct Streams(Mutex<Open>);
 
 #[derive(Default)]
 struct Open {
@@ -164,7 +205,7 @@ struct Open {
 }
 
 struct Stream {
-    queue: Arc<Queue>,
+    queue: Arc<ChangeQueue>,
     filter: SubscriptionFilter,
 }
 
@@ -185,7 +226,7 @@ impl Streams {
     }
 
     /// Enters a modern stream, under the number of its request.
-    pub(super) fn open(&self, number: u64, queue: Arc<Queue>, filter: SubscriptionFilter) {
+    pub(crate) fn open(&self, number: u64, queue: Arc<ChangeQueue>, filter: SubscriptionFilter) {
         let mut open = self.lock();
         if open.over {
             queue.end_with_connection();
@@ -194,7 +235,7 @@ impl Streams {
     }
 
     /// Enters a legacy stream.
-    pub(super) fn open_next(&self, queue: Arc<Queue>, filter: SubscriptionFilter) -> u64 {
+    pub(crate) fn open_next(&self, queue: Arc<ChangeQueue>, filter: SubscriptionFilter) -> u64 {
         let number = {
             let mut open = self.lock();
             open.next += 1;
@@ -204,12 +245,12 @@ impl Streams {
         number
     }
 
-    pub(super) fn close(&self, number: u64) {
+    pub(crate) fn close(&self, number: u64) {
         self.lock().streams.remove(&number);
     }
 
     /// One more stream watches a resource: whether it is the first.
-    pub(super) fn watch(&self, uri: &str) -> bool {
+    pub(crate) fn watch(&self, uri: &str) -> bool {
         let mut open = self.lock();
         let watching = open.watched.entry(uri.to_owned()).or_default();
         *watching += 1;
@@ -217,7 +258,7 @@ impl Streams {
     }
 
     /// One stream less watches a resource: whether it was the last.
-    pub(super) fn unwatch(&self, uri: &str) -> bool {
+    pub(crate) fn unwatch(&self, uri: &str) -> bool {
         let mut open = self.lock();
         let Some(watching) = open.watched.get_mut(uri) else { return false };
         *watching -= 1;
@@ -229,15 +270,15 @@ impl Streams {
     }
 
     /// The connection is over.
-    pub(super) fn end(&self) {
+    pub(crate) fn end(&self) {
         let mut open = self.lock();
         open.over = true;
         open.streams.values().for_each(|stream| stream.queue.end_with_connection());
     }
 
-    /// Takes in a notification. Says which change it tells of, and whether this is the copy that the
-    /// client itself has to hear.
-    pub(super) fn take(
+    /// Takes in a notification and puts its change into the queues of the streams that want it. Returns
+    /// the change, and whether this is the copy that the client itself has to hear.
+    pub(crate) fn take(
         &self,
         method: Method,
         params: Option<&RawValue>,
@@ -263,17 +304,17 @@ impl Streams {
             }
             // CAN-11
             (Method::Cancelled, ..) => {
-                tagged?.queue.end(End::Politely);
+                tagged?.queue.end(StreamEnd::Politely);
                 return None;
             }
             (_, Some(change), _) => change,
             (_, None, uri) => Change::Resource(uri?),
         };
         if modern {
-            // SUB-03: what carries no tag of ours belongs to nobody.
+            // SUB-03: a change without a tag of ours belongs to no stream.
             let queue = &tagged?.queue;
             queue.push(change.clone());
-            Some((change, queue.own))
+            Some((change, queue.kind == QueueKind::Own))
         } else {
             let wanting = open.streams.values().filter(|stream| wants(&stream.filter, &change));
             wanting.for_each(|stream| stream.queue.push(change.clone()));
@@ -306,35 +347,61 @@ mod tests {
     use super::*;
     use serde_json::json;
 
+    const LIMIT: usize = 64 << 10;
+
     fn note(streams: &Streams, method: Method, params: serde_json::Value, modern: bool) {
         let raw = serde_json::value::to_raw_value(&params).unwrap();
         streams.take(method, Some(&raw), modern);
     }
 
-    fn drain(queue: &Queue) -> Vec<Change> {
+    fn drain(queue: &ChangeQueue) -> Vec<Change> {
         let mut waiting = queue.lock();
         waiting.known.clear();
+        waiting.bytes = 0;
         waiting.order.drain(..).collect()
     }
 
     #[test]
-    fn changes_that_nobody_has_taken_fall_together() {
-        let queue = Queue::default();
+    fn changes_that_were_not_taken_are_merged() {
+        let queue = ChangeQueue::new(LIMIT);
         for _ in 0..3 {
             queue.push(Change::Tools);
             queue.push(Change::Resource("a".into()));
         }
         assert_eq!(drain(&queue), [Change::Tools, Change::Resource("a".into())]);
-        (0..100_000).for_each(|n| queue.push(Change::Resource(n.to_string())));
-        assert!(queue.lock().order.len() <= MAX_WAITING);
-        assert_eq!(drain(&queue).first(), Some(&Change::Anything));
+    }
+
+    /// Issue 19, A2: the bound is in bytes, so long URIs fill it as well as many do.
+    #[test]
+    fn changes_that_were_not_taken_are_bounded_in_bytes() {
+        let queue = ChangeQueue::new(LIMIT);
+        for (count, uri) in [(100_000, String::new()), (100, "x".repeat(LIMIT / 8))] {
+            for n in 0..count {
+                queue.push(Change::Resource(format!("{uri}{n}")));
+                let waiting = queue.lock();
+                let kept: usize = waiting.order.iter().map(size).sum();
+                assert!(kept <= LIMIT && kept == waiting.bytes, "{kept} bytes");
+            }
+            assert_eq!(drain(&queue), [Change::Anything]);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_taken_makes_room() {
+        let queue = ChangeQueue::new(LIMIT);
+        for n in 0..10_000 {
+            let change = Change::Resource(n.to_string());
+            queue.push(change.clone());
+            assert_eq!(queue.next().await, Ok(change));
+        }
+        assert_eq!(queue.lock().bytes, 0);
     }
 
     /// SUB-06.
     #[test]
     fn sub_03_a_modern_note_goes_to_the_stream_that_its_tag_names_and_to_no_other() {
         let streams = Streams::default();
-        let queues = [Arc::new(Queue::default()), Arc::new(Queue::default())];
+        let queues = [Arc::new(ChangeQueue::new(LIMIT)), Arc::new(ChangeQueue::new(LIMIT))];
         streams.open(7, queues[0].clone(), SubscriptionFilter::new());
         streams.open(8, queues[1].clone(), SubscriptionFilter::new());
         let tag = |id: serde_json::Value| json!({ "uri": "a:b", "_meta": { "io.modelcontextprotocol/subscriptionId": id } });
@@ -346,9 +413,9 @@ mod tests {
     }
 
     #[test]
-    fn a_legacy_note_goes_to_whoever_asked_for_it() {
+    fn a_legacy_note_goes_to_the_streams_that_asked_for_it() {
         let streams = Streams::default();
-        let (tools, files) = (Arc::new(Queue::default()), Arc::new(Queue::default()));
+        let (tools, files) = (Arc::new(ChangeQueue::new(LIMIT)), Arc::new(ChangeQueue::new(LIMIT)));
         let filter = SubscriptionFilter::new().tools_list_changed(true);
         streams.open_next(tools.clone(), filter);
         let filter = SubscriptionFilter::new().resource_subscriptions(["file:///a".to_owned()]);
