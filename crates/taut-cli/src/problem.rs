@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use taut::{ConnectReason, Error};
@@ -54,6 +55,8 @@ pub(crate) enum Problem {
     Interrupted,
     /// A signal came that wants more than what is being done to end.
     Ended,
+    /// The time of `--max-time` is over.
+    Over(Duration),
 }
 
 impl Problem {
@@ -62,8 +65,10 @@ impl Problem {
     }
 
     pub(crate) fn output(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            return Self::NobodyReads;
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => return Self::NobodyReads,
+            io::ErrorKind::Interrupted => return crate::signals::problem(),
+            _ => {}
         }
         Self::Unwritten { what: "writing the result".to_owned(), error }
     }
@@ -75,6 +80,7 @@ impl Problem {
             Self::Unwritten { .. } => Exit::Unwritten,
             Self::NobodyReads => Exit::Worked,
             Self::Interrupted | Self::Ended => Exit::Interrupted,
+            Self::Over(_) => Exit::TimedOut,
         }
     }
 
@@ -142,6 +148,7 @@ impl fmt::Display for Problem {
             }
             Self::NobodyReads => f.write_str("nobody reads the output"),
             Self::Interrupted | Self::Ended => f.write_str("interrupted"),
+            Self::Over(time) => write!(f, "it was not done within {time:?}, the time of --max-time"),
         }
     }
 }

@@ -134,7 +134,7 @@ pub(crate) async fn with_server<T>(
         () = interrupts.next() => Err(Problem::Interrupted),
     };
     spinner.say("waiting for the server to end");
-    let interrupted = matches!(worked, Err(Problem::Interrupted));
+    let interrupted = matches!(worked, Err(Problem::Interrupted | Problem::Ended));
     if interrupted {
         output.note(&output.err.paint(CYAN, "closing the server; once more kills it"));
     }

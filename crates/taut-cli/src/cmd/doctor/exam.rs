@@ -13,7 +13,7 @@ use taut::{Client, ClientBuilder, ClientEvent, Command, ConnectPhase, ConnectRea
 use tokio::sync::Notify;
 
 use super::facts::{Facts, Mute, Opened};
-use super::processes::{self, Process};
+use crate::processes::{self, Process};
 use crate::args::Options;
 use crate::cmd::list;
 use crate::output::Output;

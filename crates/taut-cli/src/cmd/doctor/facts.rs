@@ -8,7 +8,7 @@ use taut::wire::Framing;
 use taut::{Diagnostics, Ended, Error, Junk, Revision, Rung};
 
 use super::exam::PROBE;
-use super::processes::Process;
+use crate::processes::Process;
 use crate::problem::{Exit, exit_of};
 use crate::strict::Objection;
 

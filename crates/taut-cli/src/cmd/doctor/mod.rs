@@ -6,7 +6,6 @@
 mod exam;
 mod facts;
 mod findings;
-mod processes;
 
 use serde_json::{Value, json};
 
