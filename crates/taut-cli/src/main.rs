@@ -18,6 +18,7 @@ mod forms;
 mod gate;
 mod help;
 mod hosts;
+mod mask;
 #[cfg(unix)]
 mod modes;
 mod output;

@@ -95,6 +95,19 @@ impl Problem {
         }
     }
 
+    /// What the server said on stdout that was no message, where it ended early: often why it did.
+    pub(crate) fn stray(&self) -> Vec<String> {
+        match self {
+            Self::Server { error: Error::Lost(_), .. } => crate::session::stray(),
+            Self::Server { error: Error::Connect(error), .. } => match error.reason {
+                // These quote it themselves.
+                ConnectReason::NotJson { .. } | ConnectReason::Echo => Vec::new(),
+                _ => crate::session::stray(),
+            },
+            _ => Vec::new(),
+        }
+    }
+
     /// What to try next.
     pub(crate) fn next(&self) -> Option<String> {
         match self {
@@ -119,6 +132,9 @@ impl Problem {
         }
         if !self.stderr().is_empty() {
             error["stderr"] = json!(self.stderr());
+        }
+        if !self.stray().is_empty() {
+            error["stdout"] = json!(self.stray());
         }
         json!({ "error": error, "exit": self.exit() as u8 })
     }
@@ -148,7 +164,9 @@ impl fmt::Display for Problem {
             }
             Self::NobodyReads => f.write_str("nobody reads the output"),
             Self::Interrupted | Self::Ended => f.write_str("interrupted"),
-            Self::Over(time) => write!(f, "it was not done within {time:?}, the time of --max-time"),
+            Self::Over(time) => {
+                write!(f, "it was not done within {time:?}, the time of --max-time")
+            }
         }
     }
 }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use taut::ProgressParams;
 
 use crate::cells::cut;
-use crate::output::Output;
 use crate::gate::escape;
+use crate::output::Output;
 use crate::screen::Screen;
 
 /// Quicker than this and nobody needs to be told.
@@ -30,8 +30,9 @@ pub(crate) struct Spinner {
 impl Spinner {
     pub(crate) fn start(output: &Output, label: impl Into<String>) -> Self {
         let label = Arc::new(Mutex::new(label.into()));
-        let task =
-            output.may_move().then(|| (output.clone(), tokio::spawn(turn(label.clone(), output.clone()))));
+        let task = output
+            .may_move()
+            .then(|| (output.clone(), tokio::spawn(turn(label.clone(), output.clone()))));
         Self { told: output.verbose.then(|| output.clone()), label, task }
     }
 
@@ -100,7 +101,7 @@ fn bar(name: &str, progress: f64, total: Option<f64>, message: Option<&str>) -> 
         None => format!("{progress}"),
     };
     let message = message.map(|message| format!(" · {message}")).unwrap_or_default();
-    escape::line(&format!("{name} {done}{message}")).chars().take(100).collect()
+    cut(&escape::line(&format!("{name} {done}{message}")), 100).into_owned()
 }
 
 #[cfg(test)]

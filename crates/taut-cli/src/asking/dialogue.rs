@@ -11,8 +11,8 @@ use super::Host;
 use crate::cells::cut;
 use crate::desk::{Complete, Line, Typed};
 use crate::forms::{Field, Form, Kind, Mistake};
-use crate::output::{CYAN, DIM, YELLOW};
 use crate::gate::escape;
+use crate::output::{CYAN, DIM, YELLOW};
 
 /// Characters of a value that are shown beside what is typed: it has to leave room for that.
 const SHOWN: usize = 40;

@@ -22,10 +22,10 @@ use taut::{
 use crate::answers::{Answers, Said};
 use crate::desk::Desk;
 use crate::forms::Form;
+use crate::gate::escape;
 use crate::output::{BOLD, CYAN, Output, YELLOW};
 use crate::problem::{Exit, Problem};
-use crate::gate::escape;
-use crate::session::tell_event;
+use crate::session::{overhear, tell_event};
 
 /// What every command that starts a server takes for the server's questions.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -113,6 +113,7 @@ impl Host {
     pub(crate) fn hearing(&self) -> impl Fn(&ClientEvent<'_>) + Send + Sync + 'static {
         let host = self.clone();
         move |event| {
+            overhear(event);
             if host.0.output.verbose {
                 tell_event(&host.0.output, event);
             }

@@ -10,8 +10,8 @@ use taut::{Asking, ElicitAction, ElicitResult, ElicitUrl};
 use super::Host;
 use super::dialogue::prompt;
 use crate::desk::{Line, Typed};
-use crate::output::{BOLD, DIM, YELLOW};
 use crate::gate::escape;
+use crate::output::{BOLD, DIM, YELLOW};
 
 /// Shows the page and asks what to do with it.
 pub(super) async fn visit(host: &Host, asking: &Asking, asked: &ElicitUrl) -> ElicitResult {

@@ -166,7 +166,9 @@ impl Stream {
             }
             if let Some(error) = &state.failed {
                 let number = error.raw_os_error();
-                return Err(number.map_or_else(|| error.kind().into(), io::Error::from_raw_os_error));
+                return Err(
+                    number.map_or_else(|| error.kind().into(), io::Error::from_raw_os_error)
+                );
             }
         }
         Ok(())

@@ -12,8 +12,8 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::expand::{Missing, Values, env_file};
-use super::read::{Only, file, text_file};
 use super::places::{Host, Place, Scope, Surroundings, all, given};
+use super::read::{Only, file, text_file};
 use super::shape::{self, How, Stdio};
 use super::tree::{self, Fault, Lines};
 

@@ -6,7 +6,6 @@
 
 mod expand;
 mod find;
-pub(crate) mod mask;
 mod places;
 mod read;
 mod shape;

@@ -37,7 +37,8 @@ pub(super) fn serve(role: &str) {
         if kind == "hostile" && method == "tools/call" {
             let text = random.text();
             let log = json!({ "level": "error", "logger": random.text(), "data": text });
-            let note = json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": log });
+            let note =
+                json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": log });
             writeln!(out, "{note}").unwrap();
             writeln!(out, "not JSON {}", random.text().replace('\n', " ")).unwrap();
         }

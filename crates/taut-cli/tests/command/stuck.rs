@@ -127,7 +127,8 @@ fn a_tool_with_many_properties_is_listed_and_called_at_once() {
 /// A3: 20,000 took 16 s.
 #[test]
 fn many_servers_are_shown_at_once() {
-    let entry = |n: usize| format!(r#""server-{n}": {{ "command": "x", "args": ["${{NO_{n}}}"] }}"#);
+    let entry =
+        |n: usize| format!(r#""server-{n}": {{ "command": "x", "args": ["${{NO_{n}}}"] }}"#);
     let all: Vec<String> = (0..20_000).map(entry).collect();
     let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("many.json");
     for between in [", ", ",\n"] {

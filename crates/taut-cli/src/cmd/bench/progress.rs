@@ -22,7 +22,13 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn new(output: &Output, steps: usize) -> Self {
         let began = Instant::now();
-        Self { output: output.may_move().then(|| output.clone()), began, steps, done: 0, place: String::new() }
+        Self {
+            output: output.may_move().then(|| output.clone()),
+            began,
+            steps,
+            done: 0,
+            place: String::new(),
+        }
     }
 
     /// Where it is now.

@@ -10,9 +10,9 @@ use super::complete::complete;
 use super::order::{self, Order};
 use super::running::Running;
 use crate::desk::{Complete, Line, Typed};
+use crate::gate::escape;
 use crate::output::{CYAN, DIM, YELLOW};
 use crate::problem::{Exit, Problem};
-use crate::gate::escape;
 use crate::signals::{Interrupts, Stop};
 
 /// Reads and does, until the person leaves.
