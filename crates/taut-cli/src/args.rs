@@ -306,6 +306,9 @@ pub(crate) struct Options {
     /// How long the server may take to be ready [default: 60s, doctor 30s].
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "The server")]
     pub(crate) start_timeout: Option<Duration>,
+    /// How long the command may take in all, whatever it waits for; then it ends with exit code 6.
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "The server")]
+    pub(crate) max_time: Option<Duration>,
     /// Set a variable of the server's environment; may be given again.
     #[arg(long, value_name = "KEY=VALUE", value_parser = variable, help_heading = "The server")]
     pub(crate) env: Vec<(String, String)>,

@@ -87,8 +87,9 @@ pub(crate) fn start(
     Ok(())
 }
 
-/// Lines are added. What is said may be private, even with secrets masked.
-fn open(path: &Path) -> std::io::Result<File> {
+/// A file that lines are added to, for its owner only: what is said may be private, even with secrets
+/// masked.
+pub(crate) fn open(path: &Path) -> std::io::Result<File> {
     let mut options = File::options();
     options.create(true).append(true);
     #[cfg(unix)]

@@ -7,12 +7,23 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use taut::schemars::{Schema, SchemaGenerator, json_schema};
 use taut::{
     Annotations, AskError, Call, CompletionReference, Content, CreateMessageParams, Implementation,
     Json, JsonSchema, Level, NoArgs, Progress, Prompt, PromptMessage, PromptReference, Resource,
     ResourceReference, ResourceTemplate, Role, SamplingContent, SamplingMessage, Server,
     ServerBuilder, Tool, ToolAnnotations, UserReply,
 };
+
+/// A whole number without a name for its size, which some hosts refuse.
+fn whole(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer", "minimum": 0 })
+}
+
+/// A text that may be left out: of one type, because some hosts refuse several.
+fn words(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string" })
+}
 
 /// Say it again.
 #[derive(Deserialize, JsonSchema)]
@@ -42,9 +53,11 @@ struct Sum {
 struct Slow {
     /// How many steps.
     #[serde(default = "ten")]
+    #[schemars(schema_with = "whole")]
     steps: u32,
     /// How long each step takes, in milliseconds.
     #[serde(default = "hundred")]
+    #[schemars(schema_with = "whole")]
     step_ms: u64,
 }
 
@@ -61,6 +74,7 @@ fn hundred() -> u64 {
 struct Fail {
     /// What to complain about.
     #[serde(default)]
+    #[schemars(schema_with = "words")]
     reason: Option<String>,
 }
 
@@ -69,6 +83,7 @@ struct Fail {
 struct Print {
     /// What to print.
     #[serde(default)]
+    #[schemars(schema_with = "words")]
     text: Option<String>,
 }
 
@@ -76,6 +91,7 @@ struct Print {
 #[derive(Deserialize, JsonSchema)]
 struct Big {
     /// How many bytes, up to 64 MiB.
+    #[schemars(schema_with = "whole")]
     bytes: usize,
 }
 

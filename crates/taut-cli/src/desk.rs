@@ -20,9 +20,10 @@ use rustyline::{
 };
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
+use crate::gate::Reader;
 use crate::screen::{Question, Screen};
 #[cfg(unix)]
-use crate::signals::Heard;
+use crate::signals::Signal;
 
 /// Lines of history that are kept: a year of somebody who tries a server now and then.
 const HISTORY: usize = 1_000;
@@ -36,8 +37,8 @@ pub(crate) type Complete = Arc<dyn Fn(&str, usize) -> (usize, Vec<String>) + Sen
 /// A line that somebody is to type.
 #[derive(Clone, Default)]
 pub(crate) struct Line {
-    /// What stands before it: as it is measured, and as it is shown.
-    pub(crate) prompt: (String, String),
+    /// What stands before it, painted.
+    pub(crate) prompt: String,
     pub(crate) complete: Option<Complete>,
     /// Whether it is remembered, and can be found again with the arrow keys.
     pub(crate) remembered: bool,
@@ -112,7 +113,7 @@ impl Desk {
 fn follow_stops(screen: Arc<Screen>) {
     use signal_hook::consts::{SIGCONT, SIGTSTP};
     // Without, it stops as any other process does.
-    let (Ok(stops), Ok(wakes)) = (Heard::new(SIGTSTP), Heard::new(SIGCONT)) else { return };
+    let (Ok(stops), Ok(wakes)) = (Signal::new(SIGTSTP), Signal::new(SIGCONT)) else { return };
     tokio::spawn(async move {
         loop {
             tokio::select! {
@@ -148,6 +149,7 @@ fn edit(screen: &Screen, path: Option<PathBuf>, wanted: &Receiver<Wanted>) {
         // There is none on the first day.
         let _ = editor.load_history(path);
     }
+    let colours = Reader::of_stderr();
     while let Ok(Wanted { line, reply }) = wanted.recv() {
         let mut parked = FileHistory::new();
         if !line.remembered {
@@ -157,7 +159,9 @@ fn edit(screen: &Screen, path: Option<PathBuf>, wanted: &Receiver<Wanted>) {
         if let Some(words) = editor.helper_mut() {
             words.0 = line.complete;
         }
-        let typed = editor.readline(&line.prompt);
+        // As it is measured, and as it is shown.
+        let prompt = (PLAIN.pass(&line.prompt), colours.pass(&line.prompt));
+        let typed = editor.readline(&(prompt.0.as_str(), prompt.1.as_str()));
         screen.line_is_typed();
         if !line.remembered {
             std::mem::swap(editor.history_mut(), &mut parked);
@@ -220,6 +224,9 @@ fn remember(editor: &mut Lines, text: &str, path: Option<&PathBuf>) {
     }
 }
 
+/// The editor's terminal without colours.
+const PLAIN: Reader = Reader { terminal: true, colour: false };
+
 /// The words that fit where the cursor stands.
 struct Words(Option<Complete>);
 
@@ -234,8 +241,10 @@ impl Completer for Words {
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let Some(complete) = &self.0 else { return Ok((pos, Vec::new())) };
         let (start, words) = complete(line, pos);
+        // What a terminal cannot show as it is cannot be typed either.
+        let words = words.into_iter().filter(|word| PLAIN.pass(word).as_str() == word);
         let pair = |word: String| Pair { display: word.trim_end().to_owned(), replacement: word };
-        Ok((start, words.into_iter().map(pair).collect()))
+        Ok((start, words.map(pair).collect()))
     }
 }
 

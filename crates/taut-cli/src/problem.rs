@@ -4,6 +4,7 @@
 
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use taut::{ConnectReason, Error};
@@ -54,6 +55,8 @@ pub(crate) enum Problem {
     Interrupted,
     /// A signal came that wants more than what is being done to end.
     Ended,
+    /// The time of `--max-time` is over.
+    Over(Duration),
 }
 
 impl Problem {
@@ -62,8 +65,10 @@ impl Problem {
     }
 
     pub(crate) fn output(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            return Self::NobodyReads;
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => return Self::NobodyReads,
+            io::ErrorKind::Interrupted => return crate::signals::problem(),
+            _ => {}
         }
         Self::Unwritten { what: "writing the result".to_owned(), error }
     }
@@ -75,6 +80,7 @@ impl Problem {
             Self::Unwritten { .. } => Exit::Unwritten,
             Self::NobodyReads => Exit::Worked,
             Self::Interrupted | Self::Ended => Exit::Interrupted,
+            Self::Over(_) => Exit::TimedOut,
         }
     }
 
@@ -86,6 +92,19 @@ impl Problem {
             } => "",
             Self::Server { stderr, .. } => stderr,
             _ => "",
+        }
+    }
+
+    /// What the server said on stdout that was no message, where it ended early: often why it did.
+    pub(crate) fn stray(&self) -> Vec<String> {
+        match self {
+            Self::Server { error: Error::Lost(_), .. } => crate::session::stray(),
+            Self::Server { error: Error::Connect(error), .. } => match error.reason {
+                // These quote it themselves.
+                ConnectReason::NotJson { .. } | ConnectReason::Echo => Vec::new(),
+                _ => crate::session::stray(),
+            },
+            _ => Vec::new(),
         }
     }
 
@@ -113,6 +132,9 @@ impl Problem {
         }
         if !self.stderr().is_empty() {
             error["stderr"] = json!(self.stderr());
+        }
+        if !self.stray().is_empty() {
+            error["stdout"] = json!(self.stray());
         }
         json!({ "error": error, "exit": self.exit() as u8 })
     }
@@ -142,6 +164,9 @@ impl fmt::Display for Problem {
             }
             Self::NobodyReads => f.write_str("nobody reads the output"),
             Self::Interrupted | Self::Ended => f.write_str("interrupted"),
+            Self::Over(time) => {
+                write!(f, "it was not done within {time:?}, the time of --max-time")
+            }
         }
     }
 }

@@ -3,11 +3,11 @@
 //! Knows whether a question is being put and whether a line is being typed. Must not know what is
 //! said. What is told while a line is typed goes through the editor, which draws its line anew.
 
-use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::gate::{self, Shown};
 #[cfg(unix)]
 use crate::modes::Modes;
 
@@ -52,7 +52,7 @@ impl Screen {
     }
 
     /// Tells something beside a line that is being typed. Says whether it was; if not, nobody types.
-    pub(crate) fn tell(&self, text: &str) -> bool {
+    pub(crate) fn tell(&self, text: &Shown) -> bool {
         if !self.typing.load(Ordering::SeqCst) {
             return false;
         }
@@ -64,7 +64,7 @@ impl Screen {
         match editor.try_send(format!("{gap}{text}\n")) {
             Ok(()) => true,
             Err(TrySendError::Full(_)) => {
-                self.lost.fetch_add(lost + text.lines().count(), Ordering::SeqCst);
+                self.lost.fetch_add(lost + text.as_str().lines().count(), Ordering::SeqCst);
                 true
             }
             Err(TrySendError::Disconnected(_)) => false,
@@ -110,7 +110,7 @@ impl Screen {
         self.modes.give_back();
         if self.typing.swap(false, Ordering::SeqCst) {
             // What comes next does not belong to the half of a line that stands there.
-            let _ = writeln!(io::stderr());
+            gate::tell(&Shown::default().line());
         }
     }
 }
@@ -135,15 +135,17 @@ mod tests {
     #[test]
     fn who_tells_never_waits_and_what_was_left_out_is_counted() {
         let screen = Screen::default();
-        assert!(!screen.tell("nobody types"));
+        let text = |text| gate::Reader::file().pass(text);
+        assert!(!screen.tell(&text("nobody types")));
         let (editor, lines) = std::sync::mpsc::sync_channel(1);
         screen.set_editor(editor);
         screen.set_typing(true);
-        assert!(["one", "two", "three\nfour", "five"].iter().all(|text| screen.tell(text)));
+        let all = ["one", "two", "three\nfour", "five"];
+        assert!(all.into_iter().all(|each| screen.tell(&text(each))));
         assert_eq!(lines.recv().unwrap(), "one\n");
-        assert!(screen.tell("six"));
+        assert!(screen.tell(&text("six")));
         assert_eq!(lines.recv().unwrap(), "(4 lines left out)\nsix\n");
         drop(lines);
-        assert!(!screen.tell("the editor is gone"));
+        assert!(!screen.tell(&text("the editor is gone")));
     }
 }

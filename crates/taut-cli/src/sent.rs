@@ -27,6 +27,19 @@ impl Sent {
         members.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
+    /// About how many bytes it takes in memory.
+    pub(crate) fn size(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::Text(text) => text.len(),
+                Self::Array(all) => all.iter().map(Self::size).sum(),
+                Self::Object(all) => {
+                    all.iter().map(|(name, value)| 24 + name.len() + value.size()).sum()
+                }
+                Self::Null | Self::Bool(_) | Self::Number(_) => 0,
+            }
+    }
+
     pub(crate) fn text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),

@@ -85,6 +85,8 @@ pub(crate) struct Settings {
     timeout: Option<Duration>,
     #[serde(deserialize_with = "duration")]
     start_timeout: Option<Duration>,
+    #[serde(deserialize_with = "duration")]
+    max_time: Option<Duration>,
     #[serde(deserialize_with = "revision")]
     revision: Option<Revision>,
     #[serde(deserialize_with = "framing")]
@@ -102,6 +104,7 @@ impl Settings {
             options.timeout = time;
         }
         options.start_timeout = options.start_timeout.or(self.start_timeout);
+        options.max_time = options.max_time.or(self.max_time);
         options.revision = options.revision.or(self.revision);
         options.framing = options.framing.or(self.framing);
         options.inherit_env |= self.inherit_env.unwrap_or_default();
@@ -197,7 +200,7 @@ mod tests {
             (
                 "# mine\ntimout: 5s\n",
                 "2:1: unknown setting \"timout\", expected one of debug, timeout, start-timeout, \
-                 revision, framing, inherit-env, verbose",
+                 max-time, revision, framing, inherit-env, verbose",
             ),
             (
                 "debug: on\ntimeout: soon\n",

@@ -1,22 +1,24 @@
 //! What two sides say to each other, kept in a file: one message to a line.
 //!
-//! Knows how the library tells its steps; they come with secrets masked and long messages cut.
+//! Knows how the library tells its steps, in which secrets are masked by their names; the values of
+//! our own environment are masked here. For the owner's eyes only.
 
-use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 use crate::debug;
 use crate::problem::Problem;
+use crate::secrets;
 
 /// Writes down what is said from now on.
 pub(crate) fn keep(path: &Path) -> Result<(), Problem> {
     let failed = |error| Problem::File { what: format!("opening {}", path.display()), error };
-    let file = OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
+    let file = debug::open(path).map_err(failed)?;
+    secrets::hide_ours();
     let file = Mutex::new(file);
     debug::listen("stdin", move |step: &str| {
-        let Some(line) = line(step) else { return };
+        let Some(line) = line(&secrets::masked(step)) else { return };
         // A full disk costs the transcript, not the session.
         let _ = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
     });

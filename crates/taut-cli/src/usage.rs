@@ -10,6 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _};
 
 use crate::args::{Args, Sub};
+use crate::gate::{self, RED};
 use crate::hosts::{Surroundings, find};
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
@@ -49,10 +50,9 @@ pub(crate) fn check(command: &Sub, typed: &[OsString]) -> Result<(), Problem> {
 /// Help and version, and what is wrong with what was typed.
 pub(crate) fn tell(mut error: clap::Error, typed: &[OsString]) -> Exit {
     if !error.use_stderr() {
-        return match error.print() {
-            Ok(()) => Exit::Worked,
-            Err(error) => Output::new(None).report(&Problem::output(error)),
-        };
+        let output = Output::new(None);
+        let printed = gate::result(&output.out.help(&error)).map_err(Problem::output);
+        return printed.map_or_else(|problem| output.report(&problem), |()| Exit::Worked);
     }
     let hint = hint(&error, typed);
     prune(&mut error, hint.is_some());
@@ -63,10 +63,12 @@ pub(crate) fn tell(mut error: clap::Error, typed: &[OsString]) -> Exit {
         // If it cannot be written, the words below say what is wrong all the same.
         let _ = output.document(&problem.json());
     }
-    // Nobody may be there to read it.
-    let _ = error.print();
+    let output = Output::new(None);
+    let text = error.render().to_string();
+    let said = text.strip_prefix("error:").unwrap_or(&text).trim_end();
+    output.note(&format!("{}{said}", output.err.paint(RED, "error:")));
     if let Some(hint) = hint {
-        Output::new(None).note(&format!("\n{hint}"));
+        output.note(&format!("\n{hint}"));
     }
     Exit::Usage
 }

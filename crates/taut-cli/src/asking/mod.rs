@@ -22,10 +22,10 @@ use taut::{
 use crate::answers::{Answers, Said};
 use crate::desk::Desk;
 use crate::forms::Form;
+use crate::gate::escape;
 use crate::output::{BOLD, CYAN, Output, YELLOW};
 use crate::problem::{Exit, Problem};
-use crate::sanitize;
-use crate::session::tell_event;
+use crate::session::{overhear, tell_event};
 
 /// What every command that starts a server takes for the server's questions.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -113,6 +113,7 @@ impl Host {
     pub(crate) fn hearing(&self) -> impl Fn(&ClientEvent<'_>) + Send + Sync + 'static {
         let host = self.clone();
         move |event| {
+            overhear(event);
             if host.0.output.verbose {
                 tell_event(&host.0.output, event);
             }
@@ -244,13 +245,13 @@ impl Host {
         let name = client.as_ref().and_then(|client| client.server_info());
         let name = name.map_or("the server", |info| info.name.as_str());
         let err = &self.0.output.err;
-        let words = format!("{} {does}:", sanitize::line(name));
+        let words = format!("{} {does}:", escape::line(name));
         let first = err.paint(BOLD, words);
         if message.contains('\n') {
             self.note(&first);
             message.lines().for_each(|line| self.say(&format!("  {line}")));
         } else {
-            self.note(format!("{first} {}", sanitize::line(message)).trim_end());
+            self.note(format!("{first} {}", escape::line(message)).trim_end());
         }
     }
 
@@ -259,7 +260,7 @@ impl Host {
         self.0.unanswered.store(true, Ordering::SeqCst);
         let err = &self.0.output.err;
         self.note(&err.paint(YELLOW, "declined: nobody is here to answer"));
-        let example = sanitize::line(example).into_owned();
+        let example = escape::line(example).into_owned();
         self.note(&format!(
             "{} on a terminal, or with --answer FILE and in it: {example}",
             err.paint(CYAN, "  try:")
@@ -269,7 +270,7 @@ impl Host {
     /// One line of a server's, safe for whoever reads it.
     fn say(&self, line: &str) {
         let indent = line.len() - line.trim_start().len();
-        self.note(&format!("{}{}", &line[..indent], sanitize::line(line.trim_start())));
+        self.note(&format!("{}{}", &line[..indent], escape::line(line.trim_start())));
     }
 
     fn note(&self, text: &str) {

@@ -10,17 +10,17 @@ use taut::{ElicitAction, ElicitResult, ElicitUrl, RequestContext};
 use super::Host;
 use super::dialogue::prompt;
 use crate::desk::{Line, Typed};
+use crate::gate::escape;
 use crate::output::{BOLD, DIM, YELLOW};
-use crate::sanitize;
 
 /// Shows the page and asks what to do with it.
 pub(super) async fn visit(host: &Host, asking: &RequestContext, asked: &ElicitUrl) -> ElicitResult {
     host.heading(asking, "asks you to visit a page", &asked.message);
     let err = host.0.output.err;
     let place = Place::of(&asked.url);
-    host.note(&format!("  {}", sanitize::line(&asked.url)));
+    host.note(&format!("  {}", escape::line(&asked.url)));
     match &place.host {
-        Some(name) => host.note(&format!("  on {}", err.paint(BOLD, sanitize::line(name)))),
+        Some(name) => host.note(&format!("  on {}", err.paint(BOLD, escape::line(name)))),
         None => host.note(&err.paint(YELLOW, "  which names no host")),
     }
     for warning in &place.warnings {

@@ -119,6 +119,9 @@ const METHOD_NOT_FOUND: i64 = -32601;
 /// Pages of one list at most: only a server that goes round in circles has so many.
 const MAX_PAGES: usize = 10_000;
 
+/// What all pages of one list may take in memory: a hundred times the largest that was seen.
+const MAX_BYTES: usize = 64 << 20;
+
 /// All pages of a list. The library lists, too, but keeps nothing of how it was written.
 async fn listed<T: DeserializeOwned>(
     client: &Client,
@@ -127,12 +130,20 @@ async fn listed<T: DeserializeOwned>(
 ) -> Result<Listed<T>, Error> {
     let wrong = |what: String| Error::Violation { method: method.into(), what: what.into() };
     let (mut items, mut cursor) = (Vec::new(), None::<String>);
+    let mut bytes = 0;
     for _ in 0..MAX_PAGES {
         let params =
             cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
         let page: Sent = client.request(method, params).await?;
         match page.member(member) {
-            Some(Sent::Array(page)) => items.extend_from_slice(page),
+            Some(Sent::Array(page)) => {
+                bytes += page.iter().map(Sent::size).sum::<usize>();
+                if bytes > MAX_BYTES {
+                    let most = MAX_BYTES >> 20;
+                    return Err(wrong(format!("its list has more than {most} MiB, and goes on")));
+                }
+                items.extend_from_slice(page);
+            }
             Some(other) => return Err(wrong(format!("`{member}` is {}", other.kind()))),
             None => return Err(wrong(format!("missing field `{member}`"))),
         }

@@ -1,8 +1,9 @@
 //! `taut serve`: the demo server on stdin and stdout.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
+use crate::output::Output;
 use crate::problem::{Exit, Problem};
 use crate::{demo, help, transcript};
 
@@ -20,13 +21,16 @@ pub(crate) struct Serve {
     pub(crate) transcript: Option<PathBuf>,
 }
 
-pub(crate) async fn run(args: &Serve) -> Result<Exit, Problem> {
+pub(crate) async fn run(output: &Output, args: &Serve) -> Result<Exit, Problem> {
     if let Some(path) = &args.transcript {
         transcript::keep(path)?;
     }
     if std::io::stdin().is_terminal() {
-        let hint = "serving MCP on this terminal: type JSON, end with Ctrl-D. For a look at it: taut smoke";
-        let _ = writeln!(std::io::stderr(), "{hint}");
+        output.note(
+            "taut-demo serves MCP on stdin and stdout: start it from a host, or type JSON and end with \
+             Ctrl-D",
+        );
+        output.note("  try: taut smoke, which starts it and shows what it does");
     }
     let mut server = demo::with_tools(demo::server(), args.tools);
     if let Some(items) = args.page_size {

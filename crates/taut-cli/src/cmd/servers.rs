@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::cells::{cut, pad, wide};
 use crate::help;
-use crate::hosts::{Found, How, Server, Surroundings, find, mask, unknown};
+use crate::hosts::{Found, How, Server, Surroundings, find, unknown};
+use crate::mask;
 use crate::output::{BOLD, CYAN, DIM, Output, RED, YELLOW};
 use crate::problem::{Exit, Problem};
 

@@ -9,6 +9,7 @@ mod format;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
@@ -24,7 +25,8 @@ pub(crate) struct Form {
 
 impl Form {
     pub(crate) fn of(schema: &FormSchema) -> Self {
-        let required = |name: &String| schema.required.contains(name);
+        let required: HashSet<&String> = schema.required.iter().collect();
+        let required = |name: &String| required.contains(name);
         let fields =
             schema.fields.iter().map(|(name, field)| Field::of(name, field, required(name)));
         Self { fields: fields.collect() }
@@ -51,9 +53,9 @@ impl Form {
                 Err(mistake) => mistakes.push((field.name.clone(), mistake)),
             }
         }
-        let known = |name: &str| self.fields.iter().any(|field| field.name == name);
         if strict {
-            let unknown = given.keys().filter(|name| !known(name));
+            let known: HashSet<&String> = self.fields.iter().map(|field| &field.name).collect();
+            let unknown = given.keys().filter(|name| !known.contains(name));
             mistakes.extend(unknown.map(|name| (name.clone(), Mistake::NoSuchField)));
         }
         if mistakes.is_empty() { Ok(content) } else { Err(mistakes) }

@@ -9,9 +9,10 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::places::{Host, Surroundings};
+use super::read::text_file;
 
 /// Something that a value needs and that is not there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Missing {
     /// A variable of the environment.
     Variable(String),
@@ -156,7 +157,7 @@ impl Values<'_> {
     /// The content of a file (opencode): for a secret that has one of its own.
     fn file(&self, path: &str) -> Result<String, Missing> {
         let path = self.path(path);
-        match std::fs::read_to_string(&path) {
+        match text_file(&path) {
             Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
             Err(error) => Err(Missing::File { path, why: error.to_string() }),
         }

@@ -6,8 +6,8 @@
 
 mod expand;
 mod find;
-pub(crate) mod mask;
 mod places;
+mod read;
 mod shape;
 mod target;
 mod tree;

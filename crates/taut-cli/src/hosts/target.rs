@@ -9,11 +9,11 @@ use taut::Command;
 
 use super::expand::Missing;
 use super::find::{Broken, Found, Server, find};
-use super::mask;
 use super::places::Surroundings;
 use super::shape::How;
 use crate::args::Options;
 use crate::arguments::closest;
+use crate::mask;
 use crate::output::{DIM, Output, YELLOW};
 use crate::problem::Problem;
 use crate::secrets;

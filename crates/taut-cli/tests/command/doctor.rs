@@ -381,3 +381,30 @@ fn a_variable_that_is_missing_is_named() {
     assert_eq!(document["findings"][0]["what"], "it needs DOCTOR_TOKEN in its environment");
     assert!(!document.to_string().contains("\"x\""), "names, never values");
 }
+
+/// D1: the first start exits, the second too, and each leaves a process behind.
+#[test]
+fn nothing_is_left_of_a_server_that_fails_at_the_start_and_it_is_said() {
+    let server = ["sh", "-c", "sleep 100000606 & sleep 0.2; exit 1"].map(str::to_owned);
+    let run = run("doctor", &server).exits(4);
+    eventually("nothing is left behind", || processes_with("^sleep\0100000606").is_empty());
+    assert!(run.out.contains("✗ left behind   sleep (process "), "{}", run.out);
+    assert!(run.out.contains("it leaves processes behind when it ends"), "{}", run.out);
+}
+
+/// D1: what a server says on stdout when it dies is often why it does.
+#[test]
+fn what_a_dying_server_says_on_stdout_is_shown() {
+    let server = ["sh", "-c", "echo 'GITHUB_TOKEN is required'; exit 1"].map(str::to_owned);
+    for line in ["list", "smoke", "call x", "shell", "watch"] {
+        let run = run(line, &server).exits(4);
+        assert!(run.err.contains("the server wrote on stdout:"), "{line}: {}", run.err);
+        assert_eq!(run.err.matches("GITHUB_TOKEN is required").count(), 1, "{line}: {}", run.err);
+    }
+    let document = run("list --json", &server).exits(4).json();
+    assert_eq!(document["error"]["stdout"], serde_json::json!(["GITHUB_TOKEN is required"]));
+    let run = run("doctor", &server).exits(4);
+    let told = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("after it wrote on stdout: GITHUB_TOKEN is required"), "{told}");
+    assert!(told.contains("do what it says there"), "{told}");
+}

@@ -115,7 +115,7 @@ async fn a_server_that_dies_in_the_middle_of_an_answer_is_named_with_its_signal(
         ),
         "{text}"
     );
-    assert!(text.ends_with("; its last lines on stderr:\n  about to die"), "{text}");
+    assert!(text.ends_with("its last lines on stderr:\n  about to die"), "{text}");
     let Error::Lost(lost) = error else { panic!("{error}") };
     assert_eq!(lost.exit.unwrap().signal, Some(6));
 }

@@ -8,14 +8,17 @@ use taut::wire::Framing;
 use taut::{Diagnostics, Error, InvalidMessage, ProcessEnd, Revision, ShutdownStep};
 
 use super::exam::PROBE;
-use super::processes::Process;
+use super::lint::Lint;
 use crate::problem::{Exit, exit_of};
+use crate::processes::Process;
 use crate::strict::Objection;
 
 /// What was seen, and when, counted from the start.
 #[derive(Default)]
 pub(super) struct Facts {
     pub(super) pid: Option<u32>,
+    /// Every process that was started, also the second and the third.
+    pub(super) pids: Vec<u32>,
     pub(super) program: Option<String>,
     pub(super) started: Option<Duration>,
     pub(super) first_stderr: Option<(Duration, String)>,
@@ -40,6 +43,8 @@ pub(super) struct Facts {
     pub(super) opened: Option<Result<Opened, Error>>,
     /// What others refuse.
     pub(super) objections: Vec<Objection>,
+    /// What is wrong with the schemas of its tools.
+    pub(super) lints: Vec<Lint>,
     pub(super) listed: Option<Result<(String, Duration), Error>>,
     pub(super) called: Option<Result<(String, Duration), Error>>,
     /// Whether it was still there after the call.
@@ -96,6 +101,11 @@ impl Facts {
         let listed = self.listed.as_ref().and_then(|listed| listed.as_ref().err());
         let called = self.called.as_ref().and_then(|called| called.as_ref().err());
         opened.or(listed).or(called).or(self.after_call.as_ref())
+    }
+
+    /// What it said on stdout first that was no message.
+    pub(super) fn said_on_stdout(&self) -> &str {
+        self.junk.as_ref().map_or("", |junk| junk.excerpt.as_str())
     }
 
     /// What was agreed.
@@ -194,7 +204,7 @@ impl Facts {
             Some(None) => add("on SIGTERM", Some(false), "lived on".to_owned(), None),
             None => {}
         }
-        if self.ended.is_some() {
+        if self.ended.is_some() || !self.left.is_empty() {
             let names: Vec<_> = self.left.iter().map(Process::to_string).collect();
             let text = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
             add("left behind", Some(names.is_empty()), text, None);

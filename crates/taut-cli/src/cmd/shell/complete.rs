@@ -10,7 +10,7 @@ use super::order::{LEVELS, WORDS};
 use super::words::{quoted, split_open};
 use crate::arguments::{choices, parameters};
 use crate::cmd::list::Offer;
-use crate::sanitize;
+use crate::gate::escape;
 
 /// Something that may stand there, as it is meant and not as it is typed.
 struct Fit {
@@ -58,7 +58,7 @@ impl Fit {
 
     /// SEC-05: what would steer the terminal is not offered.
     fn is_plain(&self) -> bool {
-        let plain = |text: &str| matches!(sanitize::line(text), Cow::Borrowed(_));
+        let plain = |text: &str| matches!(escape::line(text), Cow::Borrowed(_));
         plain(&self.text) && self.key.as_deref().is_none_or(plain)
     }
 

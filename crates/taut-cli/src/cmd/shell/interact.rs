@@ -10,9 +10,9 @@ use super::complete::complete;
 use super::order::{self, Order};
 use super::running::Running;
 use crate::desk::{Complete, Line, Typed};
+use crate::gate::escape;
 use crate::output::{CYAN, DIM, YELLOW};
 use crate::problem::{Exit, Problem};
-use crate::sanitize;
 use crate::signals::{Interrupts, Stop};
 
 /// Reads and does, until the person leaves.
@@ -99,11 +99,10 @@ async fn line(running: &mut Running<'_>, interrupts: &mut Interrupts) -> Result<
 /// Names longer than this leave no room to type.
 const NAME: usize = 24;
 
-fn prompt(running: &Running<'_>) -> (String, String) {
+fn prompt(running: &Running<'_>) -> String {
     let name = running.client.as_ref().and_then(|client| client.server_info());
     let name = name.map_or("server", |info| info.name.as_str());
-    let name: String = sanitize::line(name).chars().take(NAME).collect();
+    let name: String = escape::line(name).chars().take(NAME).collect();
     let colour = if running.client.is_some() { CYAN } else { YELLOW };
-    let painted = running.output.err.paint(colour, &name);
-    (format!("{name} › "), format!("{painted} › "))
+    format!("{} › ", running.output.err.paint(colour, &name))
 }

@@ -7,11 +7,11 @@ use std::fmt;
 
 /// A process of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Process {
-    pub(super) pid: u32,
-    pub(super) name: String,
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    pub(crate) name: String,
     /// Whether it left the server's session, so that no host would find it.
-    pub(super) escaped: bool,
+    pub(crate) escaped: bool,
     parent: u32,
     session: u32,
     born: u64,
@@ -24,13 +24,13 @@ impl fmt::Display for Process {
 }
 
 /// The program that a process runs.
-pub(super) fn program(pid: u32) -> Option<String> {
+pub(crate) fn program(pid: u32) -> Option<String> {
     let path = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
     Some(path.display().to_string())
 }
 
 /// Everything that a process has started and that still runs, itself left out.
-pub(super) fn family(root: u32) -> Vec<Process> {
+pub(crate) fn family(root: u32) -> Vec<Process> {
     let all = all();
     let mut found: Vec<Process> = Vec::new();
     loop {
@@ -48,7 +48,7 @@ pub(super) fn family(root: u32) -> Vec<Process> {
 }
 
 /// What of a family still runs now that its head is gone, and what has joined its session since.
-pub(super) fn left(root: u32, family: &[Process]) -> Vec<Process> {
+pub(crate) fn left(root: u32, family: &[Process]) -> Vec<Process> {
     let of_family = |p: &Process| family.iter().any(|old| old.pid == p.pid && old.born == p.born);
     let all = all().into_iter().filter(|p| p.pid != root && (p.session == root || of_family(p)));
     all.map(|p| Process { escaped: p.session != root, ..p }).collect()
@@ -80,24 +80,37 @@ fn one(pid: u32) -> Option<Process> {
 }
 
 /// Whether a process is stopped, as by SIGSTOP, or by reading from a terminal that is not its own.
-pub(super) fn is_stopped(pid: u32) -> bool {
+pub(crate) fn is_stopped(pid: u32) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
+/// Kills the servers that this process has started, each with the group of processes that it leads.
+#[cfg(target_os = "linux")]
+pub(crate) fn kill_children() {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    let ours = std::process::id();
+    for child in all().iter().filter(|process| process.parent == ours) {
+        let pid = i32::try_from(child.pid).ok().and_then(Pid::from_raw);
+        // It may be gone by now, or lead no group.
+        let _ = pid.map(|pid| kill_process_group(pid, Signal::KILL));
+        signal(child.pid, Signal::KILL);
+    }
+}
+
 /// Sends SIGTERM to one process, as most hosts do.
 #[cfg(unix)]
-pub(super) fn terminate(pid: u32) -> bool {
+pub(crate) fn terminate(pid: u32) -> bool {
     signal(pid, rustix::process::Signal::TERM)
 }
 
 #[cfg(not(unix))]
-pub(super) fn terminate(_: u32) -> bool {
+pub(crate) fn terminate(_: u32) -> bool {
     false
 }
 
 /// Ends what was left in the server's session. What has left that is somebody's wish, and stays.
-pub(super) fn end(left: &[Process]) {
+pub(crate) fn end(left: &[Process]) {
     #[cfg(unix)]
     for process in left.iter().filter(|process| !process.escaped) {
         if one(process.pid).is_some_and(|now| now.born == process.born) {

@@ -1,18 +1,20 @@
-//! What looks like a secret is not shown.
+//! What looks like a secret: the one list of names and of looks in this command.
 //!
 //! Pure. Names decide first, then the look of a value; a mere reference (`${TOKEN}`) says nothing and
-//! stays. Better one `***` too many: what is hidden here still stands in the file.
+//! stays. `secrets.rs` hides the values, wherever they turn up. In doubt something is hidden: what is
+//! hidden here still stands in the file.
 
 pub(crate) const HIDDEN: &str = "***";
 
 /// Parts of a name whose values are never shown: a name that has one of them between its separators.
-const WORDS: [&str; 16] = [
+const WORDS: [&str; 17] = [
     "auth",
     "authorization",
     "bearer",
     "cookie",
     "credential",
     "credentials",
+    "jwt",
     "key",
     "keys",
     "pass",
@@ -26,7 +28,17 @@ const WORDS: [&str; 16] = [
 ];
 
 /// The same, anywhere in it.
-const PARTS: [&str; 6] = ["token", "secret", "password", "apikey", "credential", "privatekey"];
+const PARTS: [&str; 9] = [
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "authorization",
+    "apikey",
+    "credential",
+    "privatekey",
+    "cookie",
+];
 
 /// How the tokens of well-known services begin.
 const BEGINNINGS: [&str; 16] = [
@@ -50,10 +62,24 @@ const BEGINNINGS: [&str; 16] = [
 
 /// Whether a name is one that secrets have.
 pub(crate) fn is_secret_name(name: &str) -> bool {
-    let name = name.trim_start_matches('-').to_ascii_lowercase();
+    let name = apart(name.trim_start_matches('-')).to_ascii_lowercase();
     let mut parts = name.split(|c: char| !c.is_ascii_alphanumeric());
     let joined: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     parts.any(|part| WORDS.contains(&part)) || PARTS.iter().any(|part| joined.contains(part))
+}
+
+/// `privateKey` as `private-Key`: a capital after a small letter begins a word.
+fn apart(name: &str) -> String {
+    let mut out = String::with_capacity(name.len() + 4);
+    let mut small = false;
+    for letter in name.chars() {
+        if small && letter.is_uppercase() {
+            out.push('-');
+        }
+        small = letter.is_lowercase();
+        out.push(letter);
+    }
+    out
 }
 
 /// A value of the environment: always hidden, unless it is a mere reference.
@@ -184,6 +210,7 @@ mod tests {
             ("srv https://x.org/mcp?apiKey=1&page=2", "srv https://x.org/mcp?apiKey=***&page=2"),
             ("srv https://x.org/s/Ab12Cd34Ef56Gh78Ij90Kl/mcp", "srv https://x.org/s/***/mcp"),
             ("srv --keyboard us --path /etc/keys", "srv --keyboard us --path /etc/keys"),
+            ("srv --signingKey abc --sessionCookie=x", "srv --signingKey *** --sessionCookie=***"),
         ];
         for (line, shown) in table {
             assert_eq!(words(line.split(' ')).join(" "), shown);

@@ -1,8 +1,8 @@
 //! Text from a stranger, made safe for a terminal.
 //!
-//! Knows which characters steer a terminal or deceive the eye: control characters, those that turn
-//! the direction of text, and those that cannot be seen. Only a terminal needs it: a pipe gets what
-//! the server sent. SEC-05.
+//! Knows which characters steer a terminal or deceive the eye: control characters, those that change
+//! the direction of text, and those that cannot be seen. `gate` calls it for text that a terminal gets.
+//! SEC-05.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -62,10 +62,15 @@ fn is_harmful(character: char) -> bool {
             // Direction.
             '\u{061C}' | '\u{200E}' | '\u{200F}' | '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{206F}'
             // Without width, and line ends that are none.
-            | '\u{00AD}' | '\u{180E}' | '\u{200B}'..='\u{200D}' | '\u{2028}' | '\u{2029}'
-            | '\u{2060}'..='\u{2065}' | '\u{FEFF}' | '\u{FFF9}'..='\u{FFFB}'
-            // Tags: a whole alphabet that nobody sees.
-            | '\u{E0000}'..='\u{E007F}'
+            | '\u{00AD}' | '\u{034F}' | '\u{17B4}' | '\u{17B5}' | '\u{200B}'..='\u{200D}'
+            | '\u{2028}' | '\u{2029}' | '\u{2060}'..='\u{2065}' | '\u{FEFF}' | '\u{FFF0}'..='\u{FFFB}'
+            | '\u{1BCA0}'..='\u{1BCA3}' | '\u{1D173}'..='\u{1D17A}'
+            // Letters and a picture that are blank.
+            | '\u{115F}' | '\u{1160}' | '\u{2800}' | '\u{3164}' | '\u{FFA0}' | '\u{1D159}'
+            // Variation selectors: they can carry a whole text behind one letter.
+            | '\u{180B}'..='\u{180F}' | '\u{FE00}'..='\u{FE0F}'
+            // Tags and more selectors: whole alphabets that nobody sees.
+            | '\u{E0000}'..='\u{E0FFF}'
         )
 }
 
@@ -84,6 +89,8 @@ mod tests {
             ("abc\u{202e}fed", "abc\\u{202e}fed"),
             ("a\u{200b}b\u{feff}", "a\\u{200b}b\\u{feff}"),
             ("\u{e0041}", "\\u{e0041}"),
+            ("a\u{fe01}\u{e0150}b", "a\\u{fe01}\\u{e0150}b"),
+            ("\u{3164}\u{115f}\u{2800}", "\\u{3164}\\u{115f}\\u{2800}"),
         ];
         for (text, cleaned) in table {
             assert_eq!(clean(text), cleaned, "{text:?}");
