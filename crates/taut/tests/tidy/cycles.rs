@@ -2,8 +2,9 @@
 //! that stand on it.
 //!
 //! A folder's `mod.rs` (or the file with the folder's name beside it) is its front: it may re-export
-//! what is in the folders below. Every other file counts with the folder that it is in. Names are
-//! followed through the re-exports to where they live.
+//! what is in the folders below. A file that stands beside folders counts as one of them; every other
+//! file counts with the folder that it is in. Names are followed through the re-exports to where they
+//! live.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,12 +13,7 @@ use crate::source::Source;
 use crate::{LIBRARY, Problem};
 
 /// Folders where a cycle is still being taken apart, each with what is in the way. To be emptied.
-const UNDER_WORK: &[(&str, &str)] = &[
-    ("server", "settings.rs and subscriber.rs are used by folders that mod.rs and others use"),
-    ("server/call", "uses server/settings.rs"),
-    ("server/catalog", "uses server/settings.rs"),
-    ("server/handler", "uses server/settings.rs"),
-];
+const UNDER_WORK: &[(&str, &str)] = &[];
 
 /// Folders of which the files form no cycle either.
 const WITHOUT_FILE_CYCLES: &[&str] = &["wire", "json", "rpc", "mcp", "schema"];
@@ -187,10 +183,16 @@ impl<'a> Tree<'a> {
         path.ends_with("/mod.rs") || self.files.keys().any(has_below)
     }
 
-    /// The folder that a file belongs to. A file in no folder is one by itself.
+    /// The folder that a file belongs to. A file in no folder, or beside folders, is one by itself.
     fn folder(&self, file: usize) -> String {
         let mut module = module_of(&self.sources[file].path);
-        if !self.is_front(file) && module.len() > 1 {
+        let parent = module[..module.len() - 1].join("/");
+        let in_a_folder = |source: &Source| {
+            let below = source.path.strip_prefix(&parent).and_then(|rest| rest.strip_prefix('/'));
+            below.is_some_and(|below| below.contains('/'))
+        };
+        let beside_folders = self.sources.iter().any(in_a_folder);
+        if !self.is_front(file) && module.len() > 1 && !beside_folders {
             module.pop();
         }
         module.join("/")
@@ -221,13 +223,13 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_its_parent_uses_may_not_use_its_parent() {
+    fn a_folder_and_a_file_beside_it_may_not_use_each_other() {
         let files = [
             ("lib.rs", "mod rpc;"),
             ("rpc/mod.rs", "mod error; mod peer; mod talk; pub use peer::Peer;"),
             ("rpc/error.rs", "pub struct Error;"),
-            ("rpc/peer/mod.rs", "use super::error::Error; pub struct Peer;"),
-            ("rpc/talk.rs", ""),
+            ("rpc/peer/mod.rs", "use super::{error::Error, talk::Talk}; pub struct Peer;"),
+            ("rpc/talk.rs", "pub struct Talk;"),
         ];
         assert!(between_folders(&sources(&files)).is_empty());
         // Through the front, but it is there all the same.
@@ -235,7 +237,7 @@ mod tests {
         bad[4].1 = "use crate::rpc::Peer;";
         let found = between_folders(&sources(&bad));
         assert_eq!(found.len(), 1, "{found:?}");
-        assert!(found[0].what.contains("rpc, rpc/peer"), "{found:?}");
+        assert!(found[0].what.contains("rpc/peer, rpc/talk"), "{found:?}");
     }
 
     #[test]

@@ -28,9 +28,31 @@ const HALVES: &str =
 
 /// Names in files that are being reworked. To be emptied.
 const UNDER_WORK: &[&str] = &[
-    "Answer", "Asking", "Call", "Entry", "Handler", "Kept", "Live", "Options", "Outcome", "Output",
-    "Params", "Question", "Request", "Settings", "Shared", "State", "Stream", "Waiting", "Wants",
-    "Wire", "Work",
+    "Answer",
+    "Asking",
+    "Call",
+    "Entry",
+    "Handler",
+    "Kept",
+    "Live",
+    "Options",
+    "Outcome",
+    "Output",
+    "InputRequired",
+    "Page",
+    "Pages",
+    "Response",
+    "Params",
+    "Question",
+    "Request",
+    "Settings",
+    "Shared",
+    "State",
+    "Stream",
+    "Waiting",
+    "Wants",
+    "Wire",
+    "Work",
 ];
 
 pub(crate) fn twice(sources: &[Source]) -> Vec<Problem> {
