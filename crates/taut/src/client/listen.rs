@@ -13,7 +13,8 @@ use super::state::{Change, ChangeQueue, StreamEnd};
 use crate::driver::{Link, PendingCall};
 use crate::error::{Error, Result};
 use crate::mcp::{
-    EmptyResult, Method, ResourceParams, SubscriptionFilter, SubscriptionParams, WriteJson as _,
+    EmptyResult, Method, ResourceParams, SubscriptionFilter, SubscriptionParams, Target,
+    WriteJson as _,
 };
 use crate::rpc::{ErrorObject, Failure};
 
@@ -199,8 +200,8 @@ impl Shared {
     ) -> Result<Subscription> {
         let (session, state) = (&self.session, &self.session.state);
         let params = SubscriptionParams::new(wanted.clone());
-        let body = serde_json::to_vec(&params.at(self.agreed.revision))
-            .map_err(|error| Error::Encode { method: LISTEN.into(), reason: error.to_string() })?;
+        let mut body = Vec::new();
+        params.write_json(Target::of(self.agreed.revision), &mut body);
         let mut number = None;
         let ending = queue.clone();
         let sent = session.link.call(

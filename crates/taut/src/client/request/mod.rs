@@ -16,7 +16,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
@@ -24,7 +23,7 @@ use super::connection::{Client, Shared, bounded};
 use crate::driver::{PendingCall, Watcher};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
-use crate::mcp::{Meta, Method, ProgressParams, ResultType, WriteJson};
+use crate::mcp::{Meta, Method, ProgressParams, ResultType, Target, WriteJson};
 use crate::rpc::{ErrorObject, Failure, Patience, SendError};
 
 pub use answer::Answer;
@@ -70,19 +69,17 @@ pub(super) type Around<T> =
     fn(Request<T>, Arc<str>, Option<Duration>) -> Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
 impl<T> Request<T> {
-    /// A request whose params, or whose tool's arguments, are `params` as JSON.
+    /// A request whose params, or whose tool's arguments, are this JSON; or the error that they have none.
     pub(super) fn new(
         shared: Arc<Shared>,
         subject: Subject,
-        params: &impl Serialize,
+        params: Result<Vec<u8>, serde_json::Error>,
         read: Read<T>,
     ) -> Self {
-        let (params, refused) = match serde_json::to_vec(params) {
+        let method = subject.method.clone();
+        let (params, refused) = match params {
             Ok(params) => (params, None),
-            Err(error) => {
-                let (method, reason) = (subject.method.clone(), error.to_string());
-                (Vec::new(), Some(Error::Encode { method, reason }))
-            }
+            Err(error) => (Vec::new(), Some(Error::Encode { method, reason: error.to_string() })),
         };
         let timeout = Some(shared.settings().request);
         let ceiling = Some(shared.settings().ceiling);
@@ -101,19 +98,13 @@ impl<T> Request<T> {
         }
     }
 
-    /// Refuses the request with this error.
-    pub(super) fn refused(mut self, error: Error) -> Self {
-        self.refused = Some(error);
-        self
-    }
-
     /// Refuses the request, unless the server offers what it needs (LIF-12).
-    pub(super) fn needs(self, offered: bool, capability: &'static str) -> Self {
-        if offered {
-            return self;
+    pub(super) fn needs(mut self, offered: bool, capability: &'static str) -> Self {
+        if !offered {
+            let method = self.subject.method.clone();
+            self.refused = Some(Error::NotOffered { method, capability });
         }
-        let method = self.subject.method.clone();
-        self.refused(Error::NotOffered { method, capability })
+        self
     }
 
     #[cfg(feature = "check")]
@@ -414,7 +405,8 @@ impl Client {
         params: &impl WriteJson,
         read: Read<T>,
     ) -> Request<T> {
-        let params = params.at(self.revision());
-        Request::new(self.0.clone(), self.subject(method), &params, read)
+        let mut json = Vec::new();
+        params.write_json(Target::of(self.revision()), &mut json);
+        Request::new(self.0.clone(), self.subject(method), Ok(json), read)
     }
 }
