@@ -9,7 +9,7 @@ use crate::source::Source;
 use crate::{LIBRARY, Problem};
 
 /// Bytes in, events out: what may not be named there.
-const PURE: &[&str] = &["wire/", "json/", "rpc/", "mcp/", "schema/", "client/ladder.rs"];
+const PURE: &[&str] = &["wire/", "json/", "rpc/", "mcp/", "schema/", "process/shutdown.rs"];
 const WORLDLY: &[&[&str]] = &[
     &["std", "env"],
     &["std", "fs"],
@@ -34,7 +34,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("stream", &[]),
     ("width", &[]),
     ("stdio", &["stream", "width"]),
-    ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio"]),
+    // Child processes; knows nothing of messages.
+    ("process", &["stream", "width"]),
+    ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio", "process"]),
     ("driver", &["wire", "json", "rpc", "ending", "stream"]),
     ("service", &["wire", "json", "rpc", "ending", "error", "stream", "stdio", "driver"]),
     (
@@ -44,13 +46,17 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "client",
         &[
-            "wire", "json", "rpc", "mcp", "schema", "ending", "error", "stream", "width", "stdio",
-            "driver", "service",
+            "wire", "json", "rpc", "mcp", "schema", "ending", "error", "stream", "stdio",
+            "process", "driver", "service",
         ],
     ),
     // The one place that knows both ends: a client joined to a server without a process.
     ("memory", &["rpc", "mcp", "error", "stream", "driver", "server", "client"]),
 ];
+
+/// Modules whose parts (the files and folders in them) may not know each other in a circle. The
+/// module's own `mod.rs` names all parts and is left out.
+const PARTED: &[&str] = &["client", "process"];
 
 /// The one module that may hold fds 0 to 2.
 const STREAMS: &str = "stdio";
@@ -67,7 +73,7 @@ pub(crate) fn impure(sources: &[Source]) -> Vec<Problem> {
             if worldly {
                 let what = format!(
                     "a pure file names `{}`: take bytes, events or `now` as an argument instead, \
-                     or do it in driver.rs, stdio.rs or client/child.rs",
+                     or do it in driver.rs, stdio.rs or process/",
                     path.names.join("::")
                 );
                 problems.push(Problem::new(&in_tree(source), path.line, what));
@@ -112,6 +118,57 @@ pub(crate) fn pointing_right(sources: &[Source]) -> Vec<Problem> {
     problems
 }
 
+/// Parts of a module that know each other in a circle.
+pub(crate) fn circles(sources: &[Source]) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for parted in PARTED {
+        let of_module = |source: &&Source| module_of(&source.path)[0] == *parted;
+        let mut known: BTreeMap<&str, BTreeMap<String, (String, usize)>> = BTreeMap::new();
+        for source in sources.iter().filter(of_module) {
+            let module = module_of(&source.path);
+            let Some(part) = module.get(1) else { continue };
+            for path in paths(&source.code) {
+                let Some(target) = from_root(&path, &module) else { continue };
+                if let [top, other, ..] = target[..]
+                    && (top, other) != (*parted, *part)
+                    && top == *parted
+                {
+                    let place = (in_tree(source), path.line);
+                    known.entry(part).or_default().entry(other.to_owned()).or_insert(place);
+                }
+            }
+        }
+        for (part, others) in &known {
+            for (other, (file, line)) in others {
+                if reaches(&known, other, part, &mut Vec::new()) {
+                    let what = format!(
+                        "`{parted}/{part}` knows `{parted}/{other}`, which knows it in turn: move \
+                         what both need into a part that knows neither"
+                    );
+                    problems.push(Problem::new(file, *line, what));
+                }
+            }
+        }
+    }
+    problems
+}
+
+fn reaches<'a>(
+    known: &'a BTreeMap<&str, BTreeMap<String, (String, usize)>>,
+    from: &'a str,
+    to: &str,
+    seen: &mut Vec<&'a str>,
+) -> bool {
+    if from == to {
+        return true;
+    }
+    if seen.contains(&from) {
+        return false;
+    }
+    seen.push(from);
+    known.get(from).is_some_and(|others| others.keys().any(|next| reaches(known, next, to, seen)))
+}
+
 /// Invariant 3.
 pub(crate) fn standard_streams(sources: &[Source]) -> Vec<Problem> {
     let mut problems = Vec::new();
@@ -149,8 +206,8 @@ enum Target {
     Unknown(String),
 }
 
-/// Which top-level module a path leads to; `None` when it stays outside the crate or says nothing.
-fn target(path: &Path, module: &[&str], exports: &BTreeMap<String, String>) -> Option<Target> {
+/// A path from the root of the crate; `None` when it stays outside the crate or says nothing.
+fn from_root<'a>(path: &'a Path, module: &[&'a str]) -> Option<Vec<&'a str>> {
     let mut base: Vec<&str> = module.to_vec();
     let mut rest = path.names.iter().map(String::as_str).peekable();
     match rest.peek()? {
@@ -164,7 +221,12 @@ fn target(path: &Path, module: &[&str], exports: &BTreeMap<String, String>) -> O
         }
     }
     base.extend(rest);
-    let first = *base.first()?;
+    Some(base)
+}
+
+/// Which top-level module a path leads to; `None` as for [`from_root`].
+fn target(path: &Path, module: &[&str], exports: &BTreeMap<String, String>) -> Option<Target> {
+    let first = *from_root(path, module)?.first()?;
     if LAYERS.iter().any(|(name, _)| *name == first) {
         return Some(Target::Module(first.to_owned()));
     }
@@ -331,7 +393,7 @@ mod tests {
         let code = "use std::{fmt, io};\nfn a(at: std::time::Instant) {}\nfn b() { Instant::now() }\n\
                     use tokio::time;\nuse std::{\n    fmt,\n    thread,\n};";
         assert_eq!(lines(&impure(&[source("rpc/peer.rs", code)])), [1, 3, 4, 7]);
-        assert_eq!(lines(&impure(&[source("client/ladder.rs", "use std::process;")])), [1]);
+        assert_eq!(lines(&impure(&[source("process/shutdown.rs", "use std::process;")])), [1]);
         assert!(impure(&[source("driver.rs", code)]).is_empty());
     }
 
@@ -351,6 +413,25 @@ mod tests {
         assert_eq!(check("server/mod.rs", "use crate::client::Client;"), [1]);
         assert!(check("client/mod.rs", "use crate::{mcp::Tool, Tool as T, driver};").is_empty());
         assert!(check("memory.rs", "use crate::{client::Client, server::Server};").is_empty());
+    }
+
+    #[test]
+    fn parts_that_know_each_other_in_a_circle_are_named() {
+        let files = [
+            source("client/mod.rs", "use open::a;\nuse list::b;"),
+            source("client/open/mod.rs", "use super::list::b;\nuse super::state::c;"),
+            source("client/open/more.rs", "use super::x;\nuse super::super::state::c;"),
+            source("client/list.rs", "use crate::client::request::d;"),
+            source("client/request.rs", "use std::fmt;\nuse crate::client::open::a;"),
+            source("client/state.rs", "use crate::mcp::Tool;"),
+        ];
+        let named: Vec<_> = circles(&files).iter().map(|p| (p.file.clone(), p.line)).collect();
+        let path = |name: &str| format!("{LIBRARY}client/{name}");
+        assert_eq!(
+            named,
+            [(path("list.rs"), 1), (path("open/mod.rs"), 1), (path("request.rs"), 2)]
+        );
+        assert!(circles(&files[..3]).is_empty());
     }
 
     #[test]

@@ -110,6 +110,12 @@ fn imports_point_left_only() {
     assert_clean(&imports::pointing_right(&library(&tree())));
 }
 
+/// Invariant 2, inside of a module.
+#[test]
+fn the_parts_of_a_module_form_no_circle() {
+    assert_clean(&imports::circles(&library(&tree())));
+}
+
 /// Invariant 3; the print macros are clippy's part of it.
 #[test]
 fn only_stdio_touches_the_standard_streams() {
