@@ -1,4 +1,4 @@
-//! Everything a caller can be told: first whose fault it is, then what ended.
+//! Every error of the library: first whose fault it is, then what ended.
 
 #[cfg(feature = "client")]
 mod connect;
@@ -42,25 +42,25 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The other side said no.
+    /// The other side answered with an error.
     Refused {
-        /// What was asked.
+        /// The method of the request.
         method: Cow<'static, str>,
-        /// What it answered.
+        /// The error that it answered.
         error: ErrorObject,
     },
-    /// Nothing came in time; the request was withdrawn.
+    /// No answer came in time; the request was withdrawn.
     TimedOut {
-        /// What was asked.
+        /// The method of the request.
         method: Cow<'static, str>,
-        /// How long it was given.
+        /// The time that it was given.
         after: Duration,
-        /// Whether progress kept coming until the hard maximum.
+        /// Whether progress was reported until the hard maximum.
         ceiling: bool,
     },
-    /// The other side broke a rule.
+    /// The other side broke a rule of the protocol.
     Violation {
-        /// What was asked.
+        /// The method of the request.
         method: Cow<'static, str>,
         /// What is wrong with what came.
         what: Cow<'static, str>,
@@ -68,7 +68,7 @@ pub enum Error {
     /// What came is larger than this client keeps. Nothing is wrong with it: raise the setting, or take it
     /// piece by piece.
     TooLarge {
-        /// What was asked.
+        /// The method of the request.
         method: Cow<'static, str>,
         /// How many bytes had come.
         bytes: usize,
@@ -79,14 +79,14 @@ pub enum Error {
     },
     /// The connection is over.
     Ended(Ending),
-    /// What we were asked to send has no JSON form.
+    /// The caller's params or arguments have no JSON form. Nothing was sent.
     Encode {
-        /// What was asked.
+        /// The method of the request.
         method: Cow<'static, str>,
-        /// Why not.
+        /// What serialising them said.
         reason: String,
     },
-    /// The server was put together wrongly; nothing was read.
+    /// The server has mistakes in its definition; nothing was read.
     Build {
         /// Each mistake, in a sentence.
         mistakes: Vec<String>,
@@ -96,10 +96,10 @@ pub enum Error {
     /// The server's program could not be started.
     #[cfg(feature = "client")]
     Spawn(Arc<SpawnError>),
-    /// The server was reached, and no connection came of it.
+    /// The server was reached, and no connection could be opened.
     #[cfg(feature = "client")]
     Connect(Arc<ConnectError>),
-    /// The server is no longer there.
+    /// The server is gone, and the answer with it.
     #[cfg(feature = "client")]
     Lost(Arc<ConnectionLost>),
     /// The server's process has not ended, not even after SIGKILL: the kernel holds it.
@@ -107,23 +107,24 @@ pub enum Error {
         /// The process.
         pid: u32,
     },
-    /// The server does not offer this, so it was not asked (LIF-12).
+    /// The server does not offer this, so the request was not sent.
+    // LIF-12
     NotOffered {
-        /// What would have been asked.
+        /// The method of the request.
         method: Cow<'static, str>,
         /// The capability that it did not declare.
         capability: &'static str,
     },
-    /// The tool was run and failed; its own words say why.
+    /// The tool was run and failed; its own text says why.
     Tool {
         /// The tool.
         name: String,
-        /// What it said.
+        /// Its text.
         text: String,
     },
-    /// What came is sound, but not what the caller wanted to read in it.
+    /// The answer is valid, but cannot be read as the type that the caller wants.
     Unfit {
-        /// The tool, or what was asked.
+        /// The tool, or the method of the request.
         name: String,
         /// What does not fit.
         what: Cow<'static, str>,
@@ -132,7 +133,7 @@ pub enum Error {
     /// itself is inside.
     #[cfg(feature = "check")]
     Output(Arc<BadOutput>),
-    /// The server was started again and again, and did not stay.
+    /// A supervised server was started again as often as allowed, and ended each time.
     #[cfg(feature = "client")]
     GaveUp {
         /// How often it was started again in a row.
@@ -140,20 +141,21 @@ pub enum Error {
         /// What happened the last time.
         last: Box<Self>,
     },
-    /// The server needs something first, and did not get it from this client.
+    /// The server asked for input first, and did not get it from this client.
     InputRequired {
-        /// What was asked of the server.
+        /// The method of the request.
         method: Cow<'static, str>,
-        /// What the server asked for.
+        /// The method that the server asked for.
         asked: String,
-        /// Why it did not get it.
+        /// Why it did not get an answer.
         error: Box<ErrorObject>,
     },
 }
 
 impl Error {
     /// Whether a resource was asked for that the server does not have. The code for that has changed
-    /// with the revisions, and servers do not always change with them (ERR-04).
+    /// with the revisions, and servers do not always change with them.
+    // ERR-04
     #[cfg(feature = "client")]
     #[must_use]
     pub fn is_not_found(&self) -> bool {
@@ -293,7 +295,7 @@ impl From<ClaimError> for Error {
     }
 }
 
-/// A JSON-RPC error that a handler wants to send as it is.
+/// A JSON-RPC error that a handler returns to have it sent as it is.
 ///
 /// ```
 /// use taut::Reject;
@@ -321,7 +323,7 @@ impl Reject {
         Self(ErrorObject::invalid_params(message))
     }
 
-    /// −32603: it went wrong here.
+    /// −32603: an internal error.
     pub fn internal(message: impl Into<Cow<'static, str>>) -> Self {
         Self(ErrorObject::internal(message))
     }
@@ -332,7 +334,7 @@ impl Reject {
         Self(self.0.with_data(data))
     }
 
-    /// What will be sent.
+    /// The error that is sent.
     #[must_use]
     pub fn error(&self) -> &ErrorObject {
         &self.0

@@ -13,7 +13,7 @@ use std::time::Duration;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::connection::{Handler, Handlers, RequestContext, SessionState};
+use super::connection::{Handlers, HostHandler, RequestContext, SessionState};
 use super::state::{Change, ClientEvent};
 use crate::driver::{Answer, Request, Service, no_json, ready};
 use crate::json::JsonBuf;
@@ -41,7 +41,7 @@ impl Service for ClientService {
         } else {
             match known.filter(|known| !modern && known.is_embedded_in_modern()) {
                 None => {}
-                Some(known) => match Question::read(state, known, request.params.raw()) {
+                Some(known) => match HostQuestion::read(state, known, request.params.raw()) {
                     Ok(question) => return self.ask(question, &request),
                     Err(error) => refusal = error,
                 },
@@ -80,7 +80,7 @@ impl Service for ClientService {
 impl ClientService {
     /// Asks a handler: in a task of its own, because it may take its time and may use this very
     /// connection meanwhile.
-    fn ask(&self, question: Question, request: &Request<'_>) -> Answer {
+    fn ask(&self, question: HostQuestion, request: &Request<'_>) -> Answer {
         let state = self.0.clone();
         let context = RequestContext::new(state.clone(), request.cancelled.clone());
         let link = request.link.clone();
@@ -129,13 +129,13 @@ impl Drop for ClientService {
     }
 }
 
-type Response = Pin<Box<dyn Future<Output = Result<Box<RawValue>, ErrorObject>> + Send>>;
+type JsonResponse = Pin<Box<dyn Future<Output = Result<Box<RawValue>, ErrorObject>> + Send>>;
 
 /// A server's question and the handler that answers it.
-pub(super) struct Question(Box<dyn FnOnce(RequestContext, Revision) -> Response + Send>);
+pub(super) struct HostQuestion(Box<dyn FnOnce(RequestContext, Revision) -> JsonResponse + Send>);
 
-impl Question {
-    fn new<Q, T, R>(handler: &Handler<Q, T>, question: Q, finish: fn(T) -> R) -> Self
+impl HostQuestion {
+    fn new<Q, T, R>(handler: &HostHandler<Q, T>, question: Q, finish: fn(T) -> R) -> Self
     where
         Q: Send + 'static,
         T: 'static,
@@ -169,7 +169,7 @@ impl Question {
     }
 
     fn read_sampling(
-        handler: &Handler<CreateMessageParams, crate::mcp::CreateMessageResult>,
+        handler: &HostHandler<CreateMessageParams, crate::mcp::CreateMessageResult>,
         params: Option<&RawValue>,
         declared: &ClientCapabilities,
     ) -> Result<Self, ErrorObject> {
@@ -208,7 +208,7 @@ impl Question {
     }
 
     /// Asks the handler; the answer is JSON as `revision` writes it.
-    pub(super) fn ask(self, context: RequestContext, revision: Revision) -> Response {
+    pub(super) fn ask(self, context: RequestContext, revision: Revision) -> JsonResponse {
         (self.0)(context, revision)
     }
 }

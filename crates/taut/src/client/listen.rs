@@ -7,13 +7,14 @@
 use std::any::Any;
 use std::sync::Arc;
 
-use super::connection::{Client, SessionState, Shared};
-use super::request::{Params, read_result};
-use super::state::{Change, ChangeQueue, StreamEnd};
+use super::connection::{Client, ClientShared, SessionState};
+use super::request::{RequestParams, read_result};
+use super::state::{Change, ChangeQueue, QueueKind, StreamEnd};
 use crate::driver::{Link, PendingCall};
 use crate::error::{Error, Result};
 use crate::mcp::{
-    EmptyResult, Method, ResourceParams, SubscriptionFilter, SubscriptionParams, WriteJson as _,
+    EmptyResult, Method, ResourceParams, SubscriptionFilter, SubscriptionParams, Target,
+    WriteJson as _,
 };
 use crate::rpc::{ErrorObject, Failure};
 
@@ -118,7 +119,10 @@ impl Client {
     /// # Errors
     /// The server offers nothing of it, or refuses, or does not acknowledge in time.
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<ChangeStream> {
-        let queue = Arc::new(ChangeQueue::new(self.0.settings().max_change_bytes));
+        let queue = Arc::new(ChangeQueue::new(
+            QueueKind::OneConnection,
+            self.0.settings().max_change_bytes,
+        ));
         let (open, honoured) = self.listen_into(filter, &queue).await?;
         let state = self.0.session.state.clone();
         Ok(ChangeStream::new(queue, honoured, open, move || {
@@ -190,7 +194,7 @@ impl Client {
     }
 }
 
-impl Shared {
+impl ClientShared {
     /// Sends the long request; its acknowledgement comes by the queue.
     fn send_listen(
         &self,
@@ -199,8 +203,8 @@ impl Shared {
     ) -> Result<Subscription> {
         let (session, state) = (&self.session, &self.session.state);
         let params = SubscriptionParams::new(wanted.clone());
-        let body = serde_json::to_vec(&params.at(self.agreed.revision))
-            .map_err(|error| Error::Encode { method: LISTEN.into(), reason: error.to_string() })?;
+        let mut body = Vec::new();
+        params.write_json(Target::of(self.agreed.revision), &mut body);
         let mut number = None;
         let ending = queue.clone();
         let sent = session.link.call(
@@ -210,7 +214,7 @@ impl Shared {
                 number = Some(call.number());
                 state.streams.open(call.number(), queue.clone(), wanted);
                 // SUB-10: it asks for neither progress nor logs.
-                Some(Params::new(&body, &self.envelope))
+                Some(RequestParams::new(&body, &self.envelope))
             },
             None,
             None,
@@ -257,7 +261,7 @@ impl Shared {
             return;
         }
         // A connection that is over says so by itself; a server that refuses is asked no more.
-        if let Ok(open) = self.send_listen(lists, &Arc::new(ChangeQueue::own())) {
+        if let Ok(open) = self.send_listen(lists, &Arc::new(ChangeQueue::new(QueueKind::Own, 0))) {
             let _ = self.session.state.lists.subscription.set(Box::new(open));
         }
     }

@@ -14,7 +14,7 @@ use serde_json::value::RawValue;
 use super::connection::Client;
 use super::lists::{Pages, pages};
 use super::request::{Answer, Request, Subject, TypedResult, read_any, read_result};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::mcp::{
     CallToolResult, CompleteParams, CompleteResult, Completion, CompletionArgument,
     CompletionContext, CompletionReference, EmptyResult, GetPromptParams, GetPromptResult, Level,
@@ -56,10 +56,11 @@ impl Client {
     }
 
     /// Calls a tool. `arguments` is anything that becomes a JSON object, or `()` for none. They are
-    /// serialised here; if they have no JSON form, awaiting the request returns [`Error::Encode`].
+    /// serialised here; if they have no JSON form, awaiting the request returns [`Error::Encode`](crate::Error::Encode).
     pub fn call(&self, tool: impl Into<Arc<str>>, arguments: impl Serialize) -> Request<Answer> {
         let subject = Subject { tool: Some(tool.into()), ..self.subject(Method::CallTool) };
-        let request = Request::new(self.0.clone(), subject, &arguments, read_answer);
+        let request =
+            Request::new(self.0.clone(), subject, serde_json::to_vec(&arguments), read_answer);
         let request = request.needs(self.capabilities().tools.is_some(), "tools");
         // TOL-13. Older revisions know no schema for answers.
         #[cfg(feature = "check")]
@@ -144,7 +145,7 @@ impl Client {
     /// and the error says so.
     // PNG-05
     pub fn ping(&self) -> Request<()> {
-        Request::new(self.0.clone(), self.subject(Method::Ping), &(), read_empty)
+        Request::new(self.0.clone(), self.subject(Method::Ping), Ok(b"null".into()), read_empty)
             .needs(!self.revision().is_modern(), "ping in this revision")
     }
 
@@ -157,16 +158,11 @@ impl Client {
     ) -> Request<T> {
         let modern = self.revision().is_modern();
         let subject = Subject { method: method.into(), tool: None, modern };
-        match split_meta(&params) {
-            Ok((params, meta)) => {
-                Request::new(self.0.clone(), subject, &params, read_any).meta(meta)
-            }
-            Err(error) => {
-                let (method, reason) = (subject.method.clone(), error.to_string());
-                Request::new(self.0.clone(), subject, &(), read_any)
-                    .refused(Error::Encode { method, reason })
-            }
-        }
+        let (params, meta) = match split_meta(&params) {
+            Ok((params, meta)) => (Ok(params), meta),
+            Err(error) => (Err(error), Meta::new()),
+        };
+        Request::new(self.0.clone(), subject, params, read_any).meta(meta)
     }
 
     /// Sends any notification.
@@ -198,11 +194,11 @@ fn read_answer(raw: &RawValue, subject: Subject) -> Result<Answer> {
 }
 
 /// The caller's params without their `_meta`, and that, so that ours can be written beside it.
-fn split_meta(params: &impl Serialize) -> Result<(serde_json::Value, Meta), serde_json::Error> {
+fn split_meta(params: &impl Serialize) -> Result<(Vec<u8>, Meta), serde_json::Error> {
     let mut params = serde_json::to_value(params)?;
     let meta = match params.as_object_mut().and_then(|members| members.remove("_meta")) {
         Some(meta) => serde_json::from_value(meta)?,
         None => Meta::new(),
     };
-    Ok((params, meta))
+    Ok((serde_json::to_vec(&params)?, meta))
 }

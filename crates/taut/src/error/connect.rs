@@ -101,7 +101,7 @@ pub struct SecondProcess {
 
 impl fmt::Display for SecondProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Nobody wants to know the nanoseconds.
+        // Tenths of a second are exact enough.
         let tenths = u64::try_from(self.at.as_millis() / 100).unwrap_or(u64::MAX);
         let at = Duration::from_millis(tenths.saturating_mul(100));
         write!(f, "another, asked with Content-Length headers after {at:?}, ")?;

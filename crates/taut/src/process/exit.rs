@@ -23,7 +23,7 @@ pub struct ExitStatus {
 }
 
 impl ExitStatus {
-    /// Nobody saw the status: another part of this program collected it, or the process outlived
+    /// The status was not seen: another part of this program collected it, or the process outlived
     /// SIGKILL in the kernel.
     pub(super) const UNSEEN: Self = Self { code: None, signal: None, core_dumped: false };
 

@@ -3,7 +3,7 @@
 //! Knows who may signal and who collects the status. Must not know when to signal (`shutdown.rs`),
 //! how a system does it (`unix.rs`, `windows.rs`), and nothing of pipes. The one lock here is what
 //! makes signals safe: a group is signalled only while its leader is not reaped, so the number cannot
-//! have become somebody else's (P22).
+//! belong to another process (P22).
 //!
 //! Obeys the scars P1, P3, P4, P5, P6 and P22.
 
@@ -20,12 +20,12 @@ use super::sys;
 #[derive(Debug)]
 pub(super) struct Leader {
     process: Arc<sys::Process>,
-    state: Mutex<State>,
+    state: Mutex<LeaderState>,
     ended: watch::Sender<Option<ProcessEnd>>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LeaderState {
     /// Set once the status is collected; from then on the number is no longer ours.
     reaped: Option<ExitStatus>,
     /// A thread waits for it.
@@ -33,7 +33,7 @@ struct State {
 }
 
 impl Leader {
-    /// A process that was just started and is waited for by nobody else.
+    /// A process that was just started. Nothing else may wait for it.
     pub(super) fn new(process: sys::Process) -> Self {
         let process = Arc::new(process);
         Self { process, state: Mutex::default(), ended: watch::Sender::new(None) }
@@ -57,7 +57,7 @@ impl Leader {
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, LeaderState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -69,10 +69,10 @@ pub(crate) fn explain(command: &Command, program: &Path, error: io::Error) -> Sp
         io::ErrorKind::PermissionDenied => SpawnError::NotExecutable { path },
         // The file is there, so what is missing is something that the file asks for.
         io::ErrorKind::NotFound => match wants(program) {
-            Some(Wants::Interpreter(interpreter)) => {
+            Some(NeededFile::Interpreter(interpreter)) => {
                 SpawnError::BadInterpreter { path, interpreter }
             }
-            Some(Wants::Loader) => SpawnError::MissingLoader { path },
+            Some(NeededFile::Loader) => SpawnError::MissingLoader { path },
             None => SpawnError::Io { program: command.program().to_owned(), source: error },
         },
         _ => SpawnError::Io { program: command.program().to_owned(), source: error },
@@ -185,27 +185,27 @@ fn path_of(env: &BTreeMap<OsString, OsString>) -> Option<&OsString> {
 
 fn path_dirs(env: &BTreeMap<OsString, OsString>, base: &Path) -> Vec<PathBuf> {
     let path = path_of(env).map_or_else(|| OsStr::new(DEFAULT_PATH), OsString::as_os_str);
-    // An empty entry would mean the working directory: nobody writes that on purpose any more.
+    // An empty entry would mean the working directory, which is hardly ever meant.
     let dirs = std::env::split_paths(path).filter(|dir| !dir.as_os_str().is_empty());
     dirs.map(|dir| base.join(dir)).collect()
 }
 
-enum Wants {
+enum NeededFile {
     Interpreter(PathBuf),
     Loader,
 }
 
 /// What a file asks the kernel to load beside it, if that can be told.
-fn wants(program: &Path) -> Option<Wants> {
+fn wants(program: &Path) -> Option<NeededFile> {
     let mut head = Vec::new();
     File::open(program).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
     if head.starts_with(b"\x7fELF") {
-        return Some(Wants::Loader);
+        return Some(NeededFile::Loader);
     }
     let line = head.strip_prefix(b"#!")?.split(|byte| *byte == b'\n').next()?;
     // The kernel ends the name at a blank, and at a blank only: a carriage return belongs to it.
     let mut words = line.split(|byte| matches!(byte, b' ' | b'\t')).filter(|word| !word.is_empty());
-    Some(Wants::Interpreter(os_path(words.next()?)))
+    Some(NeededFile::Interpreter(os_path(words.next()?)))
 }
 
 #[cfg(unix)]

@@ -33,7 +33,7 @@ use tokio::sync::{mpsc, watch};
 
 use leader::KillOnDrop;
 use shutdown::Shutdown;
-use start::Spawned;
+use start::SpawnedProcess;
 use stderr::{Stderr, TAIL_LIMIT, Tail};
 use sys::{ExitWatch, ReadPipe, WritePipe};
 use task::ChildTask;
@@ -50,7 +50,7 @@ const ASKS: usize = 4;
 
 /// How a child is looked after.
 #[derive(Clone)]
-pub(crate) struct Options {
+pub(crate) struct ChildOptions {
     /// How much of the end of stderr is kept, in bytes.
     pub(crate) tail_limit: usize,
     /// Gets each line of stderr, on the runtime's thread; it must not block.
@@ -64,7 +64,7 @@ pub(crate) struct Options {
     pub(crate) wait_in_thread: bool,
 }
 
-impl Default for Options {
+impl Default for ChildOptions {
     fn default() -> Self {
         Self {
             tail_limit: TAIL_LIMIT,
@@ -77,7 +77,7 @@ impl Default for Options {
     }
 }
 
-impl Options {
+impl ChildOptions {
     fn watch(&self, process: &Arc<sys::Process>) -> io::Result<ExitWatch> {
         #[cfg(test)]
         #[cfg(unix)]
@@ -98,7 +98,7 @@ pub(crate) struct Child {
 }
 
 /// A child that was just started, and its streams.
-pub(crate) struct Started {
+pub(crate) struct StartedChild {
     pub(crate) child: Child,
     pub(crate) stdout: ChildStdout,
     pub(crate) stdin: ChildStdin,
@@ -110,29 +110,29 @@ impl Child {
     /// Starts a process. Dropped half-way, the future leaves nothing behind (P19).
     pub(crate) async fn spawn(
         command: &Command,
-        options: Options,
+        options: ChildOptions,
         events: Arc<dyn PipeEvents>,
-    ) -> Result<Started, SpawnError> {
+    ) -> Result<StartedChild, SpawnError> {
         let (child, stdout, stdin) = Self::start(command, options).await?;
         let exited = child.wait();
         let exited = async move {
             exited.await;
         };
         let (stdout, stdin, stdin_closed) = pipes::join((stdout, stdin), exited, events);
-        Ok(Started { child, stdout, stdin, stdin_closed })
+        Ok(StartedChild { child, stdout, stdin, stdin_closed })
     }
 
     /// The same, with the pipes as the system has them.
     async fn start(
         command: &Command,
-        options: Options,
+        options: ChildOptions,
     ) -> Result<(Self, ReadPipe, WritePipe), SpawnError> {
         let io = |source| SpawnError::Io { program: command.program().to_owned(), source };
         let runtime =
             tokio::runtime::Handle::try_current().map_err(|error| io(io::Error::other(error)))?;
         let spawned = start::request(command)?.await;
         let spawned = spawned.map_err(|_| io(io::Error::other("the forking thread is gone")))??;
-        let Spawned { leader, stdin, stdout, stderr } = spawned;
+        let SpawnedProcess { leader, stdin, stdout, stderr } = spawned;
 
         let stdin = WritePipe::new(stdin).map_err(io)?;
         let stdout = ReadPipe::new(stdout).map_err(io)?;
@@ -153,7 +153,8 @@ impl Child {
         Ok((Self { leader, asks, tail, ended }, stdout, stdin))
     }
 
-    /// The process id (P25). For people to look at: it may be somebody else's once the child ended.
+    /// The process id (P25). For people to look at: it may belong to another process once the child has
+    /// ended.
     pub(crate) fn pid(&self) -> u32 {
         self.leader.0.process().id()
     }
@@ -194,7 +195,7 @@ impl Child {
         let asks = self.asks.clone();
         let ended = self.wait();
         async move {
-            // Nobody listens any more once it has ended.
+            // The task is gone once the child has ended.
             let _ = asks.send(grace).await;
             ended.await
         }

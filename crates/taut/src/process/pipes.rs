@@ -189,7 +189,7 @@ mod tests {
         tokio::time::timeout(Duration::from_secs(20), read).await.unwrap().unwrap()
     }
 
-    /// P9: the other end is never closed, and nobody waits for that.
+    /// P9: the other end is never closed, and that is not waited for.
     #[tokio::test]
     async fn p9_what_was_written_before_an_exit_is_read_and_then_it_is_over() {
         let mut child = joined(ready(()));
@@ -225,7 +225,7 @@ mod tests {
     /// C12, P16: a child that reads no more ends the output too, after a moment; a stdin that we have
     /// closed ourselves does not.
     #[tokio::test(start_paused = true)]
-    async fn a_stdin_that_nobody_reads_is_an_end_after_a_moment_and_one_that_we_closed_is_not() {
+    async fn an_unread_stdin_is_an_end_after_a_moment_and_one_that_we_closed_is_not() {
         let mut child = joined(pending());
         drop(child.input);
         let written = poll_fn(|cx| child.stdin.poll_write(cx, b"hello")).await.unwrap();

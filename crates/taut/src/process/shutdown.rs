@@ -4,7 +4,7 @@
 //! Pure: knows what happened and what time it is because it is told. Must not know how a signal is
 //! sent or a process is waited for; `task.rs` does what it says. The first step, flushing and closing
 //! stdin, is done by the owner of stdin; a [`Shutdown`] starts after that. It also decides what
-//! follows an exit that nobody asked for, so that one place decides about sweeping and reaping.
+//! follows an exit without a request, so that one place decides about sweeping and reaping.
 //!
 //! Obeys the stdio page's shutdown order (close stdin, wait, SIGTERM, wait, SIGKILL) and the scars
 //! P3, P7, P8, P12.
@@ -77,13 +77,13 @@ impl fmt::Display for ProcessEnd {
 
 /// What the task of the child has to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum ShutdownAction {
     /// Send SIGTERM to the group.
     Term,
     /// Send SIGKILL to the group.
     Kill,
-    /// Send SIGKILL to what the leader left behind in its group. Always before [`Action::Reap`]:
-    /// until the leader is reaped the group's number cannot be somebody else's.
+    /// Send SIGKILL to what the leader left behind in its group. Always before [`ShutdownAction::Reap`]:
+    /// until the leader is reaped the group's number cannot be given to another.
     SweepGroup,
     /// Collect the leader's status.
     Reap,
@@ -99,7 +99,7 @@ pub(super) struct Shutdown {
     leave_group: bool,
     grace: GracePeriods,
     deadline: Option<Instant>,
-    actions: VecDeque<Action>,
+    actions: VecDeque<ShutdownAction>,
 }
 
 impl Shutdown {
@@ -117,7 +117,7 @@ impl Shutdown {
     }
 
     /// The child's stdin was closed, or would be if it were not already. Said again, it can only
-    /// shorten the wait: a second, more impatient close must work, a lazier one must not.
+    /// shorten the wait: a second, shorter grace counts, a longer one does not.
     pub(super) fn handle_closed(&mut self, now: Instant, grace: GracePeriods) {
         if self.over {
             return;
@@ -144,9 +144,9 @@ impl Shutdown {
         self.actions.clear();
         let untouched = self.step <= ShutdownStep::Eof;
         if !(self.leave_group && untouched) {
-            self.actions.push_back(Action::SweepGroup);
+            self.actions.push_back(ShutdownAction::SweepGroup);
         }
-        self.actions.push_back(Action::Reap);
+        self.actions.push_back(ShutdownAction::Reap);
     }
 
     /// Time has passed.
@@ -154,9 +154,9 @@ impl Shutdown {
         while self.deadline.is_some_and(|deadline| deadline <= now) {
             let (step, action) = match self.step {
                 ShutdownStep::Unasked | ShutdownStep::Stuck => return,
-                ShutdownStep::Eof => (ShutdownStep::Term, Action::Term),
-                ShutdownStep::Term => (ShutdownStep::Kill, Action::Kill),
-                ShutdownStep::Kill => (ShutdownStep::Stuck, Action::GiveUp),
+                ShutdownStep::Eof => (ShutdownStep::Term, ShutdownAction::Term),
+                ShutdownStep::Term => (ShutdownStep::Kill, ShutdownAction::Kill),
+                ShutdownStep::Kill => (ShutdownStep::Stuck, ShutdownAction::GiveUp),
             };
             self.step = step;
             self.actions.push_back(action);
@@ -167,7 +167,7 @@ impl Shutdown {
     }
 
     /// The next thing to do, until there is nothing more to do now.
-    pub(super) fn poll_action(&mut self) -> Option<Action> {
+    pub(super) fn poll_action(&mut self) -> Option<ShutdownAction> {
         self.actions.pop_front()
     }
 
@@ -225,11 +225,11 @@ mod tests {
         Time(u64),
         Exit,
     }
-    use Action::{GiveUp, Kill, Reap, SweepGroup, Term};
     use Event::{Closed, Exit, Time};
+    use ShutdownAction::{GiveUp, Kill, Reap, SweepGroup, Term};
 
     /// What it asks for, and the step it ends on.
-    fn climb(leave_group: bool, events: &[Event]) -> (Vec<Action>, ShutdownStep) {
+    fn run(leave_group: bool, events: &[Event]) -> (Vec<ShutdownAction>, ShutdownStep) {
         let start = Instant::now();
         let mut shutdown = Shutdown::new(leave_group);
         let mut actions = Vec::new();
@@ -247,7 +247,7 @@ mod tests {
     /// P7, P8
     #[test]
     fn the_way_down_is_eof_term_kill_and_says_where_it_ended() {
-        let cases: &[(&str, &[Event], &[Action], ShutdownStep)] = &[
+        let cases: &[(&str, &[Event], &[ShutdownAction], ShutdownStep)] = &[
             ("crash", &[Exit], &[SweepGroup, Reap], ShutdownStep::Unasked),
             ("polite", &[Closed(0, GRACE), Time(19), Exit], &[SweepGroup, Reap], ShutdownStep::Eof),
             (
@@ -289,31 +289,31 @@ mod tests {
             ("two exits", &[Exit, Exit], &[SweepGroup, Reap], ShutdownStep::Unasked),
         ];
         for (name, events, actions, step) in cases {
-            assert_eq!(climb(false, events), (actions.to_vec(), *step), "{name}");
+            assert_eq!(run(false, events), (actions.to_vec(), *step), "{name}");
         }
     }
 
     /// P12: the opt-out covers a child that went without a signal, and no other.
     #[test]
     fn p12_a_group_may_be_left_alone_after_a_polite_exit_only() {
-        let cases: &[(&[Event], &[Action])] = &[
+        let cases: &[(&[Event], &[ShutdownAction])] = &[
             (&[Exit], &[Reap]),
             (&[Closed(0, GRACE), Exit], &[Reap]),
             (&[Closed(0, GRACE), Time(20), Exit], &[Term, SweepGroup, Reap]),
             (&[Closed(0, NONE), Exit], &[Term, Kill, SweepGroup, Reap]),
         ];
         for (events, actions) in cases {
-            assert_eq!(climb(true, events).0, *actions);
+            assert_eq!(run(true, events).0, *actions);
         }
     }
 
     #[test]
-    fn a_second_close_may_hurry_but_not_dawdle() {
-        let lazy = GracePeriods { after_eof: ms(900), after_term: ms(900), after_kill: ms(900) };
-        let hurried = climb(false, &[Closed(0, lazy), Closed(10, NONE)]);
-        assert_eq!(hurried, (vec![Term, Kill], ShutdownStep::Kill));
-        let dawdling = climb(false, &[Closed(0, GRACE), Closed(10, lazy), Time(20), Time(50)]);
-        assert_eq!(dawdling, (vec![Term, Kill], ShutdownStep::Kill));
+    fn a_second_close_may_shorten_the_wait_but_not_lengthen_it() {
+        let longer = GracePeriods { after_eof: ms(900), after_term: ms(900), after_kill: ms(900) };
+        let shortened = run(false, &[Closed(0, longer), Closed(10, NONE)]);
+        assert_eq!(shortened, (vec![Term, Kill], ShutdownStep::Kill));
+        let unchanged = run(false, &[Closed(0, GRACE), Closed(10, longer), Time(20), Time(50)]);
+        assert_eq!(unchanged, (vec![Term, Kill], ShutdownStep::Kill));
     }
 
     #[test]

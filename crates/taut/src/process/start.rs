@@ -21,14 +21,14 @@ use super::sys::{self, PipeEnd};
 /// A process that runs, and our ends of its pipes. Dropping it kills it, so that a caller who went
 /// away while it was being started leaves nothing behind (P19).
 #[derive(Debug)]
-pub(super) struct Spawned {
+pub(super) struct SpawnedProcess {
     pub(super) leader: KillOnDrop,
     pub(super) stdin: PipeEnd,
     pub(super) stdout: PipeEnd,
     pub(super) stderr: PipeEnd,
 }
 
-type Reply = Result<Spawned, SpawnError>;
+type Reply = Result<SpawnedProcess, SpawnError>;
 
 struct Job {
     command: Command,
@@ -70,7 +70,7 @@ fn serve(job: Job) {
     if job.reply.is_closed() {
         return;
     }
-    // A reply that nobody takes comes back and is dropped here, which kills the process (P19).
+    // A reply whose receiver is gone is dropped here, which kills the process (P19).
     let _ = job.reply.send(start(&job.command));
 }
 
@@ -104,5 +104,5 @@ fn start(command: &Command) -> Reply {
     let (process, [stdin, stdout, stderr]) = sys::adopt(child).map_err(io)?;
     // From here on an early return kills the process.
     let leader = KillOnDrop(Arc::new(Leader::new(process)));
-    Ok(Spawned { leader, stdin, stdout, stderr })
+    Ok(SpawnedProcess { leader, stdin, stdout, stderr })
 }

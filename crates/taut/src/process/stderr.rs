@@ -1,4 +1,4 @@
-//! A child's stderr: always drained, its last words kept, its lines passed on.
+//! A child's stderr: always drained, its end kept, its lines passed on.
 //!
 //! Knows bytes, lines and one pipe. Must not know what the lines mean (stderr is not an error, E8),
 //! nor the system.
@@ -249,7 +249,7 @@ mod tests {
 
     /// E4, P9: the reactor has not told yet, and the other end stays open.
     #[tokio::test]
-    async fn last_words_are_read_past_the_reactor_and_nobody_is_waited_for() {
+    async fn the_end_of_stderr_is_read_past_the_reactor_without_waiting() {
         let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).unwrap();
         let tail = Arc::new(Tail::new(100));
         let seen = Arc::new(Mutex::new(Vec::<String>::new()));

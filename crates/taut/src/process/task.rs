@@ -2,7 +2,7 @@
 //!
 //! The one task per child. Does what `shutdown.rs` decides, through `leader.rs` and `stderr.rs`; must
 //! not decide anything itself. When its runtime goes down with the child still alive, the child
-//! goes down too: nobody would read its pipes any more.
+//! goes down too: its pipes would not be read any more.
 //!
 //! Obeys the scars P7, P9, P13, E1 and E4.
 
@@ -16,7 +16,7 @@ use tokio::time::{Instant, Sleep};
 
 use super::exit::ExitStatus;
 use super::leader::Leader;
-use super::shutdown::{Action, GracePeriods, ProcessEnd, Shutdown, ShutdownStep};
+use super::shutdown::{GracePeriods, ProcessEnd, Shutdown, ShutdownAction, ShutdownStep};
 use super::stderr::Stderr;
 use super::sys::ExitWatch;
 
@@ -26,7 +26,7 @@ pub(super) struct ChildTask {
     watch: ExitWatch,
     stderr: Stderr,
     shutdown: Shutdown,
-    /// Requests to end the child; gone once nobody can ask any more.
+    /// Requests to end the child; `None` once every sender is gone.
     asks: Option<mpsc::Receiver<GracePeriods>>,
     timer: Option<Pin<Box<Sleep>>>,
     /// The program, if it is one that runs the server elsewhere (P13).
@@ -84,16 +84,16 @@ impl ChildTask {
     fn act(&mut self) {
         while let Some(action) = self.shutdown.poll_action() {
             match action {
-                Action::Term => {
+                ShutdownAction::Term => {
                     self.warn_about_container();
                     self.leader.terminate_group();
                 }
-                Action::Kill | Action::SweepGroup => self.leader.kill_group(),
-                Action::Reap => {
+                ShutdownAction::Kill | ShutdownAction::SweepGroup => self.leader.kill_group(),
+                ShutdownAction::Reap => {
                     let exit = self.leader.reap().unwrap_or(ExitStatus::UNSEEN);
                     self.finish(exit);
                 }
-                Action::GiveUp => {
+                ShutdownAction::GiveUp => {
                     self.finish(ExitStatus::UNSEEN);
                     self.leader.hand_over();
                 }

@@ -33,7 +33,7 @@ const fn grace(eof: u64, term: u64) -> GracePeriods {
 }
 
 async fn start(command: Command) -> (Child, ReadPipe, WritePipe) {
-    Child::start(&command, Options::default()).await.unwrap()
+    Child::start(&command, ChildOptions::default()).await.unwrap()
 }
 
 /// Whether a process runs; a zombie does not.

@@ -134,7 +134,7 @@ impl Process {
         Ok(rustix::process::kill_process_group(self.pid, Signal::KILL)?)
     }
 
-    /// Whether somebody else has collected the status: another part of this program may wait for any
+    /// Whether the status was collected elsewhere: another part of this program may wait for any
     /// child, or ignore SIGCHLD. Then the number may belong to another process.
     pub(super) fn is_taken(&self) -> bool {
         matches!(self.waitid(WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT), Err(Errno::CHILD))

@@ -2,7 +2,7 @@
 //! settings at their extremes. The servers are real processes with small bounds.
 
 use std::io::Write as _;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::ser::SerializeMap as _;
 use serde_json::{Value, json};
@@ -232,14 +232,4 @@ async fn a_duration_too_long_for_the_clock_is_for_ever_and_no_panic() {
     let call = supervised.call("echo", json!({ "text": "y" })).timeout(long);
     assert_eq!(in_time(call).await.unwrap().text().unwrap(), "y");
     in_time(supervised.close()).await.unwrap();
-}
-
-/// Issue 18, bug 6: the shortest durations are no mistake either.
-#[tokio::test]
-async fn no_time_at_all_is_an_error_that_comes_at_once() {
-    let began = Instant::now();
-    let builder = Client::builder().start_timeout(Duration::ZERO).probe_timeout(Duration::ZERO);
-    let (error, text) = failure(builder, server("both")).await;
-    assert!(matches!(error, Error::Connect(_)), "{text}");
-    assert!(began.elapsed() < Duration::from_secs(30));
 }

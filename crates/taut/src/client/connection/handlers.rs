@@ -47,7 +47,7 @@ impl RequestContext {
 type Response<T> = Pin<Box<dyn Future<Output = Result<T, Reject>> + Send>>;
 
 /// A user's handler for one kind of question.
-pub(crate) type Handler<Q, T> = Arc<dyn Fn(Q, RequestContext) -> Response<T> + Send + Sync>;
+pub(crate) type HostHandler<Q, T> = Arc<dyn Fn(Q, RequestContext) -> Response<T> + Send + Sync>;
 
 /// What a handler may return: the answer, or a [`Reject`] instead of it.
 pub trait IntoResponse<T> {
@@ -75,9 +75,9 @@ type OnChange = Arc<dyn Fn(&Change) + Send + Sync>;
 /// The handlers of a host.
 #[derive(Clone, Default)]
 pub(crate) struct Handlers {
-    pub(crate) form: Option<Handler<ElicitForm, ElicitResult>>,
-    pub(crate) url: Option<Handler<ElicitUrl, ElicitResult>>,
-    pub(crate) sample: Option<Handler<CreateMessageParams, CreateMessageResult>>,
+    pub(crate) form: Option<HostHandler<ElicitForm, ElicitResult>>,
+    pub(crate) url: Option<HostHandler<ElicitUrl, ElicitResult>>,
+    pub(crate) sample: Option<HostHandler<CreateMessageParams, CreateMessageResult>>,
     roots: Option<Roots>,
     pub(crate) on_log: Option<Arc<dyn Fn(LogParams) + Send + Sync>>,
     pub(crate) on_change: Option<OnChange>,
@@ -87,7 +87,7 @@ pub(crate) struct Handlers {
 #[derive(Clone)]
 enum Roots {
     Kept(Arc<Mutex<Vec<Root>>>),
-    Asked(Handler<(), Vec<Root>>),
+    Asked(HostHandler<(), Vec<Root>>),
 }
 
 fn lock(roots: &Mutex<Vec<Root>>) -> MutexGuard<'_, Vec<Root>> {
@@ -95,7 +95,7 @@ fn lock(roots: &Mutex<Vec<Root>>) -> MutexGuard<'_, Vec<Root>> {
 }
 
 /// Wraps a user's handler.
-fn handler<Q, T, F, Fut>(handler: F) -> Handler<Q, T>
+fn handler<Q, T, F, Fut>(handler: F) -> HostHandler<Q, T>
 where
     F: Fn(Q, RequestContext) -> Fut + Send + Sync + 'static,
     Fut: Future<Output: IntoResponse<T>> + Send + 'static,
@@ -118,7 +118,7 @@ impl Handlers {
     }
 
     /// The handler for roots, if there is one.
-    pub(crate) fn roots(&self) -> Option<Handler<(), Vec<Root>>> {
+    pub(crate) fn roots(&self) -> Option<HostHandler<(), Vec<Root>>> {
         match self.roots.as_ref()? {
             Roots::Kept(roots) => {
                 let roots = roots.clone();

@@ -19,12 +19,12 @@ use crate::mcp::{
 use crate::process::{Child, ExitStatus, ProcessEnd, ShutdownStep};
 use crate::wire::Framing;
 
-pub(crate) use handlers::{Handler, Handlers};
+pub(crate) use handlers::{Handlers, HostHandler};
 pub use handlers::{IntoResponse, RequestContext};
 pub use session::Closed;
 pub(crate) use session::{Session, SessionState};
 pub use settings::ClientBuilder;
-pub(crate) use settings::{Settings, bounded};
+pub(crate) use settings::{ClientSettings, bounded, setters};
 
 /// A connection to a server.
 ///
@@ -46,19 +46,19 @@ pub(crate) use settings::{Settings, bounded};
 /// [`close`](Self::close) is the polite way to end it. When the last clone is dropped without it,
 /// the process and all that it started in its group are killed at once.
 #[derive(Clone)]
-pub struct Client(pub(crate) Arc<Shared>);
+pub struct Client(pub(crate) Arc<ClientShared>);
 
 /// What the clones of a client share.
-pub(crate) struct Shared {
+pub(crate) struct ClientShared {
     pub(crate) session: Session,
     pub(crate) agreed: Agreed,
-    pub(crate) envelope: Envelope,
+    pub(crate) envelope: RequestEnvelope,
     /// The log level that each request asks for in the modern revision (LOG-09).
     level: Mutex<Option<Level>>,
 }
 
-impl Shared {
-    pub(crate) fn settings(&self) -> &Settings {
+impl ClientShared {
+    pub(crate) fn settings(&self) -> &ClientSettings {
         &self.session.state.settings
     }
 
@@ -74,10 +74,10 @@ impl Shared {
 /// What each request of a connection says about its sender: the inside of a JSON object, ready to be
 /// copied. Empty in the legacy revisions, which say it once.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Envelope(pub(crate) String);
+pub(crate) struct RequestEnvelope(pub(crate) String);
 
-impl Envelope {
-    pub(crate) fn new(settings: &Settings, revision: Revision) -> Self {
+impl RequestEnvelope {
+    pub(crate) fn new(settings: &ClientSettings, revision: Revision) -> Self {
         let mut text = String::new();
         if revision.is_modern() {
             member(&mut text, meta_keys::PROTOCOL_VERSION, &revision.as_str());
@@ -100,8 +100,8 @@ fn member(text: &mut String, key: &str, value: &impl serde::Serialize) {
 impl Client {
     /// The client of a session that was agreed upon.
     pub(crate) fn new(session: Session, agreed: Agreed) -> Self {
-        let envelope = Envelope::new(&session.state.settings, agreed.revision);
-        let shared = Arc::new(Shared { session, agreed, envelope, level: Mutex::new(None) });
+        let envelope = RequestEnvelope::new(&session.state.settings, agreed.revision);
+        let shared = Arc::new(ClientShared { session, agreed, envelope, level: Mutex::new(None) });
         shared.session.state.settle(&shared);
         Self(shared)
     }

@@ -13,8 +13,8 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 
-use super::settings::Settings;
-use super::{Client, Shared};
+use super::settings::ClientSettings;
+use super::{Client, ClientShared};
 use crate::client::state::{KeptLists, Monitor, Streams};
 use crate::driver::{self, Close, Flag, Link, Options, Service};
 use crate::ending::Ending;
@@ -46,14 +46,14 @@ impl fmt::Display for Closed {
 
 /// What the parts of one connection share: the loop's service, the session and its client.
 pub(crate) struct SessionState {
-    pub(crate) settings: Arc<Settings>,
+    pub(crate) settings: Arc<ClientSettings>,
     pub(crate) monitor: Arc<Monitor>,
     pub(crate) streams: Streams,
     pub(crate) lists: KeptLists,
     /// What was agreed, once it was.
     pub(crate) revision: OnceLock<Revision>,
     /// The client, once there is one.
-    client: OnceLock<Weak<Shared>>,
+    client: OnceLock<Weak<ClientShared>>,
     /// Raised when there is a client.
     pub(crate) settled: Flag,
     /// The runtime that the connection lives on.
@@ -62,7 +62,7 @@ pub(crate) struct SessionState {
 
 impl SessionState {
     /// The state of a connection that lives on the current runtime.
-    pub(crate) fn new(settings: Arc<Settings>) -> Arc<Self> {
+    pub(crate) fn new(settings: Arc<ClientSettings>) -> Arc<Self> {
         Arc::new(Self {
             monitor: Arc::new(Monitor::new(settings.on_event.clone())),
             settings,
@@ -75,12 +75,12 @@ impl SessionState {
         })
     }
 
-    pub(super) fn settle(&self, client: &Arc<Shared>) {
+    pub(super) fn settle(&self, client: &Arc<ClientShared>) {
         let _ = self.client.set(Arc::downgrade(client));
         self.settled.raise();
     }
 
-    /// The client, if there is one and somebody still holds it.
+    /// The client, once there is one and as long as a clone of it is held.
     pub(crate) fn client(&self) -> Option<Client> {
         self.client.get()?.upgrade().map(Client)
     }

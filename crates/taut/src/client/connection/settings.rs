@@ -13,7 +13,7 @@ use crate::wire::{Framing, Limits};
 
 /// Everything that can be set.
 #[derive(Clone)]
-pub(crate) struct Settings {
+pub(crate) struct ClientSettings {
     pub(crate) info: Implementation,
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) revision: Option<Revision>,
@@ -46,7 +46,7 @@ pub(crate) fn bounded(duration: Duration) -> Duration {
     duration.min(Duration::from_secs(86_400 * 365 * 30))
 }
 
-impl Settings {
+impl ClientSettings {
     /// The settings of one client: its own, complete, and every duration one that a clock can count.
     pub(crate) fn settle(mut self) -> Arc<Self> {
         self.handlers.own_roots();
@@ -59,7 +59,7 @@ impl Settings {
     }
 }
 
-impl Default for Settings {
+impl Default for ClientSettings {
     fn default() -> Self {
         Self {
             info: Implementation::new("taut", env!("CARGO_PKG_VERSION")),
@@ -117,115 +117,75 @@ impl Default for Settings {
 #[derive(Clone, Default)]
 #[must_use = "a builder does nothing until it is told to spawn or connect"]
 pub struct ClientBuilder {
-    pub(crate) settings: Settings,
+    pub(crate) settings: ClientSettings,
 }
 
-impl ClientBuilder {
+/// Makes the setters of a builder that put a value into a field, as it is or through a function.
+macro_rules! setters {
+    ($Builder:ty; $($(#[$meta:meta])* $name:ident($value:ident: $Type:ty) => $($field:ident).+ $(= $wrap:ident)?;)*) => {
+        impl $Builder {$(
+            $(#[$meta])*
+            pub fn $name(mut self, $value: $Type) -> Self {
+                self.$($field).+ = $($wrap)?($value);
+                self
+            }
+        )*}
+    };
+}
+pub(crate) use setters;
+
+setters! { ClientBuilder;
     /// Sets the name and version that this client gives itself.
-    pub fn info(mut self, info: Implementation) -> Self {
-        self.settings.info = info;
-        self
-    }
+    info(info: Implementation) => settings.info;
 
     /// Declares what this client can do for a server, beside what its handlers declare.
-    pub fn capabilities(mut self, capabilities: ClientCapabilities) -> Self {
-        self.settings.capabilities = capabilities;
-        self
-    }
+    capabilities(capabilities: ClientCapabilities) => settings.capabilities;
 
     /// Speaks this revision and no other.
-    pub fn revision(mut self, revision: Revision) -> Self {
-        self.settings.revision = Some(revision);
-        self
-    }
+    revision(revision: Revision) => settings.revision = Some;
 
     /// Sets the era that an earlier connection to the same server found, see [`Client::revision`].
     /// Saves the probe of a legacy server; a wrong one costs time and does no harm.
     ///
     /// [`Client::revision`]: crate::Client::revision
     // PRB-06
-    pub fn known(mut self, era: Era) -> Self {
-        self.settings.known = Some(era);
-        self
-    }
+    known(era: Era) => settings.known = Some;
 
     /// Speaks in this framing and no other. Unless set: lines; if a server stays silent nearly until its
     /// time is over, another is started beside it and spoken to with `Content-Length` headers.
-    pub fn framing(mut self, framing: Framing) -> Self {
-        self.settings.framing = Some(framing);
-        self
-    }
+    framing(framing: Framing) => settings.framing = Some;
 
     /// Sets how long a server may leave the probe unanswered before it is taken for a legacy one. 5 s.
-    pub fn probe_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.probe = timeout;
-        self
-    }
+    probe_timeout(timeout: Duration) => settings.probe;
 
     /// Sets how long it may take until a server is ready for requests, however often it has to be
     /// started for that. 60 s. A server that is not ready by then is ended, which takes up to the
     /// [grace period](Self::term_grace) after SIGTERM more.
-    pub fn start_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.start = timeout;
-        self
-    }
+    start_timeout(timeout: Duration) => settings.start;
 
     /// Sets how long a request may go without an answer or a report of progress, unless the request
     /// says otherwise. 60 s.
-    pub fn request_timeout(mut self, timeout: Duration) -> Self {
-        self.settings.request = timeout;
-        self
-    }
+    request_timeout(timeout: Duration) => settings.request;
 
     /// Sets how long a request may take in all when reports of progress keep it alive. 10 min.
-    pub fn ceiling(mut self, ceiling: Duration) -> Self {
-        self.settings.ceiling = ceiling;
-        self
-    }
+    ceiling(ceiling: Duration) => settings.ceiling;
 
     /// Sets how long each step of ending a process waits before the next.
-    pub fn grace_periods(mut self, grace: GracePeriods) -> Self {
-        self.settings.grace = grace;
-        self
-    }
+    grace_periods(grace: GracePeriods) => settings.grace;
 
     /// Sets the time from closed stdin to SIGTERM. 2 s.
-    pub fn eof_grace(mut self, wait: Duration) -> Self {
-        self.settings.grace.after_eof = wait;
-        self
-    }
+    eof_grace(wait: Duration) => settings.grace.after_eof;
 
     /// Sets the time from SIGTERM to SIGKILL. 2 s.
-    pub fn term_grace(mut self, wait: Duration) -> Self {
-        self.settings.grace.after_term = wait;
-        self
-    }
+    term_grace(wait: Duration) => settings.grace.after_term;
 
     /// Leaves alone what a server that ended by itself has left running in its process group. Off
     /// unless set: such processes are killed.
     // P12
-    pub fn leave_group(mut self, leave: bool) -> Self {
-        self.settings.leave_group = leave;
-        self
-    }
+    leave_group(leave: bool) => settings.leave_group;
 
     /// Sets how much of the end of stderr is kept, in bytes. 64 KiB.
-    pub fn stderr_tail(mut self, bytes: usize) -> Self {
-        self.settings.stderr_tail = bytes;
-        self
-    }
-
-    /// Gets each line that the server writes to stderr. It must not block.
-    pub fn on_stderr(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.settings.on_stderr = Some(Arc::new(sink));
-        self
-    }
-
-    /// Gets what happens besides answers: notifications, broken messages, restarts. It must not block.
-    pub fn on_event(mut self, hook: impl Fn(&ClientEvent<'_>) + Send + Sync + 'static) -> Self {
-        self.settings.on_event = Some(EventHook::new(hook));
-        self
-    }
+    stderr_tail(bytes: usize) => settings.stderr_tail;
 
     /// Checks the `structuredContent` of what a tool answers against the tool's `outputSchema`. What
     /// does not fit, or cannot be checked, is [`Error::Output`](crate::Error::Output), with the answer
@@ -236,56 +196,46 @@ impl ClientBuilder {
     /// after the list had changed. References in a schema lead nowhere but to the schema itself: nothing
     /// is fetched. The check runs where the answer is awaited, and takes a bounded number of steps.
     #[cfg(feature = "check")]
-    pub fn check_answers(mut self, check: bool) -> Self {
-        self.settings.check_answers = check;
-        self
-    }
+    check_answers(check: bool) => settings.check_answers;
 
     /// Sets how often one request may be answered with questions before it is given up. 10.
-    pub fn rounds(mut self, rounds: usize) -> Self {
-        self.settings.rounds = rounds;
-        self
-    }
+    rounds(rounds: usize) => settings.rounds;
 
     /// Keeps lists for as long as the server allows (`ttlMs`), and until it says that they have
     /// changed. Off unless set: not every server that gives a time tells of changes.
-    pub fn keep_lists(mut self, keep: bool) -> Self {
-        self.settings.keep_lists = keep;
-        self
-    }
+    keep_lists(keep: bool) => settings.keep_lists;
 
     /// Sets how long one message of a server may be.
-    pub fn limits(mut self, limits: Limits) -> Self {
-        self.settings.limits = limits;
-        self
-    }
+    limits(limits: Limits) => settings.limits;
 
     /// Sets how many bytes a list may have on the wire when it is awaited as a whole. 64 MiB. A longer
     /// one is an error; [`Pages::next`](crate::Pages::next) reads it piece by piece.
-    pub fn max_list_bytes(mut self, bytes: usize) -> Self {
-        self.settings.max_list_bytes = bytes;
-        self
-    }
+    max_list_bytes(bytes: usize) => settings.max_list_bytes;
 
     /// Sets how many pages a list may have, however it is read. 10,000. A longer one is an error.
-    pub fn max_pages(mut self, pages: usize) -> Self {
-        self.settings.max_pages = pages;
-        self
-    }
+    max_pages(pages: usize) => settings.max_pages;
 
     /// Sets how many bytes of lists are kept ([`keep_lists`](Self::keep_lists)), and how many bytes of
     /// output schemas for the check of answers, as they were on the wire. 16 MiB each. What has no room
     /// is asked for again, or not checked.
-    pub fn max_kept_bytes(mut self, bytes: usize) -> Self {
-        self.settings.max_kept_bytes = bytes;
-        self
-    }
+    max_kept_bytes(bytes: usize) => settings.max_kept_bytes;
 
     /// Sets how many bytes of changes may wait in one [`ChangeStream`](crate::ChangeStream). 1 MiB. When
     /// there is no room for another, all become one
     /// [`Change::Anything`](crate::Change::Anything).
-    pub fn max_change_bytes(mut self, bytes: usize) -> Self {
-        self.settings.max_change_bytes = bytes;
+    max_change_bytes(bytes: usize) => settings.max_change_bytes;
+}
+
+impl ClientBuilder {
+    /// Gets each line that the server writes to stderr. It must not block.
+    pub fn on_stderr(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.settings.on_stderr = Some(Arc::new(sink));
+        self
+    }
+
+    /// Gets what happens besides answers: notifications, broken messages, restarts. It must not block.
+    pub fn on_event(mut self, hook: impl Fn(&ClientEvent<'_>) + Send + Sync + 'static) -> Self {
+        self.settings.on_event = Some(EventHook::new(hook));
         self
     }
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Page, pages};
-use crate::client::connection::{Client, Shared};
+use crate::client::connection::{Client, ClientShared};
 use crate::client::request::{Answer, Request};
 use crate::client::state::OutputSchema;
 use crate::error::Result;
@@ -20,7 +20,7 @@ use crate::mcp::Tool;
 
 /// Asks for a page of a list, and takes in what it says of tools.
 pub(super) async fn learning<T: Send + 'static>(
-    shared: Arc<Shared>,
+    shared: Arc<ClientShared>,
     request: Request<Page<T>>,
 ) -> Result<Page<T>> {
     let outputs = &shared.session.state.lists.outputs;

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::connection::{Client, Shared, bounded};
+use super::connection::{Client, ClientShared, bounded};
 use super::request::{Subject, TypedResult, read_result};
 use crate::driver::now;
 use crate::error::{Error, Result};
@@ -43,7 +43,7 @@ pub(super) use check::checked;
 /// [`max_list_bytes`](crate::ClientBuilder::max_list_bytes).
 #[must_use = "a list is not asked for until it is awaited"]
 pub struct Pages<T> {
-    shared: Arc<Shared>,
+    shared: Arc<ClientShared>,
     method: Method,
     ask: Ask<T>,
     refused: Option<Error>,

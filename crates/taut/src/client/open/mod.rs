@@ -4,7 +4,7 @@
 //! decide anything about eras or versions. A failed opening leaves nothing behind, nor does one that is
 //! dropped half-way (P4, P19).
 
-mod opening;
+mod handshake;
 mod second;
 
 use std::future::Future;
@@ -16,16 +16,16 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::answering::ClientService;
-use super::connection::{Client, ClientBuilder, Session, SessionState, Settings};
+use super::connection::{Client, ClientBuilder, ClientSettings, Session, SessionState};
 use super::state::ClientEvent;
 use crate::driver::{Close, Either, first};
 use crate::ending::Ending;
 use crate::error::{ConnectError, ConnectPhase, ConnectReason, Error, Result, SecondProcess};
 use crate::mcp::{ConnectFault, Method};
-use crate::process::{Child, Command, GracePeriods, Options, Started};
+use crate::process::{Child, ChildOptions, Command, GracePeriods, StartedChild};
 use crate::stream::{Reader, Writer};
 use crate::wire::Framing;
-use opening::{Opening, Stopped};
+use handshake::{Handshake, Stopped};
 use second::Second;
 
 /// How long a server that is given up may take to end by itself. Short: a caller waits for the error.
@@ -67,7 +67,28 @@ impl ClientBuilder {
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
-        connect(self.settings.settle(), reader, writer).await
+        let settings = self.settings.settle();
+        if let Err(error) = tokio::runtime::Handle::try_current() {
+            let error = Arc::new(std::io::Error::other(error));
+            return Err(Error::Ended(Ending::Io { during: "connecting", error }));
+        }
+        let mut handshake = Handshake::new(&settings, false, false);
+        let state = SessionState::new(settings);
+        let service = ClientService(state.clone());
+        let streams = (Reader(reader), Writer(writer));
+        let session = Session::start(state, handshake.framing(), streams, None, service);
+        handshake.begin();
+        match handshake.run(&session).await {
+            Ok(agreed) => Ok(Client::opened(session, agreed)),
+            Err(Stopped::Failed(phase, fault)) => {
+                let reason = reason(&session, fault, (None, None));
+                Err(ConnectError::new(phase, reason, session.last_output()).into())
+            }
+            // Not restartable, so this is never asked for.
+            Err(Stopped::Restart(_) | Stopped::Second(..)) => {
+                Err(session.lost(Method::Initialize.as_str().into()))
+            }
+        }
     }
 }
 
@@ -101,7 +122,7 @@ impl Client {
 }
 
 /// Starts a server and opens a connection to it.
-pub(super) async fn spawn(settings: Arc<Settings>, command: Command) -> Result<Client> {
+pub(super) async fn spawn(settings: Arc<ClientSettings>, command: Command) -> Result<Client> {
     let opened = spawn_unless(settings, command, std::future::pending()).await?;
     // A future that never ends never stops it.
     opened.ok_or(Error::Ended(Ending::Closed))
@@ -109,18 +130,18 @@ pub(super) async fn spawn(settings: Arc<Settings>, command: Command) -> Result<C
 
 /// The same, unless `stop` ends first.
 async fn spawn_unless(
-    settings: Arc<Settings>,
+    settings: Arc<ClientSettings>,
     command: Command,
     stop: impl Future<Output = ()>,
 ) -> Result<Option<Client>> {
     let runner = package_runner(&command);
-    let mut opening = Opening::new(&settings, true, runner.is_none());
-    let mut session = start(&settings, &command, opening.framing()).await?;
-    opening.begin();
+    let mut handshake = Handshake::new(&settings, true, runner.is_none());
+    let mut session = start(&settings, &command, handshake.framing()).await?;
+    handshake.begin();
     let mut second = Second::default();
     let mut stop = pin!(stop);
     loop {
-        let both = second.run(opening.run(&session));
+        let both = second.run(handshake.run(&session));
         let Some(opened) = unless(stop.as_mut(), both).await else {
             end(&session, STOPPED).await;
             second.end(STOPPED).await;
@@ -145,7 +166,7 @@ async fn spawn_unless(
                 session.state.monitor.tell(&ClientEvent::Restarting { framing });
                 end(&session, GIVEN_UP).await;
                 session = start(&settings, &command, framing).await?;
-                opening.begin();
+                handshake.begin();
             }
             Either::First(Err(Stopped::Failed(phase, fault))) => {
                 let second = second.end(GIVEN_UP).await;
@@ -184,38 +205,13 @@ async fn failed(
     ConnectError::new(phase, reason, session.last_output())
 }
 
-/// Opens a connection over a pair of streams.
-async fn connect<R, W>(settings: Arc<Settings>, reader: R, writer: W) -> Result<Client>
-where
-    R: AsyncRead + Unpin + Send + 'static,
-    W: AsyncWrite + Unpin + Send + 'static,
-{
-    if let Err(error) = tokio::runtime::Handle::try_current() {
-        let error = Arc::new(std::io::Error::other(error));
-        return Err(Error::Ended(Ending::Io { during: "connecting", error }));
-    }
-    let mut opening = Opening::new(&settings, false, false);
-    let state = SessionState::new(settings);
-    let service = ClientService(state.clone());
-    let streams = (Reader(reader), Writer(writer));
-    let session = Session::start(state, opening.framing(), streams, None, service);
-    opening.begin();
-    match opening.run(&session).await {
-        Ok(agreed) => Ok(Client::opened(session, agreed)),
-        Err(Stopped::Failed(phase, fault)) => {
-            let reason = reason(&session, fault, (None, None));
-            Err(ConnectError::new(phase, reason, session.last_output()).into())
-        }
-        // Not restartable, so this is never asked for.
-        Err(Stopped::Restart(_) | Stopped::Second(..)) => {
-            Err(session.lost(Method::Initialize.as_str().into()))
-        }
-    }
-}
-
 /// Starts a process and the loop that speaks to it.
-async fn start(settings: &Arc<Settings>, command: &Command, framing: Framing) -> Result<Session> {
-    let options = Options {
+async fn start(
+    settings: &Arc<ClientSettings>,
+    command: &Command,
+    framing: Framing,
+) -> Result<Session> {
+    let options = ChildOptions {
         tail_limit: settings.stderr_tail,
         on_stderr: settings.on_stderr.clone(),
         leave_group: settings.leave_group,
@@ -224,7 +220,7 @@ async fn start(settings: &Arc<Settings>, command: &Command, framing: Framing) ->
         wait_in_thread: false,
     };
     let state = SessionState::new(settings.clone());
-    let Started { child, stdout, stdin, stdin_closed } =
+    let StartedChild { child, stdout, stdin, stdin_closed } =
         Child::spawn(command, options, state.monitor.clone()).await?;
     state.monitor.tell(&ClientEvent::ProcessStarted { pid: child.pid() });
     let service = ClientService(state.clone());

@@ -8,9 +8,9 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::opening::{Opening, Stopped};
+use super::handshake::{Handshake, Stopped};
 use super::{GIVEN_UP, end, start};
-use crate::client::connection::{Session, Settings};
+use crate::client::connection::{ClientSettings, Session};
 use crate::driver::{Either, first};
 use crate::error::SecondProcess;
 use crate::mcp::Agreed;
@@ -20,7 +20,7 @@ use crate::wire::Framing;
 /// The second process, while there is one, and what became of it.
 #[derive(Default)]
 pub(super) struct Second {
-    running: Option<(Session, Opening)>,
+    running: Option<(Session, Handshake)>,
     /// Counted from the start of the first.
     at: Duration,
     tried: Option<SecondProcess>,
@@ -30,7 +30,7 @@ impl Second {
     /// Starts it. That it cannot be started is not reported: the first could.
     pub(super) async fn start(
         &mut self,
-        settings: &Arc<Settings>,
+        settings: &Arc<ClientSettings>,
         command: &Command,
         framing: Framing,
         at: Duration,
@@ -38,25 +38,25 @@ impl Second {
         self.at = at;
         let left = settings.start.saturating_sub(at);
         if let Ok(session) = start(settings, command, framing).await {
-            let mut opening = Opening::second(settings, framing, left);
-            opening.begin();
-            self.running = Some((session, opening));
+            let mut handshake = Handshake::second(settings, framing, left);
+            handshake.begin();
+            self.running = Some((session, handshake));
         }
     }
 
-    /// Runs `opening`, which asks the first process, and the second beside it. Returns what the first
+    /// Runs `handshake`, which asks the first process, and the second beside it. Returns what the first
     /// came to, or the second if that agreed before.
     pub(super) async fn run(
         &mut self,
-        opening: impl Future<Output = Result<Agreed, Stopped>>,
+        handshake: impl Future<Output = Result<Agreed, Stopped>>,
     ) -> Either<Result<Agreed, Stopped>, (Session, Agreed)> {
-        let mut opening = pin!(opening);
+        let mut handshake = pin!(handshake);
         loop {
             let Some((session, second)) = &mut self.running else {
-                return Either::First(opening.await);
+                return Either::First(handshake.await);
             };
             // The first is preferred: it is spoken to as most servers expect.
-            match first(opening.as_mut(), second.run(session)).await {
+            match first(handshake.as_mut(), second.run(session)).await {
                 Either::First(opened) => return Either::First(opened),
                 Either::Second(Ok(agreed)) => {
                     if let Some((session, _)) = self.running.take() {

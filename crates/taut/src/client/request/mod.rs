@@ -16,20 +16,19 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::connection::{Client, Shared, bounded};
+use super::connection::{Client, ClientShared, bounded};
 use crate::driver::{PendingCall, Watcher};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
-use crate::mcp::{Meta, Method, ProgressParams, ResultType, WriteJson};
+use crate::mcp::{Meta, Method, ProgressParams, ResultType, Target, WriteJson};
 use crate::rpc::{ErrorObject, Failure, Patience, SendError};
 
 pub use answer::Answer;
-pub(super) use params::Params;
-use rounds::{InputRequired, Retry, rounds};
+pub(super) use params::RequestParams;
+use rounds::{RequiredInput, Retry, rounds};
 
 /// What is asked, for reading the answer and for errors.
 #[derive(Clone)]
@@ -41,24 +40,24 @@ pub(super) struct Subject {
 }
 
 /// Reads an answer.
-pub(super) type Read<T> = fn(&RawValue, Subject) -> Result<T>;
+pub(super) type ReadAnswer<T> = fn(&RawValue, Subject) -> Result<T>;
 
 /// A request about to be made; await it. Dropping it withdraws the request.
 #[must_use = "a request does nothing until it is awaited"]
 pub struct Request<T> {
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<ClientShared>,
     subject: Subject,
     /// The params as JSON; for a tool, its arguments. Written before the connection's lock is taken:
     /// the caller's types may do anything when they are serialised.
     params: Vec<u8>,
     timeout: Option<Duration>,
     ceiling: Option<Duration>,
-    /// Shared with each round of the request.
+    /// ClientShared with each round of the request.
     progress: Option<Arc<Mutex<Watcher>>>,
     meta: Option<Meta>,
     /// The error to return without sending anything.
     refused: Option<Error>,
-    read: Read<T>,
+    read: ReadAnswer<T>,
     /// Makes the request in our place, and looks at what comes of it.
     #[cfg(feature = "check")]
     around: Option<Around<T>>,
@@ -70,19 +69,17 @@ pub(super) type Around<T> =
     fn(Request<T>, Arc<str>, Option<Duration>) -> Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
 impl<T> Request<T> {
-    /// A request whose params, or whose tool's arguments, are `params` as JSON.
+    /// A request whose params, or whose tool's arguments, are this JSON; or the error that they have none.
     pub(super) fn new(
-        shared: Arc<Shared>,
+        shared: Arc<ClientShared>,
         subject: Subject,
-        params: &impl Serialize,
-        read: Read<T>,
+        params: Result<Vec<u8>, serde_json::Error>,
+        read: ReadAnswer<T>,
     ) -> Self {
-        let (params, refused) = match serde_json::to_vec(params) {
+        let method = subject.method.clone();
+        let (params, refused) = match params {
             Ok(params) => (params, None),
-            Err(error) => {
-                let (method, reason) = (subject.method.clone(), error.to_string());
-                (Vec::new(), Some(Error::Encode { method, reason }))
-            }
+            Err(error) => (Vec::new(), Some(Error::Encode { method, reason: error.to_string() })),
         };
         let timeout = Some(shared.settings().request);
         let ceiling = Some(shared.settings().ceiling);
@@ -101,19 +98,13 @@ impl<T> Request<T> {
         }
     }
 
-    /// Refuses the request with this error.
-    pub(super) fn refused(mut self, error: Error) -> Self {
-        self.refused = Some(error);
-        self
-    }
-
     /// Refuses the request, unless the server offers what it needs (LIF-12).
-    pub(super) fn needs(self, offered: bool, capability: &'static str) -> Self {
-        if offered {
-            return self;
+    pub(super) fn needs(mut self, offered: bool, capability: &'static str) -> Self {
+        if !offered {
+            let method = self.subject.method.clone();
+            self.refused = Some(Error::NotOffered { method, capability });
         }
-        let method = self.subject.method.clone();
-        self.refused(Error::NotOffered { method, capability })
+        self
     }
 
     #[cfg(feature = "check")]
@@ -188,16 +179,16 @@ impl<T: Send + 'static> Request<T> {
         Box::pin(self.into_future())
     }
 
-    fn send(mut self) -> Result<Waiting<T>> {
+    fn send(mut self) -> Result<WaitingRequest<T>> {
         if let Some(error) = self.refused.take() {
             return Err(error);
         }
         let pending = self.put(None)?;
-        Ok(Waiting { pending, request: self })
+        Ok(WaitingRequest { pending, request: self })
     }
 
     /// Sends the request, with what the server has asked for since, if it has.
-    fn put(&self, retry: Option<&Retry>) -> Result<Pending<T>> {
+    fn put(&self, retry: Option<&Retry>) -> Result<PendingRequest<T>> {
         let session = &self.shared.session;
         if session.is_closing() {
             return Err(self.lost());
@@ -211,7 +202,7 @@ impl<T: Send + 'static> Request<T> {
         let sent = session.link.call(
             &self.subject.method,
             |call| {
-                Some(Params {
+                Some(RequestParams {
                     tool: self.subject.tool.as_deref(),
                     body: &self.params,
                     envelope: &self.shared.envelope,
@@ -228,7 +219,7 @@ impl<T: Send + 'static> Request<T> {
                 Err(Failure::Ended) => None,
                 Err(failure) => {
                     let error = Error::from_failure(subject.method, failure, || Ending::Eof);
-                    Some(Outcome::Result(Err(error)))
+                    Some(Received::Result(Err(error)))
                 }
             },
         );
@@ -240,13 +231,13 @@ impl<T: Send + 'static> Request<T> {
 }
 
 /// What came of a request: its result, or a question.
-enum Outcome<T> {
+enum Received<T> {
     Result(Result<T>),
-    InputRequired(InputRequired),
+    Input(RequiredInput),
 }
 
 /// `None` if the connection ended first.
-type Pending<T> = PendingCall<Option<Outcome<T>>>;
+type PendingRequest<T> = PendingCall<Option<Received<T>>>;
 
 fn watcher(shared: &Arc<Mutex<Watcher>>) -> Watcher {
     let shared = shared.clone();
@@ -254,17 +245,17 @@ fn watcher(shared: &Arc<Mutex<Watcher>>) -> Watcher {
 }
 
 /// Reads an answer. The caller's type may panic when it is read; the loop goes on.
-fn read_safely<T>(raw: &RawValue, subject: Subject, read: Read<T>) -> Outcome<T> {
+fn read_safely<T>(raw: &RawValue, subject: Subject, read: ReadAnswer<T>) -> Received<T> {
     let method = subject.method.clone();
     match catch_unwind(AssertUnwindSafe(|| read(raw, subject))) {
-        Ok(Err(Error::InputRequired { .. })) => match InputRequired::read(raw, method) {
-            Ok(asks) => Outcome::InputRequired(asks),
-            Err(error) => Outcome::Result(Err(error)),
+        Ok(Err(Error::InputRequired { .. })) => match RequiredInput::read(raw, method) {
+            Ok(asks) => Received::Input(asks),
+            Err(error) => Received::Result(Err(error)),
         },
-        Ok(result) => Outcome::Result(result),
+        Ok(result) => Received::Result(result),
         Err(_) => {
             let what = "reading it panicked".into();
-            Outcome::Result(Err(Error::Unfit { name: method.into(), what }))
+            Received::Result(Err(Error::Unfit { name: method.into(), what }))
         }
     }
 }
@@ -280,26 +271,26 @@ impl<T: Send + 'static> IntoFuture for Request<T> {
             && let Some(tool) = self.subject.tool.clone()
         {
             let timeout = self.timeout;
-            return RequestFuture(State::Delegated(around(self, tool, timeout)));
+            return RequestFuture(FutureState::Delegated(around(self, tool, timeout)));
         }
-        RequestFuture(State::New(self))
+        RequestFuture(FutureState::New(self))
     }
 }
 
 /// The future of a [`Request`]. Dropping it withdraws the request on the wire.
 #[must_use = "a request does nothing until it is awaited"]
-pub struct RequestFuture<T>(State<T>);
+pub struct RequestFuture<T>(FutureState<T>);
 
-enum State<T> {
+enum FutureState<T> {
     New(Request<T>),
-    Waiting(Waiting<T>),
+    WaitingRequest(WaitingRequest<T>),
     /// Another future makes the request: the server wants something first, or the answer is checked.
     Delegated(Pin<Box<dyn Future<Output = Result<T>> + Send>>),
     Over,
 }
 
-struct Waiting<T> {
-    pending: Pending<T>,
+struct WaitingRequest<T> {
+    pending: PendingRequest<T>,
     request: Request<T>,
 }
 
@@ -308,31 +299,32 @@ impl<T: Send + 'static> Future for RequestFuture<T> {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
         let state = &mut self.get_mut().0;
-        if let State::New(_) = state
-            && let State::New(request) = std::mem::replace(state, State::Over)
+        if let FutureState::New(_) = state
+            && let FutureState::New(request) = std::mem::replace(state, FutureState::Over)
         {
             match request.send() {
-                Ok(waiting) => *state = State::Waiting(waiting),
+                Ok(waiting) => *state = FutureState::WaitingRequest(waiting),
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
-        if let State::Waiting(waiting) = state {
+        if let FutureState::WaitingRequest(waiting) = state {
             let answer = std::task::ready!(Pin::new(&mut waiting.pending).poll(cx));
-            let State::Waiting(Waiting { request, .. }) = std::mem::replace(state, State::Over)
+            let FutureState::WaitingRequest(WaitingRequest { request, .. }) =
+                std::mem::replace(state, FutureState::Over)
             else {
                 return Poll::Pending;
             };
             match answer.flatten() {
-                Some(Outcome::Result(answer)) => return Poll::Ready(answer),
-                Some(Outcome::InputRequired(asks)) => {
-                    *state = State::Delegated(Box::pin(rounds(request, asks)))
+                Some(Received::Result(answer)) => return Poll::Ready(answer),
+                Some(Received::Input(asks)) => {
+                    *state = FutureState::Delegated(Box::pin(rounds(request, asks)))
                 }
                 None => return Poll::Ready(Err(request.lost())),
             }
         }
-        let State::Delegated(rounds) = state else { return Poll::Pending };
+        let FutureState::Delegated(rounds) = state else { return Poll::Pending };
         let answer = std::task::ready!(rounds.as_mut().poll(cx));
-        *state = State::Over;
+        *state = FutureState::Over;
         Poll::Ready(answer)
     }
 }
@@ -412,9 +404,10 @@ impl Client {
         &self,
         method: Method,
         params: &impl WriteJson,
-        read: Read<T>,
+        read: ReadAnswer<T>,
     ) -> Request<T> {
-        let params = params.at(self.revision());
-        Request::new(self.0.clone(), self.subject(method), &params, read)
+        let mut json = Vec::new();
+        params.write_json(Target::of(self.revision()), &mut json);
+        Request::new(self.0.clone(), self.subject(method), Ok(json), read)
     }
 }

@@ -4,17 +4,17 @@
 //! part means. MET-01 to MET-03, PRG-01, LOG-09.
 
 use super::rounds::Retry;
-use crate::client::connection::Envelope;
+use crate::client::connection::RequestEnvelope;
 use crate::mcp::{Level, Meta, meta_keys};
 use crate::rpc::Body;
 
 /// The params of one request.
-pub(in crate::client) struct Params<'a> {
+pub(in crate::client) struct RequestParams<'a> {
     /// The tool, if it is one that is called; the body is its arguments then.
     pub(super) tool: Option<&'a str>,
     /// JSON: the caller's params, or the arguments of the tool.
     pub(super) body: &'a [u8],
-    pub(super) envelope: &'a Envelope,
+    pub(super) envelope: &'a RequestEnvelope,
     pub(super) level: Option<&'a Level>,
     pub(super) token: Option<u64>,
     pub(super) meta: Option<&'a Meta>,
@@ -22,7 +22,7 @@ pub(in crate::client) struct Params<'a> {
     pub(super) retry: Option<&'a Retry>,
 }
 
-impl Body for Params<'_> {
+impl Body for RequestParams<'_> {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         let start = out.len();
         match self.tool {
@@ -53,9 +53,9 @@ impl Body for Params<'_> {
     }
 }
 
-impl<'a> Params<'a> {
-    /// Params that ask for neither progress nor logs.
-    pub(in crate::client) fn new(body: &'a [u8], envelope: &'a Envelope) -> Self {
+impl<'a> RequestParams<'a> {
+    /// RequestParams that ask for neither progress nor logs.
+    pub(in crate::client) fn new(body: &'a [u8], envelope: &'a RequestEnvelope) -> Self {
         Self { tool: None, body, envelope, level: None, token: None, meta: None, retry: None }
     }
 
@@ -145,11 +145,11 @@ fn write_call(out: &mut Vec<u8>, name: &str, arguments: &[u8]) -> Result<(), ser
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client::connection::Settings;
+    use crate::client::connection::ClientSettings;
     use crate::mcp::Revision;
     use serde_json::{Value, json};
 
-    fn written(params: &Params<'_>) -> String {
+    fn written(params: &RequestParams<'_>) -> String {
         let mut out = Vec::new();
         params.write(&mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
@@ -159,10 +159,10 @@ mod tests {
 
     #[test]
     fn met_01_a_modern_request_says_who_sends_it_and_a_legacy_one_does_not() {
-        let settings = Settings::default();
-        let modern = Envelope::new(&settings, Revision::MODERN);
-        let legacy = Envelope::new(&settings, Revision::LATEST_LEGACY);
-        let plain = |envelope| Params::new(b"null", envelope);
+        let settings = ClientSettings::default();
+        let modern = RequestEnvelope::new(&settings, Revision::MODERN);
+        let legacy = RequestEnvelope::new(&settings, Revision::LATEST_LEGACY);
+        let plain = |envelope| RequestParams::new(b"null", envelope);
         assert_eq!(written(&plain(&legacy)), "null");
         let value: Value = serde_json::from_str(&written(&plain(&modern))).unwrap();
         let meta = &value["_meta"];
@@ -177,10 +177,11 @@ mod tests {
             .with("progressToken", json!("mine"))
             .with("com.example/x", json!([1]))
             .with(meta_keys::PROTOCOL_VERSION, json!("1999-01-01"));
-        let envelope = Envelope::new(&Settings::default(), Revision::MODERN);
+        let envelope = RequestEnvelope::new(&ClientSettings::default(), Revision::MODERN);
         let level = Level::Warning;
-        let plain = Params::new(br#"{"uri":"a:b"}"#, &envelope);
-        let params = Params { level: Some(&level), token: Some(7), meta: Some(&meta), ..plain };
+        let plain = RequestParams::new(br#"{"uri":"a:b"}"#, &envelope);
+        let params =
+            RequestParams { level: Some(&level), token: Some(7), meta: Some(&meta), ..plain };
         let text = written(&params);
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["uri"], "a:b");

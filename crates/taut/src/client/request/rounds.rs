@@ -13,9 +13,9 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::task::JoinSet;
 
-use super::{Outcome, Request};
-use crate::client::answering::{Question, not_offered};
-use crate::client::connection::{RequestContext, Shared};
+use super::{Received, Request};
+use crate::client::answering::{HostQuestion, not_offered};
+use crate::client::connection::{ClientShared, RequestContext};
 use crate::driver::Flag;
 use crate::error::{Error, Result};
 use crate::mcp::Method;
@@ -33,19 +33,19 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// What a server wants before it finishes a request.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct InputRequired {
-    input_requests: Option<BTreeMap<String, Entry>>,
+pub(super) struct RequiredInput {
+    input_requests: Option<BTreeMap<String, InputRequest>>,
     /// As it came: it goes back byte for byte (MRTR-06).
     request_state: Option<Box<RawValue>>,
 }
 
 #[derive(Deserialize)]
-struct Entry {
+struct InputRequest {
     method: String,
     params: Option<Box<RawValue>>,
 }
 
-impl InputRequired {
+impl RequiredInput {
     /// Reads what is wanted out of a result.
     pub(super) fn read(raw: &RawValue, method: Cow<'static, str>) -> Result<Self> {
         let broken =
@@ -78,14 +78,14 @@ pub(super) struct Retry {
 /// Answers and asks again until there is a result.
 pub(super) async fn rounds<T: Send + 'static>(
     request: Request<T>,
-    first: InputRequired,
+    first: RequiredInput,
 ) -> Result<T> {
     let shared = request.shared.clone();
     let limit = shared.settings().rounds;
     let mut pause = PAUSE;
     let mut asks = first;
     for _ in 0..limit {
-        let InputRequired { input_requests, request_state } = asks;
+        let RequiredInput { input_requests, request_state } = asks;
         let responses = match input_requests.filter(|questions| !questions.is_empty()) {
             Some(questions) => Some(fulfil(&shared, request.method().clone(), questions).await?),
             None => {
@@ -98,8 +98,8 @@ pub(super) async fn rounds<T: Send + 'static>(
         // MRTR-17: a request of its own, with its own id, token and time.
         let pending = request.put(Some(&retry))?;
         match pending.await.flatten() {
-            Some(Outcome::Result(result)) => return result,
-            Some(Outcome::InputRequired(next)) => asks = next,
+            Some(Received::Result(result)) => return result,
+            Some(Received::Input(next)) => asks = next,
             None => return Err(request.lost()),
         }
     }
@@ -108,7 +108,7 @@ pub(super) async fn rounds<T: Send + 'static>(
 }
 
 /// Waits, on whatever executor the caller runs.
-async fn rest(shared: &Shared, pause: Duration) {
+async fn rest(shared: &ClientShared, pause: Duration) {
     let sleep = {
         let _inside = shared.session.state.runtime.enter();
         tokio::time::sleep(pause)
@@ -118,16 +118,16 @@ async fn rest(shared: &Shared, pause: Duration) {
 
 /// Puts all questions of a round to the host, side by side.
 async fn fulfil(
-    shared: &Arc<Shared>,
+    shared: &Arc<ClientShared>,
     method: Cow<'static, str>,
-    questions: BTreeMap<String, Entry>,
+    questions: BTreeMap<String, InputRequest>,
 ) -> Result<BTreeMap<String, Box<RawValue>>> {
     let refused = |asked: String, error: ErrorObject| {
         Err(Error::InputRequired { method: method.clone(), asked, error: Box::new(error) })
     };
     // All are looked at first: no handler is asked in a round that cannot end well.
-    let mut ready: Vec<(String, String, Question)> = Vec::with_capacity(questions.len());
-    for (key, Entry { method: asked, params }) in questions {
+    let mut ready: Vec<(String, String, HostQuestion)> = Vec::with_capacity(questions.len());
+    for (key, InputRequest { method: asked, params }) in questions {
         match read(shared, &asked, params.as_deref()) {
             Ok(question) => ready.push((key, asked, question)),
             Err(error) => {
@@ -162,9 +162,13 @@ async fn fulfil(
     Ok(responses)
 }
 
-fn read(shared: &Shared, method: &str, params: Option<&RawValue>) -> Result<Question, ErrorObject> {
+fn read(
+    shared: &ClientShared,
+    method: &str,
+    params: Option<&RawValue>,
+) -> Result<HostQuestion, ErrorObject> {
     // MRTR-03
     let known = Method::parse(method).filter(|method| method.is_embedded_in_modern());
     let known = known.ok_or_else(|| not_offered(method))?;
-    Question::read(&shared.session.state, known, params)
+    HostQuestion::read(&shared.session.state, known, params)
 }

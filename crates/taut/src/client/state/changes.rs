@@ -41,7 +41,7 @@ fn size(change: &Change) -> usize {
 
 /// The changes of a stream that were not taken yet.
 pub(crate) struct ChangeQueue {
-    state: Mutex<Waiting>,
+    state: Mutex<QueueState>,
     /// Wakes the task that takes changes, and the one that waits for the acknowledgement: there may be
     /// two.
     changed: Notify,
@@ -51,8 +51,9 @@ pub(crate) struct ChangeQueue {
     kind: QueueKind,
 }
 
+/// How long a queue lasts, and for whom.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum QueueKind {
+pub(crate) enum QueueKind {
     /// Ends with its connection.
     OneConnection,
     /// Goes on with the next connection to the same server.
@@ -62,7 +63,7 @@ enum QueueKind {
 }
 
 #[derive(Default)]
-struct Waiting {
+struct QueueState {
     order: VecDeque<Change>,
     /// The same, so that a change that waits already is not put in again.
     known: HashSet<Change>,
@@ -81,32 +82,13 @@ pub(crate) enum StreamEnd {
 }
 
 impl ChangeQueue {
-    /// A queue that ends with its connection and keeps at most `limit` bytes of changes.
-    pub(crate) fn new(limit: usize) -> Self {
-        Self::of(QueueKind::OneConnection, limit)
+    /// A queue that keeps at most `limit` bytes of changes.
+    pub(crate) fn new(kind: QueueKind, limit: usize) -> Self {
+        let (state, changed, acknowledged) = Default::default();
+        Self { state, changed, acknowledged, limit, kind }
     }
 
-    /// A queue that goes on with the next connection to the same server.
-    pub(crate) fn lasting(limit: usize) -> Self {
-        Self::of(QueueKind::Lasting, limit)
-    }
-
-    /// The queue of the client itself, which keeps nothing.
-    pub(crate) fn own() -> Self {
-        Self::of(QueueKind::Own, 0)
-    }
-
-    fn of(kind: QueueKind, limit: usize) -> Self {
-        Self {
-            state: Mutex::default(),
-            changed: Notify::new(),
-            acknowledged: Notify::new(),
-            limit,
-            kind,
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -197,14 +179,14 @@ pub(crate) struct Streams(Mutex<Open>);
 
 #[derive(Default)]
 struct Open {
-    streams: HashMap<u64, Stream>,
+    streams: HashMap<u64, OpenStream>,
     /// How many legacy streams watch each resource.
     watched: HashMap<String, usize>,
     next: u64,
     over: bool,
 }
 
-struct Stream {
+struct OpenStream {
     queue: Arc<ChangeQueue>,
     filter: SubscriptionFilter,
 }
@@ -231,7 +213,7 @@ impl Streams {
         if open.over {
             queue.end_with_connection();
         }
-        open.streams.insert(number, Stream { queue, filter });
+        open.streams.insert(number, OpenStream { queue, filter });
     }
 
     /// Enters a legacy stream.
@@ -363,7 +345,7 @@ mod tests {
 
     #[test]
     fn changes_that_were_not_taken_are_merged() {
-        let queue = ChangeQueue::new(LIMIT);
+        let queue = ChangeQueue::new(QueueKind::OneConnection, LIMIT);
         for _ in 0..3 {
             queue.push(Change::Tools);
             queue.push(Change::Resource("a".into()));
@@ -374,7 +356,7 @@ mod tests {
     /// Issue 19, A2: the bound is in bytes, so long URIs fill it as well as many do.
     #[test]
     fn changes_that_were_not_taken_are_bounded_in_bytes() {
-        let queue = ChangeQueue::new(LIMIT);
+        let queue = ChangeQueue::new(QueueKind::OneConnection, LIMIT);
         for (count, uri) in [(100_000, String::new()), (100, "x".repeat(LIMIT / 8))] {
             for n in 0..count {
                 queue.push(Change::Resource(format!("{uri}{n}")));
@@ -388,7 +370,7 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_taken_makes_room() {
-        let queue = ChangeQueue::new(LIMIT);
+        let queue = ChangeQueue::new(QueueKind::OneConnection, LIMIT);
         for n in 0..10_000 {
             let change = Change::Resource(n.to_string());
             queue.push(change.clone());
@@ -401,7 +383,10 @@ mod tests {
     #[test]
     fn sub_03_a_modern_note_goes_to_the_stream_that_its_tag_names_and_to_no_other() {
         let streams = Streams::default();
-        let queues = [Arc::new(ChangeQueue::new(LIMIT)), Arc::new(ChangeQueue::new(LIMIT))];
+        let queues = [
+            Arc::new(ChangeQueue::new(QueueKind::OneConnection, LIMIT)),
+            Arc::new(ChangeQueue::new(QueueKind::OneConnection, LIMIT)),
+        ];
         streams.open(7, queues[0].clone(), SubscriptionFilter::new());
         streams.open(8, queues[1].clone(), SubscriptionFilter::new());
         let tag = |id: serde_json::Value| json!({ "uri": "a:b", "_meta": { "io.modelcontextprotocol/subscriptionId": id } });
@@ -415,7 +400,10 @@ mod tests {
     #[test]
     fn a_legacy_note_goes_to_the_streams_that_asked_for_it() {
         let streams = Streams::default();
-        let (tools, files) = (Arc::new(ChangeQueue::new(LIMIT)), Arc::new(ChangeQueue::new(LIMIT)));
+        let (tools, files) = (
+            Arc::new(ChangeQueue::new(QueueKind::OneConnection, LIMIT)),
+            Arc::new(ChangeQueue::new(QueueKind::OneConnection, LIMIT)),
+        );
         let filter = SubscriptionFilter::new().tools_list_changed(true);
         streams.open_next(tools.clone(), filter);
         let filter = SubscriptionFilter::new().resource_subscriptions(["file:///a".to_owned()]);

@@ -124,7 +124,7 @@ const LAST_LINES: usize = 10;
 pub(crate) struct Monitor {
     kept: Mutex<Diagnostics>,
     /// The last excerpts of what is no message.
-    invalid: Mutex<VecDeque<String>>,
+    last_invalid: Mutex<VecDeque<String>>,
     bytes: AtomicU64,
     /// Raised when our own request came back (L16).
     pub(crate) echo: Flag,
@@ -148,16 +148,16 @@ impl Monitor {
 
     /// The last lines on stdout that are no messages, shortened.
     pub(crate) fn last_invalid(&self) -> String {
-        let invalid = self.invalid.lock().unwrap_or_else(PoisonError::into_inner);
-        invalid.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
+        let mut last = self.last_invalid.lock().unwrap_or_else(PoisonError::into_inner);
+        last.make_contiguous().join("\n")
     }
 
-    fn keep_invalid(&self, excerpt: &str) {
-        let mut invalid = self.invalid.lock().unwrap_or_else(PoisonError::into_inner);
-        if invalid.len() == LAST_LINES {
-            invalid.pop_front();
+    fn keep_line(&self, line: &str) {
+        let mut last = self.last_invalid.lock().unwrap_or_else(PoisonError::into_inner);
+        if last.len() == LAST_LINES {
+            last.pop_front();
         }
-        invalid.push_back(excerpt.to_owned());
+        last.push_back(line.to_owned());
     }
 
     pub(crate) fn tell(&self, event: &ClientEvent<'_>) {
@@ -177,7 +177,10 @@ impl Monitor {
         match kind {
             TroubleKind::Malformed(fault) => {
                 let (fault, offset, excerpt) = (*fault, *offset, excerpt.clone());
-                self.keep_invalid(&excerpt);
+                // A message that was cut off is not what the server has to say.
+                if !excerpt.starts_with(['{', '[']) {
+                    self.keep_line(&excerpt);
+                }
                 let invalid = InvalidMessage { fault, offset, excerpt };
                 let first = self.with(|kept| {
                     kept.invalid_messages += 1;

@@ -17,7 +17,7 @@ pub(crate) type PageKey = (Method, Option<String>);
 /// The pages that are kept, for one connection only (CAC-05).
 #[derive(Default)]
 pub(crate) struct KeptLists {
-    pages: Mutex<Pages>,
+    pages: Mutex<KeptPages>,
     /// Keeps open what a modern server tells changes of its lists by.
     pub(crate) subscription: OnceLock<Box<dyn Any + Send + Sync>>,
     #[cfg(feature = "check")]
@@ -25,21 +25,21 @@ pub(crate) struct KeptLists {
 }
 
 #[derive(Default)]
-struct Pages {
-    kept: HashMap<PageKey, Page>,
+struct KeptPages {
+    kept: HashMap<PageKey, KeptPage>,
     bytes: usize,
     /// Counts what has changed: a page that was on its way meanwhile is not kept.
     changes: u64,
 }
 
-struct Page {
+struct KeptPage {
     until: Instant,
     bytes: usize,
     content: Box<dyn Any + Send>,
 }
 
 impl KeptLists {
-    fn lock(&self) -> MutexGuard<'_, Pages> {
+    fn lock(&self) -> MutexGuard<'_, KeptPages> {
         self.pages.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -64,7 +64,7 @@ impl KeptLists {
         let mut pages = self.lock();
         // CAC-03: a page without a time does not hold at all.
         let Some(until) = now.checked_add(ttl).filter(|_| !ttl.is_zero()) else { return };
-        let bytes = bytes.saturating_add(size_of::<Page>() + size_of::<PageKey>());
+        let bytes = bytes.saturating_add(size_of::<KeptPage>() + size_of::<PageKey>());
         if pages.changes != seen || bytes > limit {
             return;
         }
@@ -72,7 +72,7 @@ impl KeptLists {
             pages.kept = HashMap::new();
             pages.bytes = 0;
         }
-        let page = Page { until, bytes, content: Box::new(content) };
+        let page = KeptPage { until, bytes, content: Box::new(content) };
         let before = pages.kept.insert(key, page);
         pages.bytes = pages.bytes + bytes - before.map_or(0, |page| page.bytes);
     }

@@ -8,7 +8,7 @@ mod events;
 mod lists;
 
 pub use changes::Change;
-pub(crate) use changes::{ChangeQueue, StreamEnd, Streams};
+pub(crate) use changes::{ChangeQueue, QueueKind, StreamEnd, Streams};
 pub use events::{ClientEvent, Diagnostics, InvalidMessage};
 pub(crate) use events::{EventHook, Monitor};
 pub(crate) use lists::KeptLists;

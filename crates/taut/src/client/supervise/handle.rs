@@ -15,7 +15,7 @@ use super::SupervisedClient;
 use crate::client::connection::{Client, bounded};
 use crate::client::listen::{ChangeStream, Subscription};
 use crate::client::request::Answer;
-use crate::client::state::{Change, ChangeQueue, StreamEnd};
+use crate::client::state::{Change, ChangeQueue, QueueKind, StreamEnd};
 use crate::error::{Error, Result};
 use crate::mcp::{Method, SubscriptionFilter, Tool};
 
@@ -123,7 +123,8 @@ impl SupervisedClient {
     /// As for [`Client::listen`]; or the server was given up.
     pub async fn listen(&self, filter: SubscriptionFilter) -> Result<ChangeStream> {
         let client = self.client().await?;
-        let queue = Arc::new(ChangeQueue::lasting(client.0.settings().max_change_bytes));
+        let queue =
+            Arc::new(ChangeQueue::new(QueueKind::Lasting, client.0.settings().max_change_bytes));
         let renewed = Arc::new(RenewedStream {
             filter: filter.clone(),
             queue: queue.clone(),

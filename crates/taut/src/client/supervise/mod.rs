@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::connection::{Client, ClientBuilder, Settings, Shared};
+use super::connection::{Client, ClientBuilder, ClientSettings, ClientShared};
 use super::open::{self, unless};
 use crate::driver::{Flag, now};
 use crate::ending::Ending;
@@ -74,15 +74,15 @@ impl fmt::Display for SupervisorEvent<'_> {
 #[derive(Clone)]
 pub struct SupervisedClient(Arc<Core>);
 
-/// What the clones share. The task that watches holds it only in passing.
+/// What the clones share. The task that watches does not keep it alive.
 struct Core {
-    state: watch::Sender<State>,
+    state: watch::Sender<SupervisorState>,
     stop: Flag,
     policy: RestartPolicy,
     streams: Mutex<Vec<Weak<RenewedStream>>>,
 }
 
-enum State {
+enum SupervisorState {
     Waiting,
     Ready(Client),
     Over(Error),
@@ -106,7 +106,7 @@ impl ClientBuilder {
             Error::Ended(Ending::Io { during: "starting", error })
         })?;
         let core = Arc::new(Core {
-            state: watch::Sender::new(State::Waiting),
+            state: watch::Sender::new(SupervisorState::Waiting),
             stop: Flag::default(),
             policy: policy.clone(),
             streams: Mutex::default(),
@@ -135,9 +135,11 @@ impl SupervisedClient {
         loop {
             match &*state.borrow_and_update() {
                 // One that has just died is not handed out, although the state does not say so yet.
-                State::Ready(client) if client.0.session.is_up() => return Ok(client.clone()),
-                State::Over(why) => return Err(why.clone()),
-                State::Ready(_) | State::Waiting => {}
+                SupervisorState::Ready(client) if client.0.session.is_up() => {
+                    return Ok(client.clone());
+                }
+                SupervisorState::Over(why) => return Err(why.clone()),
+                SupervisorState::Ready(_) | SupervisorState::Waiting => {}
             }
             if state.changed().await.is_err() {
                 return Err(Error::Ended(Ending::Closed));
@@ -149,7 +151,7 @@ impl SupervisedClient {
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         match &*self.0.state.borrow() {
-            State::Ready(client) => client.pid(),
+            SupervisorState::Ready(client) => client.pid(),
             _ => None,
         }
     }
@@ -160,10 +162,10 @@ impl SupervisedClient {
     /// The process has not ended, not even after SIGKILL.
     pub async fn close(&self) -> Result<()> {
         self.0.stop.raise();
-        let before = self.0.state.send_replace(State::Over(Error::Ended(Ending::Closed)));
+        let before = self.0.state.send_replace(SupervisorState::Over(Error::Ended(Ending::Closed)));
         self.0.end_streams();
         match before {
-            State::Ready(client) => client.close().await.map(drop),
+            SupervisorState::Ready(client) => client.close().await.map(drop),
             _ => Ok(()),
         }
     }
@@ -183,16 +185,16 @@ impl Core {
     /// Why the server was given up, if it was.
     fn over(&self) -> Option<Error> {
         match &*self.state.borrow() {
-            State::Over(Error::Ended(Ending::Closed)) => None,
-            State::Over(why) => Some(why.clone()),
+            SupervisorState::Over(Error::Ended(Ending::Closed)) => None,
+            SupervisorState::Over(why) => Some(why.clone()),
             _ => None,
         }
     }
 
     /// Changes the state, unless it is the last one.
-    fn set_state(&self, next: State) {
+    fn set_state(&self, next: SupervisorState) {
         self.state.send_if_modified(|state| {
-            let open = !matches!(state, State::Over(_));
+            let open = !matches!(state, SupervisorState::Over(_));
             if open {
                 *state = next;
             }
@@ -209,7 +211,7 @@ impl Core {
 struct Supervisor {
     core: Weak<Core>,
     stop: Flag,
-    settings: Arc<Settings>,
+    settings: Arc<ClientSettings>,
     command: Command,
     policy: RestartPolicy,
 }
@@ -254,7 +256,7 @@ impl Supervisor {
         {
             let core = self.core.upgrade()?;
             renew(&core, &client);
-            core.set_state(State::Ready(client));
+            core.set_state(SupervisorState::Ready(client));
         }
         self.tell(&SupervisorEvent::Ready { pid, revision });
         let ill = unwell(shared.clone(), self.policy.health_check);
@@ -268,14 +270,14 @@ impl Supervisor {
             (None, Some(shared)) => shared.session.lost("".into()),
             (None, None) => Error::Ended(Ending::Eof),
         };
-        self.core.upgrade()?.set_state(State::Waiting);
+        self.core.upgrade()?.set_state(SupervisorState::Waiting);
         Some(why)
     }
 
     fn give_up(&self, restarts: u32, last: Error) {
         let why = Error::GaveUp { restarts, last: Box::new(last) };
         if let Some(core) = self.core.upgrade() {
-            core.set_state(State::Over(why.clone()));
+            core.set_state(SupervisorState::Over(why.clone()));
             core.end_streams();
         }
         self.tell(&SupervisorEvent::GaveUp { why: &why });
@@ -308,7 +310,7 @@ fn renew(core: &Core, client: &Client) {
 }
 
 /// Ready with the reason once the server does not answer.
-async fn unwell(shared: Weak<Shared>, check: Option<HealthCheck>) -> Error {
+async fn unwell(shared: Weak<ClientShared>, check: Option<HealthCheck>) -> Error {
     let Some(HealthCheck { every, within }) = check else { return std::future::pending().await };
     loop {
         tokio::time::sleep(every).await;
@@ -330,7 +332,7 @@ async fn unwell(shared: Weak<Shared>, check: Option<HealthCheck>) -> Error {
 }
 
 /// P23: a stopped process ends by SIGKILL alone, and so does its whole group.
-async fn kill(shared: &Shared) {
+async fn kill(shared: &ClientShared) {
     let none = Duration::ZERO;
     let grace = GracePeriods { after_eof: none, after_term: none, ..GracePeriods::default() };
     if let Some(child) = &shared.session.child {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::SupervisorEvent;
-use crate::client::connection::bounded;
+use crate::client::connection::{bounded, setters};
 
 /// When a server that died is started again:
 /// [`ClientBuilder::supervise`](crate::ClientBuilder::supervise).
@@ -65,34 +65,6 @@ impl RestartPolicy {
         Self::default()
     }
 
-    /// Sets the delay before the first restart. It doubles with each that follows.
-    #[must_use]
-    pub fn first_delay(mut self, delay: Duration) -> Self {
-        self.first_delay = bounded(delay);
-        self
-    }
-
-    /// Sets the longest delay.
-    #[must_use]
-    pub fn max_delay(mut self, delay: Duration) -> Self {
-        self.max_delay = bounded(delay);
-        self
-    }
-
-    /// Sets how long a server has to run before the restarts are counted anew.
-    #[must_use]
-    pub fn reset_after(mut self, uptime: Duration) -> Self {
-        self.reset_after = uptime;
-        self
-    }
-
-    /// Sets how often it is started again in a row before it is given up.
-    #[must_use]
-    pub fn max_restarts(mut self, restarts: u32) -> Self {
-        self.max_restarts = restarts;
-        self
-    }
-
     /// Asks the server every so often whether it still answers, and replaces one that does not within
     /// a time: a process that is stopped or stuck has not ended.
     // P23
@@ -109,6 +81,24 @@ impl RestartPolicy {
         self.on_event = Some(Arc::new(hook));
         self
     }
+}
+
+setters! { RestartPolicy;
+    /// Sets the delay before the first restart. It doubles with each that follows.
+    #[must_use]
+    first_delay(delay: Duration) => first_delay = bounded;
+
+    /// Sets the longest delay.
+    #[must_use]
+    max_delay(delay: Duration) => max_delay = bounded;
+
+    /// Sets how long a server has to run before the restarts are counted anew.
+    #[must_use]
+    reset_after(uptime: Duration) => reset_after;
+
+    /// Sets how often it is started again in a row before it is given up.
+    #[must_use]
+    max_restarts(restarts: u32) => max_restarts;
 }
 
 impl fmt::Debug for RestartPolicy {

@@ -41,7 +41,7 @@ async fn p3_p12_what_a_polite_leader_leaves_behind_is_ended_by_default() {
 #[tokio::test]
 async fn p12_what_a_polite_leader_leaves_behind_is_left_alone_on_request() {
     let survivor = Survivor::new("left-alone");
-    let options = Options { leave_group: true, ..Options::default() };
+    let options = ChildOptions { leave_group: true, ..ChildOptions::default() };
     let command = sh("sh -c \"$LEFT\" & cat >/dev/null").env("LEFT", survivor.script());
     let (child, _stdout, stdin) = Child::start(&command, options).await.unwrap();
     drop(stdin);
@@ -90,7 +90,7 @@ async fn p8_a_well_behaved_child_ends_at_once_and_sees_no_signal() {
 #[tokio::test]
 async fn p9_an_exit_is_seen_although_a_descendant_holds_the_pipes() {
     for wait_in_thread in [false, true] {
-        let options = Options { leave_group: true, wait_in_thread, ..Options::default() };
+        let options = ChildOptions { leave_group: true, wait_in_thread, ..ChildOptions::default() };
         let command = sh("sleep 600 & echo $!; echo bye >&2; exit 7");
         let (child, mut stdout, _stdin) = Child::start(&command, options).await.unwrap();
         let sleeper = pids(&mut stdout, 1).await[0];
@@ -130,7 +130,7 @@ async fn p25_pid_and_exit_can_be_asked_by_many() {
 
 #[tokio::test]
 async fn the_ladder_works_where_a_thread_has_to_wait() {
-    let options = Options { wait_in_thread: true, ..Options::default() };
+    let options = ChildOptions { wait_in_thread: true, ..ChildOptions::default() };
     let (child, mut stdout, stdin) = Child::start(&sh(STUBBORN), options).await.unwrap();
     lines(&mut stdout, 1).await;
     drop(stdin);

@@ -173,7 +173,7 @@ fn role_give_up() {
     runtime.block_on(async {
         let baseline = open_fds_after_one(&command).await;
         for round in 0..1000_u64 {
-            let spawn = Child::start(&command, Options::default());
+            let spawn = Child::start(&command, ChildOptions::default());
             // From "not even asked" to "already running".
             let patience = Duration::from_micros(round * 3 % 2_000);
             let _ = tokio::time::timeout(patience, spawn).await;

@@ -6,7 +6,8 @@ use super::*;
 
 async fn refusal(command: Command) -> SpawnError {
     let started = Instant::now();
-    let error = in_time(Child::start(&command, Options::default())).await.map(|_| ()).unwrap_err();
+    let error =
+        in_time(Child::start(&command, ChildOptions::default())).await.map(|_| ()).unwrap_err();
     // P18: a refusal comes at once; the bound is far above what it takes.
     assert!(started.elapsed() < ms(5_000), "{error}");
     error

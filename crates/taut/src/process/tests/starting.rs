@@ -104,7 +104,7 @@ fn w8_any_runtime_will_do() {
 #[test]
 fn without_a_runtime_spawning_is_an_error_not_a_panic() {
     let command = Command::new("true");
-    let mut spawn = std::pin::pin!(Child::start(&command, Options::default()));
+    let mut spawn = std::pin::pin!(Child::start(&command, ChildOptions::default()));
     let waker = std::task::Waker::noop();
     let std::task::Poll::Ready(Err(error)) =
         spawn.as_mut().poll(&mut std::task::Context::from_waker(waker))
@@ -131,7 +131,7 @@ async fn a_program_that_is_still_being_written_is_tried_again() {
     let command = Command::new(&path);
     for _ in 0..20 {
         let writer = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
-        let mut spawn = std::pin::pin!(Child::start(&command, Options::default()));
+        let mut spawn = std::pin::pin!(Child::start(&command, ChildOptions::default()));
         assert!(poll_fn(|cx| std::task::Poll::Ready(spawn.as_mut().poll(cx))).await.is_pending());
         std::thread::yield_now();
         drop(writer);

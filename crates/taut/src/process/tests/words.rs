@@ -7,7 +7,7 @@ use super::*;
 #[tokio::test]
 async fn e1_a_flood_on_stderr_that_nobody_reads_blocks_nothing() {
     let flood = "head -c 10485760 /dev/zero | tr '\\0' x >&2; echo done; cat >/dev/null";
-    let options = Options { tail_limit: 1000, ..Options::default() };
+    let options = ChildOptions { tail_limit: 1000, ..ChildOptions::default() };
     let (child, mut stdout, _stdin) = Child::start(&sh(flood), options).await.unwrap();
     assert_eq!(lines(&mut stdout, 1).await, ["done"]);
     eventually_async("the tail is full", || child.tail() == "x".repeat(1000)).await;
@@ -22,7 +22,7 @@ async fn e2_a_line_without_end_comes_in_pieces() {
         let mut seen = seen.lock().unwrap();
         *seen = (seen.0.max(piece.len()), seen.1 + piece.len());
     });
-    let options = Options { on_stderr: Some(sink), ..Options::default() };
+    let options = ChildOptions { on_stderr: Some(sink), ..ChildOptions::default() };
     let bar = "head -c 4194304 /dev/zero | tr '\\0' '\\r' >&2";
     let (child, _stdout, _stdin) = Child::start(&sh(bar), options).await.unwrap();
     in_time(child.exited()).await;
@@ -58,7 +58,7 @@ async fn lines_reach_the_sink_whole_and_the_last_one_without_its_newline_too() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let copy = Arc::clone(&seen);
     let sink: LineSink = Arc::new(move |line| copy.lock().unwrap().push(line.to_owned()));
-    let options = Options { on_stderr: Some(sink), ..Options::default() };
+    let options = ChildOptions { on_stderr: Some(sink), ..ChildOptions::default() };
     let script = "printf 'one\\r\\n\\ntwo \\377\\nend' >&2";
     let (child, _stdout, _stdin) = Child::start(&sh(script), options).await.unwrap();
     in_time(child.exited()).await;
@@ -69,7 +69,7 @@ async fn lines_reach_the_sink_whole_and_the_last_one_without_its_newline_too() {
 #[tokio::test]
 async fn a_sink_that_panics_gets_no_more_lines_and_the_drain_goes_on() {
     let sink: LineSink = Arc::new(|line| assert!(line.is_empty(), "this panic is part of a test"));
-    let options = Options { on_stderr: Some(sink), ..Options::default() };
+    let options = ChildOptions { on_stderr: Some(sink), ..ChildOptions::default() };
     let script = "echo a >&2; echo b >&2; exit 4";
     let (child, _stdout, _stdin) = Child::start(&sh(script), options).await.unwrap();
     assert_eq!(in_time(child.exited()).await.code, Some(4));

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 
-use crate::client::connection::{Envelope, Session, Settings};
+use crate::client::connection::{ClientSettings, RequestEnvelope, Session};
 use crate::client::state::ClientEvent;
 use crate::driver::{PendingCall, now};
 use crate::error::{ConnectPhase, Result};
@@ -43,18 +43,18 @@ enum Happened {
 /// An answer that is being waited for; `None` if the connection ended first.
 type Awaited<T> = Option<PendingCall<Option<Result<T, ConnectFault>>>>;
 
-pub(super) struct Opening {
+pub(super) struct Handshake {
     connect: Connect,
-    settings: Arc<Settings>,
+    settings: Arc<ClientSettings>,
     phase: ConnectPhase,
     discover: Awaited<Discovered>,
     initialize: Awaited<Initialized>,
 }
 
-impl Opening {
+impl Handshake {
     /// For a process that may be `restartable`, and that may get a `second` one beside it, which is
     /// spoken to in the other framing; or for a pair of streams, which can be neither.
-    pub(super) fn new(settings: &Arc<Settings>, restartable: bool, second: bool) -> Self {
+    pub(super) fn new(settings: &Arc<ClientSettings>, restartable: bool, second: bool) -> Self {
         Self::of(
             settings,
             Plan {
@@ -70,7 +70,7 @@ impl Opening {
 
     /// One for a process that is asked beside another: in this framing, at once to shake hands, and for
     /// no longer than the other has left.
-    pub(super) fn second(settings: &Arc<Settings>, framing: Framing, left: Duration) -> Self {
+    pub(super) fn second(settings: &Arc<ClientSettings>, framing: Framing, left: Duration) -> Self {
         Self::of(
             settings,
             Plan {
@@ -84,7 +84,7 @@ impl Opening {
         )
     }
 
-    fn of(settings: &Arc<Settings>, plan: Plan) -> Self {
+    fn of(settings: &Arc<ClientSettings>, plan: Plan) -> Self {
         Self {
             connect: Connect::new(plan),
             settings: settings.clone(),
@@ -161,7 +161,7 @@ impl Opening {
     }
 
     fn discover(&self, session: &Session, revision: Revision) -> Awaited<Discovered> {
-        let Envelope(meta) = Envelope::new(&self.settings, revision);
+        let RequestEnvelope(meta) = RequestEnvelope::new(&self.settings, revision);
         let params = RawValue::from_string(format!("{{\"_meta\":{{{meta}}}}}")).ok();
         ask(session, Method::Discover, params, Discovered::read)
     }
