@@ -49,6 +49,8 @@ pub(crate) enum Sub {
     Read(Read),
     /// Fill in a prompt.
     Prompt(Prompt),
+    /// Show what a server suggests for an argument of a prompt or a template.
+    Complete(crate::cmd::complete::Complete),
     /// Several calls in one session, typed or from a script.
     Shell(crate::cmd::shell::Shell),
     /// Show what a server tells by itself: changes and logs, as they come.
@@ -84,6 +86,7 @@ macro_rules! options {
             | Self::Call(Call { options, .. })
             | Self::Read(Read { options, .. })
             | Self::Prompt(Prompt { options, .. })
+            | Self::Complete(crate::cmd::complete::Complete { options, .. })
             | Self::Shell(crate::cmd::shell::Shell { options, .. })
             | Self::Watch(crate::cmd::watch::Watch { options, .. })
             | Self::Doctor(Doctor { options, .. }) => Some(options),

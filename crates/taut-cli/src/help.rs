@@ -11,12 +11,12 @@ Examples:
   taut smoke demo                               a server by its name in .mcp.json or another file
   taut list -- taut serve                       what a server offers
   taut call add a=2 b=3 -- taut serve           call one of its tools
-  taut shell -- taut serve < /dev/null          several calls in one session
+  taut shell -- taut serve                      several calls in one session
   taut doctor -- taut serve                     why it does not connect
   taut bench --quick -- taut serve              how fast it is
 
 Settings are read from taut/taut.yaml in $XDG_CONFIG_HOME or ~/.config: debug, timeout, start-timeout,
-revision, framing, inherit-env, verbose. Debug is on if --debug says so, else TAUT_DEBUG, else the file.
+max-time, revision, framing, inherit-env, verbose. Debug is on if --debug says so, else TAUT_DEBUG, else the file.
 
 Exit codes:
   0    it worked
@@ -25,7 +25,7 @@ Exit codes:
   3    the server refused, or asked what nobody answered
   4    the server could not be started, or no connection came of it
   5    the server broke the protocol, or went away
-  6    a request timed out
+  6    a request timed out, or --max-time is over
   7    the result could not be written
   130  interrupted";
 
@@ -33,9 +33,9 @@ pub(crate) const SERVE: &str = "\
 For hosts, not for people: it speaks JSON on stdin and stdout, until stdin ends.
 
 Examples:
-  taut serve < /dev/null
+  taut serve
   taut smoke -- taut serve
-  taut smoke -- taut serve --transcript /dev/stderr";
+  taut smoke -- taut serve --transcript wire.log";
 
 pub(crate) const SMOKE: &str = "\
 Calls a tool only if it looks harmless: one that says it only reads, or that needs no arguments
@@ -76,7 +76,7 @@ pub(crate) const MAN: &str = "\
 Examples:
   taut man
   taut man smoke
-  taut man > /dev/null";
+  taut man --dir man";
 
 pub(crate) const LIST: &str = "\
 Examples:
@@ -100,7 +100,7 @@ Examples:
   taut call slow steps=3 step_ms=10 --timeout 5s -- taut serve
   echo '[{\"size\": \"large\"}, {\"right\": true}]' | taut call ask --answer - -- taut serve
   taut call roots --root /tmp -- taut serve
-  taut call image --out /dev/null -- taut serve";
+  taut call image --out dot.png -- taut serve";
 
 pub(crate) const READ: &str = "\
 Bytes are shown as their type and size on a terminal, and written as they are to a pipe or to --out.
@@ -108,7 +108,17 @@ Bytes are shown as their type and size on a terminal, and written as they are to
 Examples:
   taut read demo://readme -- taut serve
   taut read weather://Bern/today -- taut serve
-  taut read demo://dot.png --out /dev/null -- taut serve";
+  taut read demo://dot.png --out dot.png -- taut serve";
+
+pub(crate) const COMPLETE: &str = "\
+The last key=value is the one to complete; those before it are told to the server as chosen. In the
+shell, Tab asks the same.
+
+Examples:
+  taut complete greet language=D -- taut serve
+  taut complete greet name=Ada language= demo
+  taut complete 'weather://{city}/today' city=B -- taut serve
+  taut complete greet language= --json -- taut serve";
 
 pub(crate) const PROMPT: &str = "\
 Examples:

@@ -38,6 +38,15 @@ pub(crate) struct AskOptions {
     pub(crate) answer: Option<PathBuf>,
 }
 
+/// What the file of `--answer` came to for one question.
+enum Settled<T> {
+    Said(Said<T>),
+    /// It does not fit, and nobody else is there.
+    Unfit,
+    /// It says nothing that can be used, and somebody may be asked.
+    Open,
+}
+
 /// Who answers a server.
 #[derive(Clone)]
 pub(crate) struct Host(Arc<Shared>);
@@ -136,6 +145,29 @@ impl Host {
         if unanswered && exit == Exit::Worked { Exit::Refused } else { exit }
     }
 
+    /// What is not offered to the server because nobody is here to answer it; a server may leave out
+    /// tools that need it.
+    pub(crate) fn unoffered(&self) -> Option<&'static str> {
+        let speaks = self.answers().is_some_and(|answers| answers.has_speech());
+        (!self.0.person && !speaks).then_some(
+            "sampling was not offered to the server, because nobody can answer it here; it may leave out \
+             tools that need it",
+        )
+    }
+
+    /// A tool that is not there may be one that the server left out.
+    pub(crate) fn explain(&self, problem: Problem) -> Problem {
+        match (problem, self.unoffered()) {
+            (Problem::Usage { what, next }, Some(words))
+                if what.starts_with("the server has no tool") && !what.contains("did you mean") =>
+            {
+                let next = next.map(|next| format!("{next}; --answer FILE offers sampling"));
+                Problem::Usage { what: format!("{what}\n{words}"), next }
+            }
+            (problem, _) => problem,
+        }
+    }
+
     /// Where the person types.
     pub(crate) fn desk(&self) -> &Desk {
         self.0.desk.get_or_init(|| Desk::open(self.0.output.screen.clone(), self.0.history.clone()))
@@ -149,11 +181,11 @@ impl Host {
     async fn form(&self, asked: ElicitForm, asking: Asking) -> ElicitResult {
         let form = Form::of(&asked.requested_schema);
         let said = self.answers().and_then(|mut answers| answers.form(&form));
-        match self.settled(said) {
-            Some(Said::Answer(content)) => return ElicitResult::accept(content),
-            Some(Said::Decline) => return ElicitResult::decline(),
-            Some(Said::Cancel) => return ElicitResult::cancel(),
-            None => {}
+        match self.settled(said, || format!("[{}]", form.example())) {
+            Settled::Said(Said::Answer(content)) => return ElicitResult::accept(content),
+            Settled::Said(Said::Decline) | Settled::Unfit => return ElicitResult::decline(),
+            Settled::Said(Said::Cancel) => return ElicitResult::cancel(),
+            Settled::Open => {}
         }
         if self.0.person {
             let question = dialogue::fill_in(self, &asking, &asked.message, &form);
@@ -169,12 +201,14 @@ impl Host {
 
     async fn page(&self, asked: ElicitUrl, asking: Asking) -> ElicitResult {
         let said = self.answers().and_then(|mut answers| answers.page());
-        match self.settled(said) {
+        match self.settled(said, || "[accept]".to_owned()) {
             // ELI-12: to agree is not to have been there, and nothing is opened.
-            Some(Said::Answer(())) => return ElicitResult::new(taut::ElicitAction::Accept),
-            Some(Said::Decline) => return ElicitResult::decline(),
-            Some(Said::Cancel) => return ElicitResult::cancel(),
-            None => {}
+            Settled::Said(Said::Answer(())) => {
+                return ElicitResult::new(taut::ElicitAction::Accept);
+            }
+            Settled::Said(Said::Decline) | Settled::Unfit => return ElicitResult::decline(),
+            Settled::Said(Said::Cancel) => return ElicitResult::cancel(),
+            Settled::Open => {}
         }
         if self.0.person {
             let question = page::visit(self, &asking, &asked);
@@ -192,13 +226,15 @@ impl Host {
         asking: Asking,
     ) -> Result<CreateMessageResult, Reject> {
         let said = self.answers().and_then(|mut answers| answers.speech());
-        match self.settled(said) {
-            Some(Said::Answer(speech)) => {
+        match self.settled(said, || "[\"what the model says\"]".to_owned()) {
+            Settled::Said(Said::Answer(speech)) => {
                 let model = speech.model.as_deref().unwrap_or("a file of answers");
                 return Ok(model::spoken(&speech.text, model));
             }
-            Some(Said::Decline | Said::Cancel) => return Err(Reject::by_user()),
-            None => {}
+            Settled::Said(Said::Decline | Said::Cancel) | Settled::Unfit => {
+                return Err(Reject::by_user());
+            }
+            Settled::Open => {}
         }
         if self.0.person {
             let question = model::speak(self, &asking, &asked);
@@ -210,14 +246,29 @@ impl Host {
         Err(Reject::by_user())
     }
 
-    /// What the file says, if it says something that fits; else why not is told.
-    fn settled<T>(&self, said: Option<Result<Said<T>, String>>) -> Option<Said<T>> {
-        said?
-            .map_err(|why| {
-                let words = format!("the answer in the file does not fit: {why}");
-                self.note(&self.0.output.err.paint(YELLOW, self.0.output.err.line(&words)));
-            })
-            .ok()
+    /// What the file says. If it does not fit, why is told, and a person is asked instead; where there
+    /// is none, the question is declined, with what would have fitted.
+    fn settled<T>(
+        &self,
+        said: Option<Result<Said<T>, String>>,
+        example: impl FnOnce() -> String,
+    ) -> Settled<T> {
+        let why = match said {
+            None => return Settled::Open,
+            Some(Ok(said)) => return Settled::Said(said),
+            Some(Err(why)) => why,
+        };
+        let err = self.0.output.err;
+        let declined = if self.0.person { "" } else { "; the question is declined" };
+        let words = format!("the answer in the file does not fit: {why}{declined}");
+        self.note(&err.paint(YELLOW, err.line(&words)));
+        if self.0.person {
+            return Settled::Open;
+        }
+        self.0.unanswered.store(true, Ordering::SeqCst);
+        let example = example();
+        self.note(&format!("{} in the file: {}", err.paint(CYAN, "  try:"), err.line(&example)));
+        Settled::Unfit
     }
 
     /// Puts a question to the person, until it is answered or no longer wanted.
@@ -270,6 +321,6 @@ impl Host {
     }
 
     fn note(&self, text: &str) {
-        self.0.output.note(text);
+        self.0.output.ask(text);
     }
 }

@@ -25,6 +25,9 @@ pub(crate) async fn run(output: &Output, args: &Serve) -> Result<Exit, Problem> 
     if let Some(path) = &args.transcript {
         transcript::keep(path)?;
     }
+    // The usual hook waits for whoever reads stderr, and with it the whole connection (A1).
+    let panics = output.clone();
+    std::panic::set_hook(Box::new(move |panic| panics.note(&panic.to_string())));
     if std::io::stdin().is_terminal() {
         output.note(
             "taut-demo serves MCP on stdin and stdout: start it from a host, or type JSON and end with \

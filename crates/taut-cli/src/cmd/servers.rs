@@ -40,7 +40,8 @@ pub(crate) fn run(output: &Output, args: &Servers) -> Result<Exit, Problem> {
         found.servers.retain(|server| server.name == *name);
     }
     if args.names {
-        let names: String = found.visible().map(|server| format!("{}\n", server.name)).collect();
+        let names: String =
+            found.visible().map(|server| format!("{}\n", output.out.line(&server.name))).collect();
         output.print(&names)?;
     } else if args.json {
         output.document(&document(&found))?;

@@ -20,12 +20,19 @@ Examples:
   taut bench --quick -- taut serve
   taut bench --quick --compare cat=cat -- taut serve
   taut bench --quick --only sequential --era modern --json -- taut serve
-  taut bench --quick --only payload --plot /dev/null -- taut serve";
+  taut bench --quick --only sequential demo
+  taut bench --quick --only payload --plot payload.svg -- taut serve";
 
 /// Options of `taut bench`.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Bench {
+    /// A server by name: see `taut servers`.
+    #[arg(value_name = "SERVER", conflicts_with = "server")]
+    pub(crate) named: Option<String>,
+    /// Read servers from this file, of any host, and from no other; may be given again.
+    #[arg(long, value_name = "FILE", requires = "named", help_heading = "The server")]
+    pub(crate) config: Vec<PathBuf>,
     /// Measure this one too, beside the server; may be given again. Blanks part its words, quotes join them.
     #[arg(long, value_name = "NAME=COMMAND", value_parser = variable)]
     pub(crate) compare: Vec<(String, String)>,
@@ -85,7 +92,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "FILE.svg", help_heading = "Output")]
     pub(crate) plot: Option<PathBuf>,
     /// The server's program and its arguments, untouched.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    #[arg(last = true, required_unless_present = "named", value_name = "COMMAND")]
     pub(crate) server: Vec<OsString>,
 }
 

@@ -236,7 +236,8 @@ impl<'a> Exam<'a> {
         }
         if let Ok(offer) = &listed {
             let tools = offer.sent.tools.iter().flatten();
-            let tools: Vec<Value> = tools.filter_map(|tool| serde_json::to_value(tool).ok()).collect();
+            let tools: Vec<Value> =
+                tools.filter_map(|tool| serde_json::to_value(tool).ok()).collect();
             lock(&self.facts).lints = lint(&tools);
         }
         lock(&self.facts).objections = objections;

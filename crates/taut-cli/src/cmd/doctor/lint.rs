@@ -73,7 +73,9 @@ impl Rule {
             Self::PropertyName => {
                 "hosts with models of Anthropic: the interface refuses the request with all tools in it"
             }
-            Self::Anything => "hosts with models of Google, and models, which have to guess what to send",
+            Self::Anything => {
+                "hosts with models of Google, and models, which have to guess what to send"
+            }
             Self::Reference => "hosts that resolve references: they leave the tool out, or fail",
             Self::Required => "strict hosts and models: no call can be right",
             Self::Description => "models, which have only the name to go by",
@@ -168,7 +170,8 @@ pub(crate) fn lint(tools: &[Value]) -> Vec<Lint> {
             visit.root = schema;
             let place = if member == "inputSchema" { "" } else { "#output" };
             if member == "inputSchema"
-                && let Some(word) = ["anyOf", "oneOf", "allOf"].iter().find(|w| schema.get(w).is_some())
+                && let Some(word) =
+                    ["anyOf", "oneOf", "allOf"].iter().find(|w| schema.get(w).is_some())
             {
                 visit.add(Rule::Alternatives, "", format!("it has {word} at the root"));
             }
@@ -235,7 +238,7 @@ impl Visit<'_> {
         }
     }
 
-    fn property(&mut self, name: &str, schema: &Value, at: &mut String) {
+    fn property(&mut self, name: &str, schema: &Value, at: &str) {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
         if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
             self.add(Rule::PropertyName, at, format!("a property is called {name:?}"));
@@ -291,19 +294,31 @@ mod tests {
         assert_eq!(one(json!({ "type": ["string", "null"] })), at(Rule::TypeList, p));
         assert_eq!(one(json!({ "type": "array" })), at(Rule::Items, p));
         assert_eq!(one(json!({ "type": "array", "items": { "type": "string" } })), []);
-        assert_eq!(one(json!({ "type": "array", "items": integer("uint") })), at(Rule::Format, "/properties/p/items"));
+        assert_eq!(
+            one(json!({ "type": "array", "items": integer("uint") })),
+            at(Rule::Format, "/properties/p/items")
+        );
         assert_eq!(one(json!(true)), at(Rule::Anything, ""));
         assert_eq!(one(json!({ "$ref": "https://example.org/x" })), at(Rule::Reference, p));
         assert_eq!(one(json!({ "$ref": "#/$defs/no" })), at(Rule::Reference, p));
         assert_eq!(one(json!({ "$ref": "#/properties/p" })), []);
-        assert_eq!(rules(json!({ "type": "object", "properties": { "a b": { "type": "string" } } })), at(Rule::PropertyName, ""));
+        assert_eq!(
+            rules(json!({ "type": "object", "properties": { "a b": { "type": "string" } } })),
+            at(Rule::PropertyName, "")
+        );
         assert_eq!(rules(json!({ "type": "object", "anyOf": [] })), at(Rule::Alternatives, ""));
-        assert_eq!(rules(json!({ "type": "object", "properties": {}, "required": ["x"] })), at(Rule::Required, ""));
+        assert_eq!(
+            rules(json!({ "type": "object", "properties": {}, "required": ["x"] })),
+            at(Rule::Required, "")
+        );
         let nested = json!({ "type": "object", "properties": { "q/r": { "type": ["null"] } } });
-        assert_eq!(one(json!({ "anyOf": [nested] })), [
-            (Rule::PropertyName, "/properties/p/anyOf/0".to_owned()),
-            (Rule::TypeList, "/properties/p/anyOf/0/properties/q~1r".to_owned()),
-        ]);
+        assert_eq!(
+            one(json!({ "anyOf": [nested] })),
+            [
+                (Rule::PropertyName, "/properties/p/anyOf/0".to_owned()),
+                (Rule::TypeList, "/properties/p/anyOf/0/properties/q~1r".to_owned()),
+            ]
+        );
     }
 
     #[test]

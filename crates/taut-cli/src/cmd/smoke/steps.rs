@@ -319,8 +319,12 @@ impl Transcript<'_> {
         match client.close().await {
             Ok(closed) => {
                 let took = began.elapsed();
-                let asked = closed.process.is_none_or(|ended| ended.rung != Rung::Unasked);
-                let (colour, sign) = if asked { (GREEN, "✓") } else { (YELLOW, "·") };
+                let rung = closed.process.map(|ended| ended.rung);
+                let (colour, sign) = match rung {
+                    Some(Rung::Unasked) => (YELLOW, "·"),
+                    Some(rung) if rung > Rung::Eof => (RED, "✗"),
+                    _ => (GREEN, "✓"),
+                };
                 let mark = self.output.out.paint(colour, sign);
                 self.mark(mark, "ended", &ended(&closed), Some(took))?;
                 self.report.insert("ended".into(), json!(ended(&closed)));
