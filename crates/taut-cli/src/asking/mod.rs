@@ -1,8 +1,8 @@
-//! What a server asks: forms, pages, words of a model, folders; and who answers.
+//! Questions of a server (forms, pages, sampling, roots), and who answers them.
 //!
-//! Knows the order: first the file of `--answer`, then a person at the terminal, else a polite "no"
-//! with words on stderr about what was asked. Declares only what one of them can do. Must not know
-//! which command is running. ELI-01, ELI-09, SAM-09, ROO-05.
+//! First the file of `--answer`, then the person at the terminal; otherwise the question is declined and
+//! reported on stderr. Declares to the server only what one of them can answer. Must not know which
+//! command is running. ELI-01, ELI-09, SAM-09, ROO-05.
 
 mod dialogue;
 mod model;
@@ -30,10 +30,10 @@ use crate::session::{overhear, tell_event};
 /// What every command that starts a server takes for the server's questions.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct AskOptions {
-    /// Show this folder to the server as a root; may be given again.
+    /// Offer this folder to the server as a root; can be repeated.
     #[arg(long, value_name = "DIR", help_heading = "The server")]
     pub(crate) root: Vec<PathBuf>,
-    /// Answer what the server asks from this file (- for stdin): a list or a map, YAML or JSON.
+    /// Answer the server's questions from this file (- for stdin): a list or a map, YAML or JSON.
     #[arg(long, value_name = "FILE", help_heading = "The server")]
     pub(crate) answer: Option<PathBuf>,
 }
@@ -54,7 +54,7 @@ pub(crate) struct Host(Arc<Shared>);
 struct Shared {
     output: Output,
     answers: Option<Mutex<Answers>>,
-    /// Whether somebody sits at the terminal.
+    /// Whether a person is at the terminal.
     person: bool,
     desk: OnceLock<Desk>,
     history: Option<PathBuf>,
@@ -63,13 +63,13 @@ struct Shared {
 }
 
 impl Host {
-    /// Reads what was written down, and looks whether somebody is there.
+    /// Reads the file of `--answer`, and finds out whether a person is at the terminal.
     pub(crate) fn new(output: &Output, options: &AskOptions) -> Result<Self, Problem> {
         let person = io::stdin().is_terminal() && io::stderr().is_terminal();
         Self::with(output, options, person, None)
     }
 
-    /// As [`new`](Self::new), where it is known who is there, and with a history of what is typed.
+    /// As [`new`](Self::new), for a caller that knows whether a person is there; with a history file.
     pub(crate) fn with(
         output: &Output,
         options: &AskOptions,
@@ -89,11 +89,11 @@ impl Host {
         })))
     }
 
-    /// Lets a client answer what can be answered, and declare nothing else.
+    /// Makes a client answer what can be answered here, and declare nothing else.
     pub(crate) fn attach(&self, mut builder: ClientBuilder) -> ClientBuilder {
         let has = |what: fn(&Answers) -> bool| self.answers().is_some_and(|answers| what(&answers));
         let host = self.clone();
-        // Always: "no" is an answer, too.
+        // Always: a form can be declined.
         builder = builder.on_elicit(move |form, asking| {
             let host = host.clone();
             async move { host.form(form, asking).await }
@@ -118,7 +118,8 @@ impl Host {
         builder
     }
 
-    /// Hears what happens: a server may ask for what nobody offered, and is refused without us.
+    /// A hook for events: reports when the server asks for something that was not offered, which the
+    /// library refuses.
     pub(crate) fn hearing(&self) -> impl Fn(&ClientEvent<'_>) + Send + Sync + 'static {
         let host = self.clone();
         move |event| {
@@ -138,8 +139,7 @@ impl Host {
         }
     }
 
-    /// How to end: a question that nobody could answer, asked since this was asked last, is no
-    /// success.
+    /// The exit code: [`Exit::Refused`] if a question was left unanswered since the last call of this.
     pub(crate) fn judge(&self, exit: Exit) -> Exit {
         let unanswered = self.0.unanswered.swap(false, Ordering::SeqCst);
         if unanswered && exit == Exit::Worked { Exit::Refused } else { exit }
@@ -168,7 +168,7 @@ impl Host {
         }
     }
 
-    /// Where the person types.
+    /// The line editor.
     pub(crate) fn desk(&self) -> &Desk {
         self.0.desk.get_or_init(|| Desk::open(self.0.output.screen.clone(), self.0.history.clone()))
     }
@@ -246,8 +246,8 @@ impl Host {
         Err(Reject::by_user())
     }
 
-    /// What the file says. If it does not fit, why is told, and a person is asked instead; where there
-    /// is none, the question is declined, with what would have fitted.
+    /// What the file answers. If the answer does not fit, the reason is shown and a person is asked; without
+    /// a person the question is declined, and an example of an answer is shown.
     fn settled<T>(
         &self,
         said: Option<Result<Said<T>, String>>,
@@ -271,7 +271,7 @@ impl Host {
         Settled::Unfit
     }
 
-    /// Puts a question to the person, until it is answered or no longer wanted.
+    /// Asks the person, until there is an answer or the server withdraws the question.
     async fn put<T>(&self, question: impl Future<Output = T>, asking: &Asking) -> Option<T> {
         let _turn = self.desk().turn().await;
         tokio::select! {
@@ -286,7 +286,7 @@ impl Host {
         }
     }
 
-    /// Who asks, and what for. A server says who it is as it likes, so it is only a name (MET-04).
+    /// Says who asks, and for what. The server chooses its name itself, so it proves nothing (MET-04).
     fn heading(&self, asking: &Asking, does: &str, message: &str) {
         let client = asking.client();
         let name = client.as_ref().and_then(|client| client.server_info());
@@ -302,7 +302,7 @@ impl Host {
         }
     }
 
-    /// Says that nobody answers, and what would.
+    /// Reports that the question was declined, and what would have answered it.
     fn decline(&self, example: &str) {
         self.0.unanswered.store(true, Ordering::SeqCst);
         let err = &self.0.output.err;
@@ -314,7 +314,7 @@ impl Host {
         ));
     }
 
-    /// One line of a server's, safe for whoever reads it.
+    /// Shows one line that the server wrote.
     fn say(&self, line: &str) {
         let indent = line.len() - line.trim_start().len();
         self.note(&format!("{}{}", &line[..indent], escape::line(line.trim_start())));

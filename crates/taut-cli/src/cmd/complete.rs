@@ -20,13 +20,12 @@ pub(crate) struct Complete {
     /// The name of a prompt, or a template of resources such as weather://{city}/today.
     #[arg(value_name = "PROMPT|TEMPLATE")]
     what: String,
-    /// The arguments so far; the last is the one to complete, and a last word without = is a server's
-    /// name.
+    /// The arguments so far, the last one to be completed; a last word without = is the name of a server.
     #[arg(value_name = "KEY=VALUE")]
     pairs: Vec<String>,
     #[command(flatten)]
     pub(crate) options: Options,
-    /// The server's program and its arguments, untouched.
+    /// The server's program and its arguments, passed on unchanged.
     #[arg(last = true, value_name = "COMMAND")]
     server: Vec<OsString>,
 }
