@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde::de::IgnoredAny;
 use taut::rpc::{
-    CallId, Config, Dialect, ErrorObject, Event, Fault, Id, Incoming, Malformed, Message, Patience,
-    Peer, Ticket, read,
+    CallId, Config, Dialect, ErrorObject, Event, Fault, Id, Incoming, JsonBuf, Malformed, Message,
+    Patience, Peer, Ticket, read,
 };
 use taut::wire::{Decoder, Frame, Framing, HeaderFault, Limits};
 
@@ -72,6 +72,10 @@ fn own(frame: Frame<'_>) -> Owned {
         Frame::BadHeader { fault, offset } => Owned::Bad(fault, offset),
         _ => unreachable!("no other frames"),
     }
+}
+
+fn json(text: &str) -> JsonBuf {
+    JsonBuf::of(text).expect("text has a JSON form")
 }
 
 /// The bytes are one frame.
@@ -192,11 +196,11 @@ impl World {
             }
             Some((b'a', _)) if !self.tickets.is_empty() => {
                 let ticket = self.tickets.remove(0);
-                self.peer.answer(ticket, Ok(&"yes"));
+                self.peer.answer(ticket, Ok(&mut json("yes")));
             }
             Some((b'z', _)) => {
                 if let Some(ticket) = self.tickets.pop() {
-                    self.peer.answer(ticket, Err(ErrorObject::internal("no")));
+                    self.peer.answer(ticket, Err(&ErrorObject::internal("no")));
                 }
             }
             Some((b'q', _)) => {
@@ -279,7 +283,7 @@ impl World {
     fn close(mut self) {
         loop {
             while let Some(ticket) = self.tickets.pop() {
-                self.peer.answer(ticket, Ok(&()));
+                self.peer.answer(ticket, Ok(&mut JsonBuf::default()));
             }
             let Some(request) = self.peer.poll_request() else { break };
             self.tickets.push(request.ticket);

@@ -77,7 +77,7 @@ const KEPT: usize = 10;
 
 /// Keeps what a server says on stdout and is no message. Every hook of a client begins with it.
 pub(crate) fn overhear(event: &ClientEvent<'_>) {
-    let ClientEvent::Junk(junk) = event else { return };
+    let ClientEvent::InvalidMessage(junk) = event else { return };
     let mut stray = STRAY.lock().unwrap_or_else(PoisonError::into_inner);
     // A server that is started twice says it twice.
     if stray.len() < KEPT && !stray.contains(&junk.excerpt) {
@@ -102,8 +102,8 @@ pub(crate) fn tell(output: &Output, who: &str, line: &str) {
 /// Passes on what happens, with -v.
 pub(crate) fn tell_event(output: &Output, event: &ClientEvent<'_>) {
     let line = match event {
-        ClientEvent::Started { pid } => format!("started as process {pid}"),
-        ClientEvent::Asking { phase, revision } => format!("asked {phase}, {revision}"),
+        ClientEvent::ProcessStarted { pid } => format!("started as process {pid}"),
+        ClientEvent::OpeningSent { phase, revision } => format!("asked {phase}, {revision}"),
         ClientEvent::FirstOutput => "first output".to_owned(),
         ClientEvent::Notification { method, params } => {
             let params = params.map_or("", |params| params.get());
@@ -116,13 +116,13 @@ pub(crate) fn tell_event(output: &Output, event: &ClientEvent<'_>) {
             };
             return tell(output, "server", &words);
         }
-        ClientEvent::Junk(junk) => {
+        ClientEvent::InvalidMessage(junk) => {
             format!("no message on stdout: {} ({})", junk.excerpt, junk.fault)
         }
         ClientEvent::StrayError(error) => format!("an error that belongs to nothing: {error}"),
         ClientEvent::Refused { method } => format!("refused the server's {method}"),
         ClientEvent::Restarting { framing } => format!("starting it again, speaking {framing}"),
-        ClientEvent::StartingBeside { framing } => {
+        ClientEvent::StartingSecond { framing } => {
             format!("silent so far; starting another beside it, speaking {framing}")
         }
         _ => return,

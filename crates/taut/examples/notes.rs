@@ -59,8 +59,7 @@ async fn main() -> taut::Result<()> {
     let lists = taut::Tool::new("list")
         .description("The names of all notes.")
         .annotations(ToolAnnotations::new().read_only_hint(true));
-    Server::new("notes", "1.0")
-        .state(Notes::default())
+    Server::with_state("notes", "1.0", Notes::default())
         .tool("keep", keep)
         .tool(lists, async |_: NoArgs, call: Call<Notes>| {
             call.state().open().keys().cloned().collect::<Vec<_>>().join("\n")

@@ -3,13 +3,9 @@
 #[cfg(feature = "client")]
 mod connect;
 #[cfg(feature = "client")]
-mod exit;
-#[cfg(feature = "client")]
 mod lost;
 #[cfg(feature = "check")]
 mod output;
-#[cfg(feature = "client")]
-mod spawn;
 #[cfg(feature = "client")]
 mod words;
 
@@ -26,26 +22,24 @@ use crate::ending::Ending;
 #[cfg(feature = "client")]
 use crate::mcp::{Method, RESOURCE_NOT_FOUND};
 #[cfg(feature = "client")]
+use crate::process::SpawnError;
+#[cfg(feature = "client")]
 use crate::rpc::code;
 use crate::rpc::{ErrorObject, Failure, SendError};
 use crate::stdio::ClaimError;
 
 #[cfg(feature = "client")]
-pub use connect::{ConnectError, ConnectPhase, ConnectReason, SecondTry};
+pub use connect::{ConnectError, ConnectPhase, ConnectReason, SecondProcess};
 #[cfg(feature = "client")]
-pub use exit::Exit;
-#[cfg(feature = "client")]
-pub use lost::Lost;
+pub use lost::ConnectionLost;
 #[cfg(feature = "check")]
 pub use output::{BadOutput, OutputFault};
-#[cfg(feature = "client")]
-pub use spawn::{Hint, SpawnError};
 
 /// `Result` with our [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong.
-#[derive(Clone)]
+/// What went wrong. `Display` says it in a sentence; `Debug` shows the fields.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
     /// The other side said no.
@@ -71,6 +65,18 @@ pub enum Error {
         /// What is wrong with what came.
         what: Cow<'static, str>,
     },
+    /// What came is larger than this client keeps. Nothing is wrong with it: raise the setting, or take it
+    /// piece by piece.
+    TooLarge {
+        /// What was asked.
+        method: Cow<'static, str>,
+        /// How many bytes had come.
+        bytes: usize,
+        /// How many are allowed.
+        limit: usize,
+        /// The setting that allows more.
+        setting: &'static str,
+    },
     /// The connection is over.
     Ended(Ending),
     /// What we were asked to send has no JSON form.
@@ -95,7 +101,7 @@ pub enum Error {
     Connect(Arc<ConnectError>),
     /// The server is no longer there.
     #[cfg(feature = "client")]
-    Lost(Arc<Lost>),
+    Lost(Arc<ConnectionLost>),
     /// The server's process has not ended, not even after SIGKILL: the kernel holds it.
     StillRunning {
         /// The process.
@@ -200,6 +206,10 @@ impl fmt::Display for Error {
             Self::Violation { method, what } => {
                 write!(f, "the other side broke the protocol in its answer to {method}: {what}")
             }
+            Self::TooLarge { method, bytes, limit, setting } => write!(
+                f,
+                "the answer to {method} is too large: {bytes} bytes, and {setting} allows {limit}"
+            ),
             Self::Ended(ending) => write!(f, "the connection is over: {ending}"),
             Self::Encode { method, reason } => {
                 write!(f, "what {method} should send has no JSON form: {reason}")
@@ -238,13 +248,6 @@ impl fmt::Display for Error {
     }
 }
 
-/// As [`Display`](fmt::Display), because `fn main() -> taut::Result<()>` prints it.
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
@@ -271,8 +274,8 @@ impl From<ConnectError> for Error {
 }
 
 #[cfg(feature = "client")]
-impl From<Lost> for Error {
-    fn from(lost: Lost) -> Self {
+impl From<ConnectionLost> for Error {
+    fn from(lost: ConnectionLost) -> Self {
         Self::Lost(Arc::new(lost))
     }
 }

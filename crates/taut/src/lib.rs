@@ -17,7 +17,7 @@
 //!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> taut::Result<()> {
-//!     Server::new("calc", "1.0")
+//!     Server::builder("calc", "1.0")
 //!         .tool("add", async |Add { a, b }, _call| a + b)
 //!         .serve_stdio()
 //!         .await
@@ -73,6 +73,7 @@
 pub mod rpc;
 pub mod wire;
 
+mod json;
 mod mcp;
 
 #[cfg(feature = "client")]
@@ -89,6 +90,8 @@ mod ending;
 mod error;
 #[cfg(all(feature = "server", feature = "client"))]
 mod memory;
+#[cfg(feature = "client")]
+mod process;
 #[cfg(feature = "check")]
 mod schema;
 #[cfg(feature = "server")]
@@ -107,9 +110,9 @@ mod width;
 
 #[cfg(feature = "client")]
 pub use client::{
-    Answer, Asking, Attempt, Calling, Change, Client, ClientBuilder, ClientEvent, Closed, Command,
-    Diagnostics, Ended, Grace, IntoAnswer, Junk, Life, Listening, Pages, Request, Restart, Rung,
-    Supervised,
+    Answer, Change, ChangeStream, Client, ClientBuilder, ClientEvent, Closed, Diagnostics,
+    IntoResponse, InvalidMessage, Pages, Request, RequestContext, RequestFuture, RestartPolicy,
+    SupervisedCall, SupervisedClient, SupervisorEvent,
 };
 #[cfg(feature = "tokio")]
 pub use driver::Steps;
@@ -118,28 +121,31 @@ pub use ending::Ending;
 #[cfg(feature = "check")]
 pub use error::{BadOutput, OutputFault};
 #[cfg(feature = "client")]
-pub use error::{
-    ConnectError, ConnectPhase, ConnectReason, Exit, Hint, Lost, SecondTry, SpawnError,
-};
+pub use error::{ConnectError, ConnectPhase, ConnectReason, ConnectionLost, SecondProcess};
 #[cfg(feature = "tokio")]
 pub use error::{Error, Reject, Result};
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
+#[cfg(feature = "client")]
+pub use process::{
+    Command, ExitStatus, GracePeriods, NotFoundHint, ProcessEnd, ShutdownStep, SpawnError,
+};
 #[cfg(feature = "check")]
 pub use schema::{Misfit, SchemaFault};
 #[cfg(feature = "server")]
 pub use schemars::{self, JsonSchema};
 #[cfg(feature = "server")]
 pub use server::{
-    AskError, Asked, BlockingCall, Call, Changes, ClientInfo, Completing, IntoContents,
-    IntoMessages, IntoReply, Json, Moment, NoArgs, Progress, Server,
+    AskError, BadArguments, BlockingCall, Call, CallEvent, Changes, ClientInfo, CompletionRequest,
+    IntoContents, IntoMessages, IntoReply, Json, NoArgs, Progress, Server, ServerBuilder,
+    UserReply,
 };
 #[cfg(feature = "tokio")]
 pub use stdio::{ClaimError, claim_stdio};
 
 // The vocabulary of the protocol: messages and what they are made of.
 pub use mcp::{
-    Annotations, At, AudioContent, BareParams, BooleanField, CacheScope, CallToolParams,
+    Annotations, AtRevision, AudioContent, BareParams, BooleanField, CacheScope, CallToolParams,
     CallToolResult, CancelledParams, Choice, ChoiceField, ClientCapabilities, CompleteParams,
     CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
     Content, CreateMessageParams, CreateMessageResult, DiscoverResult, ElicitAction, ElicitForm,
@@ -154,11 +160,11 @@ pub use mcp::{
     ReadResourceParams, ReadResourceResult, Resource, ResourceContents, ResourceLink,
     ResourceParams, ResourceReference, ResourceTemplate, ResourcesCapability, ResultType, Revision,
     Role, Root, RootsCapability, SamplingBlocks, SamplingCapability, SamplingContent,
-    SamplingMessage, Schema, SerializeAt, ServerCapabilities, SetLevelParams, Shape, StopReason,
-    SubscriptionFilter, SubscriptionParams, TaskSupport, TextContent, TextField, Tool,
-    ToolAnnotations, ToolChoice, ToolChoiceMode, ToolExecution, ToolResult, ToolUse,
-    ToolsCapability, Trace, Ttl, UNSUPPORTED_PROTOCOL_VERSION, URL_ELICITATION_REQUIRED,
-    UnknownRevision, UnsupportedVersion, meta_keys, resource_not_found,
+    SamplingMessage, Schema, ServerCapabilities, SetLevelParams, StopReason, SubscriptionFilter,
+    SubscriptionParams, Target, TaskSupport, TextContent, TextField, Tool, ToolAnnotations,
+    ToolChoice, ToolChoiceMode, ToolExecution, ToolResult, ToolUse, ToolsCapability, Trace, Ttl,
+    UNSUPPORTED_PROTOCOL_VERSION, URL_ELICITATION_REQUIRED, UnknownRevision, UnsupportedVersion,
+    WriteJson, meta_keys, resource_not_found,
 };
 
 /// What the README and the guides show is compiled, and run where it can be.

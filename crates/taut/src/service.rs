@@ -32,11 +32,12 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::driver::{self, Incoming, Link, Options, Service, Started, Token};
+use crate::driver::{self, Answer, Flag, Link, Options, Request, Service, no_json};
 use crate::ending::Ending;
 use crate::error::{Reject, Result};
 
-use crate::rpc::{Config, Dialect, ErrorObject, Id, Peer, Trouble, TroubleKind};
+use crate::json::JsonBuf;
+use crate::rpc::{self, Config, Dialect, ErrorObject, Id, Peer, Trouble, TroubleKind};
 use crate::stdio;
 use crate::stream::{Reader, Writer};
 
@@ -77,7 +78,7 @@ impl Serialize for Params {
 #[derive(Clone)]
 pub struct Call {
     id: Id,
-    token: Token,
+    cancelled: Flag,
     remote: Remote,
 }
 
@@ -97,12 +98,12 @@ impl Call {
     /// Whether the other side no longer wants the answer.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.token.is_raised()
+        self.cancelled.is_raised()
     }
 
     /// Waits until the other side no longer wants the answer.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
-        self.token.raised()
+        self.cancelled.raised()
     }
 }
 
@@ -353,21 +354,23 @@ where
     F: Future<Output = Result<T, Failed>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
-    fn request(&mut self, incoming: Incoming<'_>, json: &mut Vec<u8>) -> Started {
+    fn request(&mut self, request: Request<'_>) -> Answer {
         let call = Call {
-            id: incoming.id.clone(),
-            token: incoming.token.clone(),
+            id: request.id.clone(),
+            cancelled: request.cancelled.clone(),
             remote: self.remote.clone(),
         };
-        let params = Params(incoming.params.map(ToOwned::to_owned));
+        let params = Params(request.params.raw().map(ToOwned::to_owned));
         let exceptions = self.exceptions;
-        let work = (self.handler)(incoming.method.to_owned(), params, call);
-        let work = async move { work.await.map_err(|failed| failed.into_error(exceptions)) };
-        Started::polling(work, json)
+        let work = (self.handler)(request.method.to_owned(), params, call);
+        Box::pin(async move {
+            let result = work.await.map_err(|failed| failed.into_error(exceptions))?;
+            JsonBuf::of(&result).map_err(|error| no_json(&error))
+        })
     }
 
-    fn notification(&mut self, method: &str, params: Option<&RawValue>) {
-        let params = Params(params.map(ToOwned::to_owned));
+    fn notification(&mut self, method: &str, params: &rpc::Params<'_>) {
+        let params = Params(params.raw().map(ToOwned::to_owned));
         (self.notified)(method, &params, &self.remote);
     }
 
@@ -375,7 +378,7 @@ where
         self.reporter.trouble(trouble);
     }
 
-    fn blocked(&mut self, method: &str, _: Option<&RawValue>, took: Duration) {
+    fn blocked(&mut self, method: &str, _: &rpc::Params<'_>, took: Duration) {
         self.reporter.say(&format!(
             "the handler of {method:?} kept the connection waiting for {took:?}; await instead of \
              blocking, or use tokio::task::spawn_blocking"

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use taut::{Asking, ElicitResult, JsonObject};
+use taut::{ElicitResult, JsonObject, RequestContext};
 
 use super::Host;
 use crate::cells::cut;
@@ -28,7 +28,7 @@ enum Step {
 /// Asks for every field in turn.
 pub(super) async fn fill_in(
     host: &Host,
-    asking: &Asking,
+    asking: &RequestContext,
     message: &str,
     form: &Form,
 ) -> ElicitResult {

@@ -15,8 +15,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use taut::{
-    Asking, ClientBuilder, ClientEvent, CreateMessageParams, CreateMessageResult, ElicitForm,
-    ElicitResult, ElicitUrl, Reject, Root,
+    ClientBuilder, ClientEvent, CreateMessageParams, CreateMessageResult, ElicitForm, ElicitResult,
+    ElicitUrl, Reject, RequestContext, Root,
 };
 
 use crate::answers::{Answers, Said};
@@ -178,7 +178,7 @@ impl Host {
         Some(answers.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn form(&self, asked: ElicitForm, asking: Asking) -> ElicitResult {
+    async fn form(&self, asked: ElicitForm, asking: RequestContext) -> ElicitResult {
         let form = Form::of(&asked.requested_schema);
         let said = self.answers().and_then(|mut answers| answers.form(&form));
         match self.settled(said, || format!("[{}]", form.example())) {
@@ -199,7 +199,7 @@ impl Host {
         ElicitResult::decline()
     }
 
-    async fn page(&self, asked: ElicitUrl, asking: Asking) -> ElicitResult {
+    async fn page(&self, asked: ElicitUrl, asking: RequestContext) -> ElicitResult {
         let said = self.answers().and_then(|mut answers| answers.page());
         match self.settled(said, || "[accept]".to_owned()) {
             // ELI-12: to agree is not to have been there, and nothing is opened.
@@ -223,7 +223,7 @@ impl Host {
     async fn speech(
         &self,
         asked: CreateMessageParams,
-        asking: Asking,
+        asking: RequestContext,
     ) -> Result<CreateMessageResult, Reject> {
         let said = self.answers().and_then(|mut answers| answers.speech());
         match self.settled(said, || "[\"what the model says\"]".to_owned()) {
@@ -272,7 +272,11 @@ impl Host {
     }
 
     /// Asks the person, until there is an answer or the server withdraws the question.
-    async fn put<T>(&self, question: impl Future<Output = T>, asking: &Asking) -> Option<T> {
+    async fn put<T>(
+        &self,
+        question: impl Future<Output = T>,
+        asking: &RequestContext,
+    ) -> Option<T> {
         let _turn = self.desk().turn().await;
         tokio::select! {
             answer = question => Some(answer),
@@ -287,7 +291,7 @@ impl Host {
     }
 
     /// Says who asks, and for what. The server chooses its name itself, so it proves nothing (MET-04).
-    fn heading(&self, asking: &Asking, does: &str, message: &str) {
+    fn heading(&self, asking: &RequestContext, does: &str, message: &str) {
         let client = asking.client();
         let name = client.as_ref().and_then(|client| client.server_info());
         let name = name.map_or("the server", |info| info.name.as_str());

@@ -1,7 +1,7 @@
 //! A question to a model, where a person is the model: shown, and answered by typing (SAM-09).
 
 use taut::{
-    Asking, CreateMessageParams, CreateMessageResult, Reject, Role, SamplingContent,
+    CreateMessageParams, CreateMessageResult, Reject, RequestContext, Role, SamplingContent,
     SamplingMessage, StopReason,
 };
 
@@ -13,7 +13,7 @@ use crate::output::{DIM, size};
 /// Shows the conversation and takes the model's part of it from the keys.
 pub(super) async fn speak(
     host: &Host,
-    asking: &Asking,
+    asking: &RequestContext,
     asked: &CreateMessageParams,
 ) -> Result<CreateMessageResult, Reject> {
     host.heading(asking, "asks a model", "");

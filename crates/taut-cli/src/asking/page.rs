@@ -5,7 +5,7 @@
 
 use std::process::{Command, Stdio};
 
-use taut::{Asking, ElicitAction, ElicitResult, ElicitUrl};
+use taut::{ElicitAction, ElicitResult, ElicitUrl, RequestContext};
 
 use super::Host;
 use super::dialogue::prompt;
@@ -14,7 +14,7 @@ use crate::gate::escape;
 use crate::output::{BOLD, DIM, YELLOW};
 
 /// Shows the page and asks what to do with it.
-pub(super) async fn visit(host: &Host, asking: &Asking, asked: &ElicitUrl) -> ElicitResult {
+pub(super) async fn visit(host: &Host, asking: &RequestContext, asked: &ElicitUrl) -> ElicitResult {
     host.heading(asking, "asks you to visit a page", &asked.message);
     let err = host.0.output.err;
     let place = Place::of(&asked.url);

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 
 use serde_json::{Map, Value};
-use taut::{Answer, Client, Error, OutputFault, SerializeAt as _, Tool};
+use taut::{Answer, Client, Error, OutputFault, Tool, WriteJson as _};
 
 use crate::args::{Call, name_after};
 use crate::arguments::{self, Mistake, closest, parameters};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use taut::{Client, GetPromptResult, Prompt as Offered, SerializeAt as _};
+use taut::{Client, GetPromptResult, Prompt as Offered, WriteJson as _};
 
 use crate::args::{Prompt, name_after};
 use crate::arguments::closest;

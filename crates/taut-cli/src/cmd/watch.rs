@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use taut::{Client, Error, Level, Listening, SubscriptionFilter};
+use taut::{ChangeStream, Client, Error, Level, SubscriptionFilter};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -170,7 +170,7 @@ async fn watch(
 }
 
 /// Opens the stream of changes; nothing if the server tells of none and none was asked for.
-async fn listen(client: &Client, resources: &[String]) -> Result<Option<Listening>, Problem> {
+async fn listen(client: &Client, resources: &[String]) -> Result<Option<ChangeStream>, Problem> {
     let mut filter = SubscriptionFilter::new()
         .tools_list_changed(true)
         .prompts_list_changed(true)
@@ -229,7 +229,7 @@ async fn log(client: &Client, level: &Level) -> Result<bool, Problem> {
 }
 
 /// The next change; for ever, if there is no stream.
-async fn next(changes: Option<&mut Listening>) -> Result<Option<taut::Change>, Error> {
+async fn next(changes: Option<&mut ChangeStream>) -> Result<Option<taut::Change>, Error> {
     match changes {
         Some(changes) => changes.next().await,
         None => std::future::pending().await,
@@ -247,12 +247,12 @@ async fn sleep_until(moment: Option<Instant>) {
 fn tell_start(
     output: &Output,
     client: &Client,
-    changes: Option<&Listening>,
+    changes: Option<&ChangeStream>,
     level: Option<&Level>,
 ) -> Result<(), Problem> {
     let name = client.server_info().map_or("the server", |info| info.name.as_str());
     let mut told: Vec<String> = Vec::new();
-    if let Some(honoured) = changes.map(Listening::honoured) {
+    if let Some(honoured) = changes.map(ChangeStream::honoured) {
         let lists = [
             ("tools", honoured.tools_list_changed),
             ("prompts", honoured.prompts_list_changed),

@@ -6,7 +6,8 @@
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
-use crate::rpc::{Incoming, Message, masked, read};
+use crate::json::masked;
+use crate::rpc::{Incoming, Message, read};
 use crate::wire::{Decoder, Frame, Limits};
 
 /// Where the lines go.

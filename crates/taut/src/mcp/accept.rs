@@ -22,9 +22,9 @@ use super::logging::Level;
 use super::meta::meta_keys;
 use super::methods::{Kind, Method, Sender};
 use super::opening::InitializeParams;
-use super::params::Params;
 use super::revision::Revision;
-use crate::rpc::{ErrorObject, Id, Part};
+use crate::json::JsonRef;
+use crate::rpc::{ErrorObject, Id, Params, ParamsError};
 
 /// Who asks, and what it can do.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,7 +55,7 @@ impl Terms {
     }
 
     /// The same with what `_meta` says.
-    fn saying(mut self, meta: Part<'_>, envelope: &Envelope<'_>) -> Arc<Self> {
+    fn saying(mut self, meta: JsonRef<'_>, envelope: &Envelope<'_>) -> Arc<Self> {
         self.progress_token = envelope.progress_token();
         self.trace = envelope.trace();
         self.meta = Some(meta.text().into());
@@ -100,7 +100,14 @@ impl Accept {
 
     /// Judges a request.
     pub(crate) fn judge(&mut self, name: &str, params: &Params<'_>) -> Verdict {
-        let Some(meta) = params.meta else {
+        if params.is_array() {
+            return Verdict::Refuse(ErrorObject::invalid_params("params must be an object"));
+        }
+        let meta = params.member("_meta");
+        if meta.is_some_and(|meta| !meta.is_object()) {
+            return Verdict::Refuse(ErrorObject::invalid_params("params._meta must be an object"));
+        }
+        let Some(meta) = meta else {
             return self.judge_legacy(name, params, Envelope::default(), self.agreed.clone());
         };
         if let Some(last) = &self.last
@@ -147,7 +154,7 @@ impl Accept {
         }
     }
 
-    fn judge_modern(&mut self, name: &str, meta: Part<'_>, envelope: Envelope<'_>) -> Verdict {
+    fn judge_modern(&mut self, name: &str, meta: JsonRef<'_>, envelope: Envelope<'_>) -> Verdict {
         self.modern_seen = true;
         // MET-10: fields, then version, then method.
         let read = envelope.claims().and_then(|claims| Ok((claims, self.asker(&envelope)?)));
@@ -164,7 +171,7 @@ impl Accept {
         serve(name, Method::parse(name), terms)
     }
 
-    fn remember(&mut self, terms: Option<&Arc<Terms>>, meta: Part<'_>) {
+    fn remember(&mut self, terms: Option<&Arc<Terms>>, meta: JsonRef<'_>) {
         self.last = terms.filter(|_| meta.text().len() <= REMEMBERED).cloned();
     }
 
@@ -188,7 +195,7 @@ impl Accept {
 
     fn shake_hands(&mut self, params: &Params<'_>) -> Verdict {
         let read = || -> Result<InitializeParams, String> {
-            let error = |error: super::params::ParamsError| error.to_string();
+            let error = |error: ParamsError| error.to_string();
             Ok(InitializeParams::new(
                 params.required::<String>("protocolVersion").map_err(error)?,
                 params.required::<ClientCapabilities>("capabilities").map_err(error)?,

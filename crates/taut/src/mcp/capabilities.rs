@@ -6,9 +6,9 @@
 use serde_json::{Map, Value};
 
 use super::content::Icon;
-use super::define::wire_struct;
-use super::json::RawJson;
-use super::shape::Shape;
+use super::macros::wire_struct;
+use super::write::Target;
+use crate::json::RawJson;
 
 /// An open JSON object: the settings of a capability or an extension.
 pub type JsonObject = Map<String, Value>;
@@ -97,8 +97,8 @@ impl ElicitationCapability {
     }
 
     /// 2025-06-18 has forms only: a client that shows none must not seem to offer them there.
-    fn fits(&self, shape: Shape) -> bool {
-        self.supports_form() || shape.revision().is_none_or(|at| at.has_url_elicitation())
+    fn fits(&self, target: Target) -> bool {
+        self.supports_form() || target.revision().is_none_or(|at| at.has_url_elicitation())
     }
 }
 
@@ -157,7 +157,7 @@ wire_struct! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::{Revision, SerializeAt};
+    use crate::mcp::{Revision, WriteJson};
     use serde_json::json;
 
     fn client(value: Value) -> ClientCapabilities {

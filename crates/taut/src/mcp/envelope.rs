@@ -11,20 +11,21 @@ use serde::de::Deserialize;
 use super::capabilities::{ClientCapabilities, Implementation};
 use super::logging::Level;
 use super::meta::meta_keys;
-use crate::rpc::{Id, Part};
+use crate::json::JsonRef;
+use crate::rpc::Id;
 
 /// The reserved fields of a request's `_meta`, untouched until somebody asks.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Envelope<'a> {
-    protocol_version: Option<Part<'a>>,
-    client_capabilities: Option<Part<'a>>,
-    client_info: Option<Part<'a>>,
-    log_level: Option<Part<'a>>,
-    progress_token: Option<Part<'a>>,
-    subscription_id: Option<Part<'a>>,
-    traceparent: Option<Part<'a>>,
-    tracestate: Option<Part<'a>>,
-    baggage: Option<Part<'a>>,
+    protocol_version: Option<JsonRef<'a>>,
+    client_capabilities: Option<JsonRef<'a>>,
+    client_info: Option<JsonRef<'a>>,
+    log_level: Option<JsonRef<'a>>,
+    progress_token: Option<JsonRef<'a>>,
+    subscription_id: Option<JsonRef<'a>>,
+    traceparent: Option<JsonRef<'a>>,
+    tracestate: Option<JsonRef<'a>>,
+    baggage: Option<JsonRef<'a>>,
 }
 
 const IDENTITY: &str = "an object with name and version";
@@ -40,7 +41,7 @@ pub(crate) struct Claims<'a> {
 
 impl<'a> Envelope<'a> {
     /// Finds the reserved fields of `_meta`; of what is no object it finds none.
-    pub(crate) fn read(meta: Part<'a>) -> Self {
+    pub(crate) fn read(meta: JsonRef<'a>) -> Self {
         let mut found = Self::default();
         for (key, value) in meta.members().into_iter().flatten() {
             let slot = match &*key {
@@ -93,7 +94,7 @@ impl<'a> Envelope<'a> {
     /// The text of what the client can do and who it is, for telling whether it is the same as
     /// before: hardly any client changes between two requests, and reading it costs.
     pub(crate) fn asker_text(&self) -> (&'a str, &'a str) {
-        let text = |raw: Option<Part<'a>>| raw.map_or("", Part::text);
+        let text = |raw: Option<JsonRef<'a>>| raw.map_or("", JsonRef::text);
         (text(self.client_capabilities), text(self.client_info))
     }
 
@@ -123,7 +124,7 @@ impl<'a> Envelope<'a> {
     /// The trace that the request is part of (MET-08); what is no string is somebody else's mistake
     /// and is passed over.
     pub(crate) fn trace(&self) -> Trace {
-        let text = |raw: Option<Part<'a>>| raw.and_then(Part::string).map(Cow::into_owned);
+        let text = |raw: Option<JsonRef<'a>>| raw.and_then(JsonRef::string).map(Cow::into_owned);
         Trace {
             parent: text(self.traceparent),
             state: text(self.tracestate),
@@ -145,20 +146,20 @@ pub struct Trace {
 }
 
 fn field<'a, T: Deserialize<'a>>(
-    raw: Part<'a>,
+    raw: JsonRef<'a>,
     field: &'static str,
     expected: &'static str,
 ) -> Result<T, MetaError> {
     raw.read().map_err(|_| MetaError::Wrong { field, expected })
 }
 
-fn token(raw: Option<Part<'_>>, field: &'static str) -> Result<Option<Id>, MetaError> {
+fn token(raw: Option<JsonRef<'_>>, field: &'static str) -> Result<Option<Id>, MetaError> {
     let Some(raw) = raw else { return Ok(None) };
     let wrong = MetaError::Wrong { field, expected: "a string or an integer" };
     Id::from_json(raw.text()).map(Some).ok_or(wrong)
 }
 
-fn level(raw: Part<'_>) -> Result<Level, MetaError> {
+fn level(raw: JsonRef<'_>) -> Result<Level, MetaError> {
     let expected = "one of debug, info, notice, warning, error, critical, alert, emergency";
     let level: Level = field(raw, meta_keys::LOG_LEVEL, expected)?;
     // LOG-11: a level nobody knows is refused, not guessed at.
@@ -173,8 +174,6 @@ fn level(raw: Part<'_>) -> Result<Level, MetaError> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub(crate) enum MetaError {
-    /// `_meta` is no object.
-    NotAnObject,
     /// Required fields are missing.
     Missing(Vec<&'static str>),
     /// A field has the wrong type or an unknown value.
@@ -189,7 +188,6 @@ pub(crate) enum MetaError {
 impl fmt::Display for MetaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotAnObject => f.write_str("params._meta must be an object"),
             Self::Missing(fields) => write!(f, "params._meta lacks {}", fields.join(" and ")),
             Self::Wrong { field, expected } => write!(f, "params._meta {field} must be {expected}"),
         }

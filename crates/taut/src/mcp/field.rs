@@ -3,12 +3,12 @@
 //! Knows the kinds of field and how 2025-06-18 writes them; must not know who fills them in.
 //! ELI-10.
 
-use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::{Map, Value, json};
 
-use super::define::{wire_enum, wire_struct};
+use super::macros::{wire_enum, wire_struct};
 use super::revision::Revision;
-use super::shape::{SerializeAt, Shape};
+use super::write::{Target, WriteJson};
+use crate::json::ObjectWriter;
 
 wire_struct! {
     /// A line of text.
@@ -125,27 +125,22 @@ impl ChoiceField {
         self.choices.iter().any(|choice| choice.title.is_some())
     }
 
-    fn write<M: SerializeMap>(&self, shape: Shape, map: &mut M) -> Result<(), M::Error> {
+    fn write_choices(&self, target: Target, object: &mut ObjectWriter<'_>) {
         let values: Vec<_> = self.choices.iter().map(|choice| &choice.value).collect();
         let pairs = || -> Vec<Value> {
             let pair = |choice: &Choice| json!({ "const": choice.value, "title": choice.shown() });
             self.choices.iter().map(pair).collect()
         };
-        map.serialize_entry("type", if self.several { "array" } else { "string" })?;
         match (self.several, self.titled()) {
-            (true, true) => map.serialize_entry("items", &json!({ "anyOf": pairs() })),
-            (true, false) => {
-                map.serialize_entry("items", &json!({ "type": "string", "enum": values }))
-            }
-            (false, false) => map.serialize_entry("enum", &values),
-            (false, true) if shape.since(Revision::V2025_11_25) => {
-                map.serialize_entry("oneOf", &pairs())
-            }
+            (true, true) => object.value("items", &json!({ "anyOf": pairs() })),
+            (true, false) => object.value("items", &json!({ "type": "string", "enum": values })),
+            (false, false) => object.value("enum", &values),
+            (false, true) if target.since(Revision::V2025_11_25) => object.value("oneOf", &pairs()),
             // ELI-10: how 2025-06-18 says the same.
             (false, true) => {
-                map.serialize_entry("enum", &values)?;
+                object.value("enum", &values);
                 let shown: Vec<_> = self.choices.iter().map(Choice::shown).collect();
-                map.serialize_entry("enumNames", &shown)
+                object.value("enumNames", &shown);
             }
         }
     }
@@ -183,19 +178,20 @@ impl ChoiceField {
     }
 }
 
-impl SerializeAt for ChoiceField {
-    fn serialize_at<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        self.write(shape, &mut map)?;
+impl WriteJson for ChoiceField {
+    fn write_json(&self, target: Target, out: &mut Vec<u8>) {
+        let mut object = ObjectWriter::new(out);
+        object.value("type", if self.several { "array" } else { "string" });
+        self.write_choices(target, &mut object);
         let known = ["type", "items", "enum", "enumNames", "oneOf"];
         for (member, value) in &self.rest {
             // ELI-10: defaults on choices came with 2025-11-25.
-            let too_new = member == "default" && !shape.since(Revision::V2025_11_25);
+            let too_new = member == "default" && !target.since(Revision::V2025_11_25);
             if !too_new && !known.contains(&member.as_str()) {
-                map.serialize_entry(member, value)?;
+                object.value(member, value);
             }
         }
-        map.end()
+        object.end();
     }
 }
 
@@ -254,10 +250,10 @@ impl FormField {
         Self::Choice(ChoiceField { choices, several: true, rest: Map::new() })
     }
 
-    /// Whether `shape` knows this kind of field: several choices came with 2025-11-25.
-    pub(super) fn fits(&self, shape: Shape) -> bool {
+    /// Whether `target` knows this kind of field: several choices came with 2025-11-25.
+    pub(super) fn fits(&self, target: Target) -> bool {
         match self {
-            Self::Choice(choice) => !choice.several || shape.since(Revision::V2025_11_25),
+            Self::Choice(choice) => !choice.several || target.since(Revision::V2025_11_25),
             _ => true,
         }
     }
@@ -274,14 +270,14 @@ macro_rules! field_from {
 }
 field_from!(Text(TextField), Number(NumberField), Boolean(BooleanField), Choice(ChoiceField));
 
-impl SerializeAt for FormField {
-    fn serialize_at<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
+impl WriteJson for FormField {
+    fn write_json(&self, target: Target, out: &mut Vec<u8>) {
         match self {
-            Self::Text(field) => field.serialize_at(shape, serializer),
-            Self::Number(field) => field.serialize_at(shape, serializer),
-            Self::Boolean(field) => field.serialize_at(shape, serializer),
-            Self::Choice(field) => field.serialize_at(shape, serializer),
-            Self::Other(value) => value.serialize(serializer),
+            Self::Text(field) => field.write_json(target, out),
+            Self::Number(field) => field.write_json(target, out),
+            Self::Boolean(field) => field.write_json(target, out),
+            Self::Choice(field) => field.write_json(target, out),
+            Self::Other(value) => value.write_json(target, out),
         }
     }
 }

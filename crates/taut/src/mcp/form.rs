@@ -6,12 +6,12 @@
 use std::collections::HashSet;
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess};
-use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use super::extra::Extra;
 use super::field::FormField;
-use super::read::{FromMembers, Name, ObjectVisitor, fixed_member};
-use super::shape::{At, SerializeAt, Shape};
+use super::write::{Target, WriteJson, serialize_any};
+use crate::json::ObjectWriter;
+use crate::json::read::{FromMembers, Name, ObjectVisitor, fixed_member};
 
 /// The fields of a form, in the order they are shown.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -47,9 +47,9 @@ impl FormSchema {
         self.optional(name, field)
     }
 
-    /// Whether every field can be written in this shape; one that cannot is left out.
-    pub(super) fn fits(&self, shape: Shape) -> bool {
-        self.fields.iter().all(|(_, field)| field.fits(shape))
+    /// Whether every field can be written for this reader; one that cannot is left out.
+    pub(super) fn fits(&self, target: Target) -> bool {
+        self.fields.iter().all(|(_, field)| field.fits(target))
     }
 }
 
@@ -75,42 +75,33 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
-impl SerializeAt for [(String, FormField)] {
-    fn serialize_at<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        for (name, field) in self.iter().filter(|(_, field)| field.fits(shape)) {
-            map.serialize_entry(name, &At::shaped(field, shape))?;
+impl WriteJson for FormSchema {
+    fn write_json(&self, target: Target, out: &mut Vec<u8>) {
+        let (fit, unfit): (Vec<_>, Vec<_>) =
+            self.fields.iter().partition(|(_, field)| field.fits(target));
+        let mut object = ObjectWriter::new(out);
+        object.value("type", "object");
+        let mut properties = ObjectWriter::new(object.member("properties"));
+        for (name, field) in fit {
+            field.write_json(target, properties.member(name));
         }
-        map.end()
-    }
-}
-
-impl SerializeAt for FormSchema {
-    fn serialize_at<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        map.serialize_entry("type", "object")?;
-        map.serialize_entry("properties", &At::shaped(&*self.fields, shape))?;
-        let unfit = self.fields.iter().filter(|(_, field)| !field.fits(shape));
-        let left_out: HashSet<_> = unfit.map(|(name, _)| name).collect();
+        properties.end();
+        let left_out: HashSet<_> = unfit.into_iter().map(|(name, _)| name).collect();
         let required: Vec<_> =
             self.required.iter().filter(|name| !left_out.contains(name)).collect();
         if !required.is_empty() {
-            map.serialize_entry("required", &required)?;
+            object.value("required", &required);
         }
         for (member, value) in &self.extra {
             if !["type", "properties", "required"].contains(&member.as_str()) {
-                map.serialize_entry(member, value)?;
+                object.value(member, value);
             }
         }
-        map.end()
+        object.end();
     }
 }
 
-impl Serialize for FormSchema {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.serialize_at(Shape::FULL, serializer)
-    }
-}
+serialize_any!(FormSchema);
 
 impl<'de> FromMembers<'de> for FormSchema {
     const EXPECTED: &'static str = "an object schema with fields";

@@ -2,9 +2,9 @@
 //!
 //! Knows the order of the levels; must not know who asked for which. LOG-02 to LOG-11.
 
-use super::define::{wire_enum, wire_struct};
-use super::json::RawJson;
+use super::macros::{wire_enum, wire_struct};
 use super::meta::Meta;
+use crate::json::RawJson;
 
 wire_enum! {
     /// How bad it is; later ones are worse (LOG-06).

@@ -1,8 +1,8 @@
 //! The vocabulary of MCP: every type of all five revisions, as plain data.
 //!
 //! Knows what messages look like and which revision knows which member; must not know who sends
-//! them when. Reading ignores what it can and keeps what it does not know; writing is by revision:
-//! `tool.at(revision)` leaves out what the reader does not know (LIF-19).
+//! them when. Reading ignores what it can and keeps what it does not know. Writing is by
+//! revision: `tool.at(revision)` leaves out what the reader does not know (LIF-19).
 
 #[cfg(feature = "server")]
 mod accept;
@@ -14,7 +14,6 @@ mod connect;
 mod content;
 #[cfg(feature = "server")]
 mod conversation;
-mod define;
 mod elicitation;
 #[allow(dead_code, reason = "its callers, server and client, are being written")]
 mod envelope;
@@ -23,20 +22,17 @@ mod field;
 mod form;
 #[cfg(feature = "server")]
 mod input;
-mod json;
 mod lists;
 mod logging;
+mod macros;
 mod meta;
 #[allow(dead_code, reason = "its callers, server and client, are being written")]
 mod methods;
 #[cfg(feature = "client")]
 mod opened;
 mod opening;
-#[allow(dead_code, reason = "its callers, server and client, are being written")]
-mod params;
 mod progress;
 mod prompts;
-mod read;
 mod resources;
 mod result;
 mod revision;
@@ -44,11 +40,12 @@ mod roots;
 #[cfg(test)]
 mod samples;
 mod sampling;
-mod shape;
+mod schema;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod write;
 
 #[cfg(feature = "server")]
 pub(crate) use accept::{Accept, Asker, Terms, Verdict};
@@ -67,7 +64,6 @@ pub use field::*;
 pub use form::*;
 #[cfg(feature = "server")]
 pub(crate) use input::{InputRequired, Memory, Question, SealKey, binding};
-pub use json::*;
 pub use lists::*;
 pub use logging::*;
 pub use meta::*;
@@ -76,8 +72,6 @@ pub(crate) use methods::{DIALECT, Method};
 #[cfg(feature = "client")]
 pub(crate) use opened::{Agreed, Discovered, Initialized};
 pub use opening::*;
-#[cfg(feature = "server")]
-pub(crate) use params::{Params, ParamsError, without_place};
 pub use progress::*;
 pub use prompts::*;
 pub use resources::*;
@@ -85,6 +79,9 @@ pub use result::*;
 pub use revision::*;
 pub use roots::*;
 pub use sampling::*;
-pub use shape::*;
+pub use schema::Schema;
 pub use subscriptions::*;
 pub use tools::*;
+pub use write::{AtRevision, Target, WriteJson};
+
+pub use crate::json::RawJson;

@@ -9,11 +9,12 @@ use serde_json::value::RawValue;
 
 use super::capabilities::{Implementation, ServerCapabilities};
 use super::connect::Fault;
-use super::json::RawJson;
 use super::meta::Meta;
-use super::params::without_place;
+use crate::json::RawJson;
+
 use super::revision::Revision;
-use crate::rpc::Part;
+use crate::json::JsonRef;
+use crate::rpc::without_place;
 
 /// What both sides agree on.
 #[derive(Clone, Debug)]
@@ -100,7 +101,7 @@ impl Initialized {
         match &self.server_info {
             None => missing.push("serverInfo"),
             Some(info) => {
-                let info = Part::from(info.raw());
+                let info = JsonRef::from(info.raw());
                 let is_text =
                     |name| info.member(name).is_some_and(|value| value.text().starts_with('"'));
                 missing.extend((!is_text("name")).then_some("serverInfo.name"));

@@ -3,10 +3,10 @@
 //! Knows shapes; must not know where the bytes come from. RES-01 to RES-15.
 
 use super::content::{Annotations, Icon};
-use super::define::wire_struct;
-use super::json::RawJson;
+use super::macros::wire_struct;
 use super::meta::Meta;
 use super::result::{CacheScope, ResultType, Ttl};
+use crate::json::RawJson;
 
 wire_struct! {
     /// A resource that a server offers.
@@ -125,7 +125,7 @@ wire_struct! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::{Revision, SerializeAt};
+    use crate::mcp::{Revision, WriteJson};
     use serde_json::json;
 
     #[test]

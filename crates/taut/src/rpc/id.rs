@@ -10,6 +10,8 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::json::{JsonRef, RawJson};
+
 /// The longest id. Real ones are numbers or UUIDs; an id is copied around, a payload is not.
 pub const MAX_ID: usize = 1 << 10;
 
@@ -148,6 +150,12 @@ impl From<&str> for Id {
     }
 }
 
+impl From<Id> for RawJson {
+    fn from(id: Id) -> Self {
+        JsonRef::sound(id.as_json()).into()
+    }
+}
+
 impl PartialEq for Id {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
@@ -176,9 +184,7 @@ impl fmt::Debug for Id {
 
 impl Serialize for Id {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let raw: &RawValue =
-            serde_json::from_str(self.as_json()).map_err(serde::ser::Error::custom)?;
-        raw.serialize(serializer)
+        JsonRef::sound(self.as_json()).raw().serialize(serializer)
     }
 }
 

@@ -18,9 +18,9 @@ use serde_json::value::RawValue;
 
 use super::error::{ErrorObject, code};
 use super::id::Id;
-use super::part::Part;
-use super::places::Places;
+use super::params::Params;
 use super::quick;
+use crate::json::JsonRef;
 
 /// The most entries in a batch. More is a flood, not a batch.
 pub const MAX_BATCH: usize = 1_000;
@@ -35,15 +35,15 @@ pub enum Message<'a> {
         id: Id,
         /// What is wanted.
         method: Cow<'a, str>,
-        /// With what; an object or an array, still unread.
-        params: Option<&'a RawValue>,
+        /// Its params, not yet parsed.
+        params: Params<'a>,
     },
     /// Wants none.
     Notification {
         /// What happened.
         method: Cow<'a, str>,
-        /// With what; an object or an array, still unread.
-        params: Option<&'a RawValue>,
+        /// Its params, not yet parsed.
+        params: Params<'a>,
     },
     /// Answers a request of ours, or reports an error that belongs to none.
     Response {
@@ -177,19 +177,10 @@ impl fmt::Display for Fault {
 /// # Errors
 /// What is wrong with it, and whose it was where that can be read.
 pub fn read(bytes: &[u8]) -> Result<Incoming<'_>, Malformed> {
-    read_noting(bytes, &mut Places::default())
-}
-
-/// The same, which notes where the members of its params are, if it is one message.
-pub(super) fn read_noting<'a>(
-    bytes: &'a [u8],
-    places: &mut Places,
-) -> Result<Incoming<'a>, Malformed> {
-    places.clear();
     // Once for the whole frame: serde_json does not look inside the members it skips (F8).
     let text = std::str::from_utf8(bytes).map_err(|_| Malformed::new(Fault::Encoding))?;
     match text.trim_ascii_start().as_bytes().first() {
-        Some(b'{') => read_object(text, places).map(Incoming::One),
+        Some(b'{') => read_object(text).map(Incoming::One),
         Some(b'[') => read_batch(text).map(Incoming::Batch),
         _ => Err(match serde_json::from_str::<IgnoredAny>(text) {
             Ok(_) => Malformed::new(Fault::NotAnObject),
@@ -241,18 +232,16 @@ impl<'de> Visitor<'de> for BatchVisitor {
 
 fn read_entry(text: &str) -> Result<Message<'_>, Malformed> {
     match text.starts_with('{') {
-        true => read_object(text, &mut Places::default()),
+        true => read_object(text),
         false => Err(Malformed::new(Fault::NotAnObject)),
     }
 }
 
-fn read_object<'a>(text: &'a str, places: &mut Places) -> Result<Message<'a>, Malformed> {
-    if let Some(message) = quick::read(text, places) {
-        return Ok(message);
+fn read_object(text: &str) -> Result<Message<'_>, Malformed> {
+    match quick::read(text) {
+        Some(message) => Ok(message),
+        None => read_any(text),
     }
-    // It may have noted something before it gave up.
-    places.clear();
-    read_any(text)
 }
 
 /// Reads an object that may be anything.
@@ -311,9 +300,10 @@ impl<'a> Envelope<'a> {
             let asked = self.id.is_some();
             return Err(fault(if asked { Fault::BadParams } else { Fault::BadNotification }));
         }
+        let params = Params::from(self.params);
         match (self.id, id) {
-            (None, _) => Ok(Message::Notification { method, params: self.params }),
-            (Some(_), Some(id)) => Ok(Message::Request { id, method, params: self.params }),
+            (None, _) => Ok(Message::Notification { method, params }),
+            (Some(_), Some(id)) => Ok(Message::Request { id, method, params }),
             // RPC-03: null is neither an id nor the absence of one.
             (Some(_), None) => Err(Malformed::new(Fault::BadId)),
         }
@@ -342,7 +332,7 @@ impl<'a> Envelope<'a> {
 }
 
 fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
-    Part::from(raw).string()
+    JsonRef::from(raw).string()
 }
 
 struct EnvelopeVisitor;

@@ -59,22 +59,23 @@ impl Encoder {
         result
     }
 
-    /// Adds a message that is written already, and leaves an empty buffer in its place. Where nothing
-    /// else waits the buffers are exchanged, so that it is not copied; but a short message is not
-    /// exchanged for a large buffer, which a flood has left: one is to be large, not each of those
-    /// that go round.
-    pub fn add(&mut self, framing: Framing, message: &mut Vec<u8>) {
+    /// Adds a message that is written already, `message[start..]`, and leaves an empty buffer in its
+    /// place. Where nothing else waits the buffers are exchanged, so that the message is not copied.
+    /// But a short message is not exchanged for a large buffer, which a flood has left: one buffer is
+    /// to be large, not each of those that go round.
+    pub fn add(&mut self, framing: Framing, message: &mut Vec<u8>, start: usize) {
         match framing {
             Framing::Lines => {
-                keep_to_one_line(message, 0);
+                keep_to_one_line(message, start);
                 message.push(b'\n');
             }
-            Framing::Headers => self.out.extend_from_slice(&header(message.len())),
+            Framing::Headers => self.out.extend_from_slice(&header(message.len() - start)),
         }
         if self.out.is_empty() && (self.out.capacity() <= LONG || message.len() >= LONG) {
             std::mem::swap(&mut self.out, message);
+            self.head = start;
         } else {
-            self.out.extend_from_slice(message);
+            self.out.extend_from_slice(&message[start..]);
         }
         message.clear();
         message.shrink_to(KEEP);
@@ -196,11 +197,11 @@ mod tests {
             let text = format!("{{\n\"\u{2028}\":\"{}\"}}", "x".repeat(LONG));
             let mut message = Vec::with_capacity(4 * LONG);
             message.extend_from_slice(text.as_bytes());
-            encoder.add(framing, &mut message);
+            encoder.add(framing, &mut message, 0);
             assert!(message.is_empty());
             assert_eq!(encoder.out.capacity() >= 4 * LONG, framing == Framing::Lines);
             message.extend_from_slice(text.as_bytes());
-            encoder.add(framing, &mut message);
+            encoder.add(framing, &mut message, 0);
             let expected = encoded(framing, &text).repeat(2);
             assert_eq!(encoder.bytes(), expected.as_bytes());
         }
@@ -212,7 +213,7 @@ mod tests {
         encoder.frame(Framing::Lines, |out| out.resize(100_000, b' '));
         encoder.consume(100_001);
         let mut message = b"{}".to_vec();
-        encoder.add(Framing::Lines, &mut message);
+        encoder.add(Framing::Lines, &mut message, 0);
         assert_eq!(encoder.bytes(), b"{}\n");
         assert!(message.is_empty() && message.capacity() < 100_000, "{}", message.capacity());
     }

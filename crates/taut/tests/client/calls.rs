@@ -292,8 +292,8 @@ async fn rsl_03_a_modern_result_of_an_unknown_kind_is_invalid() {
     let error = client.call("task", ()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the other side broke the protocol in its answer to tools/call: its type is \"task\", which \
-         nobody asked for"
+        "the other side broke the protocol in its answer to tools/call: its resultType is \"task\", \
+         which this request cannot have"
     );
     let error = client.call("input_required", ()).await.unwrap_err();
     assert!(matches!(error, Error::Violation { .. }), "it does not say what it wants");

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use taut::Rung;
+use taut::ShutdownStep;
 
 use super::*;
 
@@ -20,7 +20,7 @@ async fn p8_a_polite_server_is_closed_at_once_and_without_a_signal() {
     let client = start("2025-11-25").await;
     let began = Instant::now();
     let closed = in_time(client.close()).await.unwrap();
-    assert_eq!(closed.process.unwrap().rung, Rung::Eof);
+    assert_eq!(closed.process.unwrap().step, ShutdownStep::Eof);
     assert!(began.elapsed() < ms(1_500), "the grace is not used up");
 }
 
@@ -30,7 +30,7 @@ async fn p7_a_server_that_ignores_eof_is_terminated() {
     let builder = quick().eof_grace(ms(150));
     let client = in_time(builder.spawn(server("2025-11-25 ignore-eof"))).await.unwrap();
     let closed = in_time(client.close()).await.unwrap();
-    assert_eq!(closed.process.unwrap().rung, Rung::Term);
+    assert_eq!(closed.process.unwrap().step, ShutdownStep::Term);
     assert_eq!(closed.to_string(), "the server was killed by signal 15 (SIGTERM) after SIGTERM");
 }
 
@@ -44,7 +44,7 @@ async fn p7_a_server_that_ignores_eof_and_term_is_killed() {
     // Two at once: both learn the same.
     let first = tokio::spawn(async move { first.close().await.unwrap() });
     let second = in_time(second.close()).await.unwrap();
-    assert_eq!(second.process.unwrap().rung, Rung::Kill);
+    assert_eq!(second.process.unwrap().step, ShutdownStep::Kill);
     assert_eq!(in_time(first).await.unwrap().process, second.process);
     assert!(!alive(pid));
     assert_eq!(client.exit().unwrap().signal, Some(9));
@@ -74,7 +74,7 @@ async fn a_start_that_is_given_up_ends_as_politely_as_a_session() {
 async fn p10_a_server_with_output_to_get_rid_of_is_drained_and_leaves_by_itself() {
     let client = start("2025-11-25 backlog").await;
     let closed = in_time(client.close()).await.unwrap();
-    assert_eq!(closed.process.unwrap().rung, Rung::Eof, "{closed}");
+    assert_eq!(closed.process.unwrap().step, ShutdownStep::Eof, "{closed}");
 }
 
 #[tokio::test]
@@ -130,14 +130,14 @@ async fn ten_calls_lost() -> Duration {
     for text in errors {
         let killed = "tools/call was not answered: the server was killed by signal 9 (SIGKILL)";
         assert!(text.starts_with(killed), "{text}");
-        assert!(text.contains("; its last words on stderr:\n  got {"), "{text}");
+        assert!(text.contains("; its last lines on stderr:\n  got {"), "{text}");
     }
     // L18, P16
     let error = client.notify("x", ()).unwrap_err();
     assert!(error.to_string().contains("killed by signal 9"), "{error}");
     let error = client.call("add", ()).await.unwrap_err();
     assert!(error.to_string().contains("killed by signal 9"), "{error}");
-    assert_eq!(in_time(client.ended()).await.process.unwrap().rung, Rung::Unasked);
+    assert_eq!(in_time(client.ended()).await.process.unwrap().step, ShutdownStep::Unasked);
     took
 }
 
@@ -150,7 +150,7 @@ async fn p25_pid_and_status_can_be_asked_at_any_time() {
     let error = in_time(client.call("exit", ())).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "tools/call was not answered: the server exited with code 7; its last words on stderr:\n  \
+        "tools/call was not answered: the server exited with code 7; its last lines on stderr:\n  \
          giving up"
     );
     assert_eq!(client.exit().unwrap().code, Some(7));

@@ -27,7 +27,7 @@ async fn a_program_that_exits_at_once_is_named_with_its_code_and_last_words() {
     let (error, text) = failure(quick(), sh(script)).await;
     assert_eq!(
         text,
-        "the server exited with code 42 before it answered initialize; its last words on stderr:\n  \
+        "the server exited with code 42 before it answered initialize; its last lines on stderr:\n  \
          no license found"
     );
     assert!(matches!(reason(&error), ConnectReason::Exited(exit) if exit.code == Some(42)));
@@ -56,7 +56,7 @@ async fn l16_silence_is_called_silence() {
     assert_eq!(
         text,
         "the server did not answer initialize within 400ms: it said nothing; another, asked with \
-         Content-Length headers after 200ms, said nothing either; its last words on stderr:\n  waiting"
+         Content-Length headers after 200ms, said nothing either; its last lines on stderr:\n  waiting"
     );
     assert!(matches!(reason(&error), ConnectReason::Silent { second: Some(_), .. }));
     assert!(began.elapsed() < ms(10_000));
@@ -104,7 +104,7 @@ async fn a_server_that_dies_in_the_handshake_is_named_with_its_last_words() {
     let (_, text) = failure(quick(), server(role)).await;
     assert_eq!(
         text,
-        "the server exited with code 42 before it answered initialize; its last words on stderr:\n  \
+        "the server exited with code 42 before it answered initialize; its last lines on stderr:\n  \
          cannot open the database"
     );
 }
@@ -215,8 +215,8 @@ async fn l15_a_start_that_takes_nearly_all_of_its_time_is_waited_for() {
     let builder =
         quick().probe_timeout(ms(100)).start_timeout(ms(9_000)).on_event(
             move |event| match event {
-                ClientEvent::Started { pid } => sink.push(pid.to_string()),
-                ClientEvent::StartingBeside { framing } => sink.push(framing.to_string()),
+                ClientEvent::ProcessStarted { pid } => sink.push(pid.to_string()),
+                ClientEvent::StartingSecond { framing } => sink.push(framing.to_string()),
                 _ => {}
             },
         );

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use taut::wire::Limits;
-use taut::{ClientEvent, Rung};
+use taut::{ClientEvent, ShutdownStep};
 
 use super::*;
 
@@ -19,7 +19,7 @@ async fn f1_a_banner_and_lines_of_junk_cost_nothing_but_a_note() {
     let events = Seen::default();
     let sink = events.clone();
     let builder = quick().on_event(move |event| {
-        if let ClientEvent::Junk(junk) = event {
+        if let ClientEvent::InvalidMessage(junk) = event {
             sink.push(junk.excerpt.clone());
         }
     });
@@ -27,8 +27,8 @@ async fn f1_a_banner_and_lines_of_junk_cost_nothing_but_a_note() {
     works(&client).await;
     assert_eq!(events.all(), ["Welcome to the rude server!"]);
     let seen = client.diagnostics();
-    assert_eq!(seen.junk, 38);
-    let first = seen.first_junk.unwrap();
+    assert_eq!(seen.invalid_messages, 38);
+    let first = seen.first_invalid.unwrap();
     assert_eq!((first.offset, first.excerpt.as_str()), (0, "Welcome to the rude server!"));
 }
 
@@ -39,7 +39,11 @@ async fn answers_in_any_framing_are_understood() {
         let client = start(role).await;
         works(&client).await;
         let seen = client.diagnostics();
-        assert_eq!((seen.junk, seen.byte_order_mark), (0, role.ends_with("bom")), "{role}");
+        assert_eq!(
+            (seen.invalid_messages, seen.byte_order_mark),
+            (0, role.ends_with("bom")),
+            "{role}"
+        );
         assert_eq!(seen.carriage_return, role.ends_with("crlf"), "{role}");
     }
 }
@@ -65,7 +69,7 @@ async fn e3_a_stderr_that_is_closed_early_is_nobodys_problem() {
     works(&client).await;
     eventually("it is noticed", || client.diagnostics().stderr_closed).await;
     let closed = in_time(client.close()).await.unwrap();
-    assert_eq!(closed.process.unwrap().rung, Rung::Eof);
+    assert_eq!(closed.process.unwrap().step, ShutdownStep::Eof);
 }
 
 /// C11: a server that never reads cannot hold the call, nor the close.
@@ -80,7 +84,7 @@ async fn c11_a_server_that_never_reads_does_not_defeat_a_timeout() {
     assert_eq!(error.to_string(), "tools/call was not answered within 1s");
     assert!(began.elapsed() < ms(5_000));
     let closed = in_time(client.close()).await.unwrap();
-    assert_eq!(closed.process.unwrap().rung, Rung::Term);
+    assert_eq!(closed.process.unwrap().step, ShutdownStep::Term);
 }
 
 /// P23, C11
@@ -93,7 +97,7 @@ async fn a_server_that_stops_itself_times_out_and_is_killed() {
     let error = in_time(client.ping().timeout(ms(300))).await.unwrap_err();
     assert_eq!(error.to_string(), "ping was not answered within 300ms");
     let closed = in_time(client.close()).await.unwrap();
-    assert_eq!(closed.process.unwrap().rung, Rung::Kill);
+    assert_eq!(closed.process.unwrap().step, ShutdownStep::Kill);
     assert_eq!(closed.to_string(), "the server was killed by signal 9 (SIGKILL) after SIGKILL");
 }
 
@@ -109,7 +113,7 @@ async fn a_server_that_dies_in_the_middle_of_an_answer_is_named_with_its_signal(
         ),
         "{text}"
     );
-    assert!(text.ends_with("; its last words on stderr:\n  about to die"), "{text}");
+    assert!(text.ends_with("its last lines on stderr:\n  about to die"), "{text}");
     let Error::Lost(lost) = error else { panic!("{error}") };
     assert_eq!(lost.exit.unwrap().signal, Some(6));
 }
@@ -169,7 +173,7 @@ async fn f9_a_line_without_end_fills_nothing() {
     let client = in_time(builder.spawn(server("2025-11-25"))).await.unwrap();
     let error = in_time(client.call("endless", ()).timeout(ms(500))).await.unwrap_err();
     assert_eq!(error.to_string(), "tools/call was not answered within 500ms");
-    eventually("the junk is counted", || client.diagnostics().junk == 1).await;
+    eventually("the junk is counted", || client.diagnostics().invalid_messages == 1).await;
     in_time(client.close()).await.unwrap();
 }
 
@@ -189,7 +193,7 @@ async fn a_server_that_closes_its_stdout_and_lives_on_is_told_apart_and_ended() 
     );
     assert!(began.elapsed() < ms(5_000));
     let closed = in_time(client.ended()).await;
-    assert_eq!(closed.process.unwrap().rung, Rung::Term);
+    assert_eq!(closed.process.unwrap().step, ShutdownStep::Term);
     assert!(!alive(pid));
 }
 

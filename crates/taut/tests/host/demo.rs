@@ -37,7 +37,9 @@ fn host(seen: &Seen) -> ClientBuilder {
 }
 
 async fn connect(revision: Revision, seen: &Seen) -> Client {
-    in_time(taut::memory_with(&server::server(), host(seen).revision(revision))).await.unwrap()
+    in_time(taut::memory_with(&server::server().build().unwrap(), host(seen).revision(revision)))
+        .await
+        .unwrap()
 }
 
 /// ELI-07; in both eras two rounds, each with its own question.
@@ -127,7 +129,7 @@ async fn a_handler_may_call_tools_of_the_server_that_asks() {
             let text = sum.text().unwrap().into_owned();
             Ok::<_, taut::Reject>(CreateMessageResult::new(Role::Assistant, text, "m"))
         });
-        let client = taut::memory_with(&server::server(), host).await.unwrap();
+        let client = taut::memory_with(&server::server().build().unwrap(), host).await.unwrap();
         let answer = in_time(client.call("sample", json!({ "prompt": "2+3" }))).await.unwrap();
         assert!(answer.text().unwrap().contains('5'), "{revision}: {answer:?}");
     }

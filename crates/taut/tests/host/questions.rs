@@ -112,7 +112,7 @@ async fn a_handler_that_panics_costs_its_question_and_nothing_else() {
 /// The user has not answered when the client is closed, or when the server withdraws.
 #[tokio::test]
 async fn a_question_that_nobody_answers_holds_up_neither_close_nor_calls() {
-    let host = Client::builder().on_elicit(|_, asking: taut::Asking| async move {
+    let host = Client::builder().on_elicit(|_, asking: taut::RequestContext| async move {
         asking.cancelled().await;
         ElicitResult::cancel()
     });
@@ -140,10 +140,13 @@ async fn roo_03_new_folders_are_announced_to_legacy_servers_only() {
 /// A legacy server waits for the answer before it can give its own.
 #[tokio::test(start_paused = true)]
 async fn a_person_who_takes_his_time_does_not_cost_the_call() {
-    let server = taut::Server::new("s", "1").tool("ask", async |_: taut::NoArgs, call| {
-        let asked = call.ask_form("well?", taut::FormSchema::new()).await;
-        asked.map(|asked| format!("{asked:?}"))
-    });
+    let server = taut::Server::builder("s", "1")
+        .tool("ask", async |_: taut::NoArgs, call| {
+            let asked = call.ask_form("well?", taut::FormSchema::new()).await;
+            asked.map(|asked| format!("{asked:?}"))
+        })
+        .build()
+        .unwrap();
     let minute = Duration::from_secs(60);
     let host = Client::builder()
         .revision(taut::Revision::LATEST_LEGACY)

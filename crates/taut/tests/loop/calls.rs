@@ -228,3 +228,20 @@ async fn l10_no_answer_is_lost_between_many_threads() {
         finished.unwrap_or_else(|_| panic!("stuck after {done:?} calls")).unwrap();
     }
 }
+
+/// A future that is dropped must leave nothing behind: a host may ask in a loop whether it is over.
+#[tokio::test]
+async fn waiting_for_the_end_and_giving_up_leaves_nothing_behind() {
+    struct Silent;
+    impl std::task::Wake for Silent {
+        fn wake(self: Arc<Self>) {}
+    }
+    let remote = serve(refuse).memory();
+    let silent = Arc::new(Silent);
+    for _ in 0..20_000 {
+        let waker = std::task::Waker::from(silent.clone());
+        let mut cx = std::task::Context::from_waker(&waker);
+        assert!(std::pin::pin!(remote.ended()).poll(&mut cx).is_pending());
+    }
+    assert_eq!(Arc::strong_count(&silent), 1);
+}

@@ -9,7 +9,7 @@ use crate::source::Source;
 use crate::{LIBRARY, Problem};
 
 /// Bytes in, events out: what may not be named there.
-const PURE: &[&str] = &["wire/", "rpc/", "mcp/", "schema/", "client/ladder.rs"];
+const PURE: &[&str] = &["wire/", "json/", "rpc/", "mcp/", "schema/", "client/ladder.rs"];
 const WORLDLY: &[&[&str]] = &[
     &["std", "env"],
     &["std", "fs"],
@@ -25,8 +25,9 @@ const CLOCKS: &[&[&str]] = &[&["Instant", "now"], &["SystemTime", "now"]];
 /// Every module and what stands left of it. A new arrow wants a decision file.
 const LAYERS: &[(&str, &[&str])] = &[
     ("wire", &[]),
-    ("rpc", &["wire"]),
-    ("mcp", &["wire", "rpc"]),
+    ("json", &["wire"]),
+    ("rpc", &["wire", "json"]),
+    ("mcp", &["wire", "json", "rpc"]),
     // What results are checked against; knows JSON and nothing of ours.
     ("schema", &[]),
     ("ending", &[]),
@@ -34,13 +35,16 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("width", &[]),
     ("stdio", &["stream", "width"]),
     ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio"]),
-    ("driver", &["wire", "rpc", "ending", "stream"]),
-    ("service", &["wire", "rpc", "ending", "error", "stream", "stdio", "driver"]),
-    ("server", &["wire", "rpc", "mcp", "ending", "error", "stream", "stdio", "driver", "service"]),
+    ("driver", &["wire", "json", "rpc", "ending", "stream"]),
+    ("service", &["wire", "json", "rpc", "ending", "error", "stream", "stdio", "driver"]),
+    (
+        "server",
+        &["wire", "json", "rpc", "mcp", "ending", "error", "stream", "stdio", "driver", "service"],
+    ),
     (
         "client",
         &[
-            "wire", "rpc", "mcp", "schema", "ending", "error", "stream", "width", "stdio",
+            "wire", "json", "rpc", "mcp", "schema", "ending", "error", "stream", "width", "stdio",
             "driver", "service",
         ],
     ),

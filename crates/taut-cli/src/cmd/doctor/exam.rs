@@ -165,7 +165,7 @@ impl<'a> Exam<'a> {
     fn counted(&self) -> impl Fn(&ClientEvent<'_>) + Send + Sync + 'static {
         let facts = self.facts.clone();
         move |event| {
-            if let ClientEvent::Started { pid } = event {
+            if let ClientEvent::ProcessStarted { pid } = event {
                 lock(&facts).pids.push(*pid);
             }
         }
@@ -371,7 +371,7 @@ impl<'a> Exam<'a> {
 /// Writes down one event.
 fn note(facts: &mut Facts, at: Duration, event: &ClientEvent<'_>) {
     match event {
-        ClientEvent::Started { pid } => {
+        ClientEvent::ProcessStarted { pid } => {
             facts.pids.push(*pid);
             facts.started.get_or_insert(at);
             // One beside it is another.
@@ -380,18 +380,18 @@ fn note(facts: &mut Facts, at: Duration, event: &ClientEvent<'_>) {
                 facts.program = processes::program(*pid).or_else(|| facts.program.take());
             }
         }
-        ClientEvent::Asking { phase: ConnectPhase::Probe, .. } => {
+        ClientEvent::OpeningSent { phase: ConnectPhase::Probe, .. } => {
             facts.probed.get_or_insert(at);
         }
-        ClientEvent::Asking { .. } => drop(facts.shaken.insert(at)),
-        ClientEvent::Answered { phase: ConnectPhase::Probe, error } => {
+        ClientEvent::OpeningSent { .. } => drop(facts.shaken.insert(at)),
+        ClientEvent::OpeningAnswered { phase: ConnectPhase::Probe, error } => {
             facts.probe_answered.get_or_insert_with(|| (at, error.map(|error| error.code)));
         }
         ClientEvent::FirstOutput => drop(facts.first_output.get_or_insert(at)),
         ClientEvent::Restarting { framing } => facts.restarts.push(*framing),
-        ClientEvent::StartingBeside { .. } => facts.beside = Some(at),
+        ClientEvent::StartingSecond { .. } => facts.beside = Some(at),
         ClientEvent::Refused { method } => facts.refused.push((*method).to_owned()),
-        ClientEvent::Junk(junk) => {
+        ClientEvent::InvalidMessage(junk) => {
             facts.junk.get_or_insert_with(|| (*junk).clone());
         }
         _ => {}

@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use taut::wire::Framing;
-use taut::{Diagnostics, Ended, Error, Junk, Revision, Rung};
+use taut::{Diagnostics, Error, InvalidMessage, ProcessEnd, Revision, ShutdownStep};
 
 use super::exam::PROBE;
 use super::lint::Lint;
@@ -39,7 +39,7 @@ pub(super) struct Facts {
     pub(super) restarts: Vec<Framing>,
     /// Another was started beside it, which was silent.
     pub(super) beside: Option<Duration>,
-    pub(super) junk: Option<Junk>,
+    pub(super) junk: Option<InvalidMessage>,
     pub(super) opened: Option<Result<Opened, Error>>,
     /// What others refuse.
     pub(super) objections: Vec<Objection>,
@@ -54,7 +54,7 @@ pub(super) struct Facts {
     pub(super) seen: Diagnostics,
     /// Bytes that came once its stdin was closed.
     pub(super) backlog: u64,
-    pub(super) ended: Option<(Ended, Duration)>,
+    pub(super) ended: Option<(ProcessEnd, Duration)>,
     /// What was still there after the end, and whether it had left the server's group.
     pub(super) left: Vec<Process>,
     pub(super) on_term: Option<Option<Duration>>,
@@ -196,7 +196,7 @@ impl Facts {
             add("afterwards", Some(false), headline(error), None);
         }
         if let Some((ended, took)) = &self.ended {
-            let polite = ended.rung <= Rung::Eof;
+            let polite = ended.step <= ShutdownStep::Eof;
             add("on EOF", Some(polite), ended.to_string(), Some(*took));
         }
         match self.on_term {
@@ -222,7 +222,5 @@ impl Facts {
 pub(super) fn headline(error: &Error) -> String {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
-    // What introduces the end of its stderr, which is shown elsewhere.
-    let said = first.strip_suffix(':').and_then(|first| first.rsplit_once("; "));
-    said.map_or(first, |(said, _)| said).to_owned()
+    first.split("; its last lines on ").next().unwrap_or(first).to_owned()
 }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
-use taut::{Client, SerializeAt as _};
+use taut::{Client, WriteJson as _};
 
 use super::order::{Given, Meaningless, Order, WORDS, meant};
 use super::running::Running;

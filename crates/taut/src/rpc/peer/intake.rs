@@ -3,10 +3,9 @@
 use std::time::Instant;
 
 use super::{Event, Events, Peer, Trouble, TroubleKind};
+use crate::json::masked_text;
 use crate::rpc::error::{ErrorObject, excerpt};
-use crate::rpc::mask::masked_text;
-use crate::rpc::message::{Fault, Incoming, Malformed, Message, read_noting};
-use crate::rpc::places::Places;
+use crate::rpc::message::{Fault, Incoming, Malformed, Message, read};
 use crate::rpc::salvage::salvage;
 use crate::rpc::write;
 use crate::wire::{Frame, Framing};
@@ -21,16 +20,6 @@ const TROUBLES: usize = 64;
 impl Peer {
     /// Takes in one frame.
     pub fn handle_frame<'a>(&mut self, now: Instant, frame: Frame<'a>) -> Events<'a> {
-        self.handle_noting(now, frame, &mut Places::default())
-    }
-
-    /// The same, which notes where the members of the params are, if the frame is one message.
-    pub(crate) fn handle_noting<'a>(
-        &mut self,
-        now: Instant,
-        frame: Frame<'a>,
-        places: &mut Places,
-    ) -> Events<'a> {
         match frame {
             Frame::Message { bytes, framing, offset, bom, cr } => {
                 if bom && !std::mem::replace(&mut self.bom_seen, true) {
@@ -39,7 +28,7 @@ impl Peer {
                 if cr && !std::mem::replace(&mut self.cr_seen, true) {
                     self.note(TroubleKind::CarriageReturn, offset, b"");
                 }
-                match read_noting(bytes, places) {
+                match read(bytes) {
                     Ok(incoming) => self.take(now, incoming, framing, offset),
                     Err(malformed) => {
                         Events::One(self.take_malformed(malformed, framing, offset, bytes))
@@ -175,7 +164,7 @@ impl Peer {
             Message::Notification { method, params } => {
                 let dialect = self.config.dialect;
                 if method == dialect.cancel {
-                    let withdrawn = self.withdraw(params);
+                    let withdrawn = self.withdraw(&params);
                     // CAN-11: to a calling side it may be about what that has opened itself.
                     let ours = withdrawn.is_none() && !self.config.serving;
                     withdrawn.or_else(|| ours.then_some(Event::Notification { method, params }))

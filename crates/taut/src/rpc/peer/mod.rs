@@ -28,10 +28,12 @@ use serde_json::value::RawValue;
 use super::error::ErrorObject;
 use super::id::Id;
 use super::message::Fault;
+use super::params::Params;
 use super::write::NoId;
 use crate::wire::{Encoder, Framing, Limits};
 
 pub use incoming::Ticket;
+pub use outgoing::Hold;
 pub use trouble::{Trouble, TroubleKind};
 
 /// What a protocol calls the few things that the engine must recognise.
@@ -170,8 +172,8 @@ pub struct Request<'a> {
     pub ticket: Ticket,
     /// What is wanted.
     pub method: Cow<'a, str>,
-    /// With what.
-    pub params: Option<Cow<'a, RawValue>>,
+    /// Its params.
+    pub params: Params<'a>,
 }
 
 /// Something that the other side did.
@@ -184,8 +186,8 @@ pub enum Event<'a> {
     Notification {
         /// What.
         method: Cow<'a, str>,
-        /// With what.
-        params: Option<&'a RawValue>,
+        /// Its params.
+        params: Params<'a>,
     },
     /// It no longer wants the answer to the request with this [serial](Ticket::serial).
     Withdrawn(u64),
@@ -193,8 +195,8 @@ pub enum Event<'a> {
     Progress {
         /// Which.
         call: CallId,
-        /// How far.
-        params: &'a RawValue,
+        /// The params of the notification: how far it has come.
+        params: Params<'a>,
     },
     /// A call of ours is answered.
     Reply {
@@ -283,6 +285,9 @@ pub struct Peer {
     /// No later than the first deadline; found anew when it passes.
     next_due: Option<Instant>,
     lost: VecDeque<(CallId, Failure)>,
+    /// The open holds, oldest first: the number of each, and that of the first call it does not stop.
+    holds: Vec<(u64, u64)>,
+    next_hold: u64,
 
     bad_in_a_row: u32,
     spanning: bool,
@@ -322,6 +327,8 @@ impl Peer {
             next_call: 1,
             next_due: None,
             lost: VecDeque::new(),
+            holds: Vec::new(),
+            next_hold: 0,
             bad_in_a_row: 0,
             spanning: false,
             bom_seen: false,

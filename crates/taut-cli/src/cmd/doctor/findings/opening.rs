@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use taut::rpc::Fault;
 use taut::wire::Framing;
-use taut::{ConnectReason, Error, Hint, SpawnError};
+use taut::{ConnectReason, Error, NotFoundHint, SpawnError};
 
 use super::{Finding, Level};
 use crate::cmd::doctor::facts::{Facts, headline};
@@ -78,7 +78,7 @@ fn spawn(error: &SpawnError) -> (String, String) {
     if let SpawnError::NotFound { hint, .. } = error {
         let what = text.strip_suffix(&format!("; {hint}")).unwrap_or(&text).to_owned();
         let change = match hint {
-            Hint::NotOnPath => {
+            NotFoundHint::NotOnPath => {
                 "install it, or give its full path in the host's configuration: a host started from \
                  a desktop does not have your shell's PATH"
                     .to_owned()
