@@ -274,7 +274,8 @@ fn is_written(choice: &Value, text: &str) -> bool {
     }
 }
 
-fn reference<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
+/// Where a `$ref` leads, within the same schema.
+pub(crate) fn reference<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
     root.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)
 }
 

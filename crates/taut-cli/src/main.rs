@@ -82,6 +82,7 @@ fn run(typed: Vec<OsString>) -> Exit {
         Sub::Call(args) => finish(&output, || cmd::call::run(&output, &args)),
         Sub::Read(args) => finish(&output, || cmd::read::run(&output, &args)),
         Sub::Prompt(args) => finish(&output, || cmd::prompt::run(&output, &args)),
+        Sub::Complete(args) => finish(&output, || cmd::complete::run(&output, &args)),
         Sub::Completions(args) => {
             finish(&output, || async { cmd::completions::run(&output, &args) })
         }

@@ -168,6 +168,17 @@ impl Output {
     /// Tells something beside the result. Nobody may be there to hear it.
     pub(crate) fn note(&self, text: &str) {
         let shown = self.err.pass(&secrets::masked(text));
+        if !self.screen.hold(&shown) {
+            self.show(shown);
+        }
+    }
+
+    /// Tells a part of a question that is being put to somebody.
+    pub(crate) fn ask(&self, text: &str) {
+        self.show(self.err.pass(&secrets::masked(text)));
+    }
+
+    fn show(&self, shown: Shown) {
         if self.screen.tell(&shown) {
             return;
         }

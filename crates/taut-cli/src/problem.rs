@@ -2,12 +2,13 @@
 //!
 //! Knows every error that the command can end with. Must not print.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taut::{ConnectReason, Error};
+use taut::{ConnectReason, Error, SpawnError};
 
 /// How the command ends: the one list of exit codes (docs/command.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,6 +113,13 @@ impl Problem {
     pub(crate) fn next(&self) -> Option<String> {
         match self {
             Self::Usage { next, .. } => next.clone(),
+            Self::Server { error: Error::Spawn(error), .. } => match &**error {
+                SpawnError::NotFound { program, hint, .. } => {
+                    let url = program.to_str().filter(|program| program.contains("://"));
+                    Some(url.map_or_else(|| hint.to_string(), no_url_yet))
+                }
+                _ => None,
+            },
             Self::Server { error, .. } => next_of(error).map(str::to_owned),
             _ => None,
         }
@@ -157,6 +165,15 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Server { error: Error::Spawn(error), .. } => match &**error {
+                SpawnError::NotFound { program, searched, .. } => {
+                    write!(f, "the program {program:?} was not found; looked in:")?;
+                    let mut told = HashSet::new();
+                    let mut searched = searched.iter().filter(|folder| told.insert(*folder));
+                    searched.try_for_each(|folder| write!(f, "\n  {}", folder.display()))
+                }
+                error => error.fmt(f),
+            },
             Self::Server { error, .. } => error.fmt(f),
             Self::Usage { what, .. } => f.write_str(what),
             Self::File { what, error } | Self::Unwritten { what, error } => {
@@ -175,6 +192,13 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         Self::Server { error, stderr: String::new() }
     }
+}
+
+/// What to do with a URL: taut cannot connect to one.
+pub(crate) fn no_url_yet(url: &str) -> String {
+    format!(
+        "taut cannot connect to a URL yet, only start a command; a bridge can: -- npx mcp-remote {url}"
+    )
 }
 
 pub(crate) fn exit_of(error: &Error) -> Exit {
@@ -203,7 +227,8 @@ fn next_of(error: &Error) -> Option<&'static str> {
                 "flush stdout after each message; in Python: print(…, flush=True)"
             }
             ConnectReason::Silent { .. } => {
-                "see that it serves stdio and flushes its output; -v and `taut doctor` show more"
+                "see that it serves stdio and flushes its output; it may still be downloading (npx, uvx, docker): \
+                 install it first, or give it longer with --start-timeout; `taut doctor` shows more"
             }
             ConnectReason::NoAnswer { stray: Some(_), .. } => {
                 "answer with the id of the request, and with its JSON type"

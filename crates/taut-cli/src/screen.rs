@@ -18,7 +18,9 @@ pub(crate) struct Screen {
     questions: AtomicUsize,
     typing: AtomicBool,
     editor: Mutex<Option<SyncSender<String>>>,
-    /// Lines that the editor could not take.
+    /// Lines that came while a question was put and nobody typed yet.
+    held: Mutex<Vec<Shown>>,
+    /// Lines that the editor could not take, or that were too many to hold.
     lost: AtomicUsize,
     #[cfg(unix)]
     modes: Modes,
@@ -28,6 +30,9 @@ pub(crate) struct Screen {
 /// it is.
 #[cfg(unix)]
 const AGAIN: &str = "\x1b[A\n";
+
+/// Lines that are held at most: more than fit on a screen.
+const HELD: usize = 200;
 
 impl Screen {
     /// Whether something that moves would be in somebody's way.
@@ -44,6 +49,33 @@ impl Screen {
     /// A line is being typed from now on, or no longer.
     pub(crate) fn set_typing(&self, typing: bool) {
         self.typing.store(typing, Ordering::SeqCst);
+        if typing {
+            self.release();
+        }
+    }
+
+    /// Keeps a line that belongs to no question until the question's prompt is there: between the two
+    /// it would be taken for a part of it. Says whether it is kept.
+    pub(crate) fn hold(&self, text: &Shown) -> bool {
+        if self.questions.load(Ordering::SeqCst) == 0 || self.typing.load(Ordering::SeqCst) {
+            return false;
+        }
+        let mut held = lock(&self.held);
+        if held.len() < HELD {
+            held.push(text.clone());
+        } else {
+            self.lost.fetch_add(text.as_str().lines().count(), Ordering::SeqCst);
+        }
+        true
+    }
+
+    /// Shows what was held.
+    fn release(&self) {
+        for text in std::mem::take(&mut *lock(&self.held)) {
+            if !self.tell(&text) {
+                gate::tell(&text.line());
+            }
+        }
     }
 
     /// Says whom to give lines to that are told while another is typed.
@@ -124,7 +156,9 @@ pub(crate) struct Question<'a>(&'a Screen);
 
 impl Drop for Question<'_> {
     fn drop(&mut self) {
-        self.0.questions.fetch_sub(1, Ordering::SeqCst);
+        if self.0.questions.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.release();
+        }
     }
 }
 
@@ -147,5 +181,22 @@ mod tests {
         assert_eq!(lines.recv().unwrap(), "(4 lines left out)\nsix\n");
         drop(lines);
         assert!(!screen.tell(&text("the editor is gone")));
+    }
+
+    /// D4: a log line never stands between a question and its prompt.
+    #[test]
+    fn what_belongs_to_no_question_waits_for_its_prompt() {
+        let screen = Screen::default();
+        let text = |text| gate::Reader::file().pass(text);
+        assert!(!screen.hold(&text("nobody asks")));
+        let (editor, lines) = std::sync::mpsc::sync_channel(4);
+        screen.set_editor(editor);
+        let question = screen.question();
+        assert!(screen.hold(&text("a log line")));
+        assert!(lines.try_recv().is_err());
+        screen.set_typing(true);
+        assert_eq!(lines.recv().unwrap(), "a log line\n");
+        assert!(!screen.hold(&text("shown by the editor")));
+        drop(question);
     }
 }

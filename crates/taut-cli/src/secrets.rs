@@ -15,7 +15,9 @@ use crate::mask;
 
 /// Texts that are never told, the longest first: one that holds another goes before it, or its rest
 /// would be left.
-static SECRETS: OnceLock<Mutex<BTreeSet<(Reverse<usize>, String)>>> = OnceLock::new();
+static SECRETS: OnceLock<Mutex<Longest>> = OnceLock::new();
+
+type Longest = BTreeSet<(Reverse<usize>, String)>;
 
 /// How often a text may be JSON inside JSON: a message in the text of a tool that quotes a message.
 const NESTED: usize = 3;

@@ -139,6 +139,11 @@ pub(crate) async fn with_server<T>(
     work: impl AsyncFnOnce(&Client, &Spinner) -> Result<T, Problem>,
 ) -> Result<(T, Exit), Problem> {
     let host = Host::new(output, &options.asked)?;
+    if output.verbose
+        && let Some(words) = host.unoffered()
+    {
+        tell(output, "taut", words);
+    }
     let mut interrupts = Interrupts::new()?;
     let spinner = Spinner::start(output, "starting the server");
     let builder = host.attach(builder(output, options)).on_event(host.hearing());
@@ -150,6 +155,7 @@ pub(crate) async fn with_server<T>(
     }
     let worked = tokio::select! {
         worked = work(&client, &spinner) => worked.map_err(|problem| {
+            let problem = host.explain(problem);
             strays(output, &problem, &client);
             with_stderr(problem, &client)
         }),

@@ -119,7 +119,7 @@ fn listen() -> Result<(), Problem> {
     static STARTED: Mutex<bool> = Mutex::new(false);
     let mut started = STARTED.lock().unwrap_or_else(PoisonError::into_inner);
     if !*started {
-        let signals = signals::Signals::new();
+        let signals = system::Signals::new();
         let signals = signals
             .map_err(|error| Problem::File { what: "listening for signals".into(), error })?;
         let guard = std::thread::Builder::new().name("taut-guard".to_owned());
@@ -131,7 +131,7 @@ fn listen() -> Result<(), Problem> {
 }
 
 /// The guard's life.
-fn guard_on(signals: &signals::Signals) {
+fn guard_on(signals: &system::Signals) {
     // Of the stops that nobody has heeded, when the first came.
     let mut unheeded: Option<Instant> = None;
     let mut struck = 0;
@@ -178,7 +178,7 @@ fn end() -> ! {
 }
 
 #[cfg(unix)]
-mod signals {
+mod system {
     use std::io::{self, Read as _};
     use std::os::unix::net::UnixStream;
     use std::sync::Arc;
@@ -213,7 +213,7 @@ mod signals {
             // A timeout of nothing would be none at all.
             let time = time.map(|time| time.max(Duration::from_millis(1)));
             let _ = self.wakes.set_read_timeout(time);
-            (&self.wakes).read(&mut [0; 1]).ok()?;
+            (&self.wakes).read_exact(&mut [0; 1]).ok()?;
             let last = self.last.load(Ordering::SeqCst);
             Some(if last == INTERRUPT { Stop::Interrupt } else { Stop::End })
         }
@@ -221,7 +221,7 @@ mod signals {
 }
 
 #[cfg(not(unix))]
-mod signals {
+mod system {
     use std::io;
     use std::time::Duration;
 

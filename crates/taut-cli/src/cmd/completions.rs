@@ -74,8 +74,10 @@ const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 const NAMES: &str = "taut servers --names 2>/dev/null";
 
 /// Where a plain word may be the name of a server.
-const BY_NAME: [&str; 9] =
-    ["smoke", "list", "doctor", "servers", "shell", "watch", "call", "read", "prompt"];
+const BY_NAME: [&str; 11] = [
+    "smoke", "list", "doctor", "servers", "shell", "watch", "bench", "call", "read", "prompt",
+    "complete",
+];
 
 /// Around what clap's function finds: names where one may stand, and after `--` the server's command.
 const BASH: &str = r#"
@@ -116,11 +118,11 @@ _taut_with_servers() {
     fi
     [[ $word == -* || $before == -* || $COMP_CWORD -lt 2 ]] && return 0
     case "${COMP_WORDS[1]}" in
-        smoke|doctor|servers|shell|watch) ;;
+        smoke|doctor|servers|shell|watch|bench) ;;
         list)
             [[ $before == list ]] &&
                 COMPREPLY+=($(compgen -W "tools resources templates prompts" -- "$word")) ;;
-        call|read|prompt) [[ $COMP_CWORD -gt 2 ]] || return 0 ;;
+        call|read|prompt|complete) [[ $COMP_CWORD -gt 2 ]] || return 0 ;;
         *) return 0 ;;
     esac
     _taut_add_servers "$word"

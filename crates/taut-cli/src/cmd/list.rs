@@ -1,6 +1,7 @@
 //! `taut list`: what a server offers.
 
-mod only;
+pub(crate) mod only;
+pub(crate) mod schema;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -256,6 +257,11 @@ fn prompt_row(prompt: &Prompt) -> Row {
 /// Columns wider than this are left ragged: one long name must not push all others aside.
 const COLUMN: usize = 36;
 
+/// How wide a column may be: on a wide terminal a share of it, so that more is shown.
+fn widest_column(output: &Output) -> usize {
+    output.width().map_or(2 * COLUMN, |width| COLUMN.max(width * 2 / 5))
+}
+
 /// Less than this of a description says nothing, and it has a line of its own.
 const LITTLE: usize = 12;
 
@@ -267,7 +273,7 @@ fn section(output: &Output, title: &str, rows: impl Iterator<Item = Row>) -> Str
         })
         .collect();
     let widest = |column: fn(&Row) -> &str| {
-        rows.iter().map(|row| wide(column(row))).max().unwrap_or(0).min(COLUMN)
+        rows.iter().map(|row| wide(column(row))).max().unwrap_or(0).min(widest_column(output))
     };
     let (first, second) = (widest(|row| &row.0), widest(|row| &row.1));
     let mut text = format!("{} {}\n", reader.paint(BOLD, title), rows.len());

@@ -10,13 +10,13 @@ use crate::{demo, help, transcript};
 #[derive(clap::Args, Default)]
 #[command(after_help = help::SERVE)]
 pub(crate) struct Serve {
-    /// Put so many items on a page of a list, instead of all of them.
+    /// Put at most so many items on one page of a list; by default all.
     #[arg(long, value_name = "ITEMS")]
     pub(crate) page_size: Option<usize>,
-    /// Have so many more tools, which do what echo does: for long lists.
+    /// Add so many tools that do the same as echo, for tests with long lists.
     #[arg(long, value_name = "TOOLS", default_value_t = 0)]
     pub(crate) tools: usize,
-    /// Add what is said to this file, one message to a line: > from the client, < from the server.
+    /// Append all messages to this file, one per line: > from the client, < from the server.
     #[arg(long, value_name = "FILE")]
     pub(crate) transcript: Option<PathBuf>,
 }
@@ -25,6 +25,9 @@ pub(crate) async fn run(output: &Output, args: &Serve) -> Result<Exit, Problem> 
     if let Some(path) = &args.transcript {
         transcript::keep(path)?;
     }
+    // The default hook blocks while stderr is full, and the connection with it (A1).
+    let panics = output.clone();
+    std::panic::set_hook(Box::new(move |panic| panics.note(&panic.to_string())));
     if std::io::stdin().is_terminal() {
         output.note(
             "taut-demo serves MCP on stdin and stdout: start it from a host, or type JSON and end with \

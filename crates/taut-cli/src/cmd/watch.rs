@@ -1,6 +1,6 @@
-//! `taut watch`: what a server tells by itself, as it comes.
+//! `taut watch`: the notifications of a server, as they come.
 //!
-//! Knows what can be listened to, and when it is enough. Calls nothing.
+//! Knows what can be subscribed to, and when to end. Calls nothing.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -48,7 +48,7 @@ pub(crate) struct Watch {
     /// A server by name: see `taut servers`.
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Tell of changes of this resource; may be given again.
+    /// Show changes of this resource; can be repeated.
     #[arg(long, value_name = "URI")]
     resource: Vec<String>,
     /// Show log messages from this level on: debug, info, notice, warning, error and so on.

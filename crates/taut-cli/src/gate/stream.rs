@@ -137,7 +137,7 @@ impl Stream {
             state = self.lock();
             state.bytes -= bytes.len();
             state.stuck &= state.bytes > 0;
-            state.failed = written.err().or(state.failed.take());
+            state.failed = written.err().or_else(|| state.failed.take());
             self.changed.notify_all();
         }
     }

@@ -15,4 +15,6 @@ mod tree;
 pub(crate) use find::{Found, Server, find};
 pub(crate) use places::Surroundings;
 pub(crate) use shape::How;
-pub(crate) use target::{Target, is_known, none_found, resolve, target_of, tell_broken, unknown};
+pub(crate) use target::{
+    Target, is_known, none_found, resolve, start_of, target_of, tell_broken, unknown,
+};

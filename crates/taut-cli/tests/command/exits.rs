@@ -76,7 +76,11 @@ fn run_no_prompts() {
 #[test]
 fn exit_4_no_connection() {
     let run = run("list", &["no-such-server".to_owned()]).exits(4);
-    assert!(run.err.starts_with("error: program \"no-such-server\" not found"), "{}", run.err);
+    assert!(
+        run.err.starts_with("error: the program \"no-such-server\" was not found"),
+        "{}",
+        run.err
+    );
     let run = super::run("list", &server("2025-11-25 exit-on-initialize")).exits(4);
     assert!(run.err.contains("exited with code 42"), "{}", run.err);
     assert!(run.err.contains("\n  cannot open the database\n  try: "), "{}", run.err);

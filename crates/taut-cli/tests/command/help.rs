@@ -4,13 +4,14 @@
 
 use super::*;
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "",
     "smoke",
     "list",
     "call",
     "read",
     "prompt",
+    "complete",
     "shell",
     "watch",
     "doctor",
@@ -47,6 +48,9 @@ fn every_example_in_the_help_runs() {
     let tool = taut(["--version"]);
     let path = tool.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap().to_owned();
     let mut ran = 0;
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("examples");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::copy(project().join(".mcp.json"), folder.join(".mcp.json")).unwrap();
     for command in COMMANDS {
         let text = help(command);
         let examples = text.split("Examples:\n").nth(1).unwrap_or_else(|| panic!("{command}"));
@@ -54,7 +58,9 @@ fn every_example_in_the_help_runs() {
             // In the overview a few words follow each example.
             let line = line.trim().split("   ").next().unwrap();
             let mut shell = Command::new("sh");
-            let run = isolate(shell.args(["-c", line]).env("PATH", &path)).output().unwrap();
+            // As for a person, but without one: stdin is empty, and files go into a folder of the test.
+            let shell = isolate(shell.args(["-c", line]).env("PATH", &path));
+            let run = shell.current_dir(&folder).stdin(Stdio::null()).output().unwrap();
             let stderr = String::from_utf8_lossy(&run.stderr);
             assert!(run.status.success(), "{line}: {stderr}");
             ran += 1;

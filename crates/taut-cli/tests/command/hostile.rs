@@ -147,7 +147,7 @@ impl Random {
                     "code": -32000, "message": self.text(), "data": { "why": self.text() },
                 }));
             }
-            "tools/call" => json!({ "isError": self.next() % 2 == 0, "content": [
+            "tools/call" => json!({ "isError": self.next().is_multiple_of(2), "content": [
                 { "type": "text", "text": self.text() },
                 { "type": "image", "data": "aGk=", "mimeType": self.text() },
                 { "type": "resource_link", "uri": self.text(), "name": self.text() },

@@ -175,3 +175,33 @@ fn a_list_without_end_is_given_up_by_its_size() {
     let run = run("list tools", &server("pages 8000000")).exits(5);
     assert!(run.err.contains("more than 64 MiB"), "{}", run.err);
 }
+
+/// A1, the command's part: what it tells by itself, and panics, never stop the server.
+#[test]
+fn a_server_whose_stderr_nobody_reads_goes_on_and_ends_with_its_input() {
+    let debug = ["serve", "--debug"].map(str::to_owned);
+    let ping = |id: usize| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"ping"}}"#);
+    let panics = |id: usize| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"panic","arguments":{{}}}}}}"#
+        )
+    };
+    let plain = ["serve"].map(str::to_owned);
+    for (words, count, request) in
+        [(&debug[..], 3_000, &ping as &dyn Fn(usize) -> String), (&plain[..], 1_500, &panics)]
+    {
+        let mut child = taut(words).stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let opening = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+        let requests: String = (1..=count).map(|id| format!("{}\n", request(id))).collect();
+        let writing = std::thread::spawn(move || {
+            let initialized = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+            stdin.write_all(format!("{opening}\n{initialized}\n{requests}").as_bytes()).unwrap();
+        });
+        let mut answers = String::new();
+        child.stdout.take().unwrap().read_to_string(&mut answers).unwrap();
+        writing.join().unwrap();
+        assert_eq!(answers.lines().count(), count + 1, "{words:?}");
+        assert_eq!(ends(&mut child), 0, "{words:?}");
+    }
+}

@@ -178,7 +178,8 @@ fn one_thing_of_a_server_is_shown_whole() {
     assert_eq!(
         run.out,
         "add\nAdd two numbers.\nit takes:\n  a: number  The first number.\n  b: number  The second \
-         number.\n"
+         number.\nit returns:\n  sum: number  The sum.\nit says of itself: only reads, reaches nothing \
+         beyond itself\n"
     );
     assert!(demo("list prompts --only greet").exits(0).out.contains("it takes:\n  name"));
     assert!(demo("list --only demo://readme").exits(0).out.starts_with("demo://readme\n"));

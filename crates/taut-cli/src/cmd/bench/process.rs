@@ -34,7 +34,7 @@ const GRACE: Duration = Duration::from_secs(2);
 const WORDS: Duration = Duration::from_millis(500);
 
 /// How servers are started.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Start {
     pub(super) over: Over,
     pub(super) env: Vec<(String, String)>,

@@ -238,7 +238,7 @@ impl Visit<'_> {
         }
     }
 
-    fn property(&mut self, name: &str, schema: &Value, at: &mut String) {
+    fn property(&mut self, name: &str, schema: &Value, at: &str) {
         let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
         if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
             self.add(Rule::PropertyName, at, format!("a property is called {name:?}"));

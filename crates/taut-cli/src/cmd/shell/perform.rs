@@ -177,8 +177,7 @@ impl Running<'_> {
             if !about.is_empty() {
                 let _ = writeln!(text, "{}", out.text(about.trim_end()));
             }
-            let schema = tool.input_schema.json().parse().unwrap_or(Value::Null);
-            let _ = writeln!(text, "{}", out.text(&call::takes(&schema)));
+            text += &out.text(&list::only::about_tool(tool));
             text
         })?;
         Ok(Done::well(document))

@@ -4,6 +4,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use taut::{Client, Command, Error, Level, SubscriptionFilter};
 use tokio::sync::Notify;
@@ -27,6 +28,34 @@ pub(super) struct Catalog(Arc<Mutex<Offer>>);
 impl Catalog {
     pub(super) fn lock(&self) -> MutexGuard<'_, Offer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lines that come in a bunch, told once each: a server that changes says so for every list, and some
+/// say it several times.
+#[derive(Clone, Default)]
+struct Gathered(Arc<Mutex<Vec<String>>>);
+
+/// How long a bunch takes.
+const BUNCH: Duration = Duration::from_millis(100);
+
+impl Gathered {
+    fn add(&self, line: String, output: &Output) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.contains(&line) {
+            return;
+        }
+        lines.push(line);
+        // The first of a bunch waits for the others.
+        if lines.len() == 1 {
+            let (lines, output) = (self.0.clone(), output.clone());
+            tokio::spawn(async move {
+                tokio::time::sleep(BUNCH).await;
+                let lines =
+                    std::mem::take(&mut *lines.lock().unwrap_or_else(PoisonError::into_inner));
+                output.note(&lines.join("; "));
+            });
+        }
     }
 }
 
@@ -87,11 +116,16 @@ impl<'a> Running<'a> {
                 }
             });
         }
-        let changed = self.changed.clone();
+        let (changed, gathered) = (self.changed.clone(), Gathered::default());
         let opening = builder
             .on_log(move |log| Event::Log(log).tell(&logs))
             .on_change(move |change| {
-                Event::Change(change.clone()).tell(&changes);
+                let event = Event::Change(change.clone());
+                if changes.json {
+                    event.tell(&changes);
+                } else {
+                    gathered.add(event.line(&changes), &changes);
+                }
                 changed.notify_one();
             })
             .spawn_unless(self.command.clone(), interrupts.next());

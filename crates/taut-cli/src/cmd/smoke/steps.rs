@@ -323,8 +323,12 @@ impl Transcript<'_> {
         match client.close().await {
             Ok(closed) => {
                 let took = began.elapsed();
-                let asked = closed.process.is_none_or(|ended| ended.step != ShutdownStep::Unasked);
-                let (colour, sign) = if asked { (GREEN, "✓") } else { (YELLOW, "·") };
+                let step = closed.process.map(|ended| ended.step);
+                let (colour, sign) = match step {
+                    Some(ShutdownStep::Unasked) => (YELLOW, "·"),
+                    Some(step) if step > ShutdownStep::Eof => (RED, "✗"),
+                    _ => (GREEN, "✓"),
+                };
                 let mark = self.output.out.paint(colour, sign);
                 self.mark(mark, "ended", &ended(&closed), Some(took))?;
                 self.report.insert("ended".into(), json!(ended(&closed)));
