@@ -4,11 +4,11 @@
 //! stdout, over any pair of byte streams, or in memory:
 //!
 //! ```
-//! use taut::service::{Call, Params, serve};
+//! use taut::service::{RequestParams, ServiceRequest, serve};
 //! use taut::Reject;
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> taut::Result<()> {
-//! let adder = serve(async |method: String, params: Params, _call: Call| {
+//! let adder = serve(async |method: String, params: RequestParams, _request: ServiceRequest| {
 //!     match method.as_str() {
 //!         "add" => Ok(params.read::<Vec<f64>>()?.iter().sum::<f64>()),
 //!         _ => Err(Reject::method_not_found(&method).into()),
@@ -32,7 +32,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::driver::{self, Answer, Flag, Link, Options, Request, Service, no_json};
+use crate::driver::{self, AnswerFuture, Flag, IncomingRequest, Link, Options, Service, no_json};
 use crate::ending::Ending;
 use crate::error::{Reject, Result};
 
@@ -45,9 +45,9 @@ pub use remote::{Remote, RemoteCall};
 
 /// The params of a request or notification, not yet read.
 #[derive(Clone, Debug, Default)]
-pub struct Params(Option<Box<RawValue>>);
+pub struct RequestParams(Option<Box<RawValue>>);
 
-impl Params {
+impl RequestParams {
     /// Reads them as a `T`. Params that are absent are read as `null`, then as `{}`.
     ///
     /// # Errors
@@ -68,7 +68,7 @@ impl Params {
 }
 
 /// As they came, for a handler that passes them on.
-impl Serialize for Params {
+impl Serialize for RequestParams {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
     }
@@ -76,13 +76,13 @@ impl Serialize for Params {
 
 /// A request being handled.
 #[derive(Clone)]
-pub struct Call {
+pub struct ServiceRequest {
     id: Id,
     cancelled: Flag,
     remote: Remote,
 }
 
-impl Call {
+impl ServiceRequest {
     /// The request's id.
     #[must_use]
     pub fn id(&self) -> &Id {
@@ -153,7 +153,7 @@ fn last_segment(name: &'static str) -> &'static str {
 /// written `move |method, params, call| { let x = x.clone(); async move { … } }`.
 pub fn serve<H, F, T>(handler: H) -> Serve<H, F, T>
 where
-    H: Fn(String, Params, Call) -> F + Send + Sync + 'static,
+    H: Fn(String, RequestParams, ServiceRequest) -> F + Send + Sync + 'static,
     F: Future<Output = Result<T, Failed>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
@@ -168,7 +168,7 @@ where
     }
 }
 
-type Notified = dyn Fn(&str, &Params, &Remote) + Send + Sync;
+type Notified = dyn Fn(&str, &RequestParams, &Remote) + Send + Sync;
 
 /// A JSON-RPC service, ready to be served.
 pub struct Serve<H, F, T> {
@@ -183,7 +183,7 @@ pub struct Serve<H, F, T> {
 
 impl<H, F, T> Serve<H, F, T>
 where
-    H: Fn(String, Params, Call) -> F + Send + Sync + 'static,
+    H: Fn(String, RequestParams, ServiceRequest) -> F + Send + Sync + 'static,
     F: Future<Output = Result<T, Failed>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
@@ -191,7 +191,7 @@ where
     #[must_use]
     pub fn on_notification(
         mut self,
-        notified: impl Fn(&str, &Params, &Remote) + Send + Sync + 'static,
+        notified: impl Fn(&str, &RequestParams, &Remote) + Send + Sync + 'static,
     ) -> Self {
         self.notified = Arc::new(notified);
         self
@@ -300,7 +300,7 @@ where
 }
 
 /// The handler of a side that only calls.
-async fn refuse(method: String, _: Params, _: Call) -> Result<(), Failed> {
+async fn refuse(method: String, _: RequestParams, _: ServiceRequest) -> Result<(), Failed> {
     Err(Reject::method_not_found(&method).into())
 }
 
@@ -350,17 +350,17 @@ struct Plain<H, F, T> {
 
 impl<H, F, T> Service for Plain<H, F, T>
 where
-    H: Fn(String, Params, Call) -> F + Send + Sync + 'static,
+    H: Fn(String, RequestParams, ServiceRequest) -> F + Send + Sync + 'static,
     F: Future<Output = Result<T, Failed>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
-    fn request(&mut self, request: Request<'_>) -> Answer {
-        let call = Call {
+    fn request(&mut self, request: IncomingRequest<'_>) -> AnswerFuture {
+        let call = ServiceRequest {
             id: request.id.clone(),
             cancelled: request.cancelled.clone(),
             remote: self.remote.clone(),
         };
-        let params = Params(request.params.raw().map(ToOwned::to_owned));
+        let params = RequestParams(request.params.raw().map(ToOwned::to_owned));
         let exceptions = self.exceptions;
         let work = (self.handler)(request.method.to_owned(), params, call);
         Box::pin(async move {
@@ -370,7 +370,7 @@ where
     }
 
     fn notification(&mut self, method: &str, params: &rpc::Params<'_>) {
-        let params = Params(params.raw().map(ToOwned::to_owned));
+        let params = RequestParams(params.raw().map(ToOwned::to_owned));
         (self.notified)(method, &params, &self.remote);
     }
 

@@ -15,7 +15,7 @@ use serde_json::value::RawValue;
 
 use super::connection::{Handlers, HostHandler, RequestContext, SessionState};
 use super::state::{Change, ClientEvent};
-use crate::driver::{Answer, Request, Service, no_json, ready};
+use crate::driver::{AnswerFuture, IncomingRequest, Service, no_json, ready};
 use crate::json::JsonBuf;
 use crate::mcp::{
     ClientCapabilities, CreateMessageParams, ElicitAction, ElicitParams, ElicitResult, JsonObject,
@@ -27,7 +27,7 @@ use crate::rpc::{ErrorObject, Params, Trouble, code};
 pub(super) struct ClientService(pub(super) Arc<SessionState>);
 
 impl Service for ClientService {
-    fn request(&mut self, request: Request<'_>) -> Answer {
+    fn request(&mut self, request: IncomingRequest<'_>) -> AnswerFuture {
         let (state, method) = (&self.0, request.method);
         let known = Method::parse(method);
         // L16: no server sends these. An answer would come back, too, and look like one to us.
@@ -80,7 +80,7 @@ impl Service for ClientService {
 impl ClientService {
     /// Asks a handler: in a task of its own, because it may take its time and may use this very
     /// connection meanwhile.
-    fn ask(&self, question: HostQuestion, request: &Request<'_>) -> Answer {
+    fn ask(&self, question: HostQuestion, request: &IncomingRequest<'_>) -> AnswerFuture {
         let state = self.0.clone();
         let context = RequestContext::new(state.clone(), request.cancelled.clone());
         let link = request.link.clone();

@@ -8,7 +8,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 use super::connection::{Client, ClientShared, SessionState};
-use super::request::{RequestParams, read_result};
+use super::request::{OutgoingParams, read_result};
 use super::state::{Change, ChangeQueue, QueueKind, StreamEnd};
 use crate::driver::{Link, PendingCall};
 use crate::error::{Error, Result};
@@ -214,7 +214,7 @@ impl ClientShared {
                 number = Some(call.number());
                 state.streams.open(call.number(), queue.clone(), wanted);
                 // SUB-10: it asks for neither progress nor logs.
-                Some(RequestParams::new(&body, &self.envelope))
+                Some(OutgoingParams::new(&body, &self.envelope))
             },
             None,
             None,

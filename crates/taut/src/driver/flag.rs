@@ -12,10 +12,10 @@ use tokio::sync::Notify;
 
 /// The flag. Clones share it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Flag(Arc<Shared>);
+pub(crate) struct Flag(Arc<FlagState>);
 
 #[derive(Debug, Default)]
-struct Shared {
+struct FlagState {
     raised: AtomicBool,
     waiting: Notify,
 }

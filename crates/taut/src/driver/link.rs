@@ -39,16 +39,16 @@ pub(crate) enum Close {
 
 /// A shared handle on one connection. Users' code never runs while its lock is held.
 #[derive(Clone)]
-pub(crate) struct Link(Arc<Shared>);
+pub(crate) struct Link(Arc<LinkShared>);
 
-struct Shared {
-    state: Mutex<State>,
+struct LinkShared {
+    state: Mutex<LinkState>,
     /// Raised once the connection is over.
     over: Flag,
 }
 
 /// What the lock guards. Only the loop reaches in; everybody else uses the verbs of [`Link`].
-pub(super) struct State {
+pub(super) struct LinkState {
     pub(super) peer: Peer,
     pub(super) ended: Option<Ending>,
     /// Whether this side wants to end the connection.
@@ -63,7 +63,7 @@ pub(super) struct State {
 
 impl Link {
     pub(crate) fn new(peer: Peer) -> Self {
-        let state = State {
+        let state = LinkState {
             peer,
             ended: None,
             close: Close::No,
@@ -72,15 +72,15 @@ impl Link {
             driver: None,
             changed: false,
         };
-        Self(Arc::new(Shared { state: Mutex::new(state), over: Flag::default() }))
+        Self(Arc::new(LinkShared { state: Mutex::new(state), over: Flag::default() }))
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, LinkState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does something to the peer, then lets the loop write what came of it.
-    fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut LinkState) -> T) -> T {
         let (value, waker) = {
             let mut state = self.lock();
             let value = act(&mut state);
@@ -257,7 +257,7 @@ impl Drop for Hold {
     }
 }
 
-impl State {
+impl LinkState {
     /// The loop is about to sleep; [`Link::with`] wakes it.
     pub(super) fn sleep(&mut self, cx: &Context<'_>) {
         self.driver = Some(cx.waker().clone());

@@ -35,7 +35,7 @@ pub(crate) use flag::Flag;
 pub(crate) use join::both;
 pub(crate) use join::{Either, first};
 pub(crate) use link::{Close, Link, PendingCall, Watcher};
-pub(crate) use service::{Answer, Outcome, Request, Service, no_json, ready};
+pub(crate) use service::{AnswerFuture, IncomingRequest, Outcome, Service, no_json, ready};
 
 pub use steps::Steps;
 #[cfg(feature = "server")]

@@ -17,10 +17,10 @@ use crate::rpc::{ErrorObject, Id, Params, Trouble};
 pub(crate) type Outcome = Result<JsonBuf, ErrorObject>;
 
 /// The answer to a request, when it comes. Dropping it gives the request up.
-pub(crate) type Answer = Pin<Box<dyn Future<Output = Outcome> + Send>>;
+pub(crate) type AnswerFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// An answer that is there already.
-pub(crate) fn ready(outcome: Outcome) -> Answer {
+pub(crate) fn ready(outcome: Outcome) -> AnswerFuture {
     Box::pin(std::future::ready(outcome))
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn no_json(error: &serde_json::Error) -> ErrorObject {
 /// What serves a connection.
 pub(crate) trait Service: Send {
     /// Answers a request.
-    fn request(&mut self, request: Request<'_>) -> Answer;
+    fn request(&mut self, request: IncomingRequest<'_>) -> AnswerFuture;
 
     /// Takes in a notification, before anything that came after it.
     fn notification(&mut self, method: &str, params: &Params<'_>);
@@ -59,7 +59,7 @@ pub(crate) trait Service: Send {
 }
 
 /// A request as a service sees it.
-pub(crate) struct Request<'a> {
+pub(crate) struct IncomingRequest<'a> {
     pub(crate) id: &'a Id,
     /// A number that no other request of this connection has, unlike the id.
     pub(crate) serial: u64,

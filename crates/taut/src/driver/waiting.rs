@@ -9,12 +9,12 @@ use std::time::Duration;
 use super::flag::Flag;
 use super::join::{Either, first};
 use super::link::Link;
-use super::service::{Answer, Outcome};
+use super::service::{AnswerFuture, Outcome};
 use super::work::panicked;
 use crate::rpc::{ErrorObject, Ticket};
 
 /// Carries a request to its end: until it is answered, or `grace` after it was cancelled.
-pub(super) async fn finish(answer: Answer, owed: Owed, cancelled: Flag, grace: Duration) {
+pub(super) async fn finish(answer: AnswerFuture, owed: Owed, cancelled: Flag, grace: Duration) {
     let given_up = async {
         cancelled.raised().await;
         tokio::time::sleep(grace).await;
@@ -54,7 +54,7 @@ impl Drop for Owed {
 }
 
 /// C14: users' code may panic when it is polled, and also when it is dropped.
-struct Isolated(Option<Answer>);
+struct Isolated(Option<AnswerFuture>);
 
 impl Future for Isolated {
     type Output = Outcome;

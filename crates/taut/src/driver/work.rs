@@ -165,7 +165,7 @@ impl<W: Sink, S: Service> Work<W, S> {
         let PeerRequest { ticket, method, params, .. } = request;
         let cancelled = self.spare.take().unwrap_or_default();
         let polled = catch_unwind(AssertUnwindSafe(|| {
-            let mut answer = self.service.request(service::Request {
+            let mut answer = self.service.request(service::IncomingRequest {
                 id: ticket.id(),
                 serial: ticket.serial(),
                 method: &method,

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::Server;
-use super::call::{BlockingCall, Call, Shared};
+use super::call::{BlockingCall, Call, ServerShared};
 use super::catalog::Entry;
 use super::handler::{
     self, IntoContents, IntoMessages, IntoReply, faults_of, prompt_spec, tool_spec,
@@ -30,7 +30,7 @@ use crate::mcp::{Prompt, Resource, Tool};
 /// # Ok::<(), taut::Error>(())
 /// ```
 pub struct Changes<S = ()> {
-    shared: Arc<Shared<S>>,
+    shared: Arc<ServerShared<S>>,
 }
 
 impl<S> Clone for Changes<S> {

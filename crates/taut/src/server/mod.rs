@@ -38,7 +38,7 @@ use crate::service::run_stdio;
 use crate::stdio;
 use crate::stream::{Reader, Writer};
 
-use call::Shared;
+use call::ServerShared;
 use session::ServerSession;
 
 pub use builder::ServerBuilder;
@@ -51,7 +51,7 @@ pub use settings::{BadArguments, CallEvent};
 /// A server that is ready to serve, on as many connections as it is asked to. [`Server::builder`]
 /// makes one.
 pub struct Server<S = ()> {
-    shared: Arc<Shared<S>>,
+    shared: Arc<ServerShared<S>>,
 }
 
 /// The same server: what is changed through one is changed for all.

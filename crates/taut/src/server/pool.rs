@@ -14,14 +14,14 @@ const IDLE: Duration = Duration::from_secs(10);
 /// What a job costs beside its arguments, so that many small ones have a bound as well.
 const JOB: usize = 256;
 
-type Work = Box<dyn FnOnce() + Send>;
+type JobFn = Box<dyn FnOnce() + Send>;
 
 /// Threads, and the jobs that wait for one. Clones share them.
 #[derive(Clone)]
-pub(crate) struct Pool(Arc<Shared>);
+pub(crate) struct Pool(Arc<PoolShared>);
 
-struct Shared {
-    state: Mutex<State>,
+struct PoolShared {
+    state: Mutex<PoolState>,
     work: Condvar,
     /// How many threads there may be.
     threads: usize,
@@ -30,9 +30,9 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct State {
+struct PoolState {
     /// In the order in which they came.
-    jobs: BTreeMap<u64, (Work, usize)>,
+    jobs: BTreeMap<u64, (JobFn, usize)>,
     next: u64,
     bytes: usize,
     threads: usize,
@@ -52,7 +52,7 @@ impl Pool {
     /// A pool of at most `threads` threads and `queue` bytes of jobs that wait. Starts nothing.
     pub(crate) fn new(threads: usize, queue: usize) -> Self {
         let state = Mutex::default();
-        Self(Arc::new(Shared { state, work: Condvar::new(), threads: threads.max(1), queue }))
+        Self(Arc::new(PoolShared { state, work: Condvar::new(), threads: threads.max(1), queue }))
     }
 
     /// Runs `work`, which holds about `bytes` of arguments, on a thread and gives what it returns.
@@ -79,7 +79,7 @@ impl Pool {
         answered.await.map_err(|_| NotRun::Failed)
     }
 
-    fn submit(&self, bytes: usize, work: Work) -> Result<u64, NotRun> {
+    fn submit(&self, bytes: usize, work: JobFn) -> Result<u64, NotRun> {
         let mut state = self.lock();
         // An empty queue takes any job, however large: it fitted into a message.
         if !state.jobs.is_empty() && state.bytes.saturating_add(bytes) > self.0.queue {
@@ -134,14 +134,14 @@ impl Pool {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl PoolState {
     /// Takes a job out of the queue, if it is still there.
-    fn take(&mut self, job: u64) -> Option<Work> {
+    fn take(&mut self, job: u64) -> Option<JobFn> {
         let (work, bytes) = self.jobs.remove(&job)?;
         self.bytes -= bytes;
         Some(work)

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::driver::{Link, Request};
+use crate::driver::{IncomingRequest, Link};
 use crate::mcp::{
     BareParams, EmptyResult, Meta, Method, ResourceParams, Revision, SubscriptionFilter,
     SubscriptionParams, WriteJson, meta_keys,
@@ -89,12 +89,12 @@ struct Stream {
 }
 
 /// An open stream. Dropped, it is over, and nothing more is said on it (SUB-07).
-pub(crate) struct OpenStream {
+pub(crate) struct ListenStream {
     subscriber: Arc<Subscriber>,
     serial: u64,
 }
 
-impl Drop for OpenStream {
+impl Drop for ListenStream {
     fn drop(&mut self) {
         self.subscriber.lock().keep_streams(|stream| stream.serial != self.serial);
     }
@@ -178,9 +178,9 @@ impl Subscriber {
     /// `subscriptions/listen`: acknowledged before anything else is said on it (SUB-01).
     pub(crate) fn listen(
         self: &Arc<Self>,
-        request: &Request<'_>,
+        request: &IncomingRequest<'_>,
         filter: SubscriptionFilter,
-    ) -> Result<OpenStream, ErrorObject> {
+    ) -> Result<ListenStream, ErrorObject> {
         let (id, serial) = (request.id, request.serial);
         let mut wants = self.lock();
         if wants.streams.len() >= MAX_FOLLOWED {
@@ -204,7 +204,7 @@ impl Subscriber {
             marks: Marks::default(),
             bytes,
         });
-        Ok(OpenStream { subscriber: self.clone(), serial })
+        Ok(ListenStream { subscriber: self.clone(), serial })
     }
 
     fn is_live(&self, stream: &Stream) -> bool {

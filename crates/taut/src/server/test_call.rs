@@ -11,7 +11,7 @@ use tokio::io::{duplex, split};
 use super::Server;
 use crate::error::{Error, Reject, Result};
 use crate::mcp::{CallToolResult, Method, Revision, meta_keys};
-use crate::service::{self, Call, Failed, Params};
+use crate::service::{self, Failed, RequestParams, ServiceRequest};
 
 /// As much as a pipe holds.
 const CAPACITY: usize = 64 << 10;
@@ -69,6 +69,6 @@ impl<S: Send + Sync + 'static> Server<S> {
 }
 
 /// A host that offers nothing.
-async fn refuse(method: String, _: Params, _: Call) -> Result<(), Failed> {
+async fn refuse(method: String, _: RequestParams, _: ServiceRequest) -> Result<(), Failed> {
     Err(Reject::method_not_found(&method).into())
 }

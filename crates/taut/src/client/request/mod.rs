@@ -27,7 +27,7 @@ use crate::mcp::{Meta, Method, ProgressParams, ResultType, Target, WriteJson};
 use crate::rpc::{ErrorObject, Failure, Patience, SendError};
 
 pub use answer::Answer;
-pub(super) use params::RequestParams;
+pub(super) use params::OutgoingParams;
 use rounds::{RequiredInput, Retry, rounds};
 
 /// What is asked, for reading the answer and for errors.
@@ -202,7 +202,7 @@ impl<T: Send + 'static> Request<T> {
         let sent = session.link.call(
             &self.subject.method,
             |call| {
-                Some(RequestParams {
+                Some(OutgoingParams {
                     tool: self.subject.tool.as_deref(),
                     body: &self.params,
                     envelope: &self.shared.envelope,

@@ -9,7 +9,7 @@ use crate::mcp::{Level, Meta, meta_keys};
 use crate::rpc::Body;
 
 /// The params of one request.
-pub(in crate::client) struct RequestParams<'a> {
+pub(in crate::client) struct OutgoingParams<'a> {
     /// The tool, if it is one that is called; the body is its arguments then.
     pub(super) tool: Option<&'a str>,
     /// JSON: the caller's params, or the arguments of the tool.
@@ -22,7 +22,7 @@ pub(in crate::client) struct RequestParams<'a> {
     pub(super) retry: Option<&'a Retry>,
 }
 
-impl Body for RequestParams<'_> {
+impl Body for OutgoingParams<'_> {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         let start = out.len();
         match self.tool {
@@ -53,8 +53,8 @@ impl Body for RequestParams<'_> {
     }
 }
 
-impl<'a> RequestParams<'a> {
-    /// RequestParams that ask for neither progress nor logs.
+impl<'a> OutgoingParams<'a> {
+    /// OutgoingParams that ask for neither progress nor logs.
     pub(in crate::client) fn new(body: &'a [u8], envelope: &'a RequestEnvelope) -> Self {
         Self { tool: None, body, envelope, level: None, token: None, meta: None, retry: None }
     }
@@ -149,7 +149,7 @@ mod tests {
     use crate::mcp::Revision;
     use serde_json::{Value, json};
 
-    fn written(params: &RequestParams<'_>) -> String {
+    fn written(params: &OutgoingParams<'_>) -> String {
         let mut out = Vec::new();
         params.write(&mut out).unwrap();
         let text = String::from_utf8(out).unwrap();
@@ -162,7 +162,7 @@ mod tests {
         let settings = ClientSettings::default();
         let modern = RequestEnvelope::new(&settings, Revision::MODERN);
         let legacy = RequestEnvelope::new(&settings, Revision::LATEST_LEGACY);
-        let plain = |envelope| RequestParams::new(b"null", envelope);
+        let plain = |envelope| OutgoingParams::new(b"null", envelope);
         assert_eq!(written(&plain(&legacy)), "null");
         let value: Value = serde_json::from_str(&written(&plain(&modern))).unwrap();
         let meta = &value["_meta"];
@@ -179,9 +179,9 @@ mod tests {
             .with(meta_keys::PROTOCOL_VERSION, json!("1999-01-01"));
         let envelope = RequestEnvelope::new(&ClientSettings::default(), Revision::MODERN);
         let level = Level::Warning;
-        let plain = RequestParams::new(br#"{"uri":"a:b"}"#, &envelope);
+        let plain = OutgoingParams::new(br#"{"uri":"a:b"}"#, &envelope);
         let params =
-            RequestParams { level: Some(&level), token: Some(7), meta: Some(&meta), ..plain };
+            OutgoingParams { level: Some(&level), token: Some(7), meta: Some(&meta), ..plain };
         let text = written(&params);
         let value: Value = serde_json::from_str(&text).unwrap();
         assert_eq!(value["uri"], "a:b");

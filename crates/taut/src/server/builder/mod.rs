@@ -12,7 +12,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::Server;
-use super::call::{BlockingCall, Call, Handler, Shared};
+use super::call::{BlockingCall, Call, Handler, ServerShared};
 use super::catalog::{Catalog, Entry, Spec, TemplateEntry, UriTemplate};
 use super::handler::{
     self, CompletionRequest, IntoContents, IntoMessages, IntoReply, faults_of, prompt_spec,
@@ -99,7 +99,7 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
         if !mistakes.is_empty() {
             return Err(Error::Build { mistakes });
         }
-        Ok(Server { shared: Arc::new(Shared::new(info, state, settings, catalog)) })
+        Ok(Server { shared: Arc::new(ServerShared::new(info, state, settings, catalog)) })
     }
 
     /// Builds the server and serves this process's stdin and stdout: see [`Server::serve_stdio`].

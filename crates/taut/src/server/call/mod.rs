@@ -26,7 +26,7 @@ use crate::mcp::{
 use crate::rpc::Id;
 
 pub(crate) use questions::{Questions, Run, Suspendable};
-pub(crate) use shared::{Handler, Shared};
+pub(crate) use shared::{Handler, ServerShared};
 
 pub use ask::{AskError, UserReply};
 pub use blocking::BlockingCall;
@@ -54,7 +54,7 @@ impl<S> fmt::Debug for Call<S> {
 
 /// What all calls of a connection share. In one piece, so that a call counts one reference.
 pub(crate) struct Connection<S> {
-    pub(crate) shared: Arc<Shared<S>>,
+    pub(crate) shared: Arc<ServerShared<S>>,
     pub(crate) link: Link,
     pub(crate) subscriber: Arc<Subscriber>,
     /// The level of the legacy session.
@@ -81,7 +81,7 @@ pub(crate) struct CallState<S> {
 }
 
 impl<S> CallState<S> {
-    pub(crate) fn shared(&self) -> &Shared<S> {
+    pub(crate) fn shared(&self) -> &ServerShared<S> {
         &self.connection.shared
     }
 

@@ -20,14 +20,14 @@ use crate::rpc::ErrorObject;
 /// The questions of one run, and what earlier runs have learnt.
 #[derive(Default)]
 pub(crate) struct Questions {
-    state: Mutex<State>,
+    state: Mutex<QuestionState>,
     /// Raised when the run has ended: a question from another task is asked in vain. Made when it is
     /// first needed, because few calls ask.
     over: OnceLock<Flag>,
 }
 
 #[derive(Default)]
-struct State {
+struct QuestionState {
     /// Most runs ask nothing and remember nothing; those have none.
     round: Option<Box<Round>>,
     /// Who polls the run; woken when a question is asked from another task.
@@ -44,7 +44,7 @@ struct Round {
     refused: Option<ErrorObject>,
 }
 
-impl State {
+impl QuestionState {
     fn round(&mut self) -> &mut Round {
         self.round.get_or_insert_default()
     }
@@ -60,10 +60,10 @@ pub(crate) enum Run<T> {
 impl Questions {
     pub(crate) fn remembering(memory: Memory) -> Self {
         let round = Some(Box::new(Round { memory, ..Round::default() }));
-        Self { state: Mutex::new(State { round, runner: None }), over: OnceLock::new() }
+        Self { state: Mutex::new(QuestionState { round, runner: None }), over: OnceLock::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, QuestionState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

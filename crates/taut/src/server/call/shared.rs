@@ -3,32 +3,33 @@
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::Call;
-use crate::driver::Answer;
+use crate::driver::AnswerFuture;
 use crate::json::JsonRef;
 use crate::mcp::{Implementation, RawJson, Revision, WriteJson};
-use crate::server::catalog::{Catalog, Live};
+use crate::server::catalog::{Catalog, Versioned};
 use crate::server::pool::Pool;
 use crate::server::settings::Settings;
 use crate::server::subscriber::{Subscriber, Update};
 
 /// A handler that takes raw arguments, if there are any, and returns a finished answer.
-pub(crate) type Handler<S> = Arc<dyn Fn(Option<JsonRef<'_>>, Call<S>) -> Answer + Send + Sync>;
+pub(crate) type Handler<S> =
+    Arc<dyn Fn(Option<JsonRef<'_>>, Call<S>) -> AnswerFuture + Send + Sync>;
 
 /// What all connections of a server share.
-pub(crate) struct Shared<S> {
+pub(crate) struct ServerShared<S> {
     pub(crate) info: Implementation,
     /// The same as JSON, for the `_meta` of results.
     pub(crate) info_json: RawJson,
     pub(crate) state: S,
     pub(crate) settings: Settings,
-    pub(crate) catalog: Live<Catalog<Handler<S>>>,
+    pub(crate) catalog: Versioned<Catalog<Handler<S>>>,
     /// Threads for blocking tools.
     pub(crate) pool: Pool,
     /// The connections that may want to hear of changes.
     subscribers: Mutex<Vec<Weak<Subscriber>>>,
 }
 
-impl<S> Shared<S> {
+impl<S> ServerShared<S> {
     pub(crate) fn new(
         info: Implementation,
         state: S,
@@ -42,7 +43,7 @@ impl<S> Shared<S> {
             state,
             pool: Pool::new(settings.blocking_threads, settings.blocking_queue),
             settings,
-            catalog: Live::new(catalog),
+            catalog: Versioned::new(catalog),
             subscribers: Mutex::default(),
         }
     }

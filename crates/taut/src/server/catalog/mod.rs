@@ -1,13 +1,13 @@
 //! What a server offers: tools, resources, templates, prompts, completions, in the order given.
 //!
 //! Knows descriptions and how lists are paged; must not know what a handler (`H`) is. A catalog is
-//! never changed while somebody reads it: a change makes a new one ([`Live`]), so that a request sees
+//! never changed while somebody reads it: a change makes a new one ([`Versioned`]), so that a request sees
 //! one state. Lists are serialised once for each revision and page, and reused (TOL-22).
 
 mod cursor;
-mod live;
 mod spec;
 mod template;
+mod versioned;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -23,9 +23,9 @@ use crate::mcp::{
 use crate::rpc::{ErrorObject, Seed};
 use cursor::ListState;
 
-pub(crate) use live::{Live, Snapshot};
 pub(crate) use spec::Spec;
 pub(crate) use template::UriTemplate;
+pub(crate) use versioned::{Snapshot, Versioned};
 
 /// One thing that is offered, and its handler.
 #[derive(Clone)]

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 
 use super::call::{BlockingCall, Call, Handler};
 use super::pool::NotRun;
-use crate::driver::{Answer, log_panic, ready};
+use crate::driver::{AnswerFuture, log_panic, ready};
 use crate::json::JsonRef;
 use crate::mcp::{
     CallToolResult, CompleteResult, Completion, CompletionContext, RESOURCE_NOT_FOUND, RawJson,
@@ -215,7 +215,7 @@ where
 
 /// Arguments of a tool that do not fit: for the model to read and to try again (TOL-08), unless the
 /// server maps them to an error of its own.
-fn bad_tool_arguments<S: Send + Sync + 'static>(call: &Call<S>, reason: &str) -> Answer {
+fn bad_tool_arguments<S: Send + Sync + 'static>(call: &Call<S>, reason: &str) -> AnswerFuture {
     let (tool, revision) = (&*call.inner.name, call.revision());
     let map = call.inner.shared().settings.on_bad_arguments.as_ref();
     let mapped = map.and_then(|map| map(&BadArguments { tool, reason, revision }));
@@ -226,7 +226,7 @@ fn bad_tool_arguments<S: Send + Sync + 'static>(call: &Call<S>, reason: &str) ->
     ready(finish(call, outcome))
 }
 
-fn refused<S: Send + Sync + 'static>(call: &Call<S>, reason: String) -> Answer {
+fn refused<S: Send + Sync + 'static>(call: &Call<S>, reason: String) -> AnswerFuture {
     ready(finish::<_, CompleteResult>(call, Err(ErrorObject::invalid_params(reason))))
 }
 

@@ -12,12 +12,12 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::call::{Call, CallState, Connection, Handler, Questions, SessionLevel, Shared};
+use super::call::{Call, CallState, Connection, Handler, Questions, ServerShared, SessionLevel};
 use super::catalog::{Catalog, List, Snapshot, stamp};
 use super::handler::unix_time;
 use super::settings::CallEvent;
 use super::subscriber::{Subscriber, end_of_stream};
-use crate::driver::{Answer, Flag, Link, Outcome, Request, Service, first, ready};
+use crate::driver::{AnswerFuture, Flag, IncomingRequest, Link, Outcome, Service, first, ready};
 use crate::json::{JsonBuf, JsonRef};
 use crate::mcp::{
     Accept, DiscoverResult, EmptyResult, InitializeResult, Level, Memory, Method, Revision,
@@ -28,7 +28,7 @@ use crate::service::Reporter;
 
 /// A request that is to be served, and under which rules.
 pub(super) struct Query<'a> {
-    request: &'a Request<'a>,
+    request: &'a IncomingRequest<'a>,
     terms: Arc<Terms>,
 }
 
@@ -44,7 +44,7 @@ pub(super) struct ServerSession<S> {
 }
 
 impl<S: Send + Sync + 'static> ServerSession<S> {
-    pub(super) fn new(shared: Arc<Shared<S>>, link: Link, on_stdio: bool) -> Self {
+    pub(super) fn new(shared: Arc<ServerShared<S>>, link: Link, on_stdio: bool) -> Self {
         // Until a revision is agreed the newest rules hold: no id rather than null (RPC-12), and an
         // array is no message (RPC-26).
         link.agree(NoId::Absent, false);
@@ -61,7 +61,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         }
     }
 
-    fn answer(&mut self, request: &Request<'_>) -> Result<Answer, ErrorObject> {
+    fn answer(&mut self, request: &IncomingRequest<'_>) -> Result<AnswerFuture, ErrorObject> {
         match self.accept.judge(request.method, request.params) {
             Verdict::Refuse(error) => Err(error),
             Verdict::Pong => Ok(done(&EmptyResult::new(), Revision::LATEST_LEGACY)),
@@ -83,7 +83,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         result
     }
 
-    fn serve(&mut self, method: Method, query: Query<'_>) -> Result<Answer, ErrorObject> {
+    fn serve(&mut self, method: Method, query: Query<'_>) -> Result<AnswerFuture, ErrorObject> {
         self.connection.shared.catalog.refresh(&mut self.catalog);
         let catalog = self.catalog.as_ref();
         self.is_offered(method, catalog)?;
@@ -116,7 +116,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
             _ => return Err(ErrorObject::method_not_found(method.as_str())),
         };
         let cursor = params.optional::<String>("cursor").map_err(invalid)?;
-        let Shared { settings, info_json, .. } = &*self.connection.shared;
+        let ServerShared { settings, info_json, .. } = &*self.connection.shared;
         Ok(ready(catalog.page(settings, info_json, list, revision, cursor.as_deref())))
     }
 
@@ -141,7 +141,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
     }
 
     fn discover(&self, catalog: &Catalog<Handler<S>>) -> DiscoverResult {
-        let Shared { settings, info_json, .. } = &*self.connection.shared;
+        let ServerShared { settings, info_json, .. } = &*self.connection.shared;
         let mut result = DiscoverResult::new(
             [Revision::MODERN.to_string()],
             catalog.capabilities(settings).clone(),
@@ -166,9 +166,9 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
     /// A stream of changes: open until the client cancels it or the input ends (SUB-05).
     fn listen(
         &self,
-        request: &Request<'_>,
+        request: &IncomingRequest<'_>,
         catalog: &Catalog<Handler<S>>,
-    ) -> Result<Answer, ErrorObject> {
+    ) -> Result<AnswerFuture, ErrorObject> {
         // SUB-11
         let filter =
             request.params.required::<SubscriptionFilter>("notifications").map_err(invalid)?;
@@ -261,7 +261,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
 }
 
 impl<S: Send + Sync + 'static> Service for ServerSession<S> {
-    fn request(&mut self, request: Request<'_>) -> Answer {
+    fn request(&mut self, request: IncomingRequest<'_>) -> AnswerFuture {
         self.answer(&request).unwrap_or_else(|error| ready(Err(error)))
     }
 
@@ -302,7 +302,7 @@ fn invalid(error: ParamsError) -> ErrorObject {
 }
 
 /// An answer that is ready, written for `revision`.
-fn done(value: &impl WriteJson, revision: Revision) -> Answer {
+fn done(value: &impl WriteJson, revision: Revision) -> AnswerFuture {
     ready(write_for(value, revision))
 }
 

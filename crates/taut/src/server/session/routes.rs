@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::{Query, ServerSession, invalid};
-use crate::driver::{Answer, ready};
+use crate::driver::{AnswerFuture, ready};
 use crate::json::JsonRef;
 use crate::mcp::{
     CompleteResult, Completion, CompletionArgument, CompletionReference, Method, resource_not_found,
@@ -20,7 +20,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         &self,
         query: Query<'_>,
         catalog: &Catalog<Handler<S>>,
-    ) -> Result<Answer, ErrorObject> {
+    ) -> Result<AnswerFuture, ErrorObject> {
         let params = query.request.params;
         let name = params.string("name").map_err(invalid)?;
         // A client in Go sends null for a map that is nil; it means none.
@@ -41,7 +41,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         &self,
         query: Query<'_>,
         catalog: &Catalog<Handler<S>>,
-    ) -> Result<Answer, ErrorObject> {
+    ) -> Result<AnswerFuture, ErrorObject> {
         let uri = query.request.params.required::<String>("uri").map_err(invalid)?;
         let revision = query.terms.revision;
         if let Some(resource) = catalog.resource(&uri) {
@@ -66,7 +66,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         &self,
         query: Query<'_>,
         catalog: &Catalog<Handler<S>>,
-    ) -> Result<Answer, ErrorObject> {
+    ) -> Result<AnswerFuture, ErrorObject> {
         let params = query.request.params;
         let name = params.required::<String>("name").map_err(invalid)?;
         // PRM-05: values are strings.
@@ -84,7 +84,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         &self,
         query: Query<'_>,
         catalog: &Catalog<Handler<S>>,
-    ) -> Result<Answer, ErrorObject> {
+    ) -> Result<AnswerFuture, ErrorObject> {
         let params = query.request.params;
         // CMP-03, CMP-05
         let reference = params.required::<CompletionReference>("ref").map_err(invalid)?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The value as it is now.
-pub(crate) struct Live<T> {
+pub(crate) struct Versioned<T> {
     current: RwLock<Arc<T>>,
     /// How often it was exchanged.
     version: AtomicU64,
@@ -25,7 +25,7 @@ impl<T> AsRef<T> for Snapshot<T> {
     }
 }
 
-impl<T> Live<T> {
+impl<T> Versioned<T> {
     pub(crate) fn new(value: T) -> Self {
         Self { current: RwLock::new(Arc::new(value)), version: AtomicU64::new(0) }
     }
@@ -63,7 +63,7 @@ mod tests {
 
     #[test]
     fn what_was_seen_stays_as_it_was_until_one_looks_again() {
-        let live = Live::new(1);
+        let live = Versioned::new(1);
         let mut seen = live.snapshot();
         live.change(|value| *value = Arc::new(2));
         assert_eq!((*seen.as_ref(), *live.current()), (1, 2));
