@@ -23,14 +23,14 @@ mod lists;
 mod logging;
 mod macros;
 mod meta;
-#[allow(dead_code, reason = "its callers, server and client, are being written")]
+#[allow(dead_code, reason = "server and client each use their own part")]
 mod methods;
 #[cfg(feature = "client")]
 mod opened;
 mod opening;
 mod progress;
 mod prompts;
-#[allow(dead_code, reason = "its callers, server and client, are being written")]
+#[allow(dead_code, reason = "server and client each use their own part")]
 mod request_meta;
 mod resources;
 mod result;
