@@ -44,17 +44,15 @@ impl<S: Send + Sync + 'static> Changes<S> {
     ///
     /// # Errors
     /// Its name or schema cannot be used.
-    pub fn add_tool<A, F, R>(
+    pub fn add_tool<
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Future<Output: IntoReply + Send + 'static> + Send + 'static,
+    >(
         &self,
         tool: impl Into<Tool>,
         handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
-    ) -> Result<()>
-    where
-        A: DeserializeOwned + JsonSchema + Send + 'static,
-        F: Future<Output = R> + Send + 'static,
-        R: IntoReply + Send + 'static,
-    {
-        let spec = tool_spec::<A, R>(tool.into());
+    ) -> Result<()> {
+        let spec = tool_spec::<A, F::Output>(tool.into());
         let mistakes = faults_of(&spec);
         if !mistakes.is_empty() {
             return Err(Error::Build { mistakes });
@@ -74,13 +72,12 @@ impl<S: Send + Sync + 'static> Changes<S> {
     }
 
     /// Adds a resource, or replaces the one at that address.
-    pub fn add_resource<F, R>(
+    pub fn add_resource<F>(
         &self,
         resource: Resource,
         handler: impl Fn(Call<S>) -> F + Send + Sync + 'static,
     ) where
-        F: Future<Output = R> + Send + 'static,
-        R: IntoContents + Send + 'static,
+        F: Future<Output: IntoContents + Send + 'static> + Send + 'static,
     {
         let handler = handler::resource(resource.uri.clone(), resource.mime_type.clone(), handler);
         self.shared.change(Update::Resources, |catalog| {
@@ -100,14 +97,13 @@ impl<S: Send + Sync + 'static> Changes<S> {
     }
 
     /// Adds a prompt, or replaces the one of that name.
-    pub fn add_prompt<A, F, R>(
+    pub fn add_prompt<A, F>(
         &self,
         prompt: impl Into<Prompt>,
         handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
     ) where
         A: DeserializeOwned + JsonSchema + Send + 'static,
-        F: Future<Output = R> + Send + 'static,
-        R: IntoMessages + Send + 'static,
+        F: Future<Output: IntoMessages + Send + 'static> + Send + 'static,
     {
         let spec = prompt_spec::<A>(prompt.into());
         let handler = handler::prompt(handler);

@@ -121,17 +121,15 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
     /// The type of the arguments is the schema, its doc comment the description. Any [`IntoReply`] is
     /// an answer. A handler is a named `async fn`, or an `async` closure that captures nothing; one
     /// that captures is written `move |args, call| { let x = x.clone(); async move { … } }`.
-    pub fn tool<A, F, R>(
+    pub fn tool<
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Future<Output: IntoReply + Send + 'static> + Send + 'static,
+    >(
         self,
         tool: impl Into<Tool>,
         handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        A: DeserializeOwned + JsonSchema + Send + 'static,
-        F: Future<Output = R> + Send + 'static,
-        R: IntoReply + Send + 'static,
-    {
-        self.add_tool(tool_spec::<A, R>(tool.into()), handler::tool(handler))
+    ) -> Self {
+        self.add_tool(tool_spec::<A, F::Output>(tool.into()), handler::tool(handler))
     }
 
     /// Adds a tool whose handler blocks its thread: files, databases, long computations.
@@ -139,28 +137,23 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
     /// It runs on one of the server's own threads
     /// ([`blocking_threads`](Self::blocking_threads)). A call that is cancelled before a thread is
     /// free never runs. It cannot ask back: a [`BlockingCall`] has no verb for it.
-    pub fn blocking_tool<A, R>(
+    pub fn blocking_tool<
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        R: IntoReply + Send + 'static,
+    >(
         self,
         tool: impl Into<Tool>,
         handler: impl Fn(A, BlockingCall<S>) -> R + Send + Sync + 'static,
-    ) -> Self
-    where
-        A: DeserializeOwned + JsonSchema + Send + 'static,
-        R: IntoReply + Send + 'static,
-    {
+    ) -> Self {
         self.add_tool(tool_spec::<A, R>(tool.into()), handler::blocking_tool(handler))
     }
 
     /// Adds a tool that brings its own schema and takes its arguments as they came; for bridges.
-    pub fn raw_tool<F, R>(
+    pub fn raw_tool<F: Future<Output: IntoReply + Send + 'static> + Send + 'static>(
         self,
         tool: Tool,
         handler: impl Fn(RawJson, Call<S>) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = R> + Send + 'static,
-        R: IntoReply + Send + 'static,
-    {
+    ) -> Self {
         self.add_tool(Spec::new(tool), handler::raw_tool(handler))
     }
 
@@ -173,15 +166,11 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
     }
 
     /// Adds a resource: an address and how to read it.
-    pub fn resource<F, R>(
+    pub fn resource<F: Future<Output: IntoContents + Send + 'static> + Send + 'static>(
         mut self,
         resource: Resource,
         handler: impl Fn(Call<S>) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = R> + Send + 'static,
-        R: IntoContents + Send + 'static,
-    {
+    ) -> Self {
         let known = self.catalog.resource(&resource.uri).is_some();
         self.mistake(known, || format!("two resources are at {:?}", resource.uri));
         self.mistake(!resource.uri.contains(':'), || {
@@ -196,16 +185,14 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
     ///
     /// The blanks of the pattern are the fields of `A`, as text. `{name}` is one path segment,
     /// `{+name}` anything.
-    pub fn resource_template<A, F, R>(
+    pub fn resource_template<
+        A: DeserializeOwned + Send + 'static,
+        F: Future<Output: IntoContents + Send + 'static> + Send + 'static,
+    >(
         mut self,
         template: ResourceTemplate,
         handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        A: DeserializeOwned + Send + 'static,
-        F: Future<Output = R> + Send + 'static,
-        R: IntoContents + Send + 'static,
-    {
+    ) -> Self {
         match UriTemplate::parse(&template.uri_template) {
             Ok(pattern) => {
                 let handler = handler::template(template.mime_type.clone(), handler);
@@ -223,16 +210,14 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
     /// Adds a prompt. A name will do; a [`Prompt`] says more about it.
     ///
     /// Its arguments are the fields of `A`, all of them text; use [`NoArgs`](super::NoArgs) for none.
-    pub fn prompt<A, F, R>(
+    pub fn prompt<
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Future<Output: IntoMessages + Send + 'static> + Send + 'static,
+    >(
         mut self,
         prompt: impl Into<Prompt>,
         handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        A: DeserializeOwned + JsonSchema + Send + 'static,
-        F: Future<Output = R> + Send + 'static,
-        R: IntoMessages + Send + 'static,
-    {
+    ) -> Self {
         let spec = prompt_spec::<A>(prompt.into());
         let known = self.catalog.prompt(&spec.name).is_some();
         self.mistake(known, || format!("two prompts are called {:?}", spec.name));
@@ -242,15 +227,12 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
 
     /// Suggests values for an argument of a prompt or a blank of a resource template, while a person
     /// types. Goes after the prompt or template that it is for.
-    pub fn completion<F>(
+    pub fn completion<F: Future<Output = Vec<String>> + Send + 'static>(
         mut self,
         of: CompletionReference,
         argument: impl Into<String>,
         handler: impl Fn(CompletionRequest, Call<S>) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = Vec<String>> + Send + 'static,
-    {
+    ) -> Self {
         let argument = argument.into();
         let found = self.catalog.completable(&of, &argument);
         let (whose, known) = found.unwrap_or_else(|| (String::new(), false));

@@ -36,68 +36,30 @@ impl<S> fmt::Debug for BlockingCall<S> {
     }
 }
 
-impl<S> BlockingCall<S> {
-    /// As [`Call::state`].
-    #[must_use]
-    pub fn state(&self) -> &S {
-        self.0.state()
-    }
+/// Methods that do what the same method of [`Call`] does.
+macro_rules! as_call {
+    ($($(#[$attribute:meta])* $name:ident($($argument:ident: $T:ty),*) $(-> $R:ty)?;)*) => {
+        impl<S> BlockingCall<S> {$(
+            #[doc = concat!("As [`Call::", stringify!($name), "`].")]
+            $(#[$attribute])*
+            pub fn $name(&self $(, $argument: $T)*) $(-> $R)? {
+                self.0.$name($($argument),*)
+            }
+        )*}
+    };
+}
 
-    /// As [`Call::id`].
-    #[must_use]
-    pub fn id(&self) -> &Id {
-        self.0.id()
-    }
-
-    /// As [`Call::revision`].
-    #[must_use]
-    pub fn revision(&self) -> Revision {
-        self.0.revision()
-    }
-
-    /// As [`Call::client`].
-    #[must_use]
-    pub fn client(&self) -> ClientInfo<'_> {
-        self.0.client()
-    }
-
-    /// As [`Call::meta`].
-    #[must_use]
-    pub fn meta(&self) -> Option<Meta> {
-        self.0.meta()
-    }
-
-    /// As [`Call::trace`].
-    #[must_use]
-    pub fn trace(&self) -> &Trace {
-        self.0.trace()
-    }
-
-    /// As [`Call::deadline`].
-    #[must_use]
-    pub fn deadline(&self) -> Option<Instant> {
-        self.0.deadline()
-    }
-
-    /// Whether the client no longer wants the answer. Nothing stops a thread from outside: look
-    /// here between two pieces of work.
-    #[must_use]
-    pub fn is_cancelled(&self) -> bool {
-        self.0.is_cancelled()
-    }
-
-    /// As [`Call::progress`].
-    pub fn progress(&self, progress: impl Into<Progress>) {
-        self.0.progress(progress);
-    }
-
-    /// As [`Call::log`].
-    pub fn log(&self, level: Level, data: impl Serialize) {
-        self.0.log(level, data);
-    }
-
-    /// As [`Call::log_from`].
-    pub fn log_from(&self, logger: &str, level: Level, data: impl Serialize) {
-        self.0.log_from(logger, level, data);
-    }
+as_call! {
+    #[must_use] state() -> &S;
+    #[must_use] id() -> &Id;
+    #[must_use] revision() -> Revision;
+    #[must_use] client() -> ClientInfo<'_>;
+    #[must_use] meta() -> Option<Meta>;
+    #[must_use] trace() -> &Trace;
+    #[must_use] deadline() -> Option<Instant>;
+    /// Nothing stops a thread from outside: look here between two pieces of work.
+    #[must_use] is_cancelled() -> bool;
+    progress(progress: impl Into<Progress>);
+    log(level: Level, data: impl Serialize);
+    log_from(logger: &str, level: Level, data: impl Serialize);
 }

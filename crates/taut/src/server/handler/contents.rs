@@ -32,66 +32,30 @@ fn one(mut contents: ResourceContents, mime_type: Option<&str>) -> ReadResourceR
     ReadResourceResult::new([contents])
 }
 
-impl IntoContents for String {
-    fn into_contents(
-        self,
-        uri: &str,
-        mime_type: Option<&str>,
-    ) -> Result<ReadResourceResult, ErrorObject> {
-        Ok(one(ResourceContents::new(uri).text(self), mime_type))
-    }
+/// Implements [`IntoContents`]: for a type, what its value becomes.
+macro_rules! into_contents {
+    ($($T:ty: |$value:ident, $uri:pat_param, $mime:pat_param| $result:expr;)*) => {$(
+        impl IntoContents for $T {
+            fn into_contents(
+                self,
+                $uri: &str,
+                $mime: Option<&str>,
+            ) -> Result<ReadResourceResult, ErrorObject> {
+                let $value = self;
+                Ok($result)
+            }
+        }
+    )*};
 }
 
-impl IntoContents for &str {
-    fn into_contents(
-        self,
-        uri: &str,
-        mime_type: Option<&str>,
-    ) -> Result<ReadResourceResult, ErrorObject> {
-        self.to_owned().into_contents(uri, mime_type)
-    }
-}
-
-impl IntoContents for Vec<u8> {
-    fn into_contents(
-        self,
-        uri: &str,
-        mime_type: Option<&str>,
-    ) -> Result<ReadResourceResult, ErrorObject> {
-        Ok(one(ResourceContents::new(uri).blob(base64::encode(&self)), mime_type))
-    }
-}
-
-impl IntoContents for &[u8] {
-    fn into_contents(
-        self,
-        uri: &str,
-        mime_type: Option<&str>,
-    ) -> Result<ReadResourceResult, ErrorObject> {
-        self.to_vec().into_contents(uri, mime_type)
-    }
-}
-
-impl IntoContents for ResourceContents {
-    fn into_contents(
-        self,
-        _: &str,
-        mime_type: Option<&str>,
-    ) -> Result<ReadResourceResult, ErrorObject> {
-        Ok(one(self, mime_type))
-    }
-}
-
-impl IntoContents for Vec<ResourceContents> {
-    fn into_contents(self, _: &str, _: Option<&str>) -> Result<ReadResourceResult, ErrorObject> {
-        Ok(ReadResourceResult::new(self))
-    }
-}
-
-impl IntoContents for ReadResourceResult {
-    fn into_contents(self, _: &str, _: Option<&str>) -> Result<ReadResourceResult, ErrorObject> {
-        Ok(self)
-    }
+into_contents! {
+    String: |text, uri, mime| one(ResourceContents::new(uri).text(text), mime);
+    &str: |text, uri, mime| one(ResourceContents::new(uri).text(text), mime);
+    Vec<u8>: |bytes, uri, mime| one(ResourceContents::new(uri).blob(base64::encode(&bytes)), mime);
+    &[u8]: |bytes, uri, mime| one(ResourceContents::new(uri).blob(base64::encode(bytes)), mime);
+    ResourceContents: |contents, _, mime| one(contents, mime);
+    Vec<ResourceContents>: |contents, _, _| ReadResourceResult::new(contents);
+    ReadResourceResult: |result, _, _| result;
 }
 
 impl<T: IntoContents, E: Display + Send + 'static> IntoContents for Result<T, E> {

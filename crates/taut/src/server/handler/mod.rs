@@ -35,15 +35,13 @@ pub use contents::{IntoContents, IntoMessages};
 pub use reply::{IntoReply, Json};
 
 /// A tool.
-pub(crate) fn tool<S, A, F, R>(
-    handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
-) -> Handler<S>
-where
+pub(crate) fn tool<
     S: Send + Sync + 'static,
     A: DeserializeOwned + Send + 'static,
-    F: Future<Output = R> + Send + 'static,
-    R: IntoReply + Send + 'static,
-{
+    F: Future<Output: IntoReply + Send + 'static> + Send + 'static,
+>(
+    handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
+) -> Handler<S> {
     Arc::new(move |raw, call| match read_arguments(raw) {
         Ok(arguments) => {
             let theirs = call.clone();
@@ -55,14 +53,12 @@ where
 }
 
 /// A tool that takes its arguments as they came.
-pub(crate) fn raw_tool<S, F, R>(
-    handler: impl Fn(RawJson, Call<S>) -> F + Send + Sync + 'static,
-) -> Handler<S>
-where
+pub(crate) fn raw_tool<
     S: Send + Sync + 'static,
-    F: Future<Output = R> + Send + 'static,
-    R: IntoReply + Send + 'static,
-{
+    F: Future<Output: IntoReply + Send + 'static> + Send + 'static,
+>(
+    handler: impl Fn(RawJson, Call<S>) -> F + Send + Sync + 'static,
+) -> Handler<S> {
     Arc::new(move |raw, call| {
         let arguments = raw.map_or_else(|| serde_json::Map::new().into(), RawJson::from);
         let theirs = call.clone();
@@ -72,14 +68,13 @@ where
 }
 
 /// A tool that blocks its thread: it runs on one of the server's own.
-pub(crate) fn blocking_tool<S, A, R>(
-    handler: impl Fn(A, BlockingCall<S>) -> R + Send + Sync + 'static,
-) -> Handler<S>
-where
+pub(crate) fn blocking_tool<
     S: Send + Sync + 'static,
     A: DeserializeOwned + Send + 'static,
     R: IntoReply + Send + 'static,
-{
+>(
+    handler: impl Fn(A, BlockingCall<S>) -> R + Send + Sync + 'static,
+) -> Handler<S> {
     let handler = Arc::new(handler);
     Arc::new(move |raw, call| match read_arguments(raw) {
         Ok(arguments) => {
@@ -109,16 +104,14 @@ where
 }
 
 /// A resource at one address.
-pub(crate) fn resource<S, F, R>(
+pub(crate) fn resource<
+    S: Send + Sync + 'static,
+    F: Future<Output: IntoContents + Send + 'static> + Send + 'static,
+>(
     uri: String,
     mime_type: Option<String>,
     handler: impl Fn(Call<S>) -> F + Send + Sync + 'static,
-) -> Handler<S>
-where
-    S: Send + Sync + 'static,
-    F: Future<Output = R> + Send + 'static,
-    R: IntoContents + Send + 'static,
-{
+) -> Handler<S> {
     Arc::new(move |_, call| {
         let work = handler(call.clone());
         let (uri, mime_type) = (uri.clone(), mime_type.clone());
@@ -129,16 +122,14 @@ where
 }
 
 /// The resources whose addresses fit a template; the blanks are the arguments.
-pub(crate) fn template<S, A, F, R>(
-    mime_type: Option<String>,
-    handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
-) -> Handler<S>
-where
+pub(crate) fn template<
     S: Send + Sync + 'static,
     A: DeserializeOwned + Send + 'static,
-    F: Future<Output = R> + Send + 'static,
-    R: IntoContents + Send + 'static,
-{
+    F: Future<Output: IntoContents + Send + 'static> + Send + 'static,
+>(
+    mime_type: Option<String>,
+    handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
+) -> Handler<S> {
     Arc::new(move |raw, call| match read_arguments(raw) {
         Ok(arguments) => {
             let work = handler(arguments, call.clone());
@@ -155,15 +146,13 @@ where
 }
 
 /// A prompt.
-pub(crate) fn prompt<S, A, F, R>(
-    handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
-) -> Handler<S>
-where
+pub(crate) fn prompt<
     S: Send + Sync + 'static,
     A: DeserializeOwned + Send + 'static,
-    F: Future<Output = R> + Send + 'static,
-    R: IntoMessages + Send + 'static,
-{
+    F: Future<Output: IntoMessages + Send + 'static> + Send + 'static,
+>(
+    handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
+) -> Handler<S> {
     Arc::new(move |raw, call| match read_arguments(raw) {
         Ok(arguments) => {
             let work = handler(arguments, call.clone());
@@ -190,13 +179,12 @@ struct Typed {
 }
 
 /// Suggestions for a value.
-pub(crate) fn completion<S, F>(
-    handler: impl Fn(CompletionRequest, Call<S>) -> F + Send + Sync + 'static,
-) -> Handler<S>
-where
+pub(crate) fn completion<
     S: Send + Sync + 'static,
     F: Future<Output = Vec<String>> + Send + 'static,
-{
+>(
+    handler: impl Fn(CompletionRequest, Call<S>) -> F + Send + Sync + 'static,
+) -> Handler<S> {
     Arc::new(move |raw, call| {
         let typed = match read_arguments::<Typed>(raw) {
             Ok(typed) => typed,
