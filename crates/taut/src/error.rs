@@ -341,6 +341,8 @@ impl Reject {
     }
 }
 
+impl std::error::Error for Reject {}
+
 impl From<ErrorObject> for Reject {
     fn from(error: ErrorObject) -> Self {
         Self(error)

@@ -25,9 +25,9 @@
 //! # }
 //! ```
 //!
-//! [`Server`] describes what there is: tools, resources, prompts, completion. [`Call`] is a call as
-//! its handler sees it: who asks, progress, logs, cancellation, questions to the user. [`IntoReply`]
-//! is what a tool may return.
+//! [`Server::builder`] describes what the server offers: tools, resources, prompts, completion.
+//! [`Call`] is a call as its handler sees it: who asks, progress, logs, cancellation, questions to the
+//! user. [`IntoReply`] lists what a tool may return.
 //!
 //! # A client
 //!
@@ -53,16 +53,17 @@
 //! # Layers
 //!
 //! ```text
-//!    wire  ←  rpc  ←  mcp  ←  server, client  ←  the command
+//!    wire  ←  rpc  ←  mcp  ←  server, client  ←  taut-cli
 //!    pure     pure     pure      tokio
 //!      ↖       ↖                    │
 //!       ╰──── driver  ◂─────────────╯
 //! ```
 //!
-//! Each knows only what stands left of it. [`wire`] and [`rpc`] are public and pure: bytes in,
+//! Each uses only what its arrow points to. [`wire`] and [`rpc`] are public and pure: bytes in,
 //! frames out; messages in, events out; time is an argument. [`service`] is plain JSON-RPC on the
-//! same loop, for those who need no MCP. What MCP's messages are made of is in [`types`]; each type is
-//! written for a [`Revision`] as that revision reads it.
+//! same loop, for programs that need no MCP. What MCP's messages are made of is in [`types`]. The same
+//! types serve all revisions: when they are sent, members that the other side's [`Revision`] does not
+//! know are left out or rewritten.
 //!
 //! # Features
 //!

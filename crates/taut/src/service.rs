@@ -115,18 +115,15 @@ pub struct Failed {
     exception: Option<&'static str>,
 }
 
-impl<E: std::error::Error> From<E> for Failed {
+impl<E: std::error::Error + 'static> From<E> for Failed {
     fn from(error: E) -> Self {
+        if let Some(reject) = (&error as &dyn std::any::Any).downcast_ref::<Reject>() {
+            return Self { error: reject.error().clone(), exception: None };
+        }
         Self {
             error: ErrorObject::internal(error.to_string()),
             exception: Some(last_segment(std::any::type_name::<E>())),
         }
-    }
-}
-
-impl From<Reject> for Failed {
-    fn from(reject: Reject) -> Self {
-        Self { error: reject.into(), exception: None }
     }
 }
 

@@ -29,7 +29,12 @@ impl Peer {
                     self.note(TroubleKind::CarriageReturn, offset, b"");
                 }
                 match read(bytes) {
-                    Ok(incoming) => self.take(now, incoming, framing, offset),
+                    Ok(Messages::One(message)) => {
+                        self.sound(framing);
+                        let framing = self.in_kind(framing);
+                        Events::One(self.take_message(now, message, framing, offset, None))
+                    }
+                    Ok(Messages::Batch(entries)) => self.take_batch(now, entries, framing, offset),
                     Err(malformed) => {
                         Events::One(self.take_malformed(malformed, framing, offset, bytes))
                     }
@@ -60,31 +65,6 @@ impl Peer {
         }
     }
 
-    fn take<'a>(
-        &mut self,
-        now: Instant,
-        incoming: Messages<'a>,
-        framing: Framing,
-        offset: u64,
-    ) -> Events<'a> {
-        match incoming {
-            Messages::One(message) => {
-                self.sound(framing);
-                Events::One(self.take_message(now, message, self.in_kind(framing), offset, None))
-            }
-            Messages::Batch(entries) if !self.batches_allowed => {
-                // RPC-26; but an array of answers is as little answered as one.
-                let kind = Fault::BatchRefused;
-                if entries.iter().all(is_response) {
-                    self.note(TroubleKind::Malformed(kind), offset, b"[");
-                    return Events::One(None);
-                }
-                Events::One(self.take_malformed(Malformed::new(kind), framing, offset, b"["))
-            }
-            Messages::Batch(entries) => self.take_batch(now, entries, framing, offset),
-        }
-    }
-
     fn take_batch<'a>(
         &mut self,
         now: Instant,
@@ -92,6 +72,15 @@ impl Peer {
         framing: Framing,
         offset: u64,
     ) -> Events<'a> {
+        if !self.batches_allowed {
+            // RPC-26; but an array of answers is as little answered as one.
+            let kind = Fault::BatchRefused;
+            if entries.iter().all(is_response) {
+                self.note(TroubleKind::Malformed(kind), offset, b"[");
+                return Events::One(None);
+            }
+            return Events::One(self.take_malformed(Malformed::new(kind), framing, offset, b"["));
+        }
         let sound = entries.iter().any(Result::is_ok);
         if sound {
             self.sound(framing);

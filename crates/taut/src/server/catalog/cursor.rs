@@ -1,8 +1,8 @@
 //! Where the next page of a list begins, as text that only this server can make. PAG-01, PAG-04.
 //!
 //! A cursor says how many items came before, and carries a keyed code over that number and over the
-//! list and its length. One that we did not write, or wrote for a list that has changed since, is
-//! refused.
+//! list and its length. One that we did not write, or wrote for another list or for a list of another
+//! length, is refused.
 
 use crate::mcp::SealKey;
 

@@ -10,6 +10,11 @@ use super::reply::as_error;
 
 /// What reading a resource can return: text, bytes, [`ResourceContents`], several of them, or a
 /// `Result` of these.
+#[diagnostic::on_unimplemented(
+    message = "a resource cannot return `{Self}`",
+    label = "not something that a resource can return",
+    note = "return text, bytes, `ResourceContents`, a `Vec` of it, `ReadResourceResult`, or a `Result` of these"
+)]
 pub trait IntoContents {
     /// The contents of the resource at `uri`.
     ///
@@ -100,6 +105,11 @@ impl<T: IntoContents, E: Display + Send + 'static> IntoContents for Result<T, E>
 }
 
 /// What a prompt can return: text that the user says, messages, or a `Result` of these.
+#[diagnostic::on_unimplemented(
+    message = "a prompt cannot return `{Self}`",
+    label = "not something that a prompt can return",
+    note = "return text, `PromptMessage`, a `Vec` of it, `GetPromptResult`, or a `Result` of these"
+)]
 pub trait IntoMessages {
     /// The filled-in prompt.
     ///

@@ -21,6 +21,12 @@ use crate::server::schema::schema_of;
 ///
 /// An `Err` is the tool's own failure: the model reads its words and may try again (TOL-06). Only a
 /// [`Reject`] becomes a JSON-RPC error.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot return `{Self}`",
+    label = "not something that a tool can return",
+    note = "return text, a number, `()`, `Content`, `CallToolResult`, or a `Result` of these; wrap a struct of \
+            your own in `taut::Json`, which needs `Serialize` and `JsonSchema`"
+)]
 pub trait IntoReply {
     /// The result, or the JSON-RPC error to send instead.
     ///
@@ -130,6 +136,9 @@ fn protocol_error(error: &dyn Any) -> Option<ErrorObject> {
             Some(boxed) => Some(&**boxed),
             None => error.downcast_ref::<Box<dyn Error + Send>>().map(|boxed| &**boxed as _),
         };
+    if let Some(reject) = boxed.and_then(|boxed| boxed.downcast_ref::<Reject>()) {
+        return Some(reject.error().clone());
+    }
     error.downcast_ref().or_else(|| boxed?.downcast_ref::<AskError>())?.as_error()
 }
 
@@ -168,6 +177,8 @@ mod tests {
         assert_eq!(code(Err::<(), _>(missing(true)).into_reply()), -32021);
         assert_eq!(code(Err::<(), _>(shared).into_reply()), -32021);
         assert_eq!(code(Err::<(), _>(sent).into_reply()), -32021);
+        let rejected: Box<dyn Error + Send + Sync> = Box::new(Reject::new(7, "no"));
+        assert_eq!(code(Err::<(), _>(rejected).into_reply()), 7);
         let legacy: Box<dyn Error + Send + Sync> = Box::new(missing(false));
         assert!(Err::<(), _>(legacy).into_reply().unwrap().failed());
     }

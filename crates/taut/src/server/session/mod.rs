@@ -61,15 +61,6 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         }
     }
 
-    fn answer(&mut self, request: &IncomingRequest<'_>) -> Result<AnswerFuture, ErrorObject> {
-        match self.accept.judge(request.method, request.params) {
-            Verdict::Refuse(error) => Err(error),
-            Verdict::Pong => Ok(done(&EmptyResult::new(), Revision::LATEST_LEGACY)),
-            Verdict::Welcome(revision) => Ok(done(&self.welcome(revision), revision)),
-            Verdict::Serve(method, terms) => self.serve(method, Query { request, terms }),
-        }
-    }
-
     fn welcome(&self, revision: Revision) -> InitializeResult {
         let no_id = if revision.has_errors_without_id() { NoId::Absent } else { NoId::Null };
         self.connection.link.agree(no_id, revision.has_batches());
@@ -262,7 +253,13 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
 
 impl<S: Send + Sync + 'static> Service for ServerSession<S> {
     fn request(&mut self, request: IncomingRequest<'_>) -> AnswerFuture {
-        self.answer(&request).unwrap_or_else(|error| ready(Err(error)))
+        let answer = match self.accept.judge(request.method, request.params) {
+            Verdict::Refuse(error) => Err(error),
+            Verdict::Pong => Ok(done(&EmptyResult::new(), Revision::LATEST_LEGACY)),
+            Verdict::Welcome(revision) => Ok(done(&self.welcome(revision), revision)),
+            Verdict::Serve(method, terms) => self.serve(method, Query { request: &request, terms }),
+        };
+        answer.unwrap_or_else(|error| ready(Err(error)))
     }
 
     fn notification(&mut self, method: &str, _: &Params<'_>) {
