@@ -13,7 +13,8 @@ use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
 use taut::rpc::{Config, Dialect, Event, JsonBuf, Peer};
 use taut::wire::{Decoder, Encoder, Framing, Limits};
-use taut::{CallToolResult, JsonSchema, Revision, WriteJson, Server, Target};
+use taut::{CallToolResult, JsonSchema, Revision, Server};
+use taut::types::{WriteJson, Target};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 fn main() {

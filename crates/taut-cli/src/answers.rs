@@ -8,7 +8,7 @@ use std::io;
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use taut::JsonObject;
+use taut::types::JsonObject;
 
 use crate::forms::Form;
 use crate::problem::{Problem, without_place};

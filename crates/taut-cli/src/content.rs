@@ -2,7 +2,8 @@
 //!
 //! Knows text, bytes and base64. Must not know which request they answer.
 
-use taut::{Content, ResourceContents};
+use taut::Content;
+use taut::types::ResourceContents;
 
 use crate::gate::escape;
 use crate::output::{CYAN, DIM, GREEN, Output, YELLOW, size};

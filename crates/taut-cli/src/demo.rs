@@ -8,11 +8,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use taut::schemars::{Schema, SchemaGenerator, json_schema};
+use taut::types::{
+    Annotations, CompletionReference, CreateMessageParams, Implementation, PromptMessage,
+    PromptReference, ResourceReference, SamplingContent, SamplingMessage, ToolAnnotations,
+};
 use taut::{
-    Annotations, AskError, Call, CompletionReference, Content, CreateMessageParams, Implementation,
-    Json, JsonSchema, Level, NoArgs, Progress, Prompt, PromptMessage, PromptReference, Resource,
-    ResourceReference, ResourceTemplate, Role, SamplingContent, SamplingMessage, Server,
-    ServerBuilder, Tool, ToolAnnotations, UserReply,
+    AskError, Call, Content, Json, JsonSchema, Level, NoArgs, Progress, Prompt, Resource,
+    ResourceTemplate, Role, Server, ServerBuilder, Tool, UserReply,
 };
 
 /// A whole number without a name for its size, which some hosts refuse.
@@ -345,7 +347,7 @@ fn resources(server: ServerBuilder<Demo>) -> ServerBuilder<Demo> {
         )
         .resource(
             Resource::new("demo://dot.png", "dot").title("A red dot").mime_type("image/png"),
-            async |_call| taut::ResourceContents::new("demo://dot.png").blob(RED_DOT),
+            async |_call| taut::types::ResourceContents::new("demo://dot.png").blob(RED_DOT),
         )
         .resource(
             Resource::new("demo://touched", "touched")
@@ -365,7 +367,7 @@ fn resources(server: ServerBuilder<Demo>) -> ServerBuilder<Demo> {
             {
                 Some(city) => Ok(format!("{city}: sunny, as always in a demo")),
                 None => Err(taut::Reject::new(
-                    taut::RESOURCE_NOT_FOUND,
+                    taut::types::RESOURCE_NOT_FOUND,
                     format!("no weather for {city:?}; try one of {}", CITIES.join(", ")),
                 )),
             },

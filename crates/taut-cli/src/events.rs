@@ -3,7 +3,8 @@
 //! Knows words and JSON. Must not know who listens nor where it is shown.
 
 use serde_json::{Value, json};
-use taut::{Change, ClientEvent, Level, LogParams, ProgressParams};
+use taut::types::{LogParams, ProgressParams};
+use taut::{Change, ClientEvent, Level};
 
 use crate::output::{CYAN, DIM, Output, RED, YELLOW};
 

@@ -238,7 +238,7 @@ fn next_of(error: &Error) -> Option<&'static str> {
         Error::TimedOut { .. } => "give it longer with --timeout, or see what it says with -v",
         Error::Lost(_) | Error::Violation { .. } => "see what it says with -v",
         Error::NotOffered { .. } => "see what it offers with `taut list`",
-        Error::Refused { error, .. } if error.code == taut::MISSING_CLIENT_CAPABILITY => {
+        Error::Refused { error, .. } if error.code == taut::types::MISSING_CLIENT_CAPABILITY => {
             "answer what it asks: on a terminal, with --answer FILE, or with --root DIR for folders"
         }
         // What the Python SDK 2 says to a question for which 2026-07-28 has another way.

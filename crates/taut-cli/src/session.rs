@@ -7,7 +7,8 @@ use std::ffi::OsString;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use taut::{Client, ClientBuilder, ClientEvent, Command, Error, Implementation, Level, LogParams};
+use taut::types::{Implementation, LogParams};
+use taut::{Client, ClientBuilder, ClientEvent, Command, Error, Level};
 
 use crate::args::Options;
 use crate::asking::Host;

@@ -6,7 +6,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use taut::ProgressParams;
+use taut::types::ProgressParams;
 
 use crate::cells::cut;
 use crate::gate::escape;

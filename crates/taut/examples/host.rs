@@ -10,9 +10,8 @@
 use std::io::{BufRead as _, Write as _};
 
 use serde_json::Value;
-use taut::{
-    Client, Command, ElicitForm, ElicitResult, JsonObject, RestartPolicy, SupervisedClient,
-};
+use taut::types::{ElicitForm, ElicitResult, JsonObject};
+use taut::{Client, Command, RestartPolicy, SupervisedClient};
 
 #[tokio::main(flavor = "current_thread")]
 #[allow(dead_code, reason = "the tests call host()")]

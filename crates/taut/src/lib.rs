@@ -61,8 +61,8 @@
 //!
 //! Each uses only what its arrow points to. [`wire`] and [`rpc`] are public and pure: bytes in,
 //! frames out; messages in, events out; time is an argument. [`service`] is plain JSON-RPC on the
-//! same loop, for programs that need no MCP. The same types ([`Tool`], [`Content`], [`Resource`] and
-//! so on) serve all revisions: when they are sent, members that the other side's [`Revision`] does not
+//! same loop, for programs that need no MCP. What MCP's messages are made of is in [`types`]. The same
+//! types serve all revisions: when they are sent, members that the other side's [`Revision`] does not
 //! know are left out or rewritten.
 //!
 //! # Features
@@ -144,29 +144,40 @@ pub use server::{
 #[cfg(feature = "tokio")]
 pub use stdio::{ClaimError, claim_stdio};
 
-// The vocabulary of the protocol: messages and what they are made of.
+// The words of the protocol that servers and clients use every day; all of them are in `types`.
 pub use mcp::{
-    Annotations, AtRevision, AudioContent, BareParams, BooleanField, CacheScope, CallToolParams,
-    CallToolResult, CancelledParams, Choice, ChoiceField, ClientCapabilities, CompleteParams,
-    CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
-    Content, CreateMessageParams, CreateMessageResult, DiscoverResult, ElicitAction, ElicitForm,
-    ElicitParams, ElicitResult, ElicitUrl, ElicitationCapability, ElicitationCompleteParams,
-    EmbeddedResource, EmptyResult, Era, Extra, FormField, FormSchema, GetPromptParams,
-    GetPromptResult, Icon, IconTheme, ImageContent, Implementation, IncludeContext,
-    InitializeParams, InitializeResult, JsonObject, Level, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListRootsResult, ListToolsResult, LogParams,
-    MAX_COMPLETIONS, MISSING_CLIENT_CAPABILITY, Meta, MissingCapability, ModelHint,
-    ModelPreferences, NumberField, NumberKind, PageParams, ProgressParams, Prompt, PromptArgument,
-    PromptMessage, PromptReference, PromptsCapability, RESOURCE_NOT_FOUND, RawJson,
-    ReadResourceParams, ReadResourceResult, Resource, ResourceContents, ResourceLink,
-    ResourceParams, ResourceReference, ResourceTemplate, ResourcesCapability, ResultType, Revision,
-    Role, Root, RootsCapability, SamplingBlocks, SamplingCapability, SamplingContent,
-    SamplingMessage, Schema, ServerCapabilities, SetLevelParams, StopReason, SubscriptionFilter,
-    SubscriptionParams, Target, TaskSupport, TextContent, TextField, Tool, ToolAnnotations,
-    ToolChoice, ToolChoiceMode, ToolExecution, ToolResult, ToolUse, ToolsCapability, Trace, Ttl,
-    UNSUPPORTED_PROTOCOL_VERSION, URL_ELICITATION_REQUIRED, UnknownRevision, UnsupportedVersion,
-    WriteJson, meta_keys, resource_not_found,
+    CallToolResult, Content, Level, Meta, Prompt, Resource, ResourceTemplate, Revision, Role, Root,
+    Tool,
 };
+
+/// The vocabulary of the protocol: every message and what it is made of.
+///
+/// The types that most programs use, such as [`Tool`](crate::Tool), are in the root of the crate as well.
+pub mod types {
+    pub use crate::mcp::{
+        Annotations, AtRevision, AudioContent, BareParams, BooleanField, CacheScope,
+        CallToolParams, CallToolResult, CancelledParams, Choice, ChoiceField, ClientCapabilities,
+        CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext,
+        CompletionReference, Content, CreateMessageParams, CreateMessageResult, DiscoverResult,
+        ElicitAction, ElicitForm, ElicitParams, ElicitResult, ElicitUrl, ElicitationCapability,
+        ElicitationCompleteParams, EmbeddedResource, EmptyResult, Era, Extra, FormField,
+        FormSchema, GetPromptParams, GetPromptResult, Icon, IconTheme, ImageContent,
+        Implementation, IncludeContext, InitializeParams, InitializeResult, JsonObject, Level,
+        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListRootsResult,
+        ListToolsResult, LogParams, MAX_COMPLETIONS, MISSING_CLIENT_CAPABILITY, Meta,
+        MissingCapability, ModelHint, ModelPreferences, NumberField, NumberKind, PageParams,
+        ProgressParams, Prompt, PromptArgument, PromptMessage, PromptReference, PromptsCapability,
+        RESOURCE_NOT_FOUND, RawJson, ReadResourceParams, ReadResourceResult, Resource,
+        ResourceContents, ResourceLink, ResourceParams, ResourceReference, ResourceTemplate,
+        ResourcesCapability, ResultType, Revision, Role, Root, RootsCapability, SamplingBlocks,
+        SamplingCapability, SamplingContent, SamplingMessage, Schema, ServerCapabilities,
+        SetLevelParams, StopReason, SubscriptionFilter, SubscriptionParams, Target, TaskSupport,
+        TextContent, TextField, Tool, ToolAnnotations, ToolChoice, ToolChoiceMode, ToolExecution,
+        ToolResult, ToolUse, ToolsCapability, Trace, Ttl, UNSUPPORTED_PROTOCOL_VERSION,
+        URL_ELICITATION_REQUIRED, UnknownRevision, UnsupportedVersion, WriteJson, meta_keys,
+        resource_not_found,
+    };
+}
 
 /// What the README and the guides show is compiled, and run where it can be.
 #[cfg(all(doctest, feature = "server", feature = "client"))]

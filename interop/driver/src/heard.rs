@@ -6,7 +6,8 @@ use std::io::Write as _;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
-use taut::{Client, ClientBuilder, CreateMessageResult, ElicitResult, Role, Root};
+use taut::{Client, ClientBuilder, Role, Root};
+use taut::types::{CreateMessageResult, ElicitResult};
 
 /// What came besides answers, until now.
 #[derive(Clone, Default)]

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use jiff::{Timestamp, tz};
 use serde::{Deserialize, Serialize};
-use taut::{Call, Implementation, Json, JsonSchema, Progress, Reject, Revision, Server};
-use taut::{Tool, ToolAnnotations};
+use taut::Tool;
+use taut::types::Implementation;
+use taut::types::ToolAnnotations;
+use taut::{Call, Json, JsonSchema, Progress, Reject, Revision, Server};
 use tokio::time::{Instant, interval};
 
 use crate::citations::{self, Citation};

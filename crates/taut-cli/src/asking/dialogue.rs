@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use taut::{ElicitResult, JsonObject, RequestContext};
+use taut::RequestContext;
+use taut::types::{ElicitResult, JsonObject};
 
 use super::Host;
 use crate::cells::cut;

@@ -14,10 +14,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use taut::{
-    ClientBuilder, ClientEvent, CreateMessageParams, CreateMessageResult, ElicitForm, ElicitResult,
-    ElicitUrl, Reject, RequestContext, Root,
-};
+use taut::types::{CreateMessageParams, CreateMessageResult, ElicitForm, ElicitResult, ElicitUrl};
+use taut::{ClientBuilder, ClientEvent, Reject, RequestContext, Root};
 
 use crate::answers::{Answers, Said};
 use crate::desk::Desk;
@@ -204,7 +202,7 @@ impl Host {
         match self.settled(said, || "[accept]".to_owned()) {
             // ELI-12: to agree is not to have been there, and nothing is opened.
             Settled::Said(Said::Answer(())) => {
-                return ElicitResult::new(taut::ElicitAction::Accept);
+                return ElicitResult::new(taut::types::ElicitAction::Accept);
             }
             Settled::Said(Said::Decline) | Settled::Unfit => return ElicitResult::decline(),
             Settled::Said(Said::Cancel) => return ElicitResult::cancel(),

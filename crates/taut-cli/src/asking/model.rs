@@ -1,9 +1,9 @@
 //! A question to a model, where a person is the model: shown, and answered by typing (SAM-09).
 
-use taut::{
-    CreateMessageParams, CreateMessageResult, Reject, RequestContext, Role, SamplingContent,
-    SamplingMessage, StopReason,
+use taut::types::{
+    CreateMessageParams, CreateMessageResult, SamplingContent, SamplingMessage, StopReason,
 };
+use taut::{Reject, RequestContext, Role};
 
 use super::Host;
 use super::dialogue::prompt;
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_conversation_is_shown_with_who_says_what() {
-        let picture = taut::ImageContent::new("AAAA".repeat(100), "image/png");
+        let picture = taut::types::ImageContent::new("AAAA".repeat(100), "image/png");
         let messages = [
             SamplingMessage::user("one\ntwo"),
             SamplingMessage::assistant("yes?"),

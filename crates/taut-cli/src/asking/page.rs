@@ -5,7 +5,8 @@
 
 use std::process::{Command, Stdio};
 
-use taut::{ElicitAction, ElicitResult, ElicitUrl, RequestContext};
+use taut::RequestContext;
+use taut::types::{ElicitAction, ElicitResult, ElicitUrl};
 
 use super::Host;
 use super::dialogue::prompt;

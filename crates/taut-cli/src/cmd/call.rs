@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 
 use serde_json::{Map, Value};
-use taut::{Answer, Client, Error, OutputFault, Tool, WriteJson as _};
+use taut::types::WriteJson as _;
+use taut::{Answer, Client, Error, OutputFault, Tool};
 
 use crate::args::{Call, name_after};
 use crate::arguments::{self, Mistake, closest, parameters};

@@ -2,7 +2,8 @@
 
 use std::ffi::OsString;
 
-use taut::{Client, CompletionReference, PromptReference, ResourceReference};
+use taut::Client;
+use taut::types::{CompletionReference, PromptReference, ResourceReference};
 
 use crate::args::{Options, name_after};
 use crate::arguments::closest;

@@ -1,7 +1,8 @@
 //! `taut read`: one resource.
 
 use serde::Serialize;
-use taut::{AtRevision, Client, ResourceContents, Revision, WriteJson as _};
+use taut::types::{AtRevision, ResourceContents, WriteJson as _};
+use taut::{Client, Revision};
 
 use crate::args::Read;
 use crate::content::{self, Piece};

@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use taut::{ChangeStream, Client, Error, Level, SubscriptionFilter};
+use taut::types::SubscriptionFilter;
+use taut::{ChangeStream, Client, Error, Level};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 

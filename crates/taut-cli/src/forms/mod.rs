@@ -13,7 +13,7 @@ use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
-use taut::{FormSchema, JsonObject};
+use taut::types::{FormSchema, JsonObject};
 
 pub(crate) use field::{Field, Kind, Mistake};
 

@@ -1,10 +1,11 @@
 //! A server that asks: every kind of field, a page, a model, and things that go wrong meanwhile.
 
 use serde_json::json;
-use taut::{
-    AskError, Call, Choice, CreateMessageParams, FormField, FormSchema, JsonObject, JsonSchema,
-    NoArgs, NumberField, NumberKind, SamplingMessage, Server, ServerBuilder, TextField, UserReply,
+use taut::types::{
+    Choice, CreateMessageParams, FormField, FormSchema, JsonObject, NumberField, NumberKind,
+    SamplingMessage, TextField,
 };
+use taut::{AskError, Call, JsonSchema, NoArgs, Server, ServerBuilder, UserReply};
 
 /// A second word of the role is a folder: whatever appears there is told of as a change.
 pub(super) fn serve(role: &str) {
@@ -112,7 +113,10 @@ fn all() -> FormSchema {
         .required("mail", TextField::new().title("E-mail").format("email").max_length(30))
         .required("count", NumberField::new().kind(NumberKind::Integer).minimum(1).maximum(10))
         .optional("ratio", NumberField::new().maximum(1).default(0.5))
-        .optional("sure", taut::BooleanField::new().description("Are you sure?").default(true))
+        .optional(
+            "sure",
+            taut::types::BooleanField::new().description("Are you sure?").default(true),
+        )
         .required("size", FormField::one(sizes))
         .optional("tags", tags.with("maxItems", 2).with("title", "Colours"))
         .optional("note", TextField::new().description("Anything else?"))

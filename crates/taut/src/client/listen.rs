@@ -106,7 +106,7 @@ impl Client {
     ///
     /// ```no_run
     /// # async fn run(client: taut::Client) -> taut::Result<()> {
-    /// let filter = taut::SubscriptionFilter::new()
+    /// let filter = taut::types::SubscriptionFilter::new()
     ///     .tools_list_changed(true)
     ///     .resource_subscriptions(["file:///notes.txt".to_owned()]);
     /// let mut changes = client.listen(filter).await?;

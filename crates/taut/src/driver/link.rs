@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
+use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
@@ -18,7 +19,7 @@ use super::now;
 use super::service::Outcome;
 use crate::ending::Ending;
 use crate::json::{JsonBuf, JsonRef};
-use crate::rpc::{self, Body, CallId, Failure, Id, NoId, Patience, Peer, Seed, SendError, Ticket};
+use crate::rpc::{self, CallId, Failure, Id, NoId, Patience, Peer, Seed, SendError, Ticket};
 
 /// Takes the answer to a call, still raw, on the loop.
 pub(crate) type Waiter = Box<dyn FnOnce(Result<&RawValue, Failure>) + Send>;
@@ -324,6 +325,28 @@ impl Link {
         waiting.values().for_each(Flag::raise);
         self.0.over.raise();
         lost
+    }
+}
+
+/// Something that can be written as JSON: the params of a call or a notification.
+pub(crate) trait Body: Send {
+    /// Appends the JSON.
+    ///
+    /// # Errors
+    /// The value has no JSON form; what was appended so far is taken back by the caller.
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error>;
+}
+
+impl<T: Serialize + Send> Body for T {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        serde_json::to_writer(out, self)
+    }
+}
+
+/// A boxed body is no `Serialize`, so this does not overlap with the above.
+impl Body for Box<dyn Body> {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        (**self).write(out)
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) use flag::Flag;
 #[cfg(feature = "client")]
 pub(crate) use join::both;
 pub(crate) use join::{Either, first};
-pub(crate) use link::{Close, Link, PendingCall, Watcher};
+pub(crate) use link::{Body, Close, Link, PendingCall, Watcher};
 pub(crate) use service::{AnswerFuture, IncomingRequest, Outcome, Service, no_json, ready};
 
 pub use steps::Steps;

@@ -41,6 +41,7 @@ impl JsonBuf {
     }
 
     /// What `write` appends, which has to be one value.
+    #[cfg(feature = "server")]
     pub(crate) fn written(write: impl FnOnce(&mut Vec<u8>)) -> Self {
         let mut json = Self::default();
         write(json.start());

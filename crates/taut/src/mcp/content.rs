@@ -149,7 +149,7 @@ wire_struct! {
     /// What is in a resource: either text or bytes (RES-03).
     ///
     /// ```
-    /// let page = taut::ResourceContents::new("file:///a.md").mime_type("text/plain").text("A");
+    /// let page = taut::types::ResourceContents::new("file:///a.md").mime_type("text/plain").text("A");
     /// assert!(page.blob.is_none());
     /// ```
     pub struct ResourceContents(

@@ -13,7 +13,7 @@ use crate::json::JsonObject;
 /// that it is.
 ///
 /// ```
-/// let mut text = taut::TextContent::new("hello");
+/// let mut text = taut::types::TextContent::new("hello");
 /// assert!(text.extra.is_empty());
 /// text.extra.insert("com.example/tone".into(), "cheerful".into());
 /// assert_eq!(text.extra["com.example/tone"], "cheerful");

@@ -30,6 +30,7 @@ macro_rules! methods {
         pub(crate) enum Method { $( $Variant, )* }
 
         impl Method {
+            #[cfg(test)]
             pub(crate) const ALL: &[Self] = &[$( Self::$Variant, )*];
 
             /// The name on the wire.
@@ -145,19 +146,6 @@ impl Method {
     /// Whether a modern server may answer it with `input_required` (MRTR-01).
     pub(crate) fn may_require_input(self) -> bool {
         matches!(self, Self::CallTool | Self::GetPrompt | Self::ReadResource)
-    }
-
-    /// Whether its modern result carries `ttlMs` and `cacheScope` (CAC-01, CAC-09).
-    pub(crate) fn is_cacheable(self) -> bool {
-        matches!(
-            self,
-            Self::Discover
-                | Self::ListTools
-                | Self::ListPrompts
-                | Self::ListResources
-                | Self::ListResourceTemplates
-                | Self::ReadResource
-        )
     }
 }
 

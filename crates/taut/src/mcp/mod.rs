@@ -23,14 +23,20 @@ mod lists;
 mod logging;
 mod macros;
 mod meta;
-#[allow(dead_code, reason = "server and client each use their own part")]
+#[cfg_attr(
+    not(all(feature = "server", feature = "client")),
+    allow(dead_code, reason = "server and client each use a part of it")
+)]
 mod methods;
 #[cfg(feature = "client")]
 mod opened;
 mod opening;
 mod progress;
 mod prompts;
-#[allow(dead_code, reason = "server and client each use their own part")]
+#[cfg_attr(
+    not(all(feature = "server", feature = "client")),
+    allow(dead_code, reason = "server and client each use a part of it")
+)]
 mod request_meta;
 mod resources;
 mod result;

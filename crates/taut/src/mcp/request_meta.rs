@@ -22,7 +22,6 @@ pub(crate) struct RequestMeta<'a> {
     client_info: Option<JsonRef<'a>>,
     log_level: Option<JsonRef<'a>>,
     progress_token: Option<JsonRef<'a>>,
-    subscription_id: Option<JsonRef<'a>>,
     traceparent: Option<JsonRef<'a>>,
     tracestate: Option<JsonRef<'a>>,
     baggage: Option<JsonRef<'a>>,
@@ -50,7 +49,6 @@ impl<'a> RequestMeta<'a> {
                 meta_keys::CLIENT_INFO => &mut found.client_info,
                 meta_keys::LOG_LEVEL => &mut found.log_level,
                 meta_keys::PROGRESS_TOKEN => &mut found.progress_token,
-                meta_keys::SUBSCRIPTION_ID => &mut found.subscription_id,
                 meta_keys::TRACEPARENT => &mut found.traceparent,
                 meta_keys::TRACESTATE => &mut found.tracestate,
                 meta_keys::BAGGAGE => &mut found.baggage,
@@ -114,11 +112,6 @@ impl<'a> RequestMeta<'a> {
     /// The token that progress notifications have to carry (PRG-01).
     pub(crate) fn progress_token(&self) -> Result<Option<Id>, MetaError> {
         token(self.progress_token, meta_keys::PROGRESS_TOKEN)
-    }
-
-    /// The listen request a notification belongs to (SUB-03).
-    pub(crate) fn subscription_id(&self) -> Result<Option<Id>, MetaError> {
-        token(self.subscription_id, meta_keys::SUBSCRIPTION_ID)
     }
 
     /// The trace that the request is part of (MET-08); what is no string is somebody else's mistake
@@ -236,7 +229,6 @@ mod tests {
         assert_eq!(claims.log_level, Some(Level::Warning));
         assert_eq!(envelope.client_info().unwrap().unwrap().name, "c");
         assert_eq!(envelope.progress_token().unwrap(), Some(Id::from(7)));
-        assert_eq!(envelope.subscription_id().unwrap(), None);
         let parent = Some("00-1-2-3".to_owned());
         assert_eq!(envelope.trace(), Trace { parent, ..Trace::default() });
     }

@@ -4,6 +4,10 @@
 mod error;
 mod id;
 mod message;
+#[cfg_attr(
+    not(feature = "server"),
+    allow(dead_code, reason = "only a server reads single members")
+)]
 mod params;
 mod peer;
 mod quick;
@@ -17,7 +21,10 @@ pub use error::{ErrorObject, code};
 pub use id::{Id, MAX_ID};
 pub use message::{Fault, Malformed, Message, Messages};
 pub use params::Params;
-pub(crate) use params::{ParamsError, without_place};
+#[cfg(feature = "server")]
+pub(crate) use params::ParamsError;
+#[cfg(any(feature = "server", feature = "client"))]
+pub(crate) use params::without_place;
 #[cfg(feature = "tokio")]
 pub(crate) use peer::Seed;
 pub use peer::{
@@ -25,4 +32,4 @@ pub use peer::{
     SendError, Ticket, Trouble, TroubleKind,
 };
 pub use read::{MAX_BATCH, read};
-pub use write::{Body, NoId};
+pub use write::NoId;

@@ -1,32 +1,8 @@
 //! One message → its JSON, appended to a buffer. The mirror of `message.rs`.
 
-use serde::Serialize;
-
 use super::error::ErrorObject;
 use super::id::Id;
 use crate::json::{JsonRef, quote};
-
-/// Something that can be written as JSON without being looked at, such as a result.
-pub trait Body: Send {
-    /// Appends the JSON.
-    ///
-    /// # Errors
-    /// The value has no JSON form; what was appended so far is taken back by the caller.
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error>;
-}
-
-impl<T: Serialize + Send> Body for T {
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        serde_json::to_writer(out, self)
-    }
-}
-
-/// A boxed body is no `Serialize`, so this does not overlap with the above.
-impl Body for Box<dyn Body> {
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        (**self).write(out)
-    }
-}
 
 pub(crate) fn request(out: &mut Vec<u8>, id: &Id, method: &str, params: Option<JsonRef<'_>>) {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");

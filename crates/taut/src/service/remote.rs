@@ -74,7 +74,7 @@ impl Remote {
 pub struct RemoteCall<T> {
     link: Link,
     method: Cow<'static, str>,
-    params: Box<dyn crate::rpc::Body>,
+    params: Box<dyn crate::driver::Body>,
     patience: Option<Patience>,
     result: PhantomData<fn() -> T>,
 }

@@ -42,23 +42,6 @@ impl Encoder {
         value
     }
 
-    /// Like [`frame`](Self::frame), for a `write` that may fail: then nothing is added.
-    ///
-    /// # Errors
-    /// What `write` returned.
-    pub fn try_frame<E>(
-        &mut self,
-        framing: Framing,
-        write: impl FnOnce(&mut Vec<u8>) -> Result<(), E>,
-    ) -> Result<(), E> {
-        let start = self.out.len();
-        let result = self.frame(framing, write);
-        if result.is_err() {
-            self.out.truncate(start);
-        }
-        result
-    }
-
     /// Adds a message that is written already, `message[start..]`, and leaves an empty buffer in its
     /// place. Where nothing else waits the buffers are exchanged, so that the message is not copied.
     /// But a short message is not exchanged for a large buffer, which a flood has left: one buffer is
@@ -219,18 +202,6 @@ mod tests {
         encoder.add(Framing::Lines, &mut message, 0);
         assert_eq!(encoder.bytes(), b"{}\n");
         assert!(message.is_empty() && message.capacity() < 100_000, "{}", message.capacity());
-    }
-
-    #[test]
-    fn a_message_that_fails_half_way_leaves_nothing_behind() {
-        let mut encoder = Encoder::default();
-        for framing in [Framing::Lines, Framing::Headers] {
-            let result = encoder.try_frame(framing, |out| {
-                out.extend_from_slice(b"{\"half");
-                Err("no")
-            });
-            assert_eq!((result, encoder.bytes()), (Err("no"), &b""[..]));
-        }
     }
 
     #[test]

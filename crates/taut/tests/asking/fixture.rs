@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
+use taut::types::{CompletionReference, CreateMessageParams, PromptReference, SamplingMessage};
 use taut::{
-    AskError, Call, CompletionReference, CreateMessageParams, JsonSchema, NoArgs, Prompt,
-    PromptReference, Resource, SamplingMessage, Server, ServerBuilder, Tool, UserReply,
+    AskError, Call, JsonSchema, NoArgs, Prompt, Resource, Server, ServerBuilder, Tool, UserReply,
 };
 
 #[derive(Deserialize, JsonSchema)]

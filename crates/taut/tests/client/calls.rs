@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use taut::{Era, Level, Meta, PromptReference};
+use taut::types::{Era, PromptReference};
+use taut::{Level, Meta};
 
 use super::fake::{Fake, error, result, text};
 use super::*;

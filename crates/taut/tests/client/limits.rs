@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use serde::ser::SerializeMap as _;
 use serde_json::{Value, json};
-use taut::{
-    Change, Client, ConnectReason, Error, GracePeriods, Server, SubscriptionFilter, memory,
-};
+use taut::types::SubscriptionFilter;
+use taut::{Change, Client, ConnectReason, Error, GracePeriods, Server, memory};
 
 use crate::{eventually, failure, in_time, ms, quick, server, sh};
 

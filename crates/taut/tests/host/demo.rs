@@ -4,10 +4,8 @@
 pub(super) mod server;
 
 use serde_json::json;
-use taut::{
-    Change, Client, ClientBuilder, CreateMessageResult, ElicitResult, Error, Level, Revision, Role,
-    Root, SubscriptionFilter,
-};
+use taut::types::{CreateMessageResult, ElicitResult, SubscriptionFilter};
+use taut::{Change, Client, ClientBuilder, Error, Level, Revision, Role, Root};
 
 use super::*;
 

@@ -1,7 +1,8 @@
 //! Streams of changes: what is on the wire, and how they end.
 
 use serde_json::{Value, json};
-use taut::{Change, Client, Error, SubscriptionFilter};
+use taut::types::SubscriptionFilter;
+use taut::{Change, Client, Error};
 
 use super::fake::{Fake, LEGACY, MODERN, error, result, text};
 use super::*;

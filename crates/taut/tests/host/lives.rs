@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use taut::{Change, Client, Command, Error, RestartPolicy, SubscriptionFilter, SupervisedClient};
+use taut::types::SubscriptionFilter;
+use taut::{Change, Client, Command, Error, RestartPolicy, SupervisedClient};
 
 use super::roles::Place;
 use super::*;

@@ -1,7 +1,8 @@
 //! What is on the wire when a legacy server asks, and what a rude one gets.
 
 use serde_json::{Value, json};
-use taut::{Client, ClientBuilder, ElicitResult, Reject, Root};
+use taut::types::ElicitResult;
+use taut::{Client, ClientBuilder, Reject, Root};
 
 use super::fake::{Fake, LEGACY, form, question, text};
 use super::*;
@@ -22,7 +23,7 @@ async fn asked(builder: ClientBuilder, revision: &'static str, question: Value) 
 }
 
 fn filling_in() -> ClientBuilder {
-    Client::builder().on_elicit(async |_, _| ElicitResult::accept(taut::JsonObject::new()))
+    Client::builder().on_elicit(async |_, _| ElicitResult::accept(taut::types::JsonObject::new()))
 }
 
 /// ELI-01, SAM-01, ROO-01
@@ -143,7 +144,7 @@ async fn roo_03_new_folders_are_announced_to_legacy_servers_only() {
 async fn a_person_who_takes_his_time_does_not_cost_the_call() {
     let server = taut::Server::builder("s", "1")
         .tool("ask", async |_: taut::NoArgs, call| {
-            let asked = call.ask_form("well?", taut::FormSchema::new()).await;
+            let asked = call.ask_form("well?", taut::types::FormSchema::new()).await;
             asked.map(|asked| format!("{asked:?}"))
         })
         .build()

@@ -1,7 +1,8 @@
 //! What is on the wire when a modern server answers with a question.
 
 use serde_json::{Value, json};
-use taut::{Client, ClientBuilder, ElicitResult, Error, Reject, Root};
+use taut::types::ElicitResult;
+use taut::{Client, ClientBuilder, Error, Reject, Root};
 
 use super::fake::{Fake, MODERN, form, result, text};
 use super::*;
@@ -178,7 +179,8 @@ async fn mrtr_15_what_is_refused_is_not_retried() {
         "params": { "mode": "url", "message": "m", "url": "https://a.b" } } });
     let odd = json!({ "o": { "method": "tools/list" } });
     let no = host().on_sample(async |_, _| Err::<_, Reject>(Reject::by_user()));
-    let panics = host().on_sample(|_, _| async { panic!("oh") as taut::CreateMessageResult });
+    let panics =
+        host().on_sample(|_, _| async { panic!("oh") as taut::types::CreateMessageResult });
     let cases = [
         (host(), sample.clone(), "sampling/createMessage", -32601),
         (host(), url, "elicitation/create", -32602),

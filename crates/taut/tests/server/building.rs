@@ -1,10 +1,8 @@
 //! Mistakes made while building: all of them reported, before a byte is read.
 
 use serde_json::json;
-use taut::{
-    CompletionReference, Error, NoArgs, PromptReference, Resource, ResourceTemplate, Server,
-    ServerBuilder, Tool,
-};
+use taut::types::{CompletionReference, PromptReference};
+use taut::{Error, NoArgs, Resource, ResourceTemplate, Server, ServerBuilder, Tool};
 
 use crate::fixture::Echo;
 

@@ -64,7 +64,7 @@ async fn limits_of_everything_are_no_limits() {
         .call_timeout(Duration::MAX)
         .ask_timeout(Duration::MAX)
         .ask_state_lifetime(Duration::MAX)
-        .cache(Duration::MAX, taut::CacheScope::Public)
+        .cache(Duration::MAX, taut::types::CacheScope::Public)
         .build()
         .unwrap();
     let mut wire = Wire::to(server);

@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use taut::types::{
+    Annotations, CacheScope, CompletionReference, Icon, Implementation, PromptMessage,
+    PromptReference, ResourceContents, ResourceReference, ToolAnnotations,
+};
 use taut::{
-    Annotations, CacheScope, Call, CallToolResult, CompletionReference, Content, Icon,
-    Implementation, Json, JsonSchema, Level, Meta, NoArgs, Progress, Prompt, PromptMessage,
-    PromptReference, Reject, Resource, ResourceContents, ResourceReference, ResourceTemplate, Role,
-    Server, ServerBuilder, Tool, ToolAnnotations,
+    Call, CallToolResult, Content, Json, JsonSchema, Level, Meta, NoArgs, Progress, Prompt, Reject,
+    Resource, ResourceTemplate, Role, Server, ServerBuilder, Tool,
 };
 
 /// Say it again.
@@ -178,7 +180,7 @@ fn resources(server: ServerBuilder) -> ServerBuilder {
             ResourceTemplate::new("note://{id}", "note").title("Note").mime_type("text/plain"),
             async |Note { id }, _| match id.as_str() {
                 "1" => Ok("one"),
-                _ => Err(Reject::new(taut::RESOURCE_NOT_FOUND, format!("no note {id}"))),
+                _ => Err(Reject::new(taut::types::RESOURCE_NOT_FOUND, format!("no note {id}"))),
             },
         )
         .completion(

@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use taut::types::{CacheScope, RawJson, ReadResourceResult, ResourceContents};
 use taut::{
-    BlockingCall, CacheScope, Call, CallEvent, CallToolResult, Content, Meta, NoArgs, RawJson,
-    ReadResourceResult, Reject, Resource, ResourceContents, Revision, Server, Tool,
+    BlockingCall, Call, CallEvent, CallToolResult, Content, Meta, NoArgs, Reject, Resource,
+    Revision, Server, Tool,
 };
 
 use crate::fixture::{Echo, Slow, slow};

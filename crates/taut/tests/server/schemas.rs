@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::Deserialize;
 use serde_json::json;
 use taut::schemars::{Schema, SchemaGenerator, json_schema};
-use taut::{CompletionReference, JsonSchema, NoArgs, PromptReference, Server};
+use taut::types::{CompletionReference, PromptReference};
+use taut::{JsonSchema, NoArgs, Server};
 
 use crate::wire::Wire;
 

@@ -28,7 +28,7 @@ fn keep<T>(
 
 /// What a tool takes, gives and promises, whole.
 pub(crate) fn about_tool(tool: &Tool) -> String {
-    let read = |schema: &taut::Schema| schema.json().parse().unwrap_or(Value::Null);
+    let read = |schema: &taut::types::Schema| schema.json().parse().unwrap_or(Value::Null);
     let mut text = String::new();
     let mut section = |heading: &str, none: &str, lines: String| {
         text += &if lines.is_empty() { none.to_owned() } else { format!("{heading}\n{lines}") };
@@ -98,7 +98,7 @@ impl Offer {
             all.push(one(&name, Some(&about), &kind));
         }
         for prompt in self.prompts.iter().flatten() {
-            let line = |argument: &taut::PromptArgument| {
+            let line = |argument: &taut::types::PromptArgument| {
                 let needed = if argument.required == Some(true) { "" } else { " (optional)" };
                 let about = argument.description.as_deref().unwrap_or_default();
                 format!("  {}{needed}  {about}", argument.name).trim_end().to_owned()

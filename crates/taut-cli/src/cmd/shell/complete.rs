@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
-use taut::{CompletionReference, PromptReference, ResourceReference};
+use taut::types::{CompletionReference, PromptReference, ResourceReference};
 
 use super::order::{LEVELS, WORDS};
 use super::words::{quoted, split_open};
@@ -228,7 +228,8 @@ fn key(name: impl Into<String>) -> Fit {
 mod tests {
     use super::*;
     use serde_json::json;
-    use taut::{Prompt, PromptArgument, Resource, ResourceTemplate, Tool};
+    use taut::types::PromptArgument;
+    use taut::{Prompt, Resource, ResourceTemplate, Tool};
 
     fn offer() -> Offer {
         let schema = json!({ "type": "object", "required": ["size"], "properties": {

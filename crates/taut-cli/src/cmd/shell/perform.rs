@@ -7,7 +7,8 @@ use std::fmt::Write as _;
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
-use taut::{Client, WriteJson as _};
+use taut::Client;
+use taut::types::WriteJson as _;
 
 use super::order::{Given, Meaningless, Order, WORDS, meant};
 use super::running::Running;

@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use taut::{Client, Command, Error, Level, SubscriptionFilter};
+use taut::types::SubscriptionFilter;
+use taut::{Client, Command, Error, Level};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 

@@ -7,10 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taut::{
-    Answer, Client, ClientEvent, Closed, Command, ConnectPhase, ServerCapabilities, ShutdownStep,
-    Tool,
-};
+use taut::types::ServerCapabilities;
+use taut::{Answer, Client, ClientEvent, Closed, Command, ConnectPhase, ShutdownStep, Tool};
 
 use super::pick::{Pick, pick};
 use super::transcript::{Transcript, millis};

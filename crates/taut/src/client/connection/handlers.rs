@@ -163,7 +163,8 @@ impl ClientBuilder {
     /// Fills in forms for servers, usually by showing them to the user.
     ///
     /// ```
-    /// use taut::{Client, ElicitResult};
+    /// use taut::Client;
+    /// use taut::types::ElicitResult;
     ///
     /// let host = Client::builder().on_elicit(async |form, _context| {
     ///     println!("{}", form.message);

@@ -16,7 +16,7 @@ use tokio::sync::watch;
 use super::settings::ClientSettings;
 use super::{Client, ClientShared};
 use crate::client::state::{KeptLists, Monitor, Streams};
-use crate::driver::{self, Close, Flag, Link, Options, Service};
+use crate::driver::{self, Body, Close, Flag, Link, Options, Service};
 use crate::ending::Ending;
 use crate::error::{ConnectionLost, Error, Result};
 use crate::mcp::{DIALECT, Revision};
@@ -198,7 +198,7 @@ impl Session {
     pub(crate) fn notify(
         &self,
         method: Cow<'static, str>,
-        params: Option<&dyn crate::rpc::Body>,
+        params: Option<&dyn Body>,
     ) -> Result<()> {
         if self.is_closing() {
             return Err(self.lost(method));

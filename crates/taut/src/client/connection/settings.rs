@@ -107,7 +107,7 @@ impl Default for ClientSettings {
 /// use std::time::Duration;
 ///
 /// let calc = taut::Client::builder()
-///     .info(taut::Implementation::new("my-host", "1.0"))
+///     .info(taut::types::Implementation::new("my-host", "1.0"))
 ///     .start_timeout(Duration::from_secs(20))
 ///     .on_stderr(|line| eprintln!("calc: {line}"))
 ///     .spawn(taut::Command::new("calc"))

@@ -5,8 +5,8 @@
 
 use super::rounds::Retry;
 use crate::client::connection::RequestEnvelope;
+use crate::driver::Body;
 use crate::mcp::{Level, Meta, meta_keys};
-use crate::rpc::Body;
 
 /// The params of one request.
 pub(in crate::client) struct OutgoingParams<'a> {
