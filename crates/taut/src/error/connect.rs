@@ -6,13 +6,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::words::last_lines;
+use super::words::{LastLines, last_lines};
 use crate::mcp::{Method, Revision};
 use crate::process::ExitStatus;
 use crate::rpc::{ErrorObject, Fault};
 
 /// Why a connection could not be opened.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct ConnectError {
     /// What was being done.
@@ -120,6 +120,17 @@ impl ConnectError {
         (stdout, stderr): (String, String),
     ) -> Self {
         Self { phase, reason, stdout, stderr }
+    }
+}
+
+impl fmt::Debug for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectError")
+            .field("phase", &self.phase)
+            .field("reason", &self.reason)
+            .field("stdout", &LastLines(&self.stdout))
+            .field("stderr", &LastLines(&self.stderr))
+            .finish()
     }
 }
 

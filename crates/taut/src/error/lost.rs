@@ -5,12 +5,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use super::words::last_lines;
+use super::words::{LastLines, last_lines};
 use crate::ending::Ending;
 use crate::process::ExitStatus;
 
 /// A server is gone, and the answer to a request with it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct ConnectionLost {
     /// The method of the request; empty if there was none.
@@ -25,6 +25,19 @@ pub struct ConnectionLost {
     pub stdout: String,
     /// The end of what the server wrote to stderr.
     pub stderr: String,
+}
+
+impl fmt::Debug for ConnectionLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectionLost")
+            .field("method", &self.method)
+            .field("exit", &self.exit)
+            .field("running", &self.running)
+            .field("ending", &self.ending)
+            .field("stdout", &LastLines(&self.stdout))
+            .field("stderr", &LastLines(&self.stderr))
+            .finish()
+    }
 }
 
 impl fmt::Display for ConnectionLost {

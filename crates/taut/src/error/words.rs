@@ -31,6 +31,17 @@ pub(super) fn last_lines(f: &mut fmt::Formatter<'_>, stdout: &str, stderr: &str)
     Ok(())
 }
 
+/// Text of a server for `Debug`: its end only, which [`last_lines`] would show.
+pub(super) struct LastLines<'a>(pub(super) &'a str);
+
+impl fmt::Debug for LastLines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<&str> = self.0.lines().collect();
+        let cut = |line: &&str| line.chars().take(WIDTH).collect::<String>();
+        f.debug_list().entries(tail(&lines).iter().map(cut)).finish()
+    }
+}
+
 fn show(f: &mut fmt::Formatter<'_>, lines: &[&str]) -> fmt::Result {
     for line in tail(lines) {
         f.write_str("\n  ")?;
@@ -89,7 +100,15 @@ mod tests {
         assert!(Shown(&long).to_string().len() < WIDTH + 50);
     }
 
-    /// Issue 19, D1
+    #[test]
+    fn debug_shows_no_more_than_display() {
+        let long = "x".repeat(10_000) + "\n" + &"line\n".repeat(1_000);
+        assert_eq!(format!("{:?}", LastLines("a\nb")), r#"["a", "b"]"#);
+        assert!(format!("{:?}", LastLines(&long)).len() < 100);
+        assert!(format!("{:?}", LastLines(&long[..9_000])).len() < WIDTH + 50);
+    }
+
+    /// E10
     #[test]
     fn both_streams_are_shown_one_after_the_other() {
         struct Both;

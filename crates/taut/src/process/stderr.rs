@@ -20,6 +20,9 @@ pub(super) const TAIL_LIMIT: usize = 64 * 1024;
 /// A line longer than this is passed on in pieces. Progress bars never end their line (E2).
 const LINE_LIMIT: usize = 8 * 1024;
 
+/// How much is read at a time.
+const CHUNK: usize = 8 * 1024;
+
 /// Reads in one go before others get their turn: a child that floods stderr must not own the thread.
 const READS_PER_TURN: usize = 16;
 
@@ -150,7 +153,7 @@ impl Stderr {
 
     /// Takes in what is there. Never ready: it is done when its owner is.
     pub(super) fn poll_drain(&mut self, cx: &mut Context<'_>) {
-        let mut chunk = Vec::new();
+        let mut chunk = Vec::with_capacity(CHUNK);
         for _ in 0..READS_PER_TURN {
             let Some(pipe) = &mut self.pipe else { return };
             chunk.clear();
@@ -169,7 +172,7 @@ impl Stderr {
     pub(super) fn finish(&mut self) {
         if let Some(mut pipe) = self.pipe.take() {
             let mut left = pipe.waiting();
-            let mut chunk = Vec::new();
+            let mut chunk = Vec::with_capacity(CHUNK);
             // Past the reactor, which may not have heard yet that there is something to read.
             while left > 0
                 && let Ok(count @ 1..) = pipe.read_now(&mut chunk)

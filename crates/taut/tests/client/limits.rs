@@ -7,9 +7,9 @@ use std::time::Duration;
 use serde::ser::SerializeMap as _;
 use serde_json::{Value, json};
 use taut::types::SubscriptionFilter;
-use taut::{Change, Client, ConnectReason, Error, GracePeriods, Server, memory};
+use taut::{Change, Client, Error, GracePeriods, Server, memory};
 
-use crate::{eventually, failure, in_time, ms, quick, server, sh};
+use crate::{in_time, ms, quick, server};
 
 /// What one page, and one URI, of the server below has.
 const PAGE: usize = 1 << 20;
@@ -63,7 +63,7 @@ fn say(message: &Value) {
 
 /// Issue 19, A2
 #[tokio::test]
-async fn a2_a_list_without_end_is_given_up_at_its_bound_in_bytes() {
+async fn c18_a_list_without_end_is_given_up_at_its_bound_in_bytes() {
     let client = in_time(quick().max_list_bytes(5 * PAGE).spawn(server("limits"))).await.unwrap();
     match in_time(client.tools()).await.unwrap_err() {
         Error::TooLarge { bytes, limit, setting, .. } => {
@@ -82,7 +82,7 @@ async fn a2_a_list_without_end_is_given_up_at_its_bound_in_bytes() {
 
 /// Issue 19, A2
 #[tokio::test]
-async fn a2_a_list_with_too_many_pages_is_given_up_and_names_the_setting() {
+async fn c18_a_list_with_too_many_pages_is_given_up_and_names_the_setting() {
     let client = in_time(quick().max_pages(3).spawn(server("limits"))).await.unwrap();
     let mut tools = client.tools();
     assert!(in_time(tools.next_page()).await.unwrap().is_some());
@@ -94,7 +94,7 @@ async fn a2_a_list_with_too_many_pages_is_given_up_and_names_the_setting() {
 
 /// Issue 19, A2
 #[tokio::test]
-async fn a2_changes_that_are_not_taken_are_bounded_in_bytes() {
+async fn c18_changes_that_are_not_taken_are_bounded_in_bytes() {
     let limit = 64 << 10;
     let client = in_time(quick().max_change_bytes(limit).spawn(server("limits"))).await.unwrap();
     let filter = SubscriptionFilter::new().resource_subscriptions(["a:".to_owned()]);
@@ -108,62 +108,13 @@ async fn a2_changes_that_are_not_taken_are_bounded_in_bytes() {
 
 /// Issue 19, D1
 #[tokio::test]
-async fn d1_what_a_dying_server_prints_on_stdout_is_in_the_error() {
-    let complain = "echo 'GITHUB_TOKEN is required' ; echo 'see the manual' ; exit 1";
-    let (error, text) = failure(quick(), sh(complain)).await;
-    assert!(matches!(&error, Error::Connect(error) if error.stdout.contains("see the manual")));
-    let expected = "exited with code 1 before it answered initialize; its last lines on stdout:\
-                    \n  GITHUB_TOKEN is required\n  see the manual";
-    assert!(text.ends_with(expected), "{text}");
-    // Both streams, and a last line without its end.
-    let (_, text) = failure(quick(), sh("printf 'no token'; echo traceback >&2; exit 1")).await;
-    let expected = "its last lines on stdout:\n  no token\nits last lines on stderr:\n  traceback";
-    assert!(text.ends_with(expected), "{text}");
-}
-
-/// Issue 19, D1
-#[tokio::test]
-async fn d1_what_a_server_prints_before_it_dies_in_a_call_is_in_the_error() {
+async fn e10_what_a_server_prints_before_it_dies_in_a_call_is_in_the_error() {
     let client = in_time(quick().spawn(server("limits"))).await.unwrap();
     let error = in_time(client.call("die", ())).await.unwrap_err().to_string();
     assert!(
         error.contains("exited with code 3; its last lines on stdout:\n  out of memory"),
         "{error}"
     );
-}
-
-/// Issue 19, D2: it hears of SIGTERM, and has its grace period to clean up.
-#[tokio::test]
-async fn d2_a_start_that_is_given_up_has_time_to_clean_up_after_sigterm() {
-    let lock = std::env::temp_dir().join(format!("taut-{}-lock", std::process::id()));
-    let script =
-        "trap 'sleep 1; rm \"$LOCK\"; exit' TERM; : > \"$LOCK\"; while :; do sleep 0.05; done";
-    let command = sh(script).env("LOCK", &lock);
-    let builder = Client::builder().start_timeout(ms(500)).term_grace(Duration::from_secs(30));
-    let (error, text) = failure(builder, command).await;
-    assert!(matches!(error, Error::Connect(_)), "{text}");
-    eventually("the lock is gone", || !lock.exists()).await;
-}
-
-/// Issue 19, D2: a second one beside it would download the same package at the same time.
-#[tokio::test]
-async fn d2_a_package_runner_that_is_silent_is_not_started_a_second_time() {
-    let dir = std::env::temp_dir().join(format!("taut-{}-npx", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    std::os::unix::fs::symlink("/bin/sh", dir.join("npx")).unwrap();
-    let command = taut::Command::new(dir.join("npx")).args(["-c", "exec sleep 600"]);
-    let (error, text) = failure(Client::builder().start_timeout(ms(500)), command).await;
-    std::fs::remove_dir_all(&dir).unwrap();
-    let expected = "it said nothing; npx may still be downloading the package: try again, or set a \
-                    longer start timeout";
-    assert!(text.ends_with(expected), "{text}");
-    match error {
-        Error::Connect(error) => {
-            let silent = matches!(&error.reason, ConnectReason::Silent { second: None, .. });
-            assert!(silent, "{error:?}");
-        }
-        other => panic!("{other}"),
-    }
 }
 
 /// Issue 18, bug 1
@@ -231,4 +182,63 @@ async fn a_duration_too_long_for_the_clock_is_for_ever_and_no_panic() {
     let call = supervised.call("echo", json!({ "text": "y" })).timeout(long);
     assert_eq!(in_time(call).await.unwrap().text().unwrap(), "y");
     in_time(supervised.close()).await.unwrap();
+}
+
+/// Servers that are shell scripts.
+#[cfg(unix)]
+mod scripts {
+    use taut::ConnectReason;
+
+    use super::*;
+    use crate::{eventually, failure, sh};
+
+    /// Issue 19, D1
+    #[tokio::test]
+    async fn e10_what_a_dying_server_prints_on_stdout_is_in_the_error() {
+        let complain = "echo 'GITHUB_TOKEN is required' ; echo 'see the manual' ; exit 1";
+        let (error, text) = failure(quick(), sh(complain)).await;
+        assert!(matches!(&error, Error::Connect(error) if error.stdout.contains("see the manual")));
+        let expected = "exited with code 1 before it answered initialize; its last lines on stdout:\
+                        \n  GITHUB_TOKEN is required\n  see the manual";
+        assert!(text.ends_with(expected), "{text}");
+        // Both streams, and a last line without its end.
+        let (_, text) = failure(quick(), sh("printf 'no token'; echo traceback >&2; exit 1")).await;
+        let expected =
+            "its last lines on stdout:\n  no token\nits last lines on stderr:\n  traceback";
+        assert!(text.ends_with(expected), "{text}");
+    }
+
+    /// Issue 19, D2: it hears of SIGTERM, and has its grace period to clean up.
+    #[tokio::test]
+    async fn p27_a_start_that_is_given_up_has_time_to_clean_up_after_sigterm() {
+        let lock = std::env::temp_dir().join(format!("taut-{}-lock", std::process::id()));
+        let script =
+            "trap 'sleep 1; rm \"$LOCK\"; exit' TERM; : > \"$LOCK\"; while :; do sleep 0.05; done";
+        let command = sh(script).env("LOCK", &lock);
+        let builder = Client::builder().start_timeout(ms(500)).term_grace(Duration::from_secs(30));
+        let (error, text) = failure(builder, command).await;
+        assert!(matches!(error, Error::Connect(_)), "{text}");
+        eventually("the lock is gone", || !lock.exists()).await;
+    }
+
+    /// Issue 19, D2: a second one beside it would download the same package at the same time.
+    #[tokio::test]
+    async fn p27_a_package_runner_that_is_silent_is_not_started_a_second_time() {
+        let dir = std::env::temp_dir().join(format!("taut-{}-npx", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        std::os::unix::fs::symlink("/bin/sh", dir.join("npx")).unwrap();
+        let command = taut::Command::new(dir.join("npx")).args(["-c", "exec sleep 600"]);
+        let (error, text) = failure(Client::builder().start_timeout(ms(500)), command).await;
+        std::fs::remove_dir_all(&dir).unwrap();
+        let expected = "it said nothing; npx may still be downloading the package: try again, or set a \
+                        longer start timeout";
+        assert!(text.ends_with(expected), "{text}");
+        match error {
+            Error::Connect(error) => {
+                let silent = matches!(&error.reason, ConnectReason::Silent { second: None, .. });
+                assert!(silent, "{error:?}");
+            }
+            other => panic!("{other}"),
+        }
+    }
 }

@@ -353,7 +353,7 @@ mod tests {
         assert_eq!(drain(&queue), [Change::Tools, Change::Resource("a".into())]);
     }
 
-    /// Issue 19, A2: the bound is in bytes, so long URIs fill it as well as many do.
+    /// C18: the bound is in bytes, so long URIs fill it as well as many do.
     #[test]
     fn changes_that_were_not_taken_are_bounded_in_bytes() {
         let queue = ChangeQueue::new(QueueKind::OneConnection, LIMIT);

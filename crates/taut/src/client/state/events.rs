@@ -4,7 +4,6 @@
 //! know what is done about them.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -242,11 +241,5 @@ impl EventHook {
         if catch_unwind(AssertUnwindSafe(|| (self.0)(event))).is_err() {
             tracing::warn!("the hook for events panicked");
         }
-    }
-}
-
-impl fmt::Debug for EventHook {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EventHook")
     }
 }

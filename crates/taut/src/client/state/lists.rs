@@ -224,7 +224,7 @@ mod tests {
         (Method::ListTools, Some(cursor.to_string()))
     }
 
-    /// Issue 19, A2
+    /// C18
     #[test]
     fn kept_pages_are_bounded_in_bytes() {
         let (lists, now) = (KeptLists::default(), Instant::now());

@@ -130,7 +130,11 @@ impl SupervisedClient {
             queue: queue.clone(),
             open: Mutex::default(),
         });
-        self.0.streams().push(Arc::downgrade(&renewed));
+        {
+            let mut streams = self.0.streams();
+            streams.retain(|stream| stream.strong_count() > 0);
+            streams.push(Arc::downgrade(&renewed));
+        }
         let (open, honoured) = client.listen_into(filter, &queue).await?;
         renewed.put(open);
         let core = Arc::downgrade(&self.0);

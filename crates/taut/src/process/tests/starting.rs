@@ -143,7 +143,7 @@ async fn a_program_that_is_still_being_written_is_tried_again() {
 /// Issue 19, A5: a descriptor that is not marked to be closed on exec, as this process may have been
 /// given by its parent.
 #[tokio::test]
-async fn a5_a_descriptor_that_we_inherited_does_not_reach_the_child() {
+async fn p26_a_descriptor_that_we_inherited_does_not_reach_the_child() {
     let dir = Dir::new("inherited");
     let file = std::fs::File::open(dir.file("secret", b"", 0o644)).unwrap();
     // A copy by `dup` is not marked, whatever the original is.

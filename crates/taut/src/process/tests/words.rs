@@ -43,7 +43,7 @@ async fn e3_closing_stderr_early_is_harmless() {
 }
 
 #[tokio::test]
-async fn e4_last_words_are_there_when_the_end_is_reported() {
+async fn e4_the_end_of_stderr_is_there_when_the_end_is_reported() {
     let words = "w".repeat(1023) + "\n";
     let command = sh("printf '%s\\n' \"$WORDS\" >&2; exit 9").env("WORDS", words.trim_end());
     for _ in 0..500 {
