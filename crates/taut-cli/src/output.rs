@@ -201,7 +201,6 @@ impl Output {
         let label = self.err.paint(RED, "error:");
         self.note(&format!("{label} {}", self.err.text(&problem.to_string())));
         if !self.verbose {
-            self.quote("the server wrote on stdout:", &problem.stray());
             self.last_words(problem.stderr());
         }
         if let Some(next) = problem.next() {
@@ -213,18 +212,12 @@ impl Output {
     /// Shows the end of what a server wrote to stderr.
     pub(crate) fn last_words(&self, stderr: &str) {
         let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
-        let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
-        self.quote("the server's stderr ended with:", last);
-    }
-
-    /// Shows lines of a server under a heading, if there are any.
-    fn quote(&self, heading: &str, lines: &[impl AsRef<str>]) {
         if lines.is_empty() {
             return;
         }
-        self.note(heading);
-        for line in lines {
-            self.note(&self.err.paint(DIM, format!("  {}", self.err.line(line.as_ref()))));
+        self.note("the server's stderr ended with:");
+        for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
+            self.note(&self.err.paint(DIM, format!("  {}", self.err.line(line))));
         }
     }
 }

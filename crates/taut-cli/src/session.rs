@@ -4,7 +4,6 @@
 //! the first signal withdraws what is asked and closes, the second kills. Must not know what is asked.
 
 use std::ffi::OsString;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use taut::{Client, ClientBuilder, ClientEvent, Command, Error, Implementation, Level, LogParams};
@@ -60,34 +59,12 @@ pub(crate) fn builder(output: &Output, options: &Options) -> ClientBuilder {
         builder = builder.framing(framing);
     }
     if !output.verbose {
-        return builder.on_event(overhear);
+        return builder;
     }
     let (lines, events) = (output.clone(), output.clone());
-    builder.on_stderr(move |line| tell(&lines, "stderr", line)).on_event(move |event| {
-        overhear(event);
-        tell_event(&events, event);
-    })
-}
-
-/// Lines on stdout that were no messages: what a server that dies says there is often what one needs.
-static STRAY: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// Lines that are kept: the first, which say more than what follows from them.
-const KEPT: usize = 10;
-
-/// Keeps what a server says on stdout and is no message. Every hook of a client begins with it.
-pub(crate) fn overhear(event: &ClientEvent<'_>) {
-    let ClientEvent::InvalidMessage(junk) = event else { return };
-    let mut stray = STRAY.lock().unwrap_or_else(PoisonError::into_inner);
-    // A server that is started twice says it twice.
-    if stray.len() < KEPT && !stray.contains(&junk.excerpt) {
-        stray.push(junk.excerpt.clone());
-    }
-}
-
-/// What was overheard so far.
-pub(crate) fn stray() -> Vec<String> {
-    STRAY.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    builder
+        .on_stderr(move |line| tell(&lines, "stderr", line))
+        .on_event(move |event| tell_event(&events, event))
 }
 
 /// One line beside the result, with -v.

@@ -17,7 +17,7 @@ use crate::cmd::watch::untold;
 use crate::events::{Event, is_told};
 use crate::output::{CYAN, Output};
 use crate::problem::Problem;
-use crate::session::{builder, overhear, tell_event};
+use crate::session::{builder, tell_event};
 use crate::signals::Interrupts;
 use crate::spinner::Spinner;
 
@@ -110,7 +110,6 @@ impl<'a> Running<'a> {
         if self.output.verbose {
             let output = self.output.clone();
             builder = builder.on_event(move |event| {
-                overhear(event);
                 if !is_told(event) {
                     tell_event(&output, event);
                 }

@@ -22,7 +22,7 @@ use crate::cmd::list::{Offer, ask};
 use crate::content::{self, Piece};
 use crate::output::{DIM, GREEN, RED, YELLOW, time};
 use crate::problem::{Exit, Problem};
-use crate::session::{builder, hang_up, overhear, tell_event};
+use crate::session::{builder, hang_up, tell_event};
 use crate::signals::Interrupts;
 use crate::strict;
 
@@ -71,7 +71,6 @@ impl Transcript<'_> {
         let began = Instant::now();
         let host = Host::new(self.output, &options.asked)?;
         let builder = host.attach(builder(self.output, options)).on_event(move |event| {
-            overhear(event);
             seen.lock().unwrap_or_else(PoisonError::into_inner).note(event, began.elapsed());
             if output.verbose {
                 tell_event(&output, event);
