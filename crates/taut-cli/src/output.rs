@@ -22,7 +22,7 @@ use crate::secrets;
 /// Lines of a server's stderr that are shown after a failure.
 const LAST_LINES: usize = 20;
 
-/// How wide a line may be where nobody says.
+/// The width of lines if the terminal does not say its own.
 const WIDTH: usize = 100;
 
 /// Where everything goes.
@@ -31,7 +31,7 @@ pub(crate) struct Output {
     pub(crate) json: bool,
     pub(crate) verbose: bool,
     pub(crate) file: Option<PathBuf>,
-    /// Whether secrets are masked in results too, as they are in all else: nobody asked for these.
+    /// Whether secrets are masked in results too, not only in other output.
     pub(crate) discreet: bool,
     /// Who reads results.
     pub(crate) out: Reader,
@@ -160,12 +160,12 @@ impl Output {
         self.print(&text)
     }
 
-    /// A document for whoever reads it: the same document, escaped as JSON does it for a terminal.
+    /// A JSON text for this reader: for a terminal, harmful characters are escaped as JSON does it.
     fn json_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.out.terminal { escape::json(text) } else { text.into() }
     }
 
-    /// Tells something beside the result. Nobody may be there to hear it.
+    /// Writes a line to stderr. Never fails.
     pub(crate) fn note(&self, text: &str) {
         let shown = self.err.pass(&secrets::masked(text));
         if !self.screen.hold(&shown) {
@@ -187,7 +187,7 @@ impl Output {
         gate::tell(&shown.line());
     }
 
-    /// Says what went wrong and what to try, and how to end.
+    /// Reports a problem and what to try, and returns the exit code.
     pub(crate) fn report(&self, problem: &Problem) -> Exit {
         let exit = problem.exit();
         if matches!(problem, Problem::NobodyReads) {

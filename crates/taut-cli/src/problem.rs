@@ -50,7 +50,7 @@ pub(crate) enum Problem {
     File { what: String, error: io::Error },
     /// With our own output, after the server answered.
     Unwritten { what: String, error: io::Error },
-    /// Nobody reads our output any more: not worth a word.
+    /// The reader of stdout has closed it; not reported.
     NobodyReads,
     /// A signal came.
     Interrupted,
@@ -239,7 +239,7 @@ fn next_of(error: &Error) -> Option<&'static str> {
     })
 }
 
-/// A reader's words without the place, where that is told apart or counted in a text that nobody has seen.
+/// The message of a parser without the place, for places that are shown separately.
 pub(crate) fn without_place(words: &str) -> &str {
     words.split_once(" at line ").map_or(words, |(what, _)| what)
 }

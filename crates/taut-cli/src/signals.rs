@@ -1,9 +1,9 @@
 //! Signals that ask the command to stop, and `--max-time`, which does the same by the clock.
 //!
-//! One thread, the guard, hears them and counts them; whoever works waits with [`Interrupts`] and winds
-//! up. If nobody heeds one within [`PATIENCE`], because the work computes, blocks or hangs, the guard
-//! ends the process and its servers itself (A3, A4). Hears signals without the runtime's own, which cost
-//! every start. Must not know what is being done.
+//! One thread, the guard, receives and counts them. A command waits for them with [`Interrupts`], and then
+//! ends its work. If no command takes one within [`PATIENCE`], because it computes, blocks or hangs, the
+//! guard ends the process and its servers (A3, A4). Does not use the runtime's signals, because they slow
+//! down every start. Must not know what the command does.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
@@ -35,7 +35,7 @@ type Heard = (usize, Stop);
 
 static STOPS: LazyLock<watch::Sender<Heard>> = LazyLock::new(|| watch::Sender::new((0, Stop::End)));
 
-/// How many of them somebody has heeded.
+/// How many of them a command has taken.
 static HEEDED: AtomicUsize = AtomicUsize::new(0);
 
 /// How many of them ended a wait elsewhere, so that [`Interrupts`] leaves them out.
@@ -68,7 +68,7 @@ pub(crate) fn problem() -> Problem {
 
 /// Ends the command after this time, whatever it does then.
 pub(crate) fn limit(time: Duration) -> Result<(), Problem> {
-    // So long that nobody sees the end of it.
+    // A longer time could not be added to the clock.
     const EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     let end = Instant::now() + time.min(EVER);
     let _ = LIMIT.set((end, time));
@@ -132,7 +132,7 @@ fn listen() -> Result<(), Problem> {
 
 /// The guard's life.
 fn guard_on(signals: &system::Signals) {
-    // Of the stops that nobody has heeded, when the first came.
+    // When the first stop came that was not taken.
     let mut unheeded: Option<Instant> = None;
     let mut struck = 0;
     loop {
@@ -157,7 +157,7 @@ fn guard_on(signals: &system::Signals) {
             }
             None => continue,
         };
-        // Nobody waits for it, or the one before it was not heeded either.
+        // No command waits for it, or the one before was not taken.
         if STOPS.receiver_count() == 0 || unheeded.is_some() || struck > 2 {
             end();
         }

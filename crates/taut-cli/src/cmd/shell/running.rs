@@ -1,6 +1,6 @@
-//! The server behind a shell: started, listened to, and started again when it is wanted.
+//! The server of a shell: starts it, listens to its notifications, starts it again on request.
 //!
-//! Knows what it offers, for completion. Must not know what is typed.
+//! Keeps the lists of what the server offers, for completion. Must not know what is typed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
