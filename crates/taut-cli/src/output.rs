@@ -82,7 +82,13 @@ impl Output {
 
     /// Draws a line on stderr over the one before it, where something may move.
     pub(crate) fn draw(&self, line: &str) {
-        if self.may_move() {
+        if !self.may_move() {
+            return;
+        }
+        if line.is_empty() {
+            // The last one of a spinner must not be left out.
+            gate::tell(&Shown::wipe());
+        } else {
             gate::draw(&self.err.pass(line).wiping());
         }
     }
@@ -125,7 +131,7 @@ impl Output {
     /// What moves on stderr stands on the same line as a result on a terminal.
     fn wipe(&self) {
         if self.out.terminal && self.may_move() {
-            gate::draw(&Shown::wipe());
+            gate::tell(&Shown::wipe());
         }
     }
 

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use crate::problem::{Exit, Problem};
+use crate::gate;
+use crate::problem::Problem;
 
 /// How long the work may take to heed a signal before the guard ends the process: longer than any
 /// computation over a list of tools takes, short enough for somebody who waits.
@@ -173,7 +174,10 @@ fn end() -> ! {
     }
     #[cfg(target_os = "linux")]
     crate::processes::kill_children();
-    let exit = if over().is_some() { Exit::TimedOut } else { Exit::Interrupted };
+    let problem = over().map_or(Problem::Interrupted, Problem::Over);
+    let line = format!("error: {problem}");
+    gate::tell(&gate::Reader::of_stderr().pass(&line).line());
+    let exit = problem.exit();
     std::process::exit(i32::from(exit as u8));
 }
 
