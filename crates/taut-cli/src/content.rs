@@ -1,6 +1,6 @@
-//! Blocks of content as a person, a pipe or a file gets them.
+//! Shows blocks of content on a terminal, in a pipe or in a file.
 //!
-//! Knows text, bytes and base64. Must not know which request they answer.
+//! Handles text, bytes and base64, and structured data. Must not know which request they answer.
 
 use taut::Content;
 use taut::types::ResourceContents;

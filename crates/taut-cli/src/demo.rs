@@ -1,6 +1,6 @@
-//! The demo server: what people try their clients against.
+//! The demo server, for trying clients.
 //!
-//! One of each thing that a server can do, so small that each can be read in one look.
+//! Has one of each thing that a server can do, each in a few lines.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,8 +1,7 @@
-//! Where a person types: one line editor, in a thread of its own, for the shell and for questions.
+//! The line editor, in a thread of its own, for the shell and for questions of a server.
 //!
-//! Knows the editor, its keys, its history and that only one line is typed at a time. Must not know
-//! what the lines mean. A line that nobody waits for any more is still the person's to finish: the
-//! editor cannot be called off, so the next line waits for it.
+//! Only one line is typed at a time. The editor cannot be interrupted: if the caller no longer waits for a
+//! line, the next one waits until the person has finished it. Must not know what the lines mean.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -90,7 +89,7 @@ impl Desk {
         Self { screen, wanted, turn: Mutex::new(()) }
     }
 
-    /// Waits until nobody else is asking.
+    /// Waits until no other question is being asked.
     pub(crate) async fn turn(&self) -> Turn<'_> {
         let question = self.screen.question();
         Turn { _turn: self.turn.lock().await, _question: question }
@@ -174,7 +173,7 @@ fn edit(screen: &Screen, path: Option<PathBuf>, wanted: &Receiver<Wanted>) {
         if let (Typed::Line(text), true) = (&typed, line.remembered) {
             remember(&mut editor, text, path.as_ref());
         }
-        // Nobody may be waiting any more.
+        // The caller may have stopped waiting.
         let _ = reply.send(typed);
     }
 }
@@ -203,7 +202,7 @@ fn editor(screen: &Screen) -> Option<Lines> {
     if let Ok(mut printer) = editor.create_external_printer() {
         let (tell, told) = mpsc::sync_channel::<String>(WAITING);
         screen.set_editor(tell);
-        // A thread of its own: the editor takes a line when it can, and nobody else may wait.
+        // In a thread of its own, because the editor takes a line only when it is ready.
         std::thread::spawn(move || {
             while let Ok(text) = told.recv() {
                 let _ = printer.print(text);
@@ -219,7 +218,7 @@ fn remember(editor: &mut Lines, text: &str, path: Option<&PathBuf>) {
         return;
     }
     if let Some(path) = path {
-        // Who cannot write it can type all the same.
+        // A history that cannot be written does not stop the shell.
         let _ = editor.append_history(path);
     }
 }

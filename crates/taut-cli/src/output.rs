@@ -22,7 +22,7 @@ use crate::secrets;
 /// Lines of a server's stderr that are shown after a failure.
 const LAST_LINES: usize = 20;
 
-/// How wide a line may be where nobody says.
+/// The width of lines if the terminal does not say its own.
 const WIDTH: usize = 100;
 
 /// Where everything goes.
@@ -31,7 +31,7 @@ pub(crate) struct Output {
     pub(crate) json: bool,
     pub(crate) verbose: bool,
     pub(crate) file: Option<PathBuf>,
-    /// Whether secrets are masked in results too, as they are in all else: nobody asked for these.
+    /// Whether secrets are masked in results too, not only in other output.
     pub(crate) discreet: bool,
     /// Who reads results.
     pub(crate) out: Reader,
@@ -82,7 +82,13 @@ impl Output {
 
     /// Draws a line on stderr over the one before it, where something may move.
     pub(crate) fn draw(&self, line: &str) {
-        if self.may_move() {
+        if !self.may_move() {
+            return;
+        }
+        if line.is_empty() {
+            // The last one of a spinner must not be left out.
+            gate::tell(&Shown::wipe());
+        } else {
             gate::draw(&self.err.pass(line).wiping());
         }
     }
@@ -125,7 +131,7 @@ impl Output {
     /// What moves on stderr stands on the same line as a result on a terminal.
     fn wipe(&self) {
         if self.out.terminal && self.may_move() {
-            gate::draw(&Shown::wipe());
+            gate::tell(&Shown::wipe());
         }
     }
 
@@ -160,12 +166,12 @@ impl Output {
         self.print(&text)
     }
 
-    /// A document for whoever reads it: the same document, escaped as JSON does it for a terminal.
+    /// A JSON text for this reader: for a terminal, harmful characters are escaped as JSON does it.
     fn json_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.out.terminal { escape::json(text) } else { text.into() }
     }
 
-    /// Tells something beside the result. Nobody may be there to hear it.
+    /// Writes a line to stderr. Never fails.
     pub(crate) fn note(&self, text: &str) {
         let shown = self.err.pass(&secrets::masked(text));
         if !self.screen.hold(&shown) {
@@ -187,7 +193,7 @@ impl Output {
         gate::tell(&shown.line());
     }
 
-    /// Says what went wrong and what to try, and how to end.
+    /// Reports a problem and what to try, and returns the exit code.
     pub(crate) fn report(&self, problem: &Problem) -> Exit {
         let exit = problem.exit();
         if matches!(problem, Problem::NobodyReads) {
@@ -201,7 +207,6 @@ impl Output {
         let label = self.err.paint(RED, "error:");
         self.note(&format!("{label} {}", self.err.text(&problem.to_string())));
         if !self.verbose {
-            self.quote("the server wrote on stdout:", &problem.stray());
             self.last_words(problem.stderr());
         }
         if let Some(next) = problem.next() {
@@ -213,18 +218,12 @@ impl Output {
     /// Shows the end of what a server wrote to stderr.
     pub(crate) fn last_words(&self, stderr: &str) {
         let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
-        let last = &lines[lines.len().saturating_sub(LAST_LINES)..];
-        self.quote("the server's stderr ended with:", last);
-    }
-
-    /// Shows lines of a server under a heading, if there are any.
-    fn quote(&self, heading: &str, lines: &[impl AsRef<str>]) {
         if lines.is_empty() {
             return;
         }
-        self.note(heading);
-        for line in lines {
-            self.note(&self.err.paint(DIM, format!("  {}", self.err.line(line.as_ref()))));
+        self.note("the server's stderr ended with:");
+        for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
+            self.note(&self.err.paint(DIM, format!("  {}", self.err.line(line))));
         }
     }
 }

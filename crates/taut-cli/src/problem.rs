@@ -50,7 +50,7 @@ pub(crate) enum Problem {
     File { what: String, error: io::Error },
     /// With our own output, after the server answered.
     Unwritten { what: String, error: io::Error },
-    /// Nobody reads our output any more: not worth a word.
+    /// The reader of stdout has closed it; not reported.
     NobodyReads,
     /// A signal came.
     Interrupted,
@@ -96,19 +96,6 @@ impl Problem {
         }
     }
 
-    /// What the server said on stdout that was no message, where it ended early: often why it did.
-    pub(crate) fn stray(&self) -> Vec<String> {
-        match self {
-            Self::Server { error: Error::Lost(_), .. } => crate::session::stray(),
-            Self::Server { error: Error::Connect(error), .. } => match error.reason {
-                // These quote it themselves.
-                ConnectReason::NotJson { .. } | ConnectReason::Echo => Vec::new(),
-                _ => crate::session::stray(),
-            },
-            _ => Vec::new(),
-        }
-    }
-
     /// What to try next.
     pub(crate) fn next(&self) -> Option<String> {
         match self {
@@ -141,8 +128,10 @@ impl Problem {
         if !self.stderr().is_empty() {
             error["stderr"] = json!(self.stderr());
         }
-        if !self.stray().is_empty() {
-            error["stdout"] = json!(self.stray());
+        if let Self::Server { error: Error::Connect(failed), .. } = self
+            && !failed.stdout.is_empty()
+        {
+            error["stdout"] = json!(failed.stdout);
         }
         json!({ "error": error, "exit": self.exit() as u8 })
     }
@@ -250,7 +239,7 @@ fn next_of(error: &Error) -> Option<&'static str> {
     })
 }
 
-/// A reader's words without the place, where that is told apart or counted in a text that nobody has seen.
+/// The message of a parser without the place, for places that are shown separately.
 pub(crate) fn without_place(words: &str) -> &str {
     words.split_once(" at line ").map_or(words, |(what, _)| what)
 }

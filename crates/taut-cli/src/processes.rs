@@ -1,7 +1,7 @@
-//! What a server has started, as far as the system tells.
+//! The processes that a server has started, from `/proc`.
 //!
-//! Linux only: elsewhere nothing is known, and nothing is said. A process is known by its number and the
-//! time it was started, because numbers are given again.
+//! Linux only; elsewhere the lists are empty. A process is identified by its number and its start time,
+//! because numbers are used again.
 
 use std::fmt;
 

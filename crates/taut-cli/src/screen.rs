@@ -1,7 +1,7 @@
-//! The one terminal that results, notes, what moves and what is typed have to share.
+//! The terminal that results, notes, the spinner and the line editor share.
 //!
-//! Knows whether a question is being put and whether a line is being typed. Must not know what is
-//! said. What is told while a line is typed goes through the editor, which draws its line anew.
+//! Knows whether a question is being asked and whether a line is being typed. Lines that come while a line
+//! is typed go through the editor, which redraws its line. Must not know what the lines say.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
@@ -92,7 +92,7 @@ impl Screen {
         let Some(editor) = editor.as_ref() else { return false };
         let lost = self.lost.swap(0, Ordering::SeqCst);
         let gap = if lost == 0 { String::new() } else { format!("({lost} lines left out)\n") };
-        // Whoever tells must not wait: it may be the connection itself.
+        // The caller must not wait: it may be the thread of the connection.
         match editor.try_send(format!("{gap}{text}\n")) {
             Ok(()) => true,
             Err(TrySendError::Full(_)) => {

@@ -1,7 +1,8 @@
 //! JSON as a server sent it: members in its order, nothing added, nothing dropped.
 //!
-//! Knows JSON. The library's types fill in what is missing and leave out what a revision does not know;
-//! who wants to see or to judge what really came looks here. Must not judge (`strict.rs` does).
+//! The library's types fill in missing members and leave out members that a revision does not have; this
+//! type keeps the value exactly. Used to show and to check what a server sent. Must not judge (`strict.rs`
+//! does).
 
 use std::fmt;
 

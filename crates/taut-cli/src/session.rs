@@ -1,10 +1,9 @@
-//! One server from start to end, with Ctrl-C and the server's stderr.
+//! One server from start to end: options, signals, and its stderr.
 //!
-//! Knows how the options become a client, and that whatever happens in between, the server is closed:
-//! the first signal withdraws what is asked and closes, the second kills. Must not know what is asked.
+//! Makes a client from the options, and closes the server whatever happens: the first signal cancels the
+//! requests and closes the server, the second kills it. Must not know what is requested.
 
 use std::ffi::OsString;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use taut::types::{Implementation, LogParams};
@@ -61,34 +60,12 @@ pub(crate) fn builder(output: &Output, options: &Options) -> ClientBuilder {
         builder = builder.framing(framing);
     }
     if !output.verbose {
-        return builder.on_event(overhear);
+        return builder;
     }
     let (lines, events) = (output.clone(), output.clone());
-    builder.on_stderr(move |line| tell(&lines, "stderr", line)).on_event(move |event| {
-        overhear(event);
-        tell_event(&events, event);
-    })
-}
-
-/// Lines on stdout that were no messages: what a server that dies says there is often what one needs.
-static STRAY: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
-/// Lines that are kept: the first, which say more than what follows from them.
-const KEPT: usize = 10;
-
-/// Keeps what a server says on stdout and is no message. Every hook of a client begins with it.
-pub(crate) fn overhear(event: &ClientEvent<'_>) {
-    let ClientEvent::InvalidMessage(junk) = event else { return };
-    let mut stray = STRAY.lock().unwrap_or_else(PoisonError::into_inner);
-    // A server that is started twice says it twice.
-    if stray.len() < KEPT && !stray.contains(&junk.excerpt) {
-        stray.push(junk.excerpt.clone());
-    }
-}
-
-/// What was overheard so far.
-pub(crate) fn stray() -> Vec<String> {
-    STRAY.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    builder
+        .on_stderr(move |line| tell(&lines, "stderr", line))
+        .on_event(move |event| tell_event(&events, event))
 }
 
 /// One line beside the result, with -v.
@@ -131,8 +108,8 @@ pub(crate) fn tell_event(output: &Output, event: &ClientEvent<'_>) {
     tell(output, "taut", &line);
 }
 
-/// Starts a server, does something with it, and closes it, whatever came of it. Says how to end if
-/// it worked: a question that nobody could answer is no success.
+/// Starts a server, runs `work`, and closes the server in every case. Returns the exit code for success,
+/// which is not 0 if a question of the server was left unanswered.
 pub(crate) async fn with_server<T>(
     output: &Output,
     options: &Options,
@@ -151,7 +128,7 @@ pub(crate) async fn with_server<T>(
     let opening = builder.spawn_unless(command, interrupts.next());
     let client = opening.await?.ok_or(Problem::Interrupted)?;
     if output.verbose && client.capabilities().logging.is_some() {
-        // Who wants to see everything wants the server's log; without, it goes on all the same.
+        // With -v the server's log is shown too. A server that refuses is used anyway.
         let _ = client.set_level(Level::Debug).await;
     }
     let worked = tokio::select! {
@@ -201,7 +178,7 @@ pub(crate) fn with_stderr(problem: Problem, client: &Client) -> Problem {
 pub(crate) async fn hang_up(output: &Output, client: &Client, interrupts: &mut Interrupts) {
     output.note(&output.err.paint(CYAN, "closing the server; once more kills it"));
     tokio::select! {
-        // How it ends is no news to somebody who wants it gone.
+        // The person wants it to end, so how it ends is not reported.
         _ = client.close() => {}
         () = interrupts.next() => {}
     }

@@ -1,9 +1,9 @@
 //! Signals that ask the command to stop, and `--max-time`, which does the same by the clock.
 //!
-//! One thread, the guard, hears them and counts them; whoever works waits with [`Interrupts`] and winds
-//! up. If nobody heeds one within [`PATIENCE`], because the work computes, blocks or hangs, the guard
-//! ends the process and its servers itself (A3, A4). Hears signals without the runtime's own, which cost
-//! every start. Must not know what is being done.
+//! One thread, the guard, receives and counts them. A command waits for them with [`Interrupts`], and then
+//! ends its work. If no command takes one within [`PATIENCE`], because it computes, blocks or hangs, the
+//! guard ends the process and its servers (A3, A4). Does not use the runtime's signals, because they slow
+//! down every start. Must not know what the command does.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use crate::problem::{Exit, Problem};
+use crate::gate;
+use crate::problem::Problem;
 
 /// How long the work may take to heed a signal before the guard ends the process: longer than any
 /// computation over a list of tools takes, short enough for somebody who waits.
@@ -35,7 +36,7 @@ type Heard = (usize, Stop);
 
 static STOPS: LazyLock<watch::Sender<Heard>> = LazyLock::new(|| watch::Sender::new((0, Stop::End)));
 
-/// How many of them somebody has heeded.
+/// How many of them a command has taken.
 static HEEDED: AtomicUsize = AtomicUsize::new(0);
 
 /// How many of them ended a wait elsewhere, so that [`Interrupts`] leaves them out.
@@ -68,7 +69,7 @@ pub(crate) fn problem() -> Problem {
 
 /// Ends the command after this time, whatever it does then.
 pub(crate) fn limit(time: Duration) -> Result<(), Problem> {
-    // So long that nobody sees the end of it.
+    // A longer time could not be added to the clock.
     const EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     let end = Instant::now() + time.min(EVER);
     let _ = LIMIT.set((end, time));
@@ -132,7 +133,7 @@ fn listen() -> Result<(), Problem> {
 
 /// The guard's life.
 fn guard_on(signals: &system::Signals) {
-    // Of the stops that nobody has heeded, when the first came.
+    // When the first stop came that was not taken.
     let mut unheeded: Option<Instant> = None;
     let mut struck = 0;
     loop {
@@ -157,7 +158,7 @@ fn guard_on(signals: &system::Signals) {
             }
             None => continue,
         };
-        // Nobody waits for it, or the one before it was not heeded either.
+        // No command waits for it, or the one before was not taken.
         if STOPS.receiver_count() == 0 || unheeded.is_some() || struck > 2 {
             end();
         }
@@ -173,7 +174,10 @@ fn end() -> ! {
     }
     #[cfg(target_os = "linux")]
     crate::processes::kill_children();
-    let exit = if over().is_some() { Exit::TimedOut } else { Exit::Interrupted };
+    let problem = over().map_or(Problem::Interrupted, Problem::Over);
+    let line = format!("error: {problem}");
+    gate::tell(&gate::Reader::of_stderr().pass(&line).line());
+    let exit = problem.exit();
     std::process::exit(i32::from(exit as u8));
 }
 

@@ -1,7 +1,6 @@
-//! Something that moves on stderr while one waits: a spinner, or a bar when progress is reported.
+//! A spinner on stderr, or a bar when progress is reported.
 //!
-//! Shown only to a terminal, and only once there has been something to wait for. Wiped away when it
-//! is dropped.
+//! Shown only on a terminal, and only after a short wait. Removed when it is dropped.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -13,7 +12,7 @@ use crate::gate::escape;
 use crate::output::Output;
 use crate::screen::Screen;
 
-/// Quicker than this and nobody needs to be told.
+/// Shorter waits show no spinner.
 const PATIENCE: Duration = Duration::from_millis(200);
 const TURN: Duration = Duration::from_millis(80);
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];

@@ -1,8 +1,8 @@
-//! What is wrong with what was typed, and what was probably meant.
+//! Errors in the command line, and what was probably meant.
 //!
-//! clap finds most of it and says it in its own words; added here is what it cannot know: that options
-//! stand after the command, that a server's command stands after two dashes, that a word is a server's
-//! name. Its tips that lead nowhere are left out. Must not know what a command does.
+//! clap finds most of them. This file adds that options stand after the command, that a server's command
+//! stands after `--`, and that a word is the name of a server. Leaves out tips of clap that are wrong here.
+//! Must not know what a command does.
 
 use std::ffi::{OsStr, OsString};
 
@@ -25,8 +25,8 @@ pub(crate) fn meant(mut typed: Vec<OsString>) -> Vec<OsString> {
     typed
 }
 
-/// What clap accepts, and leads nowhere. Nobody means two dashes with nothing after them, as `-- $CMD` leaves them
-/// if the variable is empty.
+/// Errors that clap does not find: a `--` with nothing after it, as `-- $CMD` gives if the variable is empty; a
+/// current folder that no longer exists.
 pub(crate) fn check(command: &Sub, typed: &[OsString]) -> Result<(), Problem> {
     // Else every start fails, and blames the program.
     let elsewhere = command.options().is_some_and(|options| options.cwd.is_some());

@@ -1,6 +1,7 @@
-//! A form on a terminal: field by field, asked again kindly, looked over before it is sent.
+//! A form on a terminal: asks field by field, asks again if a value does not fit, and shows all values
+//! before they are sent.
 //!
-//! Knows the words and keys. What fits into a field is `forms/`; the editor is `desk.rs`.
+//! `forms/` decides what fits into a field; `desk.rs` is the editor.
 
 use std::sync::Arc;
 
@@ -71,8 +72,7 @@ fn content(form: &Form, filled: &[Option<Value>]) -> JsonObject {
     pairs.filter_map(|(field, value)| Some((field.name.clone(), value.clone()?))).collect()
 }
 
-/// Asks for one field until it fits. What is there already stands in brackets, and Enter takes it:
-/// whoever types something else need not wipe it away first.
+/// Asks for one field until the value fits. The present value is shown in brackets, and Enter takes it.
 async fn ask(host: &Host, field: &Field, before: Option<&Value>) -> Step {
     describe(host, field, before.is_some());
     let words = match before {

@@ -23,7 +23,7 @@ use crate::forms::Form;
 use crate::gate::escape;
 use crate::output::{BOLD, CYAN, Output, YELLOW};
 use crate::problem::{Exit, Problem};
-use crate::session::{overhear, tell_event};
+use crate::session::tell_event;
 
 /// What every command that starts a server takes for the server's questions.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -121,7 +121,6 @@ impl Host {
     pub(crate) fn hearing(&self) -> impl Fn(&ClientEvent<'_>) + Send + Sync + 'static {
         let host = self.clone();
         move |event| {
-            overhear(event);
             if host.0.output.verbose {
                 tell_event(&host.0.output, event);
             }

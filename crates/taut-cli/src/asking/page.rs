@@ -1,7 +1,7 @@
-//! A page that a server wants visited: shown whole, opened only when somebody says so (ELI-09).
+//! A page that a server asks to visit: its address is shown whole, and opened only on request (ELI-09).
 //!
-//! Knows what in an address can deceive the eye, and what opens a page on each system. Never looks at
-//! the page itself.
+//! Knows which parts of an address can mislead a reader, and which program opens a page on each system.
+//! Never loads the page itself.
 
 use std::process::{Command, Stdio};
 

@@ -1,7 +1,7 @@
-//! `taut completions SHELL`: what the shell has to know to complete our words.
+//! `taut completions SHELL`: a script that completes the words of the command.
 //!
-//! clap writes the scripts. Added here is what it cannot know: the names of servers, asked of
-//! `taut servers --names`, and that what follows `--` is a command of its own.
+//! clap writes the script. This file adds the names of servers, from `taut servers --names`, and that a
+//! command of its own follows `--`.
 
 use std::fmt::Write as _;
 

@@ -19,7 +19,7 @@ use crate::events::{Event, is_told};
 use crate::hosts::resolve;
 use crate::output::{BOLD, DIM, Output, YELLOW};
 use crate::problem::{Exit, Problem};
-use crate::session::{builder, hang_up, overhear, tell_event};
+use crate::session::{builder, hang_up, tell_event};
 use crate::signals::Interrupts;
 use crate::stamp;
 
@@ -97,7 +97,6 @@ pub(crate) async fn run(output: &Output, args: &Watch) -> Result<Exit, Problem> 
     if output.verbose {
         let told = output.clone();
         builder = builder.on_event(move |event| {
-            overhear(event);
             if !is_told(event) {
                 tell_event(&told, event);
             }

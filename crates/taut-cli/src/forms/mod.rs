@@ -1,8 +1,7 @@
-//! A form that a server wants filled in: its fields, what fits into each, and the answer.
+//! A form of a server: its fields, what fits into each, and the answer.
 //!
-//! Pure: a schema and text or JSON go in, a checked answer or mistakes come out. Must not know a
-//! terminal, a file nor who fills it in. Everything that a server said is here as it said it; who
-//! shows it cleans it. ELI-02, ELI-10.
+//! Pure: takes a schema and text or JSON, returns a checked answer or the mistakes. Text of the server is
+//! kept as it is; the gate escapes it when it is shown. Must not know a terminal or a file. ELI-02, ELI-10.
 
 mod field;
 mod format;

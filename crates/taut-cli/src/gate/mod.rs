@@ -1,11 +1,10 @@
 //! The gate: the only way to our stdout and stderr, and to the line editor.
 //!
-//! Every text is foreign until it has passed here: names, descriptions, errors, whatever a server, a
-//! file or a person wrote. [`Reader::pass`] turns text into [`Shown`], and only `Shown` can be written.
-//! For a terminal it escapes what steers the terminal or cannot be seen (SEC-05); a pipe gets the text
-//! as it is. Our own colours survive because [`Reader::paint`] marks them with a number that is drawn
-//! anew in each process: a text that a stranger wrote cannot contain it. `tests/command/gate.rs` checks
-//! that no other file writes to these streams.
+//! All text is treated as foreign: names, descriptions, errors, anything that a server, a file or a person
+//! wrote. [`Reader::pass`] turns text into [`Shown`], and only `Shown` can be written. For a terminal it
+//! escapes characters that control the terminal or cannot be seen (SEC-05); a pipe gets the text as it is.
+//! [`Reader::paint`] marks our own colours with a random number that is new in each process, so foreign
+//! text cannot contain it. `tests/command/gate.rs` checks that no other file writes to these streams.
 
 pub(crate) mod escape;
 mod stream;

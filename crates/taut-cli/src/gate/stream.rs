@@ -1,9 +1,8 @@
-//! Writing to stdout and stderr without ever being stuck there.
+//! Writes to stdout and stderr without blocking the command when a reader does not read.
 //!
-//! Each stream has a thread that writes, started with the first text. Whoever hands text over waits for
-//! it to be written, but a signal or `--max-time` ends that wait (A4): a reader that does not read
-//! cannot hold the command. Text for stderr waits for a moment only and is then queued; a queue that is
-//! full drops lines and says how many. Must not know what the text means.
+//! Each stream has a thread that writes. A caller that writes a result waits for it, and a signal or
+//! `--max-time` ends the wait (A4). Text for stderr is waited for only a moment and then stays in a queue;
+//! when the queue is full, lines are dropped and counted. Must not know what the text means.
 
 use std::collections::VecDeque;
 use std::io::{self, Write as _};
@@ -16,7 +15,7 @@ use crate::signals;
 /// Bytes that are handed over at a time: what a pipe holds on Linux.
 const CHUNK: usize = 64 << 10;
 
-/// Bytes that wait for stderr at most: some ten thousand lines, which nobody reads anyway.
+/// Bytes that wait for stderr at most: about ten thousand lines.
 const QUEUED: usize = 1 << 20;
 
 /// How long a text for stderr is waited for, so that it stands before the result that follows it.
@@ -48,7 +47,7 @@ struct State {
     /// Bytes in the queue, and in the hands of the thread.
     bytes: usize,
     runs: bool,
-    /// Whether the last wait for stderr was in vain: then nobody waits until the queue is empty again.
+    /// Whether the last wait for stderr took too long. Then callers do not wait until the queue is empty.
     stuck: bool,
     /// Lines that were dropped since the last that was queued.
     lost: usize,

@@ -1,8 +1,8 @@
 //! Variables in a host's file: `${VAR}`, `${VAR:-default}`, and what each host has beside them.
 //!
-//! Pure but for `{file:…}`: text and variables go in, text or what is missing comes out. The first two
-//! work in every file, whatever its host makes of them. What is not set and has no default is an
-//! error here; hosts pass on the letters, or nothing, and the server then fails in words of its own.
+//! Pure except for `{file:…}`: takes text and variables, returns text or what is missing. The first two
+//! forms work in the files of all hosts. A variable that is not set and has no default is an error here;
+//! hosts pass on the unexpanded text, or nothing, and the server fails later.
 
 use std::collections::BTreeMap;
 use std::fmt;

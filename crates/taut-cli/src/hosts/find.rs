@@ -1,7 +1,7 @@
-//! All servers of all files, in the order in which they count.
+//! Finds all servers in the hosts' files, in the order of precedence.
 //!
-//! Reads the files. One that is broken is told of and never stops the others; of two servers with one
-//! name the first counts and the other is shadowed.
+//! A broken file is reported and does not stop the others. Of two servers with one name the first is used;
+//! the other is shadowed.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;

@@ -1,8 +1,8 @@
 //! Servers by name, from the files that hosts already have.
 //!
-//! `places` knows where the files are, `tree` reads them, `shape` finds the servers in them, `find` puts
-//! all of it in order, `expand` fills in variables, `target` leads from what was typed to a command. No
-//! file is ever written, and nothing is started here.
+//! `places` knows where the files are, `read` and `tree` read them, `shape` finds the servers in them,
+//! `find` orders them, `expand` fills in variables, `target` makes a command of what was typed. Writes no
+//! file and starts nothing.
 
 mod expand;
 mod find;

@@ -1,7 +1,7 @@
-//! Reading a file that somebody else names, with a bound on its size and without waiting for it.
+//! Reads a file whose name comes from a configuration, with a limit on its size and without blocking.
 //!
-//! A project's file may name `/dev/zero` or a pipe that nobody writes to (A4). Must not know what the
-//! file is for.
+//! A project's file may name `/dev/zero`, or a pipe without a writer (A4). Must not know what the file is
+//! for.
 
 use std::fs::File;
 use std::io::{self, Read as _};

@@ -118,7 +118,7 @@ fn a_shell_completes_commands_options_and_names_of_servers() {
         (
             "zsh",
             [
-                "or prompts:_taut_kinds' ",
+                "by default:_taut_kinds' ",
                 "'::second -- A server by name\\: see `taut servers`:_taut_servers'",
             ],
         ),

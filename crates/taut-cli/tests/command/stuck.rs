@@ -205,3 +205,34 @@ fn a_server_whose_stderr_nobody_reads_goes_on_and_ends_with_its_input() {
         assert_eq!(ends(&mut child), 0, "{words:?}");
     }
 }
+
+/// A3: Ctrl-C works while the command computes: it is heard by a thread of its own.
+#[test]
+fn an_interrupt_ends_a_computation() {
+    let server = server("properties 150000");
+    let words = ["list", "tools", "--"].map(str::to_owned);
+    for _ in 0..5 {
+        let mut child = taut(words.iter().chain(&server)).spawn().unwrap();
+        let stat = format!("/proc/{}/stat", child.id());
+        let mut over = false;
+        // In ticks of the clock, of which there are a hundred in a second.
+        eventually("it computes", || {
+            over = child.try_wait().unwrap().is_some();
+            let text = std::fs::read_to_string(&stat).unwrap_or_default();
+            let used = text.split(' ').nth(13).and_then(|ticks| ticks.parse::<u64>().ok());
+            over || used.is_some_and(|ticks| ticks > 40)
+        });
+        if over {
+            continue;
+        }
+        signal(&child, Signal::INT);
+        let began = Instant::now();
+        drop(child.stdout.take());
+        let code = ends(&mut child);
+        assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+        if code == 130 {
+            return;
+        }
+    }
+    panic!("it was never interrupted");
+}

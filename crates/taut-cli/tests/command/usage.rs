@@ -115,7 +115,7 @@ fn arguments_may_be_one_json_object() {
 #[test]
 fn help_is_a_command_too() {
     for (line, first) in
-        [("help smoke", "See whether"), ("help", "Try, check"), ("help call", "Call a tool")]
+        [("help smoke", "Check whether"), ("help", "Try, check"), ("help call", "Call a tool")]
     {
         assert!(run(line, &[]).exits(0).out.starts_with(first), "{line}");
     }

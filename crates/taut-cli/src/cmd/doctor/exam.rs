@@ -1,7 +1,7 @@
-//! Starts a server as a host would, and writes down what it does.
+//! Starts a server as a host would, and records what it does in `facts.rs`.
 //!
-//! Knows what to try: open, list, perhaps call, close; then SIGTERM on a second one; then, if the first
-//! ended at once, a third with the whole environment. Must not judge any of it.
+//! First open, list, call if asked to, close; then a second start for SIGTERM; and if the first one ended
+//! at once, a start with the whole environment. Ends every process that is left. Must not judge.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -51,7 +51,7 @@ pub(super) struct Exam<'a> {
     command: &'a Command,
     start: Duration,
     facts: Shared,
-    /// The server that runs now, for whoever has to end it early.
+    /// The server that runs now, so that an interrupt can end it.
     client: Mutex<Option<Client>>,
     stop: Notify,
 }
@@ -78,7 +78,7 @@ impl<'a> Exam<'a> {
         }
     }
 
-    /// Does all of it. Whatever goes wrong is a fact.
+    /// Does all of it. Every failure is recorded as a fact.
     pub(super) async fn run(&self, call: Option<(String, Map<String, Value>)>, spinner: &Spinner) {
         self.start_and_visit(call, spinner).await;
         self.sweep().await;

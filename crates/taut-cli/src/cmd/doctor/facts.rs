@@ -1,6 +1,6 @@
-//! What was seen of a server, and the lines of the report about it.
+//! What `exam.rs` saw of a server, and the lines of the report about it.
 //!
-//! Plain data. Must not start anything (`exam.rs`) nor judge (`findings.rs`).
+//! Plain data. Must not start anything, nor judge (`findings/` does).
 
 use std::time::Duration;
 

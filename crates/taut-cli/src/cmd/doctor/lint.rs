@@ -1,8 +1,8 @@
-//! The schemas of tools, judged by what hosts do with them: a lint.
+//! A lint for the schemas of tools: what some hosts cannot use.
 //!
-//! Pure, and depends on `serde_json` only: the tools of a list go in, as JSON, what some host cannot use
-//! comes out. Every part of a schema is looked at once and no reference is followed, so the time is in
-//! proportion to the list. What hosts do was seen with about thirty of them in November 2026.
+//! Pure, and depends on `serde_json` only. Takes the tools of a list as JSON values. Visits every part of a
+//! schema once and follows no reference, so the time is in proportion to the list. The statements about
+//! hosts come from tests with about thirty of them in November 2026.
 
 use std::fmt;
 

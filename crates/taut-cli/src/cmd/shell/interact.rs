@@ -1,7 +1,7 @@
-//! A person at the prompt.
+//! The shell on a terminal: reads a line, runs it, shows the result.
 //!
-//! Knows the keys: Ctrl-C withdraws what runs, or clears the line; Ctrl-D leaves. What the server tells
-//! meanwhile stands above the line that is typed.
+//! Ctrl-C cancels the running call, or clears the line; Ctrl-D leaves. Notifications of the server appear
+//! above the line that is typed.
 
 use std::pin::pin;
 use std::sync::Arc;

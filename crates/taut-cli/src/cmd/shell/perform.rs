@@ -1,7 +1,7 @@
-//! Doing what a line says, and showing what comes of it.
+//! Runs one order of the shell and shows its result.
 //!
-//! Knows every order. What it comes to is a code and, with `--json`, a document. Must not know whether
-//! a person or a script gives the orders.
+//! Returns an exit code and, with `--json`, a document. Must not know whether the order was typed or came
+//! from a script.
 
 use std::fmt::Write as _;
 

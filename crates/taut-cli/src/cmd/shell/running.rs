@@ -1,6 +1,6 @@
-//! The server behind a shell: started, listened to, and started again when it is wanted.
+//! The server of a shell: starts it, listens to its notifications, starts it again on request.
 //!
-//! Knows what it offers, for completion. Must not know what is typed.
+//! Keeps the lists of what the server offers, for completion. Must not know what is typed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,7 +18,7 @@ use crate::cmd::watch::untold;
 use crate::events::{Event, is_told};
 use crate::output::{CYAN, Output};
 use crate::problem::Problem;
-use crate::session::{builder, overhear, tell_event};
+use crate::session::{builder, tell_event};
 use crate::signals::Interrupts;
 use crate::spinner::Spinner;
 
@@ -111,7 +111,6 @@ impl<'a> Running<'a> {
         if self.output.verbose {
             let output = self.output.clone();
             builder = builder.on_event(move |event| {
-                overhear(event);
                 if !is_told(event) {
                     tell_event(&output, event);
                 }

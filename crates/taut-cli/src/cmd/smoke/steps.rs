@@ -1,7 +1,7 @@
-//! What `taut smoke` does with one server, step by step, each told as soon as it is done.
+//! The steps of `taut smoke` for one server; each is printed as soon as it is done.
 //!
-//! Knows the order, and that whatever fails or interrupts, the server is closed. Calls nothing that may
-//! change something, unless it was named.
+//! Closes the server after every failure and interrupt. Calls no tool that may change something, unless
+//! `--call` names it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,7 +20,7 @@ use crate::cmd::list::{Offer, ask};
 use crate::content::{self, Piece};
 use crate::output::{DIM, GREEN, RED, YELLOW, time};
 use crate::problem::{Exit, Problem};
-use crate::session::{builder, hang_up, overhear, tell_event};
+use crate::session::{builder, hang_up, tell_event};
 use crate::signals::Interrupts;
 use crate::strict;
 
@@ -69,7 +69,6 @@ impl Transcript<'_> {
         let began = Instant::now();
         let host = Host::new(self.output, &options.asked)?;
         let builder = host.attach(builder(self.output, options)).on_event(move |event| {
-            overhear(event);
             seen.lock().unwrap_or_else(PoisonError::into_inner).note(event, began.elapsed());
             if output.verbose {
                 tell_event(&output, event);
@@ -204,7 +203,7 @@ impl Transcript<'_> {
             Ok(offer) => offer,
             Err(error) => {
                 let exit = self.failed("list", &error, &client.stderr())?;
-                // It has failed already; how it ends is no news.
+                // The failure is reported already, so how the server ends does not matter.
                 let _ = client.close().await;
                 return Ok(Err(exit));
             }

@@ -1,6 +1,6 @@
-//! What `taut smoke` tells while it works: a line for each step, its time, and the last word.
+//! The output of `taut smoke`: a line for each step with its time, and the summary.
 //!
-//! Knows terminals and the JSON document. Must not start, ask or decide anything.
+//! Writes text or the JSON document. Must not start, ask or decide anything.
 
 use std::fmt::{Display, Write as _};
 use std::time::{Duration, Instant};
