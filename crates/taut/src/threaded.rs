@@ -1,4 +1,4 @@
-//! Descriptors that can only block, each served by a thread of its own.
+//! Descriptors and handles that can only block, each served by a thread of its own.
 //!
 //! Knows `Read`, `Write` and polling, no descriptor. The threads are plain ones that nobody joins:
 //! the runtime's blocking pool is waited for at shutdown, and a read that never returns would hold
@@ -29,7 +29,7 @@ pub(crate) struct ReadHalf {
 impl ReadHalf {
     /// Starts to read. The thread ends with the input, or after the first read that finds this half
     /// dropped.
-    pub(super) fn start(from: impl Read + Send + 'static) -> io::Result<Self> {
+    pub(crate) fn start(from: impl Read + Send + 'static) -> io::Result<Self> {
         let (sender, chunks) = mpsc::channel(AHEAD);
         std::thread::Builder::new()
             .name("taut-stdin".into())
@@ -145,7 +145,7 @@ impl Desk {
 impl WriteHalf {
     /// Starts to write. The thread ends when a write fails, or when this half is dropped and all is
     /// written.
-    pub(super) fn start(to: impl Write + Send + 'static) -> io::Result<Self> {
+    pub(crate) fn start(to: impl Write + Send + 'static) -> io::Result<Self> {
         let desk = Arc::new(Desk { state: Mutex::default(), work: Condvar::new() });
         let thread = Arc::clone(&desk);
         std::thread::Builder::new()
