@@ -35,9 +35,11 @@ use windows as platform;
 pub(crate) use signals::watch;
 pub(crate) use stderr::say;
 
-#[cfg(all(test, any(target_os = "linux", windows)))]
+#[cfg(test)]
+#[cfg(any(target_os = "linux", windows))]
 mod tail;
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
+#[cfg(target_os = "linux")]
 mod tests;
 
 /// Why stdin and stdout could not become the wire.
