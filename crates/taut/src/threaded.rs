@@ -7,6 +7,8 @@
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
+#[cfg(all(windows, feature = "client"))]
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
@@ -54,6 +56,35 @@ fn read_all(mut from: impl Read, to: &mpsc::Sender<io::Result<Vec<u8>>>) {
     }
 }
 
+impl ReadHalf {
+    /// Reads without a runtime: what comes within this time, else `Ok(0)`, as at the end.
+    #[cfg(all(windows, feature = "client"))]
+    pub(crate) fn read_within(&mut self, buf: &mut Vec<u8>, time: Duration) -> io::Result<usize> {
+        let deadline = Instant::now() + time;
+        while self.used == self.chunk.len() {
+            match self.chunks.try_recv() {
+                Ok(read) => (self.chunk, self.used) = (read?, 0),
+                Err(mpsc::error::TryRecvError::Empty) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(_) => return Ok(0),
+            }
+        }
+        Ok(self.hand_on(buf))
+    }
+
+    fn hand_on(&mut self, buf: &mut Vec<u8>) -> usize {
+        if buf.len() == buf.capacity() {
+            buf.reserve(CHUNK);
+        }
+        let left = &self.chunk[self.used..];
+        let n = left.len().min(buf.capacity() - buf.len());
+        buf.extend_from_slice(&left[..n]);
+        self.used += n;
+        n
+    }
+}
+
 impl Source for ReadHalf {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         if self.used == self.chunk.len() {
@@ -63,14 +94,7 @@ impl Source for ReadHalf {
             }
             self.used = 0;
         }
-        if buf.len() == buf.capacity() {
-            buf.reserve(CHUNK);
-        }
-        let left = &self.chunk[self.used..];
-        let n = left.len().min(buf.capacity() - buf.len());
-        buf.extend_from_slice(&left[..n]);
-        self.used += n;
-        Poll::Ready(Ok(n))
+        Poll::Ready(Ok(self.hand_on(buf)))
     }
 }
 

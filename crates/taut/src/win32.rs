@@ -23,7 +23,7 @@ use windows_sys::Win32::System::Threading::GetCurrentProcess;
 use windows_sys::core::BOOL;
 
 #[cfg(feature = "client")]
-pub(crate) use start::{Job, Program, exit_code, start, wait};
+pub(crate) use start::{Job, Program, cancel, exit_code, start, wait};
 
 #[cfg(feature = "client")]
 mod start;

@@ -3,14 +3,15 @@
 //! The job and the list of handles are given to the system together with the process, so there is no
 //! moment at which it runs outside of the job, or inherits what another thread has just opened.
 
-use std::ffi::{OsStr, c_void};
+use std::ffi::{OsStr, OsString, c_void};
 use std::io;
 use std::mem::{size_of, size_of_val};
 use std::os::windows::ffi::OsStrExt as _;
 use std::os::windows::io::{AsHandle, AsRawHandle, BorrowedHandle, FromRawHandle, OwnedHandle};
 use std::ptr::{null, null_mut};
 
-use windows_sys::Win32::Foundation::{HANDLE, TRUE, WAIT_OBJECT_0};
+use windows_sys::Win32::Foundation::{HANDLE, TRUE, WAIT_OBJECT_0, WAIT_TIMEOUT};
+use windows_sys::Win32::System::IO::CancelIoEx;
 use windows_sys::Win32::System::JobObjects::{
     CreateJobObjectW, JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE, JOBOBJECT_BASIC_ACCOUNTING_INFORMATION,
     JOBOBJECT_EXTENDED_LIMIT_INFORMATION, JobObjectBasicAccountingInformation,
@@ -89,14 +90,14 @@ impl Job {
     }
 }
 
-/// What is started. Every text ends with a zero.
+/// What is started.
 pub(crate) struct Program<'a> {
     /// The file, with its directory.
     pub(crate) path: &'a OsStr,
     /// What the program takes apart into its arguments.
-    pub(crate) command_line: &'a OsStr,
+    pub(crate) command_line: &'a [u16],
     /// `NAME=value`, in the order that the system wants.
-    pub(crate) env: &'a [std::ffi::OsString],
+    pub(crate) env: &'a [OsString],
     pub(crate) directory: Option<&'a OsStr>,
     pub(crate) stdin: BorrowedHandle<'a>,
     pub(crate) stdout: BorrowedHandle<'a>,
@@ -105,12 +106,12 @@ pub(crate) struct Program<'a> {
 
 /// Starts a process in the job, without a window: the process and its id.
 pub(crate) fn start(program: &Program<'_>, job: &Job) -> io::Result<(OwnedHandle, u32)> {
-    let path = zero_ended(program.path)?;
-    let mut command_line = zero_ended(program.command_line)?;
-    let directory = program.directory.map(zero_ended).transpose()?;
+    let path = zero_ended(program.path.encode_wide())?;
+    let mut command_line = zero_ended(program.command_line.iter().copied())?;
+    let directory = program.directory.map(|text| zero_ended(text.encode_wide())).transpose()?;
     let mut env = Vec::new();
     for variable in program.env {
-        env.extend(zero_ended(variable)?);
+        env.extend(zero_ended(variable.encode_wide())?);
     }
     // The end of the block, and of a block without variables.
     env.extend(if env.is_empty() { &[0, 0][..] } else { &[0][..] });
@@ -157,8 +158,8 @@ pub(crate) fn start(program: &Program<'_>, job: &Job) -> io::Result<(OwnedHandle
 }
 
 /// The text for the system. A zero inside would cut it short there.
-fn zero_ended(text: &OsStr) -> io::Result<Vec<u16>> {
-    let mut wide: Vec<u16> = text.encode_wide().collect();
+fn zero_ended(text: impl Iterator<Item = u16>) -> io::Result<Vec<u16>> {
+    let mut wide: Vec<u16> = text.collect();
     if wide.contains(&0) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a zero byte in the command"));
     }
@@ -223,10 +224,23 @@ pub(crate) fn wait(process: &impl AsHandle) -> io::Result<()> {
     }
 }
 
-/// With what code it ended. Before it has, the answer means nothing.
-pub(crate) fn exit_code(process: &impl AsHandle) -> io::Result<u32> {
+/// With what code it ended; `None` if it still runs.
+pub(crate) fn exit_code(process: &impl AsHandle) -> io::Result<Option<u32>> {
+    let process = process.as_handle().as_raw_handle();
     let mut code = 0;
     // SAFETY: the handle is open for as long as it is borrowed, and `code` outlives the call.
-    check(unsafe { GetExitCodeProcess(process.as_handle().as_raw_handle(), &mut code) })?;
-    Ok(code)
+    unsafe {
+        if WaitForSingleObject(process, 0) == WAIT_TIMEOUT {
+            return Ok(None);
+        }
+        check(GetExitCodeProcess(process, &mut code))?;
+    }
+    Ok(Some(code))
+}
+
+/// Ends the reads and writes on this handle that threads are waiting in. They fail.
+pub(crate) fn cancel(handle: &impl AsHandle) {
+    // SAFETY: the handle is open for as long as it is borrowed. That there is nothing to end is told as
+    // an error, and is none.
+    unsafe { CancelIoEx(handle.as_handle().as_raw_handle(), null()) };
 }
