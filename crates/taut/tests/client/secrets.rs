@@ -71,7 +71,7 @@ pub(super) fn play() {
         let client = in_time(quick().spawn(works)).await.unwrap();
         let error = client.call("exit", ()).await.unwrap_err();
         shown.extend([format!("{client:?}"), error.to_string(), format!("{error:?}")]);
-        for broken in [sh("echo oh >&2; exit 1"), Command::new("no-such-server")] {
+        for broken in [server("2025-11-25 exit-on-initialize"), Command::new("no-such-server")] {
             let (error, text) = failure(quick(), broken.env("API_TOKEN", SECRET)).await;
             shown.extend([text, format!("{error:?}")]);
         }
