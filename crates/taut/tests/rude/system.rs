@@ -71,6 +71,13 @@ mod unix {
         kill_process(getpid(), Signal::STOP).unwrap();
     }
 
+    /// The same to another process.
+    pub(crate) fn stop_other(pid: u32) {
+        if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::STOP);
+        }
+    }
+
     fn null() -> File {
         File::options().read(true).write(true).open("/dev/null").unwrap()
     }
