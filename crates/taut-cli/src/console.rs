@@ -24,12 +24,12 @@ impl Signals {
         let (sender, stops) = channel();
         let _ = KEYS.set(sender.clone());
         let (ready, listening) = channel();
-        std::thread::Builder::new()
-            .name("taut-console".to_owned())
-            .spawn(move || match runtime() {
+        std::thread::Builder::new().name("taut-console".to_owned()).spawn(
+            move || match runtime() {
                 Ok(runtime) => runtime.block_on(listen(&sender, &ready)),
                 Err(error) => drop(ready.send(Err(error))),
-            })?;
+            },
+        )?;
         listening.recv().unwrap_or_else(|_| Err(io::Error::other("the console is not heard")))?;
         Ok(Self(Mutex::new(stops)))
     }

@@ -147,7 +147,10 @@ fn files_of_hosts_are_found_in_their_places() {
     home.write(r"AppData\Roaming\Code\User\mcp.json", &server("code", "servers"));
     home.write(r".cursor\mcp.json", &server("cursor", "mcpServers"));
     home.write(r".claude.json", &server("claude", "mcpServers"));
-    home.write(r".codex\config.toml", "[mcp_servers.codex]\ncommand = \"taut\"\nargs = [\"serve\"]\n");
+    home.write(
+        r".codex\config.toml",
+        "[mcp_servers.codex]\ncommand = \"taut\"\nargs = [\"serve\"]\n",
+    );
     home.write(r"project\.mcp.json", &server("here", "mcpServers"));
     let listed = home.run(&["servers"]).exits(0);
     for name in ["desktop", "code", "cursor", "claude", "codex", "here"] {
@@ -221,7 +224,10 @@ fn a_host_is_served_over_pipes() {
     stdin.write_all(format!("{open}\r\n").as_bytes()).unwrap();
     let mut line = String::new();
     stdout.read_line(&mut line).unwrap();
-    assert!(line.contains("\"id\":1") && line.ends_with("}\n") && !line.ends_with("\r\n"), "{line:?}");
+    assert!(
+        line.contains("\"id\":1") && line.ends_with("}\n") && !line.ends_with("\r\n"),
+        "{line:?}"
+    );
     drop(stdin);
     line.clear();
     assert_eq!(stdout.read_line(&mut line).unwrap(), 0, "{line:?}");
@@ -231,7 +237,8 @@ fn a_host_is_served_over_pipes() {
 #[test]
 fn paths_of_windows_are_shown_as_people_write_them() {
     let home = Home::new("paths");
-    let given = home.write("my servers.json", r#"{ "mcpServers": { "x": { "command": "taut" } } }"#);
+    let given =
+        home.write("my servers.json", r#"{ "mcpServers": { "x": { "command": "taut" } } }"#);
     assert!(given.is_absolute() && Path::new(&given).exists());
     let run = home.run(&["servers", "--config", given.to_str().unwrap()]).exits(0);
     assert!(run.out.contains("my servers.json"), "{run:?}");

@@ -41,7 +41,11 @@ async fn answers_in_any_framing_are_understood() {
         let client = start(role).await;
         works(&client).await;
         let seen = client.diagnostics();
-        assert_eq!((seen.invalid_messages, seen.byte_order_mark), (GREETING, role.ends_with("bom")), "{role}");
+        assert_eq!(
+            (seen.invalid_messages, seen.byte_order_mark),
+            (GREETING, role.ends_with("bom")),
+            "{role}"
+        );
         assert_eq!(seen.carriage_return, role.ends_with("crlf"), "{role}");
     }
 }
@@ -181,7 +185,8 @@ async fn f9_a_line_without_end_fills_nothing() {
     let client = in_time(builder.spawn(server("2025-11-25"))).await.unwrap();
     let error = in_time(client.call("endless", ()).timeout(ms(500))).await.unwrap_err();
     assert_eq!(error.to_string(), "tools/call was not answered within 500ms");
-    eventually("the junk is counted", || client.diagnostics().invalid_messages == 1 + GREETING).await;
+    eventually("the junk is counted", || client.diagnostics().invalid_messages == 1 + GREETING)
+        .await;
     in_time(client.close()).await.unwrap();
 }
 
