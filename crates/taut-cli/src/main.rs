@@ -9,6 +9,8 @@ mod arguments;
 mod asking;
 mod cells;
 mod cmd;
+#[cfg(windows)]
+mod console;
 mod content;
 mod debug;
 mod demo;

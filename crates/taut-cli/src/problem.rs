@@ -66,7 +66,10 @@ impl Problem {
     }
 
     pub(crate) fn output(error: io::Error) -> Self {
+        // Windows has a second name for it: a pipe whose other end is gone (`ERROR_PIPE_NOT_CONNECTED`).
+        let gone = cfg!(windows) && error.raw_os_error() == Some(233);
         match error.kind() {
+            _ if gone => return Self::NobodyReads,
             io::ErrorKind::BrokenPipe => return Self::NobodyReads,
             io::ErrorKind::Interrupted => return crate::signals::problem(),
             _ => {}

@@ -71,7 +71,11 @@ impl Common {
 fn usual() -> Option<PathBuf> {
     let absolute =
         |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let folder = absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?;
+    let folder = if cfg!(windows) {
+        absolute("APPDATA")?
+    } else {
+        absolute("XDG_CONFIG_HOME").or_else(|| Some(absolute("HOME")?.join(".config")))?
+    };
     Some(folder.join("taut/taut.yaml"))
 }
 

@@ -224,30 +224,8 @@ mod system {
     }
 }
 
-#[cfg(not(unix))]
-mod system {
-    use std::io;
-    use std::time::Duration;
-
-    use super::Stop;
-
-    /// None that are known here: only the clock.
-    pub(super) struct Signals;
-
-    impl Signals {
-        pub(super) fn new() -> io::Result<Self> {
-            Ok(Self)
-        }
-
-        pub(super) fn wait(&self, time: Option<Duration>) -> Option<Stop> {
-            match time {
-                Some(time) => std::thread::sleep(time),
-                None => std::thread::park(),
-            }
-            None
-        }
-    }
-}
+#[cfg(windows)]
+use crate::console as system;
 
 /// One signal for the runtime, as long as this lives; several that come before anybody asks are one.
 #[cfg(unix)]
@@ -298,4 +276,6 @@ pub(crate) fn interrupt() {
         let _ =
             rustix::process::kill_process(rustix::process::getpid(), rustix::process::Signal::INT);
     }
+    #[cfg(windows)]
+    crate::console::interrupt();
 }

@@ -103,11 +103,15 @@ pub mod service;
 mod stdio;
 #[cfg(feature = "tokio")]
 mod stream;
+#[cfg(feature = "tokio")]
+mod threaded;
 #[cfg(all(
     feature = "tokio",
     any(target_os = "linux", target_os = "android", all(unix, feature = "client"))
 ))]
 mod width;
+#[cfg(all(windows, feature = "tokio"))]
+mod win32;
 
 #[cfg(feature = "client")]
 pub use client::{

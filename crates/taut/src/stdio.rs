@@ -11,31 +11,33 @@ use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use crate::stream::{Sink, Source};
+use crate::threaded;
 
-#[cfg(not(unix))]
-mod other;
+#[cfg(windows)]
+mod console;
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod ready;
 #[cfg(unix)]
 mod signals;
-#[cfg(unix)]
 mod stderr;
-mod thread;
 #[cfg(unix)]
 mod unix;
+#[cfg(windows)]
+mod windows;
 
-#[cfg(not(unix))]
-use other as platform;
+#[cfg(windows)]
+use console as signals;
 #[cfg(unix)]
 use unix as platform;
+#[cfg(windows)]
+use windows as platform;
 
-#[cfg(not(unix))]
-pub(crate) use other::{say, watch};
-#[cfg(unix)]
 pub(crate) use signals::watch;
-#[cfg(unix)]
 pub(crate) use stderr::say;
 
+#[cfg(test)]
+#[cfg(any(target_os = "linux", windows))]
+mod tail;
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
@@ -116,7 +118,8 @@ static CLAIM: Mutex<Claim> = Mutex::new(Claim::Unclaimed);
 /// on stdio does this by itself. Call it as the first line of `main` when something prints before
 /// that. More than one call does no harm as long as nobody serves.
 ///
-/// On Windows the descriptors stay where they are.
+/// On Windows this is done with the standard handles. A C library that noted the old ones before
+/// is redirected as well.
 ///
 /// # Errors
 ///
@@ -169,7 +172,7 @@ pub(crate) enum Input {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     Ready(ready::ReadHalf),
     /// Anything else, read by a thread.
-    Thread(thread::ReadHalf),
+    Thread(threaded::ReadHalf),
 }
 
 impl Source for Input {
@@ -191,7 +194,7 @@ pub(crate) enum Output {
     #[cfg(any(target_os = "linux", target_os = "android"))]
     Ready(ready::WriteHalf),
     /// Anything else, written by a thread.
-    Thread(thread::WriteHalf),
+    Thread(threaded::WriteHalf),
 }
 
 impl Sink for Output {

@@ -67,11 +67,9 @@ fn role() {
 
 /// The command line of a server that plays a role, for after `--`.
 fn server(role: &str) -> Vec<String> {
-    let binary = std::env::current_exe().unwrap();
-    let binary = binary.to_str().unwrap().to_owned();
-    ["env", &format!("TAUT_ROLE={role}"), "sh", "-c", &rude::script(role), &binary]
-        .map(str::to_owned)
-        .into()
+    let (program, args) = rude::player(role);
+    let env = ["env".to_owned(), format!("TAUT_ROLE={role}"), program];
+    env.into_iter().chain(args).collect()
 }
 
 /// What `taut` sees of the machine: a home of its own, and a project with a file of servers. No test

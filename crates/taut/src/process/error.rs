@@ -115,6 +115,12 @@ impl fmt::Display for SpawnError {
             Self::NotExecutable { path } if path.is_dir() => {
                 write!(f, "{} is a directory, not a program", path.display())
             }
+            Self::NotExecutable { path } if cfg!(windows) => write!(
+                f,
+                "{} is not a program that Windows can start; name its interpreter as the program \
+                 and the file as its argument",
+                path.display()
+            ),
             Self::NotExecutable { path } => {
                 let shown = path.display();
                 write!(

@@ -13,7 +13,20 @@ use super::command::Command;
 use super::error::{NotFoundHint, SpawnError};
 
 /// Where the C library looks when there is no `PATH`.
-const DEFAULT_PATH: &str = "/bin:/usr/bin";
+#[cfg(not(windows))]
+fn default_path() -> OsString {
+    "/bin:/usr/bin".into()
+}
+
+/// Where Windows itself looks when there is no `PATH`.
+#[cfg(windows)]
+fn default_path() -> OsString {
+    let root = std::env::var_os("SystemRoot").unwrap_or_else(|| r"C:\Windows".into());
+    let mut path = root.clone();
+    path.push(r"\System32;");
+    path.push(root);
+    path
+}
 
 /// How much of a file is read to see what it is: Linux looks at the first 256 bytes for `#!`.
 const HEAD: u64 = 256;
@@ -66,6 +79,7 @@ pub(crate) fn explain(command: &Command, program: &Path, error: io::Error) -> Sp
     }
     let path = program.to_owned();
     match error.kind() {
+        _ if is_no_program(&error) => SpawnError::NotExecutable { path },
         io::ErrorKind::PermissionDenied => SpawnError::NotExecutable { path },
         // The file is there, so what is missing is something that the file asks for.
         io::ErrorKind::NotFound => match wants(program) {
@@ -77,6 +91,11 @@ pub(crate) fn explain(command: &Command, program: &Path, error: io::Error) -> Sp
         },
         _ => SpawnError::Io { program: command.program().to_owned(), source: error },
     }
+}
+
+/// Whether Windows finds no program in the file (`ERROR_BAD_EXE_FORMAT`, `ERROR_EXE_MACHINE_TYPE_MISMATCH`).
+fn is_no_program(error: &io::Error) -> bool {
+    cfg!(windows) && matches!(error.raw_os_error(), Some(193 | 216))
 }
 
 enum Candidate {
@@ -113,6 +132,10 @@ fn judge(dir: &Path, program: &Path, env: &BTreeMap<OsString, OsString>) -> Cand
     let pathext = pathext.and_then(|(_, value)| value.to_str());
     match resolve(dir, program, pathext, Path::is_file) {
         Some(path) => Candidate::Ready(path),
+        // A directory that was asked for by path is a mistake that can be told.
+        None if !is_bare(program) && dir.join(program).is_dir() => {
+            Candidate::Blocked(dir.join(program))
+        }
         None => Candidate::Absent,
     }
 }
@@ -184,9 +207,9 @@ fn path_of(env: &BTreeMap<OsString, OsString>) -> Option<&OsString> {
 }
 
 fn path_dirs(env: &BTreeMap<OsString, OsString>, base: &Path) -> Vec<PathBuf> {
-    let path = path_of(env).map_or_else(|| OsStr::new(DEFAULT_PATH), OsString::as_os_str);
+    let path = path_of(env).cloned().unwrap_or_else(default_path);
     // An empty entry would mean the working directory, which is hardly ever meant.
-    let dirs = std::env::split_paths(path).filter(|dir| !dir.as_os_str().is_empty());
+    let dirs = std::env::split_paths(&path).filter(|dir| !dir.as_os_str().is_empty());
     dirs.map(|dir| base.join(dir)).collect()
 }
 

@@ -13,6 +13,8 @@ mod exit;
 mod leader;
 mod lookup;
 mod pipes;
+#[cfg(any(windows, test))]
+mod quoting;
 mod shutdown;
 mod start;
 mod stderr;
@@ -145,7 +147,7 @@ impl Child {
             Arc::clone(&leader.0),
             watch,
             stderr,
-            Shutdown::new(options.leave_group),
+            Shutdown::new(options.leave_group, sys::HAS_TERM),
             inbox,
             container(command),
         ));

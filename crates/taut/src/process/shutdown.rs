@@ -69,11 +69,14 @@ impl fmt::Display for ProcessEnd {
             ShutdownStep::Unasked => write!(f, "{exit} before anybody asked it to"),
             ShutdownStep::Eof => write!(f, "{exit} once its stdin was closed"),
             ShutdownStep::Term => write!(f, "{exit} after SIGTERM"),
-            ShutdownStep::Kill => write!(f, "{exit} after SIGKILL"),
-            ShutdownStep::Stuck => f.write_str("has not ended even after SIGKILL"),
+            ShutdownStep::Kill => write!(f, "{exit} after {KILL}"),
+            ShutdownStep::Stuck => write!(f, "has not ended even after {KILL}"),
         }
     }
 }
+
+/// How a kill is called on this system.
+const KILL: &str = if cfg!(windows) { "it was terminated" } else { "SIGKILL" };
 
 /// What the task of the child has to do now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +100,8 @@ pub(super) struct Shutdown {
     step: ShutdownStep,
     over: bool,
     leave_group: bool,
+    /// Whether there is a signal between the closed stdin and the kill.
+    has_term: bool,
     grace: GracePeriods,
     deadline: Option<Instant>,
     actions: VecDeque<ShutdownAction>,
@@ -105,11 +110,14 @@ pub(super) struct Shutdown {
 impl Shutdown {
     /// The state for a child that runs. With `leave_group`, what the child leaves in its group after
     /// it ended without a signal from us is left alone (P12).
-    pub(super) fn new(leave_group: bool) -> Self {
+    ///
+    /// Without `has_term`, as on Windows, a kill follows when the wait after the closed stdin is over (W5).
+    pub(super) fn new(leave_group: bool, has_term: bool) -> Self {
         Self {
             step: ShutdownStep::Unasked,
             over: false,
             leave_group,
+            has_term,
             grace: GracePeriods::default(),
             deadline: None,
             actions: VecDeque::new(),
@@ -154,8 +162,8 @@ impl Shutdown {
         while self.deadline.is_some_and(|deadline| deadline <= now) {
             let (step, action) = match self.step {
                 ShutdownStep::Unasked | ShutdownStep::Stuck => return,
-                ShutdownStep::Eof => (ShutdownStep::Term, ShutdownAction::Term),
-                ShutdownStep::Term => (ShutdownStep::Kill, ShutdownAction::Kill),
+                ShutdownStep::Eof if self.has_term => (ShutdownStep::Term, ShutdownAction::Term),
+                ShutdownStep::Eof | ShutdownStep::Term => (ShutdownStep::Kill, ShutdownAction::Kill),
                 ShutdownStep::Kill => (ShutdownStep::Stuck, ShutdownAction::GiveUp),
             };
             self.step = step;
@@ -231,7 +239,7 @@ mod tests {
     /// What it asks for, and the step it ends on.
     fn run(leave_group: bool, events: &[Event]) -> (Vec<ShutdownAction>, ShutdownStep) {
         let start = Instant::now();
-        let mut shutdown = Shutdown::new(leave_group);
+        let mut shutdown = Shutdown::new(leave_group, true);
         let mut actions = Vec::new();
         for event in events {
             match *event {
@@ -307,6 +315,21 @@ mod tests {
         }
     }
 
+    /// Windows has no signal between the two.
+    #[test]
+    fn w5_without_a_signal_the_kill_follows_the_closed_stdin() {
+        let start = Instant::now();
+        let mut shutdown = Shutdown::new(false, false);
+        shutdown.handle_closed(start, GRACE);
+        shutdown.handle_time(start + ms(19));
+        assert_eq!(shutdown.poll_action(), None);
+        shutdown.handle_time(start + ms(20));
+        assert_eq!(shutdown.poll_action(), Some(Kill));
+        shutdown.handle_time(start + ms(60));
+        assert_eq!(shutdown.poll_action(), Some(GiveUp));
+        assert_eq!(shutdown.step(), ShutdownStep::Stuck);
+    }
+
     #[test]
     fn a_second_close_may_shorten_the_wait_but_not_lengthen_it() {
         let longer = GracePeriods { after_eof: ms(900), after_term: ms(900), after_kill: ms(900) };
@@ -318,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_wait_too_long_for_the_clock_is_for_ever() {
-        let mut shutdown = Shutdown::new(false);
+        let mut shutdown = Shutdown::new(false, true);
         let now = Instant::now();
         shutdown.handle_closed(now, GracePeriods { after_eof: Duration::MAX, ..GRACE });
         assert_eq!(shutdown.poll_timeout(), None);
@@ -328,7 +351,7 @@ mod tests {
 
     #[test]
     fn no_time_is_wanted_before_closing_nor_after_the_exit() {
-        let mut shutdown = Shutdown::new(false);
+        let mut shutdown = Shutdown::new(false, true);
         assert_eq!(shutdown.poll_timeout(), None);
         shutdown.handle_closed(Instant::now(), GRACE);
         assert!(shutdown.poll_timeout().is_some());

@@ -6,7 +6,6 @@
 //! See docs/decisions/0004-children.md. Obeys the scars P18 and P19.
 
 use std::io;
-use std::process::Stdio;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::Duration;
 
@@ -76,23 +75,10 @@ fn serve(job: Job) {
 
 fn start(command: &Command) -> Reply {
     let found = lookup::find(command)?;
-    let mut process = std::process::Command::new(&found.program);
-    process
-        .args(command.arguments())
-        .env_clear()
-        .envs(&found.env)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    if let Some(dir) = command.directory() {
-        process.current_dir(dir);
-    }
-    sys::prepare(&mut process, command.program());
-
     let mut busy = 0;
-    let child = loop {
-        match process.spawn() {
-            Ok(child) => break child,
+    let (process, [stdin, stdout, stderr]) = loop {
+        match sys::start(command, &found) {
+            Ok(started) => break started,
             Err(e) if e.kind() == io::ErrorKind::ExecutableFileBusy && busy < BUSY_TRIES => {
                 busy += 1;
                 std::thread::sleep(BUSY_PAUSE);
@@ -100,8 +86,6 @@ fn start(command: &Command) -> Reply {
             Err(error) => return Err(lookup::explain(command, &found.program, error)),
         }
     };
-    let io = |source| SpawnError::Io { program: command.program().to_owned(), source };
-    let (process, [stdin, stdout, stderr]) = sys::adopt(child).map_err(io)?;
     // From here on an early return kills the process.
     let leader = KillOnDrop(Arc::new(Leader::new(process)));
     Ok(SpawnedProcess { leader, stdin, stdout, stderr })

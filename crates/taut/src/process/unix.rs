@@ -11,6 +11,7 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
 use std::pin::Pin;
+use std::process::Stdio;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
@@ -20,17 +21,39 @@ use tokio::io::Interest;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::oneshot;
 
+use super::command::Command;
 use super::exit::ExitStatus;
+use super::lookup::Found;
 use crate::stream::{Sink, Source};
 use crate::width::Width;
 
 /// Our end of a pipe, before a runtime knows it.
 pub(super) type PipeEnd = OwnedFd;
 
+/// Whether a process can be asked to end otherwise than by closing its stdin.
+pub(super) const HAS_TERM: bool = true;
+
+/// Starts a process: the process, and our ends of stdin, stdout and stderr.
+pub(super) fn start(command: &Command, found: &Found) -> io::Result<(Process, [PipeEnd; 3])> {
+    let mut process = std::process::Command::new(&found.program);
+    process
+        .args(command.arguments())
+        .env_clear()
+        .envs(&found.env)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    if let Some(dir) = command.directory() {
+        process.current_dir(dir);
+    }
+    prepare(&mut process, command.program());
+    adopt(process.spawn()?)
+}
+
 /// What is set on a process before it is started: the name that it sees itself called by, a session of
 /// its own, no descriptor of ours but its three pipes, and on Linux an end together with ours.
 #[allow(unsafe_code, reason = "no safe way: docs/decisions/0004-children.md")]
-pub(super) fn prepare(process: &mut std::process::Command, name: &OsStr) {
+fn prepare(process: &mut std::process::Command, name: &OsStr) {
     // What a shell would pass on: programs that go by the name they are called by see it.
     process.arg0(name);
     #[cfg(target_os = "linux")]
@@ -98,7 +121,7 @@ fn close_on_exec(fd: std::os::fd::RawFd) {
 }
 
 /// Takes over a process that was just started: the process, and our ends of stdin, stdout and stderr.
-pub(super) fn adopt(mut child: std::process::Child) -> io::Result<(Process, [PipeEnd; 3])> {
+fn adopt(mut child: std::process::Child) -> io::Result<(Process, [PipeEnd; 3])> {
     let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
     match (pid, child.stdin.take(), child.stdout.take(), child.stderr.take()) {
         (Some(pid), Some(stdin), Some(stdout), Some(stderr)) => {

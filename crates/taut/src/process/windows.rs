@@ -1,109 +1,278 @@
-//! Processes where there is no Unix: none can be started yet, and the error says so.
+//! Processes on Windows: job objects, handles, and pipes driven by threads.
 //!
-//! Has the items that the files beside it need of a system, as `unix.rs` has them. A process that
-//! cannot be started has no pipes and no end, which the empty types say.
+//! The only file here that names the system. Must not know when a process is to be ended, nor what
+//! goes through a pipe. `unix.rs` has the same items; the files beside them use nothing else of the
+//! system. There is no polite signal (W5): a closed stdin is the only request, and the job ends what
+//! does not follow it. docs/decisions/0013-windows.md.
+//!
+//! Obeys the scars P1, P9, P14, P22, W1, W2, W5, W7 and W9.
 
-use std::convert::Infallible;
-use std::ffi::OsStr;
-use std::io;
+use std::ffi::{OsStr, OsString};
+use std::future::Future;
+use std::io::{self, PipeReader, PipeWriter, Read};
+use std::os::windows::ffi::OsStrExt as _;
+use std::os::windows::io::{AsHandle, OwnedHandle};
+use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
+use tokio::sync::oneshot;
+
+use super::command::Command;
 use super::exit::ExitStatus;
+use super::lookup::Found;
+use super::quoting;
 use crate::stream::{Sink, Source};
+use crate::threaded::{ReadHalf, WriteHalf};
+use crate::win32::{self, Job, Program};
 
-/// Our end of a pipe, before a runtime knows it.
+/// Whether a process can be asked to end otherwise than by closing its stdin (W5).
+pub(super) const HAS_TERM: bool = false;
+
+/// Our end of a pipe, before a thread serves it.
 #[derive(Debug)]
-pub(super) struct PipeEnd(Infallible);
-
-/// Nothing is to be set.
-pub(super) fn prepare(_: &mut std::process::Command, _: &OsStr) {}
-
-/// Ends what was just started: nobody could look after it.
-pub(super) fn adopt(mut child: std::process::Child) -> io::Result<(Process, [PipeEnd; 3])> {
-    let _ = child.kill();
-    let _ = child.wait();
-    Err(io::ErrorKind::Unsupported.into())
+pub(super) enum PipeEnd {
+    Read(PipeReader),
+    Write(PipeWriter),
 }
 
-/// A process that cannot be.
+/// Starts a process: the process, and our ends of stdin, stdout and stderr.
+///
+/// It is in its job from the first moment, has no window (W2), and inherits the other ends of these
+/// three pipes and nothing else.
+pub(super) fn start(command: &Command, found: &Found) -> io::Result<(Process, [PipeEnd; 3])> {
+    let (their_stdin, stdin) = io::pipe()?;
+    let (stdout, their_stdout) = io::pipe()?;
+    let (stderr, their_stderr) = io::pipe()?;
+    let args: Vec<Vec<u16>> = command.arguments().iter().map(|arg| wide(arg)).collect();
+    let (path, command_line) = if is_script(&found.program) {
+        let cmd = command_interpreter();
+        let line = quoting::for_script(&wide(&cmd), &wide(&found.program), &args);
+        let line = line.map_err(|refused| refusal(&found.program, &refused))?;
+        (cmd, line)
+    } else {
+        (found.program.clone(), quoting::for_program(&wide(&found.program), &args))
+    };
+    let job = Job::new()?;
+    let program = Program {
+        path: path.as_os_str(),
+        command_line: &command_line,
+        env: &environment(found),
+        directory: command.directory().map(Path::as_os_str),
+        stdin: their_stdin.as_handle(),
+        stdout: their_stdout.as_handle(),
+        stderr: their_stderr.as_handle(),
+    };
+    let (process, id) = win32::start(&program, &job)?;
+    let process = Process { process, id, job, killed: AtomicBool::new(false) };
+    Ok((process, [PipeEnd::Write(stdin), PipeEnd::Read(stdout), PipeEnd::Read(stderr)]))
+}
+
+fn wide(text: impl AsRef<OsStr>) -> Vec<u16> {
+    text.as_ref().encode_wide().collect()
+}
+
+/// Whether only `cmd.exe` can start this file (W1).
+fn is_script(program: &Path) -> bool {
+    let is = |known| program.extension().is_some_and(|own| own.eq_ignore_ascii_case(known));
+    is("cmd") || is("bat")
+}
+
+/// The system's own `cmd.exe`: neither `COMSPEC` nor `PATH` may put another in its place.
+fn command_interpreter() -> PathBuf {
+    let root = std::env::var_os("SystemRoot").unwrap_or_else(|| r"C:\Windows".into());
+    PathBuf::from(root).join(r"System32\cmd.exe")
+}
+
+fn refusal(script: &Path, refused: &quoting::Unsafe) -> io::Error {
+    let text = format!(
+        "{} is started by cmd.exe, and {}; start the program behind it instead (for npx: node with \
+         the path of the script), or pass the value in an environment variable",
+        script.display(),
+        refused.reason()
+    );
+    io::Error::new(io::ErrorKind::InvalidInput, text)
+}
+
+/// `NAME=value`, sorted by name without regard to case, as the system keeps it.
+fn environment(found: &Found) -> Vec<OsString> {
+    let mut names: Vec<_> = found.env.iter().collect();
+    names.sort_by_key(|(name, _)| name.to_ascii_uppercase());
+    let join = |(name, value): (&OsString, &OsString)| {
+        let mut text = name.clone();
+        text.push("=");
+        text.push(value);
+        text
+    };
+    names.into_iter().map(join).collect()
+}
+
+/// How long is waited for the rest of a job after it was told to end. It takes moments: this is for
+/// a machine that is very busy.
+const LAST: Duration = Duration::from_millis(500);
+
+/// What a process is told to have exited with when the job ends it.
+const KILLED: u32 = 1;
+
+/// A process and the job that holds it and its descendants. Dropping it ends them all.
 #[derive(Debug)]
-pub(super) struct Process(Infallible);
+pub(super) struct Process {
+    process: OwnedHandle,
+    id: u32,
+    job: Job,
+    killed: AtomicBool,
+}
 
 impl Process {
+    /// Its number.
     pub(super) fn id(&self) -> u32 {
-        match self.0 {}
+        self.id
     }
 
+    /// There is no such request here; see [`HAS_TERM`].
     pub(super) fn terminate_group(&self) -> io::Result<()> {
-        match self.0 {}
+        Ok(())
     }
 
+    /// Ends every process of the job.
     pub(super) fn kill_group(&self) -> io::Result<()> {
-        match self.0 {}
+        self.killed.store(true, Ordering::SeqCst);
+        self.job.terminate(KILLED)
     }
 
+    /// Nobody else can collect the status: it belongs to the handle (P22).
     pub(super) fn is_taken(&self) -> bool {
-        match self.0 {}
+        false
     }
 
+    /// The status; `None` if it still runs. What was killed with it is gone by then (W7); what was not
+    /// is let go, and outlives the job.
     pub(super) fn reap(&self) -> Option<ExitStatus> {
-        match self.0 {}
+        let exit = match win32::exit_code(&self.process) {
+            Ok(None) => return None,
+            Ok(Some(code)) => ExitStatus { code: Some(code.cast_signed()), ..ExitStatus::UNSEEN },
+            Err(_) => ExitStatus::UNSEEN,
+        };
+        if self.killed.load(Ordering::SeqCst) {
+            self.wait_for_job();
+        } else if let Err(error) = self.job.release() {
+            tracing::debug!(pid = self.id, %error, "what the process started is not let go");
+        }
+        Some(exit)
     }
 
+    fn wait_for_job(&self) {
+        let deadline = Instant::now() + LAST;
+        // A job has no handle to wait for; nearly always the first look is the last.
+        while self.job.processes().is_ok_and(|count| count > 0) && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    /// Blocks until it has exited.
     pub(super) fn wait(&self) {
-        match self.0 {}
+        let _ = win32::wait(&self.process);
     }
 }
 
-/// Notices the exit of a process.
-pub(super) struct ExitWatch(Infallible);
+/// Notices the exit of a process, never of its pipes, which a descendant may hold open (P9). A thread
+/// waits.
+pub(super) struct ExitWatch(oneshot::Receiver<()>);
 
 impl ExitWatch {
     pub(super) fn new(process: &Arc<Process>) -> io::Result<Self> {
-        match process.0 {}
+        let (tell, told) = oneshot::channel();
+        let process = Arc::clone(process);
+        std::thread::Builder::new().name("taut-wait".into()).spawn(move || {
+            process.wait();
+            let _ = tell.send(());
+        })?;
+        Ok(Self(told))
     }
 
-    pub(super) fn poll_exit(&mut self, _: &mut Context<'_>) -> Poll<()> {
-        match self.0 {}
+    /// Ready once the process has exited.
+    pub(super) fn poll_exit(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        Pin::new(&mut self.0).poll(cx).map(drop)
     }
 }
 
-/// The end of a pipe that we read.
-#[derive(Debug)]
-pub(super) struct ReadPipe(Infallible);
+/// The end of a pipe that we read. Dropping it closes it.
+pub(super) struct ReadPipe {
+    half: ReadHalf,
+    pipe: Arc<PipeReader>,
+}
+
+/// The pipe as the thread reads it.
+struct Shared(Arc<PipeReader>);
+
+impl Read for Shared {
+    fn read(&mut self, buf: &mut [u8]) -> io::Result<usize> {
+        (&*self.0).read(buf)
+    }
+}
 
 impl ReadPipe {
+    /// Takes the read end of a pipe.
     pub(super) fn new(end: PipeEnd) -> io::Result<Self> {
-        match end.0 {}
+        let PipeEnd::Read(pipe) = end else { return Err(io::ErrorKind::InvalidInput.into()) };
+        let pipe = Arc::new(pipe);
+        Ok(Self { half: ReadHalf::start(Shared(Arc::clone(&pipe)))?, pipe })
     }
 
+    /// Unknown: some of it is with the thread. [`ReadPipe::read_now`] finds the end.
     pub(super) fn waiting(&self) -> u64 {
-        match self.0 {}
+        u64::MAX
     }
 
-    pub(super) fn read_now(&mut self, _: &mut Vec<u8>) -> io::Result<usize> {
-        match self.0 {}
+    /// Reads what is there now that the process has exited. Nothing there is `Ok(0)`, as the end is.
+    ///
+    /// The end comes by itself unless a descendant holds the other end. It is waited for a moment,
+    /// because what was written may just be with the thread.
+    pub(super) fn read_now(&mut self, buf: &mut Vec<u8>) -> io::Result<usize> {
+        self.half.read_within(buf, REST)
     }
 }
+
+/// How long what was written before an exit may take from the pipe through the thread.
+const REST: Duration = Duration::from_millis(100);
 
 impl Source for ReadPipe {
-    fn poll_read(&mut self, _: &mut Context<'_>, _: &mut Vec<u8>) -> Poll<io::Result<usize>> {
-        match self.0 {}
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        self.half.poll_read(cx, buf)
     }
 }
 
-/// The end of a pipe that we write.
-pub(super) struct WritePipe(Infallible);
+impl Drop for ReadPipe {
+    fn drop(&mut self) {
+        // The thread may wait in a read that a descendant of the process keeps from ending.
+        win32::cancel(&*self.pipe);
+    }
+}
+
+/// The end of a pipe that we write. Dropping it closes it once all is written.
+pub(super) struct WritePipe(WriteHalf);
 
 impl WritePipe {
+    /// Takes the write end of a pipe.
     pub(super) fn new(end: PipeEnd) -> io::Result<Self> {
-        match end.0 {}
+        let PipeEnd::Write(pipe) = end else { return Err(io::ErrorKind::InvalidInput.into()) };
+        Ok(Self(WriteHalf::start(pipe)?))
     }
 }
 
 impl Sink for WritePipe {
-    fn poll_write(&mut self, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
-        match self.0 {}
+    fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.0.poll_write(cx, bytes)
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.0.poll_flush(cx)
+    }
+
+    fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        self.0.poll_gone(cx)
     }
 }

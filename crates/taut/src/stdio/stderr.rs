@@ -5,10 +5,10 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::net::SendFlags;
-use rustix::stdio::stderr;
+#[cfg(unix)]
+use unix::offer;
+#[cfg(windows)]
+use windows::offer;
 
 /// What a pipe takes whole or not at all, so that no line is torn (PIPE_BUF on Linux).
 const LINE: usize = 4096;
@@ -32,45 +32,20 @@ fn compose(line: &str, lost: usize) -> String {
         0 => String::new(),
         n => format!(" ({n} lines before this one were lost)"),
     };
-    let room = LINE - "taut: \n".len() - note.len();
+    let mut room = LINE - "taut: \n".len() - note.len();
     let line = line.replace(['\n', '\r'], " ");
-    format!("taut: {}{note}\n", &line[..line.floor_char_boundary(room)])
-}
-
-fn offer(bytes: &[u8]) -> rustix::io::Result<()> {
-    match rustix::net::send(stderr(), bytes, SendFlags::DONTWAIT) {
-        Err(Errno::NOTSOCK) => {}
-        done => return done.map(drop),
+    // As `floor_char_boundary`, which compilers before 1.91 do not have.
+    room = room.min(line.len());
+    while !line.is_char_boundary(room) {
+        room -= 1;
     }
-    let stderr = stderr();
-    let mut fds = [PollFd::new(&stderr, PollFlags::OUT)];
-    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 }))?;
-    if !fds[0].revents().contains(PollFlags::OUT) {
-        return Err(Errno::AGAIN);
-    }
-    write_at_once(bytes)
+    format!("taut: {}{note}\n", &line[..room])
 }
 
-/// Between the look and the write another thread may have filled the pipe, so the write itself is
-/// told not to wait, where the system has a way to say so.
-#[cfg(target_os = "linux")]
-fn write_at_once(bytes: &[u8]) -> rustix::io::Result<()> {
-    use rustix::io::{ReadWriteFlags, pwritev2, write};
-    use std::io::IoSlice;
-
-    /// As an offset: wherever the file is.
-    const HERE: u64 = u64::MAX;
-    match pwritev2(stderr(), &[IoSlice::new(bytes)], HERE, ReadWriteFlags::NOWAIT) {
-        // An older system, or a kind of file that knows no such flag (a terminal, a log file).
-        Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => write(stderr(), bytes).map(drop),
-        done => done.map(drop),
-    }
-}
-
-#[cfg(not(target_os = "linux"))]
-fn write_at_once(bytes: &[u8]) -> rustix::io::Result<()> {
-    rustix::io::write(stderr(), bytes).map(drop)
-}
+#[cfg(unix)]
+mod unix;
+#[cfg(windows)]
+mod windows;
 
 #[cfg(test)]
 mod tests {

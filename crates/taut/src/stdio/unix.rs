@@ -11,7 +11,8 @@ use rustix::fs::{FileType, Mode, OFlags, fstat};
 use rustix::io::{Errno, fcntl_dupfd_cloexec, fcntl_getfd};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout, stderr, stdin, stdout};
 
-use super::{ClaimError, Input, Output, Stdio, signals, thread};
+use super::{ClaimError, Input, Output, Stdio, signals};
+use crate::threaded;
 
 /// The first number that is no standard descriptor.
 const FIRST_PRIVATE: i32 = 3;
@@ -79,7 +80,7 @@ impl Wire {
 fn open_input(fd: OwnedFd) -> io::Result<Input> {
     match super::ready::ReadHalf::open(fd) {
         Ok(half) => Ok(Input::Ready(half)),
-        Err(fd) => thread::ReadHalf::start(Blocking(fd)).map(Input::Thread),
+        Err(fd) => threaded::ReadHalf::start(Blocking(fd)).map(Input::Thread),
     }
 }
 
@@ -87,18 +88,18 @@ fn open_input(fd: OwnedFd) -> io::Result<Input> {
 fn open_output(fd: OwnedFd) -> io::Result<Output> {
     match super::ready::WriteHalf::open(fd) {
         Ok(half) => Ok(Output::Ready(half)),
-        Err(fd) => thread::WriteHalf::start(Blocking(fd)).map(Output::Thread),
+        Err(fd) => threaded::WriteHalf::start(Blocking(fd)).map(Output::Thread),
     }
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn open_input(fd: OwnedFd) -> io::Result<Input> {
-    thread::ReadHalf::start(Blocking(fd)).map(Input::Thread)
+    threaded::ReadHalf::start(Blocking(fd)).map(Input::Thread)
 }
 
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn open_output(fd: OwnedFd) -> io::Result<Output> {
-    thread::WriteHalf::start(Blocking(fd)).map(Output::Thread)
+    threaded::WriteHalf::start(Blocking(fd)).map(Output::Thread)
 }
 
 /// A descriptor that blocks the caller even if somebody has set the shared non-blocking flag.

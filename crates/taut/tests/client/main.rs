@@ -1,9 +1,9 @@
 //! The client against real processes, most of them rude, and against streams in memory.
 //!
-//! The other process is this binary again: `role` plays what `TAUT_ROLE` says. Linux only, because
-//! `/proc` tells what is left of a process.
+//! The other process is this binary again: `role` plays what `TAUT_ROLE` says. Linux and Windows only:
+//! elsewhere nobody tells what is left of a process.
 
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -16,6 +16,8 @@
 mod asked;
 mod basics;
 mod calls;
+// Counts descriptors and dead children in `/proc`: about Unix itself.
+#[cfg(unix)]
 mod cycles;
 mod endings;
 mod fake;
@@ -25,11 +27,14 @@ mod rude;
 mod secrets;
 #[path = "../rude/mod.rs"]
 mod server;
+#[cfg(windows)]
+mod windows;
 
 use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use server::system::{GREETING, KILLED, alive, kill};
 use taut::{Client, ClientBuilder, Command, Error};
 
 /// Everything is waited for, but never for longer than this.
@@ -42,9 +47,13 @@ fn role() {
     let role = server::role();
     match role.split_once(' ').unwrap_or((&role, "")) {
         ("host", _) => endings::host(),
+        #[cfg(unix)]
         ("idle", _) => endings::idle(),
         ("early", _) => calls::early(),
         ("secrets", _) => secrets::play(),
+        #[cfg(windows)]
+        ("windows", word) => windows::play(word),
+        #[cfg(unix)]
         ("cycles", word) => cycles::play(word),
         ("limits", _) => limits::play(),
         _ => server::serve(&role),
@@ -52,13 +61,10 @@ fn role() {
     std::process::exit(0);
 }
 
-/// A command that plays a role. The harness greets on its stdout, so that is opened anew on the way.
+/// A command that plays a role.
 fn server(role: &str) -> Command {
-    let binary = std::env::current_exe().unwrap();
-    Command::new("sh")
-        .args(["-c".to_owned(), server::script(role)])
-        .arg(binary)
-        .env("TAUT_ROLE", role)
+    let (program, args) = server::player(role);
+    Command::new(program).args(args).env("TAUT_ROLE", role)
 }
 
 /// The same as a plain process, which taut does not look after.
@@ -77,6 +83,7 @@ async fn passes(role: &str) {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
+#[cfg(unix)]
 fn sh(script: &str) -> Command {
     Command::new("sh").args(["-c", script])
 }
@@ -114,14 +121,8 @@ async fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
     }
 }
 
-/// Whether a process runs; a zombie does not.
-fn alive(pid: u32) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
-    state.is_some_and(|state| state != 'Z' && state != 'X')
-}
-
 /// The children of this process, dead ones that nobody has waited for included.
+#[cfg(unix)]
 fn children() -> Vec<String> {
     let us = std::process::id().to_string();
     let mut found = Vec::new();

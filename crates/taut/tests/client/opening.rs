@@ -22,6 +22,8 @@ async fn works(client: &Client) {
 
 /// P16, P17
 #[tokio::test]
+// About Unix itself: its programs play the server.
+#[cfg(unix)]
 async fn a_program_that_exits_at_once_is_named_with_its_code_and_last_words() {
     let script = "echo 'no license found' >&2; exit 42";
     let (error, text) = failure(quick(), sh(script)).await;
@@ -40,6 +42,8 @@ async fn a_program_that_exits_at_once_is_named_with_its_code_and_last_words() {
 
 /// P18
 #[tokio::test]
+// About Unix itself: its programs play the server.
+#[cfg(unix)]
 async fn a_program_that_does_not_exist_says_where_it_was_looked_for() {
     let began = Instant::now();
     let (error, text) = failure(quick(), Command::new("no-such-server")).await;
@@ -49,6 +53,8 @@ async fn a_program_that_does_not_exist_says_where_it_was_looked_for() {
 }
 
 #[tokio::test]
+// About Unix itself: its programs play the server.
+#[cfg(unix)]
 async fn l16_silence_is_called_silence() {
     let builder = quick().probe_timeout(ms(100)).start_timeout(ms(400));
     let began = Instant::now();
@@ -66,6 +72,8 @@ async fn l16_silence_is_called_silence() {
 }
 
 #[tokio::test]
+// About Unix itself: its programs play the server.
+#[cfg(unix)]
 async fn l16_an_echo_is_called_an_echo() {
     let began = Instant::now();
     let (error, text) = failure(quick(), Command::new("cat")).await;
@@ -79,6 +87,8 @@ async fn l16_an_echo_is_called_an_echo() {
 }
 
 #[tokio::test]
+// About Unix itself: its programs play the server.
+#[cfg(unix)]
 async fn l16_text_instead_of_json_is_shown() {
     let builder = quick().probe_timeout(ms(100)).start_timeout(ms(1_500));
     let script = "echo 'Serving HTTP on 0.0.0.0 port 8000'; echo more; exec sleep 1000";
@@ -110,6 +120,8 @@ async fn a_server_that_dies_in_the_handshake_is_named_with_its_last_words() {
 }
 
 #[tokio::test]
+// About Unix itself: its programs play the server.
+#[cfg(unix)]
 async fn a_server_that_closes_its_output_and_lives_is_told_apart_from_one_that_exits() {
     let (error, text) = failure(quick(), sh("exec 1>&-; exec sleep 1000")).await;
     assert_eq!(text, "the server closed its output before it answered initialize");
@@ -214,6 +226,8 @@ async fn l15_a_slow_start_is_waited_for() {
 
 /// The second one, asked with headers from two thirds of the time on, does not disturb it.
 #[tokio::test]
+// About Unix itself: on Windows the harness greets first, and no shell can take that off the wire.
+#[cfg(unix)]
 async fn l15_a_start_that_takes_nearly_all_of_its_time_is_waited_for() {
     let events = Seen::default();
     let sink = events.clone();
@@ -236,6 +250,8 @@ async fn l15_a_start_that_takes_nearly_all_of_its_time_is_waited_for() {
 
 /// One that dies of the headers is not the cause: the first was silent.
 #[tokio::test]
+// About Unix itself: its programs play the server.
+#[cfg(unix)]
 async fn the_end_of_the_second_try_is_told_as_that() {
     let script = r#"read -r line; case $line in Content*) echo 'no JSON' >&2; exit 9;; esac
         exec sleep 1000"#;
@@ -252,6 +268,8 @@ async fn the_end_of_the_second_try_is_told_as_that() {
 /// Its answers lie in a buffer until it ends. A server that is given up has a quarter of a second for
 /// that, which on a busy machine may be too short; not in one of three tries.
 #[tokio::test]
+// About Unix itself: on Windows the harness greets first, and no shell can take that off the wire.
+#[cfg(unix)]
 async fn a_server_that_does_not_flush_is_called_that() {
     let mut text = String::new();
     for _ in 0..3 {
@@ -271,6 +289,8 @@ async fn a_server_that_does_not_flush_is_called_that() {
 
 /// F13
 #[tokio::test]
+// About Unix itself: on Windows the harness greets first, and no shell can take that off the wire.
+#[cfg(unix)]
 async fn a_server_that_reads_only_headers_is_reached_by_another_beside_it() {
     let builder = quick().probe_timeout(ms(100)).start_timeout(ms(6_000));
     let client = in_time(builder.spawn(server("2025-11-25 headers-only"))).await.unwrap();

@@ -25,11 +25,13 @@ async fn f1_a_banner_and_lines_of_junk_cost_nothing_but_a_note() {
     });
     let client = in_time(builder.spawn(server("2025-11-25 banner"))).await.unwrap();
     works(&client).await;
-    assert_eq!(events.all(), ["Welcome to the rude server!"]);
+    // On Windows the harness was first.
+    let first = if GREETING == 0 { "Welcome to the rude server!" } else { "running 1 test" };
+    assert_eq!(events.all(), [first]);
     let seen = client.diagnostics();
-    assert_eq!(seen.invalid_messages, 38);
-    let first = seen.first_invalid.unwrap();
-    assert_eq!((first.offset, first.excerpt.as_str()), (0, "Welcome to the rude server!"));
+    assert_eq!(seen.invalid_messages, 38 + GREETING);
+    let junk = seen.first_invalid.unwrap();
+    assert_eq!((junk.offset, junk.excerpt.as_str()), (GREETING, first));
 }
 
 /// F3, F4, F14
@@ -41,7 +43,7 @@ async fn answers_in_any_framing_are_understood() {
         let seen = client.diagnostics();
         assert_eq!(
             (seen.invalid_messages, seen.byte_order_mark),
-            (0, role.ends_with("bom")),
+            (GREETING, role.ends_with("bom")),
             "{role}"
         );
         assert_eq!(seen.carriage_return, role.ends_with("crlf"), "{role}");
@@ -66,6 +68,8 @@ async fn e2_a_hundred_mebibytes_of_stderr_without_a_newline_stay_bounded() {
 }
 
 #[tokio::test]
+// About Unix itself: under Wine the console's own process holds a copy of the handle.
+#[cfg(unix)]
 async fn e3_a_stderr_that_is_closed_early_is_nobodys_problem() {
     let client = start("2025-11-25 close-stderr").await;
     works(&client).await;
@@ -73,6 +77,10 @@ async fn e3_a_stderr_that_is_closed_early_is_nobodys_problem() {
     let closed = in_time(client.close()).await.unwrap();
     assert_eq!(closed.process.unwrap().step, ShutdownStep::Eof);
 }
+
+/// What ends a server that does not mind a closed stdin: Windows has no signal in between (W5).
+const ASKED_TWICE: ShutdownStep =
+    if cfg!(windows) { ShutdownStep::Kill } else { ShutdownStep::Term };
 
 /// C11: a server that never reads cannot hold the call, nor the close.
 #[tokio::test]
@@ -86,7 +94,7 @@ async fn c11_a_server_that_never_reads_does_not_defeat_a_timeout() {
     assert_eq!(error.to_string(), "tools/call was not answered within 1s");
     assert!(began.elapsed() < ms(5_000));
     let closed = in_time(client.close()).await.unwrap();
-    assert_eq!(closed.process.unwrap().step, ShutdownStep::Term);
+    assert_eq!(closed.process.unwrap().step, ASKED_TWICE);
 }
 
 /// P23, C11
@@ -100,7 +108,8 @@ async fn a_server_that_stops_itself_times_out_and_is_killed() {
     assert_eq!(error.to_string(), "ping was not answered within 300ms");
     let closed = in_time(client.close()).await.unwrap();
     assert_eq!(closed.process.unwrap().step, ShutdownStep::Kill);
-    assert_eq!(closed.to_string(), "the server was killed by signal 9 (SIGKILL) after SIGKILL");
+    let kill = if cfg!(windows) { "it was terminated" } else { "SIGKILL" };
+    assert_eq!(closed.to_string(), format!("the server {KILLED} after {kill}"));
 }
 
 /// P17
@@ -109,15 +118,13 @@ async fn a_server_that_dies_in_the_middle_of_an_answer_is_named_with_its_signal(
     let client = start("2025-11-25").await;
     let error = in_time(client.call("die", ())).await.unwrap_err();
     let text = error.to_string();
-    assert!(
-        text.starts_with(
-            "tools/call was not answered: the server was killed by signal 6 (SIGABRT)"
-        ),
-        "{text}"
-    );
+    let crashed =
+        if cfg!(windows) { "exited with code" } else { "was killed by signal 6 (SIGABRT)" };
+    let expected = format!("tools/call was not answered: the server {crashed}");
+    assert!(text.starts_with(&expected), "{text}");
     assert!(text.ends_with("its last lines on stderr:\n  about to die"), "{text}");
     let Error::Lost(lost) = error else { panic!("{error}") };
-    assert_eq!(lost.exit.unwrap().signal, Some(6));
+    assert_eq!(lost.exit.unwrap().signal, cfg!(unix).then_some(6));
 }
 
 /// STD-19.
@@ -178,11 +185,14 @@ async fn f9_a_line_without_end_fills_nothing() {
     let client = in_time(builder.spawn(server("2025-11-25"))).await.unwrap();
     let error = in_time(client.call("endless", ()).timeout(ms(500))).await.unwrap_err();
     assert_eq!(error.to_string(), "tools/call was not answered within 500ms");
-    eventually("the junk is counted", || client.diagnostics().invalid_messages == 1).await;
+    eventually("the junk is counted", || client.diagnostics().invalid_messages == 1 + GREETING)
+        .await;
     in_time(client.close()).await.unwrap();
 }
 
 #[tokio::test]
+// About Unix itself: under Wine the console's own process holds a copy of the handle.
+#[cfg(unix)]
 async fn a_server_that_closes_its_stdout_and_lives_on_is_told_apart_and_ended() {
     let builder = quick().eof_grace(ms(100)).term_grace(ms(100));
     let client = in_time(builder.spawn(server("2025-11-25"))).await.unwrap();
@@ -198,12 +208,14 @@ async fn a_server_that_closes_its_stdout_and_lives_on_is_told_apart_and_ended() 
     );
     assert!(began.elapsed() < ms(5_000));
     let closed = in_time(client.ended()).await;
-    assert_eq!(closed.process.unwrap().step, ShutdownStep::Term);
+    assert_eq!(closed.process.unwrap().step, ASKED_TWICE);
     assert!(!alive(pid));
 }
 
 /// P16.
 #[tokio::test]
+// About Unix itself: under Wine the console's own process holds a copy of the handle.
+#[cfg(unix)]
 async fn a_server_that_closes_its_stdin_is_noticed_by_the_next_call() {
     let builder = quick().eof_grace(ms(100)).term_grace(ms(100));
     let client = in_time(builder.spawn(server("2025-11-25"))).await.unwrap();

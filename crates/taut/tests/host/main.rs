@@ -1,10 +1,10 @@
 //! Being a host: servers that ask, servers whose things change, servers that die.
 //!
 //! The demo server in memory shows that it works in each revision; fake servers, whose every line is
-//! seen, show what is on the wire; processes of this very binary are killed. Linux only, because
-//! `/proc` tells what is left of a process.
+//! seen, show what is on the wire; processes of this very binary are killed. Linux and Windows only:
+//! elsewhere nobody tells what is left of a process.
 
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -24,11 +24,17 @@ mod lives;
 mod questions;
 mod roles;
 mod rounds;
+#[path = "../rude/system.rs"]
+mod system;
+// About Unix itself: a terminal.
+#[cfg(unix)]
 mod terminal;
 
 use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+
+use system::{KILLED, alive, kill};
 
 /// Everything is waited for, but never for longer than this.
 const DEADLINE: Duration = Duration::from_secs(60);
@@ -38,13 +44,6 @@ const DEADLINE: Duration = Duration::from_secs(60);
 #[ignore = "run by the other tests, as the server"]
 fn role() {
     roles::play();
-}
-
-/// Whether a process runs; a zombie does not.
-fn alive(pid: u32) -> bool {
-    let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
-    let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
-    state.is_some_and(|state| state != 'Z' && state != 'X')
 }
 
 async fn in_time<F: IntoFuture>(future: F) -> F::Output {

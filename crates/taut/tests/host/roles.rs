@@ -3,9 +3,10 @@
 use std::fs::File;
 use std::io::Write as _;
 
-use rustix::process::{Signal, getpid, kill_process};
 use taut::types::ToolAnnotations;
 use taut::{Command, NoArgs, Tool};
+
+use super::system;
 
 /// A place of a test's own, where its servers leave their marks. Removed with it.
 pub(super) struct Place(pub(super) std::path::PathBuf);
@@ -17,15 +18,10 @@ impl Place {
         Self(dir)
     }
 
-    /// A command that plays a role. The harness greets on its stdout, so that is opened anew on the
-    /// way.
+    /// A command that plays a role.
     pub(super) fn server(&self, role: &str) -> Command {
-        let run = r#"exec 3>&1 >/dev/null; exec "$0" --ignored --exact role --nocapture"#;
-        Command::new("sh")
-            .args(["-c", run])
-            .arg(std::env::current_exe().unwrap())
-            .env("TAUT_ROLE", role)
-            .env("TAUT_PLACE", &self.0)
+        let (program, args) = system::player("");
+        Command::new(program).args(args).env("TAUT_ROLE", role).env("TAUT_PLACE", &self.0)
     }
 
     /// The processes that have played here so far.
@@ -57,12 +53,10 @@ fn place() -> std::path::PathBuf {
 
 pub(super) fn play() {
     let role = std::env::var("TAUT_ROLE").expect("a role to play");
-    // The harness has had its say; from here on fd 1 is the wire.
-    let wire = File::options().write(true).open("/dev/fd/3").unwrap();
-    rustix::stdio::dup2_stdout(&wire).unwrap();
-    drop(wire);
+    system::take_wire();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     match role.as_str() {
+        #[cfg(unix)]
         "example" => {
             let programs = ["one", "two"].map(|name| place().join(name).display().to_string());
             runtime.block_on(super::example::host(programs)).unwrap();
@@ -81,7 +75,7 @@ async fn serve() -> taut::Result<()> {
     super::demo::server::server()
         .tool("die_once", async |_: NoArgs, _call| die_once())
         .tool(harmless, async |_: NoArgs, _call| die_once())
-        .tool("die", async |_: NoArgs, _call| kill_process(getpid(), Signal::KILL).unwrap())
+        .tool("die", async |_: NoArgs, _call| system::kill_self())
         .serve_stdio()
         .await
 }
@@ -92,7 +86,7 @@ fn die_once() -> String {
     writeln!(File::options().create(true).append(true).open(&path).unwrap(), "ran").unwrap();
     let runs = std::fs::read_to_string(&path).unwrap().lines().count();
     if runs == 1 {
-        kill_process(getpid(), Signal::KILL).unwrap();
+        system::kill_self();
     }
     format!("ran {runs}")
 }

@@ -8,15 +8,13 @@
 //! `taut doctor` too, whose table is held against these lists.
 
 mod lists;
+pub(crate) mod system;
 
 use std::cell::Cell;
-use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
-use std::os::unix::process::CommandExt as _;
-use std::process::{Command, exit};
+use std::process::exit;
 use std::time::Duration;
 
-use rustix::process::{Signal, getpid, kill_process};
 use serde_json::{Value, json};
 
 const MODERN: &str = "2026-07-28";
@@ -85,12 +83,13 @@ pub(crate) const TOOLS: [&str; 17] = [
     "stray",
 ];
 
-/// The role that this process was started for. The harness has had its say on stdout by now; from
-/// here on that is the wire.
+/// The role that this process was started for.
 pub(crate) fn role() -> String {
     let role = std::env::var("TAUT_ROLE").expect("a role to play");
-    let wire = File::options().write(true).open("/dev/fd/3").unwrap();
-    rustix::stdio::dup2_stdout(&wire).unwrap();
+    system::take_wire();
+    if role == "sleeper" {
+        sleep_for_ever();
+    }
     role
 }
 
@@ -102,10 +101,9 @@ pub(crate) fn serve(role: &str) {
     Server { revision, habits: words.collect(), initialized, asker, held }.run();
 }
 
-/// What has to be done before this program is run, by a shell: what is ignored stays so across exec.
-pub(crate) fn script(role: &str) -> String {
-    let trap = if role.contains("ignore-term") { "trap '' TERM; " } else { "" };
-    format!(r#"{trap}exec 3>&1 >/dev/null; exec "$0" --ignored --exact role --nocapture"#)
+/// A program and its arguments that play a role.
+pub(crate) fn player(role: &str) -> (String, Vec<String>) {
+    system::player(if role.contains("ignore-term") { "trap '' TERM; " } else { "" })
 }
 
 struct Server {
@@ -178,8 +176,7 @@ impl Server {
             (0..25 * 1024).for_each(|_| eprint!("{piece}"));
         }
         if self.has("close-stderr") {
-            let nothing = File::options().write(true).open("/dev/null").unwrap();
-            rustix::stdio::dup2_stderr(&nothing).unwrap();
+            system::close_stderr();
         }
         if self.has("say-pid") {
             eprintln!("{}", std::process::id());
@@ -320,21 +317,17 @@ impl Server {
                 self.text(id, &"last".repeat(100_000));
                 exit(0);
             }
-            "stop" => signal(Signal::STOP),
+            "stop" => system::stop(),
             "stray" => self.text(&json!("never"), "to nobody"),
-            "close-stdout" => {
-                // fd 3 is the wire, too.
-                let _ = Command::new("sh").args(["-c", "exec 1>&- 3>&-; exec sleep 1000"]).exec();
-            }
+            "close-stdout" => system::close_stdout_and_sleep(),
             "close-stdin" => {
-                let nothing = File::open("/dev/null").unwrap();
-                rustix::stdio::dup2_stdin(&nothing).unwrap();
+                system::close_stdin();
                 self.text(id, "closed");
                 sleep_for_ever();
             }
             "grandchild" => {
                 #[allow(clippy::zombie_processes, reason = "leaving it behind is the bad habit")]
-                let child = Command::new("sleep").arg("1000").spawn().unwrap();
+                let child = system::sleeper().spawn().unwrap();
                 self.text(id, &child.id().to_string());
             }
             "progress" => self.progress(&params["_meta"]["progressToken"]),
@@ -429,11 +422,7 @@ fn put(bytes: &[u8]) {
 fn die() {
     eprintln!("about to die");
     put(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    signal(Signal::ABORT);
-}
-
-fn signal(signal: Signal) {
-    kill_process(getpid(), signal).unwrap();
+    system::abort();
 }
 
 fn sleep_for_ever() -> ! {

@@ -33,9 +33,12 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("ending", &[]),
     ("stream", &[]),
     ("width", &[]),
-    ("stdio", &["stream", "width"]),
+    // The calls to Windows that need `unsafe`; knows handles and nothing of ours.
+    ("win32", &[]),
+    ("threaded", &["stream"]),
+    ("stdio", &["stream", "threaded", "width", "win32"]),
     // Child processes; knows nothing of messages.
-    ("process", &["stream", "width"]),
+    ("process", &["stream", "threaded", "width", "win32"]),
     ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio", "process"]),
     ("driver", &["wire", "json", "rpc", "ending", "stream"]),
     ("service", &["wire", "json", "rpc", "ending", "error", "stream", "stdio", "driver"]),

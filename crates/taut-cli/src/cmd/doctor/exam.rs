@@ -107,8 +107,11 @@ impl<'a> Exam<'a> {
                 self.holds(&client);
                 self.visit(began, &client, call, spinner).await;
                 self.lets_go();
-                spinner.say("starting it again, to see what it does on SIGTERM");
-                self.term().await;
+                // Windows has no such signal.
+                if cfg!(unix) {
+                    spinner.say("starting it again, to see what it does on SIGTERM");
+                    self.term().await;
+                }
             }
             Err(error) => {
                 let early = matches!(&error, Error::Connect(error)

@@ -1,7 +1,7 @@
 //! A stderr that is in no state to be written to (E9, S7, S8).
 
 use std::fs::File;
-use std::io::{Write, pipe};
+use std::io::{Read, Write, pipe};
 use std::time::Instant;
 
 use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};

@@ -3,6 +3,7 @@
 use std::io::{Read, Write, pipe};
 use std::net::Shutdown;
 use std::process::Stdio;
+use std::sync::mpsc;
 
 use rustix::process::{Pid, Signal, kill_process, test_kill_process};
 

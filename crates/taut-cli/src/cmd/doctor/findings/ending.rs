@@ -22,6 +22,12 @@ fn on_eof(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let change = "end when stdin ends: leave the loop when a read returns nothing";
+    if cfg!(windows) {
+        let what = "it does not end when its stdin is closed: it has to be terminated";
+        let hurts = "every host on Windows, where nothing else asks a server to end: those without a \
+                     job object leave an orphan each time";
+        return Some(Finding::new(Level::Hurts, what, hurts, change));
+    }
     if ended.step == ShutdownStep::Term {
         let what = "it does not end when its stdin is closed";
         let hurts = "qwen and continue, which do nothing else and leave an orphan each time; everywhere \

@@ -1,4 +1,4 @@
-//! Descriptors that can only block, each served by a thread of its own.
+//! Descriptors and handles that can only block, each served by a thread of its own.
 //!
 //! Knows `Read`, `Write` and polling, no descriptor. The threads are plain ones that nobody joins:
 //! the runtime's blocking pool is waited for at shutdown, and a read that never returns would hold
@@ -7,6 +7,8 @@
 use std::io::{self, Read, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
+#[cfg(all(windows, feature = "client"))]
+use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
@@ -29,7 +31,7 @@ pub(crate) struct ReadHalf {
 impl ReadHalf {
     /// Starts to read. The thread ends with the input, or after the first read that finds this half
     /// dropped.
-    pub(super) fn start(from: impl Read + Send + 'static) -> io::Result<Self> {
+    pub(crate) fn start(from: impl Read + Send + 'static) -> io::Result<Self> {
         let (sender, chunks) = mpsc::channel(AHEAD);
         std::thread::Builder::new()
             .name("taut-stdin".into())
@@ -54,6 +56,35 @@ fn read_all(mut from: impl Read, to: &mpsc::Sender<io::Result<Vec<u8>>>) {
     }
 }
 
+impl ReadHalf {
+    /// Reads without a runtime: what comes within this time, else `Ok(0)`, as at the end.
+    #[cfg(all(windows, feature = "client"))]
+    pub(crate) fn read_within(&mut self, buf: &mut Vec<u8>, time: Duration) -> io::Result<usize> {
+        let deadline = Instant::now() + time;
+        while self.used == self.chunk.len() {
+            match self.chunks.try_recv() {
+                Ok(read) => (self.chunk, self.used) = (read?, 0),
+                Err(mpsc::error::TryRecvError::Empty) if Instant::now() < deadline => {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+                Err(_) => return Ok(0),
+            }
+        }
+        Ok(self.hand_on(buf))
+    }
+
+    fn hand_on(&mut self, buf: &mut Vec<u8>) -> usize {
+        if buf.len() == buf.capacity() {
+            buf.reserve(CHUNK);
+        }
+        let left = &self.chunk[self.used..];
+        let n = left.len().min(buf.capacity() - buf.len());
+        buf.extend_from_slice(&left[..n]);
+        self.used += n;
+        n
+    }
+}
+
 impl Source for ReadHalf {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         if self.used == self.chunk.len() {
@@ -63,14 +94,7 @@ impl Source for ReadHalf {
             }
             self.used = 0;
         }
-        if buf.len() == buf.capacity() {
-            buf.reserve(CHUNK);
-        }
-        let left = &self.chunk[self.used..];
-        let n = left.len().min(buf.capacity() - buf.len());
-        buf.extend_from_slice(&left[..n]);
-        self.used += n;
-        Poll::Ready(Ok(n))
+        Poll::Ready(Ok(self.hand_on(buf)))
     }
 }
 
@@ -145,7 +169,7 @@ impl Desk {
 impl WriteHalf {
     /// Starts to write. The thread ends when a write fails, or when this half is dropped and all is
     /// written.
-    pub(super) fn start(to: impl Write + Send + 'static) -> io::Result<Self> {
+    pub(crate) fn start(to: impl Write + Send + 'static) -> io::Result<Self> {
         let desk = Arc::new(Desk { state: Mutex::default(), work: Condvar::new() });
         let thread = Arc::clone(&desk);
         std::thread::Builder::new()

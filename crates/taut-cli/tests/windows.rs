@@ -1,0 +1,245 @@
+//! The command on Windows, or under Wine: what people type, where files are, and what is left behind.
+//!
+//! `tests/command` is for Linux: its servers are shell scripts, its terminals are Unix's, and `/proc`
+//! tells what is left. Here the server is `taut serve`, and files of hosts name it.
+
+#![cfg(windows)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that goes wrong should say so"
+)]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+const DEADLINE: Duration = Duration::from_secs(60);
+
+fn binary() -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_taut"))
+}
+
+/// A home of a test's own, so that no test reads the files of whoever runs it. Removed with it.
+struct Home(PathBuf);
+
+impl Home {
+    fn new(name: &str) -> Self {
+        let home = std::env::temp_dir().join(format!("taut-{}-{name}", std::process::id()));
+        std::fs::create_dir_all(home.join("project")).unwrap();
+        Self(home)
+    }
+
+    fn write(&self, path: &str, text: &str) -> PathBuf {
+        let path = self.0.join(path);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// `taut`, found on the PATH as after an installation.
+    fn taut(&self, args: &[&str]) -> Command {
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command = Command::new(binary());
+        command
+            .args(args)
+            .current_dir(self.0.join("project"))
+            .env("PATH", format!("{};{path}", binary().parent().unwrap().display()))
+            .env("USERPROFILE", &self.0)
+            .env("APPDATA", self.0.join(r"AppData\Roaming"))
+            .env("LOCALAPPDATA", self.0.join(r"AppData\Local"))
+            .env_remove("HOME")
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, args: &[&str]) -> Run {
+        self.taut(args).output().unwrap().into()
+    }
+}
+
+impl Drop for Home {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[derive(Debug)]
+struct Run {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Run {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Run {
+    #[track_caller]
+    fn exits(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "stdout:\n{}\nstderr:\n{}", self.out, self.err);
+        self
+    }
+}
+
+const DEMO: [&str; 3] = ["--", "taut", "serve"];
+
+fn demo<'a>(line: &[&'a str]) -> Vec<&'a str> {
+    line.iter().copied().chain(DEMO).collect()
+}
+
+/// The README's own lines.
+#[test]
+fn smoke_and_call_work_as_the_readme_shows_them() {
+    let home = Home::new("readme");
+    let smoke = home.run(&["smoke"]).exits(0);
+    assert!(smoke.out.contains("it works: "), "{smoke:?}");
+    let call = home.run(&demo(&["call", "echo", "text=hi"])).exits(0);
+    assert_eq!(call.out, "hi\n", "{call:?}");
+    let sum = home.run(&demo(&["call", "add", "a=2", "b=3"])).exits(0);
+    assert_eq!(sum.out.trim(), "5", "{sum:?}");
+}
+
+#[test]
+fn results_are_the_same_bytes_in_json_and_lines_never_end_in_crlf() {
+    let home = Home::new("json");
+    let run = home.run(&demo(&["list", "tools", "--json"])).exits(0);
+    let tools: Value = serde_json::from_str(&run.out).unwrap();
+    assert!(tools.to_string().contains("\"echo\""), "{tools}");
+    assert!(!run.out.contains('\r'), "{run:?}");
+    let run = home.run(&demo(&["call", "echo", "text=é😀"])).exits(0);
+    assert_eq!(run.out, "é😀\n");
+}
+
+#[test]
+fn exit_codes_and_errors_say_what_went_wrong() {
+    let home = Home::new("codes");
+    let failed = home.run(&demo(&["call", "fail", "reason=rain"])).exits(1);
+    assert!(failed.out.contains("rain") || failed.err.contains("rain"), "{failed:?}");
+    let typed = home.run(&["no-such-word"]).exits(2);
+    assert!(typed.err.contains("no-such-word"), "{typed:?}");
+    let missing = home.run(&["list", "--", "no-such-server"]).exits(3);
+    assert!(missing.err.contains("not found") && missing.err.contains("looked in"), "{missing:?}");
+}
+
+/// Each in the place where its host keeps it on Windows.
+#[test]
+fn files_of_hosts_are_found_in_their_places() {
+    let home = Home::new("hosts");
+    let server = |name: &str, key: &str| {
+        format!(r#"{{ "{key}": {{ "{name}": {{ "command": "taut", "args": ["serve"] }} }} }}"#)
+    };
+    let desktop = r"AppData\Roaming\Claude\claude_desktop_config.json";
+    home.write(desktop, &server("desktop", "mcpServers"));
+    home.write(r"AppData\Roaming\Code\User\mcp.json", &server("code", "servers"));
+    home.write(r".cursor\mcp.json", &server("cursor", "mcpServers"));
+    home.write(r".claude.json", &server("claude", "mcpServers"));
+    home.write(
+        r".codex\config.toml",
+        "[mcp_servers.codex]\ncommand = \"taut\"\nargs = [\"serve\"]\n",
+    );
+    home.write(r"project\.mcp.json", &server("here", "mcpServers"));
+    let listed = home.run(&["servers"]).exits(0);
+    for name in ["desktop", "code", "cursor", "claude", "codex", "here"] {
+        assert!(listed.out.contains(name), "{name} in {listed:?}");
+        home.run(&["list", "tools", name]).exits(0);
+    }
+}
+
+#[test]
+fn doctor_speaks_of_windows_and_not_of_signals() {
+    let home = Home::new("doctor");
+    let healthy = home.run(&demo(&["doctor"]));
+    let said = format!("{}{}", healthy.out, healthy.err);
+    assert!(healthy.code == 0 && !said.contains("SIG"), "{healthy:?}");
+}
+
+#[test]
+fn a_reader_that_goes_away_is_not_worth_a_word() {
+    let home = Home::new("reader");
+    let mut child = home.taut(&demo(&["call", "big", "bytes=4194304"])).spawn().unwrap();
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut [0]).unwrap();
+    drop(stdout);
+    let run: Run = child.wait_with_output().unwrap().into();
+    assert_eq!((run.exits(0)).err, "");
+}
+
+/// P14: the command is killed while a call is under way; the server that it started goes, too.
+#[test]
+fn p14_a_command_that_is_killed_leaves_no_server() {
+    let home = Home::new("killed");
+    // A copy under a name of its own, so that other tests do not count.
+    let own = home.0.join("taut-killed.exe");
+    std::fs::copy(binary(), &own).unwrap();
+    let count = || {
+        let listed = Command::new("tasklist").output().unwrap();
+        let listed = String::from_utf8_lossy(&listed.stdout).to_lowercase();
+        listed.lines().filter(|line| line.contains("taut-killed.exe")).count()
+    };
+    let words = ["call", "slow", "steps=1000", "step_ms=1000", "-v", "--"];
+    let mut host = Command::new(&own)
+        .args(words)
+        .arg(&own)
+        .arg("serve")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let until = |wanted: usize| {
+        let began = Instant::now();
+        while count() != wanted {
+            assert!(began.elapsed() < DEADLINE, "{} instead of {wanted}", count());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    until(2);
+    host.kill().unwrap();
+    host.wait().unwrap();
+    until(0);
+}
+
+/// `taut serve` as a host starts it: lines in, lines out, the end of input ends it.
+#[test]
+fn a_host_is_served_over_pipes() {
+    let home = Home::new("serve");
+    let mut server = home.taut(&["serve"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = server.stdin.take().unwrap();
+    let mut stdout = BufReader::new(server.stdout.take().unwrap());
+    let open = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+    stdin.write_all(format!("{open}\r\n").as_bytes()).unwrap();
+    let mut line = String::new();
+    stdout.read_line(&mut line).unwrap();
+    assert!(
+        line.contains("\"id\":1") && line.ends_with("}\n") && !line.ends_with("\r\n"),
+        "{line:?}"
+    );
+    drop(stdin);
+    line.clear();
+    assert_eq!(stdout.read_line(&mut line).unwrap(), 0, "{line:?}");
+    assert!(server.wait().unwrap().success());
+}
+
+#[test]
+fn paths_of_windows_are_shown_as_people_write_them() {
+    let home = Home::new("paths");
+    let given =
+        home.write("my servers.json", r#"{ "mcpServers": { "x": { "command": "taut" } } }"#);
+    assert!(given.is_absolute() && Path::new(&given).exists());
+    let run = home.run(&["servers", "--config", given.to_str().unwrap()]).exits(0);
+    assert!(run.out.contains("my servers.json"), "{run:?}");
+}

@@ -1,0 +1,352 @@
+//! What only Windows has: shims, quoting, windows, jobs. One test for each scar from W1 to W11.
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::path::PathBuf;
+use std::process::{Child, Stdio};
+
+use serde_json::{Value, json};
+
+use super::server::system;
+use super::*;
+
+/// What a process of these tests does.
+pub(super) fn play(word: &str) {
+    match word.split_once(' ').unwrap_or((word, "")) {
+        ("tell", _) => tell(),
+        ("host", phase) => host(phase),
+        ("orphan", _) => orphan(),
+        ("grandchild", _) => {
+            mark();
+            std::thread::sleep(Duration::from_secs(1_000));
+        }
+        (other, _) => panic!("no such role: {other}"),
+    }
+}
+
+/// Says what it was started with, and serves.
+fn tell() {
+    let args: Vec<String> = std::env::args().skip_while(|arg| arg != "--").skip(1).collect();
+    let env: Vec<_> = std::env::vars().map(|(name, _)| name).collect();
+    let directory = std::env::current_dir().unwrap();
+    let window = system::has_window();
+    eprintln!("{}", json!({ "args": args, "env": env, "directory": directory, "window": window }));
+    server::serve("2025-11-25");
+}
+
+/// Starts a server that tells, and gives what it told.
+async fn told(command: Command) -> Value {
+    let client = in_time(quick().spawn(command)).await.unwrap();
+    let text = in_time(client.call("echo", json!({ "text": "é😀 \\ \"" }))).await.unwrap();
+    // W6: bytes pass as they are, whatever the code page.
+    assert_eq!(text.text().unwrap(), "é😀 \\ \"");
+    in_time(client.close()).await.unwrap();
+    let stderr = client.stderr();
+    serde_json::from_str(stderr.lines().next().unwrap()).unwrap()
+}
+
+/// A folder of a test's own, with a blank in its name. Removed with it.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Self {
+        let dir = std::env::temp_dir().join(format!("taut {} {name}", std::process::id()));
+        std::fs::create_dir_all(&dir).unwrap();
+        Self(dir)
+    }
+
+    /// A file that starts this binary as `npx.cmd` starts Node, and the same name for a Unix shell.
+    fn shim(&self, name: &str) {
+        let binary = std::env::current_exe().unwrap();
+        let text = format!("@ECHO off\r\n\"{}\" %*\r\n", binary.display());
+        std::fs::write(self.0.join(format!("{name}.cmd")), text).unwrap();
+        std::fs::write(self.0.join(name), "#!/bin/sh\nexit 1\n").unwrap();
+    }
+
+    /// The processes that have left their mark here.
+    fn pids(&self) -> Vec<u32> {
+        let entries = std::fs::read_dir(&self.0).unwrap().flatten();
+        entries.filter_map(|e| e.file_name().to_str()?.strip_prefix("pid-")?.parse().ok()).collect()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A command for this binary, or for a shim that passes its arguments on.
+fn telling(program: impl Into<std::ffi::OsString>, args: &[&str]) -> Command {
+    let (_, role) = system::player("");
+    Command::new(program)
+        .args(role)
+        .arg("--")
+        .args(args.iter().copied())
+        .env("TAUT_ROLE", "windows tell")
+}
+
+fn this_binary() -> PathBuf {
+    std::env::current_exe().unwrap()
+}
+
+/// The folder first, then what Windows needs to start anything.
+fn path_with(folder: &Folder) -> String {
+    let own = std::env::var("PATH").unwrap();
+    format!("{};{own}", folder.0.display())
+}
+
+#[tokio::test]
+async fn w1_a_bare_name_finds_the_cmd_file_and_its_arguments_arrive() {
+    let folder = Folder::new("w1");
+    folder.shim("shim");
+    let args = ["-y", "two words", "a&b|c<d>e^f", "(x)", "it's", "semi;colon,comma=", "{\"a\":1}"];
+    let command = telling("shim", &args).env("PATH", path_with(&folder));
+    assert_eq!(told(command).await["args"], json!(args));
+}
+
+#[tokio::test]
+async fn w1_an_argument_that_cmd_would_change_is_refused_and_the_error_says_why() {
+    let folder = Folder::new("refused");
+    folder.shim("shim");
+    for (arg, words) in [("100%", "percent sign"), ("two\nlines", "line end")] {
+        let command = telling("shim", &[arg]).env("PATH", path_with(&folder));
+        let (_, text) = failure(quick(), command).await;
+        assert!(text.contains(words) && text.contains("instead"), "{text}");
+    }
+}
+
+/// W2. Under Wine without a screen nothing has a window; on a screen this can fail.
+#[tokio::test]
+async fn w2_no_window_pops_up() {
+    assert_eq!(told(telling(this_binary(), &[])).await["window"], json!(false));
+}
+
+#[tokio::test]
+async fn w3_the_child_has_what_windows_programs_need_and_names_are_case_blind() {
+    let command = telling(this_binary(), &[]).env("Path", std::env::var("PATH").unwrap());
+    let told = told(command).await;
+    let names: Vec<String> = serde_json::from_value(told["env"].clone()).unwrap();
+    let has = |wanted: &str| names.iter().filter(|name| name.eq_ignore_ascii_case(wanted)).count();
+    for name in ["COMSPEC", "PATHEXT", "SYSTEMROOT", "WINDIR", "PROGRAMDATA", "PROGRAMFILES"] {
+        let ours = usize::from(std::env::var_os(name).is_some());
+        assert_eq!(has(name), ours, "{name} in {names:?}");
+    }
+    assert_eq!(has("PATH"), 1, "{names:?}");
+    assert_eq!(has("CARGO_MANIFEST_DIR"), 0, "what is not in the list stays here");
+}
+
+#[tokio::test]
+async fn w4_a_program_that_is_not_found_is_told_with_where_it_was_looked_for() {
+    let folder = Folder::new("w4");
+    let path = folder.0.display().to_string();
+    let (_, text) = failure(quick(), Command::new("no-such-server").env("PATH", &path)).await;
+    assert!(text.contains("not found") && text.contains(&path), "{text}");
+    // A file that is no program is told apart from one that is not there.
+    std::fs::write(folder.0.join("script"), "#!/bin/sh\n").unwrap();
+    let (_, text) = failure(quick(), Command::new("script").env("PATH", &path)).await;
+    assert!(text.contains("not a program that Windows can start"), "{text}");
+}
+
+/// W5, W7: no signal, and no grandchild after the close.
+#[tokio::test]
+async fn w5_w7_a_close_that_had_to_terminate_leaves_nothing_when_it_returns() {
+    let builder = quick().eof_grace(ms(150));
+    let client = in_time(builder.spawn(server("2025-11-25 ignore-eof"))).await.unwrap();
+    let grandchild = in_time(client.call("grandchild", ())).await.unwrap();
+    let pids = [client.pid().unwrap(), grandchild.text().unwrap().parse().unwrap()];
+    assert!(pids.into_iter().all(alive));
+    let closed = in_time(client.close()).await.unwrap();
+    assert_eq!(closed.to_string(), "the server exited with code 1 after it was terminated");
+    assert!(!pids.into_iter().any(alive));
+}
+
+/// W7: the same after a polite end, and after a drop.
+#[tokio::test]
+async fn w7_descendants_go_with_the_server_also_when_it_went_by_itself() {
+    let client = start("2025-11-25").await;
+    let grandchild = in_time(client.call("grandchild", ())).await.unwrap();
+    let grandchild: u32 = grandchild.text().unwrap().parse().unwrap();
+    in_time(client.close()).await.unwrap();
+    assert!(!alive(grandchild));
+
+    let client = start("2025-11-25 ignore-eof").await;
+    let grandchild = in_time(client.call("grandchild", ())).await.unwrap();
+    let pids = [client.pid().unwrap(), grandchild.text().unwrap().parse().unwrap()];
+    drop(client);
+    eventually("both are gone", || !pids.into_iter().any(alive)).await;
+}
+
+/// W8: one thread for everything, and a runtime of several.
+#[test]
+fn w8_a_client_works_in_a_runtime_of_one_thread_and_of_many() {
+    let one = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let many = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    for runtime in [one, many] {
+        runtime.block_on(async {
+            let client = start("2025-11-25").await;
+            let sum = in_time(client.call("add", json!({ "a": 2, "b": 3 }))).await.unwrap();
+            assert_eq!(sum.text().unwrap(), "5");
+            in_time(client.close()).await.unwrap();
+        });
+    }
+}
+
+const NASTY: [&str; 20] = [
+    "",
+    " ",
+    "two words",
+    "tab\there",
+    "\"",
+    "\"\"",
+    "say \"hi\"",
+    "back\\slash",
+    "trailing\\",
+    "trailing blank\\ ",
+    "blank and trailing\\",
+    "\\\"",
+    "\\\\\"",
+    "\\\\server\\share\\",
+    "%PATH%",
+    "a&b|c<d>e^f",
+    "line\nend",
+    "'single'",
+    "é😀",
+    "--flag=\"x y\"",
+];
+
+#[tokio::test]
+async fn w9_twenty_nasty_arguments_arrive_as_they_are() {
+    assert_eq!(told(telling(this_binary(), &NASTY)).await["args"], json!(NASTY));
+}
+
+#[tokio::test]
+async fn w10_a_relative_program_counts_from_the_directory_it_starts_in() {
+    let folder = Folder::new("w10");
+    folder.shim("shim");
+    for program in [r".\shim.cmd", r".\shim", "./shim"] {
+        let told = told(telling(program, &["x"]).current_dir(&folder.0)).await;
+        assert_eq!(told["args"], json!(["x"]), "{program}");
+        let directory: PathBuf = serde_json::from_value(told["directory"].clone()).unwrap();
+        assert_eq!(directory, folder.0);
+    }
+    let (_, text) = failure(quick(), telling(r".\shim", &[])).await;
+    assert!(text.contains("not found") && text.contains("shim"), "{text}");
+}
+
+/// W11: pipes hold 4 KiB here, and everything that is longer goes through all the same.
+#[tokio::test]
+async fn w11_what_is_longer_than_a_pipe_goes_through_both_ways_beside_a_flood_on_stderr() {
+    let client = start("2025-11-25 flood").await;
+    let big = in_time(client.call("big", json!({ "size": 2 << 20 }))).await.unwrap();
+    assert_eq!(big.text().unwrap().len(), 2 << 20);
+    let text = "x".repeat(300_000);
+    let echo = in_time(client.call("echo", json!({ "text": text }))).await.unwrap();
+    assert_eq!(echo.text().unwrap(), text);
+    in_time(client.close()).await.unwrap();
+}
+
+/// S16, P6: a handle that anybody in the host has made inheritable stays in the host.
+#[tokio::test]
+async fn a_server_inherits_its_three_pipes_and_nothing_else() {
+    let (mut reader, writer) = std::io::pipe().unwrap();
+    system::make_inheritable(&writer);
+    let client = start("2025-11-25").await;
+    drop(writer);
+    let read = tokio::task::spawn_blocking(move || reader.read(&mut [0]));
+    assert_eq!(in_time(read).await.unwrap().unwrap(), 0, "nobody else holds the other end");
+    in_time(client.close()).await.unwrap();
+}
+
+/// A mark in the folder of the test, with the number of this process.
+fn mark() {
+    let place = PathBuf::from(std::env::var_os("TAUT_PLACE").unwrap());
+    std::fs::write(place.join(format!("pid-{}", std::process::id())), "").unwrap();
+}
+
+/// A server with a grandchild that both live for ever.
+fn orphan() {
+    mark();
+    let mut grandchild = system::sleeper();
+    grandchild.env("TAUT_ROLE", "windows grandchild");
+    #[allow(clippy::zombie_processes, reason = "leaving it behind is the bad habit")]
+    let _ = grandchild.stdout(Stdio::null()).spawn().unwrap();
+    server::serve("2025-11-25 ignore-eof");
+}
+
+/// A host that will be killed.
+fn host(phase: &str) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let place = std::env::var_os("TAUT_PLACE").unwrap();
+        let command = server("windows orphan").env("TAUT_PLACE", place);
+        println!("starting");
+        let builder = quick().eof_grace(Duration::from_secs(1_000));
+        let client = builder.spawn(command).await.unwrap();
+        match phase {
+            "call" => {
+                println!("ready");
+                let _ = client.call("never", ()).await;
+            }
+            "closing" => {
+                println!("ready");
+                let _ = client.close().await;
+            }
+            _ => println!("ready"),
+        }
+        std::future::pending::<()>().await;
+    });
+}
+
+/// Reads the host's output until it says so.
+fn until(host: &mut Child, word: &str) {
+    let mut stdout = BufReader::new(host.stdout.as_mut().unwrap());
+    let mut line = String::new();
+    while line.trim() != word {
+        line.clear();
+        assert_ne!(stdout.read_line(&mut line).unwrap(), 0, "the host never said {word}");
+    }
+}
+
+/// How often a host is killed in each phase: a hundred times in all.
+const KILLS: u32 = 25;
+
+/// Kills hosts in this phase: at the word, and so much later, more each time.
+async fn kill_hosts(phase: &str, word: &str, step: Duration) {
+    let folder = Folder::new(phase);
+    for n in 0..KILLS {
+        let mut host = bystander(&format!("windows host {phase}"))
+            .env("TAUT_PLACE", &folder.0)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        until(&mut host, word);
+        tokio::time::sleep(step * n).await;
+        host.kill().unwrap();
+        host.wait().unwrap();
+        eventually("nothing is left", || !folder.pids().into_iter().any(alive)).await;
+    }
+    // Two processes for each host, less those that were killed before they could leave a mark.
+    let marks = folder.pids().len();
+    assert!(marks > 0, "something was there to be left");
+    assert_eq!(folder.pids().into_iter().filter(|pid| alive(*pid)).count(), 0, "of {marks}");
+}
+
+#[tokio::test]
+async fn p14_a_host_killed_while_it_starts_a_server_leaves_nothing() {
+    kill_hosts("start", "starting", ms(12)).await;
+}
+
+#[tokio::test]
+async fn p14_a_host_killed_while_idle_leaves_nothing() {
+    kill_hosts("idle", "ready", ms(1)).await;
+}
+
+#[tokio::test]
+async fn p14_a_host_killed_during_a_call_leaves_nothing() {
+    kill_hosts("call", "ready", ms(1)).await;
+}
+
+#[tokio::test]
+async fn p14_a_host_killed_while_it_closes_leaves_nothing() {
+    kill_hosts("closing", "ready", ms(1)).await;
+}

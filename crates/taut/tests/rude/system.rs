@@ -1,0 +1,217 @@
+//! What the tests of processes need of the system they run on, by the same names on each.
+//!
+//! Windows has no shell that could take the harness's greeting off a role's stdout, so there it is two
+//! lines of junk before the first message; and no signals, so who is killed exits with code 1.
+
+#![allow(dead_code, reason = "each suite uses what it needs")]
+
+#[cfg(unix)]
+pub(crate) use unix::*;
+#[cfg(windows)]
+pub(crate) use windows::*;
+
+/// The arguments with which a test binary plays its role and does nothing else.
+const ROLE: [&str; 4] = ["--ignored", "--exact", "role", "--nocapture"];
+
+#[cfg(unix)]
+mod unix {
+    use std::fs::File;
+    use std::process::Command;
+
+    use rustix::process::{Pid, Signal, getpid, kill_process};
+
+    /// How the end of a process is told that was killed.
+    pub(crate) const KILLED: &str = "was killed by signal 9 (SIGKILL)";
+
+    /// The lines on stdout before a role has it to itself.
+    pub(crate) const GREETING: u64 = 0;
+
+    /// A program and its arguments that play a role in this binary. The harness greets on stdout, so
+    /// that is opened anew on the way; `before` is done by the shell, because what is ignored stays so
+    /// across exec.
+    pub(crate) fn player(before: &str) -> (String, Vec<String>) {
+        let run = super::ROLE.join(" ");
+        let script = format!(r#"{before}exec 3>&1 >/dev/null; exec "$0" {run}"#);
+        let binary = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
+        ("sh".into(), vec!["-c".into(), script, binary])
+    }
+
+    /// The harness has had its say on stdout by now; from here on that is the wire.
+    pub(crate) fn take_wire() {
+        let wire = File::options().write(true).open("/dev/fd/3").unwrap();
+        rustix::stdio::dup2_stdout(&wire).unwrap();
+    }
+
+    /// Whether a process runs; a zombie does not.
+    pub(crate) fn alive(pid: u32) -> bool {
+        let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
+        let state = stat.rsplit(") ").next().and_then(|rest| rest.chars().next());
+        state.is_some_and(|state| state != 'Z' && state != 'X')
+    }
+
+    /// Kills a process, if it is there.
+    pub(crate) fn kill(pid: u32) {
+        if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::KILL);
+        }
+    }
+
+    /// Ends this process as if it had been killed.
+    pub(crate) fn kill_self() {
+        kill_process(getpid(), Signal::KILL).unwrap();
+    }
+
+    /// Crashes.
+    pub(crate) fn abort() {
+        kill_process(getpid(), Signal::ABORT).unwrap();
+    }
+
+    /// Stops every thread until somebody lets them go on.
+    pub(crate) fn stop() {
+        kill_process(getpid(), Signal::STOP).unwrap();
+    }
+
+    /// The same to another process.
+    pub(crate) fn stop_other(pid: u32) {
+        if let Some(pid) = i32::try_from(pid).ok().and_then(Pid::from_raw) {
+            let _ = kill_process(pid, Signal::STOP);
+        }
+    }
+
+    fn null() -> File {
+        File::options().read(true).write(true).open("/dev/null").unwrap()
+    }
+
+    pub(crate) fn close_stdin() {
+        rustix::stdio::dup2_stdin(&null()).unwrap();
+    }
+
+    pub(crate) fn close_stderr() {
+        rustix::stdio::dup2_stderr(&null()).unwrap();
+    }
+
+    /// Closes stdout and lives on.
+    pub(crate) fn close_stdout_and_sleep() {
+        use std::os::unix::process::CommandExt as _;
+        // fd 3 is the wire, too.
+        let _ = Command::new("sh").args(["-c", "exec 1>&- 3>&-; exec sleep 1000"]).exec();
+    }
+
+    /// A process that lives for ever and holds what it inherits.
+    pub(crate) fn sleeper() -> Command {
+        let mut command = Command::new("sleep");
+        command.arg("1000");
+        command
+    }
+}
+
+#[cfg(windows)]
+#[allow(unsafe_code, reason = "std cannot ask after a process that it did not start")]
+mod windows {
+    use std::os::windows::io::{AsRawHandle, FromRawHandle as _, OwnedHandle};
+    use std::process::Command;
+
+    use windows_sys::Win32::Foundation::{
+        CloseHandle, HANDLE_FLAG_INHERIT, SetHandleInformation, WAIT_TIMEOUT,
+    };
+    use windows_sys::Win32::System::Console::{
+        GetConsoleWindow, GetStdHandle, STD_ERROR_HANDLE, STD_HANDLE, STD_INPUT_HANDLE,
+        STD_OUTPUT_HANDLE,
+    };
+    use windows_sys::Win32::System::Threading::{
+        OpenProcess, PROCESS_SYNCHRONIZE, PROCESS_TERMINATE, TerminateProcess, WaitForSingleObject,
+    };
+
+    pub(crate) const KILLED: &str = "exited with code 1";
+
+    /// A blank line, which is nothing, and one of text.
+    pub(crate) const GREETING: u64 = 1;
+
+    pub(crate) fn player(_: &str) -> (String, Vec<String>) {
+        let binary = std::env::current_exe().unwrap().to_str().unwrap().to_owned();
+        (binary, super::ROLE.map(Into::into).to_vec())
+    }
+
+    pub(crate) fn take_wire() {}
+
+    fn open(pid: u32, access: u32) -> Option<OwnedHandle> {
+        // SAFETY: takes numbers; the handle that it gives is ours alone.
+        unsafe {
+            let handle = OpenProcess(access, 0, pid);
+            (!handle.is_null()).then(|| OwnedHandle::from_raw_handle(handle))
+        }
+    }
+
+    pub(crate) fn alive(pid: u32) -> bool {
+        // SAFETY: the handle is open.
+        open(pid, PROCESS_SYNCHRONIZE).is_some_and(|process| unsafe {
+            WaitForSingleObject(process.as_raw_handle(), 0) == WAIT_TIMEOUT
+        })
+    }
+
+    pub(crate) fn kill(pid: u32) {
+        if let Some(process) = open(pid, PROCESS_TERMINATE) {
+            // SAFETY: the handle is open.
+            unsafe { TerminateProcess(process.as_raw_handle(), 1) };
+        }
+    }
+
+    pub(crate) fn kill_self() {
+        kill(std::process::id());
+    }
+
+    pub(crate) fn abort() {
+        std::process::abort();
+    }
+
+    /// As near as it gets: it neither reads nor answers any more.
+    pub(crate) fn stop() {
+        sleep();
+    }
+
+    fn sleep() -> ! {
+        loop {
+            std::thread::sleep(std::time::Duration::from_secs(1_000));
+        }
+    }
+
+    fn close(which: STD_HANDLE) {
+        // SAFETY: nobody in a role uses the handle after it has closed it.
+        unsafe { CloseHandle(GetStdHandle(which)) };
+    }
+
+    pub(crate) fn close_stdin() {
+        close(STD_INPUT_HANDLE);
+    }
+
+    pub(crate) fn close_stderr() {
+        close(STD_ERROR_HANDLE);
+    }
+
+    pub(crate) fn close_stdout_and_sleep() {
+        close(STD_OUTPUT_HANDLE);
+        sleep();
+    }
+
+    /// Whether this process has a console window.
+    pub(crate) fn has_window() -> bool {
+        // SAFETY: asks for a number.
+        unsafe { !GetConsoleWindow().is_null() }
+    }
+
+    /// Lets every process inherit this handle that is started with a wish to inherit.
+    pub(crate) fn make_inheritable(handle: &impl AsRawHandle) {
+        // SAFETY: the handle is open for as long as it is borrowed.
+        let done = unsafe {
+            SetHandleInformation(handle.as_raw_handle(), HANDLE_FLAG_INHERIT, HANDLE_FLAG_INHERIT)
+        };
+        assert_ne!(done, 0);
+    }
+
+    pub(crate) fn sleeper() -> Command {
+        let (program, args) = player("");
+        let mut command = Command::new(program);
+        command.args(args).env("TAUT_ROLE", "sleeper");
+        command
+    }
+}
