@@ -53,6 +53,8 @@ pub(crate) enum Sub {
     Shell(crate::cmd::shell::Shell),
     /// Show what a server tells by itself: changes and logs, as they come.
     Watch(crate::cmd::watch::Watch),
+    /// See what passes between a host and a server, keep it, and use it again.
+    Trace(crate::cmd::trace::Trace),
     /// Find out why a server does not connect, or where it will hurt.
     Doctor(Doctor),
     /// Show the servers that hosts are configured with, by name.
@@ -88,6 +90,7 @@ macro_rules! options {
             | Self::Watch(crate::cmd::watch::Watch { options, .. })
             | Self::Doctor(Doctor { options, .. }) => Some(options),
             Self::Servers(_) | Self::Completions(_) | Self::Man(_) | Self::Serve(_) => None,
+            Self::Trace(_) => None,
             #[cfg(target_os = "linux")]
             Self::Bench(_) => None,
         }
@@ -104,6 +107,7 @@ impl Sub {
         match self {
             #[cfg(target_os = "linux")]
             Self::Bench(_) => true,
+            Self::Trace(_) => true,
             other => other.options().is_some(),
         }
     }

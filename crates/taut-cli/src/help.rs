@@ -116,6 +116,17 @@ Examples:
   taut prompt greet name=Ada language=Dutch -- taut serve
   taut prompt greet name=Ada --json -- taut serve";
 
+pub(crate) const TRACE: &str = "\
+Put it before a server's command in a host's file, and everything passes as before: every byte in both
+directions, stderr, signals, the exit status. What cannot be recorded in time is counted in the capture,
+and never waited for. The values that the server's entry sets, those of names that sound secret, and
+tokens are masked, if they have 8 characters or more.
+
+Examples:
+  taut trace -- taut serve < /dev/null
+  taut trace --record /tmp/demo.jsonl -- taut serve < /dev/null
+  taut trace --quiet demo < /dev/null";
+
 pub(crate) const DOCTOR: &str = "\
 Starts the server as a host would, three times at most, and looks at all that it does: how soon it
 is there, what it speaks, what it prints where it should not, how it ends, what it leaves behind.

@@ -106,15 +106,18 @@ pub struct Header {
 impl Header {
     /// Appends the header as a line.
     pub fn write(&self, out: &mut Vec<u8>) {
-        let mut header = serde_json::json!({
-            "kind": "header", "format": "taut-trace", "version": self.version,
-            "started": self.started, "recorder": self.recorder,
-            "command": self.command, "masked": self.masked,
-        });
+        let version = self.version;
+        let start =
+            format!("{{\"kind\":\"header\",\"format\":\"taut-trace\",\"version\":{version}");
+        out.extend_from_slice(start.as_bytes());
+        member(out, "started", &self.started);
+        member(out, "recorder", &self.recorder);
         if let Some(name) = &self.name {
-            header["name"] = name.as_str().into();
+            member(out, "name", name);
         }
-        out.extend_from_slice(header.to_string().as_bytes());
+        number(out, "command", serde_json::json!(self.command));
+        number(out, "masked", self.masked);
+        out.push(b'}');
         out.push(b'\n');
     }
 }

@@ -8,21 +8,36 @@
 //! decoder of frames is used (`ours.rs`).
 
 mod base64;
+mod calls;
+mod compare;
+mod diff;
 mod format;
 mod intake;
+mod json;
 mod mask;
+mod mock;
 mod ours;
 mod queue;
 mod read;
 mod recorder;
+mod replay;
+mod script;
 mod stamp;
+mod talk;
 
+pub use calls::{Calls, Figures, Open, Row};
+pub use compare::{Difference, Ignore, differences};
+pub use diff::{Finding, Said, compare, said};
 pub use format::{
     Body, End, Event, Framing, Gap, Header, Message, Record, Sent, Side, Stream, VERSION,
     write_close, write_end, write_fault, write_gap, write_message, write_start, write_stderr,
 };
 pub use intake::{Intake, LONGEST_LINE, LONGEST_MESSAGE};
 pub use mask::{MASK, Masker, SHORTEST};
+pub use mock::Mock;
 pub use read::{Capture, ReadError, Reader, header, record};
 pub use recorder::{Recorder, Session, Tap, Watch, create};
+pub use replay::{Next, Replay};
+pub use script::{Key, Names, Step, steps};
 pub use stamp::{compact, rfc3339};
+pub use talk::{Kind, Talk, arrow, talks};

@@ -6,6 +6,7 @@
 
 mod expand;
 mod find;
+mod launch;
 pub(crate) mod mask;
 mod places;
 mod shape;
@@ -13,6 +14,7 @@ mod target;
 mod tree;
 
 pub(crate) use find::{Found, Server, find};
+pub(crate) use launch::{Launched, launch_of};
 pub(crate) use places::Surroundings;
 pub(crate) use shape::How;
 pub(crate) use target::{Target, is_known, none_found, resolve, target_of, tell_broken, unknown};
