@@ -107,7 +107,7 @@ impl Sub {
         match self {
             #[cfg(target_os = "linux")]
             Self::Bench(_) => true,
-            Self::Trace(_) => true,
+            Self::Trace(trace) => trace.takes_server(),
             other => other.options().is_some(),
         }
     }

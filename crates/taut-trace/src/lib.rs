@@ -17,6 +17,7 @@ mod json;
 mod mask;
 mod mock;
 mod ours;
+mod page;
 mod queue;
 mod read;
 mod recorder;
@@ -35,6 +36,7 @@ pub use format::{
 pub use intake::{Intake, LONGEST_LINE, LONGEST_MESSAGE};
 pub use mask::{MASK, Masker, SHORTEST};
 pub use mock::Mock;
+pub use page::{document, policy};
 pub use read::{Capture, ReadError, Reader, header, record};
 pub use recorder::{Recorder, Session, Tap, Watch, create};
 pub use replay::{Next, Replay};

@@ -31,6 +31,8 @@ pub struct Session {
     pub command: Vec<String>,
     /// The program that records, such as `taut 0.1.0`.
     pub recorder: String,
+    /// The file gets no larger than this, in bytes; what comes after is counted as missing.
+    pub limit: Option<u64>,
 }
 
 /// Hears of every piece of a capture that was written, in the recorder's thread.
@@ -97,7 +99,7 @@ impl Recorder {
             command: session.command,
             masked: masker.is_on(),
         };
-        let sink = Sink { file, watch, ..Sink::default() };
+        let sink = Sink { file, watch, limit: session.limit, ..Sink::default() };
         let own = Arc::clone(&shared);
         std::thread::Builder::new()
             .name("taut-recorder".into())
@@ -174,6 +176,7 @@ fn record(shared: &Shared, header: &Header, mut intake: Intake, mut sink: Sink) 
 struct Sink {
     file: Option<File>,
     watch: Option<Box<dyn Watch>>,
+    limit: Option<u64>,
     lines: Vec<u8>,
     /// Bytes of whole lines that are in the file.
     good: u64,
@@ -210,6 +213,12 @@ impl Sink {
             format::write_gap(&mut first, shared.now(), &gap);
         }
         let Some(file) = &mut self.file else { return };
+        let size = self.good + (first.len() + self.lines.len()) as u64;
+        if self.limit.is_some_and(|limit| size > limit) {
+            self.lost += records;
+            self.why = "the file has reached its limit".to_owned();
+            return;
+        }
         let all = write_all(file, &first).and_then(|()| write_all(file, &self.lines));
         match all {
             Ok(()) => {
@@ -253,6 +262,7 @@ fn write_all(file: &mut File, mut bytes: &[u8]) -> io::Result<()> {
 ///
 /// If it cannot be made.
 pub fn create(path: &Path, name: &str) -> io::Result<(File, PathBuf)> {
+    // A name that ends with a slash is a folder that may not be there yet.
     let is_folder = path.is_dir() || path.as_os_str().to_string_lossy().ends_with('/');
     if is_folder {
         std::fs::create_dir_all(path)?;
