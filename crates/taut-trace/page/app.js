@@ -90,10 +90,10 @@ function range() {
 function template() {
   const cell = name => el('span', { class: name });
   const node = { at: cell('at'), way: cell('way'), what: cell('what'), outcome: cell('outcome'), took: cell('took'), size: cell('size'), fall: cell('fall'), bar: el('i') };
-  node.name = el('b'); node.detail = el('em');
-  node.what.append(node.name, ' ', node.detail);
+  node.name = el('b'); node.detail = el('em'); node.brief = el('small'); node.who = el('span', { class: 'hidden' });
+  node.what.append(node.name, ' ', node.detail, ' ', node.brief);
   node.fall.append(node.bar);
-  node.root = el('div', { class: 'row', role: 'option' }, node.at, node.way, node.what, node.outcome, node.took, node.size, node.fall);
+  node.root = el('div', { class: 'row', role: 'option' }, node.who, node.at, node.way, node.what, node.outcome, node.took, node.size, node.fall);
   node.root.addEventListener('click', () => { if (node.row) select(node.row, true); });
   return node;
 }
@@ -113,12 +113,14 @@ function fill(node, row, place, [from, to]) {
   root.setAttribute('aria-selected', row.n === state.selected);
   root.setAttribute('aria-posinset', place + 1);
   root.setAttribute('aria-setsize', visible.length);
-  const who = row.from === 'client' ? 'client' : row.from === 'server' ? 'server' : row.from === 'stderr' ? 'stderr' : '';
-  root.setAttribute('aria-label', `${who} ${row.name} ${row.detail || ''} ${outcome} ${row.answer ? time(row.took) : ''}`.replace(/\s+/g, ' ').slice(0, 300));
   text(node.at, row.at.toFixed(3));
   text(node.way, ARROWS[row.from] || '·');
-  text(node.name, cut(row.name));
-  text(node.detail, cut(row.detail || ''));
+  text(node.who, row.from ? `from ${row.from}` : '');
+  // The name of a tool says more than the method that calls it.
+  const target = row.kind === 'call' && row.detail;
+  text(node.name, cut(target || row.name));
+  text(node.detail, cut(target ? row.name : row.detail || ''));
+  text(node.brief, target ? brief(row) : '');
   text(node.outcome, cut(outcome));
   text(node.took, row.answer ? time(row.took) : open ? time(now() - row.at) : '');
   text(node.size, size(row.size));
@@ -127,6 +129,14 @@ function fill(node, row, place, [from, to]) {
   const wide = Math.max(0, Math.min(100, (end - from) / (to - from) * 100) - left);
   node.bar.style.left = left + '%';
   node.bar.style.width = wide + '%';
+}
+// What a call is given, as far as it fits on a line.
+function brief(row) {
+  if (row.brief === undefined) {
+    const given = (row.body && row.body.params && row.body.params.arguments) || {};
+    row.brief = typeof given === 'object' ? Object.entries(given).map(([key, value]) => `${key}=${JSON.stringify(value)}`).join(' ').slice(0, 120) : '';
+  }
+  return row.brief;
 }
 function text(node, value) { if (node.textContent !== value) node.textContent = value; }
 function cut(value) { value = String(value); return value.length > 200 ? value.slice(0, 199) + '…' : value; }
@@ -185,19 +195,24 @@ function overview() {
   const colours = { ok: colour('--bar'), bad: colour('--bad'), note: colour('--note'), stderr: colour('--warn') };
   // Lanes, so that calls at the same time do not hide each other; as few as are needed.
   const ends = [];
-  const lanes = Math.max(1, Math.floor((high - 10) / 4));
+  const lanes = Math.max(1, Math.floor((high - 12) / 4));
+  const bars = [];
   for (const row of model.rows) {
     if (row.kind === 'call') {
       let lane = ends.findIndex(end => end <= row.at);
       if (lane < 0) lane = ends.length < lanes ? ends.length : lanes - 1;
       const end = row.answer ? row.answer.at : row.cancelled ? row.at : all;
       ends[lane] = end;
-      pen.fillStyle = row.bad || model.hangs(row, now()) ? colours.bad : colours.ok;
-      pen.fillRect(x(row.at), 2 + lane * 4, Math.max(1.5, x(end) - x(row.at)), 3);
+      bars.push([row.bad || model.hangs(row, now()), lane, x(row.at), Math.max(1.5, x(end) - x(row.at))]);
     } else if (row.kind !== 'life') {
       pen.fillStyle = row.bad ? colours.bad : row.kind === 'stderr' ? colours.stderr : colours.note;
       pen.fillRect(x(row.at), high - 6, 1.5, 5);
     }
+  }
+  const thick = Math.min(9, (high - 12) / Math.max(1, ends.length));
+  for (const [bad, lane, left, long] of bars) {
+    pen.fillStyle = bad ? colours.bad : colours.ok;
+    pen.fillRect(left, 4 + lane * thick, long, Math.max(2, thick - 1.5));
   }
   if (state.from !== null) {
     pen.fillStyle = colour('--shade');
@@ -358,7 +373,7 @@ list.addEventListener('keydown', event => {
   }
 });
 document.addEventListener('keydown', event => {
-  const typing = /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName);
+  const typing = /^(INPUT|SELECT)$/.test(event.target.tagName) && event.target.type !== 'checkbox';
   if (event.key === 'Escape') {
     if (event.target.id === 'search') { event.target.value = ''; state.search = ''; refilter(); list.focus(); }
     else if (!$('detail').hidden) shut();

@@ -25,6 +25,7 @@ mod replay;
 mod script;
 mod stamp;
 mod talk;
+mod transcript;
 
 pub use calls::{Calls, Figures, Open, Row};
 pub use compare::{Difference, Ignore, differences};
@@ -43,3 +44,4 @@ pub use replay::{Next, Replay};
 pub use script::{Key, Names, Step, steps};
 pub use stamp::{compact, rfc3339};
 pub use talk::{Kind, Talk, arrow, talks};
+pub use transcript::Transcript;

@@ -182,13 +182,17 @@ fn parts(value: &str) -> Vec<&str> {
     parts
 }
 
-/// A text as it is, and as it stands in JSON, in JSON in JSON and once more; each with characters
-/// beyond ASCII as they are and escaped, and slashes as they are and escaped.
+/// How often a text may be wrapped in JSON and still be found, if it has characters that are escaped. The
+/// others look the same at any depth.
+const DEEPEST: usize = 6;
+
+/// A text as it is, and as it stands in JSON, in JSON in JSON and so on; each with characters beyond ASCII
+/// as they are and escaped, and slashes as they are and escaped.
 fn forms(text: &str) -> Vec<String> {
     let mut forms = vec![text.to_owned()];
     for (ascii, slash) in [(false, false), (true, false), (false, true), (true, true)] {
         let mut form = text.to_owned();
-        for _ in 0..3 {
+        for _ in 0..DEEPEST {
             form = escaped(&form, ascii, slash);
             if !forms.contains(&form) {
                 forms.push(form.clone());

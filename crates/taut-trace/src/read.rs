@@ -133,7 +133,8 @@ impl<R: BufRead> Reader<R> {
             }
             match record(&self.line) {
                 Some(record) => return Ok(Some(record)),
-                // A second header begins another session in the same file; its times are its own.
+                // Another session in the same file, from a transcript; its times are its own.
+                None if header(&self.line).is_ok() => {}
                 None => self.damaged += 1,
             }
         }

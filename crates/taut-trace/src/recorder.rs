@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use crate::format::{self, End, Gap, Header, Stream, VERSION};
@@ -16,8 +17,12 @@ use crate::mask::Masker;
 use crate::queue::{Batch, Queue, What};
 use crate::stamp;
 
-/// How long the end of a session waits for the last records. A disk that needs longer loses them.
+/// How long the end of a session waits for the last records while none is written. A disk that needs longer
+/// loses them.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long it waits in all.
+const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Lines are written in pieces of about this size while a batch is turned into lines.
 const PIECE: usize = 256 << 10;
@@ -51,6 +56,8 @@ pub struct Recorder {
 struct Shared {
     queue: Queue,
     began: Instant,
+    /// Grows with each record that is dealt with.
+    done: AtomicU64,
 }
 
 /// Where the bytes of one stream are handed over.
@@ -90,7 +97,11 @@ impl Recorder {
         masker: Masker,
         watch: Option<Box<dyn Watch>>,
     ) -> io::Result<Self> {
-        let shared = Arc::new(Shared { queue: Queue::default(), began: Instant::now() });
+        let shared = Arc::new(Shared {
+            queue: Queue::default(),
+            began: Instant::now(),
+            done: AtomicU64::new(0),
+        });
         let header = Header {
             version: VERSION,
             started: stamp::rfc3339(SystemTime::now()),
@@ -123,10 +134,21 @@ impl Recorder {
         self.shared.queue.event(self.shared.now(), What::Ended(end));
     }
 
-    /// Writes what is left, and waits for that a second at most. Says whether all was written.
+    /// Writes what is left, and waits for that as long as it goes on: a second without a record is too
+    /// long. Says whether all was written.
     pub fn finish(self) -> bool {
         self.shared.queue.close();
-        self.shared.queue.wait_finished(PATIENCE)
+        let until = Instant::now() + LONGEST_WAIT;
+        loop {
+            let before = self.shared.done.load(Ordering::Acquire);
+            if self.shared.queue.wait_finished(PATIENCE) {
+                return true;
+            }
+            let stuck = self.shared.done.load(Ordering::Acquire) == before;
+            if stuck || Instant::now() > until {
+                return false;
+            }
+        }
     }
 }
 
@@ -155,6 +177,7 @@ fn record(shared: &Shared, header: &Header, mut intake: Intake, mut sink: Sink) 
                 What::Started(pid) => intake.started(at, pid, &mut sink.lines),
                 What::Ended(end) => intake.ended(at, &end, &mut sink.lines),
             }
+            shared.done.fetch_add(1, Ordering::Release);
             if sink.lines.len() > PIECE {
                 sink.flush(shared);
             }

@@ -15,7 +15,7 @@ pub(crate) struct Serve {
     /// Have so many more tools, which do what echo does: for long lists.
     #[arg(long, value_name = "TOOLS", default_value_t = 0)]
     pub(crate) tools: usize,
-    /// Add what is said to this file, one message to a line: > from the client, < from the server.
+    /// Add what is said to this file, as a capture for `taut trace view`.
     #[arg(long, value_name = "FILE")]
     pub(crate) transcript: Option<PathBuf>,
 }
