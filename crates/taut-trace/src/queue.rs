@@ -26,6 +26,8 @@ const PAUSE: Duration = Duration::from_millis(25);
 pub(crate) enum What {
     /// So many bytes of a stream.
     Bytes(Stream, usize),
+    /// So many bytes and lines of a stream did not fit.
+    Missed(Stream, u64, u64),
     /// A stream has ended.
     Closed(Stream),
     Started(u32),
@@ -99,7 +101,15 @@ impl Queue {
     /// Hands over an event. There are few of them, so they always fit.
     pub(crate) fn event(&self, at: u64, what: What) {
         let mut state = self.lock();
-        state.batch.marks.push((at, what));
+        let batch = &mut state.batch;
+        // What is missing is missing before this.
+        for stream in Stream::ALL {
+            let (bytes, lines) = std::mem::take(&mut batch.dropped[stream as usize]);
+            if bytes > 0 {
+                batch.marks.push((at, What::Missed(stream, bytes, lines)));
+            }
+        }
+        batch.marks.push((at, what));
         self.wake(state, false);
     }
 

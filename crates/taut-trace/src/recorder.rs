@@ -173,6 +173,9 @@ fn record(shared: &Shared, header: &Header, mut intake: Intake, mut sink: Sink) 
                     bytes = rest;
                     intake.bytes(at, stream, piece, &mut sink.lines);
                 }
+                What::Missed(stream, bytes, lines) => {
+                    intake.gap(at, stream, bytes, lines, &mut sink.lines);
+                }
                 What::Closed(stream) => intake.closed(at, stream, &mut sink.lines),
                 What::Started(pid) => intake.started(at, pid, &mut sink.lines),
                 What::Ended(end) => intake.ended(at, &end, &mut sink.lines),
