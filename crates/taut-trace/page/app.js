@@ -118,7 +118,7 @@ function fill(node, row, place, [from, to]) {
   text(node.who, row.from ? `from ${row.from}` : '');
   // The name of a tool says more than the method that calls it.
   const target = row.kind === 'call' && row.detail;
-  text(node.name, cut(target || row.name));
+  text(node.name, cut(target || row.name.replace(/^notifications\//, '')));
   text(node.detail, cut(target ? row.name : row.detail || ''));
   text(node.brief, target ? brief(row) : '');
   text(node.outcome, cut(outcome));
@@ -269,7 +269,7 @@ function detail(row) {
 function part(title, record, body) {
   const raw = body === undefined || body === null ? shown(record) : JSON.stringify(body, null, 2);
   const pre = el('pre', { hidden: true, tabindex: 0 }, raw);
-  const view = body === undefined || body === null ? el('pre', { class: 'text', tabindex: 0 }, raw) : tree(body);
+  const view = body === undefined || body === null ? el('pre', { class: 'text', tabindex: 0 }, raw) : tree(body, raw.length < 4000 ? 8 : 3);
   const toggle = el('button', { type: 'button', 'aria-pressed': 'false', onclick: () => {
     pre.hidden = !pre.hidden; view.hidden = !pre.hidden; toggle.setAttribute('aria-pressed', String(!pre.hidden));
   } }, 'text');

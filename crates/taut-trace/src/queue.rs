@@ -1,18 +1,25 @@
 //! The hand-over from those who carry bytes to the one who records them.
 //!
-//! Whoever carries bytes never waits here: what does not fit is counted and dropped. Two buffers of a
-//! fixed bound take turns, so a steady flow allocates nothing. Must not know files or formats.
+//! Whoever carries bytes never waits here: what does not fit is counted and dropped. Two buffers with one
+//! bound take turns, so a steady flow allocates nothing. Must not know files or formats.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::format::{End, Stream};
 
-/// How many bytes wait at most, in each of the two buffers. A burst of this size is recorded whole.
-pub(crate) const LIMIT: usize = 2 << 20;
+/// How many bytes wait at most, with those that the recorder is at. A burst of this size is recorded whole;
+/// with all else a recorder stays below 16 MiB.
+pub(crate) const LIMIT: usize = 5 << 20;
 
 /// How many pieces wait at most: pieces may be a byte long, and each has a mark.
-const PIECES: usize = 32 << 10;
+const PIECES: usize = 16 << 10;
+
+/// Buffers grow by this much: doubling would keep room that nobody uses.
+const GROWTH: usize = 512 << 10;
+
+/// What an empty buffer keeps.
+const KEPT: usize = 1 << 20;
 
 /// With so many bytes waiting the recorder is woken at once.
 const HURRY: usize = 256 << 10;
@@ -50,6 +57,7 @@ impl Batch {
 
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
+        self.bytes.shrink_to(KEPT);
         self.marks.clear();
         self.dropped = [(0, 0); 3];
     }
@@ -58,6 +66,8 @@ impl Batch {
 #[derive(Debug, Default)]
 struct State {
     batch: Batch,
+    /// Bytes that the recorder has taken and is still at.
+    taken: usize,
     closed: bool,
     /// The recorder sleeps until something comes.
     idle: bool,
@@ -83,14 +93,18 @@ impl Queue {
     /// Hands bytes over, or counts them.
     pub(crate) fn bytes(&self, at: u64, stream: Stream, bytes: &[u8]) {
         let mut state = self.lock();
+        let room = LIMIT - state.taken;
         let batch = &mut state.batch;
         let dropped = &mut batch.dropped[stream as usize];
-        let fits = batch.bytes.len() + bytes.len() <= LIMIT && batch.marks.len() < PIECES;
+        let fits = batch.bytes.len() + bytes.len() <= room && batch.marks.len() < PIECES;
         // After a piece that was dropped, the rest of this batch would have a hole before it.
         if !fits || dropped.0 > 0 {
             dropped.0 += bytes.len() as u64;
             dropped.1 += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
         } else {
+            if batch.bytes.capacity() - batch.bytes.len() < bytes.len() {
+                batch.bytes.reserve_exact(bytes.len().max(GROWTH));
+            }
             batch.bytes.extend_from_slice(bytes);
             batch.marks.push((at, What::Bytes(stream, bytes.len())));
         }
@@ -131,6 +145,7 @@ impl Queue {
     pub(crate) fn take(&self, into: &mut Batch) -> bool {
         into.clear();
         let mut state = self.lock();
+        state.taken = 0;
         while state.batch.is_empty() && !state.closed {
             state.idle = true;
             state = self.came.wait(state).unwrap_or_else(PoisonError::into_inner);
@@ -140,6 +155,7 @@ impl Queue {
         let gathered = self.came.wait_timeout_while(state, PAUSE, |state| gather(state));
         let (mut state, _) = gathered.unwrap_or_else(PoisonError::into_inner);
         let more = !state.batch.is_empty();
+        state.taken = state.batch.bytes.len();
         std::mem::swap(&mut state.batch, into);
         more
     }
