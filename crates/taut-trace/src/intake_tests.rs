@@ -1,3 +1,5 @@
+//! Streams of every kind, whole and with holes, and the records that they become.
+
 use super::*;
 use crate::read::record;
 use crate::{Body, Event};

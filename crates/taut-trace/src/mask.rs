@@ -34,8 +34,9 @@ const SCHEMES: [&str; 3] = ["Bearer ", "Basic ", "token "];
 /// Finds and hides secrets.
 #[derive(Debug, Default)]
 pub struct Masker {
-    /// Texts to hide, in every form that they may have, by their first byte; the longest first.
-    values: HashMap<u8, Vec<String>>,
+    /// Texts to hide, in every form that they may have, by their first byte; the longest first. Empty, or
+    /// one list for each byte: every byte of every message is looked up here.
+    values: Vec<Vec<String>>,
     longest: usize,
     names: Option<fn(&str) -> bool>,
     known: HashMap<Vec<u8>, bool>,
@@ -69,7 +70,8 @@ impl Masker {
             for form in forms(part) {
                 self.longest = self.longest.max(form.len());
                 let Some(first) = form.bytes().next() else { continue };
-                let known = self.values.entry(first).or_default();
+                self.values.resize_with(256, Vec::new);
+                let known = &mut self.values[usize::from(first)];
                 if !known.contains(&form) {
                     known.push(form);
                     // One that holds another goes first, or its rest would be left.
@@ -109,7 +111,7 @@ impl Masker {
         let kept = text.len().saturating_sub(self.longest);
         let starts = |from: usize| {
             let rest = &text[from..];
-            let values = self.values.get(&rest[0]).map(Vec::as_slice).unwrap_or_default();
+            let values = self.starting_with(rest[0]);
             values
                 .iter()
                 .any(|value| value.len() > rest.len() && value.as_bytes().starts_with(rest))
@@ -118,18 +120,26 @@ impl Masker {
         self.apply(&text[..end], out, masked);
     }
 
+    fn starting_with(&self, byte: u8) -> &[String] {
+        self.values.get(usize::from(byte)).map_or(&[], Vec::as_slice)
+    }
+
     /// The secret that is found by looking at this byte; it may begin later.
     fn secret_at<'t>(&mut self, text: &'t [u8], at: usize) -> Option<Secret<'t>> {
         let byte = text[at];
-        if let Some(values) = self.values.get(&byte) {
-            let rest = &text[at..];
-            if let Some(value) = values.iter().find(|value| rest.starts_with(value.as_bytes())) {
-                return Some(Secret { from: at, to: at + value.len(), quote: b"" });
-            }
+        let rest = &text[at..];
+        let known = self.starting_with(byte).iter().find(|v| rest.starts_with(v.as_bytes()));
+        if let Some(value) = known {
+            return Some(Secret { from: at, to: at + value.len(), quote: b"" });
         }
         match byte {
             b':' | b'=' => self.named(text, at),
-            b'A'..=b'Z' | b'a'..=b'z' if at == 0 || !is_word(text[at - 1]) => token(text, at),
+            // How tokens and `Bearer` begin.
+            b'A' | b'B' | b'b' | b'e' | b'g' | b'h' | b'n' | b'p' | b'r' | b's' | b'x' | b'y'
+                if at == 0 || !is_word(text[at - 1]) =>
+            {
+                token(text, at)
+            }
             _ => None,
         }
     }
@@ -289,7 +299,7 @@ fn closing(text: &[u8], quote: u8, slashes: usize) -> usize {
             run += 1;
             continue;
         }
-        let ends = run < slashes || (run - slashes) % (2 * (slashes + 1)) == 0;
+        let ends = run < slashes || (run - slashes).is_multiple_of(2 * (slashes + 1));
         if *byte == quote && ends {
             return at - run.min(slashes);
         }

@@ -1,3 +1,5 @@
+//! What is hidden, and what is not, in every kind of text.
+
 use super::*;
 
 fn sounds(name: &str) -> bool {

@@ -1,3 +1,5 @@
+//! Files of every host, as people and programs write them, edited and edited back.
+
 use super::super::places::Host;
 use super::*;
 
