@@ -152,7 +152,9 @@ fn stats(output: &Output, capture: &Capture) -> Result<Exit, Problem> {
         let way = if *client { "" } else { "← " };
         let open = figures.calls.saturating_sub(figures.answered() + figures.cancelled);
         let at = |percent| {
-            figures.percentile(percent).map_or("-".to_owned(), |t| time(Duration::from_micros(t)))
+            figures
+                .percentile(percent)
+                .map_or_else(|| "-".to_owned(), |t| time(Duration::from_micros(t)))
         };
         let count = |n: usize| n.to_string();
         table.push([
