@@ -1,6 +1,8 @@
 //! Captures played again: each against its own mock without a difference, and with every kind of
 //! difference found.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test that goes wrong should say so")]
+
 use std::collections::VecDeque;
 use std::time::Duration;
 

@@ -86,7 +86,7 @@ fn there_and_back(place: &Place, options: &[&str], messages: usize) -> Child {
         while let Some(piece) = noise.piece() {
             buffer.extend_from_slice(&piece);
             // Writes of all sizes.
-            if noise.state % 7 != 0 {
+            if !noise.state.is_multiple_of(7) {
                 stdin.write_all(&buffer).unwrap();
                 buffer.clear();
             }

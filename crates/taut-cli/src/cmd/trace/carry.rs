@@ -69,10 +69,10 @@ fn wait(child: &mut Child, heard: &mut Heard, progress: &Progress) -> ExitStatus
         if status.is_none() {
             status = child.try_wait().ok().flatten();
         }
-        if let Some(status) = status {
-            if progress.has_ended() || stopped || progress.host_closed() {
-                return status;
-            }
+        if let Some(status) = status
+            && (progress.has_ended() || stopped || progress.host_closed())
+        {
+            return status;
         }
         let signals = heard.wait();
         #[cfg(unix)]
