@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 
 use serde::de::IgnoredAny;
 use taut::rpc::{
-    CallId, Config, Dialect, ErrorObject, Event, Fault, Id, Incoming, Malformed, Message, Patience,
-    Peer, Ticket, read,
+    CallId, Config, Dialect, ErrorObject, Event, Fault, Id, JsonBuf, Malformed, Message, Messages,
+    Patience, Peer, Ticket, read,
 };
 use taut::wire::{Decoder, Frame, Framing, HeaderFault, Limits};
 
@@ -74,6 +74,10 @@ fn own(frame: Frame<'_>) -> Owned {
     }
 }
 
+fn json(text: &str) -> JsonBuf {
+    JsonBuf::of(text).expect("text has a JSON form")
+}
+
 /// The bytes are one frame.
 pub(crate) fn classify(frame: &[u8]) {
     let outcome = read(frame);
@@ -88,8 +92,8 @@ pub(crate) fn classify(frame: &[u8]) {
         assert!(serde_json::from_slice::<IgnoredAny>(frame).is_ok());
     }
     match outcome {
-        Ok(Incoming::One(message)) => echoes(frame, Ok(&message)),
-        Ok(Incoming::Batch(entries)) => {
+        Ok(Messages::One(message)) => echoes(frame, Ok(&message)),
+        Ok(Messages::Batch(entries)) => {
             assert!((1..=taut::rpc::MAX_BATCH).contains(&entries.len()));
             entries.iter().for_each(|entry| echoes(frame, entry.as_ref()));
         }
@@ -154,8 +158,8 @@ fn answers_owed(frame: &[u8]) -> usize {
         Err(malformed) => usize::from(malformed.is_answerable()),
     };
     match read(frame) {
-        Ok(Incoming::One(message)) => one(Ok(&message)),
-        Ok(Incoming::Batch(entries)) => entries.iter().map(|entry| one(entry.as_ref())).sum(),
+        Ok(Messages::One(message)) => one(Ok(&message)),
+        Ok(Messages::Batch(entries)) => entries.iter().map(|entry| one(entry.as_ref())).sum(),
         Ok(_) => unreachable!("no other kinds"),
         Err(malformed) => one(Err(&malformed)),
     }
@@ -192,11 +196,11 @@ impl World {
             }
             Some((b'a', _)) if !self.tickets.is_empty() => {
                 let ticket = self.tickets.remove(0);
-                self.peer.answer(ticket, Ok(&"yes"));
+                self.peer.answer(ticket, Ok(&mut json("yes")));
             }
             Some((b'z', _)) => {
                 if let Some(ticket) = self.tickets.pop() {
-                    self.peer.answer(ticket, Err(ErrorObject::internal("no")));
+                    self.peer.answer(ticket, Err(&ErrorObject::internal("no")));
                 }
             }
             Some((b'q', _)) => {
@@ -250,8 +254,8 @@ impl World {
         while let Some(frame) = decoder.poll_frame() {
             let Frame::Message { bytes, .. } = frame else { panic!("wrote {frame:?}") };
             let entries = match read(bytes).expect("our own words are well-formed") {
-                Incoming::Batch(entries) => entries,
-                Incoming::One(message) => vec![Ok(message)],
+                Messages::Batch(entries) => entries,
+                Messages::One(message) => vec![Ok(message)],
                 _ => unreachable!("no other kinds"),
             };
             for entry in entries {
@@ -279,7 +283,7 @@ impl World {
     fn close(mut self) {
         loop {
             while let Some(ticket) = self.tickets.pop() {
-                self.peer.answer(ticket, Ok(&()));
+                self.peer.answer(ticket, Ok(&mut JsonBuf::default()));
             }
             let Some(request) = self.peer.poll_request() else { break };
             self.tickets.push(request.ticket);

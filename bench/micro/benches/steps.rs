@@ -11,9 +11,10 @@ use std::time::Instant;
 
 use divan::Bencher;
 use divan::counter::{BytesCount, ItemsCount};
-use taut::rpc::{Config, Dialect, Event, Peer};
+use taut::rpc::{Config, Dialect, Event, JsonBuf, Peer};
 use taut::wire::{Decoder, Encoder, Framing, Limits};
-use taut::{CallToolResult, JsonSchema, Revision, SerializeAt, Server, Shape};
+use taut::{CallToolResult, JsonSchema, Revision, Server};
+use taut::types::{WriteJson, Target};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 fn main() {
@@ -78,7 +79,8 @@ fn dispatch(bencher: Bencher<'_, '_>, name: &str) {
         let Some(frame) = decoder.poll_frame() else { return };
         for event in peer.handle_frame(now, frame) {
             if let Event::Request(request) = event {
-                peer.answer(request.ticket, Ok(&true));
+                let mut json = JsonBuf::of(&true).expect("true has a JSON form");
+                peer.answer(request.ticket, Ok(&mut json));
             }
         }
         let written = peer.output().len();
@@ -94,7 +96,7 @@ fn encode<const MODERN: bool>(bencher: Bencher<'_, '_>, size: usize) {
     let mut encoder = Encoder::default();
     bencher.counter(BytesCount::new(size)).bench_local(move || {
         let written = encoder
-            .frame(Framing::Lines, |out| black_box(&result).write_at(Shape::of(revision), out));
+            .frame(Framing::Lines, |out| black_box(&result).write_at(Target::of(revision), out));
         black_box(written.is_ok());
         encoder.consume(encoder.len());
     });
@@ -153,7 +155,7 @@ fn serve(bencher: Bencher<'_, '_>, name: &str) {
     const CALLS: usize = 1_000;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.expect("a runtime");
-    let server = Server::new("echo", "1.0").tool("echo", async |Echo { text }, _call| text);
+    let server = Server::builder("echo", "1.0").tool("echo", async |Echo { text }, _call| text);
     let mut lines = String::new();
     if name == "legacy" {
         lines += concat!(

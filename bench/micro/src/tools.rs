@@ -12,7 +12,7 @@ struct Echo {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> taut::Result<()> {
-    let mut server = Server::new("tools", "1.0").tool("echo", async |Echo { text }, _call| text);
+    let mut server = Server::builder("tools", "1.0").tool("echo", async |Echo { text }, _call| text);
     for number in 1..=200 {
         let schema = json!({
             "type": "object",

@@ -1,14 +1,14 @@
-//! Answers that were written down beforehand: the file of `--answer`.
+//! The file of `--answer`: prepared answers to the questions of a server.
 //!
-//! Knows the shape of the file: a list is used up question by question, a map has one value for each
-//! field of whatever form is asked. Pure but for reading the file. Must not ask anybody.
+//! A list has one entry per question; a map has one value per field, for every form. Reads the file and
+//! is pure otherwise. Must not print or ask.
 
 use std::collections::VecDeque;
 use std::io;
 use std::path::Path;
 
 use serde_json::{Map, Value};
-use taut::JsonObject;
+use taut::types::JsonObject;
 
 use crate::forms::Form;
 use crate::problem::{Problem, without_place};

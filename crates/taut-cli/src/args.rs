@@ -1,6 +1,6 @@
-//! What was typed: the command line as plain data.
+//! The command line as plain data.
 //!
-//! Knows clap, names and defaults. Must not open, start or ask anything, nor decide what is shown.
+//! Has the commands, options and defaults for clap. Must not open files, start servers or print.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 pub(crate) enum Sub {
-    /// See whether a server works: handshake, list, one call, close.
+    /// Check whether a server works: handshake, list, one call, close.
     Smoke(Smoke),
     /// Show what a server offers.
     List(List),
@@ -49,22 +49,24 @@ pub(crate) enum Sub {
     Read(Read),
     /// Fill in a prompt.
     Prompt(Prompt),
-    /// Several calls in one session, typed or from a script.
+    /// Show what a server suggests for an argument of a prompt or a template.
+    Complete(crate::cmd::complete::Complete),
+    /// Make several calls in one session, typed or from a script.
     Shell(crate::cmd::shell::Shell),
-    /// Show what a server tells by itself: changes and logs, as they come.
+    /// Show the notifications of a server as they come: changes and logs.
     Watch(crate::cmd::watch::Watch),
     /// See what passes between a host and a server, keep it, and use it again.
     Trace(crate::cmd::trace::Trace),
-    /// Find out why a server does not connect, or where it will hurt.
+    /// Find out why a server does not connect, and which hosts will have problems with it.
     Doctor(Doctor),
-    /// Show the servers that hosts are configured with, by name.
+    /// Show the servers in the configuration files of hosts, by name.
     Servers(Servers),
-    /// Measure how fast a server is, beside others.
+    /// Measure how fast a server is, compared with others.
     #[cfg(target_os = "linux")]
     Bench(crate::cmd::bench::options::Bench),
-    /// Be a server: the demo, with one of each thing that MCP has.
+    /// Run the demo server, which has one of each thing that MCP has.
     Serve(crate::cmd::serve::Serve),
-    /// Print what a shell needs to complete the words of this command.
+    /// Print a script that completes the words of this command in a shell.
     Completions(Completions),
     /// Print the manual page.
     Man(Man),
@@ -77,7 +79,7 @@ impl Args {
     }
 }
 
-/// What every command that starts a server takes, of a command: by reference of either kind.
+/// The options of a command that starts a server, by shared or by mutable reference.
 macro_rules! options {
     ($command:expr) => {
         match $command {
@@ -86,6 +88,7 @@ macro_rules! options {
             | Self::Call(Call { options, .. })
             | Self::Read(Read { options, .. })
             | Self::Prompt(Prompt { options, .. })
+            | Self::Complete(crate::cmd::complete::Complete { options, .. })
             | Self::Shell(crate::cmd::shell::Shell { options, .. })
             | Self::Watch(crate::cmd::watch::Watch { options, .. })
             | Self::Doctor(Doctor { options, .. }) => Some(options),
@@ -112,7 +115,7 @@ impl Sub {
         }
     }
 
-    /// Whether what it prints is for showing around, and not what somebody asked a server for.
+    /// Whether secrets are masked in its result too: the result is a report, not data that was asked for.
     pub(crate) fn is_discreet(&self) -> bool {
         match self {
             Self::Smoke(_) | Self::Doctor(_) | Self::Watch(_) => true,
@@ -132,10 +135,10 @@ impl Sub {
 pub(crate) struct Smoke {
     /// A server by name: see `taut servers`.
     pub(crate) name: Option<String>,
-    /// Try every server that `taut servers` shows.
+    /// Check every server that `taut servers` shows.
     #[arg(long, conflicts_with_all = ["name", "named", "server", "call"])]
     pub(crate) all: bool,
-    /// Call this tool, instead of one that looks harmless.
+    /// Call this tool instead of a harmless one that taut chooses.
     #[arg(long, value_name = "TOOL")]
     pub(crate) call: Option<String>,
     /// Its arguments as one JSON object; @FILE reads it from a file, - from stdin.
@@ -143,7 +146,7 @@ pub(crate) struct Smoke {
     pub(crate) args: Option<String>,
     #[command(flatten)]
     pub(crate) options: Options,
-    /// The server's program and its arguments, untouched; the demo if there is none.
+    /// The server's program and its arguments, passed on unchanged; the demo by default.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) server: Vec<OsString>,
 }
@@ -151,24 +154,24 @@ pub(crate) struct Smoke {
 #[derive(clap::Args)]
 #[command(after_help = help::LIST)]
 pub(crate) struct List {
-    /// Only this: tools, resources, templates or prompts.
+    /// What to list: tools, resources, templates or prompts; all of them by default.
     #[arg(value_name = "KIND")]
     first: Option<String>,
     /// A server by name: see `taut servers`.
     #[arg(value_name = "NAME")]
     second: Option<String>,
-    /// Show one of them whole: a tool or a prompt by its name, a resource by its address.
+    /// Show one item with its whole schema: a tool or prompt by name, a resource by address.
     #[arg(long, value_name = "NAME")]
     pub(crate) only: Option<String>,
     #[command(flatten)]
     pub(crate) options: Options,
-    /// The server's program and its arguments, untouched.
+    /// The server's program and its arguments, passed on unchanged.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) server: Vec<OsString>,
 }
 
 impl List {
-    /// What is listed, and the server's name; the kinds are reserved, so either may be left out.
+    /// What is listed, and the server's name. Either may be left out: no server can have the name of a kind.
     pub(crate) fn words(&self) -> Result<(Option<Kind>, Option<&str>), Problem> {
         let kind = |word: &Option<String>| Kind::from_str(word.as_deref()?, false).ok();
         match (kind(&self.first), kind(&self.second)) {
@@ -182,7 +185,7 @@ impl List {
                         None => format!("if it is a command: taut list -- {first} {second}"),
                     }),
                 }),
-                // A server's name has no place beside a command, so it was to be a kind.
+                // There is a command, so the word is not the name of a server.
                 (Some(word), None) if !self.server.is_empty() => Err(Problem::Usage {
                     what: format!("{word:?} is not tools, resources, templates or prompts"),
                     next: Some(match meant_kind(word) {
@@ -196,7 +199,7 @@ impl List {
     }
 }
 
-/// The kind that a slip of a few letters would make of a word.
+/// The kind that a word with a typing error means.
 pub(crate) fn meant_kind(word: &str) -> Option<&'static str> {
     closest(word, ["tools", "resources", "templates", "prompts"].into_iter())
 }
@@ -214,15 +217,15 @@ pub(crate) enum Kind {
 pub(crate) struct Call {
     /// The tool's name.
     pub(crate) tool: String,
-    /// Arguments, each typed by the tool's own schema; a last word without = is a server's name.
+    /// Arguments, read as the tool's schema says; a last word without = is the name of a server.
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) pairs: Vec<String>,
-    /// All arguments as one JSON object, sent as it is; @FILE reads it from a file, - from stdin.
+    /// All arguments as one JSON object, sent without a check; @FILE reads it from a file, - from stdin.
     #[arg(long, value_name = "JSON")]
     pub(crate) args: Option<String>,
     #[command(flatten)]
     pub(crate) options: Options,
-    /// The server's program and its arguments, untouched.
+    /// The server's program and its arguments, passed on unchanged.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) server: Vec<OsString>,
 }
@@ -237,7 +240,7 @@ pub(crate) struct Read {
     pub(crate) name: Option<String>,
     #[command(flatten)]
     pub(crate) options: Options,
-    /// The server's program and its arguments, untouched.
+    /// The server's program and its arguments, passed on unchanged.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) server: Vec<OsString>,
 }
@@ -247,12 +250,12 @@ pub(crate) struct Read {
 pub(crate) struct Prompt {
     /// The prompt's name.
     pub(crate) name: String,
-    /// What to fill in; a last word without = is a server's name.
+    /// The arguments of the prompt; a last word without = is the name of a server.
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) pairs: Vec<String>,
     #[command(flatten)]
     pub(crate) options: Options,
-    /// The server's program and its arguments, untouched.
+    /// The server's program and its arguments, passed on unchanged.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) server: Vec<OsString>,
 }
@@ -262,15 +265,15 @@ pub(crate) struct Prompt {
 pub(crate) struct Doctor {
     /// A server by name: see `taut servers`.
     pub(crate) name: Option<String>,
-    /// Also call this tool, as it is with --args.
+    /// Also call this tool, with the arguments of --args.
     #[arg(long, value_name = "TOOL")]
     pub(crate) call: Option<String>,
-    /// The arguments of that call, a JSON object.
+    /// The arguments of the call as one JSON object.
     #[arg(long, value_name = "JSON", requires = "call")]
     pub(crate) args: Option<String>,
     #[command(flatten)]
     pub(crate) options: Options,
-    /// The server's program and its arguments, untouched.
+    /// The server's program and its arguments, passed on unchanged.
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) server: Vec<OsString>,
 }
@@ -294,35 +297,38 @@ pub(crate) fn name_after<'a>(
     }
 }
 
-/// What every command that starts a server takes.
+/// The options of every command that starts a server.
 #[derive(clap::Args, Clone)]
 pub(crate) struct Options {
-    /// A server by the name that a host's file has for it: see `taut servers`.
+    /// A server by its name in a host's file: see `taut servers`.
     #[arg(long = "server", short = 's', value_name = "NAME", help_heading = "The server")]
     pub(crate) named: Option<String>,
-    /// Read servers from this file, of any host, and from no other; may be given again.
+    /// Read servers only from this file, of any host; can be repeated.
     #[arg(long, value_name = "FILE", help_heading = "The server")]
     pub(crate) config: Vec<PathBuf>,
-    /// How long a request may go without a sign of life.
+    /// How long to wait for an answer; each report of progress starts the time again.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "60s")]
     #[arg(help_heading = "The server")]
     pub(crate) timeout: Duration,
     /// How long the server may take to be ready [default: 60s, doctor 30s].
     #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "The server")]
     pub(crate) start_timeout: Option<Duration>,
-    /// Set a variable of the server's environment; may be given again.
+    /// How long the whole command may take; then it ends with exit code 6.
+    #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "The server")]
+    pub(crate) max_time: Option<Duration>,
+    /// Set a variable in the server's environment; can be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = variable, help_heading = "The server")]
     pub(crate) env: Vec<(String, String)>,
-    /// Give the server this whole environment, not only HOME, LOGNAME, PATH, SHELL, TERM and USER.
+    /// Give the server your whole environment, not only HOME, LOGNAME, PATH, SHELL, TERM and USER.
     #[arg(long, help_heading = "The server")]
     pub(crate) inherit_env: bool,
     /// Start the server in this directory.
     #[arg(long, value_name = "DIR", help_heading = "The server")]
     pub(crate) cwd: Option<PathBuf>,
-    /// Speak this revision of the protocol and no other, such as 2025-11-25.
+    /// Use only this revision of the protocol, such as 2025-11-25.
     #[arg(long, value_name = "DATE", value_parser = revision, help_heading = "The server")]
     pub(crate) revision: Option<Revision>,
-    /// Speak in this framing and no other: lines or headers.
+    /// Use only this framing: lines or headers.
     #[arg(long, value_name = "FRAMING", value_parser = framing, help_heading = "The server")]
     pub(crate) framing: Option<Framing>,
     #[command(flatten)]
@@ -330,7 +336,7 @@ pub(crate) struct Options {
     /// Print one JSON document.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
-    /// Show the server's stderr and what else happens, as it happens.
+    /// Show the server's stderr and all events as they happen.
     #[arg(long, short, help_heading = "Output")]
     pub(crate) verbose: bool,
     /// Write the result to a file.

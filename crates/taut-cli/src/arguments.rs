@@ -3,13 +3,48 @@
 //! Pure: text and a schema go in, arguments or mistakes come out. Must not know the command line, nor
 //! ask a server. Reads as much JSON Schema as arguments use: types, enums, `$ref` into the same
 //! document, `anyOf` and `oneOf`, arrays by repetition. What it cannot judge it leaves to the server.
+//! Takes time in proportion to the schema, and never more than [`STEPS`] for one argument.
 
+use std::cell::Cell;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde_json::{Map, Value};
 
 /// How deep references and alternatives are followed: enough for people, too little to go in circles.
 const DEPTH: usize = 16;
+
+/// How many parts of a schema are looked at for one argument: alternatives that refer to each other
+/// would be a number with 16 digits.
+const STEPS: usize = 4_096;
+
+/// What is left to look at for one argument.
+struct Budget {
+    depth: usize,
+    steps: Cell<usize>,
+}
+
+impl Budget {
+    fn new() -> Self {
+        Self { depth: DEPTH, steps: Cell::new(STEPS) }
+    }
+}
+
+/// One step deeper, or nothing if that is too deep or there were too many.
+#[derive(Clone, Copy)]
+struct Depth<'a>(&'a Budget, usize);
+
+impl<'a> Depth<'a> {
+    fn of(budget: &'a Budget) -> Self {
+        Self(budget, budget.depth)
+    }
+
+    fn deeper(self) -> Option<Self> {
+        let steps = self.0.steps.get().checked_sub(1)?;
+        self.0.steps.set(steps);
+        Some(Self(self.0, self.1.checked_sub(1)?))
+    }
+}
 
 /// What is wrong with one argument.
 #[derive(Debug, PartialEq, Eq)]
@@ -55,20 +90,21 @@ pub(crate) struct Parameter {
 
 /// The arguments that a tool takes, those that it needs first.
 pub(crate) fn parameters(schema: &Value) -> Vec<Parameter> {
-    let needed = required(schema);
+    let needed: HashMap<&str, usize> =
+        required(schema).into_iter().enumerate().map(|(at, name)| (name, at)).rev().collect();
     let properties = schema.get("properties").and_then(Value::as_object);
     let mut all: Vec<Parameter> = properties
         .into_iter()
         .flatten()
         .map(|(name, property)| Parameter {
             name: name.clone(),
-            kind: kind(schema, property, DEPTH),
-            required: needed.contains(&name.as_str()),
+            kind: kind(schema, property, Depth::of(&Budget::new())),
+            required: needed.contains_key(name.as_str()),
             description: property["description"].as_str().unwrap_or_default().to_owned(),
         })
         .collect();
     // In the order of `required`, which is the author's; members of an object have none.
-    all.sort_by_key(|p| needed.iter().position(|name| *name == p.name).unwrap_or(usize::MAX));
+    all.sort_by_key(|p| needed.get(p.name.as_str()).copied().unwrap_or(usize::MAX));
     all
 }
 
@@ -86,9 +122,9 @@ pub(crate) fn read(pairs: &[String], schema: &Value) -> Result<Map<String, Value
             None => mistakes.push(Mistake::NoPair(pair.clone())),
         }
     }
-    let tried = |key: &str| pairs.iter().any(|pair| pair.split('=').next() == Some(key));
-    for key in required(schema).into_iter().filter(|key| !tried(key)) {
-        let wanted = kind(schema, &schema["properties"][key], DEPTH);
+    let tried: HashSet<&str> = pairs.iter().filter_map(|pair| pair.split('=').next()).collect();
+    for key in required(schema).into_iter().filter(|key| !tried.contains(key)) {
+        let wanted = kind(schema, &schema["properties"][key], Depth::of(&Budget::new()));
         mistakes.push(Mistake::Missing { key: key.to_owned(), wanted });
     }
     if mistakes.is_empty() { Ok(arguments) } else { Err(mistakes) }
@@ -108,12 +144,16 @@ fn take(
             return Err(Mistake::Unknown { meant: nearest(schema, &key), key });
         }
     };
-    let value = fit(schema, property, text, DEPTH).ok_or_else(|| Mistake::Unfit {
-        key: key.to_owned(),
-        value: text.to_owned(),
-        wanted: kind(schema, property, DEPTH),
-        meant: closest(text, values(schema, property, DEPTH).iter().map(String::as_str))
-            .map(str::to_owned),
+    let budget = Budget::new();
+    let depth = Depth::of(&budget);
+    let value = fit(schema, property, text, depth).ok_or_else(|| {
+        let choices = values(schema, property, Depth::of(&Budget::new()));
+        Mistake::Unfit {
+            key: key.to_owned(),
+            value: text.to_owned(),
+            wanted: kind(schema, property, Depth::of(&Budget::new())),
+            meant: closest(text, choices.iter().map(String::as_str)).map(str::to_owned),
+        }
     })?;
     match into.get_mut(key) {
         None => drop(into.insert(key.to_owned(), value)),
@@ -172,8 +212,8 @@ fn distance(a: &str, b: &str) -> usize {
 }
 
 /// The value that `text` is under this schema, if it is one.
-fn fit(root: &Value, schema: &Value, text: &str, depth: usize) -> Option<Value> {
-    let depth = depth.checked_sub(1)?;
+fn fit(root: &Value, schema: &Value, text: &str, depth: Depth<'_>) -> Option<Value> {
+    let depth = depth.deeper()?;
     if let Some(target) = reference(root, schema) {
         return fit(root, target, text, depth);
     }
@@ -203,7 +243,13 @@ fn fit(root: &Value, schema: &Value, text: &str, depth: usize) -> Option<Value> 
     }
 }
 
-fn fit_type(root: &Value, schema: &Value, name: &str, text: &str, depth: usize) -> Option<Value> {
+fn fit_type(
+    root: &Value,
+    schema: &Value,
+    name: &str,
+    text: &str,
+    depth: Depth<'_>,
+) -> Option<Value> {
     let json = || serde_json::from_str::<Value>(text.trim()).ok();
     match name {
         "string" => Some(text.into()),
@@ -228,18 +274,20 @@ fn is_written(choice: &Value, text: &str) -> bool {
     }
 }
 
-fn reference<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
+/// Where a `$ref` leads, within the same schema.
+pub(crate) fn reference<'a>(root: &'a Value, schema: &Value) -> Option<&'a Value> {
     root.pointer(schema.get("$ref")?.as_str()?.strip_prefix('#')?)
 }
 
 /// What an argument can be, if that is a few things.
 pub(crate) fn choices(schema: &Value, key: &str) -> Vec<String> {
     let property = schema.get("properties").and_then(|all| all.get(key));
-    property.map(|property| values(schema, property, DEPTH)).unwrap_or_default()
+    let budget = Budget::new();
+    property.map(|property| values(schema, property, Depth::of(&budget))).unwrap_or_default()
 }
 
-fn values(root: &Value, schema: &Value, depth: usize) -> Vec<String> {
-    let Some(depth) = depth.checked_sub(1) else { return Vec::new() };
+fn values(root: &Value, schema: &Value, depth: Depth<'_>) -> Vec<String> {
+    let Some(depth) = depth.deeper() else { return Vec::new() };
     if let Some(target) = reference(root, schema) {
         return values(root, target, depth);
     }
@@ -263,8 +311,8 @@ fn values(root: &Value, schema: &Value, depth: usize) -> Vec<String> {
 }
 
 /// What a schema wants, in a word or two.
-fn kind(root: &Value, schema: &Value, depth: usize) -> String {
-    let Some(depth) = depth.checked_sub(1) else { return "any".to_owned() };
+fn kind(root: &Value, schema: &Value, depth: Depth<'_>) -> String {
+    let Some(depth) = depth.deeper() else { return "any".to_owned() };
     if let Some(target) = reference(root, schema) {
         return kind(root, target, depth);
     }

@@ -139,3 +139,29 @@ fn a_choice_that_is_misspelt_is_told_with_what_was_meant() {
     assert_eq!(told("unit=mtere"), "unit must be metre|mile|3, not \"mtere\"; did you mean metre?");
     assert_eq!(told("unit=inch"), "unit must be metre|mile|3, not \"inch\"");
 }
+
+/// A3: a hundred thousand of them took minutes.
+#[test]
+fn many_properties_are_read_in_the_time_that_they_take() {
+    let names: Vec<String> = (0..100_000).map(|n| format!("p{n}")).collect();
+    let properties: Map<String, Value> =
+        names.iter().map(|name| (name.clone(), json!({ "type": "string" }))).collect();
+    let schema = json!({ "type": "object", "properties": properties, "required": names });
+    let began = std::time::Instant::now();
+    assert_eq!(parameters(&schema).len(), 100_000);
+    assert_eq!(read(&["p1=x".to_owned()], &schema).unwrap_err().len(), 99_999);
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+}
+
+/// Sixteen levels of ten ways each.
+#[test]
+fn alternatives_that_refer_to_each_other_end() {
+    let way = json!({ "$ref": "#/$defs/a" });
+    let ways = json!({ "anyOf": vec![way; 40] });
+    let schema = json!({ "properties": { "x": ways }, "$defs": { "a": ways } });
+    let began = std::time::Instant::now();
+    assert_eq!(parameters(&schema).len(), 1);
+    assert!(choices(&schema, "x").is_empty());
+    assert!(read(&["x=1".to_owned()], &schema).is_err());
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+}

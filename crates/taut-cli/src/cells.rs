@@ -1,7 +1,7 @@
-//! How wide text is on a screen, and how it is made to fit.
+//! The width of text on a terminal, in cells: measuring, padding and cutting.
 //!
-//! Knows cells: a letter takes one, most of Chinese, Japanese and Korean and most pictures take two,
-//! an accent that is a character of its own takes none.
+//! A letter takes one cell, most Chinese, Japanese and Korean characters and most emoji take two, a
+//! combining accent takes none.
 
 use std::borrow::Cow;
 

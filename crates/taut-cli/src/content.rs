@@ -1,11 +1,14 @@
-//! Blocks of content as a person, a pipe or a file gets them.
+//! Shows blocks of content on a terminal, in a pipe or in a file.
 //!
-//! Knows text, bytes and base64. Must not know which request they answer.
+//! Handles text, bytes and base64, and structured data. Must not know which request they answer.
 
-use taut::{Content, ResourceContents};
+use taut::Content;
+use taut::types::ResourceContents;
 
-use crate::output::{DIM, Output, size};
+use crate::gate::escape;
+use crate::output::{CYAN, DIM, GREEN, Output, YELLOW, size};
 use crate::problem::Problem;
+use crate::sent::Sent;
 
 /// One thing to show.
 pub(crate) enum Piece {
@@ -66,6 +69,61 @@ impl Piece {
 /// As lines of text, for a transcript.
 pub(crate) fn lines(output: &Output, piece: &Piece) -> Vec<String> {
     piece.shown(output).lines().map(str::to_owned).collect()
+}
+
+/// Whether a result is this data and nothing more: no content, or its JSON as text.
+pub(crate) fn is_only(pieces: &[Piece], data: &Sent) -> bool {
+    match pieces {
+        [] => true,
+        [Piece::Text(text)] => serde_json::from_str::<Sent>(text).is_ok_and(|text| {
+            // Members may stand in another order.
+            serde_json::to_value(&text).ok() == serde_json::to_value(data).ok()
+        }),
+        _ => false,
+    }
+}
+
+/// Data for a person: indented, names and values in colours.
+pub(crate) fn indented(output: &Output, data: &Sent) -> String {
+    fn value(out: &mut String, output: &Output, data: &Sent, depth: usize) {
+        let reader = output.out;
+        let line = |out: &mut String, depth: usize| {
+            out.push('\n');
+            out.push_str(&"  ".repeat(depth));
+        };
+        let json = |data: &Sent| serde_json::to_string(data).unwrap_or_default();
+        match data {
+            Sent::Array(all) if !all.is_empty() => {
+                out.push('[');
+                for (at, each) in all.iter().enumerate() {
+                    out.push_str(if at == 0 { "" } else { "," });
+                    line(out, depth + 1);
+                    value(out, output, each, depth + 1);
+                }
+                line(out, depth);
+                out.push(']');
+            }
+            Sent::Object(all) if !all.is_empty() => {
+                out.push('{');
+                for (at, (name, each)) in all.iter().enumerate() {
+                    out.push_str(if at == 0 { "" } else { "," });
+                    line(out, depth + 1);
+                    let name = json(&Sent::Text(name.clone()));
+                    out.push_str(&reader.paint(CYAN, escape::json(&name)));
+                    out.push_str(": ");
+                    value(out, output, each, depth + 1);
+                }
+                line(out, depth);
+                out.push('}');
+            }
+            Sent::Text(_) => out.push_str(&reader.paint(GREEN, escape::json(&json(data)))),
+            Sent::Array(_) | Sent::Object(_) => out.push_str(&json(data)),
+            _ => out.push_str(&reader.paint(YELLOW, json(data))),
+        }
+    }
+    let mut out = String::new();
+    value(&mut out, output, data, 0);
+    out
 }
 
 /// Prints all of it as text.

@@ -1,7 +1,7 @@
 //! `--debug`: every step of every message, on stderr or in a file, with secrets masked.
 //!
-//! Knows who decides (the command line, then `TAUT_DEBUG`, then `debug:` in the settings) and where lines
-//! go; `taut::Steps` has the words, `secrets.rs` what is masked. Decided once, when the command starts.
+//! The command line decides, else `TAUT_DEBUG`, else `debug:` in the settings; once, when the command
+//! starts. `taut::Steps` writes the lines, `secrets.rs` masks them.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -46,7 +46,7 @@ impl To {
     }
 }
 
-/// Who is heard: the command line before the environment before the file of settings.
+/// The command line, else the environment, else the file of settings.
 fn judge(typed: Option<To>, variable: Option<&OsStr>, settings: Option<To>) -> Result<To, Problem> {
     if let Some(typed) = typed {
         return Ok(typed);
@@ -59,7 +59,7 @@ fn judge(typed: Option<To>, variable: Option<&OsStr>, settings: Option<To>) -> R
     }
 }
 
-/// Begins to tell, if anybody wants it. `source` is what bytes come from, for people.
+/// Starts to write steps if that is switched on. `source` names the stream that bytes come from.
 pub(crate) fn start(
     output: &Output,
     source: &'static str,
@@ -87,8 +87,9 @@ pub(crate) fn start(
     Ok(())
 }
 
-/// Lines are added. What is said may be private, even with secrets masked.
-fn open(path: &Path) -> std::io::Result<File> {
+/// A file that lines are added to, for its owner only: what is said may be private, even with secrets
+/// masked.
+pub(crate) fn open(path: &Path) -> std::io::Result<File> {
     let mut options = File::options();
     options.create(true).append(true);
     #[cfg(unix)]
@@ -98,7 +99,7 @@ fn open(path: &Path) -> std::io::Result<File> {
 
 type Sink = Box<dyn Fn(&str) + Send + Sync>;
 
-/// Everybody who wants to hear of steps. `tracing` knows only one listener in a process.
+/// All listeners for steps, because `tracing` allows only one subscriber in a process.
 static SINKS: Mutex<Vec<Sink>> = Mutex::new(Vec::new());
 
 /// Hands every step to one more listener.
@@ -107,7 +108,7 @@ pub(crate) fn listen(source: &'static str, sink: impl Fn(&str) + Send + Sync + '
     sinks.push(Box::new(sink));
     if sinks.len() == 1 {
         let steps = taut::Steps::new(|line: &str| lock(&SINKS).iter().for_each(|sink| sink(line)));
-        // Nobody else sets one.
+        // No other code sets one.
         let _ = tracing::subscriber::set_global_default(steps.source(source));
     }
 }

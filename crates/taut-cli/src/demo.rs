@@ -1,18 +1,31 @@
-//! The demo server: what people try their clients against.
+//! The demo server, for trying clients.
 //!
-//! One of each thing that a server can do, so small that each can be read in one look.
+//! Has one of each thing that a server can do, each in a few lines.
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use taut::{
-    Annotations, AskError, Asked, Call, CompletionReference, Content, CreateMessageParams,
-    Implementation, Json, JsonSchema, Level, NoArgs, Progress, Prompt, PromptMessage,
-    PromptReference, Resource, ResourceReference, ResourceTemplate, Role, SamplingContent,
-    SamplingMessage, Server, Tool, ToolAnnotations,
+use taut::schemars::{Schema, SchemaGenerator, json_schema};
+use taut::types::{
+    Annotations, CompletionReference, CreateMessageParams, Implementation, PromptMessage,
+    PromptReference, ResourceReference, SamplingContent, SamplingMessage, ToolAnnotations,
 };
+use taut::{
+    AskError, Call, Content, Json, JsonSchema, Level, NoArgs, Progress, Prompt, Resource,
+    ResourceTemplate, Role, Server, ServerBuilder, Tool, UserReply,
+};
+
+/// A whole number without a name for its size, which some hosts refuse.
+fn whole(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "integer", "minimum": 0 })
+}
+
+/// A text that may be left out: of one type, because some hosts refuse several.
+fn words(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "type": "string" })
+}
 
 /// Say it again.
 #[derive(Deserialize, JsonSchema)]
@@ -42,9 +55,11 @@ struct Sum {
 struct Slow {
     /// How many steps.
     #[serde(default = "ten")]
+    #[schemars(schema_with = "whole")]
     steps: u32,
     /// How long each step takes, in milliseconds.
     #[serde(default = "hundred")]
+    #[schemars(schema_with = "whole")]
     step_ms: u64,
 }
 
@@ -61,6 +76,7 @@ fn hundred() -> u64 {
 struct Fail {
     /// What to complain about.
     #[serde(default)]
+    #[schemars(schema_with = "words")]
     reason: Option<String>,
 }
 
@@ -69,6 +85,7 @@ struct Fail {
 struct Print {
     /// What to print.
     #[serde(default)]
+    #[schemars(schema_with = "words")]
     text: Option<String>,
 }
 
@@ -76,6 +93,7 @@ struct Print {
 #[derive(Deserialize, JsonSchema)]
 struct Big {
     /// How many bytes, up to 64 MiB.
+    #[schemars(schema_with = "whole")]
     bytes: usize,
 }
 
@@ -170,28 +188,28 @@ const LANGUAGES: [&str; 4] = ["Dutch", "English", "German", "Japanese"];
 const RED_DOT: &str = "iVBORw0KGgoAAAANSUhEUgAAAAUAAAAFCAYAAACNbyblAAAAHElEQVQI12P4//8/w38GIAXDIBKE0DHxgljNBAAO9TXL0Y4OHwAAAABJRU5ErkJggg==";
 
 /// The demo server.
-pub(crate) fn server() -> Server<Demo> {
+pub(crate) fn server() -> ServerBuilder<Demo> {
     let info = Implementation::new("taut-demo", env!("CARGO_PKG_VERSION"))
         .title("taut demo")
         .description("One of each thing that an MCP server can do");
-    let server = Server::described(info)
+    let server = Server::with_state(&info.name, &info.version, Demo::default())
+        .info(info.clone())
         .instructions("A server to try clients against. Start with the tool `echo`.")
         .logging()
-        .changing()
-        .state(Demo::default());
+        .changing();
     prompts(resources(asking(tools(server))))
 }
 
 /// So many more tools, each of which says again what it is told.
 #[allow(dead_code, reason = "the library's example and tests do without")]
-pub(crate) fn with_tools(server: Server<Demo>, count: usize) -> Server<Demo> {
+pub(crate) fn with_tools(server: ServerBuilder<Demo>, count: usize) -> ServerBuilder<Demo> {
     (0..count).fold(server, |server, n| {
         let tool = Tool::new(format!("tool_{n:03}")).description(format!("Plain tool number {n}."));
         server.tool(tool, async |Echo { text }, _call| text)
     })
 }
 
-fn tools(server: Server<Demo>) -> Server<Demo> {
+fn tools(server: ServerBuilder<Demo>) -> ServerBuilder<Demo> {
     let harmless = || ToolAnnotations::new().read_only_hint(true).open_world_hint(false);
     server
         .tool(
@@ -233,7 +251,7 @@ fn tools(server: Server<Demo>) -> Server<Demo> {
         )
 }
 
-fn asking(server: Server<Demo>) -> Server<Demo> {
+fn asking(server: ServerBuilder<Demo>) -> ServerBuilder<Demo> {
     server
         .tool(Tool::new("ask").title("Order a coffee"), ask)
         .tool(Tool::new("sample").title("Ask a model"), async |Sample { prompt }, call| {
@@ -273,13 +291,13 @@ fn asking(server: Server<Demo>) -> Server<Demo> {
 
 /// Two rounds: the first answer is needed to put the second question.
 async fn ask(_: Ask, call: Call<Demo>) -> Result<String, AskError> {
-    let Asked::Accepted(coffee) = call.ask::<Coffee>("What would you like?").await? else {
+    let UserReply::Accepted(coffee) = call.ask::<Coffee>("What would you like?").await? else {
         return Ok("no coffee then".to_owned());
     };
     let milk = if coffee.milk { "with milk" } else { "black" };
     let order = format!("one {} coffee, {milk}", format!("{:?}", coffee.size).to_lowercase());
     match call.ask::<Confirm>(format!("That is {order}.")).await? {
-        Asked::Accepted(Confirm { right: true }) => {
+        UserReply::Accepted(Confirm { right: true }) => {
             let name = coffee.name.unwrap_or_else(|| "you".to_owned());
             Ok(format!("{order}, for {name}"))
         }
@@ -290,7 +308,7 @@ async fn ask(_: Ask, call: Call<Demo>) -> Result<String, AskError> {
 async fn slow(Slow { steps, step_ms }: Slow, call: Call<Demo>) -> String {
     for step in 0..steps {
         call.progress(
-            Progress::new(step).of(steps).saying(format!("step {} of {steps}", step + 1)),
+            Progress::new(step).total(steps).message(format!("step {} of {steps}", step + 1)),
         );
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(step_ms)) => {}
@@ -315,7 +333,7 @@ async fn print(Print { text }: Print, _call: Call<Demo>) -> &'static str {
     "printed; if you can read the line on the wire, something is wrong"
 }
 
-fn resources(server: Server<Demo>) -> Server<Demo> {
+fn resources(server: ServerBuilder<Demo>) -> ServerBuilder<Demo> {
     let for_people = Annotations::new().audience(vec![Role::User]).priority(0.5);
     let weather = "weather://{city}/today";
     server
@@ -329,7 +347,7 @@ fn resources(server: Server<Demo>) -> Server<Demo> {
         )
         .resource(
             Resource::new("demo://dot.png", "dot").title("A red dot").mime_type("image/png"),
-            async |_call| taut::ResourceContents::new("demo://dot.png").blob(RED_DOT),
+            async |_call| taut::types::ResourceContents::new("demo://dot.png").blob(RED_DOT),
         )
         .resource(
             Resource::new("demo://touched", "touched")
@@ -349,7 +367,7 @@ fn resources(server: Server<Demo>) -> Server<Demo> {
             {
                 Some(city) => Ok(format!("{city}: sunny, as always in a demo")),
                 None => Err(taut::Reject::new(
-                    taut::RESOURCE_NOT_FOUND,
+                    taut::types::RESOURCE_NOT_FOUND,
                     format!("no weather for {city:?}; try one of {}", CITIES.join(", ")),
                 )),
             },
@@ -361,7 +379,7 @@ fn resources(server: Server<Demo>) -> Server<Demo> {
         )
 }
 
-fn prompts(server: Server<Demo>) -> Server<Demo> {
+fn prompts(server: ServerBuilder<Demo>) -> ServerBuilder<Demo> {
     server
         .prompt(
             Prompt::new("hello").title("Hello").description("Say hello."),

@@ -1,8 +1,7 @@
-//! Where a person types: one line editor, in a thread of its own, for the shell and for questions.
+//! The line editor, in a thread of its own, for the shell and for questions of a server.
 //!
-//! Knows the editor, its keys, its history and that only one line is typed at a time. Must not know
-//! what the lines mean. A line that nobody waits for any more is still the person's to finish: the
-//! editor cannot be called off, so the next line waits for it.
+//! Only one line is typed at a time. The editor cannot be interrupted: if the caller no longer waits for a
+//! line, the next one waits until the person has finished it. Must not know what the lines mean.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,9 +19,10 @@ use rustyline::{
 };
 use tokio::sync::{Mutex, MutexGuard, oneshot};
 
+use crate::gate::Reader;
 use crate::screen::{Question, Screen};
 #[cfg(unix)]
-use crate::signals::Heard;
+use crate::signals::Signal;
 
 /// Lines of history that are kept: a year of somebody who tries a server now and then.
 const HISTORY: usize = 1_000;
@@ -36,8 +36,8 @@ pub(crate) type Complete = Arc<dyn Fn(&str, usize) -> (usize, Vec<String>) + Sen
 /// A line that somebody is to type.
 #[derive(Clone, Default)]
 pub(crate) struct Line {
-    /// What stands before it: as it is measured, and as it is shown.
-    pub(crate) prompt: (String, String),
+    /// What stands before it, painted.
+    pub(crate) prompt: String,
     pub(crate) complete: Option<Complete>,
     /// Whether it is remembered, and can be found again with the arrow keys.
     pub(crate) remembered: bool,
@@ -89,7 +89,7 @@ impl Desk {
         Self { screen, wanted, turn: Mutex::new(()) }
     }
 
-    /// Waits until nobody else is asking.
+    /// Waits until no other question is being asked.
     pub(crate) async fn turn(&self) -> Turn<'_> {
         let question = self.screen.question();
         Turn { _turn: self.turn.lock().await, _question: question }
@@ -112,7 +112,7 @@ impl Desk {
 fn follow_stops(screen: Arc<Screen>) {
     use signal_hook::consts::{SIGCONT, SIGTSTP};
     // Without, it stops as any other process does.
-    let (Ok(stops), Ok(wakes)) = (Heard::new(SIGTSTP), Heard::new(SIGCONT)) else { return };
+    let (Ok(stops), Ok(wakes)) = (Signal::new(SIGTSTP), Signal::new(SIGCONT)) else { return };
     tokio::spawn(async move {
         loop {
             tokio::select! {
@@ -148,6 +148,7 @@ fn edit(screen: &Screen, path: Option<PathBuf>, wanted: &Receiver<Wanted>) {
         // There is none on the first day.
         let _ = editor.load_history(path);
     }
+    let colours = Reader::of_stderr();
     while let Ok(Wanted { line, reply }) = wanted.recv() {
         let mut parked = FileHistory::new();
         if !line.remembered {
@@ -157,7 +158,9 @@ fn edit(screen: &Screen, path: Option<PathBuf>, wanted: &Receiver<Wanted>) {
         if let Some(words) = editor.helper_mut() {
             words.0 = line.complete;
         }
-        let typed = editor.readline(&line.prompt);
+        // As it is measured, and as it is shown.
+        let prompt = (PLAIN.pass(&line.prompt), colours.pass(&line.prompt));
+        let typed = editor.readline(&(prompt.0.as_str(), prompt.1.as_str()));
         screen.line_is_typed();
         if !line.remembered {
             std::mem::swap(editor.history_mut(), &mut parked);
@@ -170,7 +173,7 @@ fn edit(screen: &Screen, path: Option<PathBuf>, wanted: &Receiver<Wanted>) {
         if let (Typed::Line(text), true) = (&typed, line.remembered) {
             remember(&mut editor, text, path.as_ref());
         }
-        // Nobody may be waiting any more.
+        // The caller may have stopped waiting.
         let _ = reply.send(typed);
     }
 }
@@ -199,7 +202,7 @@ fn editor(screen: &Screen) -> Option<Lines> {
     if let Ok(mut printer) = editor.create_external_printer() {
         let (tell, told) = mpsc::sync_channel::<String>(WAITING);
         screen.set_editor(tell);
-        // A thread of its own: the editor takes a line when it can, and nobody else may wait.
+        // In a thread of its own, because the editor takes a line only when it is ready.
         std::thread::spawn(move || {
             while let Ok(text) = told.recv() {
                 let _ = printer.print(text);
@@ -215,10 +218,13 @@ fn remember(editor: &mut Lines, text: &str, path: Option<&PathBuf>) {
         return;
     }
     if let Some(path) = path {
-        // Who cannot write it can type all the same.
+        // A history that cannot be written does not stop the shell.
         let _ = editor.append_history(path);
     }
 }
+
+/// The editor's terminal without colours.
+const PLAIN: Reader = Reader { terminal: true, colour: false };
 
 /// The words that fit where the cursor stands.
 struct Words(Option<Complete>);
@@ -234,8 +240,10 @@ impl Completer for Words {
     ) -> rustyline::Result<(usize, Vec<Pair>)> {
         let Some(complete) = &self.0 else { return Ok((pos, Vec::new())) };
         let (start, words) = complete(line, pos);
+        // What a terminal cannot show as it is cannot be typed either.
+        let words = words.into_iter().filter(|word| PLAIN.pass(word).as_str() == word);
         let pair = |word: String| Pair { display: word.trim_end().to_owned(), replacement: word };
-        Ok((start, words.into_iter().map(pair).collect()))
+        Ok((start, words.map(pair).collect()))
     }
 }
 

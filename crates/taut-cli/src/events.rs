@@ -1,9 +1,10 @@
-//! What a server tells by itself, as a person or a program reads it: logs, changes, progress, its end.
+//! Notifications of a server (logs, changes, progress, its end) as text and as JSON.
 //!
-//! Knows words and JSON. Must not know who listens nor where it is shown.
+//! Must not know where they are shown.
 
 use serde_json::{Value, json};
-use taut::{Change, ClientEvent, Level, LogParams, ProgressParams};
+use taut::types::{LogParams, ProgressParams};
+use taut::{Change, ClientEvent, Level};
 
 use crate::output::{CYAN, DIM, Output, RED, YELLOW};
 
@@ -84,7 +85,7 @@ impl Event {
     /// Tells it: a line beside the results, or one of them with `--json`.
     pub(crate) fn tell(&self, output: &Output) {
         if output.json {
-            // Nobody may be there to read it, and nobody here waits for it.
+            // A closed stdout is reported with the next result.
             let _ = output.json_line(&self.json());
         } else {
             output.note(&self.line(output));

@@ -1,48 +1,49 @@
-//! What `--help` teaches beside the options: examples, each of which runs as it stands.
+//! The text of `--help` besides the options: explanations and examples.
 //!
-//! The tests run every line that starts with `taut`, so an example here cannot go stale.
+//! The tests run every example as it is written.
 
 pub(crate) const TAUT: &str = "\
-Everything after -- is the server's own command line, untouched. A server that a host knows is also
-found by its name, as `taut servers` shows it.
+Everything after -- is the server's own command line, passed on unchanged. A server in a host's file
+can be given by its name; `taut servers` shows the names.
 
 Examples:
   taut smoke                                    the demo, end to end
   taut smoke demo                               a server by its name in .mcp.json or another file
   taut list -- taut serve                       what a server offers
   taut call add a=2 b=3 -- taut serve           call one of its tools
-  taut shell -- taut serve < /dev/null          several calls in one session
+  taut shell -- taut serve                      several calls in one session
   taut doctor -- taut serve                     why it does not connect
   taut bench --quick -- taut serve              how fast it is
 
 Settings are read from taut/taut.yaml in $XDG_CONFIG_HOME or ~/.config: debug, timeout, start-timeout,
-revision, framing, inherit-env, verbose. Debug is on if --debug says so, else TAUT_DEBUG, else the file.
+max-time, revision, framing, inherit-env, verbose. For debug, --debug comes before TAUT_DEBUG, and that
+before the file.
 
 Exit codes:
   0    it worked
   1    the tool reported failure
   2    the command line is wrong
-  3    the server refused, or asked what nobody answered
-  4    the server could not be started, or no connection came of it
-  5    the server broke the protocol, or went away
-  6    a request timed out
+  3    the server refused, or asked something that was not answered
+  4    the server could not be started, or did not connect
+  5    the server broke the protocol, or ended
+  6    a request timed out, or --max-time is over
   7    the result could not be written
   130  interrupted";
 
 pub(crate) const SERVE: &str = "\
-For hosts, not for people: it speaks JSON on stdin and stdout, until stdin ends.
+A host starts it. It reads and writes JSON messages on stdin and stdout, and ends when stdin ends.
 
 Examples:
-  taut serve < /dev/null
+  taut serve
   taut smoke -- taut serve
-  taut smoke -- taut serve --transcript /dev/stderr";
+  taut smoke -- taut serve --transcript wire.log";
 
 pub(crate) const SMOKE: &str = "\
-Calls a tool only if it looks harmless: one that says it only reads, or that needs no arguments
-and has a name such as get_time. Any other only with --call. Exit 0 means that all of it worked.
-With --all, that every server worked that was tried: those that are off or do not speak stdio are
-not, one that lacks a variable counts as failed. Otherwise the code of the first that failed, or 2 if
-only a file is broken.
+Calls a tool only if it is harmless: it declares that it only reads, or it needs no arguments and has
+a name such as get_time. Other tools are called only with --call. The exit code is 0 if every step
+worked. With --all, it is 0 if every server worked that was checked; servers that are switched off or
+do not use stdio are not checked, and a server that lacks a variable counts as failed. Otherwise it is
+the code of the first server that failed, or 2 if only a file is broken.
 
 Examples:
   taut smoke
@@ -53,10 +54,10 @@ Examples:
   taut smoke --json -- taut serve";
 
 pub(crate) const SERVERS: &str = "\
-Reads the files of Claude Code, Claude Desktop, Cursor, VS Code, Codex, opencode and Gemini CLI: those
-of this project, found from here up to the repository's root, before those of the user. Of two servers
-with one name the first counts. Values of the environment, and what else looks like a secret, are not
-shown. Exit 2 if a file is broken; the others are shown all the same.
+Reads the files of Claude Code, Claude Desktop, Cursor, VS Code, Codex, opencode and Gemini CLI: first
+those of this project, from this folder up to the root of the repository, then those of the user. Of two
+servers with one name the first is used. Values of the environment, and other values that look like
+secrets, are not shown. The exit code is 2 if a file is broken; the other files are shown anyway.
 
 Examples:
   taut servers
@@ -64,7 +65,7 @@ Examples:
   taut servers -v";
 
 pub(crate) const COMPLETIONS: &str = "\
-Names of servers are completed too, in bash, zsh and fish. For bash this goes into ~/.bashrc:
+The names of servers are completed as well, in bash, zsh and fish. For bash, put this into ~/.bashrc:
   source <(taut completions bash)
 
 Examples:
@@ -76,7 +77,7 @@ pub(crate) const MAN: &str = "\
 Examples:
   taut man
   taut man smoke
-  taut man > /dev/null";
+  taut man --dir man";
 
 pub(crate) const LIST: &str = "\
 Examples:
@@ -87,9 +88,9 @@ Examples:
   taut list prompts --json -- taut serve";
 
 pub(crate) const CALL: &str = "\
-A value is read as the tool's schema says: a number, a boolean, text. An array takes its key several
-times, or JSON; an object takes JSON. What is missing or wrong is shown with the schema, and nothing
-is sent. --args is sent as it is.
+A value is read as the tool's schema says: as a number, a boolean or text. For an array, give the key
+several times, or JSON; for an object, give JSON. If something is missing or wrong, it is shown with the
+schema, and nothing is sent. --args is sent without a check.
 
 Examples:
   taut call echo text='hello there' -- taut serve
@@ -100,15 +101,25 @@ Examples:
   taut call slow steps=3 step_ms=10 --timeout 5s -- taut serve
   echo '[{\"size\": \"large\"}, {\"right\": true}]' | taut call ask --answer - -- taut serve
   taut call roots --root /tmp -- taut serve
-  taut call image --out /dev/null -- taut serve";
+  taut call image --out dot.png -- taut serve";
 
 pub(crate) const READ: &str = "\
-Bytes are shown as their type and size on a terminal, and written as they are to a pipe or to --out.
+On a terminal, bytes are shown as their type and size; a pipe and --out get the bytes themselves.
 
 Examples:
   taut read demo://readme -- taut serve
   taut read weather://Bern/today -- taut serve
-  taut read demo://dot.png --out /dev/null -- taut serve";
+  taut read demo://dot.png --out dot.png -- taut serve";
+
+pub(crate) const COMPLETE: &str = "\
+The last key=value is the one to complete. Those before it are sent to the server as the arguments that
+are already chosen. In `taut shell`, Tab does the same.
+
+Examples:
+  taut complete greet language=D -- taut serve
+  taut complete greet name=Ada language= demo
+  taut complete 'weather://{city}/today' city=B -- taut serve
+  taut complete greet language= --json -- taut serve";
 
 pub(crate) const PROMPT: &str = "\
 Examples:
@@ -160,10 +171,10 @@ Examples:
   taut trace diff session.jsonl session.jsonl";
 
 pub(crate) const DOCTOR: &str = "\
-Starts the server as a host would, three times at most, and looks at all that it does: how soon it
-is there, what it speaks, what it prints where it should not, how it ends, what it leaves behind.
-Calls no tool unless --call names one. The worst finding comes first. Exit 0 if there is none that
-keeps a host from using the server.
+Starts the server as a host would, three times at most, and checks what it does: how soon it is ready,
+which revision it speaks, what it prints on stdout that is no message, its schemas, how it ends, and
+whether it leaves processes behind. Calls no tool unless --call names one. The worst finding comes first.
+The exit code is 0 if hosts can use the server.
 
 Examples:
   taut doctor -- taut serve

@@ -15,13 +15,15 @@ mod demo;
 mod desk;
 mod events;
 mod forms;
+mod gate;
 mod help;
 mod hosts;
+mod mask;
 #[cfg(unix)]
 mod modes;
 mod output;
 mod problem;
-mod sanitize;
+mod processes;
 mod screen;
 mod secrets;
 mod sent;
@@ -48,7 +50,9 @@ use problem::{Exit, Problem};
 use settings::Settings;
 
 fn main() -> ExitCode {
-    run(usage::meant(std::env::args_os().collect())).into()
+    let exit = run(usage::meant(std::env::args_os().collect()));
+    gate::flush();
+    exit.into()
 }
 
 fn run(typed: Vec<OsString>) -> Exit {
@@ -65,17 +69,20 @@ fn run(typed: Vec<OsString>) -> Exit {
     let settings = usage::check(&args.command, &typed).and_then(|()| settings(&mut args, &matches));
     let output = Output::new(args.command.options());
     let output = Output { discreet: args.command.is_discreet(), ..output };
+    let screen = output.screen.clone();
+    signals::before_the_end(move || screen.restore());
     let prepared = settings.and_then(|settings| prepare(&output, &args, settings.debug));
     if let Err(problem) = prepared {
         return output.report(&problem);
     }
     match args.command {
-        Sub::Serve(args) => finish(&output, || cmd::serve::run(&args)),
+        Sub::Serve(args) => finish(&output, || cmd::serve::run(&output, &args)),
         Sub::Smoke(args) => finish(&output, || cmd::smoke::run(&output, &args)),
         Sub::List(args) => finish(&output, || cmd::list::run(&output, &args)),
         Sub::Call(args) => finish(&output, || cmd::call::run(&output, &args)),
         Sub::Read(args) => finish(&output, || cmd::read::run(&output, &args)),
         Sub::Prompt(args) => finish(&output, || cmd::prompt::run(&output, &args)),
+        Sub::Complete(args) => finish(&output, || cmd::complete::run(&output, &args)),
         Sub::Completions(args) => {
             finish(&output, || async { cmd::completions::run(&output, &args) })
         }
@@ -130,6 +137,9 @@ fn settings(args: &mut Args, matches: &ArgMatches) -> Result<Settings, Problem> 
 fn prepare(output: &Output, args: &Args, debug: Option<debug::To>) -> Result<(), Problem> {
     let source = if matches!(args.command, Sub::Serve(_)) { "stdin" } else { "stdout" };
     debug::start(output, source, args.common.debug(), debug)?;
+    if let Some(time) = args.command.options().and_then(|options| options.max_time) {
+        signals::limit(time)?;
+    }
     output.prepare()
 }
 
@@ -145,7 +155,10 @@ where
         Ok(runtime) => runtime.block_on(work()),
         Err(error) => Err(Problem::File { what: "starting".to_owned(), error }),
     };
-    // Before the last words: who typed may still be at it.
+    // Before the outcome is told: a line may still be half typed.
     output.screen.restore();
-    done.unwrap_or_else(|problem| output.report(&problem))
+    done.unwrap_or_else(|problem| match (problem, signals::over()) {
+        (Problem::Interrupted | Problem::Ended, Some(time)) => output.report(&Problem::Over(time)),
+        (problem, _) => output.report(&problem),
+    })
 }

@@ -1,71 +1,29 @@
 //! What is shown, and where: results on stdout or in a file, everything else on stderr.
 //!
-//! Knows terminals, colours and `--json`. Must not know what a result means. Text of a server passes
-//! through `sanitize.rs` when a terminal reads it, and never otherwise.
+//! Knows `--json`, `--out` and what a failure looks like. Must not know what a result means. Everything
+//! passes the gate (`gate/`) on its way out.
 
 use std::borrow::Cow;
-use std::fmt::Display;
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anstream::{AutoStream, ColorChoice};
-use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
 use crate::args::Options;
+use crate::gate::{self, Reader, Shown, escape};
+pub(crate) use crate::gate::{BOLD, CYAN, DIM, GREEN, RED, YELLOW};
 use crate::problem::{Exit, Problem};
-use crate::sanitize;
 use crate::screen::Screen;
 use crate::secrets;
-
-pub(crate) const BOLD: Style = Style::new().bold();
-pub(crate) const DIM: Style = Style::new().dimmed();
-pub(crate) const GREEN: Style = AnsiColor::Green.on_default().bold();
-pub(crate) const RED: Style = AnsiColor::Red.on_default().bold();
-pub(crate) const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
-pub(crate) const CYAN: Style = AnsiColor::Cyan.on_default();
 
 /// Lines of a server's stderr that are shown after a failure.
 const LAST_LINES: usize = 20;
 
-/// How wide a line may be where nobody says.
+/// The width of lines if the terminal does not say its own.
 const WIDTH: usize = 100;
-
-/// One of our two streams: who reads it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader {
-    terminal: bool,
-    colour: bool,
-}
-
-impl Reader {
-    pub(crate) fn paint(self, style: Style, text: impl Display) -> String {
-        if self.colour {
-            format!("{}{text}{}", style.render(), style.render_reset())
-        } else {
-            text.to_string()
-        }
-    }
-
-    /// Text of a server as this reader may have it.
-    pub(crate) fn text(self, text: &str) -> Cow<'_, str> {
-        if self.terminal { sanitize::clean(text) } else { Cow::Borrowed(text) }
-    }
-
-    /// The same, on one line.
-    pub(crate) fn line(self, text: &str) -> Cow<'_, str> {
-        if self.terminal {
-            return sanitize::line(text);
-        }
-        if text.contains(['\n', '\r', '\t']) {
-            return text.split_whitespace().collect::<Vec<_>>().join(" ").into();
-        }
-        Cow::Borrowed(text)
-    }
-}
 
 /// Where everything goes.
 #[derive(Clone, Debug)]
@@ -73,7 +31,7 @@ pub(crate) struct Output {
     pub(crate) json: bool,
     pub(crate) verbose: bool,
     pub(crate) file: Option<PathBuf>,
-    /// Whether secrets are masked in results too, as they are in all else: nobody asked for these.
+    /// Whether secrets are masked in results too, not only in other output.
     pub(crate) discreet: bool,
     /// Who reads results.
     pub(crate) out: Reader,
@@ -85,20 +43,13 @@ pub(crate) struct Output {
 
 impl Output {
     pub(crate) fn new(options: Option<&Options>) -> Self {
-        let colour = |choice| choice != ColorChoice::Never;
         let file = options.and_then(|options| options.out.clone());
-        let to_screen = file.is_none();
+        let out = if file.is_none() { Reader::of_stdout() } else { Reader::file() };
         Self {
             json: options.is_some_and(|options| options.json),
             verbose: options.is_some_and(|options| options.verbose),
-            out: Reader {
-                terminal: to_screen && io::stdout().is_terminal(),
-                colour: to_screen && colour(AutoStream::choice(&io::stdout())),
-            },
-            err: Reader {
-                terminal: io::stderr().is_terminal(),
-                colour: colour(AutoStream::choice(&io::stderr())),
-            },
+            out,
+            err: Reader::of_stderr(),
             file,
             discreet: false,
             screen: Arc::default(),
@@ -120,24 +71,36 @@ impl Output {
         if !self.out.terminal {
             return None;
         }
-        #[cfg(unix)]
-        return Some(columns(io::stdout()));
-        #[cfg(not(unix))]
-        Some(WIDTH)
+        Some(gate::columns_of_stdout().unwrap_or(WIDTH))
     }
 
     /// How wide a line on stderr that is drawn again and again may be: one that is wider leaves its
     /// beginnings behind.
     pub(crate) fn moving_width() -> usize {
-        #[cfg(unix)]
-        return columns(io::stderr()).saturating_sub(1);
-        #[cfg(not(unix))]
-        return WIDTH - 1;
+        gate::columns_of_stderr().unwrap_or(WIDTH).saturating_sub(1)
+    }
+
+    /// Draws a line on stderr over the one before it, where something may move.
+    pub(crate) fn draw(&self, line: &str) {
+        if !self.may_move() {
+            return;
+        }
+        if line.is_empty() {
+            // The last one of a spinner must not be left out.
+            gate::tell(&Shown::wipe());
+        } else {
+            gate::draw(&self.err.pass(line).wiping());
+        }
     }
 
     /// Prints a part of the result.
     pub(crate) fn print(&self, text: &str) -> Result<(), Problem> {
-        self.write(self.told(text).as_bytes())
+        let shown = self.out.pass(&self.told(text));
+        if self.file.is_some() {
+            return self.save(shown.as_str().as_bytes());
+        }
+        self.wipe();
+        gate::result(&shown).map_err(Problem::output)
     }
 
     /// A part of the result as it may be told.
@@ -145,20 +108,31 @@ impl Output {
         if self.discreet { secrets::masked(text) } else { Cow::Borrowed(text) }
     }
 
-    /// The same, with bytes.
+    /// Writes bytes of the result: to the file of `--out`, or to a pipe. A terminal gets them as text.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<(), Problem> {
-        if let Some(path) = &self.file {
-            let opened = File::options().create(true).append(true).open(path);
-            let written = opened.and_then(|mut file| file.write_all(bytes));
-            let what = || format!("writing {}", path.display());
-            return written.map_err(|error| Problem::Unwritten { what: what(), error });
+        if self.file.is_some() {
+            return self.save(bytes);
         }
+        if self.out.terminal {
+            return self.print(&String::from_utf8_lossy(bytes));
+        }
+        gate::raw(bytes).map_err(Problem::output)
+    }
+
+    /// Adds to the file of `--out`.
+    fn save(&self, bytes: &[u8]) -> Result<(), Problem> {
+        let Some(path) = &self.file else { return Ok(()) };
+        let opened = File::options().create(true).append(true).open(path);
+        let written = opened.and_then(|mut file| file.write_all(bytes));
+        let what = || format!("writing {}", path.display());
+        written.map_err(|error| Problem::Unwritten { what: what(), error })
+    }
+
+    /// What moves on stderr stands on the same line as a result on a terminal.
+    fn wipe(&self) {
         if self.out.terminal && self.may_move() {
-            // What moves on stderr stands on the same line.
-            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+            gate::tell(&Shown::wipe());
         }
-        let mut stdout = io::stdout().lock();
-        stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(Problem::output)
     }
 
     /// Makes the file of `--out` empty, so that a mistake in its name costs no call.
@@ -175,8 +149,7 @@ impl Output {
             error: error.into(),
         })?;
         text.push('\n');
-        let shown = if self.out.terminal { sanitize::json(&text) } else { text.into() };
-        self.print(&shown)
+        self.print(&self.json_text(&text))
     }
 
     /// Prints one JSON document of several, on a line of its own.
@@ -186,25 +159,41 @@ impl Output {
             error: error.into(),
         })?;
         text.push('\n');
-        let shown = if self.out.terminal { sanitize::json(&text) } else { text.into() };
-        if self.out.terminal && self.screen.tell(self.told(shown.trim_end()).as_ref()) {
+        let text = self.json_text(&text);
+        if self.out.terminal && self.screen.tell(&self.out.pass(&self.told(text.trim_end()))) {
             return Ok(());
         }
-        self.print(&shown)
+        self.print(&text)
     }
 
-    /// Tells something beside the result. Nobody may be there to hear it.
+    /// A JSON text for this reader: for a terminal, harmful characters are escaped as JSON does it.
+    fn json_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        if self.out.terminal { escape::json(text) } else { text.into() }
+    }
+
+    /// Writes a line to stderr. Never fails.
     pub(crate) fn note(&self, text: &str) {
-        let text = secrets::masked(text);
-        if self.screen.tell(&text) {
+        let shown = self.err.pass(&secrets::masked(text));
+        if !self.screen.hold(&shown) {
+            self.show(shown);
+        }
+    }
+
+    /// Tells a part of a question that is being put to somebody.
+    pub(crate) fn ask(&self, text: &str) {
+        self.show(self.err.pass(&secrets::masked(text)));
+    }
+
+    fn show(&self, shown: Shown) {
+        if self.screen.tell(&shown) {
             return;
         }
         // What moves on this line is wiped away first.
-        let wipe = if self.may_move() { "\r\x1b[K" } else { "" };
-        let _ = writeln!(io::stderr().lock(), "{wipe}{text}");
+        let shown = if self.may_move() { shown.wiping() } else { shown };
+        gate::tell(&shown.line());
     }
 
-    /// Says what went wrong and what to try, and how to end.
+    /// Reports a problem and what to try, and returns the exit code.
     pub(crate) fn report(&self, problem: &Problem) -> Exit {
         let exit = problem.exit();
         if matches!(problem, Problem::NobodyReads) {
@@ -232,19 +221,10 @@ impl Output {
         if lines.is_empty() {
             return;
         }
-        self.note("the server's last words on stderr:");
+        self.note("the server's stderr ended with:");
         for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
             self.note(&self.err.paint(DIM, format!("  {}", self.err.line(line))));
         }
-    }
-}
-
-/// How wide a terminal is.
-#[cfg(unix)]
-fn columns(of: impl std::os::fd::AsFd) -> usize {
-    match rustix::termios::tcgetwinsize(of) {
-        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
-        _ => WIDTH,
     }
 }
 

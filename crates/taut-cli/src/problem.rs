@@ -2,11 +2,13 @@
 //!
 //! Knows every error that the command can end with. Must not print.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io;
+use std::time::Duration;
 
 use serde_json::{Value, json};
-use taut::{ConnectReason, Error};
+use taut::{ConnectReason, Error, SpawnError};
 
 /// How the command ends: the one list of exit codes (docs/command.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,12 +50,14 @@ pub(crate) enum Problem {
     File { what: String, error: io::Error },
     /// With our own output, after the server answered.
     Unwritten { what: String, error: io::Error },
-    /// Nobody reads our output any more: not worth a word.
+    /// The reader of stdout has closed it; not reported.
     NobodyReads,
     /// A signal came.
     Interrupted,
     /// A signal came that wants more than what is being done to end.
     Ended,
+    /// The time of `--max-time` is over.
+    Over(Duration),
 }
 
 impl Problem {
@@ -62,8 +66,10 @@ impl Problem {
     }
 
     pub(crate) fn output(error: io::Error) -> Self {
-        if error.kind() == io::ErrorKind::BrokenPipe {
-            return Self::NobodyReads;
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => return Self::NobodyReads,
+            io::ErrorKind::Interrupted => return crate::signals::problem(),
+            _ => {}
         }
         Self::Unwritten { what: "writing the result".to_owned(), error }
     }
@@ -75,6 +81,7 @@ impl Problem {
             Self::Unwritten { .. } => Exit::Unwritten,
             Self::NobodyReads => Exit::Worked,
             Self::Interrupted | Self::Ended => Exit::Interrupted,
+            Self::Over(_) => Exit::TimedOut,
         }
     }
 
@@ -93,6 +100,13 @@ impl Problem {
     pub(crate) fn next(&self) -> Option<String> {
         match self {
             Self::Usage { next, .. } => next.clone(),
+            Self::Server { error: Error::Spawn(error), .. } => match &**error {
+                SpawnError::NotFound { program, hint, .. } => {
+                    let url = program.to_str().filter(|program| program.contains("://"));
+                    Some(url.map_or_else(|| hint.to_string(), no_url_yet))
+                }
+                _ => None,
+            },
             Self::Server { error, .. } => next_of(error).map(str::to_owned),
             _ => None,
         }
@@ -113,6 +127,11 @@ impl Problem {
         }
         if !self.stderr().is_empty() {
             error["stderr"] = json!(self.stderr());
+        }
+        if let Self::Server { error: Error::Connect(failed), .. } = self
+            && !failed.stdout.is_empty()
+        {
+            error["stdout"] = json!(failed.stdout);
         }
         json!({ "error": error, "exit": self.exit() as u8 })
     }
@@ -135,6 +154,15 @@ impl Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Server { error: Error::Spawn(error), .. } => match &**error {
+                SpawnError::NotFound { program, searched, .. } => {
+                    write!(f, "the program {program:?} was not found; looked in:")?;
+                    let mut told = HashSet::new();
+                    let mut searched = searched.iter().filter(|folder| told.insert(*folder));
+                    searched.try_for_each(|folder| write!(f, "\n  {}", folder.display()))
+                }
+                error => error.fmt(f),
+            },
             Self::Server { error, .. } => error.fmt(f),
             Self::Usage { what, .. } => f.write_str(what),
             Self::File { what, error } | Self::Unwritten { what, error } => {
@@ -142,6 +170,9 @@ impl fmt::Display for Problem {
             }
             Self::NobodyReads => f.write_str("nobody reads the output"),
             Self::Interrupted | Self::Ended => f.write_str("interrupted"),
+            Self::Over(time) => {
+                write!(f, "it was not done within {time:?}, the time of --max-time")
+            }
         }
     }
 }
@@ -150,6 +181,13 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         Self::Server { error, stderr: String::new() }
     }
+}
+
+/// What to do with a URL: taut cannot connect to one.
+pub(crate) fn no_url_yet(url: &str) -> String {
+    format!(
+        "taut cannot connect to a URL yet, only start a command; a bridge can: -- npx mcp-remote {url}"
+    )
 }
 
 pub(crate) fn exit_of(error: &Error) -> Exit {
@@ -178,7 +216,8 @@ fn next_of(error: &Error) -> Option<&'static str> {
                 "flush stdout after each message; in Python: print(…, flush=True)"
             }
             ConnectReason::Silent { .. } => {
-                "see that it serves stdio and flushes its output; -v and `taut doctor` show more"
+                "see that it serves stdio and flushes its output; it may still be downloading (npx, uvx, docker): \
+                 install it first, or give it longer with --start-timeout; `taut doctor` shows more"
             }
             ConnectReason::NoAnswer { stray: Some(_), .. } => {
                 "answer with the id of the request, and with its JSON type"
@@ -188,7 +227,7 @@ fn next_of(error: &Error) -> Option<&'static str> {
         Error::TimedOut { .. } => "give it longer with --timeout, or see what it says with -v",
         Error::Lost(_) | Error::Violation { .. } => "see what it says with -v",
         Error::NotOffered { .. } => "see what it offers with `taut list`",
-        Error::Refused { error, .. } if error.code == taut::MISSING_CLIENT_CAPABILITY => {
+        Error::Refused { error, .. } if error.code == taut::types::MISSING_CLIENT_CAPABILITY => {
             "answer what it asks: on a terminal, with --answer FILE, or with --root DIR for folders"
         }
         // What the Python SDK 2 says to a question for which 2026-07-28 has another way.
@@ -200,7 +239,7 @@ fn next_of(error: &Error) -> Option<&'static str> {
     })
 }
 
-/// A reader's words without the place, where that is told apart or counted in a text that nobody has seen.
+/// The message of a parser without the place, for places that are shown separately.
 pub(crate) fn without_place(words: &str) -> &str {
     words.split_once(" at line ").map_or(words, |(what, _)| what)
 }

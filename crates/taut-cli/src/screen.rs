@@ -1,13 +1,13 @@
-//! The one terminal that results, notes, what moves and what is typed have to share.
+//! The terminal that results, notes, the spinner and the line editor share.
 //!
-//! Knows whether a question is being put and whether a line is being typed. Must not know what is
-//! said. What is told while a line is typed goes through the editor, which draws its line anew.
+//! Knows whether a question is being asked and whether a line is being typed. Lines that come while a line
+//! is typed go through the editor, which redraws its line. Must not know what the lines say.
 
-use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use crate::gate::{self, Shown};
 #[cfg(unix)]
 use crate::modes::Modes;
 
@@ -18,7 +18,9 @@ pub(crate) struct Screen {
     questions: AtomicUsize,
     typing: AtomicBool,
     editor: Mutex<Option<SyncSender<String>>>,
-    /// Lines that the editor could not take.
+    /// Lines that came while a question was put and nobody typed yet.
+    held: Mutex<Vec<Shown>>,
+    /// Lines that the editor could not take, or that were too many to hold.
     lost: AtomicUsize,
     #[cfg(unix)]
     modes: Modes,
@@ -28,6 +30,9 @@ pub(crate) struct Screen {
 /// it is.
 #[cfg(unix)]
 const AGAIN: &str = "\x1b[A\n";
+
+/// Lines that are held at most: more than fit on a screen.
+const HELD: usize = 200;
 
 impl Screen {
     /// Whether something that moves would be in somebody's way.
@@ -44,6 +49,33 @@ impl Screen {
     /// A line is being typed from now on, or no longer.
     pub(crate) fn set_typing(&self, typing: bool) {
         self.typing.store(typing, Ordering::SeqCst);
+        if typing {
+            self.release();
+        }
+    }
+
+    /// Keeps a line that belongs to no question until the question's prompt is there: between the two
+    /// it would be taken for a part of it. Says whether it is kept.
+    pub(crate) fn hold(&self, text: &Shown) -> bool {
+        if self.questions.load(Ordering::SeqCst) == 0 || self.typing.load(Ordering::SeqCst) {
+            return false;
+        }
+        let mut held = lock(&self.held);
+        if held.len() < HELD {
+            held.push(text.clone());
+        } else {
+            self.lost.fetch_add(text.as_str().lines().count(), Ordering::SeqCst);
+        }
+        true
+    }
+
+    /// Shows what was held.
+    fn release(&self) {
+        for text in std::mem::take(&mut *lock(&self.held)) {
+            if !self.tell(&text) {
+                gate::tell(&text.line());
+            }
+        }
     }
 
     /// Says whom to give lines to that are told while another is typed.
@@ -52,7 +84,7 @@ impl Screen {
     }
 
     /// Tells something beside a line that is being typed. Says whether it was; if not, nobody types.
-    pub(crate) fn tell(&self, text: &str) -> bool {
+    pub(crate) fn tell(&self, text: &Shown) -> bool {
         if !self.typing.load(Ordering::SeqCst) {
             return false;
         }
@@ -60,11 +92,11 @@ impl Screen {
         let Some(editor) = editor.as_ref() else { return false };
         let lost = self.lost.swap(0, Ordering::SeqCst);
         let gap = if lost == 0 { String::new() } else { format!("({lost} lines left out)\n") };
-        // Whoever tells must not wait: it may be the connection itself.
+        // The caller must not wait: it may be the thread of the connection.
         match editor.try_send(format!("{gap}{text}\n")) {
             Ok(()) => true,
             Err(TrySendError::Full(_)) => {
-                self.lost.fetch_add(lost + text.lines().count(), Ordering::SeqCst);
+                self.lost.fetch_add(lost + text.as_str().lines().count(), Ordering::SeqCst);
                 true
             }
             Err(TrySendError::Disconnected(_)) => false,
@@ -110,7 +142,7 @@ impl Screen {
         self.modes.give_back();
         if self.typing.swap(false, Ordering::SeqCst) {
             // What comes next does not belong to the half of a line that stands there.
-            let _ = writeln!(io::stderr());
+            gate::tell(&Shown::default().line());
         }
     }
 }
@@ -124,7 +156,9 @@ pub(crate) struct Question<'a>(&'a Screen);
 
 impl Drop for Question<'_> {
     fn drop(&mut self) {
-        self.0.questions.fetch_sub(1, Ordering::SeqCst);
+        if self.0.questions.fetch_sub(1, Ordering::SeqCst) == 1 {
+            self.0.release();
+        }
     }
 }
 
@@ -135,15 +169,34 @@ mod tests {
     #[test]
     fn who_tells_never_waits_and_what_was_left_out_is_counted() {
         let screen = Screen::default();
-        assert!(!screen.tell("nobody types"));
+        let text = |text| gate::Reader::file().pass(text);
+        assert!(!screen.tell(&text("nobody types")));
         let (editor, lines) = std::sync::mpsc::sync_channel(1);
         screen.set_editor(editor);
         screen.set_typing(true);
-        assert!(["one", "two", "three\nfour", "five"].iter().all(|text| screen.tell(text)));
+        let all = ["one", "two", "three\nfour", "five"];
+        assert!(all.into_iter().all(|each| screen.tell(&text(each))));
         assert_eq!(lines.recv().unwrap(), "one\n");
-        assert!(screen.tell("six"));
+        assert!(screen.tell(&text("six")));
         assert_eq!(lines.recv().unwrap(), "(4 lines left out)\nsix\n");
         drop(lines);
-        assert!(!screen.tell("the editor is gone"));
+        assert!(!screen.tell(&text("the editor is gone")));
+    }
+
+    /// D4: a log line never stands between a question and its prompt.
+    #[test]
+    fn what_belongs_to_no_question_waits_for_its_prompt() {
+        let screen = Screen::default();
+        let text = |text| gate::Reader::file().pass(text);
+        assert!(!screen.hold(&text("nobody asks")));
+        let (editor, lines) = std::sync::mpsc::sync_channel(4);
+        screen.set_editor(editor);
+        let question = screen.question();
+        assert!(screen.hold(&text("a log line")));
+        assert!(lines.try_recv().is_err());
+        screen.set_typing(true);
+        assert_eq!(lines.recv().unwrap(), "a log line\n");
+        assert!(!screen.hold(&text("shown by the editor")));
+        drop(question);
     }
 }

@@ -1,15 +1,26 @@
 //! What must not be told by this command itself: values that a server was given, wherever they turn up.
 //!
-//! Knows which values are secrets (docs/command.md, "What is never shown") and hides them in a text.
-//! Filled before a server starts; names and looks are judged by `hosts/mask.rs`. Must not print.
+//! Knows which values are secrets (docs/command.md, "What is never shown") and hides them in a text, in
+//! every form that they take on the way: inside JSON, inside JSON inside JSON, on one line, escaped for a
+//! terminal, cut. Filled before a server starts; names and looks are judged by `mask.rs`. Must not print.
 
 use std::borrow::Cow;
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-use crate::hosts::mask;
+use crate::gate::escape;
+use crate::mask;
 
-/// Texts that are never told, the longest first.
-static SECRETS: OnceLock<Mutex<Vec<String>>> = OnceLock::new();
+/// Texts that are never told, the longest first: one that holds another goes before it, or its rest
+/// would be left.
+static SECRETS: OnceLock<Mutex<Longest>> = OnceLock::new();
+
+type Longest = BTreeSet<(Reverse<usize>, String)>;
+
+/// How often a text may be JSON inside JSON: a message in the text of a tool that quotes a message.
+const NESTED: usize = 3;
 
 /// Shorter ones hide nothing but what can be read: they stand everywhere.
 const SHORTEST: usize = 4;
@@ -27,14 +38,30 @@ const SWITCHES: [&str; 6] = ["true", "false", "none", "null", "auto", "default"]
 pub(crate) fn hide(name: &str, value: &str) {
     let mut secrets = lock(SECRETS.get_or_init(Mutex::default));
     for part in parts(name, value) {
-        for text in [part.to_owned(), inside_json(part)] {
-            if !secrets.contains(&text) {
-                secrets.push(text);
-            }
+        secrets.extend(forms(part).into_iter().map(|text| (Reverse(text.len()), text)));
+    }
+}
+
+/// A secret in each form in which it may be told.
+fn forms(part: &str) -> Vec<String> {
+    let on_a_line = part.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut all = vec![part.to_owned(), on_a_line];
+    for json in [inside_json, inside_ascii_json] {
+        let mut text = part.to_owned();
+        for _ in 0..NESTED {
+            text = json(&text);
+            all.push(text.clone());
         }
     }
-    // One that holds another goes first, or its rest would be left.
-    secrets.sort_by_key(|text| std::cmp::Reverse(text.len()));
+    // As the gate would show each to a terminal.
+    let shown: Vec<String> = all
+        .iter()
+        .flat_map(|text| [escape::clean(text), escape::line(text)])
+        .map(Into::into)
+        .collect();
+    all.extend(shown);
+    all.retain(|text| text.len() >= SHORTEST);
+    all
 }
 
 /// What is secret of our own environment: a server inherits it, or is asked with it.
@@ -65,15 +92,45 @@ pub(crate) fn hide_words(words: &[String]) {
 pub(crate) fn masked(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     let Some(secrets) = SECRETS.get() else { return text };
-    for secret in lock(secrets).iter() {
+    for (_, secret) in lock(secrets).iter() {
         if text.contains(secret.as_str()) {
             text = Cow::Owned(text.replace(secret.as_str(), mask::HIDDEN));
         }
         if let Some(whole) = without_beginnings(&text, secret) {
             text = Cow::Owned(whole);
         }
+        if let Some(whole) = without_ends(&text, secret) {
+            text = Cow::Owned(whole);
+        }
     }
     text
+}
+
+/// As [`masked`], for a text whose beginning was cut off, perhaps in the middle of a secret.
+pub(crate) fn masked_tail(text: &str) -> String {
+    let marked = format!("…{text}");
+    let masked = masked(&marked);
+    masked.strip_prefix('…').unwrap_or(&masked).to_owned()
+}
+
+/// Where the front of a text was cut off in the middle of a secret, the rest of it is hidden too.
+fn without_ends(text: &str, secret: &str) -> Option<String> {
+    let mut out: Option<String> = None;
+    let mut from = 0;
+    for (at, mark) in text.match_indices('…') {
+        let after = at + mark.len();
+        let end = (1..=secret.len().saturating_sub(SHORTEST))
+            .filter(|cut| secret.is_char_boundary(*cut))
+            .map(|cut| secret[cut..].trim_start())
+            .find(|end| end.len() >= SHORTEST && text[after..].starts_with(end));
+        if let Some(end) = end {
+            let out = out.get_or_insert_with(String::new);
+            out.push_str(&text[from..after]);
+            out.push_str(mask::HIDDEN);
+            from = after + end.len();
+        }
+    }
+    out.map(|out| out + &text[from..])
 }
 
 /// Where a text was cut in the middle of a secret, its beginning is hidden too.
@@ -158,6 +215,21 @@ fn inside_json(text: &str) -> String {
     quoted[1..quoted.len() - 1].to_owned()
 }
 
+/// The same as writers that know only ASCII have it: Python's, unless told otherwise.
+fn inside_ascii_json(text: &str) -> String {
+    let mut out = String::new();
+    for letter in inside_json(text).chars() {
+        if letter.is_ascii() {
+            out.push(letter);
+        } else {
+            for unit in letter.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        }
+    }
+    out
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -166,6 +238,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
+    /// SEC-11.
     #[test]
     fn values_that_a_server_is_given_are_masked_wherever_they_stand() {
         hide("LEVEL", "2");
@@ -173,6 +246,40 @@ mod tests {
         hide("WHATEVER", "a value that is long");
         let line = r#"[mcp] recv json={"text":"pa\"ss and 2, a value that is long"} pa"ss"#;
         assert_eq!(masked(line), r#"[mcp] recv json={"text":"*** and 2, ***"} ***"#);
+    }
+
+    /// B2: each of these was told.
+    #[test]
+    fn a_secret_is_masked_in_every_form_that_it_takes_on_the_way() {
+        let secret = "quo\"te\\back\tslash-ö";
+        hide("B2_TOKEN", secret);
+        let once = serde_json::json!({ "text": secret }).to_string();
+        let twice = serde_json::json!({ "text": once }).to_string();
+        let thrice = serde_json::json!({ "text": twice }).to_string();
+        let ascii = r#"{"t":"quo\"te\\back\tslash-\u00f6"}"#;
+        let told = [
+            secret.to_owned(),
+            once,
+            twice,
+            thrice,
+            ascii.to_owned(),
+            escape::line(secret).into_owned(),
+            escape::clean(&format!("{secret}\x1b")).into_owned(),
+            format!("{secret:?}"),
+        ];
+        for told in told {
+            let masked = masked(&told);
+            assert!(masked.contains("***"), "{told}: {masked}");
+            assert!(!masked.contains("slash") && !masked.contains("quo"), "{told}: {masked}");
+        }
+    }
+
+    #[test]
+    fn the_end_of_a_secret_whose_beginning_was_cut_is_masked() {
+        hide("TAIL_TOKEN", "walrus-and-carpenter");
+        assert_eq!(masked("a …d-carpenter b …ter"), "a …*** b …ter");
+        assert_eq!(masked_tail("and-carpenter\nnext"), "***\nnext");
+        assert_eq!(masked_tail("plain"), "plain");
     }
 
     /// Else every output would be stars.

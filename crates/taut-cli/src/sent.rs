@@ -1,7 +1,8 @@
 //! JSON as a server sent it: members in its order, nothing added, nothing dropped.
 //!
-//! Knows JSON. The library's types fill in what is missing and leave out what a revision does not know;
-//! who wants to see or to judge what really came looks here. Must not judge (`strict.rs` does).
+//! The library's types fill in missing members and leave out members that a revision does not have; this
+//! type keeps the value exactly. Used to show and to check what a server sent. Must not judge (`strict.rs`
+//! does).
 
 use std::fmt;
 
@@ -25,6 +26,19 @@ impl Sent {
     pub(crate) fn member(&self, name: &str) -> Option<&Self> {
         let Self::Object(members) = self else { return None };
         members.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value)
+    }
+
+    /// About how many bytes it takes in memory.
+    pub(crate) fn size(&self) -> usize {
+        size_of::<Self>()
+            + match self {
+                Self::Text(text) => text.len(),
+                Self::Array(all) => all.iter().map(Self::size).sum(),
+                Self::Object(all) => {
+                    all.iter().map(|(name, value)| 24 + name.len() + value.size()).sum()
+                }
+                Self::Null | Self::Bool(_) | Self::Number(_) => 0,
+            }
     }
 
     pub(crate) fn text(&self) -> Option<&str> {

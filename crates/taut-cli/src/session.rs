@@ -1,12 +1,13 @@
-//! One server from start to end, with Ctrl-C and the server's stderr.
+//! One server from start to end: options, signals, and its stderr.
 //!
-//! Knows how the options become a client, and that whatever happens in between, the server is closed:
-//! the first signal withdraws what is asked and closes, the second kills. Must not know what is asked.
+//! Makes a client from the options, and closes the server whatever happens: the first signal cancels the
+//! requests and closes the server, the second kills it. Must not know what is requested.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
-use taut::{Client, ClientBuilder, ClientEvent, Command, Error, Implementation, Level, LogParams};
+use taut::types::{Implementation, LogParams};
+use taut::{Client, ClientBuilder, ClientEvent, Command, Error, Level};
 
 use crate::args::Options;
 use crate::asking::Host;
@@ -79,8 +80,8 @@ pub(crate) fn tell(output: &Output, who: &str, line: &str) {
 /// Passes on what happens, with -v.
 pub(crate) fn tell_event(output: &Output, event: &ClientEvent<'_>) {
     let line = match event {
-        ClientEvent::Started { pid } => format!("started as process {pid}"),
-        ClientEvent::Asking { phase, revision } => format!("asked {phase}, {revision}"),
+        ClientEvent::ProcessStarted { pid } => format!("started as process {pid}"),
+        ClientEvent::OpeningSent { phase, revision } => format!("asked {phase}, {revision}"),
         ClientEvent::FirstOutput => "first output".to_owned(),
         ClientEvent::Notification { method, params } => {
             let params = params.map_or("", |params| params.get());
@@ -93,13 +94,13 @@ pub(crate) fn tell_event(output: &Output, event: &ClientEvent<'_>) {
             };
             return tell(output, "server", &words);
         }
-        ClientEvent::Junk(junk) => {
+        ClientEvent::InvalidMessage(junk) => {
             format!("no message on stdout: {} ({})", junk.excerpt, junk.fault)
         }
         ClientEvent::StrayError(error) => format!("an error that belongs to nothing: {error}"),
         ClientEvent::Refused { method } => format!("refused the server's {method}"),
         ClientEvent::Restarting { framing } => format!("starting it again, speaking {framing}"),
-        ClientEvent::StartingBeside { framing } => {
+        ClientEvent::StartingSecond { framing } => {
             format!("silent so far; starting another beside it, speaking {framing}")
         }
         _ => return,
@@ -107,8 +108,8 @@ pub(crate) fn tell_event(output: &Output, event: &ClientEvent<'_>) {
     tell(output, "taut", &line);
 }
 
-/// Starts a server, does something with it, and closes it, whatever came of it. Says how to end if
-/// it worked: a question that nobody could answer is no success.
+/// Starts a server, runs `work`, and closes the server in every case. Returns the exit code for success,
+/// which is not 0 if a question of the server was left unanswered.
 pub(crate) async fn with_server<T>(
     output: &Output,
     options: &Options,
@@ -116,17 +117,23 @@ pub(crate) async fn with_server<T>(
     work: impl AsyncFnOnce(&Client, &Spinner) -> Result<T, Problem>,
 ) -> Result<(T, Exit), Problem> {
     let host = Host::new(output, &options.asked)?;
+    if output.verbose
+        && let Some(words) = host.unoffered()
+    {
+        tell(output, "taut", words);
+    }
     let mut interrupts = Interrupts::new()?;
     let spinner = Spinner::start(output, "starting the server");
     let builder = host.attach(builder(output, options)).on_event(host.hearing());
     let opening = builder.spawn_unless(command, interrupts.next());
     let client = opening.await?.ok_or(Problem::Interrupted)?;
     if output.verbose && client.capabilities().logging.is_some() {
-        // Who wants to see everything wants the server's log; without, it goes on all the same.
+        // With -v the server's log is shown too. A server that refuses is used anyway.
         let _ = client.set_level(Level::Debug).await;
     }
     let worked = tokio::select! {
         worked = work(&client, &spinner) => worked.map_err(|problem| {
+            let problem = host.explain(problem);
             strays(output, &problem, &client);
             with_stderr(problem, &client)
         }),
@@ -134,7 +141,7 @@ pub(crate) async fn with_server<T>(
         () = interrupts.next() => Err(Problem::Interrupted),
     };
     spinner.say("waiting for the server to end");
-    let interrupted = matches!(worked, Err(Problem::Interrupted));
+    let interrupted = matches!(worked, Err(Problem::Interrupted | Problem::Ended));
     if interrupted {
         output.note(&output.err.paint(CYAN, "closing the server; once more kills it"));
     }
@@ -160,7 +167,7 @@ pub(crate) fn with_stderr(problem: Problem, client: &Client) -> Problem {
     match problem {
         Problem::Server { error, .. } => {
             let shown = matches!(error, Error::Connect(_) | Error::Lost(_));
-            let stderr = if shown { String::new() } else { client.stderr() };
+            let stderr = if shown { String::new() } else { secrets::masked_tail(&client.stderr()) };
             Problem::Server { error, stderr }
         }
         other => other,
@@ -171,7 +178,7 @@ pub(crate) fn with_stderr(problem: Problem, client: &Client) -> Problem {
 pub(crate) async fn hang_up(output: &Output, client: &Client, interrupts: &mut Interrupts) {
     output.note(&output.err.paint(CYAN, "closing the server; once more kills it"));
     tokio::select! {
-        // How it ends is no news to somebody who wants it gone.
+        // The person wants it to end, so how it ends is not reported.
         _ = client.close() => {}
         () = interrupts.next() => {}
     }

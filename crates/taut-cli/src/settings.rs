@@ -1,7 +1,7 @@
-//! `taut.yaml`: what is not typed each time.
+//! `taut.yaml`: settings that are not typed each time.
 //!
-//! Knows where the file is, its keys and what each may be; whatever is wrong in it is told with file,
-//! line and column. What is typed goes before it. Must not know what the options do.
+//! Knows where the file is, its keys and their values. Every error names file, line and column. The
+//! command line overrides it. Must not know what the options do.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -19,7 +19,7 @@ use crate::problem::{Problem, without_place};
 /// Options of every command.
 #[derive(clap::Args, Clone, Default)]
 pub(crate) struct Common {
-    /// Tell each step of each message on stderr, or in a file; secrets are masked.
+    /// Write each step of each message to stderr, or to a file; secrets are masked.
     #[arg(long, value_name = "FILE", global = true, help_heading = "Settings")]
     #[arg(num_args = 0..=1, require_equals = true, default_missing_value = "on")]
     #[arg(value_parser = OsStringValueParser::new().try_map(To::new), value_hint = ValueHint::FilePath)]
@@ -85,6 +85,8 @@ pub(crate) struct Settings {
     timeout: Option<Duration>,
     #[serde(deserialize_with = "duration")]
     start_timeout: Option<Duration>,
+    #[serde(deserialize_with = "duration")]
+    max_time: Option<Duration>,
     #[serde(deserialize_with = "revision")]
     revision: Option<Revision>,
     #[serde(deserialize_with = "framing")]
@@ -102,6 +104,7 @@ impl Settings {
             options.timeout = time;
         }
         options.start_timeout = options.start_timeout.or(self.start_timeout);
+        options.max_time = options.max_time.or(self.max_time);
         options.revision = options.revision.or(self.revision);
         options.framing = options.framing.or(self.framing);
         options.inherit_env |= self.inherit_env.unwrap_or_default();
@@ -197,7 +200,7 @@ mod tests {
             (
                 "# mine\ntimout: 5s\n",
                 "2:1: unknown setting \"timout\", expected one of debug, timeout, start-timeout, \
-                 revision, framing, inherit-env, verbose",
+                 max-time, revision, framing, inherit-env, verbose",
             ),
             (
                 "debug: on\ntimeout: soon\n",

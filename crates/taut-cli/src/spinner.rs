@@ -1,20 +1,18 @@
-//! Something that moves on stderr while one waits: a spinner, or a bar when progress is reported.
+//! A spinner on stderr, or a bar when progress is reported.
 //!
-//! Shown only to a terminal, and only once there has been something to wait for. Wiped away when it
-//! is dropped.
+//! Shown only on a terminal, and only after a short wait. Removed when it is dropped.
 
-use std::io::{self, Write as _};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use taut::ProgressParams;
+use taut::types::ProgressParams;
 
 use crate::cells::cut;
+use crate::gate::escape;
 use crate::output::Output;
-use crate::sanitize;
 use crate::screen::Screen;
 
-/// Quicker than this and nobody needs to be told.
+/// Shorter waits show no spinner.
 const PATIENCE: Duration = Duration::from_millis(200);
 const TURN: Duration = Duration::from_millis(80);
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
@@ -25,14 +23,15 @@ pub(crate) struct Spinner {
     /// Where progress is told line by line instead, with -v.
     told: Option<Output>,
     label: Arc<Mutex<String>>,
-    task: Option<tokio::task::JoinHandle<()>>,
+    task: Option<(Output, tokio::task::JoinHandle<()>)>,
 }
 
 impl Spinner {
     pub(crate) fn start(output: &Output, label: impl Into<String>) -> Self {
         let label = Arc::new(Mutex::new(label.into()));
-        let task =
-            output.may_move().then(|| tokio::spawn(turn(label.clone(), output.screen.clone())));
+        let task = output
+            .may_move()
+            .then(|| (output.clone(), tokio::spawn(turn(label.clone(), output.clone()))));
         Self { told: output.verbose.then(|| output.clone()), label, task }
     }
 
@@ -56,21 +55,21 @@ impl Spinner {
 
 impl Drop for Spinner {
     fn drop(&mut self) {
-        if let Some(task) = self.task.take() {
+        if let Some((output, task)) = self.task.take() {
             task.abort();
-            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+            output.draw("");
         }
     }
 }
 
-async fn turn(label: Arc<Mutex<String>>, screen: Arc<Screen>) {
+async fn turn(label: Arc<Mutex<String>>, output: Output) {
     let began = Instant::now();
     tokio::time::sleep(PATIENCE).await;
     for frame in FRAMES.iter().cycle() {
         let label = label.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let room = Output::moving_width();
-        if let Some(line) = drawn(&screen, frame, &label, began.elapsed(), room) {
-            let _ = write!(io::stderr().lock(), "{line}");
+        if let Some(line) = drawn(&output.screen, frame, &label, began.elapsed(), room) {
+            output.draw(&line);
         }
         tokio::time::sleep(TURN).await;
     }
@@ -86,7 +85,7 @@ fn drawn(
 ) -> Option<String> {
     let waited = format!(" ({} s)", waited.as_secs());
     let label = cut(label, room.saturating_sub(2 + waited.len()));
-    (!screen.is_busy()).then(|| format!("\r\x1b[K{frame} {label}{waited}"))
+    (!screen.is_busy()).then(|| format!("{frame} {label}{waited}"))
 }
 
 fn bar(name: &str, progress: f64, total: Option<f64>, message: Option<&str>) -> String {
@@ -101,7 +100,7 @@ fn bar(name: &str, progress: f64, total: Option<f64>, message: Option<&str>) -> 
         None => format!("{progress}"),
     };
     let message = message.map(|message| format!(" · {message}")).unwrap_or_default();
-    sanitize::line(&format!("{name} {done}{message}")).chars().take(100).collect()
+    cut(&escape::line(&format!("{name} {done}{message}")), 100).into_owned()
 }
 
 #[cfg(test)]
@@ -112,7 +111,7 @@ mod tests {
     fn a_spinner_keeps_still_while_somebody_is_asked_or_types() {
         let screen = Screen::default();
         let drawn = || drawn(&screen, "*", "x", Duration::from_secs(1), 79);
-        assert_eq!(drawn().as_deref(), Some("\r\x1b[K* x (1 s)"));
+        assert_eq!(drawn().as_deref(), Some("* x (1 s)"));
         let question = screen.question();
         assert_eq!(drawn(), None);
         drop(question);
@@ -127,7 +126,7 @@ mod tests {
         let screen = Screen::default();
         for room in [79, 39, 20, 12] {
             let line = drawn(&screen, "*", &"x".repeat(100), Duration::from_secs(100), room);
-            let wide = line.unwrap().trim_start_matches("\r\x1b[K").chars().count();
+            let wide = line.unwrap().chars().count();
             assert_eq!(wide, room);
         }
     }

@@ -1,8 +1,8 @@
-//! What taut gets on with and others do not: the official SDKs, and the models behind hosts.
+//! What taut accepts and others refuse: the official SDKs, and the interfaces of models.
 //!
-//! Knows what the TypeScript SDK (1.32, 2.4) and the Python SDK (1.30, 2.3) refuse to read, and what the
-//! models' own interfaces take for the name of a tool. Pure: what a server sent goes in, objections come
-//! out. Must not know where they are shown. TOL-03, TOL-21, LIF-03.
+//! Knows what the TypeScript SDK (1.32, 2.4) and the Python SDK (1.30, 2.3) refuse, and which names of
+//! tools models accept. Pure: takes what a server sent, returns objections. Must not know where they are
+//! shown. TOL-03, TOL-21, LIF-03.
 
 use std::collections::BTreeMap;
 

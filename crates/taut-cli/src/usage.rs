@@ -1,8 +1,8 @@
-//! What is wrong with what was typed, and what was probably meant.
+//! Errors in the command line, and what was probably meant.
 //!
-//! clap finds most of it and says it in its own words; added here is what it cannot know: that options
-//! stand after the command, that a server's command stands after two dashes, that a word is a server's
-//! name. Its tips that lead nowhere are left out. Must not know what a command does.
+//! clap finds most of them. This file adds that options stand after the command, that a server's command
+//! stands after `--`, and that a word is the name of a server. Leaves out tips of clap that are wrong here.
+//! Must not know what a command does.
 
 use std::ffi::{OsStr, OsString};
 
@@ -10,6 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _};
 
 use crate::args::{Args, Sub};
+use crate::gate::{self, RED};
 use crate::hosts::{Surroundings, find};
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
@@ -24,8 +25,8 @@ pub(crate) fn meant(mut typed: Vec<OsString>) -> Vec<OsString> {
     typed
 }
 
-/// What clap accepts, and leads nowhere. Nobody means two dashes with nothing after them, as `-- $CMD` leaves them
-/// if the variable is empty.
+/// Errors that clap does not find: a `--` with nothing after it, as `-- $CMD` gives if the variable is empty; a
+/// current folder that no longer exists.
 pub(crate) fn check(command: &Sub, typed: &[OsString]) -> Result<(), Problem> {
     // Else every start fails, and blames the program.
     let elsewhere = command.options().is_some_and(|options| options.cwd.is_some());
@@ -49,10 +50,9 @@ pub(crate) fn check(command: &Sub, typed: &[OsString]) -> Result<(), Problem> {
 /// Help and version, and what is wrong with what was typed.
 pub(crate) fn tell(mut error: clap::Error, typed: &[OsString]) -> Exit {
     if !error.use_stderr() {
-        return match error.print() {
-            Ok(()) => Exit::Worked,
-            Err(error) => Output::new(None).report(&Problem::output(error)),
-        };
+        let output = Output::new(None);
+        let printed = gate::result(&output.out.help(&error)).map_err(Problem::output);
+        return printed.map_or_else(|problem| output.report(&problem), |()| Exit::Worked);
     }
     let hint = hint(&error, typed);
     prune(&mut error, hint.is_some());
@@ -63,10 +63,12 @@ pub(crate) fn tell(mut error: clap::Error, typed: &[OsString]) -> Exit {
         // If it cannot be written, the words below say what is wrong all the same.
         let _ = output.document(&problem.json());
     }
-    // Nobody may be there to read it.
-    let _ = error.print();
+    let output = Output::new(None);
+    let text = error.render().to_string();
+    let said = text.strip_prefix("error:").unwrap_or(&text).trim_end();
+    output.note(&format!("{}{said}", output.err.paint(RED, "error:")));
     if let Some(hint) = hint {
-        Output::new(None).note(&format!("\n{hint}"));
+        output.note(&format!("\n{hint}"));
     }
     Exit::Usage
 }

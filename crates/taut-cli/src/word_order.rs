@@ -1,6 +1,6 @@
-//! The order of a command's words: the tool first, the server's name last, its command after two dashes.
+//! The order of a command's words: the tool first, the server's name last, its command after `--`.
 //!
-//! Knows which slips are made, and what to type instead. Must not decide what the words mean.
+//! Finds usual mistakes and says what to type instead. Must not decide what the words mean.
 
 use crate::args::Options;
 use crate::hosts::is_known;

@@ -11,5 +11,8 @@ struct Add {
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> taut::Result<()> {
-    Server::new("calc", "1.0").tool("add", async |Add { a, b }, _call| a + b).serve_stdio().await
+    Server::builder("calc", "1.0")
+        .tool("add", async |Add { a, b }, _call| a + b)
+        .serve_stdio()
+        .await
 }

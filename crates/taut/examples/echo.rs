@@ -4,9 +4,13 @@
 //! echo '{"jsonrpc":"2.0","id":1,"method":"echo","params":[2,3]}' | cargo run -p taut --example echo
 //! ```
 
-use taut::service::{Call, Failed, Params, serve};
+use taut::service::{Failed, RequestParams, ServiceRequest, serve};
 
-async fn echo(_method: String, params: Params, _call: Call) -> Result<Params, Failed> {
+async fn echo(
+    _method: String,
+    params: RequestParams,
+    _call: ServiceRequest,
+) -> Result<RequestParams, Failed> {
     Ok(params)
 }
 

@@ -10,7 +10,8 @@
 use std::io::{BufRead as _, Write as _};
 
 use serde_json::Value;
-use taut::{Client, Command, ElicitForm, ElicitResult, JsonObject, Restart, Supervised};
+use taut::types::{ElicitForm, ElicitResult, JsonObject};
+use taut::{Client, Command, RestartPolicy, SupervisedClient};
 
 #[tokio::main(flavor = "current_thread")]
 #[allow(dead_code, reason = "the tests call host()")]
@@ -20,11 +21,11 @@ async fn main() -> taut::Result<()> {
 
 /// Starts the programs, then calls what is typed, line by line: `<server> <tool> <arguments>`.
 pub(crate) async fn host(programs: impl IntoIterator<Item = String>) -> taut::Result<()> {
-    let mut servers: Vec<(String, Supervised)> = Vec::new();
+    let mut servers: Vec<(String, SupervisedClient)> = Vec::new();
     for program in programs {
         let name = program.rsplit('/').next().unwrap_or(&program).to_owned();
         let who = name.clone();
-        let restart = Restart::new().on_life(move |life| say(&format!("[{who} {life}]")));
+        let restart = RestartPolicy::new().on_event(move |event| say(&format!("[{who} {event}]")));
         let client = Client::builder().on_elicit(async |form, _asking| fill_in(form).await);
         servers.push((name, client.supervise(Command::new(program), restart)?));
     }

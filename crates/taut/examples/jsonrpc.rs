@@ -6,9 +6,13 @@
 
 use serde_json::{Value, json};
 use taut::Reject;
-use taut::service::{Call, Failed, Params, serve};
+use taut::service::{Failed, RequestParams, ServiceRequest, serve};
 
-async fn answer(method: String, params: Params, call: Call) -> Result<Value, Failed> {
+async fn answer(
+    method: String,
+    params: RequestParams,
+    call: ServiceRequest,
+) -> Result<Value, Failed> {
     match method.as_str() {
         "echo" => Ok(params.read()?),
         "add" => Ok(json!(params.read::<Vec<f64>>()?.iter().sum::<f64>())),

@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use taut::{
-    Call, CompletionReference, JsonSchema, NoArgs, Prompt, Reject, ResourceReference,
-    ResourceTemplate, Server, ToolAnnotations,
-};
+use taut::types::{CompletionReference, ResourceReference, ToolAnnotations};
+use taut::{Call, JsonSchema, NoArgs, Prompt, Reject, ResourceTemplate, Server};
 
 #[derive(Default)]
 struct Notes(Mutex<BTreeMap<String, String>>);
@@ -50,7 +48,7 @@ async fn keep(Keep { name, text }: Keep, call: Call<Notes>) -> Result<String, &'
 
 async fn read(Which { name }: Which, call: Call<Notes>) -> Result<String, Reject> {
     let found = call.state().open().get(&name).cloned();
-    found.ok_or_else(|| Reject::new(taut::RESOURCE_NOT_FOUND, format!("no note {name:?}")))
+    found.ok_or_else(|| Reject::new(taut::types::RESOURCE_NOT_FOUND, format!("no note {name:?}")))
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -59,8 +57,7 @@ async fn main() -> taut::Result<()> {
     let lists = taut::Tool::new("list")
         .description("The names of all notes.")
         .annotations(ToolAnnotations::new().read_only_hint(true));
-    Server::new("notes", "1.0")
-        .state(Notes::default())
+    Server::with_state("notes", "1.0", Notes::default())
         .tool("keep", keep)
         .tool(lists, async |_: NoArgs, call: Call<Notes>| {
             call.state().open().keys().cloned().collect::<Vec<_>>().join("\n")

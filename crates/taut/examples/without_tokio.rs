@@ -8,7 +8,7 @@
 use std::io::{self, Read, Write};
 use std::time::Instant;
 
-use taut::rpc::{Config, Dialect, ErrorObject, Event, Peer, Request};
+use taut::rpc::{Config, Dialect, ErrorObject, Event, JsonBuf, Peer, PeerRequest};
 use taut::wire::Decoder;
 
 fn main() -> io::Result<()> {
@@ -47,10 +47,14 @@ fn main() -> io::Result<()> {
     }
 }
 
-fn answer(peer: &mut Peer, request: Request<'_>) {
-    let Request { ticket, method, params, .. } = request;
-    match &*method {
-        "echo" => peer.answer(ticket, Ok(&params)),
-        _ => peer.answer(ticket, Err(ErrorObject::method_not_found(&method))),
+fn answer(peer: &mut Peer, request: PeerRequest<'_>) {
+    let PeerRequest { ticket, method, params, .. } = request;
+    let result = match &*method {
+        "echo" => JsonBuf::of(&params.raw()).map_err(|e| ErrorObject::internal(e.to_string())),
+        _ => Err(ErrorObject::method_not_found(&method)),
+    };
+    match result {
+        Ok(mut json) => peer.answer(ticket, Ok(&mut json)),
+        Err(error) => peer.answer(ticket, Err(&error)),
     }
 }

@@ -1,15 +1,11 @@
-//! Everything a caller can be told: first whose fault it is, then what ended.
+//! Every error of the library: first whose fault it is, then what ended.
 
 #[cfg(feature = "client")]
 mod connect;
 #[cfg(feature = "client")]
-mod exit;
-#[cfg(feature = "client")]
 mod lost;
 #[cfg(feature = "check")]
 mod output;
-#[cfg(feature = "client")]
-mod spawn;
 #[cfg(feature = "client")]
 mod words;
 
@@ -26,61 +22,71 @@ use crate::ending::Ending;
 #[cfg(feature = "client")]
 use crate::mcp::{Method, RESOURCE_NOT_FOUND};
 #[cfg(feature = "client")]
+use crate::process::SpawnError;
+#[cfg(feature = "client")]
 use crate::rpc::code;
 use crate::rpc::{ErrorObject, Failure, SendError};
 use crate::stdio::ClaimError;
 
 #[cfg(feature = "client")]
-pub use connect::{ConnectError, ConnectPhase, ConnectReason, SecondTry};
+pub use connect::{ConnectError, ConnectPhase, ConnectReason, SecondProcess};
 #[cfg(feature = "client")]
-pub use exit::Exit;
-#[cfg(feature = "client")]
-pub use lost::Lost;
+pub use lost::ConnectionLost;
 #[cfg(feature = "check")]
 pub use output::{BadOutput, OutputFault};
-#[cfg(feature = "client")]
-pub use spawn::{Hint, SpawnError};
 
 /// `Result` with our [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong.
-#[derive(Clone)]
+/// What went wrong. `Display` says it in a sentence; `Debug` shows the fields.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Error {
-    /// The other side said no.
+    /// The other side answered with an error.
     Refused {
-        /// What was asked.
+        /// The method of the request.
         method: Cow<'static, str>,
-        /// What it answered.
+        /// The error that it answered.
         error: ErrorObject,
     },
-    /// Nothing came in time; the request was withdrawn.
+    /// No answer came in time; the request was withdrawn.
     TimedOut {
-        /// What was asked.
+        /// The method of the request.
         method: Cow<'static, str>,
-        /// How long it was given.
+        /// The time that it was given.
         after: Duration,
-        /// Whether progress kept coming until the hard maximum.
+        /// Whether progress was reported until the hard maximum.
         ceiling: bool,
     },
-    /// The other side broke a rule.
+    /// The other side broke a rule of the protocol.
     Violation {
-        /// What was asked.
+        /// The method of the request.
         method: Cow<'static, str>,
         /// What is wrong with what came.
         what: Cow<'static, str>,
     },
+    /// What came is larger than this client keeps. Nothing is wrong with it: raise the setting, or take it
+    /// piece by piece.
+    TooLarge {
+        /// The method of the request.
+        method: Cow<'static, str>,
+        /// How many bytes had come.
+        bytes: usize,
+        /// How many are allowed.
+        limit: usize,
+        /// The setting that allows more.
+        setting: &'static str,
+    },
     /// The connection is over.
     Ended(Ending),
-    /// What we were asked to send has no JSON form.
+    /// The caller's params or arguments have no JSON form. Nothing was sent.
     Encode {
-        /// What was asked.
+        /// The method of the request.
         method: Cow<'static, str>,
-        /// Why not.
+        /// What serialising them said.
         reason: String,
     },
-    /// The server was put together wrongly; nothing was read.
+    /// The server has mistakes in its definition; nothing was read.
     Build {
         /// Each mistake, in a sentence.
         mistakes: Vec<String>,
@@ -90,34 +96,35 @@ pub enum Error {
     /// The server's program could not be started.
     #[cfg(feature = "client")]
     Spawn(Arc<SpawnError>),
-    /// The server was reached, and no connection came of it.
+    /// The server was reached, and no connection could be opened.
     #[cfg(feature = "client")]
     Connect(Arc<ConnectError>),
-    /// The server is no longer there.
+    /// The server is gone, and the answer with it.
     #[cfg(feature = "client")]
-    Lost(Arc<Lost>),
+    Lost(Arc<ConnectionLost>),
     /// The server's process has not ended, not even after SIGKILL: the kernel holds it.
     StillRunning {
         /// The process.
         pid: u32,
     },
-    /// The server does not offer this, so it was not asked (LIF-12).
+    /// The server does not offer this, so the request was not sent.
+    // LIF-12
     NotOffered {
-        /// What would have been asked.
+        /// The method of the request.
         method: Cow<'static, str>,
         /// The capability that it did not declare.
         capability: &'static str,
     },
-    /// The tool was run and failed; its own words say why.
+    /// The tool was run and failed; its own text says why.
     Tool {
         /// The tool.
         name: String,
-        /// What it said.
+        /// Its text.
         text: String,
     },
-    /// What came is sound, but not what the caller wanted to read in it.
+    /// The answer is valid, but cannot be read as the type that the caller wants.
     Unfit {
-        /// The tool, or what was asked.
+        /// The tool, or the method of the request.
         name: String,
         /// What does not fit.
         what: Cow<'static, str>,
@@ -126,7 +133,7 @@ pub enum Error {
     /// itself is inside.
     #[cfg(feature = "check")]
     Output(Arc<BadOutput>),
-    /// The server was started again and again, and did not stay.
+    /// A supervised server was started again as often as allowed, and ended each time.
     #[cfg(feature = "client")]
     GaveUp {
         /// How often it was started again in a row.
@@ -134,20 +141,21 @@ pub enum Error {
         /// What happened the last time.
         last: Box<Self>,
     },
-    /// The server needs something first, and did not get it from this client.
+    /// The server asked for input first, and did not get it from this client.
     InputRequired {
-        /// What was asked of the server.
+        /// The method of the request.
         method: Cow<'static, str>,
-        /// What the server asked for.
+        /// The method that the server asked for.
         asked: String,
-        /// Why it did not get it.
+        /// Why it did not get an answer.
         error: Box<ErrorObject>,
     },
 }
 
 impl Error {
     /// Whether a resource was asked for that the server does not have. The code for that has changed
-    /// with the revisions, and servers do not always change with them (ERR-04).
+    /// with the revisions, and servers do not always change with them.
+    // ERR-04
     #[cfg(feature = "client")]
     #[must_use]
     pub fn is_not_found(&self) -> bool {
@@ -200,6 +208,10 @@ impl fmt::Display for Error {
             Self::Violation { method, what } => {
                 write!(f, "the other side broke the protocol in its answer to {method}: {what}")
             }
+            Self::TooLarge { method, bytes, limit, setting } => write!(
+                f,
+                "the answer to {method} is too large: {bytes} bytes, and {setting} allows {limit}"
+            ),
             Self::Ended(ending) => write!(f, "the connection is over: {ending}"),
             Self::Encode { method, reason } => {
                 write!(f, "what {method} should send has no JSON form: {reason}")
@@ -238,13 +250,6 @@ impl fmt::Display for Error {
     }
 }
 
-/// As [`Display`](fmt::Display), because `fn main() -> taut::Result<()>` prints it.
-impl fmt::Debug for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
 impl std::error::Error for Error {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
@@ -271,8 +276,8 @@ impl From<ConnectError> for Error {
 }
 
 #[cfg(feature = "client")]
-impl From<Lost> for Error {
-    fn from(lost: Lost) -> Self {
+impl From<ConnectionLost> for Error {
+    fn from(lost: ConnectionLost) -> Self {
         Self::Lost(Arc::new(lost))
     }
 }
@@ -290,7 +295,7 @@ impl From<ClaimError> for Error {
     }
 }
 
-/// A JSON-RPC error that a handler wants to send as it is.
+/// A JSON-RPC error that a handler returns to have it sent as it is.
 ///
 /// ```
 /// use taut::Reject;
@@ -318,7 +323,7 @@ impl Reject {
         Self(ErrorObject::invalid_params(message))
     }
 
-    /// −32603: it went wrong here.
+    /// −32603: an internal error.
     pub fn internal(message: impl Into<Cow<'static, str>>) -> Self {
         Self(ErrorObject::internal(message))
     }
@@ -329,12 +334,14 @@ impl Reject {
         Self(self.0.with_data(data))
     }
 
-    /// What will be sent.
+    /// The error that is sent.
     #[must_use]
     pub fn error(&self) -> &ErrorObject {
         &self.0
     }
 }
+
+impl std::error::Error for Reject {}
 
 impl From<ErrorObject> for Reject {
     fn from(error: ErrorObject) -> Self {

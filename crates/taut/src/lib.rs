@@ -17,7 +17,7 @@
 //!
 //! #[tokio::main(flavor = "current_thread")]
 //! async fn main() -> taut::Result<()> {
-//!     Server::new("calc", "1.0")
+//!     Server::builder("calc", "1.0")
 //!         .tool("add", async |Add { a, b }, _call| a + b)
 //!         .serve_stdio()
 //!         .await
@@ -25,9 +25,9 @@
 //! # }
 //! ```
 //!
-//! [`Server`] describes what there is: tools, resources, prompts, completion. [`Call`] is a call as
-//! its handler sees it: who asks, progress, logs, cancellation, questions to the user. [`IntoReply`]
-//! is what a tool may return.
+//! [`Server::builder`] describes what the server offers: tools, resources, prompts, completion.
+//! [`Call`] is a call as its handler sees it: who asks, progress, logs, cancellation, questions to the
+//! user. [`IntoReply`] lists what a tool may return.
 //!
 //! # A client
 //!
@@ -53,16 +53,17 @@
 //! # Layers
 //!
 //! ```text
-//!    wire  ←  rpc  ←  mcp  ←  server, client  ←  the command
+//!    wire  ←  rpc  ←  mcp  ←  server, client  ←  taut-cli
 //!    pure     pure     pure      tokio
 //!      ↖       ↖                    │
 //!       ╰──── driver  ◂─────────────╯
 //! ```
 //!
-//! Each knows only what stands left of it. [`wire`] and [`rpc`] are public and pure: bytes in,
+//! Each uses only what its arrow points to. [`wire`] and [`rpc`] are public and pure: bytes in,
 //! frames out; messages in, events out; time is an argument. [`service`] is plain JSON-RPC on the
-//! same loop, for those who need no MCP. What MCP's messages are made of ([`Tool`], [`Content`],
-//! [`Resource`] and so on) is written for each [`Revision`] as that revision reads it.
+//! same loop, for programs that need no MCP. What MCP's messages are made of is in [`types`]. The same
+//! types serve all revisions: when they are sent, members that the other side's [`Revision`] does not
+//! know are left out or rewritten.
 //!
 //! # Features
 //!
@@ -73,6 +74,7 @@
 pub mod rpc;
 pub mod wire;
 
+mod json;
 mod mcp;
 
 #[cfg(feature = "client")]
@@ -89,6 +91,8 @@ mod ending;
 mod error;
 #[cfg(all(feature = "server", feature = "client"))]
 mod memory;
+#[cfg(feature = "client")]
+mod process;
 #[cfg(feature = "check")]
 mod schema;
 #[cfg(feature = "server")]
@@ -107,9 +111,9 @@ mod width;
 
 #[cfg(feature = "client")]
 pub use client::{
-    Answer, Asking, Attempt, Calling, Change, Client, ClientBuilder, ClientEvent, Closed, Command,
-    Diagnostics, Ended, Grace, IntoAnswer, Junk, Life, Listening, Pages, Request, Restart, Rung,
-    Supervised,
+    Answer, Change, ChangeStream, Client, ClientBuilder, ClientEvent, Closed, Diagnostics,
+    IntoResponse, InvalidMessage, Pages, Request, RequestContext, RequestFuture, RestartPolicy,
+    SupervisedCall, SupervisedClient, SupervisorEvent,
 };
 #[cfg(feature = "tokio")]
 pub use driver::Steps;
@@ -118,48 +122,62 @@ pub use ending::Ending;
 #[cfg(feature = "check")]
 pub use error::{BadOutput, OutputFault};
 #[cfg(feature = "client")]
-pub use error::{
-    ConnectError, ConnectPhase, ConnectReason, Exit, Hint, Lost, SecondTry, SpawnError,
-};
+pub use error::{ConnectError, ConnectPhase, ConnectReason, ConnectionLost, SecondProcess};
 #[cfg(feature = "tokio")]
 pub use error::{Error, Reject, Result};
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
+#[cfg(feature = "client")]
+pub use process::{
+    Command, ExitStatus, GracePeriods, NotFoundHint, ProcessEnd, ShutdownStep, SpawnError,
+};
 #[cfg(feature = "check")]
 pub use schema::{Misfit, SchemaFault};
 #[cfg(feature = "server")]
 pub use schemars::{self, JsonSchema};
 #[cfg(feature = "server")]
 pub use server::{
-    AskError, Asked, BlockingCall, Call, Changes, ClientInfo, Completing, IntoContents,
-    IntoMessages, IntoReply, Json, Moment, NoArgs, Progress, Server,
+    AskError, BadArguments, BlockingCall, Call, CallEvent, Changes, ClientInfo, CompletionRequest,
+    IntoContents, IntoMessages, IntoReply, Json, NoArgs, Progress, Server, ServerBuilder,
+    UserReply,
 };
 #[cfg(feature = "tokio")]
 pub use stdio::{ClaimError, claim_stdio};
 
-// The vocabulary of the protocol: messages and what they are made of.
+// The words of the protocol that servers and clients use every day; all of them are in `types`.
 pub use mcp::{
-    Annotations, At, AudioContent, BareParams, BooleanField, CacheScope, CallToolParams,
-    CallToolResult, CancelledParams, Choice, ChoiceField, ClientCapabilities, CompleteParams,
-    CompleteResult, Completion, CompletionArgument, CompletionContext, CompletionReference,
-    Content, CreateMessageParams, CreateMessageResult, DiscoverResult, ElicitAction, ElicitForm,
-    ElicitParams, ElicitResult, ElicitUrl, ElicitationCapability, ElicitationCompleteParams,
-    EmbeddedResource, EmptyResult, Era, Extra, FormField, FormSchema, GetPromptParams,
-    GetPromptResult, Icon, IconTheme, ImageContent, Implementation, IncludeContext,
-    InitializeParams, InitializeResult, JsonObject, Level, ListPromptsResult,
-    ListResourceTemplatesResult, ListResourcesResult, ListRootsResult, ListToolsResult, LogParams,
-    MAX_COMPLETIONS, MISSING_CLIENT_CAPABILITY, Meta, MissingCapability, ModelHint,
-    ModelPreferences, NumberField, NumberKind, PageParams, ProgressParams, Prompt, PromptArgument,
-    PromptMessage, PromptReference, PromptsCapability, RESOURCE_NOT_FOUND, RawJson,
-    ReadResourceParams, ReadResourceResult, Resource, ResourceContents, ResourceLink,
-    ResourceParams, ResourceReference, ResourceTemplate, ResourcesCapability, ResultType, Revision,
-    Role, Root, RootsCapability, SamplingBlocks, SamplingCapability, SamplingContent,
-    SamplingMessage, Schema, SerializeAt, ServerCapabilities, SetLevelParams, Shape, StopReason,
-    SubscriptionFilter, SubscriptionParams, TaskSupport, TextContent, TextField, Tool,
-    ToolAnnotations, ToolChoice, ToolChoiceMode, ToolExecution, ToolResult, ToolUse,
-    ToolsCapability, Trace, Ttl, UNSUPPORTED_PROTOCOL_VERSION, URL_ELICITATION_REQUIRED,
-    UnknownRevision, UnsupportedVersion, meta_keys, resource_not_found,
+    CallToolResult, Content, Level, Meta, Prompt, Resource, ResourceTemplate, Revision, Role, Root,
+    Tool,
 };
+
+/// The vocabulary of the protocol: every message and what it is made of.
+///
+/// The types that most programs use, such as [`Tool`](crate::Tool), are in the root of the crate as well.
+pub mod types {
+    pub use crate::mcp::{
+        Annotations, AtRevision, AudioContent, BareParams, BooleanField, CacheScope,
+        CallToolParams, CallToolResult, CancelledParams, Choice, ChoiceField, ClientCapabilities,
+        CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext,
+        CompletionReference, Content, CreateMessageParams, CreateMessageResult, DiscoverResult,
+        ElicitAction, ElicitForm, ElicitParams, ElicitResult, ElicitUrl, ElicitationCapability,
+        ElicitationCompleteParams, EmbeddedResource, EmptyResult, Era, Extra, FormField,
+        FormSchema, GetPromptParams, GetPromptResult, Icon, IconTheme, ImageContent,
+        Implementation, IncludeContext, InitializeParams, InitializeResult, JsonObject, Level,
+        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListRootsResult,
+        ListToolsResult, LogParams, MAX_COMPLETIONS, MISSING_CLIENT_CAPABILITY, Meta,
+        MissingCapability, ModelHint, ModelPreferences, NumberField, NumberKind, PageParams,
+        ProgressParams, Prompt, PromptArgument, PromptMessage, PromptReference, PromptsCapability,
+        RESOURCE_NOT_FOUND, RawJson, ReadResourceParams, ReadResourceResult, Resource,
+        ResourceContents, ResourceLink, ResourceParams, ResourceReference, ResourceTemplate,
+        ResourcesCapability, ResultType, Revision, Role, Root, RootsCapability, SamplingBlocks,
+        SamplingCapability, SamplingContent, SamplingMessage, Schema, ServerCapabilities,
+        SetLevelParams, StopReason, SubscriptionFilter, SubscriptionParams, Target, TaskSupport,
+        TextContent, TextField, Tool, ToolAnnotations, ToolChoice, ToolChoiceMode, ToolExecution,
+        ToolResult, ToolUse, ToolsCapability, Trace, Ttl, UNSUPPORTED_PROTOCOL_VERSION,
+        URL_ELICITATION_REQUIRED, UnknownRevision, UnsupportedVersion, WriteJson, meta_keys,
+        resource_not_found,
+    };
+}
 
 /// What the README and the guides show is compiled, and run where it can be.
 #[cfg(all(doctest, feature = "server", feature = "client"))]

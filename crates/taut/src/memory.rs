@@ -16,7 +16,8 @@ const CAPACITY: usize = 64 << 10;
 /// # struct Add { a: f64, b: f64 }
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> taut::Result<()> {
-/// let server = Server::new("calc", "1.0").tool("add", async |Add { a, b }, _call| a + b);
+/// let server =
+///     Server::builder("calc", "1.0").tool("add", async |Add { a, b }, _call| a + b).build()?;
 /// let client = taut::memory(&server).await?;
 /// assert_eq!(client.call("add", json!({ "a": 2, "b": 3 })).await?.text()?, "5");
 /// # Ok(())
@@ -24,7 +25,7 @@ const CAPACITY: usize = 64 << 10;
 /// ```
 ///
 /// # Errors
-/// A mistake was made while building the server.
+/// The two do not agree on a revision.
 pub async fn memory<S: Send + Sync + 'static>(server: &Server<S>) -> Result<Client> {
     memory_with(server, Client::builder()).await
 }
@@ -32,14 +33,15 @@ pub async fn memory<S: Send + Sync + 'static>(server: &Server<S>) -> Result<Clie
 /// As [`memory`], with a client of your own settings: another revision, other capabilities.
 ///
 /// # Errors
-/// A mistake was made while building the server, or the two do not agree.
+/// The two do not agree on a revision.
 pub async fn memory_with<S: Send + Sync + 'static>(
     server: &Server<S>,
     client: ClientBuilder,
 ) -> Result<Client> {
     let (near, far) = tokio::io::duplex(CAPACITY);
     let (reader, writer) = tokio::io::split(far);
-    server.serve_apart(reader, writer)?;
+    let server = server.clone();
+    tokio::spawn(async move { server.serve(reader, writer).await });
     let (reader, writer) = tokio::io::split(near);
     client.connect(reader, writer).await
 }

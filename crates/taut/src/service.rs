@@ -4,11 +4,11 @@
 //! stdout, over any pair of byte streams, or in memory:
 //!
 //! ```
-//! use taut::service::{Call, Params, serve};
+//! use taut::service::{RequestParams, ServiceRequest, serve};
 //! use taut::Reject;
 //!
 //! # #[tokio::main(flavor = "current_thread")] async fn main() -> taut::Result<()> {
-//! let adder = serve(async |method: String, params: Params, _call: Call| {
+//! let adder = serve(async |method: String, params: RequestParams, _request: ServiceRequest| {
 //!     match method.as_str() {
 //!         "add" => Ok(params.read::<Vec<f64>>()?.iter().sum::<f64>()),
 //!         _ => Err(Reject::method_not_found(&method).into()),
@@ -32,11 +32,12 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::driver::{self, Incoming, Link, Options, Service, Started, Token};
+use crate::driver::{self, AnswerFuture, Flag, IncomingRequest, Link, Options, Service, no_json};
 use crate::ending::Ending;
 use crate::error::{Reject, Result};
 
-use crate::rpc::{Config, Dialect, ErrorObject, Id, Peer, Trouble, TroubleKind};
+use crate::json::JsonBuf;
+use crate::rpc::{self, Config, Dialect, ErrorObject, Id, Peer, Trouble, TroubleKind};
 use crate::stdio;
 use crate::stream::{Reader, Writer};
 
@@ -44,9 +45,9 @@ pub use remote::{Remote, RemoteCall};
 
 /// The params of a request or notification, not yet read.
 #[derive(Clone, Debug, Default)]
-pub struct Params(Option<Box<RawValue>>);
+pub struct RequestParams(Option<Box<RawValue>>);
 
-impl Params {
+impl RequestParams {
     /// Reads them as a `T`. Params that are absent are read as `null`, then as `{}`.
     ///
     /// # Errors
@@ -67,7 +68,7 @@ impl Params {
 }
 
 /// As they came, for a handler that passes them on.
-impl Serialize for Params {
+impl Serialize for RequestParams {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
     }
@@ -75,13 +76,13 @@ impl Serialize for Params {
 
 /// A request being handled.
 #[derive(Clone)]
-pub struct Call {
+pub struct ServiceRequest {
     id: Id,
-    token: Token,
+    cancelled: Flag,
     remote: Remote,
 }
 
-impl Call {
+impl ServiceRequest {
     /// The request's id.
     #[must_use]
     pub fn id(&self) -> &Id {
@@ -97,12 +98,12 @@ impl Call {
     /// Whether the other side no longer wants the answer.
     #[must_use]
     pub fn is_cancelled(&self) -> bool {
-        self.token.is_raised()
+        self.cancelled.is_raised()
     }
 
     /// Waits until the other side no longer wants the answer.
     pub fn cancelled(&self) -> impl Future<Output = ()> + Send + use<> {
-        self.token.raised()
+        self.cancelled.raised()
     }
 }
 
@@ -114,18 +115,15 @@ pub struct Failed {
     exception: Option<&'static str>,
 }
 
-impl<E: std::error::Error> From<E> for Failed {
+impl<E: std::error::Error + 'static> From<E> for Failed {
     fn from(error: E) -> Self {
+        if let Some(reject) = (&error as &dyn std::any::Any).downcast_ref::<Reject>() {
+            return Self { error: reject.error().clone(), exception: None };
+        }
         Self {
             error: ErrorObject::internal(error.to_string()),
             exception: Some(last_segment(std::any::type_name::<E>())),
         }
-    }
-}
-
-impl From<Reject> for Failed {
-    fn from(reject: Reject) -> Self {
-        Self { error: reject.into(), exception: None }
     }
 }
 
@@ -152,7 +150,7 @@ fn last_segment(name: &'static str) -> &'static str {
 /// written `move |method, params, call| { let x = x.clone(); async move { … } }`.
 pub fn serve<H, F, T>(handler: H) -> Serve<H, F, T>
 where
-    H: Fn(String, Params, Call) -> F + Send + Sync + 'static,
+    H: Fn(String, RequestParams, ServiceRequest) -> F + Send + Sync + 'static,
     F: Future<Output = Result<T, Failed>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
@@ -167,7 +165,7 @@ where
     }
 }
 
-type Notified = dyn Fn(&str, &Params, &Remote) + Send + Sync;
+type Notified = dyn Fn(&str, &RequestParams, &Remote) + Send + Sync;
 
 /// A JSON-RPC service, ready to be served.
 pub struct Serve<H, F, T> {
@@ -182,7 +180,7 @@ pub struct Serve<H, F, T> {
 
 impl<H, F, T> Serve<H, F, T>
 where
-    H: Fn(String, Params, Call) -> F + Send + Sync + 'static,
+    H: Fn(String, RequestParams, ServiceRequest) -> F + Send + Sync + 'static,
     F: Future<Output = Result<T, Failed>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
@@ -190,7 +188,7 @@ where
     #[must_use]
     pub fn on_notification(
         mut self,
-        notified: impl Fn(&str, &Params, &Remote) + Send + Sync + 'static,
+        notified: impl Fn(&str, &RequestParams, &Remote) + Send + Sync + 'static,
     ) -> Self {
         self.notified = Arc::new(notified);
         self
@@ -299,7 +297,7 @@ where
 }
 
 /// The handler of a side that only calls.
-async fn refuse(method: String, _: Params, _: Call) -> Result<(), Failed> {
+async fn refuse(method: String, _: RequestParams, _: ServiceRequest) -> Result<(), Failed> {
     Err(Reject::method_not_found(&method).into())
 }
 
@@ -349,25 +347,27 @@ struct Plain<H, F, T> {
 
 impl<H, F, T> Service for Plain<H, F, T>
 where
-    H: Fn(String, Params, Call) -> F + Send + Sync + 'static,
+    H: Fn(String, RequestParams, ServiceRequest) -> F + Send + Sync + 'static,
     F: Future<Output = Result<T, Failed>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
-    fn request(&mut self, incoming: Incoming<'_>, json: &mut Vec<u8>) -> Started {
-        let call = Call {
-            id: incoming.id.clone(),
-            token: incoming.token.clone(),
+    fn request(&mut self, request: IncomingRequest<'_>) -> AnswerFuture {
+        let call = ServiceRequest {
+            id: request.id.clone(),
+            cancelled: request.cancelled.clone(),
             remote: self.remote.clone(),
         };
-        let params = Params(incoming.params.map(ToOwned::to_owned));
+        let params = RequestParams(request.params.raw().map(ToOwned::to_owned));
         let exceptions = self.exceptions;
-        let work = (self.handler)(incoming.method.to_owned(), params, call);
-        let work = async move { work.await.map_err(|failed| failed.into_error(exceptions)) };
-        Started::polling(work, json)
+        let work = (self.handler)(request.method.to_owned(), params, call);
+        Box::pin(async move {
+            let result = work.await.map_err(|failed| failed.into_error(exceptions))?;
+            JsonBuf::of(&result).map_err(|error| no_json(&error))
+        })
     }
 
-    fn notification(&mut self, method: &str, params: Option<&RawValue>) {
-        let params = Params(params.map(ToOwned::to_owned));
+    fn notification(&mut self, method: &str, params: &rpc::Params<'_>) {
+        let params = RequestParams(params.raw().map(ToOwned::to_owned));
         (self.notified)(method, &params, &self.remote);
     }
 
@@ -375,7 +375,7 @@ where
         self.reporter.trouble(trouble);
     }
 
-    fn blocked(&mut self, method: &str, _: Option<&RawValue>, took: Duration) {
+    fn blocked(&mut self, method: &str, _: &rpc::Params<'_>, took: Duration) {
         self.reporter.say(&format!(
             "the handler of {method:?} kept the connection waiting for {took:?}; await instead of \
              blocking, or use tokio::task::spawn_blocking"

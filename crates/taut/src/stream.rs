@@ -1,7 +1,7 @@
 //! The two halves of a wire, as the loop sees them: a [`Source`] of bytes and a [`Sink`] for bytes.
 //!
 //! Knows polling and nothing else: no frame, no message, no descriptor. `stdio.rs` and
-//! `client/child.rs` implement these over real descriptors; any `AsyncRead` and `AsyncWrite` fits
+//! `process/` implement these over real descriptors; any `AsyncRead` and `AsyncWrite` fits
 //! through [`Reader`] and [`Writer`].
 
 use std::future::Future;

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
-use taut::service::{Call, Failed, Params, serve};
+use taut::service::{Failed, RequestParams, ServiceRequest, serve};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -45,7 +45,7 @@ impl Subscriber for Lines {
     fn exit(&self, _: &Id) {}
 }
 
-async fn echo(_: String, params: Params, _: Call) -> Result<Value, Failed> {
+async fn echo(_: String, params: RequestParams, _: ServiceRequest) -> Result<Value, Failed> {
     Ok(params.read()?)
 }
 

@@ -195,8 +195,21 @@ impl Secret {
         self.0.as_deref().map(str::trim)
     }
 
-    /// A text that may quote the key, without it: services repeat a wrong key in their errors.
+    /// A text without the key, which services repeat in their errors, also inside JSON.
     pub fn hide_in(&self, text: &str) -> String {
-        self.reveal().map_or_else(|| text.to_owned(), |key| text.replace(key, "***"))
+        let Some(key) = self.reveal().filter(|key| !key.is_empty()) else { return text.to_owned() };
+        let json = Value::from(key).to_string();
+        text.replace(key, "***").replace(&json[1..json.len() - 1], "***")
+    }
+
+    /// The same for every text in a response.
+    pub fn hide_in_json(&self, value: Value) -> Value {
+        let hidden = |(name, value)| (name, self.hide_in_json(value));
+        match value {
+            Value::String(text) => self.hide_in(&text).into(),
+            Value::Array(all) => all.into_iter().map(|each| self.hide_in_json(each)).collect(),
+            Value::Object(all) => all.into_iter().map(hidden).collect(),
+            other => other,
+        }
     }
 }

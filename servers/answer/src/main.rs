@@ -12,7 +12,7 @@ mod tools;
 
 use std::error::Error;
 use std::fs::File;
-use std::io::{Write, stderr};
+use std::io::{IsTerminal, Write, stderr, stdin};
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -24,9 +24,9 @@ use config::Config;
 /// Settings come from the command line, then the environment, then the file, then defaults. The API
 /// key comes from OPENAI_API_KEY, or from the variable that openai.api_key_env names.
 #[derive(Parser)]
-#[command(version, disable_version_flag = true, arg_required_else_help = true)]
+#[command(version, disable_version_flag = true)]
 struct Args {
-    /// Serve on stdin and stdout; not needed beside other options, except --show-config
+    /// Serve on stdin and stdout, also on a terminal; needed only beside --show-config
     #[arg(long)]
     stdio: bool,
     /// Read settings from this YAML file, not from ~/.config/taut-answer/config.yaml
@@ -70,6 +70,11 @@ fn run(args: Args) -> Result<(), Box<dyn Error>> {
     if args.show_config && !args.stdio {
         return Ok(());
     }
+    if stdin().is_terminal() && !args.stdio {
+        say("taut-answer is an MCP server: a host starts it and uses its stdin and stdout");
+        say("  try: taut smoke -- taut-answer; --stdio to type messages here; --help");
+        return Ok(());
+    }
     if config.text("server.debug") == "true" {
         tell_steps(&config)?;
     }
@@ -87,11 +92,13 @@ fn say(line: &str) {
     let _ = stderr().write_all(format!("{line}\n").as_bytes());
 }
 
-/// Tells each step of each message and of each question, on stderr and in the file if one is named.
-/// Whoever put the key into a message, it is not told.
+/// Tells each step on stderr, and in the file if one is named. The key is taken out of every line.
 fn tell_steps(config: &Config) -> Result<(), Box<dyn Error>> {
     let path = config.path("server.debug_file");
-    let open = || File::options().create(true).append(true).open(&path);
+    let mut options = File::options();
+    #[cfg(unix)] // For its owner only: questions and answers are in it.
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut open = || options.create(true).append(true).open(&path);
     let bad = |error| format!("server.debug_file is {path:?}: {error}");
     let file = if path.as_os_str().is_empty() { None } else { Some(open().map_err(bad)?) };
     let key = config.key.clone();

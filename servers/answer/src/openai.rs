@@ -101,6 +101,7 @@ impl OpenAi {
             false => for_good(format!("the response broke off: {}", root_cause(error.as_ref()))),
         })?;
         serde_json::from_slice(&body)
+            .map(|response| self.config.key.hide_in_json(response))
             .map_err(|error| for_good(format!("the response is not JSON: {error}")))
     }
 

@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use jiff::{Timestamp, tz};
 use serde::{Deserialize, Serialize};
-use taut::{Call, Implementation, Json, JsonSchema, Progress, Reject, Revision, Server};
-use taut::{Tool, ToolAnnotations};
+use taut::Tool;
+use taut::types::Implementation;
+use taut::types::ToolAnnotations;
+use taut::{Call, Json, JsonSchema, Progress, Reject, Revision, Server};
 use tokio::time::{Instant, interval};
 
 use crate::citations::{self, Citation};
@@ -101,19 +103,22 @@ pub fn server(config: Config) -> Result<Server<impl Send + Sync + 'static>, Stri
     let detailed = tool("answer_detailed", "Answer in detail", "As `answer`, with more thought.");
     let quick = tool("answer_quick", "Answer quickly", "As `answer`, for short questions.");
     let policy = policy(&config)?;
-    Ok(Server::described(info)
+    let service = OpenAi::new(config, policy);
+    Server::with_state(&info.name, &info.version, service)
+        .info(info.clone())
         .instructions("Ask `answer` for facts that may have changed; it searches and cites.")
-        .state(OpenAi::new(config, policy))
         // Clients up to 2025-06-18 were promised an error; newer ones get the reason as a result
         // that the model reads, which is what taut does unless told otherwise.
-        .on_bad_arguments(|call, reason| {
+        .on_bad_arguments(|bad| {
             let error = Reject::new(INVALID_ARGUMENTS, "answer: invalid arguments");
-            let error = error.data(&serde_json::json!({ "reason": reason }));
-            (call.revision() <= Revision::V2025_06_18).then_some(error)
+            let error = error.data(&serde_json::json!({ "reason": bad.reason }));
+            (bad.revision <= Revision::V2025_06_18).then_some(error)
         })
         .tool(answer, async |question, call| reply("answer", question, call).await)
         .tool(detailed, async |question, call| reply("answer_detailed", question, call).await)
-        .tool(quick, async |question, call| reply("answer_quick", question, call).await))
+        .tool(quick, async |question, call| reply("answer_quick", question, call).await)
+        .build()
+        .map_err(|error| error.to_string())
 }
 
 /// Asks the service, tells the client how it goes, and stops when the client no longer wants it.
@@ -125,7 +130,7 @@ async fn reply(tool: &str, question: Question, call: Call<OpenAi>) -> Reply {
         if own.is_empty() { shared } else { own }
     });
     let began = Instant::now();
-    let tell = |what| call.progress(Progress::new(began.elapsed().as_secs_f64()).saying(what));
+    let tell = |what| call.progress(Progress::new(began.elapsed().as_secs_f64()).message(what));
     let input = input(config, &question.0);
     tracing::debug!(tool, ?profile, "ask");
     let mut work = std::pin::pin!(service.ask(profile, &input, tell));

@@ -1,18 +1,20 @@
-//! A form on a terminal: field by field, asked again kindly, looked over before it is sent.
+//! A form on a terminal: asks field by field, asks again if a value does not fit, and shows all values
+//! before they are sent.
 //!
-//! Knows the words and keys. What fits into a field is `forms/`; the editor is `desk.rs`.
+//! `forms/` decides what fits into a field; `desk.rs` is the editor.
 
 use std::sync::Arc;
 
 use serde_json::Value;
-use taut::{Asking, ElicitResult, JsonObject};
+use taut::RequestContext;
+use taut::types::{ElicitResult, JsonObject};
 
 use super::Host;
 use crate::cells::cut;
 use crate::desk::{Complete, Line, Typed};
 use crate::forms::{Field, Form, Kind, Mistake};
+use crate::gate::escape;
 use crate::output::{CYAN, DIM, YELLOW};
-use crate::sanitize;
 
 /// Characters of a value that are shown beside what is typed: it has to leave room for that.
 const SHOWN: usize = 40;
@@ -28,7 +30,7 @@ enum Step {
 /// Asks for every field in turn.
 pub(super) async fn fill_in(
     host: &Host,
-    asking: &Asking,
+    asking: &RequestContext,
     message: &str,
     form: &Form,
 ) -> ElicitResult {
@@ -70,8 +72,7 @@ fn content(form: &Form, filled: &[Option<Value>]) -> JsonObject {
     pairs.filter_map(|(field, value)| Some((field.name.clone(), value.clone()?))).collect()
 }
 
-/// Asks for one field until it fits. What is there already stands in brackets, and Enter takes it:
-/// whoever types something else need not wipe it away first.
+/// Asks for one field until the value fits. The present value is shown in brackets, and Enter takes it.
 async fn ask(host: &Host, field: &Field, before: Option<&Value>) -> Step {
     describe(host, field, before.is_some());
     let words = match before {
@@ -122,7 +123,7 @@ fn complain(host: &Host, field: &Field, typed: &str, mistake: &Mistake) {
         _ => format!("{typed:?} does not fit: "),
     };
     let words = format!("{}: {said}{mistake}", field.label());
-    host.note(&host.0.output.err.paint(YELLOW, format!("  {}", sanitize::line(&words))));
+    host.note(&host.0.output.err.paint(YELLOW, format!("  {}", escape::line(&words))));
 }
 
 fn command(typed: &str) -> Option<Step> {
@@ -144,11 +145,11 @@ fn describe(host: &Host, field: &Field, filled: bool) {
         (false, true) => ", :empty leaves it out",
         (false, false) => ", may stay empty",
     };
-    let note = err.paint(DIM, format!("({}{optional})", sanitize::line(&wanted)));
-    host.note(&format!("  {}{note}", sanitize::line(&about)));
+    let note = err.paint(DIM, format!("({}{optional})", escape::line(&wanted)));
+    host.note(&format!("  {}{note}", escape::line(&about)));
     for (at, choice) in field.choices().iter().enumerate() {
         let number = err.paint(CYAN, at + 1);
-        host.note(&format!("    {number} {}", sanitize::line(choice.shown())));
+        host.note(&format!("    {number} {}", escape::line(choice.shown())));
     }
 }
 
@@ -163,8 +164,8 @@ fn several(field: &Field) -> String {
 async fn look_over(host: &Host, form: &Form, filled: &[Option<Value>]) -> Step {
     for (field, value) in form.fields.iter().zip(filled) {
         let shown = value.as_ref().map(|value| field.shown(value));
-        let shown = shown.as_deref().map_or_else(|| "–".into(), sanitize::line);
-        host.note(&format!("    {}: {shown}", sanitize::line(field.label())));
+        let shown = shown.as_deref().map_or_else(|| "–".into(), escape::line);
+        host.note(&format!("    {}: {shown}", escape::line(field.label())));
     }
     loop {
         let line = Line { prompt: prompt(host, "send it? [yes/no/edit]"), ..Line::default() };
@@ -185,19 +186,16 @@ async fn look_over(host: &Host, form: &Form, filled: &[Option<Value>]) -> Step {
     }
 }
 
-/// A prompt, measured and painted.
-pub(super) fn prompt(host: &Host, words: &str) -> (String, String) {
-    let words = sanitize::line(words);
-    let plain = format!("  {words} › ");
-    let painted = format!("  {} › ", host.0.output.err.paint(CYAN, &words));
-    (plain, painted)
+/// A prompt, painted.
+pub(super) fn prompt(host: &Host, words: &str) -> String {
+    format!("  {} › ", host.0.output.err.paint(CYAN, escape::line(words)))
 }
 
 /// Completes what there is to choose from; of several, the last one.
 fn choices(field: &Field) -> Complete {
     let words: Vec<String> = match &field.kind {
         Kind::YesNo => vec!["yes".to_owned(), "no".to_owned()],
-        _ => field.choices().iter().map(|c| sanitize::line(c.shown()).into_owned()).collect(),
+        _ => field.choices().iter().map(|c| escape::line(c.shown()).into_owned()).collect(),
     };
     Arc::new(move |typed, at| {
         let before = &typed[..at];

@@ -1,8 +1,8 @@
-//! What a server asks: forms, pages, words of a model, folders; and who answers.
+//! Questions of a server (forms, pages, sampling, roots), and who answers them.
 //!
-//! Knows the order: first the file of `--answer`, then a person at the terminal, else a polite "no"
-//! with words on stderr about what was asked. Declares only what one of them can do. Must not know
-//! which command is running. ELI-01, ELI-09, SAM-09, ROO-05.
+//! First the file of `--answer`, then the person at the terminal; otherwise the question is declined and
+//! reported on stderr. Declares to the server only what one of them can answer. Must not know which
+//! command is running. ELI-01, ELI-09, SAM-09, ROO-05.
 
 mod dialogue;
 mod model;
@@ -14,28 +14,35 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use taut::{
-    Asking, ClientBuilder, ClientEvent, CreateMessageParams, CreateMessageResult, ElicitForm,
-    ElicitResult, ElicitUrl, Reject, Root,
-};
+use taut::types::{CreateMessageParams, CreateMessageResult, ElicitForm, ElicitResult, ElicitUrl};
+use taut::{ClientBuilder, ClientEvent, Reject, RequestContext, Root};
 
 use crate::answers::{Answers, Said};
 use crate::desk::Desk;
 use crate::forms::Form;
+use crate::gate::escape;
 use crate::output::{BOLD, CYAN, Output, YELLOW};
 use crate::problem::{Exit, Problem};
-use crate::sanitize;
 use crate::session::tell_event;
 
 /// What every command that starts a server takes for the server's questions.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct AskOptions {
-    /// Show this folder to the server as a root; may be given again.
+    /// Offer this folder to the server as a root; can be repeated.
     #[arg(long, value_name = "DIR", help_heading = "The server")]
     pub(crate) root: Vec<PathBuf>,
-    /// Answer what the server asks from this file (- for stdin): a list or a map, YAML or JSON.
+    /// Answer the server's questions from this file (- for stdin): a list or a map, YAML or JSON.
     #[arg(long, value_name = "FILE", help_heading = "The server")]
     pub(crate) answer: Option<PathBuf>,
+}
+
+/// What the file of `--answer` came to for one question.
+enum Settled<T> {
+    Said(Said<T>),
+    /// It does not fit, and nobody else is there.
+    Unfit,
+    /// It says nothing that can be used, and somebody may be asked.
+    Open,
 }
 
 /// Who answers a server.
@@ -45,7 +52,7 @@ pub(crate) struct Host(Arc<Shared>);
 struct Shared {
     output: Output,
     answers: Option<Mutex<Answers>>,
-    /// Whether somebody sits at the terminal.
+    /// Whether a person is at the terminal.
     person: bool,
     desk: OnceLock<Desk>,
     history: Option<PathBuf>,
@@ -54,13 +61,13 @@ struct Shared {
 }
 
 impl Host {
-    /// Reads what was written down, and looks whether somebody is there.
+    /// Reads the file of `--answer`, and finds out whether a person is at the terminal.
     pub(crate) fn new(output: &Output, options: &AskOptions) -> Result<Self, Problem> {
         let person = io::stdin().is_terminal() && io::stderr().is_terminal();
         Self::with(output, options, person, None)
     }
 
-    /// As [`new`](Self::new), where it is known who is there, and with a history of what is typed.
+    /// As [`new`](Self::new), for a caller that knows whether a person is there; with a history file.
     pub(crate) fn with(
         output: &Output,
         options: &AskOptions,
@@ -80,11 +87,11 @@ impl Host {
         })))
     }
 
-    /// Lets a client answer what can be answered, and declare nothing else.
+    /// Makes a client answer what can be answered here, and declare nothing else.
     pub(crate) fn attach(&self, mut builder: ClientBuilder) -> ClientBuilder {
         let has = |what: fn(&Answers) -> bool| self.answers().is_some_and(|answers| what(&answers));
         let host = self.clone();
-        // Always: "no" is an answer, too.
+        // Always: a form can be declined.
         builder = builder.on_elicit(move |form, asking| {
             let host = host.clone();
             async move { host.form(form, asking).await }
@@ -109,7 +116,8 @@ impl Host {
         builder
     }
 
-    /// Hears what happens: a server may ask for what nobody offered, and is refused without us.
+    /// A hook for events: reports when the server asks for something that was not offered, which the
+    /// library refuses.
     pub(crate) fn hearing(&self) -> impl Fn(&ClientEvent<'_>) + Send + Sync + 'static {
         let host = self.clone();
         move |event| {
@@ -128,14 +136,36 @@ impl Host {
         }
     }
 
-    /// How to end: a question that nobody could answer, asked since this was asked last, is no
-    /// success.
+    /// The exit code: [`Exit::Refused`] if a question was left unanswered since the last call of this.
     pub(crate) fn judge(&self, exit: Exit) -> Exit {
         let unanswered = self.0.unanswered.swap(false, Ordering::SeqCst);
         if unanswered && exit == Exit::Worked { Exit::Refused } else { exit }
     }
 
-    /// Where the person types.
+    /// What is not offered to the server because nobody is here to answer it; a server may leave out
+    /// tools that need it.
+    pub(crate) fn unoffered(&self) -> Option<&'static str> {
+        let speaks = self.answers().is_some_and(|answers| answers.has_speech());
+        (!self.0.person && !speaks).then_some(
+            "sampling was not offered to the server, because nobody can answer it here; it may leave out \
+             tools that need it",
+        )
+    }
+
+    /// A tool that is not there may be one that the server left out.
+    pub(crate) fn explain(&self, problem: Problem) -> Problem {
+        match (problem, self.unoffered()) {
+            (Problem::Usage { what, next }, Some(words))
+                if what.starts_with("the server has no tool") && !what.contains("did you mean") =>
+            {
+                let next = next.map(|next| format!("{next}; --answer FILE offers sampling"));
+                Problem::Usage { what: format!("{what}\n{words}"), next }
+            }
+            (problem, _) => problem,
+        }
+    }
+
+    /// The line editor.
     pub(crate) fn desk(&self) -> &Desk {
         self.0.desk.get_or_init(|| Desk::open(self.0.output.screen.clone(), self.0.history.clone()))
     }
@@ -145,14 +175,14 @@ impl Host {
         Some(answers.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn form(&self, asked: ElicitForm, asking: Asking) -> ElicitResult {
+    async fn form(&self, asked: ElicitForm, asking: RequestContext) -> ElicitResult {
         let form = Form::of(&asked.requested_schema);
         let said = self.answers().and_then(|mut answers| answers.form(&form));
-        match self.settled(said) {
-            Some(Said::Answer(content)) => return ElicitResult::accept(content),
-            Some(Said::Decline) => return ElicitResult::decline(),
-            Some(Said::Cancel) => return ElicitResult::cancel(),
-            None => {}
+        match self.settled(said, || format!("[{}]", form.example())) {
+            Settled::Said(Said::Answer(content)) => return ElicitResult::accept(content),
+            Settled::Said(Said::Decline) | Settled::Unfit => return ElicitResult::decline(),
+            Settled::Said(Said::Cancel) => return ElicitResult::cancel(),
+            Settled::Open => {}
         }
         if self.0.person {
             let question = dialogue::fill_in(self, &asking, &asked.message, &form);
@@ -166,14 +196,16 @@ impl Host {
         ElicitResult::decline()
     }
 
-    async fn page(&self, asked: ElicitUrl, asking: Asking) -> ElicitResult {
+    async fn page(&self, asked: ElicitUrl, asking: RequestContext) -> ElicitResult {
         let said = self.answers().and_then(|mut answers| answers.page());
-        match self.settled(said) {
+        match self.settled(said, || "[accept]".to_owned()) {
             // ELI-12: to agree is not to have been there, and nothing is opened.
-            Some(Said::Answer(())) => return ElicitResult::new(taut::ElicitAction::Accept),
-            Some(Said::Decline) => return ElicitResult::decline(),
-            Some(Said::Cancel) => return ElicitResult::cancel(),
-            None => {}
+            Settled::Said(Said::Answer(())) => {
+                return ElicitResult::new(taut::types::ElicitAction::Accept);
+            }
+            Settled::Said(Said::Decline) | Settled::Unfit => return ElicitResult::decline(),
+            Settled::Said(Said::Cancel) => return ElicitResult::cancel(),
+            Settled::Open => {}
         }
         if self.0.person {
             let question = page::visit(self, &asking, &asked);
@@ -188,16 +220,18 @@ impl Host {
     async fn speech(
         &self,
         asked: CreateMessageParams,
-        asking: Asking,
+        asking: RequestContext,
     ) -> Result<CreateMessageResult, Reject> {
         let said = self.answers().and_then(|mut answers| answers.speech());
-        match self.settled(said) {
-            Some(Said::Answer(speech)) => {
+        match self.settled(said, || "[\"what the model says\"]".to_owned()) {
+            Settled::Said(Said::Answer(speech)) => {
                 let model = speech.model.as_deref().unwrap_or("a file of answers");
                 return Ok(model::spoken(&speech.text, model));
             }
-            Some(Said::Decline | Said::Cancel) => return Err(Reject::by_user()),
-            None => {}
+            Settled::Said(Said::Decline | Said::Cancel) | Settled::Unfit => {
+                return Err(Reject::by_user());
+            }
+            Settled::Open => {}
         }
         if self.0.person {
             let question = model::speak(self, &asking, &asked);
@@ -209,18 +243,37 @@ impl Host {
         Err(Reject::by_user())
     }
 
-    /// What the file says, if it says something that fits; else why not is told.
-    fn settled<T>(&self, said: Option<Result<Said<T>, String>>) -> Option<Said<T>> {
-        said?
-            .map_err(|why| {
-                let words = format!("the answer in the file does not fit: {why}");
-                self.note(&self.0.output.err.paint(YELLOW, self.0.output.err.line(&words)));
-            })
-            .ok()
+    /// What the file answers. If the answer does not fit, the reason is shown and a person is asked; without
+    /// a person the question is declined, and an example of an answer is shown.
+    fn settled<T>(
+        &self,
+        said: Option<Result<Said<T>, String>>,
+        example: impl FnOnce() -> String,
+    ) -> Settled<T> {
+        let why = match said {
+            None => return Settled::Open,
+            Some(Ok(said)) => return Settled::Said(said),
+            Some(Err(why)) => why,
+        };
+        let err = self.0.output.err;
+        let declined = if self.0.person { "" } else { "; the question is declined" };
+        let words = format!("the answer in the file does not fit: {why}{declined}");
+        self.note(&err.paint(YELLOW, err.line(&words)));
+        if self.0.person {
+            return Settled::Open;
+        }
+        self.0.unanswered.store(true, Ordering::SeqCst);
+        let example = example();
+        self.note(&format!("{} in the file: {}", err.paint(CYAN, "  try:"), err.line(&example)));
+        Settled::Unfit
     }
 
-    /// Puts a question to the person, until it is answered or no longer wanted.
-    async fn put<T>(&self, question: impl Future<Output = T>, asking: &Asking) -> Option<T> {
+    /// Asks the person, until there is an answer or the server withdraws the question.
+    async fn put<T>(
+        &self,
+        question: impl Future<Output = T>,
+        asking: &RequestContext,
+    ) -> Option<T> {
         let _turn = self.desk().turn().await;
         tokio::select! {
             answer = question => Some(answer),
@@ -234,41 +287,41 @@ impl Host {
         }
     }
 
-    /// Who asks, and what for. A server says who it is as it likes, so it is only a name (MET-04).
-    fn heading(&self, asking: &Asking, does: &str, message: &str) {
+    /// Says who asks, and for what. The server chooses its name itself, so it proves nothing (MET-04).
+    fn heading(&self, asking: &RequestContext, does: &str, message: &str) {
         let client = asking.client();
         let name = client.as_ref().and_then(|client| client.server_info());
         let name = name.map_or("the server", |info| info.name.as_str());
         let err = &self.0.output.err;
-        let words = format!("{} {does}:", sanitize::line(name));
+        let words = format!("{} {does}:", escape::line(name));
         let first = err.paint(BOLD, words);
         if message.contains('\n') {
             self.note(&first);
             message.lines().for_each(|line| self.say(&format!("  {line}")));
         } else {
-            self.note(format!("{first} {}", sanitize::line(message)).trim_end());
+            self.note(format!("{first} {}", escape::line(message)).trim_end());
         }
     }
 
-    /// Says that nobody answers, and what would.
+    /// Reports that the question was declined, and what would have answered it.
     fn decline(&self, example: &str) {
         self.0.unanswered.store(true, Ordering::SeqCst);
         let err = &self.0.output.err;
         self.note(&err.paint(YELLOW, "declined: nobody is here to answer"));
-        let example = sanitize::line(example).into_owned();
+        let example = escape::line(example).into_owned();
         self.note(&format!(
             "{} on a terminal, or with --answer FILE and in it: {example}",
             err.paint(CYAN, "  try:")
         ));
     }
 
-    /// One line of a server's, safe for whoever reads it.
+    /// Shows one line that the server wrote.
     fn say(&self, line: &str) {
         let indent = line.len() - line.trim_start().len();
-        self.note(&format!("{}{}", &line[..indent], sanitize::line(line.trim_start())));
+        self.note(&format!("{}{}", &line[..indent], escape::line(line.trim_start())));
     }
 
     fn note(&self, text: &str) {
-        self.0.output.note(text);
+        self.0.output.ask(text);
     }
 }

@@ -1,9 +1,9 @@
 //! A question to a model, where a person is the model: shown, and answered by typing (SAM-09).
 
-use taut::{
-    Asking, CreateMessageParams, CreateMessageResult, Reject, Role, SamplingContent,
-    SamplingMessage, StopReason,
+use taut::types::{
+    CreateMessageParams, CreateMessageResult, SamplingContent, SamplingMessage, StopReason,
 };
+use taut::{Reject, RequestContext, Role};
 
 use super::Host;
 use super::dialogue::prompt;
@@ -13,7 +13,7 @@ use crate::output::{DIM, size};
 /// Shows the conversation and takes the model's part of it from the keys.
 pub(super) async fn speak(
     host: &Host,
-    asking: &Asking,
+    asking: &RequestContext,
     asked: &CreateMessageParams,
 ) -> Result<CreateMessageResult, Reject> {
     host.heading(asking, "asks a model", "");
@@ -86,7 +86,7 @@ mod tests {
 
     #[test]
     fn a_conversation_is_shown_with_who_says_what() {
-        let picture = taut::ImageContent::new("AAAA".repeat(100), "image/png");
+        let picture = taut::types::ImageContent::new("AAAA".repeat(100), "image/png");
         let messages = [
             SamplingMessage::user("one\ntwo"),
             SamplingMessage::assistant("yes?"),

@@ -1,26 +1,27 @@
-//! A page that a server wants visited: shown whole, opened only when somebody says so (ELI-09).
+//! A page that a server asks to visit: its address is shown whole, and opened only on request (ELI-09).
 //!
-//! Knows what in an address can deceive the eye, and what opens a page on each system. Never looks at
-//! the page itself.
+//! Knows which parts of an address can mislead a reader, and which program opens a page on each system.
+//! Never loads the page itself.
 
 use std::process::{Command, Stdio};
 
-use taut::{Asking, ElicitAction, ElicitResult, ElicitUrl};
+use taut::RequestContext;
+use taut::types::{ElicitAction, ElicitResult, ElicitUrl};
 
 use super::Host;
 use super::dialogue::prompt;
 use crate::desk::{Line, Typed};
+use crate::gate::escape;
 use crate::output::{BOLD, DIM, YELLOW};
-use crate::sanitize;
 
 /// Shows the page and asks what to do with it.
-pub(super) async fn visit(host: &Host, asking: &Asking, asked: &ElicitUrl) -> ElicitResult {
+pub(super) async fn visit(host: &Host, asking: &RequestContext, asked: &ElicitUrl) -> ElicitResult {
     host.heading(asking, "asks you to visit a page", &asked.message);
     let err = host.0.output.err;
     let place = Place::of(&asked.url);
-    host.note(&format!("  {}", sanitize::line(&asked.url)));
+    host.note(&format!("  {}", escape::line(&asked.url)));
     match &place.host {
-        Some(name) => host.note(&format!("  on {}", err.paint(BOLD, sanitize::line(name)))),
+        Some(name) => host.note(&format!("  on {}", err.paint(BOLD, escape::line(name)))),
         None => host.note(&err.paint(YELLOW, "  which names no host")),
     }
     for warning in &place.warnings {

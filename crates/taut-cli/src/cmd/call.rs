@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::io::Read as _;
 
 use serde_json::{Map, Value};
-use taut::{Answer, Client, Error, OutputFault, SerializeAt as _, Tool};
+use taut::types::WriteJson as _;
+use taut::{Answer, Client, Error, OutputFault, Tool};
 
 use crate::args::{Call, name_after};
 use crate::arguments::{self, Mistake, closest, parameters};
@@ -76,6 +77,12 @@ pub(crate) fn broken(client: &Client, tools: &[Tool], answer: &Answer) -> Option
 /// Prints what the tool said; its data if it said nothing.
 pub(crate) fn show(output: &Output, answer: &taut::CallToolResult) -> Result<(), Problem> {
     let mut pieces: Vec<Piece> = answer.content.iter().map(Piece::of).collect();
+    if output.on_terminal()
+        && let Some(data) = answer.structured_content.as_ref().and_then(|data| data.parse().ok())
+        && content::is_only(&pieces, &data)
+    {
+        return output.print(&format!("{}\n", content::indented(output, &data)));
+    }
     if pieces.is_empty()
         && let Some(data) = &answer.structured_content
     {
@@ -156,9 +163,10 @@ pub(crate) fn takes(schema: &Value) -> String {
     let mut text = "it takes:".to_owned();
     for p in &all {
         let needed = if p.required { "" } else { " (optional)" };
-        let about =
-            if p.description.is_empty() { String::new() } else { format!("  {}", p.description) };
-        let _ = write!(text, "\n  {}: {}{needed}{about}", p.name, p.kind);
+        let line = format!("{}: {}{needed}  {}", p.name, p.kind, p.description);
+        // One line for each, whatever the server wrote.
+        let line = line.trim_end().lines().map(str::trim_end).collect::<Vec<_>>().join(" ");
+        let _ = write!(text, "\n  {line}");
     }
     text
 }

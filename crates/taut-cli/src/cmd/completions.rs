@@ -1,7 +1,7 @@
-//! `taut completions SHELL`: what the shell has to know to complete our words.
+//! `taut completions SHELL`: a script that completes the words of the command.
 //!
-//! clap writes the scripts. Added here is what it cannot know: the names of servers, asked of
-//! `taut servers --names`, and that what follows `--` is a command of its own.
+//! clap writes the script. This file adds the names of servers, from `taut servers --names`, and that a
+//! command of its own follows `--`.
 
 use std::fmt::Write as _;
 
@@ -76,8 +76,10 @@ const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 const NAMES: &str = "taut servers --names 2>/dev/null";
 
 /// Where a plain word may be the name of a server.
-const BY_NAME: [&str; 9] =
-    ["smoke", "list", "doctor", "servers", "shell", "watch", "call", "read", "prompt"];
+const BY_NAME: [&str; 11] = [
+    "smoke", "list", "doctor", "servers", "shell", "watch", "bench", "call", "read", "prompt",
+    "complete",
+];
 
 /// Around what clap's function finds: names where one may stand, and after `--` the server's command.
 const BASH: &str = r#"
@@ -118,11 +120,11 @@ _taut_with_servers() {
     fi
     [[ $word == -* || $before == -* || $COMP_CWORD -lt 2 ]] && return 0
     case "${COMP_WORDS[1]}" in
-        smoke|doctor|servers|shell|watch) ;;
+        smoke|doctor|servers|shell|watch|bench) ;;
         list)
             [[ $before == list ]] &&
                 COMPREPLY+=($(compgen -W "tools resources templates prompts" -- "$word")) ;;
-        call|read|prompt) [[ $COMP_CWORD -gt 2 ]] || return 0 ;;
+        call|read|prompt|complete) [[ $COMP_CWORD -gt 2 ]] || return 0 ;;
         *) return 0 ;;
     esac
     _taut_add_servers "$word"

@@ -1,6 +1,7 @@
 //! `taut list`: what a server offers.
 
-mod only;
+pub(crate) mod only;
+pub(crate) mod schema;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -119,6 +120,9 @@ const METHOD_NOT_FOUND: i64 = -32601;
 /// Pages of one list at most: only a server that goes round in circles has so many.
 const MAX_PAGES: usize = 10_000;
 
+/// What all pages of one list may take in memory: a hundred times the largest that was seen.
+const MAX_BYTES: usize = 64 << 20;
+
 /// All pages of a list. The library lists, too, but keeps nothing of how it was written.
 async fn listed<T: DeserializeOwned>(
     client: &Client,
@@ -127,12 +131,20 @@ async fn listed<T: DeserializeOwned>(
 ) -> Result<Listed<T>, Error> {
     let wrong = |what: String| Error::Violation { method: method.into(), what: what.into() };
     let (mut items, mut cursor) = (Vec::new(), None::<String>);
+    let mut bytes = 0;
     for _ in 0..MAX_PAGES {
         let params =
             cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
         let page: Sent = client.request(method, params).await?;
         match page.member(member) {
-            Some(Sent::Array(page)) => items.extend_from_slice(page),
+            Some(Sent::Array(page)) => {
+                bytes += page.iter().map(Sent::size).sum::<usize>();
+                if bytes > MAX_BYTES {
+                    let most = MAX_BYTES >> 20;
+                    return Err(wrong(format!("its list has more than {most} MiB, and goes on")));
+                }
+                items.extend_from_slice(page);
+            }
             Some(other) => return Err(wrong(format!("`{member}` is {}", other.kind()))),
             None => return Err(wrong(format!("missing field `{member}`"))),
         }
@@ -245,6 +257,11 @@ fn prompt_row(prompt: &Prompt) -> Row {
 /// Columns wider than this are left ragged: one long name must not push all others aside.
 const COLUMN: usize = 36;
 
+/// How wide a column may be: on a wide terminal a share of it, so that more is shown.
+fn widest_column(output: &Output) -> usize {
+    output.width().map_or(2 * COLUMN, |width| COLUMN.max(width * 2 / 5))
+}
+
 /// Less than this of a description says nothing, and it has a line of its own.
 const LITTLE: usize = 12;
 
@@ -256,7 +273,7 @@ fn section(output: &Output, title: &str, rows: impl Iterator<Item = Row>) -> Str
         })
         .collect();
     let widest = |column: fn(&Row) -> &str| {
-        rows.iter().map(|row| wide(column(row))).max().unwrap_or(0).min(COLUMN)
+        rows.iter().map(|row| wide(column(row))).max().unwrap_or(0).min(widest_column(output))
     };
     let (first, second) = (widest(|row| &row.0), widest(|row| &row.1));
     let mut text = format!("{} {}\n", reader.paint(BOLD, title), rows.len());

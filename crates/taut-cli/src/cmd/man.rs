@@ -24,6 +24,8 @@ pub(crate) struct Man {
 pub(crate) fn run(output: &Output, args: &Man) -> Result<Exit, Problem> {
     let taut = Args::command();
     if let Some(dir) = &args.dir {
+        let what = || format!("making the folder {}", dir.display());
+        std::fs::create_dir_all(dir).map_err(|error| Problem::File { what: what(), error })?;
         write(dir, &taut, "taut")?;
         for command in taut.get_subcommands() {
             write(dir, command, &format!("taut-{}", command.get_name()))?;

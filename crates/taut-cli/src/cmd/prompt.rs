@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use taut::{Client, GetPromptResult, Prompt as Offered, SerializeAt as _};
+use taut::types::{GetPromptResult, WriteJson as _};
+use taut::{Client, Prompt as Offered};
 
 use crate::args::{Prompt, name_after};
 use crate::arguments::closest;

@@ -1,7 +1,8 @@
 //! `taut read`: one resource.
 
 use serde::Serialize;
-use taut::{At, Client, ResourceContents, Revision, SerializeAt as _};
+use taut::types::{AtRevision, ResourceContents, WriteJson as _};
+use taut::{Client, Revision};
 
 use crate::args::Read;
 use crate::content::{self, Piece};
@@ -14,7 +15,7 @@ use crate::word_order::Order;
 
 #[derive(Serialize)]
 pub(crate) struct Document<'a> {
-    contents: Vec<At<'a, ResourceContents>>,
+    contents: Vec<AtRevision<'a, ResourceContents>>,
 }
 
 pub(crate) async fn run(output: &Output, args: &Read) -> Result<Exit, Problem> {

@@ -1,4 +1,4 @@
-//! `taut servers`: which servers the hosts' files have, where, and which of them count.
+//! `taut servers`: which servers the hosts' files have, in which file, and which of them are used.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -7,7 +7,8 @@ use serde_json::{Map, Value, json};
 
 use crate::cells::{cut, pad, wide};
 use crate::help;
-use crate::hosts::{Found, How, Server, Surroundings, find, mask, unknown};
+use crate::hosts::{Found, How, Server, Surroundings, find, unknown};
+use crate::mask;
 use crate::output::{BOLD, CYAN, DIM, Output, RED, YELLOW};
 use crate::problem::{Exit, Problem};
 
@@ -16,7 +17,7 @@ use crate::problem::{Exit, Problem};
 pub(crate) struct Servers {
     /// Only those with this name.
     pub(crate) name: Option<String>,
-    /// Read this file, of any host, and no other; may be given again.
+    /// Read only this file, of any host; can be repeated.
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Vec<PathBuf>,
     /// Print only the names, for scripts.
@@ -25,7 +26,7 @@ pub(crate) struct Servers {
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Also show the files that are not there.
+    /// Also show the files that do not exist.
     #[arg(long, short)]
     pub(crate) verbose: bool,
 }
@@ -39,7 +40,8 @@ pub(crate) fn run(output: &Output, args: &Servers) -> Result<Exit, Problem> {
         found.servers.retain(|server| server.name == *name);
     }
     if args.names {
-        let names: String = found.visible().map(|server| format!("{}\n", server.name)).collect();
+        let names: String =
+            found.visible().map(|server| format!("{}\n", output.out.line(&server.name))).collect();
         output.print(&names)?;
     } else if args.json {
         output.document(&document(&found))?;

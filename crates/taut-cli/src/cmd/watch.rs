@@ -1,6 +1,6 @@
-//! `taut watch`: what a server tells by itself, as it comes.
+//! `taut watch`: the notifications of a server, as they come.
 //!
-//! Knows what can be listened to, and when it is enough. Calls nothing.
+//! Knows what can be subscribed to, and when to end. Calls nothing.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -8,7 +8,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::json;
-use taut::{Client, Error, Level, Listening, SubscriptionFilter};
+use taut::types::SubscriptionFilter;
+use taut::{ChangeStream, Client, Error, Level};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -48,7 +49,7 @@ pub(crate) struct Watch {
     /// A server by name: see `taut servers`.
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Tell of changes of this resource; may be given again.
+    /// Show changes of this resource; can be repeated.
     #[arg(long, value_name = "URI")]
     resource: Vec<String>,
     /// Show log messages from this level on: debug, info, notice, warning, error and so on.
@@ -169,7 +170,7 @@ async fn watch(
 }
 
 /// Opens the stream of changes; nothing if the server tells of none and none was asked for.
-async fn listen(client: &Client, resources: &[String]) -> Result<Option<Listening>, Problem> {
+async fn listen(client: &Client, resources: &[String]) -> Result<Option<ChangeStream>, Problem> {
     let mut filter = SubscriptionFilter::new()
         .tools_list_changed(true)
         .prompts_list_changed(true)
@@ -228,7 +229,7 @@ async fn log(client: &Client, level: &Level) -> Result<bool, Problem> {
 }
 
 /// The next change; for ever, if there is no stream.
-async fn next(changes: Option<&mut Listening>) -> Result<Option<taut::Change>, Error> {
+async fn next(changes: Option<&mut ChangeStream>) -> Result<Option<taut::Change>, Error> {
     match changes {
         Some(changes) => changes.next().await,
         None => std::future::pending().await,
@@ -246,12 +247,12 @@ async fn sleep_until(moment: Option<Instant>) {
 fn tell_start(
     output: &Output,
     client: &Client,
-    changes: Option<&Listening>,
+    changes: Option<&ChangeStream>,
     level: Option<&Level>,
 ) -> Result<(), Problem> {
     let name = client.server_info().map_or("the server", |info| info.name.as_str());
     let mut told: Vec<String> = Vec::new();
-    if let Some(honoured) = changes.map(Listening::honoured) {
+    if let Some(honoured) = changes.map(ChangeStream::honoured) {
         let lists = [
             ("tools", honoured.tools_list_changed),
             ("prompts", honoured.prompts_list_changed),

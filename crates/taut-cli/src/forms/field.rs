@@ -5,7 +5,7 @@
 use std::fmt;
 
 use serde_json::{Number, Value, json};
-use taut::{ChoiceField, FormField, NumberKind};
+use taut::types::{ChoiceField, FormField, NumberKind};
 
 use super::format::Format;
 use crate::arguments::closest;

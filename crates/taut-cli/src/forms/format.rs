@@ -1,6 +1,6 @@
-//! The formats that text in a form may have (ELI-10): just enough to catch a slip of the hand.
+//! The formats of text in a form (ELI-10), checked just enough to find typing errors.
 //!
-//! Must not be stricter than a server: what is unusual but possible passes, and the server judges.
+//! Must not be stricter than a server: unusual but possible values pass.
 
 /// How a text has to look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,18 +1,18 @@
-//! A form that a server wants filled in: its fields, what fits into each, and the answer.
+//! A form of a server: its fields, what fits into each, and the answer.
 //!
-//! Pure: a schema and text or JSON go in, a checked answer or mistakes come out. Must not know a
-//! terminal, a file nor who fills it in. Everything that a server said is here as it said it; who
-//! shows it cleans it. ELI-02, ELI-10.
+//! Pure: takes a schema and text or JSON, returns a checked answer or the mistakes. Text of the server is
+//! kept as it is; the gate escapes it when it is shown. Must not know a terminal or a file. ELI-02, ELI-10.
 
 mod field;
 mod format;
 #[cfg(test)]
 mod tests;
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
-use taut::{FormSchema, JsonObject};
+use taut::types::{FormSchema, JsonObject};
 
 pub(crate) use field::{Field, Kind, Mistake};
 
@@ -24,7 +24,8 @@ pub(crate) struct Form {
 
 impl Form {
     pub(crate) fn of(schema: &FormSchema) -> Self {
-        let required = |name: &String| schema.required.contains(name);
+        let required: HashSet<&String> = schema.required.iter().collect();
+        let required = |name: &String| required.contains(name);
         let fields =
             schema.fields.iter().map(|(name, field)| Field::of(name, field, required(name)));
         Self { fields: fields.collect() }
@@ -51,9 +52,9 @@ impl Form {
                 Err(mistake) => mistakes.push((field.name.clone(), mistake)),
             }
         }
-        let known = |name: &str| self.fields.iter().any(|field| field.name == name);
         if strict {
-            let unknown = given.keys().filter(|name| !known(name));
+            let known: HashSet<&String> = self.fields.iter().map(|field| &field.name).collect();
+            let unknown = given.keys().filter(|name| !known.contains(name));
             mistakes.extend(unknown.map(|name| (name.clone(), Mistake::NoSuchField)));
         }
         if mistakes.is_empty() { Ok(content) } else { Err(mistakes) }

@@ -1,7 +1,7 @@
 //! Every kind of field: what is typed or given, and what comes of it.
 
 use serde_json::{Value, json};
-use taut::{ElicitForm, FormSchema};
+use taut::types::{ElicitForm, FormSchema};
 
 use super::*;
 

@@ -1,17 +1,18 @@
 //! Variables in a host's file: `${VAR}`, `${VAR:-default}`, and what each host has beside them.
 //!
-//! Pure but for `{file:…}`: text and variables go in, text or what is missing comes out. The first two
-//! work in every file, whatever its host makes of them. What is not set and has no default is an
-//! error here; hosts pass on the letters, or nothing, and the server then fails in words of its own.
+//! Pure except for `{file:…}`: takes text and variables, returns text or what is missing. The first two
+//! forms work in the files of all hosts. A variable that is not set and has no default is an error here;
+//! hosts pass on the unexpanded text, or nothing, and the server fails later.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 use super::places::{Host, Surroundings};
+use super::read::text_file;
 
 /// Something that a value needs and that is not there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Missing {
     /// A variable of the environment.
     Variable(String),
@@ -156,7 +157,7 @@ impl Values<'_> {
     /// The content of a file (opencode): for a secret that has one of its own.
     fn file(&self, path: &str) -> Result<String, Missing> {
         let path = self.path(path);
-        match std::fs::read_to_string(&path) {
+        match text_file(&path) {
             Ok(text) => Ok(text.trim_end_matches(['\r', '\n']).to_owned()),
             Err(error) => Err(Missing::File { path, why: error.to_string() }),
         }

@@ -1,9 +1,9 @@
-//! All servers of all files, in the order in which they count.
+//! Finds all servers in the hosts' files, in the order of precedence.
 //!
-//! Reads the files. One that is broken is told of and never stops the others; of two servers with one
-//! name the first counts and the other is shadowed.
+//! A broken file is reported and does not stop the others. Of two servers with one name the first is used;
+//! the other is shadowed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use super::expand::{Missing, Values, env_file};
 use super::places::{Host, Place, Scope, Surroundings, all, given};
+use super::read::{Only, file, text_file};
 use super::shape::{self, How, Stdio};
-use super::tree::{self, Fault, position};
+use super::tree::{self, Fault, Lines};
 
 /// The largest file that is read. Claude Code keeps much else in its own, some MiB of it.
 const LARGEST: u64 = 64 << 20;
@@ -76,6 +77,8 @@ pub(crate) struct Found {
     pub(crate) broken: Vec<Broken>,
     /// Where we looked, and whether there was a file.
     pub(crate) looked: Vec<(Place, bool)>,
+    /// Of each name, where in `servers` the first is.
+    first: HashMap<String, usize>,
 }
 
 /// Reads the given files, or else those of the hosts.
@@ -84,7 +87,13 @@ pub(crate) fn find(around: Surroundings, files: &[PathBuf]) -> Found {
         [] => all(&around),
         _ => files.iter().map(|path| given(path, &around)).collect(),
     };
-    let mut found = Found { around, servers: Vec::new(), broken: Vec::new(), looked: Vec::new() };
+    let mut found = Found {
+        around,
+        servers: Vec::new(),
+        broken: Vec::new(),
+        looked: Vec::new(),
+        first: HashMap::new(),
+    };
     for place in places {
         let there = match read(&place) {
             Ok(Some(servers)) => {
@@ -112,8 +121,12 @@ pub(crate) fn find(around: Surroundings, files: &[PathBuf]) -> Found {
 
 impl Found {
     fn add(&mut self, mut server: Server) {
-        let mut same = self.servers.iter().filter(|known| known.name == server.name);
-        server.shadowed_by = same.next().map(|first| first.place.path.clone());
+        match self.first.get(&server.name) {
+            Some(first) => {
+                server.shadowed_by = Some(self.servers[*first].place.path.clone());
+            }
+            None => drop(self.first.insert(server.name.clone(), self.servers.len())),
+        }
         self.servers.push(server);
     }
 
@@ -140,7 +153,11 @@ fn read(place: &Place) -> Result<Option<Vec<Server>>, Why> {
         Ok(about) if about.len() > LARGEST => {
             return Err(Why::Unreadable(format!("it is larger than {} MiB", LARGEST >> 20)));
         }
-        Ok(_) => std::fs::read(&place.path).map_err(unreadable)?,
+        Ok(about) => {
+            // Who names a pipe means it, and has as long as the command has.
+            let kind = if about.is_file() { Only::Files } else { Only::Anything };
+            file(&place.path, LARGEST, kind).map_err(unreadable)?
+        }
         Err(error) if absent(&error) => return Ok(None),
         Err(error) => return Err(unreadable(error)),
     };
@@ -169,8 +186,9 @@ pub(crate) fn servers(place: &Place, text: &str) -> Result<Vec<Server>, Fault> {
         return Err(tree::fault(text, root.at, what));
     }
     let inputs = Rc::new(content.inputs);
+    let lines = Lines::new(text);
     let server = |entry: shape::Entry| {
-        let (line, column) = position(text, entry.at);
+        let (line, column) = lines.position(entry.at);
         Server {
             name: entry.name,
             place: place.clone(),
@@ -227,25 +245,25 @@ impl Server {
         set: &[(String, String)],
     ) -> Result<Start, Vec<Missing>> {
         let values = self.values(around);
-        let mut missing: Vec<Missing> = Vec::new();
+        let (mut missing, mut told): (Vec<Missing>, HashSet<Missing>) = Default::default();
         let mut fill = |text: &String| match values.expand(text) {
             Ok(value) => value,
             Err(what) => {
-                if !missing.contains(&what) {
+                if told.insert(what.clone()) {
                     missing.push(what);
                 }
                 String::new()
             }
         };
         let mut words: Vec<String> = stdio.words.iter().map(&mut fill).collect();
-        let wanted =
-            stdio.env.iter().filter(|(name, _)| !set.iter().any(|(given, _)| given == name));
+        let set: HashSet<&String> = set.iter().map(|(given, _)| given).collect();
+        let wanted = stdio.env.iter().filter(|(name, _)| !set.contains(name));
         let own: Vec<_> = wanted.map(|(name, value)| (name.clone(), fill(value))).collect();
         let cwd = stdio.cwd.as_ref().map(|cwd| values.path(&fill(cwd)));
         let file = stdio.env_file.as_ref().map(|path| values.path(&fill(path)));
         let mut env = Vec::new();
         if let Some(path) = file {
-            match std::fs::read_to_string(&path) {
+            match text_file(&path) {
                 Ok(text) => env.extend(env_file(&text)),
                 Err(error) => missing.push(Missing::File { path, why: error.to_string() }),
             }

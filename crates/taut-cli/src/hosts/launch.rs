@@ -3,9 +3,9 @@
 //! For commands that carry bytes and need no client. Masks nothing and starts nothing.
 
 use super::find::{Found, Server, Start};
-use super::mask;
 use super::shape::How;
 use super::target::unfilled;
+use crate::mask;
 use crate::problem::Problem;
 
 /// What a host that gives a short environment gives (docs/guides/servers-by-name.md).

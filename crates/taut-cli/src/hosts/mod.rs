@@ -1,15 +1,14 @@
 //! Servers by name, from the files that hosts already have.
 //!
-//! `places` knows where the files are, `tree` reads them, `shape` finds the servers in them, `find` puts
-//! all of it in order, `expand` fills in variables, `target` leads from what was typed to a command, `launch`
-//! to a process that somebody else starts, `wrap` edits the text of a file. No file is written here, and
-//! nothing is started.
+//! `places` knows where the files are, `read` and `tree` read them, `shape` finds the servers in them,
+//! `find` orders them, `expand` fills in variables, `target` makes a command of what was typed, `launch` a
+//! process that somebody else starts, `wrap` edits the text of a file. Writes no file and starts nothing.
 
 mod expand;
 mod find;
 mod launch;
-pub(crate) mod mask;
 mod places;
+mod read;
 mod shape;
 mod target;
 mod tree;
@@ -19,4 +18,6 @@ pub(crate) use find::{Found, Server, find};
 pub(crate) use launch::{Launched, launch_of};
 pub(crate) use places::Surroundings;
 pub(crate) use shape::How;
-pub(crate) use target::{Target, is_known, none_found, resolve, target_of, tell_broken, unknown};
+pub(crate) use target::{
+    Target, is_known, none_found, resolve, start_of, target_of, tell_broken, unknown,
+};

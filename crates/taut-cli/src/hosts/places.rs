@@ -1,7 +1,7 @@
-//! Where the hosts keep their files, on each system.
+//! The paths of the hosts' files on each system, and their precedence.
 //!
-//! Knows hosts, folders and which file goes before which; the places are those of the hosts' own
-//! documentation (docs/guides/servers-by-name.md names them). Looks for `.git` and reads nothing else.
+//! The paths come from the hosts' documentation (docs/guides/servers-by-name.md lists them). Looks for
+//! `.git` and reads nothing else.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ pub(crate) enum Scope {
     Project,
     /// One person, everywhere.
     User,
-    /// Whoever names the file.
+    /// A file that was given with `--config`.
     Given,
 }
 

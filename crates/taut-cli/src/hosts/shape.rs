@@ -4,7 +4,7 @@
 //! no key means two things: `command` is text or a list, `env` is also called `environment`. Must not
 //! know where the file was, nor expand anything.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use super::places::Scope;
 use super::tree::{Kind, Node};
@@ -96,7 +96,7 @@ fn is_map_of_servers(mcp: &Node) -> bool {
 fn gemini(mcp: Option<&Node>, entries: &mut [Entry]) {
     let names = |key: &str| match mcp.and_then(|mcp| mcp.member(key)).map(|node| &node.kind) {
         Some(Kind::List(items)) => {
-            Some(items.iter().filter_map(Node::text).map(str::to_owned).collect::<Vec<_>>())
+            Some(items.iter().filter_map(Node::text).map(str::to_owned).collect::<HashSet<_>>())
         }
         _ => None,
     };
@@ -128,14 +128,19 @@ fn entries(table: &Node) -> Result<Vec<Entry>, (usize, String)> {
     };
     // Of two with one name the last counts. One that only has a switch belongs to a server that is
     // described elsewhere, such as in what opencode gets from an organisation.
+    let mut last: HashMap<&str, (usize, usize)> = HashMap::new();
+    for (at, (name, ..)) in members.iter().enumerate() {
+        let known = last.entry(name.as_str()).or_default();
+        *known = (at, known.1 + 1);
+    }
     let counts = |at: usize, name: &str, node: &Node| {
         let only_switch = matches!(node.members(), [(key, ..)] if key == "enabled");
-        !only_switch && !members[at + 1..].iter().any(|(other, ..)| other == name)
+        !only_switch && last.get(name).is_some_and(|(last, _)| *last == at)
     };
     let all = members.iter().enumerate().filter(|(at, (name, _, node))| counts(*at, name, node));
     let one = |(name, at, node): &(String, usize, Node)| {
         let mut entry = entry(name, *at, node);
-        if members.iter().filter(|(other, ..)| other == name).count() > 1 {
+        if last.get(name.as_str()).is_some_and(|(_, times)| *times > 1) {
             entry.notes.push("it is there twice; the last counts".to_owned());
         }
         entry.notes.extend(twice(node));
@@ -147,9 +152,9 @@ fn entries(table: &Node) -> Result<Vec<Entry>, (usize, String)> {
 /// The keys of an entry that it has twice: no reader of JSON tells, and one of them has no effect.
 fn twice(node: &Node) -> Vec<String> {
     let members = node.members();
-    let again = |at: usize| members[at + 1..].iter().any(|(other, ..)| *other == members[at].0);
-    let all = (0..members.len()).filter(|at| again(*at)).map(|at| members[at].0.as_str());
-    all.map(|key| format!("it has {key:?} twice; the last counts")).collect()
+    let mut seen = HashSet::new();
+    let all = members.iter().filter(|(key, ..)| !seen.insert(key.as_str()));
+    all.map(|(key, ..)| format!("it has {key:?} twice; the last counts")).collect()
 }
 
 fn entry(name: &str, at: usize, node: &Node) -> Entry {

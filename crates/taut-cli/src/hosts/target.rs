@@ -4,16 +4,17 @@
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::path::PathBuf;
 
 use taut::Command;
 
 use super::expand::Missing;
-use super::find::{Broken, Found, Server, find};
-use super::mask;
+use super::find::{Broken, Found, Server, Start, find};
 use super::places::Surroundings;
-use super::shape::How;
+use super::shape::{How, Stdio};
 use crate::args::Options;
 use crate::arguments::closest;
+use crate::mask;
 use crate::output::{DIM, Output, YELLOW};
 use crate::problem::Problem;
 use crate::secrets;
@@ -57,6 +58,10 @@ pub(crate) fn resolve(
             ),
             next: Some(format!("leave out {name}, or the -- and what follows it")),
         }),
+        (Some(url), []) if url.contains("://") => Err(Problem::Usage {
+            what: format!("{url} is a URL, and taut cannot connect to a URL yet"),
+            next: Some(format!("a bridge that is started as a command: -- npx mcp-remote {url}")),
+        }),
         (Some(name), []) => {
             let found = find(Surroundings::here(), &options.config);
             let server = found.named(name);
@@ -72,6 +77,29 @@ pub(crate) fn resolve(
     }
 }
 
+/// How to start the server of this name: for what starts it without the library.
+///
+/// # Errors
+///
+/// As with [`resolve`].
+pub(crate) fn start_of(
+    output: &Output,
+    name: &str,
+    config: &[PathBuf],
+    env: &[(String, String)],
+) -> Result<Start, Problem> {
+    let found = find(Surroundings::here(), config);
+    let server = found.named(name).ok_or_else(|| unknown(&found, name))?;
+    tell_shadowed(output, &found, server);
+    let stdio = stdio_of(&found, server)?;
+    let from = format!("{} in {}", server.name, found.shown(&server.place.path));
+    let start = server.start(stdio, &found.around, env);
+    let start = start.map_err(|missing| unfilled(&from, &missing, &stdio.env))?;
+    hide(&stdio.words, &stdio.env, &found.around);
+    secrets::hide_words(&start.words);
+    Ok(start)
+}
+
 /// Whether a word is the name of a server.
 pub(crate) fn is_known(name: &str, options: &Options) -> bool {
     find(Surroundings::here(), &options.config).named(name).is_some()
@@ -84,29 +112,7 @@ pub(crate) fn target_of(
     options: &Options,
 ) -> Result<Target, Problem> {
     let from = || format!("{} in {}", server.name, found.shown(&server.place.path));
-    let stdio = match &server.how {
-        How::Stdio(stdio) => stdio,
-        How::Remote { kind, url } => {
-            let also = found
-                .servers
-                .iter()
-                .find(|other| other.name == server.name && matches!(other.how, How::Stdio(_)));
-            return Err(Problem::Usage {
-                what: format!("{} is not a stdio server: {kind} {}", from(), mask::url(url)),
-                next: Some(match also {
-                    Some(other) => format!("--config {}", found.shown(&other.place.path)),
-                    None => {
-                        "taut speaks stdio only; `taut servers` shows which servers do".to_owned()
-                    }
-                }),
-            });
-        }
-        How::Wrong(what) => {
-            let (file, line, column) =
-                (found.shown(&server.place.path), server.line, server.column);
-            return Err(Problem::usage(format!("{file}:{line}:{column}: {}: {what}", server.name)));
-        }
-    };
+    let stdio = stdio_of(found, server)?;
     let start = server
         .start(stdio, &found.around, &options.env)
         .map_err(|missing| unfilled(&from(), &missing, &stdio.env))?;
@@ -122,6 +128,36 @@ pub(crate) fn target_of(
         command: session::command(&words, &options),
         shown: mask::words(stdio.words.iter().map(String::as_str)).join(" "),
     })
+}
+
+/// What a server is started with, if it is one that can be.
+fn stdio_of<'a>(found: &Found, server: &'a Server) -> Result<&'a Stdio, Problem> {
+    let from = || format!("{} in {}", server.name, found.shown(&server.place.path));
+    match &server.how {
+        How::Stdio(stdio) => Ok(stdio),
+        How::Remote { kind, url } => {
+            let also = found
+                .servers
+                .iter()
+                .find(|other| other.name == server.name && matches!(other.how, How::Stdio(_)));
+            Err(Problem::Usage {
+                what: format!("{} is not a stdio server: {kind} {}", from(), mask::url(url)),
+                next: Some(match also {
+                    Some(other) => format!("--config {}", found.shown(&other.place.path)),
+                    None => {
+                        "taut cannot connect over HTTP yet; `taut servers` shows which servers are started \
+                         with a command"
+                            .to_owned()
+                    }
+                }),
+            })
+        }
+        How::Wrong(what) => {
+            let (file, line, column) =
+                (found.shown(&server.place.path), server.line, server.column);
+            Err(Problem::usage(format!("{file}:{line}:{column}: {}: {what}", server.name)))
+        }
+    }
 }
 
 /// Values that are filled in are secrets by themselves, whatever stands around them.

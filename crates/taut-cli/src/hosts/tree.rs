@@ -91,6 +91,34 @@ pub(crate) fn position(text: &str, at: usize) -> (usize, usize) {
     (line, before[begin..].trim_start_matches('\u{feff}').chars().count() + 1)
 }
 
+/// Lines and columns of many places in a text, each found without counting from the start.
+pub(crate) struct Lines<'a> {
+    text: &'a str,
+    begins: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    pub(crate) fn new(text: &'a str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let begins = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
+        Self { text, begins }
+    }
+
+    /// Line and column of a place, from 1.
+    pub(crate) fn position(&self, at: usize) -> (usize, usize) {
+        let line = self.begins.partition_point(|begin| *begin <= at.min(self.text.len()));
+        let begin = self.begins[line.saturating_sub(1)];
+        // A column says where on a screen, and no screen is that wide: a file on one line stays quick.
+        const WIDEST: usize = 1 << 16;
+        let until = at.min(self.text.len());
+        if until - begin > WIDEST {
+            return (line, until - begin + 1);
+        }
+        let (_, column) = position(&self.text[begin..], until - begin);
+        (line, column)
+    }
+}
+
 pub(crate) fn fault(text: &str, at: usize, what: impl Into<String>) -> Fault {
     let (line, column) = position(text, at);
     Fault { line, column, what: what.into() }

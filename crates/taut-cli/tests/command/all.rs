@@ -81,7 +81,11 @@ fn the_table_has_a_line_for_each_and_the_first_failure_decides() {
     assert!(line("good ").contains(" 2026-07-28 modern ") && line("good ").ends_with("✓ works"));
     assert!(line("remote ").ends_with("· not stdio: http"), "{}", run.out);
     assert!(line("asleep ").ends_with("· off: disabled is true"), "{}", run.out);
-    assert!(line("nowhere ").ends_with("✗ program \"no-such-program\" not found"), "{}", run.out);
+    assert!(
+        line("nowhere ").ends_with("✗ the program \"no-such-program\" was not found"),
+        "{}",
+        run.out
+    );
     assert!(line("strange ").contains("✗ line 1, column "), "{}", run.out);
     assert!(run.out.contains("\n✗ 2 of 7 work, 2 not tried, 1 shadowed, "), "{}", run.out);
     assert!(run.out.ends_with("try: taut smoke circular, for the whole story\n"), "{}", run.out);
@@ -132,7 +136,7 @@ fn an_interrupt_ends_all_of_them() {
     let run: Run = child.wait_with_output().unwrap().into();
     let run = run.exits(130);
     // What was found out until then is shown.
-    assert!(run.out.contains("✗ program \"no-such-program\" not found"), "{}", run.out);
+    assert!(run.out.contains("✗ the program \"no-such-program\" was not found"), "{}", run.out);
     assert_eq!(run.out.matches("· interrupted").count(), 6, "{}", run.out);
     eventually("nothing is left", || processes_with(&word).is_empty());
 }

@@ -45,6 +45,7 @@ fn answers_come_from_a_file_in_every_revision_that_knows_questions() {
     }
 }
 
+/// SEC-09.
 #[test]
 fn a_file_can_speak_for_a_model_and_consent_to_a_page() {
     let file = Written::new("speech.yaml", "- {text: a poem, model: m}\n");

@@ -1,15 +1,16 @@
 //! A server that asks: every kind of field, a page, a model, and things that go wrong meanwhile.
 
 use serde_json::json;
-use taut::{
-    AskError, Asked, Call, Choice, CreateMessageParams, FormField, FormSchema, JsonObject,
-    JsonSchema, NoArgs, NumberField, NumberKind, SamplingMessage, Server, TextField,
+use taut::types::{
+    Choice, CreateMessageParams, FormField, FormSchema, JsonObject, NumberField, NumberKind,
+    SamplingMessage, TextField,
 };
+use taut::{AskError, Call, JsonSchema, NoArgs, Server, ServerBuilder, UserReply};
 
 /// A second word of the role is a folder: whatever appears there is told of as a change.
 pub(super) fn serve(role: &str) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let server = server();
+    let server = server().build().unwrap();
     if let Some((_, folder)) = role.split_once(' ') {
         runtime.spawn(changing(server.changes(), folder.into()));
     }
@@ -35,8 +36,8 @@ async fn changing(changes: taut::Changes<()>, folder: std::path::PathBuf) {
     }
 }
 
-fn server() -> Server {
-    Server::new("asker", "1.0")
+fn server() -> ServerBuilder {
+    Server::builder("asker", "1.0")
         .changing()
         .tool("everything", async |_: NoArgs, call| told(call.ask_form("All of it:", all()).await))
         .tool("number", async |_: NoArgs, call| {
@@ -112,17 +113,20 @@ fn all() -> FormSchema {
         .required("mail", TextField::new().title("E-mail").format("email").max_length(30))
         .required("count", NumberField::new().kind(NumberKind::Integer).minimum(1).maximum(10))
         .optional("ratio", NumberField::new().maximum(1).default(0.5))
-        .optional("sure", taut::BooleanField::new().description("Are you sure?").default(true))
+        .optional(
+            "sure",
+            taut::types::BooleanField::new().description("Are you sure?").default(true),
+        )
         .required("size", FormField::one(sizes))
         .optional("tags", tags.with("maxItems", 2).with("title", "Colours"))
         .optional("note", TextField::new().description("Anything else?"))
 }
 
-fn told(asked: Result<Asked<JsonObject>, AskError>) -> Result<String, AskError> {
+fn told(asked: Result<UserReply<JsonObject>, AskError>) -> Result<String, AskError> {
     Ok(match asked? {
-        Asked::Accepted(content) => json!(content).to_string(),
-        Asked::Declined => "declined".to_owned(),
-        Asked::Cancelled => "cancelled".to_owned(),
+        UserReply::Accepted(content) => json!(content).to_string(),
+        UserReply::Declined => "declined".to_owned(),
+        UserReply::Cancelled => "cancelled".to_owned(),
         _ => "something else".to_owned(),
     })
 }

@@ -82,6 +82,7 @@ fn cell<'a>(document: &'a Value, phase: &str, name: &str) -> &'a Value {
     cell.unwrap_or_else(|| panic!("{name} in {found}"))
 }
 
+/// T23
 #[test]
 fn every_phase_has_figures_and_cat_is_a_floor() {
     let document = demo("bench --quick --json --compare cat=cat").exits(0).json();

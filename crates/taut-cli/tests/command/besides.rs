@@ -63,7 +63,8 @@ fn an_answer_with_another_id_is_told_with_that_id() {
 fn what_to_try_fits_why_it_did_not_connect() {
     let silent = ["sleep", "1000"].map(str::to_owned).to_vec();
     let flush = "flush stdout after each message; in Python: print(…, flush=True)";
-    let serve = "see that it serves stdio and flushes its output; -v and `taut doctor` show more";
+    let serve = "see that it serves stdio and flushes its output; it may still be downloading (npx, uvx, \
+                 docker): install it first, or give it longer with --start-timeout; `taut doctor` shows more";
     let answer = "answer with the id of the request, and with its JSON type";
     for (server, next) in [
         (server("2025-11-25 no-flush"), flush),

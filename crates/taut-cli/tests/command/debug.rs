@@ -105,6 +105,7 @@ fn without_a_file_it_is_told_on_stderr_and_the_result_stays_alone() {
 }
 
 /// T6, T17.
+/// Also SEC-11.
 #[test]
 fn values_of_the_servers_environment_are_not_told() {
     let line = format!("call echo text={SECRET} --debug --env MY_TOKEN={SECRET}");

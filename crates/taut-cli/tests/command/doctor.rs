@@ -244,11 +244,13 @@ fn check(cases: &[Case], options: impl Fn(&Case) -> String + Sync) {
     assert!(complaints.is_empty(), "{}", complaints.join("\n"));
 }
 
+/// T2, T19.
 #[test]
 fn the_first_finding_names_the_fault_of_each_habit() {
     check(&OF_HABITS, |case| case.options.to_owned());
 }
 
+/// T19.
 #[test]
 fn the_first_finding_names_the_fault_of_each_tool() {
     check(&OF_TOOLS, |case| format!("--call {} {}", case.name, case.options));
@@ -307,6 +309,7 @@ fn script(options: &str, script: &str, fault: &str) {
     assert_eq!(level, "broken", "{script}: {document:#}");
 }
 
+/// T19.
 #[test]
 fn a_good_server_has_no_findings() {
     // On a busy machine it may be slow, and that is a finding; not in one of three tries.
@@ -337,6 +340,7 @@ fn a_good_server_has_no_findings() {
     assert!(run.out.ends_with("\n✓ every host should get on with it\n"), "{}", run.out);
 }
 
+/// T19.
 #[test]
 fn servers_that_do_not_start() {
     let (_, what, document) = first("", &["no-such-server".to_owned()]);
@@ -350,6 +354,7 @@ fn servers_that_do_not_start() {
     script("", "exec 1>&-; exec sleep 1000", "it closed its stdout and lives on");
 }
 
+/// T21.
 #[test]
 fn servers_that_do_not_speak_mcp() {
     let quick = "--start-timeout 1s";
@@ -375,4 +380,31 @@ fn a_variable_that_is_missing_is_named() {
     let document = run.exits(4).json();
     assert_eq!(document["findings"][0]["what"], "it needs DOCTOR_TOKEN in its environment");
     assert!(!document.to_string().contains("\"x\""), "names, never values");
+}
+
+/// D1: the first start exits, the second too, and each leaves a process behind.
+#[test]
+fn nothing_is_left_of_a_server_that_fails_at_the_start_and_it_is_said() {
+    let server = ["sh", "-c", "sleep 100000606 & sleep 0.2; exit 1"].map(str::to_owned);
+    let run = run("doctor", &server).exits(4);
+    eventually("nothing is left behind", || processes_with("100000606").is_empty());
+    assert!(run.out.contains("✗ left behind   sleep (process "), "{}", run.out);
+    assert!(run.out.contains("it leaves processes behind when it ends"), "{}", run.out);
+}
+
+/// D1: what a server says on stdout when it dies is often why it does.
+#[test]
+fn what_a_dying_server_says_on_stdout_is_shown() {
+    let server = ["sh", "-c", "echo 'GITHUB_TOKEN is required'; exit 1"].map(str::to_owned);
+    for line in ["list", "smoke", "call x", "shell", "watch"] {
+        let run = run(line, &server).exits(4);
+        assert!(run.err.contains("on stdout:"), "{line}: {}", run.err);
+        assert_eq!(run.err.matches("GITHUB_TOKEN is required").count(), 1, "{line}: {}", run.err);
+    }
+    let document = run("list --json", &server).exits(4).json();
+    assert_eq!(document["error"]["stdout"], "GITHUB_TOKEN is required");
+    let run = run("doctor", &server).exits(4);
+    let told = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(told.contains("after it wrote on stdout: GITHUB_TOKEN is required"), "{told}");
+    assert!(told.contains("do what it says there"), "{told}");
 }

@@ -6,11 +6,13 @@ use serde_json::json;
 
 use super::*;
 
+/// T5.
 #[test]
 fn exit_0_it_worked() {
     demo("call echo text=x").exits(0);
 }
 
+/// T5.
 #[test]
 fn exit_1_the_tool_reported_failure() {
     let run = demo("call fail reason=rain").exits(1);
@@ -21,6 +23,7 @@ fn exit_1_the_tool_reported_failure() {
     assert_eq!(demo("call fail --json").exits(1).json()["isError"], true);
 }
 
+/// S18, T5.
 #[test]
 fn exit_2_the_command_line_is_wrong() {
     for line in ["", "nonsense", "list", "call", "list things", "smoke --timeout never"] {
@@ -51,6 +54,7 @@ fn exit_2_the_command_line_is_wrong() {
     assert_eq!(json["error"]["kind"], "usage");
 }
 
+/// T5.
 #[test]
 fn exit_3_the_server_refused() {
     let run = demo("call nope --args {}").exits(3);
@@ -68,10 +72,15 @@ fn run_no_prompts() {
     assert!(run.err.contains("offers no prompts"), "{}", run.err);
 }
 
+/// T5, T20.
 #[test]
 fn exit_4_no_connection() {
     let run = run("list", &["no-such-server".to_owned()]).exits(4);
-    assert!(run.err.starts_with("error: program \"no-such-server\" not found"), "{}", run.err);
+    assert!(
+        run.err.starts_with("error: the program \"no-such-server\" was not found"),
+        "{}",
+        run.err
+    );
     let run = super::run("list", &server("2025-11-25 exit-on-initialize")).exits(4);
     assert!(run.err.contains("exited with code 42"), "{}", run.err);
     assert!(run.err.contains("\n  cannot open the database\n  try: "), "{}", run.err);
@@ -108,6 +117,7 @@ fn exit_5_the_answer_is_not_what_the_tool_promised() {
     assert!(run.out.contains(why) || run.err.contains(why), "{}{}", run.out, run.err);
 }
 
+/// T5.
 #[test]
 fn exit_5_the_server_broke_the_protocol_or_went_away() {
     let run = run("list tools", &server("2025-11-25 circular")).exits(5);
@@ -116,11 +126,12 @@ fn exit_5_the_server_broke_the_protocol_or_went_away() {
     assert!(run.err.contains("SIGABRT") && run.err.contains("about to die"), "{}", run.err);
 }
 
+/// T5, T20.
 #[test]
 fn exit_6_a_request_timed_out() {
     let run = run("call never --args {} --timeout 200ms", &server("2025-11-25 log-stdin")).exits(6);
     assert!(run.err.starts_with("error: tools/call was not answered within 200ms"), "{}", run.err);
-    assert!(run.err.contains("the server's last words on stderr:"), "{}", run.err);
+    assert!(run.err.contains("the server's stderr ended with:"), "{}", run.err);
     assert!(run.err.contains("try: give it longer with --timeout"), "{}", run.err);
 }
 
@@ -147,6 +158,7 @@ fn a_reader_that_has_had_enough_ends_it_quietly() {
 }
 
 /// The result is there and lost: neither a success nor a slip of whoever typed it.
+/// Also T5.
 #[test]
 fn exit_7_the_result_could_not_be_written() {
     for line in ["call echo text=x", "list --json", "smoke", "doctor"] {

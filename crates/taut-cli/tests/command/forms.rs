@@ -143,6 +143,7 @@ fn a_form_goes_on_when_the_window_changes_its_size() {
 }
 
 /// ELI-09, ELI-12: shown whole, its host named, and opened only when somebody says so.
+/// Also SEC-09.
 #[test]
 fn eli_09_a_page_is_opened_only_with_consent() {
     let folder = std::env::temp_dir().join(format!("taut-open-{}", std::process::id()));

@@ -4,13 +4,14 @@
 
 use super::*;
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "",
     "smoke",
     "list",
     "call",
     "read",
     "prompt",
+    "complete",
     "shell",
     "watch",
     "trace",
@@ -52,6 +53,9 @@ fn every_example_in_the_help_runs() {
     let tool = taut(["--version"]);
     let path = tool.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap().to_owned();
     let mut ran = 0;
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("examples");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::copy(project().join(".mcp.json"), folder.join(".mcp.json")).unwrap();
     for command in COMMANDS {
         let text = help(command);
         let examples = text.split("Examples:\n").nth(1).unwrap_or_else(|| panic!("{command}"));
@@ -59,7 +63,9 @@ fn every_example_in_the_help_runs() {
             // In the overview a few words follow each example.
             let line = line.trim().split("   ").next().unwrap();
             let mut shell = Command::new("sh");
-            let run = isolate(shell.args(["-c", line]).env("PATH", &path)).output().unwrap();
+            // As for a person, but without one: stdin is empty, and files go into a folder of the test.
+            let shell = isolate(shell.args(["-c", line]).env("PATH", &path));
+            let run = shell.current_dir(&folder).stdin(Stdio::null()).output().unwrap();
             let stderr = String::from_utf8_lossy(&run.stderr);
             assert!(run.status.success(), "{line}: {stderr}");
             ran += 1;
@@ -117,7 +123,7 @@ fn a_shell_completes_commands_options_and_names_of_servers() {
         (
             "zsh",
             [
-                "or prompts:_taut_kinds' ",
+                "by default:_taut_kinds' ",
                 "'::second -- A server by name\\: see `taut servers`:_taut_servers'",
             ],
         ),

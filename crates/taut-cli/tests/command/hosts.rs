@@ -391,6 +391,7 @@ fn any_file_is_read_by_its_shape_with_config() {
 }
 
 /// T17: neither what is written in a file nor what it refers to.
+/// Also SEC-11.
 #[test]
 fn no_secret_of_a_file_is_shown() {
     let place = Place::full();

@@ -22,14 +22,18 @@ mod debug;
 mod doctor;
 mod exits;
 mod forms;
+mod gate;
 mod help;
+mod hostile;
 mod hosts;
+mod newcomer;
 mod pages;
 #[path = "../../../taut/tests/rude/mod.rs"]
 mod rude;
 mod secrets;
 mod shell;
 mod shown;
+mod stuck;
 mod terminal;
 mod usage;
 mod watch;
@@ -53,6 +57,9 @@ fn role() {
     match role.strip_prefix("bench ") {
         Some(habit) => bench::play(habit),
         None if role.starts_with("asker") => asker::serve(&role),
+        None if ["hostile ", "properties ", "pages "].iter().any(|kind| role.starts_with(kind)) => {
+            hostile::serve(&role);
+        }
         None => rude::serve(&role),
     }
     std::process::exit(0);

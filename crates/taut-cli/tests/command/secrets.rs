@@ -38,6 +38,7 @@ fn run_in(place: &Place, line: &str) -> Run {
 }
 
 /// T17: what is for showing around has no secret in it, however it came there.
+/// Also SEC-11.
 #[test]
 fn what_a_server_repeats_of_its_environment_is_masked() {
     let place = place();
@@ -111,4 +112,23 @@ fn what_a_server_says_to_a_benchmark_is_masked() {
     let run: Run = command.output().unwrap().into();
     let all = format!("{}{}", run.out, run.err);
     assert!(all.contains("key ***") && !all.contains("hush"), "{all}");
+}
+
+/// B2: a transcript is for its owner, and has no secret of the environment in it.
+#[test]
+fn a_transcript_is_for_its_owner_only() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("transcript-of-secrets");
+    let _ = std::fs::remove_file(&path);
+    let secret = r#"sec"ret\with-all"#;
+    let server = format!("taut serve --transcript {}", path.display());
+    let mut words: Vec<String> = ["call", "echo"].map(str::to_owned).into();
+    words.push(format!("text={}", serde_json::json!({ "inner": secret })));
+    words.extend(["--env".to_owned(), format!("DEMO_TOKEN={secret}"), "--".to_owned()]);
+    words.extend(server.split(' ').map(str::to_owned));
+    let run: Run = taut(words).output().unwrap().into();
+    run.exits(0);
+    let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&path).unwrap());
+    assert_eq!(mode & 0o777, 0o600);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("***") && !text.contains("with-all"), "{text}");
 }

@@ -38,6 +38,7 @@ fn smoke_calls_nothing_that_is_not_sure_to_be_harmless() {
     assert!(run.out.contains("(legacy)"), "{}", run.out);
 }
 
+/// E6, E7, T3.
 #[test]
 fn smoke_shows_the_servers_stderr_only_when_it_fails() {
     let fine = run("smoke", &server("2025-11-25 greet log-stdin")).exits(0);
@@ -156,6 +157,7 @@ fn prompt_shows_who_says_what() {
     assert!(demo("prompt gret").exits(2).err.contains("did you mean greet?"));
 }
 
+/// T4.
 #[test]
 fn everything_after_two_dashes_reaches_the_server_untouched() {
     let script = r#"printf '%s\n' "$@" >&2; exit 9"#;

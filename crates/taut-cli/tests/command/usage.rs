@@ -115,7 +115,7 @@ fn arguments_may_be_one_json_object() {
 #[test]
 fn help_is_a_command_too() {
     for (line, first) in
-        [("help smoke", "See whether"), ("help", "Try, check"), ("help call", "Call a tool")]
+        [("help smoke", "Check whether"), ("help", "Try, check"), ("help call", "Call a tool")]
     {
         assert!(run(line, &[]).exits(0).out.starts_with(first), "{line}");
     }
@@ -123,6 +123,7 @@ fn help_is_a_command_too() {
 }
 
 /// Who parses the output finds a document, whatever was wrong.
+/// Also T5.
 #[test]
 fn a_wrong_option_is_a_document_with_json() {
     for (line, said) in [
@@ -177,7 +178,8 @@ fn one_thing_of_a_server_is_shown_whole() {
     assert_eq!(
         run.out,
         "add\nAdd two numbers.\nit takes:\n  a: number  The first number.\n  b: number  The second \
-         number.\n"
+         number.\nit returns:\n  sum: number  The sum.\nit says of itself: only reads, reaches nothing \
+         beyond itself\n"
     );
     assert!(demo("list prompts --only greet").exits(0).out.contains("it takes:\n  name"));
     assert!(demo("list --only demo://readme").exits(0).out.starts_with("demo://readme\n"));

@@ -1,72 +1,57 @@
-//! Hearing of changes: one stream, in both eras with the same code.
+//! Streams of changes, in both eras with the same code.
 //!
 //! Knows how a stream is opened and closed: by subscribing to each resource, or by one long request.
-//! Must not know how notes find their stream (`changes.rs`). RES-07, RES-08, SUB-01, SUB-06, SUB-07.
+//! Must not know how a change finds its stream (`state/changes.rs`). RES-07, RES-08, SUB-01, SUB-06,
+//! SUB-07.
 
-use std::sync::{Arc, Weak};
+use std::any::Any;
+use std::sync::Arc;
 
-use super::changes::{Change, End, Queue, Streams};
-use super::envelope::Params;
-use super::host::Home;
-use super::request::read_result;
-use super::supervise::Core;
-use super::supervised::Renewed;
-use super::typed::Shaped;
-use super::{Client, Shared};
+use super::connection::{Client, ClientShared, SessionState};
+use super::request::{OutgoingParams, read_result};
+use super::state::{Change, ChangeQueue, QueueKind, StreamEnd};
 use crate::driver::{Link, PendingCall};
 use crate::error::{Error, Result};
-use crate::mcp::{EmptyResult, Method, ResourceParams, SubscriptionFilter, SubscriptionParams};
+use crate::mcp::{
+    EmptyResult, Method, ResourceParams, SubscriptionFilter, SubscriptionParams, Target,
+    WriteJson as _,
+};
 use crate::rpc::{ErrorObject, Failure};
 
 /// A stream of changes: [`Client::listen`]. Dropping it tells the server to stop.
 ///
-/// What happened several times before it was taken comes once.
-pub struct Listening {
-    queue: Arc<Queue>,
+/// A change that happened several times before it was taken comes once.
+pub struct ChangeStream {
+    queue: Arc<ChangeQueue>,
     honoured: SubscriptionFilter,
-    from: From,
+    /// Why no more changes come; `None` if we have ended it ourselves.
+    why_lost: Box<dyn Fn() -> Option<Error> + Send + Sync>,
     told: bool,
+    /// Keeps the stream open at the server.
+    _open: Box<dyn Any + Send + Sync>,
 }
 
-/// Whose changes they are.
-enum From {
-    One { home: Arc<Home>, _open: Subscription },
-    Supervised { core: Weak<Core>, _open: Arc<Renewed> },
-}
-
-impl From {
-    /// Why nothing comes any more; nothing if we have ended it ourselves.
-    fn lost(&self) -> Option<Error> {
-        match self {
-            Self::One { home, .. } => {
-                let client = home.client().filter(|client| !client.0.session.is_closing())?;
-                Some(client.0.session.lost(LISTEN.into()))
-            }
-            Self::Supervised { core, .. } => core.upgrade()?.over(),
-        }
-    }
-}
-
-impl Listening {
-    pub(super) fn renewed(
-        queue: Arc<Queue>,
+impl ChangeStream {
+    pub(super) fn new(
+        queue: Arc<ChangeQueue>,
         honoured: SubscriptionFilter,
-        open: Arc<Renewed>,
-        core: Weak<Core>,
+        open: impl Any + Send + Sync,
+        why_lost: impl Fn() -> Option<Error> + Send + Sync + 'static,
     ) -> Self {
-        Self { queue, honoured, from: From::Supervised { core, _open: open }, told: false }
+        let (why_lost, open) = (Box::new(why_lost), Box::new(open));
+        Self { queue, honoured, why_lost, told: false, _open: open }
     }
 
-    /// The next change; nothing once the server or this client has ended the stream.
+    /// The next change; `None` once the server or this client has ended the stream.
     ///
     /// # Errors
-    /// The connection was lost. Told once.
+    /// The connection was lost. Returned once; then `None`.
     pub async fn next(&mut self) -> Result<Option<Change>> {
         match self.queue.next().await {
             Ok(change) => Ok(Some(change)),
-            Err(End::Lost) if !self.told => {
+            Err(StreamEnd::Lost) if !self.told => {
                 self.told = true;
-                self.from.lost().map_or(Ok(None), Err)
+                (self.why_lost)().map_or(Ok(None), Err)
             }
             Err(_) => Ok(None),
         }
@@ -83,15 +68,15 @@ const LISTEN: &str = Method::Listen.as_str();
 
 /// What is open at a server. Dropping it closes it there.
 pub(super) struct Subscription {
-    streams: Arc<Streams>,
+    state: Arc<SessionState>,
     number: u64,
     how: How,
 }
 
 enum How {
-    /// SUB-07: dropping the call withdraws it.
+    /// SUB-07: dropping the request withdraws it.
     Modern {
-        _call: PendingCall<()>,
+        _request: PendingCall<()>,
     },
     Legacy {
         link: Link,
@@ -101,11 +86,11 @@ enum How {
 
 impl Drop for Subscription {
     fn drop(&mut self) {
-        self.streams.close(self.number);
+        self.state.streams.close(self.number);
         let How::Legacy { link, uris } = &self.how else { return };
-        for uri in uris.iter().filter(|uri| self.streams.unwatch(uri)) {
+        for uri in uris.iter().filter(|uri| self.state.streams.unwatch(uri)) {
             let params = ResourceParams::new(uri);
-            // Nobody waits for the answer, and a connection that is over needs none.
+            // The answer is not waited for, and a connection that is over needs none.
             let sent =
                 link.call(Method::Unsubscribe.as_str(), |_| Some(params), None, None, |_| ());
             if let Ok(call) = sent {
@@ -116,12 +101,12 @@ impl Drop for Subscription {
 }
 
 impl Client {
-    /// Hears of changes: of the lists and the resources that `filter` names, as far as the server
-    /// offers to tell.
+    /// Opens a stream of changes: of the lists and the resources that `filter` names, as far as the
+    /// server offers to tell of them.
     ///
     /// ```no_run
     /// # async fn run(client: taut::Client) -> taut::Result<()> {
-    /// let filter = taut::SubscriptionFilter::new()
+    /// let filter = taut::types::SubscriptionFilter::new()
     ///     .tools_list_changed(true)
     ///     .resource_subscriptions(["file:///notes.txt".to_owned()]);
     /// let mut changes = client.listen(filter).await?;
@@ -133,22 +118,28 @@ impl Client {
     ///
     /// # Errors
     /// The server offers nothing of it, or refuses, or does not acknowledge in time.
-    pub async fn listen(&self, filter: SubscriptionFilter) -> Result<Listening> {
-        let queue = Arc::new(Queue::default());
+    pub async fn listen(&self, filter: SubscriptionFilter) -> Result<ChangeStream> {
+        let queue = Arc::new(ChangeQueue::new(
+            QueueKind::OneConnection,
+            self.0.settings().max_change_bytes,
+        ));
         let (open, honoured) = self.listen_into(filter, &queue).await?;
-        let from = From::One { home: self.0.session.home.clone(), _open: open };
-        Ok(Listening { queue, honoured, from, told: false })
+        let state = self.0.session.state.clone();
+        Ok(ChangeStream::new(queue, honoured, open, move || {
+            let client = state.client().filter(|client| !client.0.session.is_closing())?;
+            Some(client.0.session.lost(LISTEN.into()))
+        }))
     }
 
     pub(super) async fn listen_into(
         &self,
         filter: SubscriptionFilter,
-        queue: &Arc<Queue>,
+        queue: &Arc<ChangeQueue>,
     ) -> Result<(Subscription, SubscriptionFilter)> {
         // LIF-12: what was not offered is not asked for.
         let wanted = filter.honoured_by(self.capabilities());
         if wanted.is_empty() && !filter.is_empty() {
-            let capability = "notes of these changes";
+            let capability = "notifications of these changes";
             return Err(Error::NotOffered { method: LISTEN.into(), capability });
         }
         if self.revision().is_modern() {
@@ -162,13 +153,13 @@ impl Client {
     async fn listen_modern(
         &self,
         wanted: SubscriptionFilter,
-        queue: &Arc<Queue>,
+        queue: &Arc<ChangeQueue>,
     ) -> Result<(Subscription, SubscriptionFilter)> {
         queue.reopen();
         let open = self.0.send_listen(wanted, queue)?;
-        let after = self.0.settings.request;
+        let after = self.0.settings().request;
         let deadline = {
-            let _inside = self.0.session.home.runtime.enter();
+            let _inside = self.0.session.state.runtime.enter();
             tokio::time::timeout(after, queue.wait_opened())
         };
         match deadline.await {
@@ -182,42 +173,38 @@ impl Client {
     async fn listen_legacy(
         &self,
         wanted: SubscriptionFilter,
-        queue: &Arc<Queue>,
+        queue: &Arc<ChangeQueue>,
     ) -> Result<Subscription> {
         let session = &self.0.session;
         let uris = wanted.resource_subscriptions.clone().unwrap_or_default();
-        let number = session.streams.open_next(queue.clone(), wanted);
-        let link = session.link.clone();
-        let mut open = Subscription {
-            streams: session.streams.clone(),
-            number,
-            how: How::Legacy { link, uris: Vec::new() },
-        };
+        let number = session.state.streams.open_next(queue.clone(), wanted);
+        let how = How::Legacy { link: session.link.clone(), uris: Vec::new() };
+        let mut open = Subscription { state: session.state.clone(), number, how };
         for uri in uris {
-            let first = session.streams.watch(&uri);
+            let first = session.state.streams.watch(&uri);
             if let How::Legacy { uris, .. } = &mut open.how {
                 uris.push(uri.clone());
             }
             if first {
-                let params = ResourceParams::new(uri);
                 let read = read_result::<EmptyResult>;
-                self.typed(Method::Subscribe, params, true, "resources", read).await?;
+                self.typed(Method::Subscribe, &ResourceParams::new(uri), read).await?;
             }
         }
         Ok(open)
     }
 }
 
-impl Shared {
+impl ClientShared {
     /// Sends the long request; its acknowledgement comes by the queue.
-    pub(super) fn send_listen(
+    fn send_listen(
         &self,
         wanted: SubscriptionFilter,
-        queue: &Arc<Queue>,
+        queue: &Arc<ChangeQueue>,
     ) -> Result<Subscription> {
-        let session = &self.session;
+        let (session, state) = (&self.session, &self.session.state);
         let params = SubscriptionParams::new(wanted.clone());
-        let mut body = Shaped { params, revision: self.agreed.revision };
+        let mut body = Vec::new();
+        params.write_json(Target::of(self.agreed.revision), &mut body);
         let mut number = None;
         let ending = queue.clone();
         let sent = session.link.call(
@@ -225,17 +212,9 @@ impl Shared {
             |call| {
                 // Before it leaves, so that the acknowledgement finds it.
                 number = Some(call.number());
-                session.streams.open(call.number(), queue.clone(), wanted);
-                Some(Params {
-                    tool: None,
-                    body: &mut body,
-                    envelope: &self.envelope,
-                    // SUB-10: neither progress nor logs ride on it.
-                    level: None,
-                    token: None,
-                    meta: None,
-                    retry: None,
-                })
+                state.streams.open(call.number(), queue.clone(), wanted);
+                // SUB-10: it asks for neither progress nor logs.
+                Some(OutgoingParams::new(&body, &self.envelope))
             },
             None,
             None,
@@ -243,11 +222,11 @@ impl Shared {
                 // SUB-09; one that was never acknowledged was no stream.
                 Ok(_) => {
                     ending.opened(Err(ErrorObject::internal("ended before it was acknowledged")));
-                    ending.end(End::Politely);
+                    ending.end(StreamEnd::Politely);
                 }
                 Err(Failure::Refused(error)) => {
                     ending.opened(Err(error));
-                    ending.end(End::Politely);
+                    ending.end(StreamEnd::Politely);
                 }
                 // The connection is over, and tells all streams itself.
                 Err(_) => {}
@@ -255,23 +234,35 @@ impl Shared {
         );
         let number = number.unwrap_or_default();
         match sent {
-            Ok(call) => {
-                let streams = session.streams.clone();
-                Ok(Subscription { streams, number, how: How::Modern { _call: call } })
+            Ok(request) => {
+                let how = How::Modern { _request: request };
+                Ok(Subscription { state: state.clone(), number, how })
             }
             Err(_) => {
-                session.streams.close(number);
+                state.streams.close(number);
                 Err(session.lost(LISTEN.into()))
             }
         }
     }
 
-    /// The three lists, as far as the server tells of them.
-    pub(super) fn all_lists(&self) -> SubscriptionFilter {
-        SubscriptionFilter::new()
+    /// Asks a modern server to tell of its lists, if a setting of this client needs that. A legacy one
+    /// tells without being asked.
+    pub(super) fn watch_lists(&self) {
+        let settings = self.settings();
+        let wanted = settings.keep_lists || settings.handlers.on_change.is_some();
+        #[cfg(feature = "check")]
+        let wanted = wanted || settings.check_answers;
+        let lists = SubscriptionFilter::new()
             .tools_list_changed(true)
             .prompts_list_changed(true)
             .resources_list_changed(true)
-            .honoured_by(&self.agreed.capabilities)
+            .honoured_by(&self.agreed.capabilities);
+        if !wanted || !self.agreed.revision.is_modern() || lists.is_empty() {
+            return;
+        }
+        // A connection that is over says so by itself; a server that refuses is asked no more.
+        if let Ok(open) = self.send_listen(lists, &Arc::new(ChangeQueue::new(QueueKind::Own, 0))) {
+            let _ = self.session.state.lists.subscription.set(Box::new(open));
+        }
     }
 }

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tokio::time::Sleep;
 
@@ -23,6 +23,14 @@ impl Alarm {
         match &mut self.sleep {
             Some(sleep) => sleep.as_mut().reset(at.into()),
             empty => *empty = Some(Box::pin(tokio::time::sleep_until(at.into()))),
+        }
+    }
+
+    /// So long from now. What is beyond all clocks never comes.
+    pub(super) fn set_after(&mut self, wait: Duration) {
+        match super::now().checked_add(wait) {
+            Some(at) => self.set(at),
+            None => self.clear(),
         }
     }
 

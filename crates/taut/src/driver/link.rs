@@ -1,22 +1,25 @@
 //! One connection as its many users see it: the [`Peer`] behind a lock, and the way to wake the loop.
 //!
 //! Knows who waits for which call and which requests can still be withdrawn; must not know a
-//! method. The loop in `driver.rs` owns the streams; everybody else holds a `Link`.
+//! method. The loop owns the streams; everybody else holds a [`Link`] and uses its verbs.
 
 use std::collections::HashMap;
+use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
+use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
-use super::json::{self, Written};
+use super::flag::Flag;
 use super::now;
-use super::token::Token;
+use super::service::Outcome;
 use crate::ending::Ending;
-use crate::rpc::{Body, CallId, Draft, Failure, Id, Patience, Peer, Seed, SendError, Ticket};
+use crate::json::{JsonBuf, JsonRef};
+use crate::rpc::{self, CallId, Failure, Id, NoId, Patience, Peer, Seed, SendError, Ticket};
 
 /// Takes the answer to a call, still raw, on the loop.
 pub(crate) type Waiter = Box<dyn FnOnce(Result<&RawValue, Failure>) + Send>;
@@ -35,46 +38,50 @@ pub(crate) enum Close {
     Now,
 }
 
-/// A shared handle on one connection.
+/// A shared handle on one connection. Users' code never runs while its lock is held.
 #[derive(Clone)]
-pub(crate) struct Link(Arc<Mutex<State>>);
+pub(crate) struct Link(Arc<LinkShared>);
 
-pub(crate) struct State {
-    pub(crate) peer: Peer,
-    pub(crate) ended: Option<Ending>,
+struct LinkShared {
+    state: Mutex<LinkState>,
+    /// Raised once the connection is over.
+    over: Flag,
+}
+
+/// What the lock guards. Only the loop reaches in; everybody else uses the verbs of [`Link`].
+pub(super) struct LinkState {
+    pub(super) peer: Peer,
+    pub(super) ended: Option<Ending>,
     /// Whether this side wants to end the connection.
-    pub(crate) close: Close,
+    pub(super) close: Close,
     waiters: HashMap<CallId, (Waiter, Option<Watcher>), Seed>,
     /// Requests that are being worked on elsewhere, by serial.
-    parked: HashMap<u64, Token, Seed>,
+    waiting: HashMap<u64, Flag, Seed>,
     driver: Option<Waker>,
     /// Whether somebody did something since the loop last looked.
     changed: bool,
-    /// Who waits for the end.
-    watching: Vec<Waker>,
 }
 
 impl Link {
     pub(crate) fn new(peer: Peer) -> Self {
-        Self(Arc::new(Mutex::new(State {
+        let state = LinkState {
             peer,
             ended: None,
             close: Close::No,
             waiters: HashMap::default(),
-            parked: HashMap::default(),
+            waiting: HashMap::default(),
             driver: None,
             changed: false,
-            watching: Vec::new(),
-        })))
+        };
+        Self(Arc::new(LinkShared { state: Mutex::new(state), over: Flag::default() }))
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        // Users' code does not run inside: it may panic, and it may want this very lock.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(super) fn lock(&self) -> MutexGuard<'_, LinkState> {
+        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Does something to the peer, then lets the loop write what came of it.
-    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut State) -> T) -> T {
+    fn with<T>(&self, act: impl FnOnce(&mut LinkState) -> T) -> T {
         let (value, waker) = {
             let mut state = self.lock();
             let value = act(&mut state);
@@ -87,25 +94,33 @@ impl Link {
         value
     }
 
+    /// Lets the loop make a pass, for what a service does there.
+    #[cfg(feature = "server")]
+    pub(crate) fn wake(&self) {
+        self.with(|_| ());
+    }
+
     /// Answers a request.
-    pub(crate) fn answer(&self, ticket: Ticket, outcome: Reply) {
-        let mut draft = Draft::default();
-        let outcome = json::reply(outcome, draft.begin(ticket.id()));
+    pub(super) fn answer(&self, ticket: Ticket, mut outcome: Outcome) {
         self.with(|state| {
-            state.parked.remove(&ticket.serial());
-            state.peer.answer_drafted(ticket, outcome.map(|()| &mut draft));
+            state.waiting.remove(&ticket.serial());
+            state.peer.answer(ticket, outcome.as_mut().map_err(|error| &*error));
         });
     }
 
-    /// Tells the other side something.
+    /// Sends a notification. Its params are written before the lock is taken.
+    ///
+    /// # Errors
+    /// The connection has ended, or the params have no JSON form.
     pub(crate) fn notify(&self, method: &str, params: Option<&dyn Body>) -> Result<(), SendError> {
-        let params = json::params(params)?;
-        let params = params.as_deref().map(Written);
-        let params = params.as_ref().map(|params| params as &dyn Body);
-        self.with(|state| state.notify(method, params))
+        let params = written(params)?;
+        self.with(|state| state.notify(method, params.as_ref().map(JsonBuf::as_json)))
     }
 
-    /// Tells the other side something about a request, if that still waits for its answer.
+    /// Sends a notification that belongs to a request, if that still waits for its answer.
+    ///
+    /// # Errors
+    /// As [`notify`](Self::notify).
     pub(crate) fn notify_about(
         &self,
         id: &Id,
@@ -113,47 +128,42 @@ impl Link {
         method: &str,
         params: Option<&dyn Body>,
     ) -> Result<(), SendError> {
-        let params = json::params(params)?;
-        let params = params.as_deref().map(Written);
-        let params = params.as_ref().map(|params| params as &dyn Body);
-        self.with(|state| {
-            if state.peer.is_live_serial(id, serial) {
-                state.notify(method, params)
-            } else {
-                Ok(())
-            }
+        let params = written(params)?;
+        self.with(|state| match state.peer.is_live_serial(id, serial) {
+            true => state.notify(method, params.as_ref().map(JsonBuf::as_json)),
+            false => Ok(()),
         })
     }
 
-    /// Calls the other side. `read` turns the raw answer into what the caller wants.
+    /// Calls the other side.
     ///
-    /// What `params` gives is written with the lock held: it must not use this link.
-    pub(crate) fn call<T, P>(
+    /// `params` gives the params, told the id that is also the progress token. They are written before
+    /// the lock is taken, so that users' code may run there. `read` turns the raw answer into what the caller wants; it
+    /// runs on the loop.
+    ///
+    /// # Errors
+    /// The connection has ended, or the params have no JSON form. Then nothing was sent.
+    pub(crate) fn call<T: Send + 'static, P: Body>(
         &self,
         method: &str,
         params: impl FnOnce(CallId) -> Option<P>,
         patience: Option<Patience>,
         watcher: Option<Watcher>,
         read: impl FnOnce(Result<&RawValue, Failure>) -> T + Send + 'static,
-    ) -> Result<PendingCall<T>, SendError>
-    where
-        T: Send + 'static,
-        P: Body,
-    {
+    ) -> Result<PendingCall<T>, SendError> {
+        let call = self.lock().peer.reserve_call();
+        let params = params(call);
+        let json = written(params.as_ref().map(|params| params as &dyn Body))?;
         let (answer, answered) = oneshot::channel();
         let waiter: Waiter = Box::new(move |outcome| {
             // The caller may be gone; then nobody wants the answer.
             let _ = answer.send(read(outcome));
         });
-        let call = self.with(|state| {
-            let params = params(state.peer.next_call());
-            // Apart from the output, so that a panic leaves no half of a message there.
-            let params = json::params(params.as_ref().map(|params| params as &dyn Body))?;
-            let params = params.as_deref().map(Written);
-            let params = params.as_ref().map(|params| params as &dyn Body);
-            let call = state.peer.call(now(), method, params, patience)?;
+        self.with(|state| {
+            let params = json.as_ref().map(JsonBuf::as_json);
+            state.peer.call_as(now(), call, method, params, patience)?;
             state.waiters.insert(call, (waiter, watcher));
-            Ok(call)
+            Ok(())
         })?;
         Ok(PendingCall { link: self.clone(), call, answered, done: false })
     }
@@ -163,82 +173,190 @@ impl Link {
         self.with(|state| state.close = state.close.max(how));
     }
 
-    /// Ready once the connection is over, with the reason.
-    pub(crate) fn poll_ended(&self, cx: &mut Context<'_>) -> Poll<Ending> {
+    /// Whether this side has asked for the end.
+    #[cfg(feature = "client")]
+    pub(crate) fn is_closing(&self) -> bool {
+        self.lock().close != Close::No
+    }
+
+    /// How the connection ended, if it has.
+    pub(crate) fn ending(&self) -> Option<Ending> {
+        self.lock().ended.clone()
+    }
+
+    /// Waits for the end of the connection.
+    pub(crate) fn ended(&self) -> impl Future<Output = Ending> + Send + use<> {
+        let link = self.clone();
+        async move {
+            link.0.over.raised().await;
+            link.ending().unwrap_or(Ending::Closed)
+        }
+    }
+
+    /// Which rules the two sides have agreed on: what stands for an id that cannot be read, and
+    /// whether batches are served.
+    #[cfg(feature = "server")]
+    pub(crate) fn agree(&self, no_id: NoId, batches: bool) {
         let mut state = self.lock();
-        if let Some(ending) = &state.ended {
-            return Poll::Ready(ending.clone());
-        }
-        if !state.watching.iter().any(|waker| waker.will_wake(cx.waker())) {
-            state.watching.push(cx.waker().clone());
-        }
-        Poll::Pending
+        state.peer.set_no_id(no_id);
+        state.peer.allow_batches(batches);
+    }
+
+    /// Whether batches are served, from now on.
+    #[cfg(feature = "client")]
+    pub(crate) fn allow_batches(&self, allowed: bool) {
+        self.lock().peer.allow_batches(allowed);
+    }
+
+    /// Whether a request still waits for its answer.
+    #[cfg(feature = "server")]
+    pub(crate) fn is_live(&self, id: &Id, serial: u64) -> bool {
+        self.lock().peer.is_live_serial(id, serial)
+    }
+
+    /// How many bytes wait to be written.
+    #[cfg(feature = "server")]
+    pub(crate) fn output_waiting(&self) -> usize {
+        self.lock().peer.output().len()
+    }
+
+    /// Forgets a request: whatever its handler comes to, nothing is written.
+    #[cfg(feature = "client")]
+    pub(crate) fn forget(&self, id: &Id) {
+        self.lock().peer.forget(id);
+    }
+
+    /// How the other side framed its last sound message.
+    #[cfg(feature = "client")]
+    pub(crate) fn heard(&self) -> Option<crate::wire::Framing> {
+        self.lock().peer.heard()
+    }
+
+    /// Stops the clocks of the calls that are under way, until the hold is dropped: the other side
+    /// waits for us, and cannot get on.
+    #[cfg(feature = "client")]
+    pub(crate) fn hold(&self) -> Hold {
+        let hold = self.lock().peer.hold(now());
+        Hold { link: self.clone(), hold: Some(hold) }
     }
 }
 
-impl State {
+/// As long as this lives, the calls that were under way when it was made cannot time out.
+#[cfg(feature = "client")]
+pub(crate) struct Hold {
+    link: Link,
+    hold: Option<rpc::HoldId>,
+}
+
+#[cfg(feature = "client")]
+impl Drop for Hold {
+    fn drop(&mut self) {
+        if let Some(hold) = self.hold.take() {
+            // The loop has to look anew when something is due.
+            self.link.with(|state| state.peer.resume(now(), hold));
+        }
+    }
+}
+
+impl LinkState {
     /// The loop is about to sleep; [`Link::with`] wakes it.
-    pub(crate) fn sleep(&mut self, cx: &Context<'_>) {
+    pub(super) fn sleep(&mut self, cx: &Context<'_>) {
         self.driver = Some(cx.waker().clone());
     }
 
     /// The loop is awake and looks for itself; says when it must look again at the latest.
-    pub(crate) fn awake(&mut self) -> Option<Instant> {
+    pub(super) fn awake(&mut self) -> Option<Instant> {
         self.driver = None;
         self.changed = false;
         self.peer.poll_timeout()
     }
 
     /// Whether anything was done through [`Link::with`] since the loop [looked](Self::awake).
-    pub(crate) fn has_changed(&self) -> bool {
+    pub(super) fn has_changed(&self) -> bool {
         self.changed
     }
 
     /// L18: once it is over nothing counts as sent, and nothing piles up.
-    fn notify(&mut self, method: &str, params: Option<&dyn Body>) -> Result<(), SendError> {
+    fn notify(&mut self, method: &str, params: Option<JsonRef<'_>>) -> Result<(), SendError> {
         if self.ended.is_some() {
             return Err(SendError::Closed);
         }
         self.peer.notify(method, params)
     }
 
-    pub(crate) fn park(&mut self, serial: u64, token: Token) {
-        self.parked.insert(serial, token);
+    /// A request goes on in a task of its own; `cancelled` reaches it there.
+    pub(super) fn wait_for(&mut self, serial: u64, cancelled: Flag) {
+        self.waiting.insert(serial, cancelled);
     }
 
-    pub(crate) fn withdrawn(&mut self, serial: u64) -> Option<Token> {
-        self.parked.remove(&serial)
+    pub(super) fn cancelled(&mut self, serial: u64) -> Option<Flag> {
+        self.waiting.remove(&serial)
     }
 
     /// Who waits for a call. Both are to be dropped after the lock.
-    pub(crate) fn take_waiter(&mut self, call: CallId) -> Option<(Waiter, Option<Watcher>)> {
+    pub(super) fn take_waiter(&mut self, call: CallId) -> Option<(Waiter, Option<Watcher>)> {
         self.waiters.remove(&call)
     }
 
     /// Who watches a call, to be called without the lock and [put back](Self::put_watcher).
-    pub(crate) fn take_watcher(&mut self, call: CallId) -> Option<Watcher> {
+    pub(super) fn take_watcher(&mut self, call: CallId) -> Option<Watcher> {
         self.waiters.get_mut(&call)?.1.take()
     }
 
     /// Gives a watcher back, unless its call has ended meanwhile.
-    pub(crate) fn put_watcher(&mut self, call: CallId, watcher: Watcher) -> Option<Watcher> {
+    pub(super) fn put_watcher(&mut self, call: CallId, watcher: Watcher) -> Option<Watcher> {
         match self.waiters.get_mut(&call) {
             Some((_, slot)) => slot.replace(watcher),
             None => Some(watcher),
         }
     }
+}
 
-    /// The connection is over: everybody who waits is told.
-    pub(crate) fn end(&mut self, ending: Ending) -> Vec<Waker> {
-        self.peer.handle_eof();
-        self.ended.get_or_insert(ending);
-        self.parked.drain().for_each(|(_, token)| token.raise());
-        std::mem::take(&mut self.watching)
+impl Link {
+    /// The connection is over: everybody who waits is told. Gives the calls that got no answer.
+    pub(super) fn end(&self, ending: Ending) -> Vec<(CallId, Failure)> {
+        let (waiting, lost) = {
+            let mut state = self.lock();
+            state.peer.handle_eof();
+            state.ended.get_or_insert(ending);
+            let waiting = std::mem::take(&mut state.waiting);
+            (waiting, std::iter::from_fn(|| state.peer.poll_lost()).collect::<Vec<_>>())
+        };
+        waiting.values().for_each(Flag::raise);
+        self.0.over.raise();
+        lost
     }
 }
 
-/// What a handler came to.
-pub(crate) type Reply = Result<Box<dyn Body>, crate::rpc::ErrorObject>;
+/// Something that can be written as JSON: the params of a call or a notification.
+pub(crate) trait Body: Send {
+    /// Appends the JSON.
+    ///
+    /// # Errors
+    /// The value has no JSON form; what was appended so far is taken back by the caller.
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error>;
+}
+
+impl<T: Serialize + Send> Body for T {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        serde_json::to_writer(out, self)
+    }
+}
+
+/// A boxed body is no `Serialize`, so this does not overlap with the above.
+impl Body for Box<dyn Body> {
+    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
+        (**self).write(out)
+    }
+}
+
+/// Writes params, if there are any.
+fn written(params: Option<&dyn Body>) -> Result<Option<JsonBuf>, SendError> {
+    let Some(params) = params else { return Ok(None) };
+    let mut json = JsonBuf::default();
+    params.write(json.start()).map_err(SendError::Json)?;
+    Ok(Some(json))
+}
 
 /// A call under way. Dropping it withdraws the call on the wire.
 pub(crate) struct PendingCall<T> {

@@ -8,35 +8,38 @@
 //! the same pass with no task, no lock contention and no other thread. One that waits is spawned.
 
 mod alarm;
-mod json;
+mod flag;
+mod join;
 mod link;
-mod parked;
+mod service;
+
 mod steps;
 mod tap;
-mod token;
+mod waiting;
 mod work;
 
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use serde_json::value::RawValue;
-
 use crate::ending::Ending;
-use crate::rpc::{Body, ErrorObject, Id, Places, Trouble};
 use crate::stream::{Sink, Source};
 use crate::wire::Decoder;
 
 use alarm::Alarm;
 use work::{Look, Taken, Work};
 
-pub(crate) use json::Written;
-use json::write_result;
-pub(crate) use link::{Close, Link, PendingCall, Reply, Watcher};
+pub(crate) use flag::Flag;
+#[cfg(feature = "client")]
+pub(crate) use join::both;
+pub(crate) use join::{Either, first};
+pub(crate) use link::{Body, Close, Link, PendingCall, Watcher};
+pub(crate) use service::{AnswerFuture, IncomingRequest, Outcome, Service, no_json, ready};
+
 pub use steps::Steps;
-pub(crate) use token::Token;
-use work::poll_once;
+#[cfg(feature = "server")]
+pub(crate) use work::log_panic;
 
 /// After so much input or output the loop lets others run: as much as a pipe holds.
 const YIELD: usize = 64 << 10;
@@ -51,78 +54,6 @@ const TURN: Duration = Duration::from_millis(10);
 
 /// How long what is ready may take to leave when the connection is being ended.
 const FLUSH_LIMIT: Duration = Duration::from_millis(250);
-
-/// What serves a connection.
-pub(crate) trait Service: Send {
-    /// Begins to answer a request. A result that is there at once is appended to `json`.
-    fn request(&mut self, incoming: Incoming<'_>, json: &mut Vec<u8>) -> Started;
-
-    /// Takes in a notification, before anything that came after it.
-    fn notification(&mut self, method: &str, params: Option<&RawValue>);
-
-    /// Takes in an error of the other side that belongs to no request.
-    fn stray_error(&mut self, error: &ErrorObject) {
-        tracing::warn!(%error, "the other side reports an error that belongs to no request");
-    }
-
-    /// Takes in something that is wrong with the stream.
-    fn trouble(&mut self, trouble: &Trouble);
-
-    /// A handler kept the loop from its work for so long. Told once.
-    fn blocked(&mut self, method: &str, params: Option<&RawValue>, took: Duration);
-
-    /// Called on every pass of the loop, before it writes: the time for what may wait. Says whether
-    /// it has added output.
-    fn pump(&mut self) -> bool {
-        false
-    }
-
-    /// The input has ended. What is open-ended should end now.
-    fn input_ended(&mut self) {}
-}
-
-/// A request as a service sees it.
-pub(crate) struct Incoming<'a> {
-    pub(crate) id: &'a Id,
-    pub(crate) serial: u64,
-    pub(crate) method: &'a str,
-    pub(crate) params: Option<&'a RawValue>,
-    /// Where the members of the params are, as far as that is known.
-    pub(crate) places: &'a Places,
-    pub(crate) token: &'a Token,
-    pub(crate) link: &'a Link,
-    /// When it was taken up.
-    pub(crate) now: Instant,
-}
-
-/// How far a service got with a request.
-pub(crate) enum Started {
-    /// To the end: the result is written.
-    Done(Result<(), ErrorObject>),
-    /// To where it waits: this is the rest of it.
-    Waiting(Pin<Box<dyn Future<Output = Reply> + Send>>),
-}
-
-impl Started {
-    /// To the end, with what came of it.
-    pub(crate) fn done<B: Body>(outcome: Result<B, ErrorObject>, json: &mut Vec<u8>) -> Self {
-        Self::Done(outcome.and_then(|result| write_result(&result, json)))
-    }
-
-    /// As far as it goes at once. Most handlers need no more, and no more is spent on them.
-    pub(crate) fn polling<B: Body + 'static>(
-        future: impl Future<Output = Result<B, ErrorObject>> + Send + 'static,
-        json: &mut Vec<u8>,
-    ) -> Self {
-        let mut future = Box::pin(future);
-        if let Poll::Ready(outcome) = poll_once(future.as_mut()) {
-            return Self::done(outcome, json);
-        }
-        Self::Waiting(Box::pin(async move {
-            future.await.map(|result| Box::new(result) as Box<dyn Body>)
-        }))
-    }
-}
 
 /// How the loop behaves.
 #[derive(Clone, Copy, Debug)]
@@ -224,7 +155,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             && let Poll::Ready(ending) = stop.poll(cx)
         {
             self.phase = Phase::Flushing(ending);
-            self.limit.set(now() + FLUSH_LIMIT);
+            self.limit.set_after(FLUSH_LIMIT);
         }
         let (mut reads, mut written) = (0, 0);
         self.taken = 0;
@@ -340,7 +271,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         self.work.service.input_ended();
         if matches!(self.phase, Phase::Open) {
             self.phase = Phase::Draining;
-            self.limit.set(now() + self.drain);
+            self.limit.set_after(self.drain);
         }
     }
 
@@ -385,7 +316,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
                 (Close::Now, _) => return Idle::End(Ending::Closed),
                 (Close::Politely, Phase::Open) => {
                     self.phase = Phase::Leaving;
-                    self.limit.set(now() + FLUSH_LIMIT);
+                    self.limit.set_after(FLUSH_LIMIT);
                     return Idle::Again;
                 }
                 _ => {}
@@ -418,7 +349,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
                 return Idle::Sleep;
             }
             self.work.sink = None;
-            self.limit.set(now() + self.drain);
+            self.limit.set_after(self.drain);
             return Idle::Again;
         }
         if self.source.is_none() || late { Idle::End(Ending::Closed) } else { Idle::Sleep }
@@ -430,13 +361,8 @@ impl<R, W: Sink, S: Service> Driver<R, W, S> {
     fn end(&mut self, ending: &Ending) {
         // Handlers first: what they hold may want to say goodbye through the link.
         self.work.tasks.abort_all();
-        let (wakers, lost) = {
-            let mut state = self.work.link.lock();
-            let wakers = state.end(ending.clone());
-            (wakers, std::iter::from_fn(|| state.peer.poll_lost()).collect::<Vec<_>>())
-        };
+        let lost = self.work.link.end(ending.clone());
         self.work.fail(lost);
-        wakers.into_iter().for_each(Waker::wake);
     }
 }
 

@@ -8,8 +8,10 @@ use std::fmt::{Debug, Write};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
+use tracing_subscriber::Layer;
 
-/// Every step of every message as one line of text: a subscriber for `tracing`, for a debug mode.
+/// Every step of every message as one line of text, for a debug mode: a subscriber for `tracing`, and a
+/// `Layer` for programs that have a subscriber already (`registry().with(steps)`).
 ///
 /// Secrets that go by their usual names (`apiKey`, `password`, `Authorization` …) are already masked
 /// in what it tells; the sink can take out what else must not be shown.
@@ -60,16 +62,36 @@ impl<F: Fn(&str) + Send + Sync + 'static> Steps<F> {
     }
 }
 
-impl<F: Fn(&str) + Send + Sync + 'static> Subscriber for Steps<F> {
-    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+impl<F: Fn(&str) + Send + Sync + 'static> Steps<F> {
+    /// Whether the event is of one of the crates that are shown.
+    fn shows(&self, metadata: &Metadata<'_>) -> bool {
         let of = |name: &&str| metadata.target().split("::").next() == Some(*name);
         self.crates.iter().any(of)
     }
 
-    fn event(&self, event: &Event<'_>) {
+    fn show(&self, event: &Event<'_>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
         (self.sink)(&fields.line(event.metadata().target(), self.source));
+    }
+}
+
+/// Beside other layers: what is not shown here is left to them.
+impl<S: Subscriber, F: Fn(&str) + Send + Sync + 'static> Layer<S> for Steps<F> {
+    fn on_event(&self, event: &Event<'_>, _: tracing_subscriber::layer::Context<'_, S>) {
+        if self.shows(event.metadata()) {
+            self.show(event);
+        }
+    }
+}
+
+impl<F: Fn(&str) + Send + Sync + 'static> Subscriber for Steps<F> {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        self.shows(metadata)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        self.show(event);
     }
 
     // Spans are passed over: a step stands for itself.
@@ -174,6 +196,22 @@ mod tests {
         assert_eq!(lines[3], "[mcp] send (line) bytes=36 (result) id=1");
         assert!(lines[4].starts_with("[mcp] send json={"), "{lines:?}");
         assert_eq!(lines[5..], ["[mine::tools] ask tool=add"]);
+    }
+
+    #[test]
+    fn it_composes_with_other_layers_and_takes_nothing_from_them() {
+        use tracing_subscriber::layer::SubscriberExt;
+        let (ours, theirs) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
+        let (ours_too, theirs_too) = (ours.clone(), theirs.clone());
+        let base = Steps::new(move |line: &str| theirs_too.lock().unwrap().push(line.to_owned()))
+            .with("other");
+        let layer = Steps::new(move |line: &str| ours_too.lock().unwrap().push(line.to_owned()));
+        tracing::subscriber::with_default(SubscriberExt::with(base, layer), || {
+            tracing::info!(target: "taut::wire", "of ours");
+            tracing::info!(target: "other", "of others");
+        });
+        assert_eq!(*ours.lock().unwrap(), ["[taut::wire] of ours"]);
+        assert_eq!(*theirs.lock().unwrap(), ["[taut::wire] of ours", "[other] of others"]);
     }
 
     #[test]

@@ -6,7 +6,8 @@
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
-use crate::rpc::{Incoming, Message, masked, read};
+use crate::json::masked;
+use crate::rpc::{Message, Messages, read};
 use crate::wire::{Decoder, Frame, Limits};
 
 /// Where the lines go.
@@ -99,13 +100,13 @@ fn tell(way: &'static str, frame: &Frame<'_>) {
 /// What a frame is about: its method, and its id.
 fn name(bytes: &[u8]) -> (String, String) {
     match read(bytes) {
-        Ok(Incoming::One(Message::Request { id, method, .. })) => (method.into(), id.to_string()),
-        Ok(Incoming::One(Message::Notification { method, .. })) => (method.into(), "-".into()),
-        Ok(Incoming::One(Message::Response { id, outcome })) => (
+        Ok(Messages::One(Message::Request { id, method, .. })) => (method.into(), id.to_string()),
+        Ok(Messages::One(Message::Notification { method, .. })) => (method.into(), "-".into()),
+        Ok(Messages::One(Message::Response { id, outcome })) => (
             if outcome.is_ok() { "(result)" } else { "(error)" }.into(),
             id.map_or_else(|| "-".into(), |id| id.to_string()),
         ),
-        Ok(Incoming::Batch(entries)) => (format!("(batch of {})", entries.len()), "-".into()),
+        Ok(Messages::Batch(entries)) => (format!("(batch of {})", entries.len()), "-".into()),
         Err(malformed) => (format!("({})", malformed.kind), "-".into()),
     }
 }

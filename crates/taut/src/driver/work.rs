@@ -12,13 +12,14 @@ use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
 
+use super::flag::Flag;
 use super::link::Link;
-use super::parked::Parked;
+use super::service::{self, Service};
 use super::tap::Tap;
-use super::token::Token;
-use super::{Incoming, Service, Started, TURN, YIELD};
+use super::waiting::{Owed, finish};
+use super::{TURN, YIELD};
 use crate::ending::Ending;
-use crate::rpc::{CallId, Draft, ErrorObject, Event, Failure, Places, Request, Ticket};
+use crate::rpc::{CallId, ErrorObject, Event, Failure, PeerRequest};
 use crate::stream::Sink;
 use crate::wire::{Decoder, Encoder};
 
@@ -45,12 +46,8 @@ pub(super) struct Work<W, S> {
     grace: Duration,
     pub(super) tap: Tap,
     warned: bool,
-    /// Where the members of the params are, of the request that is about to start.
-    places: Places,
-    /// Where the next answer is written, apart from all others.
-    draft: Draft,
-    /// The token of a request that is over, if nobody else has kept it.
-    spare: Option<Token>,
+    /// The signal of a request that is over, if nobody else has kept it.
+    spare: Option<Flag>,
 }
 
 impl<W: Sink, S: Service> Work<W, S> {
@@ -65,8 +62,6 @@ impl<W: Sink, S: Service> Work<W, S> {
             grace,
             tap: Tap::default(),
             warned: false,
-            places: Places::default(),
-            draft: Draft::default(),
             spare: None,
         }
     }
@@ -111,7 +106,7 @@ impl<W: Sink, S: Service> Work<W, S> {
             let Some(frame) = decoder.poll_frame() else {
                 return Taken::Nothing { starved: true };
             };
-            let events = state.peer.handle_noting(now, frame, &mut self.places);
+            let events = state.peer.handle_frame(now, frame);
             let troubles: Vec<_> = std::iter::from_fn(|| state.peer.poll_trouble()).collect();
             (frame, events, troubles)
         };
@@ -124,18 +119,18 @@ impl<W: Sink, S: Service> Work<W, S> {
             match event {
                 Event::Request(request) => clock = self.start(cx, request, clock),
                 Event::Notification { method, params } => {
-                    isolated(|| self.service.notification(&method, params));
+                    isolated(|| self.service.notification(&method, &params));
                     clock = super::now();
                 }
                 Event::Withdrawn(serial) => {
-                    let token = self.link.lock().withdrawn(serial);
-                    if let Some(token) = token {
-                        token.raise();
+                    let cancelled = self.link.lock().cancelled(serial);
+                    if let Some(cancelled) = cancelled {
+                        cancelled.raise();
                     }
                 }
                 Event::Progress { call, params } => {
                     let watcher = self.link.lock().take_watcher(call);
-                    if let Some(mut watcher) = watcher {
+                    if let (Some(mut watcher), Some(params)) = (watcher, params.raw()) {
                         isolated(|| watcher(params));
                         let _gone = self.link.lock().put_watcher(call, watcher);
                     }
@@ -156,7 +151,6 @@ impl<W: Sink, S: Service> Work<W, S> {
     pub(super) fn start_queued(&mut self, cx: &mut Context<'_>) -> bool {
         let began = super::now();
         let mut clock = began;
-        self.places.clear();
         while let Some(request) = { self.link.lock().peer.poll_request() } {
             clock = self.start(cx, request, clock);
             if clock - began > TURN {
@@ -166,52 +160,51 @@ impl<W: Sink, S: Service> Work<W, S> {
         false
     }
 
-    /// Begins a request, and finishes it if its handler does at once.
-    fn start(&mut self, cx: &mut Context<'_>, request: Request<'_>, began: Instant) -> Instant {
-        let Request { ticket, method, params, .. } = request;
-        let token = self.spare.take().unwrap_or_default();
-        let (service, json, link) = (&mut self.service, self.draft.begin(ticket.id()), &self.link);
-        let started = catch_unwind(AssertUnwindSafe(|| {
-            let incoming = Incoming {
+    /// Polls the answer to a request once. What is ready leaves; what waits becomes a task.
+    fn start(&mut self, cx: &mut Context<'_>, request: PeerRequest<'_>, began: Instant) -> Instant {
+        let PeerRequest { ticket, method, params, .. } = request;
+        let cancelled = self.spare.take().unwrap_or_default();
+        let polled = catch_unwind(AssertUnwindSafe(|| {
+            let mut answer = self.service.request(service::IncomingRequest {
                 id: ticket.id(),
                 serial: ticket.serial(),
                 method: &method,
-                params: params.as_deref(),
-                places: &self.places,
-                token: &token,
-                link,
+                params: &params,
+                cancelled: &cancelled,
+                link: &self.link,
                 now: began,
-            };
-            service.request(incoming, json)
+            });
+            match poll_once(answer.as_mut()) {
+                Poll::Ready(outcome) => Ok(outcome),
+                Poll::Pending => Err(answer),
+            }
         }));
         let ended = super::now();
         let took = ended - began;
         // A panic is told in its own words; what it took to print them is no blocking.
-        if took > BLOCKING_POLL && started.is_ok() && !std::mem::replace(&mut self.warned, true) {
-            self.service.blocked(&method, params.as_deref(), took);
+        if took > BLOCKING_POLL && polled.is_ok() && !std::mem::replace(&mut self.warned, true) {
+            self.service.blocked(&method, &params, took);
         }
-        match started.unwrap_or_else(|panic| Started::Done(Err(panicked(&*panic)))) {
-            Started::Done(outcome) => {
-                self.spare = token.is_only_one().then_some(token);
-                if self.answer(ticket, outcome) >= FLUSH || took > SLOW_POLL {
+        match polled.unwrap_or_else(|panic| Ok(Err(panicked(&*panic)))) {
+            Ok(mut outcome) => {
+                self.spare = cancelled.is_unused().then_some(cancelled);
+                let ready = {
+                    let mut state = self.link.lock();
+                    state.peer.answer(ticket, outcome.as_mut().map_err(|error| &*error));
+                    state.peer.output().len()
+                };
+                if ready >= FLUSH || took > SLOW_POLL {
                     // A failed write shows itself again at the next pass.
                     let _ = self.poll_write(cx, true, &mut 0);
                 }
             }
-            Started::Waiting(future) => {
-                self.link.lock().park(ticket.serial(), token.clone());
-                let parked = Parked::new(future, ticket, token, self.link.clone(), self.grace);
-                self.tasks.spawn(parked);
+            Err(answer) => {
+                self.link.lock().wait_for(ticket.serial(), cancelled.clone());
+                let owed = Owed::new(ticket, self.link.clone());
+                self.tasks.spawn(finish(answer, owed, cancelled, self.grace));
             }
         }
         ended
-    }
-
-    /// Answers with what stands in the draft. Says how much is ready to leave.
-    fn answer(&mut self, ticket: Ticket, outcome: Result<(), ErrorObject>) -> usize {
-        let mut state = self.link.lock();
-        state.peer.answer_drafted(ticket, outcome.map(|()| &mut self.draft));
-        state.peer.output().len()
     }
 
     /// Whether something is on its way out already.
@@ -296,20 +289,25 @@ pub(super) fn poll_once<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Outp
 /// Runs users' code that nobody waits for. C14: a panic in it costs what it was told, no more.
 fn isolated(act: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(act)) {
-        panicked(&*panic);
+        log_panic(&*panic);
     }
 }
 
 /// C14: a panic costs one request. Its words are for the log, not for the wire.
-pub(crate) fn panicked(panic: &(dyn std::any::Any + Send)) -> ErrorObject {
+pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> ErrorObject {
+    log_panic(panic);
+    ErrorObject::internal("handler panicked")
+        .with_data(&serde_json::json!({ "exception": "panic" }))
+}
+
+/// Writes the words of a panic to the log.
+pub(crate) fn log_panic(panic: &(dyn std::any::Any + Send)) {
     let words = panic
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
         .unwrap_or("no message");
     tracing::error!(panic = words, "a handler panicked");
-    ErrorObject::internal("handler panicked")
-        .with_data(&serde_json::json!({ "exception": "panic" }))
 }
 
 fn write_failed(error: io::Error) -> Ending {

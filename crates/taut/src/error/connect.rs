@@ -1,25 +1,27 @@
-//! Why a client and a server did not come together.
+//! Why a connection could not be opened.
 //!
-//! Knows the words. Must not know how a connection is opened: `client/open.rs` makes these errors.
-//! Each reason has words of its own (L16, P16, P17), with the phase, and the last lines of stderr.
+//! Knows the words. Must not know how a connection is opened: `client/open` makes these errors. Each
+//! reason has words of its own (L16, P16, P17), with the phase and the last lines that were printed.
 
 use std::fmt;
 use std::time::Duration;
 
-use super::Exit;
-use super::words::last_words;
+use super::words::{LastLines, last_lines};
 use crate::mcp::{Method, Revision};
+use crate::process::ExitStatus;
 use crate::rpc::{ErrorObject, Fault};
 
 /// Why a connection could not be opened.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct ConnectError {
     /// What was being done.
     pub phase: ConnectPhase,
     /// Why it failed.
     pub reason: ConnectReason,
-    /// The end of what the server wrote to stderr, if it has one.
+    /// The last lines that the server wrote to stdout and that are no messages, shortened.
+    pub stdout: String,
+    /// The end of what the server wrote to stderr.
     pub stderr: String,
 }
 
@@ -38,7 +40,7 @@ pub enum ConnectPhase {
 #[non_exhaustive]
 pub enum ConnectReason {
     /// The process ended.
-    Exited(Exit),
+    Exited(ExitStatus),
     /// It closed the stream that it should answer on, and lives on.
     Closed,
     /// It said nothing.
@@ -46,7 +48,9 @@ pub enum ConnectReason {
         /// For how long.
         after: Duration,
         /// What became of another, which was started beside it and asked with `Content-Length` headers.
-        second: Option<SecondTry>,
+        second: Option<SecondProcess>,
+        /// The program, if it is one that downloads the server before it starts it: `npx`, for example.
+        package_runner: Option<&'static str>,
     },
     /// It said nothing until its stdin was closed: it does not flush its output.
     Unflushed {
@@ -86,18 +90,18 @@ pub enum ConnectReason {
 /// What became of a second process that was asked with `Content-Length` headers, beside a silent one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct SecondTry {
+pub struct SecondProcess {
     /// When it was started, counted from the start of the first.
     pub at: Duration,
     /// How it ended, if it did by itself.
-    pub exit: Option<Exit>,
+    pub exit: Option<ExitStatus>,
     /// Whether it said anything at all.
     pub heard: bool,
 }
 
-impl fmt::Display for SecondTry {
+impl fmt::Display for SecondProcess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Nobody wants to know the nanoseconds.
+        // Tenths of a second are exact enough.
         let tenths = u64::try_from(self.at.as_millis() / 100).unwrap_or(u64::MAX);
         let at = Duration::from_millis(tenths.saturating_mul(100));
         write!(f, "another, asked with Content-Length headers after {at:?}, ")?;
@@ -110,8 +114,23 @@ impl fmt::Display for SecondTry {
 }
 
 impl ConnectError {
-    pub(crate) fn new(phase: ConnectPhase, reason: ConnectReason, stderr: String) -> Self {
-        Self { phase, reason, stderr }
+    pub(crate) fn new(
+        phase: ConnectPhase,
+        reason: ConnectReason,
+        (stdout, stderr): (String, String),
+    ) -> Self {
+        Self { phase, reason, stdout, stderr }
+    }
+}
+
+impl fmt::Debug for ConnectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectError")
+            .field("phase", &self.phase)
+            .field("reason", &self.reason)
+            .field("stdout", &LastLines(&self.stdout))
+            .field("stderr", &LastLines(&self.stderr))
+            .finish()
     }
 }
 
@@ -134,10 +153,17 @@ impl fmt::Display for ConnectError {
             ConnectReason::Closed => {
                 write!(f, "the server closed its output before it answered {phase}")?;
             }
-            ConnectReason::Silent { after, second } => {
+            ConnectReason::Silent { after, second, package_runner } => {
                 write!(f, "the server did not answer {phase} within {after:?}: it said nothing")?;
                 if let Some(second) = second {
                     write!(f, "; {second}")?;
+                }
+                if let Some(runner) = package_runner {
+                    write!(
+                        f,
+                        "; {runner} may still be downloading the package: try again, or set a longer \
+                         start timeout"
+                    )?;
                 }
             }
             ConnectReason::Unflushed { after } => write!(
@@ -189,7 +215,9 @@ impl fmt::Display for ConnectError {
                 }
             }
         }
-        last_words(f, &self.stderr)
+        // The first line is in the reason already, and says what the others would.
+        let known = matches!(self.reason, ConnectReason::NotJson { .. });
+        last_lines(f, if known { "" } else { &self.stdout }, &self.stderr)
     }
 }
 

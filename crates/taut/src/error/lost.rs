@@ -1,31 +1,46 @@
-//! Why a server that was there is no longer.
+//! The error for a request whose server is gone.
 //!
-//! Knows the words: what was lost, how the process ended, what it said last (P17, C12).
+//! Knows the words: what was lost, how the process ended, what it printed last (P17, C12).
 
 use std::borrow::Cow;
 use std::fmt;
 
-use super::Exit;
-use super::words::last_words;
+use super::words::{LastLines, last_lines};
 use crate::ending::Ending;
+use crate::process::ExitStatus;
 
-/// A server that is no longer there, and what was lost with it.
-#[derive(Clone, Debug)]
+/// A server is gone, and the answer to a request with it.
+#[derive(Clone)]
 #[non_exhaustive]
-pub struct Lost {
-    /// What was asked; empty if nothing was.
+pub struct ConnectionLost {
+    /// The method of the request; empty if there was none.
     pub method: Cow<'static, str>,
-    /// How the process ended; nothing if it has not, or if there is none.
-    pub exit: Option<Exit>,
-    /// The process, if it has not ended although the connection has.
+    /// How the process ended; `None` if it has not, or if there is none.
+    pub exit: Option<ExitStatus>,
+    /// The id of the process, if it has not ended although the connection has.
     pub running: Option<u32>,
     /// How the connection ended.
     pub ending: Ending,
-    /// The end of what the server wrote to stderr, if it has one.
+    /// The last lines that the server wrote to stdout and that are no messages, shortened.
+    pub stdout: String,
+    /// The end of what the server wrote to stderr.
     pub stderr: String,
 }
 
-impl fmt::Display for Lost {
+impl fmt::Debug for ConnectionLost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ConnectionLost")
+            .field("method", &self.method)
+            .field("exit", &self.exit)
+            .field("running", &self.running)
+            .field("ending", &self.ending)
+            .field("stdout", &LastLines(&self.stdout))
+            .field("stderr", &LastLines(&self.stderr))
+            .finish()
+    }
+}
+
+impl fmt::Display for ConnectionLost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if !self.method.is_empty() {
             write!(f, "{} was not answered: ", self.method)?;
@@ -40,8 +55,8 @@ impl fmt::Display for Lost {
                 }
             }
         }
-        last_words(f, &self.stderr)
+        last_lines(f, &self.stdout, &self.stderr)
     }
 }
 
-impl std::error::Error for Lost {}
+impl std::error::Error for ConnectionLost {}

@@ -1,6 +1,6 @@
-//! The last words of a server, as they stand in an error.
+//! The end of what a server printed, as it stands in an error.
 //!
-//! Knows text from a stranger: bounded, and without characters that steer a terminal (SEC-05).
+//! Knows text that is not trusted: bounded, and without characters that steer a terminal (SEC-05).
 
 use std::fmt;
 
@@ -16,14 +16,34 @@ const HEAD: usize = 6;
 /// Characters of one line.
 const WIDTH: usize = 400;
 
-/// Shows the end of `stderr`, each line on a line of its own; nothing if there is none.
-pub(super) fn last_words(f: &mut fmt::Formatter<'_>, stderr: &str) -> fmt::Result {
-    let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
-    if lines.is_empty() {
-        return Ok(());
+/// Shows the end of what a server printed that is no message: each line on a line of its own, and
+/// nothing for a stream that has none.
+pub(super) fn last_lines(f: &mut fmt::Formatter<'_>, stdout: &str, stderr: &str) -> fmt::Result {
+    let mut joint = "; ";
+    for (stream, text) in [("stdout", stdout), ("stderr", stderr)] {
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+        if !lines.is_empty() {
+            write!(f, "{joint}its last lines on {stream}:")?;
+            show(f, &lines)?;
+            joint = "\n";
+        }
     }
-    f.write_str("; its last words on stderr:")?;
-    for line in tail(&lines) {
+    Ok(())
+}
+
+/// Text of a server for `Debug`: its end only, which [`last_lines`] would show.
+pub(super) struct LastLines<'a>(pub(super) &'a str);
+
+impl fmt::Debug for LastLines<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines: Vec<&str> = self.0.lines().collect();
+        let cut = |line: &&str| line.chars().take(WIDTH).collect::<String>();
+        f.debug_list().entries(tail(&lines).iter().map(cut)).finish()
+    }
+}
+
+fn show(f: &mut fmt::Formatter<'_>, lines: &[&str]) -> fmt::Result {
+    for line in tail(lines) {
         f.write_str("\n  ")?;
         for character in line.trim_end().chars().take(WIDTH) {
             if character.is_control() && character != '\t' {
@@ -61,7 +81,7 @@ mod tests {
 
     impl fmt::Display for Shown<'_> {
         fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            last_words(f, self.0)
+            last_lines(f, "", self.0)
         }
     }
 
@@ -71,13 +91,34 @@ mod tests {
         assert_eq!(Shown("\n \n").to_string(), "");
         assert_eq!(
             Shown("a\r\n\n\x1b[31mred\tb").to_string(),
-            "; its last words on stderr:\n  a\n  \\u{1b}[31mred\tb"
+            "; its last lines on stderr:\n  a\n  \\u{1b}[31mred\tb"
         );
         let many: String = (0..100).map(|n| format!("line {n}\n")).collect();
         let shown = Shown(&many).to_string();
         assert!(shown.ends_with("\n  line 99") && !shown.contains("line 89\n"), "{shown}");
         let long = "x".repeat(10_000);
         assert!(Shown(&long).to_string().len() < WIDTH + 50);
+    }
+
+    #[test]
+    fn debug_shows_no_more_than_display() {
+        let long = "x".repeat(10_000) + "\n" + &"line\n".repeat(1_000);
+        assert_eq!(format!("{:?}", LastLines("a\nb")), r#"["a", "b"]"#);
+        assert!(format!("{:?}", LastLines(&long)).len() < 100);
+        assert!(format!("{:?}", LastLines(&long[..9_000])).len() < WIDTH + 50);
+    }
+
+    /// E10
+    #[test]
+    fn both_streams_are_shown_one_after_the_other() {
+        struct Both;
+        impl fmt::Display for Both {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                last_lines(f, "a\nb\n", "c")
+            }
+        }
+        let expected = "; its last lines on stdout:\n  a\n  b\nits last lines on stderr:\n  c";
+        assert_eq!(Both.to_string(), expected);
     }
 
     /// A traceback of so many frames, two lines each, with other things before it.

@@ -17,14 +17,14 @@ use std::sync::Arc;
 
 use super::capabilities::{ClientCapabilities, Implementation};
 use super::codes::{UNSUPPORTED_PROTOCOL_VERSION, UnsupportedVersion};
-use super::envelope::{Envelope, MetaError, Trace};
 use super::logging::Level;
 use super::meta::meta_keys;
-use super::methods::{Kind, Method, Sender};
+use super::methods::{Method, MethodKind, Sender};
 use super::opening::InitializeParams;
-use super::params::Params;
+use super::request_meta::{MetaError, RequestMeta, Trace};
 use super::revision::Revision;
-use crate::rpc::{ErrorObject, Id, Part};
+use crate::json::JsonRef;
+use crate::rpc::{ErrorObject, Id, Params, ParamsError};
 
 /// Who asks, and what it can do.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -55,7 +55,7 @@ impl Terms {
     }
 
     /// The same with what `_meta` says.
-    fn saying(mut self, meta: Part<'_>, envelope: &Envelope<'_>) -> Arc<Self> {
+    fn saying(mut self, meta: JsonRef<'_>, envelope: &RequestMeta<'_>) -> Arc<Self> {
         self.progress_token = envelope.progress_token();
         self.trace = envelope.trace();
         self.meta = Some(meta.text().into());
@@ -100,8 +100,15 @@ impl Accept {
 
     /// Judges a request.
     pub(crate) fn judge(&mut self, name: &str, params: &Params<'_>) -> Verdict {
-        let Some(meta) = params.meta else {
-            return self.judge_legacy(name, params, Envelope::default(), self.agreed.clone());
+        if params.is_array() {
+            return Verdict::Refuse(ErrorObject::invalid_params("params must be an object"));
+        }
+        let meta = params.member("_meta");
+        if meta.is_some_and(|meta| !meta.is_object()) {
+            return Verdict::Refuse(ErrorObject::invalid_params("params._meta must be an object"));
+        }
+        let Some(meta) = meta else {
+            return self.judge_legacy(name, params, RequestMeta::default(), self.agreed.clone());
         };
         if let Some(last) = &self.last
             && last.meta.as_deref() == Some(meta.text())
@@ -109,10 +116,10 @@ impl Accept {
             let last = last.clone();
             return match last.revision.is_modern() {
                 true => serve(name, Method::parse(name), last),
-                false => self.judge_legacy(name, params, Envelope::default(), Some(last)),
+                false => self.judge_legacy(name, params, RequestMeta::default(), Some(last)),
             };
         }
-        let envelope = Envelope::read(meta);
+        let envelope = RequestMeta::read(meta);
         if envelope.is_modern() {
             return self.judge_modern(name, meta, envelope);
         }
@@ -128,7 +135,7 @@ impl Accept {
         &mut self,
         name: &str,
         params: &Params<'_>,
-        envelope: Envelope<'_>,
+        envelope: RequestMeta<'_>,
         terms: Option<Arc<Terms>>,
     ) -> Verdict {
         let method = Method::parse(name);
@@ -147,7 +154,12 @@ impl Accept {
         }
     }
 
-    fn judge_modern(&mut self, name: &str, meta: Part<'_>, envelope: Envelope<'_>) -> Verdict {
+    fn judge_modern(
+        &mut self,
+        name: &str,
+        meta: JsonRef<'_>,
+        envelope: RequestMeta<'_>,
+    ) -> Verdict {
         self.modern_seen = true;
         // MET-10: fields, then version, then method.
         let read = envelope.claims().and_then(|claims| Ok((claims, self.asker(&envelope)?)));
@@ -164,12 +176,12 @@ impl Accept {
         serve(name, Method::parse(name), terms)
     }
 
-    fn remember(&mut self, terms: Option<&Arc<Terms>>, meta: Part<'_>) {
+    fn remember(&mut self, terms: Option<&Arc<Terms>>, meta: JsonRef<'_>) {
         self.last = terms.filter(|_| meta.text().len() <= REMEMBERED).cloned();
     }
 
     /// Who asks, read anew only if the request says something else than the one before.
-    fn asker(&mut self, envelope: &Envelope<'_>) -> Result<Arc<Asker>, MetaError> {
+    fn asker(&mut self, envelope: &RequestMeta<'_>) -> Result<Arc<Asker>, MetaError> {
         let (capabilities, info) = envelope.asker_text();
         if let Some((same, too, asker)) = &self.last_asker
             && (**same == *capabilities, **too == *info) == (true, true)
@@ -188,7 +200,7 @@ impl Accept {
 
     fn shake_hands(&mut self, params: &Params<'_>) -> Verdict {
         let read = || -> Result<InitializeParams, String> {
-            let error = |error: super::params::ParamsError| error.to_string();
+            let error = |error: ParamsError| error.to_string();
             Ok(InitializeParams::new(
                 params.required::<String>("protocolVersion").map_err(error)?,
                 params.required::<ClientCapabilities>("capabilities").map_err(error)?,
@@ -219,7 +231,7 @@ impl Accept {
 /// Serves what a server answers in the revision of `terms`.
 fn serve(name: &str, method: Option<Method>, terms: Arc<Terms>) -> Verdict {
     let served = method.filter(|method| {
-        method.kind() == Kind::Request && method.may_come_from(Sender::Client, terms.revision)
+        method.kind() == MethodKind::Request && method.may_come_from(Sender::Client, terms.revision)
     });
     match served {
         Some(method) => Verdict::Serve(method, terms),

@@ -7,7 +7,7 @@ use super::*;
 
 fn judge(accept: &mut Accept, method: &str, params: Value) -> String {
     let raw: Box<RawValue> = serde_json::value::to_raw_value(&params).unwrap();
-    match accept.judge(method, &Params::read(Some(&raw)).unwrap()) {
+    match accept.judge(method, &Params::from(Some(&*raw))) {
         Verdict::Serve(method, terms) => format!("{} at {}", method.as_str(), terms.revision),
         Verdict::Welcome(revision) => format!("welcome {revision}"),
         Verdict::Pong => "pong".into(),
@@ -89,8 +89,7 @@ fn met_02_ver_01_dep_02_what_a_modern_request_gets_wrong() {
 #[test]
 fn err_08_the_refusal_names_both_versions() {
     let raw = serde_json::value::to_raw_value(&modern("1900-01-01")).unwrap();
-    let Verdict::Refuse(error) =
-        Accept::default().judge("tools/list", &Params::read(Some(&raw)).unwrap())
+    let Verdict::Refuse(error) = Accept::default().judge("tools/list", &Params::from(Some(&*raw)))
     else {
         panic!()
     };
@@ -105,7 +104,7 @@ fn std_25_who_asks_is_judged_by_each_request_alone() {
         let mut params = modern("2026-07-28");
         params["_meta"]["io.modelcontextprotocol/clientCapabilities"] = capabilities;
         let raw = serde_json::value::to_raw_value(&params).unwrap();
-        match accept.judge("tools/list", &Params::read(Some(&raw)).unwrap()) {
+        match accept.judge("tools/list", &Params::from(Some(&*raw))) {
             Verdict::Serve(_, terms) => Ok(terms.asker.capabilities.sampling.is_some()),
             Verdict::Refuse(error) => Err(error.code),
             other => panic!("{other:?}"),
@@ -116,4 +115,18 @@ fn std_25_who_asks_is_judged_by_each_request_alone() {
     assert_eq!(ask(json!({ "sampling": {} })), Ok(true));
     assert_eq!(ask(json!([])), Err(-32602));
     assert_eq!(ask(json!({})), Ok(false));
+}
+
+#[test]
+fn rpc_14_params_and_meta_have_to_be_objects() {
+    for (params, words) in [
+        (json!([]), "params must be an object"),
+        (json!({ "_meta": 1 }), "params._meta must be an object"),
+    ] {
+        let raw = serde_json::value::to_raw_value(&params).unwrap();
+        match Accept::default().judge("tools/list", &Params::from(Some(&*raw))) {
+            Verdict::Refuse(error) => assert_eq!((error.code, &*error.message), (-32602, words)),
+            other => panic!("{other:?}"),
+        }
+    }
 }

@@ -3,15 +3,11 @@
 //! Knows the declarations; must not know when they are exchanged. Matrix section 3; LIF-17,
 //! ELI-01, CAP-03, EXT-01.
 
-use serde_json::{Map, Value};
-
 use super::content::Icon;
-use super::define::wire_struct;
-use super::json::RawJson;
-use super::shape::Shape;
-
-/// An open JSON object: the settings of a capability or an extension.
-pub type JsonObject = Map<String, Value>;
+use super::macros::wire_struct;
+use super::meta::{Meta, meta_keys};
+use super::write::Target;
+use crate::json::{JsonObject, RawJson};
 
 wire_struct! {
     /// The name and version of a client or server. Untrusted text: never decide by it (MET-04).
@@ -97,8 +93,8 @@ impl ElicitationCapability {
     }
 
     /// 2025-06-18 has forms only: a client that shows none must not seem to offer them there.
-    fn fits(&self, shape: Shape) -> bool {
-        self.supports_form() || shape.revision().is_none_or(|at| at.has_url_elicitation())
+    fn fits(&self, target: Target) -> bool {
+        self.supports_form() || target.revision().is_none_or(|at| at.has_url_elicitation())
     }
 }
 
@@ -154,11 +150,19 @@ wire_struct! {
     }
 }
 
+impl Meta {
+    /// Who answered, as a modern server says on each result (MET-05).
+    #[must_use]
+    pub fn server_info(&self) -> Option<Implementation> {
+        self.value(meta_keys::SERVER_INFO)?.parse().ok()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::{Revision, SerializeAt};
-    use serde_json::json;
+    use crate::mcp::{Revision, WriteJson};
+    use serde_json::{Value, json};
 
     fn client(value: Value) -> ClientCapabilities {
         serde_json::from_value(value).unwrap()

@@ -3,7 +3,7 @@
 //! Knows numbers and shapes; must not know when to send them. ERR-02 to ERR-10.
 
 use super::capabilities::ClientCapabilities;
-use super::define::wire_struct;
+use super::macros::wire_struct;
 use super::revision::Revision;
 use crate::rpc::code;
 

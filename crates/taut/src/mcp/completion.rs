@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 
 use super::content::TextContent;
-use super::define::{wire_struct, wire_union};
+use super::macros::{wire_struct, wire_union};
 use super::meta::Meta;
 use super::result::ResultType;
-use super::shape::Shape;
+use super::write::Target;
 
 /// The most suggestions one answer may carry (CMP-02).
 pub const MAX_COMPLETIONS: usize = 100;
@@ -45,7 +45,7 @@ wire_union! {
 
 impl CompletionReference {
     /// Every revision knows both kinds.
-    fn stand_in(&self, _: Shape) -> Option<TextContent> {
+    fn stand_in(&self, _: Target) -> Option<TextContent> {
         None
     }
 }
@@ -123,7 +123,7 @@ wire_struct! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::{Revision, SerializeAt};
+    use crate::mcp::{Revision, WriteJson};
     use serde_json::json;
 
     #[test]

@@ -30,7 +30,7 @@ use std::time::{Duration, Instant};
 use serde::Deserialize;
 
 use super::codes::UNSUPPORTED_PROTOCOL_VERSION;
-use super::opened::{Agreed, Discovered, Initialized};
+use super::opened::{Agreed, ConnectFault, Discovered, Initialized};
 use super::revision::{Era, Revision};
 use crate::rpc::ErrorObject;
 use crate::wire::Framing;
@@ -59,7 +59,7 @@ pub(crate) struct Plan {
 
 /// What is to be done now.
 #[derive(Debug)]
-pub(crate) enum Action {
+pub(crate) enum ConnectAction {
     /// Send `server/discover` in this revision.
     Discover(Revision),
     /// Send `initialize` with this revision.
@@ -74,28 +74,12 @@ pub(crate) enum Action {
     /// Both sides agree.
     Done(Box<Agreed>),
     /// They do not.
-    Fail(Fault),
-}
-
-/// Why there is no agreement.
-#[derive(Clone, Debug)]
-pub(crate) enum Fault {
-    Exited,
-    Silent {
-        after: Duration,
-    },
-    Echo,
-    Refused(ErrorObject),
-    Malformed(String),
-    /// The handshake's answer names a version that we do not speak, or not the pinned one.
-    Version(String),
-    /// Nothing that it speaks is spoken here.
-    NoCommonVersion(Vec<String>),
+    Fail(ConnectFault),
 }
 
 /// Where the opening stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ConnectState {
     /// Nothing runs yet.
     Idle,
     Probing,
@@ -107,7 +91,7 @@ enum State {
 #[derive(Debug)]
 pub(crate) struct Connect {
     plan: Plan,
-    state: State,
+    state: ConnectState,
     framing: Framing,
     /// What the handshake asks for.
     offer: Revision,
@@ -126,7 +110,7 @@ pub(crate) struct Connect {
     /// Another version was offered.
     reoffered: bool,
     /// A handshake that failed in favour of another probe.
-    refused: Option<Fault>,
+    refused: Option<ConnectFault>,
     /// A discovery that came while the handshake was under way.
     kept: Option<Box<Agreed>>,
     probe_due: Option<Instant>,
@@ -134,7 +118,7 @@ pub(crate) struct Connect {
     start_due: Option<Instant>,
     /// When everything has.
     end: Option<Instant>,
-    actions: VecDeque<Action>,
+    actions: VecDeque<ConnectAction>,
 }
 
 impl Connect {
@@ -143,7 +127,7 @@ impl Connect {
             plan.pin.map_or_else(|| plan.known == Some(Era::Legacy), |pin| !pin.is_modern());
         Self {
             plan,
-            state: State::Idle,
+            state: ConnectState::Idle,
             framing: plan.framing.unwrap_or_default(),
             offer: plan.pin.filter(|pin| !pin.is_modern()).unwrap_or(Revision::LATEST_LEGACY),
             skip_probe: legacy,
@@ -163,16 +147,16 @@ impl Connect {
     }
 
     /// The next thing to do, until there is nothing more to do now.
-    pub(crate) fn poll_action(&mut self) -> Option<Action> {
+    pub(crate) fn poll_action(&mut self) -> Option<ConnectAction> {
         self.actions.pop_front()
     }
 
     /// When [`handle_time`](Self::handle_time) wants to be called next.
     pub(crate) fn poll_timeout(&self) -> Option<Instant> {
         match self.state {
-            State::Probing => self.probe_due.into_iter().chain(self.start_due).min(),
-            State::Shaking => self.start_due,
-            State::Idle | State::Over => None,
+            ConnectState::Probing => self.probe_due.into_iter().chain(self.start_due).min(),
+            ConnectState::Shaking => self.start_due,
+            ConnectState::Idle | ConnectState::Over => None,
         }
     }
 
@@ -200,30 +184,38 @@ impl Connect {
     }
 
     /// The answer to `server/discover`.
-    pub(crate) fn handle_discover(&mut self, now: Instant, answer: Result<Discovered, Fault>) {
+    pub(crate) fn handle_discover(
+        &mut self,
+        now: Instant,
+        answer: Result<Discovered, ConnectFault>,
+    ) {
         match self.state {
-            State::Probing => match answer {
+            ConnectState::Probing => match answer {
                 Ok(discovered) => self.judge_discovered(discovered),
-                Err(Fault::Refused(error)) if error.code == UNSUPPORTED_PROTOCOL_VERSION => {
+                Err(ConnectFault::Refused(error)) if error.code == UNSUPPORTED_PROTOCOL_VERSION => {
                     self.judge_unsupported(now, error);
                 }
                 Err(fault) => self.fall_back(fault),
             },
             // L5: it was slow, not old. The handshake goes first, because it is under way.
-            State::Shaking => {
+            ConnectState::Shaking => {
                 if let Ok(discovered) = answer
                     && let Some(revision) = newest(&discovered.supported_versions, Era::Modern)
                 {
                     self.kept = Some(Box::new(discovered.agree(revision)));
                 }
             }
-            State::Idle | State::Over => {}
+            ConnectState::Idle | ConnectState::Over => {}
         }
     }
 
     /// The answer to `initialize`.
-    pub(crate) fn handle_initialize(&mut self, now: Instant, answer: Result<Initialized, Fault>) {
-        if self.state != State::Shaking {
+    pub(crate) fn handle_initialize(
+        &mut self,
+        now: Instant,
+        answer: Result<Initialized, ConnectFault>,
+    ) {
+        if self.state != ConnectState::Shaking {
             return;
         }
         match answer {
@@ -235,16 +227,18 @@ impl Connect {
     /// The process has ended, or its stream has.
     pub(crate) fn handle_exit(&mut self) {
         match self.state {
-            State::Idle | State::Over => {}
-            State::Probing | State::Shaking if self.can_restart_unprobed() => self.restart(),
-            State::Probing | State::Shaking => self.fail(Fault::Exited),
+            ConnectState::Idle | ConnectState::Over => {}
+            ConnectState::Probing | ConnectState::Shaking if self.can_restart_unprobed() => {
+                self.restart()
+            }
+            ConnectState::Probing | ConnectState::Shaking => self.fail(ConnectFault::Exited),
         }
     }
 
     /// Our own request came back.
     pub(crate) fn handle_echo(&mut self) {
-        if self.state != State::Over {
-            self.fail(Fault::Echo);
+        if self.state != ConnectState::Over {
+            self.fail(ConnectFault::Echo);
         }
     }
 
@@ -252,53 +246,53 @@ impl Connect {
     pub(crate) fn handle_time(&mut self, now: Instant) {
         let due = |at: Option<Instant>| at.is_some_and(|at| at <= now);
         match self.state {
-            State::Probing if due(self.probe_due) || due(self.start_due) => {
-                self.fall_back(Fault::Silent { after: self.probe_budget() });
+            ConnectState::Probing if due(self.probe_due) || due(self.start_due) => {
+                self.fall_back(ConnectFault::Silent { after: self.probe_budget() });
             }
-            State::Shaking if due(self.start_due) => self.shake_timed_out(now),
+            ConnectState::Shaking if due(self.start_due) => self.shake_timed_out(now),
             _ => {}
         }
     }
 
     fn probe(&mut self, now: Instant) {
-        self.state = State::Probing;
+        self.state = ConnectState::Probing;
         self.probed = true;
         self.probe_due = now.checked_add(self.probe_budget());
-        self.actions.push_back(Action::Discover(Revision::MODERN));
+        self.actions.push_back(ConnectAction::Discover(Revision::MODERN));
     }
 
     fn shake(&mut self, offer: Revision) {
-        self.state = State::Shaking;
+        self.state = ConnectState::Shaking;
         self.offer = offer;
-        self.actions.push_back(Action::Initialize(offer));
+        self.actions.push_back(ConnectAction::Initialize(offer));
     }
 
     fn judge_discovered(&mut self, discovered: Discovered) {
         let versions = &discovered.supported_versions;
         match (newest(versions, Era::Modern), newest(versions, Era::Legacy)) {
             (Some(revision), _) => {
-                self.state = State::Over;
-                self.actions.push_back(Action::Done(Box::new(discovered.agree(revision))));
+                self.state = ConnectState::Over;
+                self.actions.push_back(ConnectAction::Done(Box::new(discovered.agree(revision))));
             }
             (None, Some(legacy)) if !self.pinned_modern() => self.shake(legacy),
-            _ => self.fail(Fault::NoCommonVersion(discovered.supported_versions)),
+            _ => self.fail(ConnectFault::NoCommonVersion(discovered.supported_versions)),
         }
     }
 
     fn judge_unsupported(&mut self, now: Instant, error: ErrorObject) {
         let Some(versions) = versions_in(&error) else {
-            return self.fall_back(Fault::Refused(error));
+            return self.fall_back(ConnectFault::Refused(error));
         };
         match (newest(&versions, Era::Modern), newest(&versions, Era::Legacy)) {
             // VER-02: once; a server that refuses what it lists would be asked for ever.
             (Some(_), _) if !std::mem::replace(&mut self.retried, true) => self.probe(now),
             (None, Some(legacy)) if !self.pinned_modern() => self.shake(legacy),
-            _ => self.fail(Fault::NoCommonVersion(versions)),
+            _ => self.fail(ConnectFault::NoCommonVersion(versions)),
         }
     }
 
     /// PRB-04, PRB-05: whatever is not recognised as modern is legacy.
-    fn fall_back(&mut self, fault: Fault) {
+    fn fall_back(&mut self, fault: ConnectFault) {
         if let Some(earlier) = self.refused.take() {
             return self.fail(earlier);
         }
@@ -309,22 +303,22 @@ impl Connect {
         let agreed = Revision::parse(&result.protocol_version).filter(|rev| !rev.is_modern());
         match agreed {
             Some(revision) if self.plan.pin.is_none_or(|pin| pin == revision) => {
-                self.state = State::Over;
-                self.actions.push_back(Action::Confirm);
-                self.actions.push_back(Action::Done(Box::new(result.agree(revision))));
+                self.state = ConnectState::Over;
+                self.actions.push_back(ConnectAction::Confirm);
+                self.actions.push_back(ConnectAction::Done(Box::new(result.agree(revision))));
             }
             // LIF-07: what it answers cannot be spoken here, so there is nothing to say.
-            _ => self.fail(Fault::Version(result.protocol_version)),
+            _ => self.fail(ConnectFault::Version(result.protocol_version)),
         }
     }
 
-    fn shake_failed(&mut self, now: Instant, fault: Fault) {
+    fn shake_failed(&mut self, now: Instant, fault: ConnectFault) {
         if let Some(agreed) = self.kept.take() {
-            self.state = State::Over;
-            return self.actions.push_back(Action::Done(agreed));
+            self.state = ConnectState::Over;
+            return self.actions.push_back(ConnectAction::Done(agreed));
         }
         let versions = match &fault {
-            Fault::Refused(error) => versions_in(error).unwrap_or_default(),
+            ConnectFault::Refused(error) => versions_in(error).unwrap_or_default(),
             _ => Vec::new(),
         };
         let modern = newest(&versions, Era::Modern).filter(|_| self.plan.pin.is_none());
@@ -346,19 +340,19 @@ impl Connect {
 
     fn shake_timed_out(&mut self, now: Instant) {
         if let Some(agreed) = self.kept.take() {
-            self.state = State::Over;
-            return self.actions.push_back(Action::Done(agreed));
+            self.state = ConnectState::Over;
+            return self.actions.push_back(ConnectAction::Done(agreed));
         }
         if self.other_framing() && !self.heard {
             // It may only be slow, so it keeps all the time that there is.
             self.beside = true;
             self.start_due = self.end;
             let passed = self.plan.start.saturating_sub(self.kept());
-            self.actions.push_back(Action::Beside(Framing::Headers, passed));
+            self.actions.push_back(ConnectAction::Beside(Framing::Headers, passed));
         } else if self.end.is_some_and(|end| now < end) {
             self.start_due = self.end;
         } else {
-            self.fail(Fault::Silent { after: self.plan.start });
+            self.fail(ConnectFault::Silent { after: self.plan.start });
         }
     }
 
@@ -380,15 +374,15 @@ impl Connect {
     }
 
     fn restart(&mut self) {
-        self.state = State::Idle;
+        self.state = ConnectState::Idle;
         self.restarted = true;
         self.skip_probe = true;
-        self.actions.push_back(Action::Restart(self.framing));
+        self.actions.push_back(ConnectAction::Restart(self.framing));
     }
 
-    fn fail(&mut self, fault: Fault) {
-        self.state = State::Over;
-        self.actions.push_back(Action::Fail(fault));
+    fn fail(&mut self, fault: ConnectFault) {
+        self.state = ConnectState::Over;
+        self.actions.push_back(ConnectAction::Fail(fault));
     }
 
     /// Who has to be modern is given all the time there is.

@@ -46,7 +46,7 @@ impl Run {
 
     fn discover_error(&mut self, code: i64, data: Value) -> &mut Self {
         let error = ErrorObject::new(code, "no").with_data(&data);
-        self.connect.handle_discover(self.now, Err(Fault::Refused(error)));
+        self.connect.handle_discover(self.now, Err(ConnectFault::Refused(error)));
         self
     }
 
@@ -58,7 +58,7 @@ impl Run {
 
     fn initialize_error(&mut self, code: i64, data: Value) -> &mut Self {
         let error = ErrorObject::new(code, "no").with_data(&data);
-        self.connect.handle_initialize(self.now, Err(Fault::Refused(error)));
+        self.connect.handle_initialize(self.now, Err(ConnectFault::Refused(error)));
         self
     }
 
@@ -79,16 +79,16 @@ impl Run {
         let mut words = Vec::new();
         while let Some(action) = self.connect.poll_action() {
             words.push(match action {
-                Action::Discover(revision) => format!("discover {revision}"),
-                Action::Initialize(revision) => format!("initialize {revision}"),
-                Action::Confirm => "confirm".to_owned(),
-                Action::Restart(framing) => {
+                ConnectAction::Discover(revision) => format!("discover {revision}"),
+                ConnectAction::Initialize(revision) => format!("initialize {revision}"),
+                ConnectAction::Confirm => "confirm".to_owned(),
+                ConnectAction::Restart(framing) => {
                     self.connect.handle_started(self.now);
                     format!("restart {framing}")
                 }
-                Action::Beside(framing, passed) => format!("beside {framing} {passed:?}"),
-                Action::Done(agreed) => format!("done {}", agreed.revision),
-                Action::Fail(fault) => format!("fail {}", name(&fault)),
+                ConnectAction::Beside(framing, passed) => format!("beside {framing} {passed:?}"),
+                ConnectAction::Done(agreed) => format!("done {}", agreed.revision),
+                ConnectAction::Fail(fault) => format!("fail {}", name(&fault)),
             });
         }
         words.join(", ")
@@ -99,15 +99,15 @@ impl Run {
     }
 }
 
-fn name(fault: &Fault) -> String {
+fn name(fault: &ConnectFault) -> String {
     match fault {
-        Fault::Exited => "exited".to_owned(),
-        Fault::Silent { after } => format!("silent {after:?}"),
-        Fault::Echo => "echo".to_owned(),
-        Fault::Refused(error) => format!("refused {}", error.code),
-        Fault::Malformed(_) => "malformed".to_owned(),
-        Fault::Version(version) => format!("version {version}"),
-        Fault::NoCommonVersion(versions) => format!("no common version {versions:?}"),
+        ConnectFault::Exited => "exited".to_owned(),
+        ConnectFault::Silent { after } => format!("silent {after:?}"),
+        ConnectFault::Echo => "echo".to_owned(),
+        ConnectFault::Refused(error) => format!("refused {}", error.code),
+        ConnectFault::Malformed(_) => "malformed".to_owned(),
+        ConnectFault::Version(version) => format!("version {version}"),
+        ConnectFault::NoCommonVersion(versions) => format!("no common version {versions:?}"),
     }
 }
 
@@ -154,7 +154,7 @@ fn who_it_is_stands_in_the_meta_or_in_the_result() {
     ] {
         let mut run = probing();
         run.discover(answer);
-        let Some(Action::Done(agreed)) = run.connect.poll_action() else { panic!() };
+        let Some(ConnectAction::Done(agreed)) = run.connect.poll_action() else { panic!() };
         assert_eq!(agreed.server_info.unwrap().name, "s");
     }
 }
@@ -165,7 +165,7 @@ fn lif_03_what_an_answer_should_have_and_has_not_is_kept() {
         let mut run = shaking();
         run.initialize(answer);
         run.connect.poll_action();
-        let Some(Action::Done(agreed)) = run.connect.poll_action() else { panic!() };
+        let Some(ConnectAction::Done(agreed)) = run.connect.poll_action() else { panic!() };
         agreed.missing
     };
     assert_eq!(missing(legacy("2025-11-25")), ["capabilities", "serverInfo"]);
@@ -186,6 +186,7 @@ fn a_discovery_without_a_modern_version_of_ours() {
     assert_eq!(only(&[]), "fail no common version []");
 }
 
+/// PRB-05.
 #[test]
 fn prb_04_and_l3_every_other_error_is_legacy() {
     for code in [-32601, -32602, -32600, -32002, -32000, -32020, -32021, 0, 1] {
@@ -211,6 +212,7 @@ fn prb_03_and_ver_02_an_unsupported_version_is_modern_and_retried_once() {
     assert_eq!(once(Value::Null), "initialize 2025-11-25");
 }
 
+/// PRB-04.
 #[test]
 fn l2_silence_is_legacy_after_the_probes_budget() {
     let mut run = probing();
@@ -307,6 +309,7 @@ fn who_answers_at_the_last_moment_is_used() {
 }
 
 /// However many processes it takes, and however little time there is for each step.
+/// Also L16.
 #[test]
 fn the_start_is_bounded_as_a_whole() {
     let mut run = Run::new(Plan { start: 3 * SECOND, ..plan() });

@@ -3,11 +3,10 @@
 //! Knows the kinds and what stands in for one where a revision lacks it; must not know which
 //! message carries them. TOL-20, PRM-07, RES-03; matrix sections 4 and 6.
 
-use super::define::{wire_enum, wire_struct, wire_union};
+use super::macros::{wire_enum, wire_struct, wire_union};
 use super::meta::Meta;
-use super::resources::ResourceContents;
 use super::revision::Revision;
-use super::shape::Shape;
+use super::write::Target;
 
 wire_enum! {
     /// Who speaks.
@@ -147,6 +146,28 @@ impl ResourceLink {
 }
 
 wire_struct! {
+    /// What is in a resource: either text or bytes (RES-03).
+    ///
+    /// ```
+    /// let page = taut::types::ResourceContents::new("file:///a.md").mime_type("text/plain").text("A");
+    /// assert!(page.blob.is_none());
+    /// ```
+    pub struct ResourceContents(
+        /// Its address.
+        needs uri: String = "uri",
+    ) {
+        /// Its media type.
+        may mime_type: String = "mimeType";
+        /// The text.
+        may text: String = "text";
+        /// The bytes in base64.
+        may blob: String = "blob";
+        /// Open metadata.
+        may meta: Meta = "_meta" since V2025_06_18 when Meta::has_any;
+    }
+}
+
+wire_struct! {
     /// A resource with its contents.
     pub struct EmbeddedResource tagged "type" = "resource" (
         /// The contents.
@@ -217,11 +238,11 @@ impl Content {
         }
     }
 
-    fn stand_in(&self, shape: Shape) -> Option<TextContent> {
+    fn stand_in(&self, target: Target) -> Option<TextContent> {
         match self {
             // TOL-20: audio from 2025-03-26, links from 2025-06-18.
-            Self::Audio(audio) if !shape.since(Revision::V2025_03_26) => Some(audio.stand_in()),
-            Self::ResourceLink(link) if !shape.since(Revision::V2025_06_18) => {
+            Self::Audio(audio) if !target.since(Revision::V2025_03_26) => Some(audio.stand_in()),
+            Self::ResourceLink(link) if !target.since(Revision::V2025_06_18) => {
                 Some(link.stand_in())
             }
             _ => None,
@@ -256,7 +277,7 @@ impl From<String> for Content {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::SerializeAt;
+    use crate::mcp::WriteJson;
     use serde_json::{Value, json};
 
     fn read(value: Value) -> Result<Content, serde_json::Error> {

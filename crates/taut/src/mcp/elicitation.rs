@@ -4,17 +4,16 @@
 //! `form.rs`. ELI-01 to ELI-12.
 
 use serde::de::{Deserialize, Deserializer, Error};
-use serde::ser::{Serialize, Serializer};
 use serde_json::Value;
 
-use super::capabilities::JsonObject;
-use super::define::{wire_enum, wire_struct};
 use super::form::FormSchema;
-use super::json::RawJson;
+use super::macros::{wire_enum, wire_struct};
 use super::meta::Meta;
 use super::revision::Revision;
-use super::shape::{SerializeAt, Shape};
-use crate::rpc::Part;
+use super::write::{Target, WriteJson, serialize_any};
+use crate::json::JsonObject;
+use crate::json::JsonRef;
+use crate::json::RawJson;
 
 wire_struct! {
     /// A form to fill in. Never ask for secrets with it (ELI-08).
@@ -68,7 +67,7 @@ impl ElicitParams {
     pub fn fits(&self, revision: Revision) -> bool {
         match self {
             Self::Form(form) => {
-                revision.has_elicitation() && form.requested_schema.fits(Shape::of(revision))
+                revision.has_elicitation() && form.requested_schema.fits(Target::of(revision))
             }
             Self::Url(_) | Self::Other(_) => revision.has_url_elicitation(),
         }
@@ -87,28 +86,24 @@ impl From<ElicitUrl> for ElicitParams {
     }
 }
 
-impl SerializeAt for ElicitParams {
-    fn serialize_at<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
+impl WriteJson for ElicitParams {
+    fn write_json(&self, target: Target, out: &mut Vec<u8>) {
         match self {
-            Self::Form(form) => form.serialize_at(shape, serializer),
-            Self::Url(url) => url.serialize_at(shape, serializer),
-            Self::Other(value) => value.serialize(serializer),
+            Self::Form(form) => form.write_json(target, out),
+            Self::Url(url) => url.write_json(target, out),
+            Self::Other(value) => value.write_json(target, out),
         }
     }
 }
 
-impl Serialize for ElicitParams {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.serialize_at(Shape::FULL, serializer)
-    }
-}
+serialize_any!(ElicitParams);
 
 impl<'de> Deserialize<'de> for ElicitParams {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         // Twice over the text, because the mode may stand last, and a tree would lose the order
         // of the fields.
         let params = RawJson::deserialize(deserializer)?;
-        match Part::from(params.raw()).member("mode").map(Part::text) {
+        match JsonRef::from(params.raw()).member("mode").map(JsonRef::text) {
             None | Some("null" | "\"form\"") => params.parse().map(Self::Form),
             Some("\"url\"") => params.parse().map(Self::Url),
             Some(_) => params.parse().map(Self::Other),
@@ -153,7 +148,7 @@ wire_struct! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::field::FormField;
+    use crate::mcp::FormField;
     use serde_json::json;
 
     #[test]

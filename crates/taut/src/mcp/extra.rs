@@ -1,4 +1,4 @@
-//! Members that nobody has told us about.
+//! Members of an object that this version does not know.
 //!
 //! Nearly no object has any, and every object has a place for them; so the place is one word.
 
@@ -7,13 +7,13 @@ use std::sync::LazyLock;
 
 use serde_json::Value;
 
-use super::capabilities::JsonObject;
+use crate::json::JsonObject;
 
 /// Members of an object that this version of taut does not know, kept as they came. Used as the map
 /// that it is.
 ///
 /// ```
-/// let mut text = taut::TextContent::new("hello");
+/// let mut text = taut::types::TextContent::new("hello");
 /// assert!(text.extra.is_empty());
 /// text.extra.insert("com.example/tone".into(), "cheerful".into());
 /// assert_eq!(text.extra["com.example/tone"], "cheerful");

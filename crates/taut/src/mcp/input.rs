@@ -14,8 +14,8 @@ use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use super::json::RawJson;
 use super::methods::Method;
+use crate::json::RawJson;
 
 /// The longest state. It travels twice in each round, and hosts keep it in memory.
 pub(crate) const MAX_STATE: usize = 64 << 10;
@@ -109,7 +109,7 @@ struct Sealed {
 /// Why a state was not accepted: the text of a −32602.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BadState {
-    /// It is not one of ours, or somebody changed it, or another key was used.
+    /// It was not made here, was changed, or was made with another key.
     Seal,
     /// It belongs to another request.
     Other,
@@ -175,6 +175,11 @@ impl SealKey {
     /// No key: nothing can be sealed, and nothing verifies.
     pub(crate) fn none() -> Self {
         Self(Vec::new())
+    }
+
+    /// A code of 16 characters over `text` that only the owner of the key can make.
+    pub(crate) fn code(&self, text: &str) -> String {
+        hex(&HMAC::mac(text, &self.0)[..8])
     }
 
     /// Signs a memory for the request that `bound_to` names.

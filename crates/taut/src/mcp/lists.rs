@@ -3,7 +3,7 @@
 //! Knows cursors and how long a page may be kept; must not know how pages are made. PAG-01 to
 //! PAG-07, CAC-01 to CAC-07.
 
-use super::define::wire_struct;
+use super::macros::wire_struct;
 use super::meta::Meta;
 use super::prompts::Prompt;
 use super::resources::{Resource, ResourceTemplate};
@@ -64,7 +64,7 @@ page!(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::{Revision, SerializeAt};
+    use crate::mcp::{Revision, WriteJson};
     use std::time::Duration;
 
     #[test]

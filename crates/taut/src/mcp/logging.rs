@@ -2,19 +2,19 @@
 //!
 //! Knows the order of the levels; must not know who asked for which. LOG-02 to LOG-11.
 
-use super::define::{wire_enum, wire_struct};
-use super::json::RawJson;
+use super::macros::{wire_enum, wire_struct};
 use super::meta::Meta;
+use crate::json::RawJson;
 
 wire_enum! {
     /// How bad it is; later ones are worse (LOG-06).
     ///
-    /// A level nobody knows compares as the worst, so that no filter loses it; a request for one
+    /// An unknown level compares as the worst, so that no filter loses it; a request for one
     /// is refused (LOG-03, LOG-11).
     pub enum Level {
-        /// For whoever is looking for a fault.
+        /// Details for finding a fault.
         Debug = "debug",
-        /// What goes on.
+        /// Normal events.
         Info = "info",
         /// Normal, but worth a look.
         Notice = "notice",

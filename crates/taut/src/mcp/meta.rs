@@ -1,19 +1,17 @@
 //! `_meta`: its reserved keys and the open map.
 //!
 //! Knows keys and the revisions they belong to; must not know what a request must carry: that is
-//! in `envelope.rs`. MET-05, MET-07, TRC-01, LIF-20.
+//! in `request_meta.rs`. MET-05, MET-07, TRC-01, LIF-20.
 
 use std::borrow::Cow;
 
 use serde::de::{Deserialize, Deserializer, MapAccess};
-use serde::ser::{Serialize, SerializeMap, Serializer};
 
-use super::capabilities::Implementation;
-use super::json::RawJson;
-use super::read::{FromMembers, Name, ObjectVisitor};
 use super::revision::Revision;
-use super::shape::{SerializeAt, Shape, close};
-use crate::rpc::{Id, quote};
+use super::write::{Target, WriteJson, serialize_any};
+use crate::json::read::{FromMembers, Name, ObjectVisitor};
+use crate::json::{ObjectWriter, RawJson};
+use crate::rpc::Id;
 
 /// The reserved keys of `_meta`.
 pub mod meta_keys {
@@ -109,12 +107,6 @@ impl Meta {
         self.entries.is_empty()
     }
 
-    /// Who answered, as a modern server says on each result (MET-05).
-    #[must_use]
-    pub fn server_info(&self) -> Option<Implementation> {
-        self.value(meta_keys::SERVER_INFO)?.parse().ok()
-    }
-
     /// The `subscriptions/listen` request that a notification belongs to (SUB-03).
     #[must_use]
     pub fn subscription_id(&self) -> Option<Id> {
@@ -122,55 +114,39 @@ impl Meta {
     }
 
     /// Whether anything is left to write in this shape.
-    pub(super) fn has_any(&self, shape: Shape) -> bool {
-        self.is_empty() || self.iter().any(|(key, _)| known_in(key, shape))
+    pub(super) fn has_any(&self, target: Target) -> bool {
+        self.is_empty() || self.iter().any(|(key, _)| known_in(key, target))
     }
 }
 
 /// The protocol's own keys are written only where they have a meaning; everybody else's pass
 /// (LIF-20, TRC-01).
-fn known_in(key: &str, shape: Shape) -> bool {
+fn known_in(key: &str, target: Target) -> bool {
     match key {
         meta_keys::PROTOCOL_VERSION
         | meta_keys::CLIENT_CAPABILITIES
         | meta_keys::CLIENT_INFO
         | meta_keys::SERVER_INFO
         | meta_keys::LOG_LEVEL
-        | meta_keys::SUBSCRIPTION_ID => shape.since(Revision::V2026_07_28),
+        | meta_keys::SUBSCRIPTION_ID => target.since(Revision::V2026_07_28),
         meta_keys::RELATED_TASK => {
-            shape.since(Revision::V2025_11_25) && shape.until(Revision::V2025_11_25)
+            target.since(Revision::V2025_11_25) && target.until(Revision::V2025_11_25)
         }
         _ => true,
     }
 }
 
-impl SerializeAt for Meta {
-    fn serialize_at<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(None)?;
-        for (key, value) in self.iter().filter(|(key, _)| known_in(key, shape)) {
-            map.serialize_entry(key, value)?;
+impl WriteJson for Meta {
+    fn write_json(&self, target: Target, out: &mut Vec<u8>) {
+        let mut object = ObjectWriter::new(out);
+        for (key, value) in self.iter().filter(|(key, _)| known_in(key, target)) {
+            value.write_json(target, object.member(key));
         }
-        map.end()
-    }
-
-    fn write_at(&self, shape: Shape, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        let start = out.len();
-        for (key, value) in self.iter().filter(|(key, _)| known_in(key, shape)) {
-            out.push(b',');
-            quote(out, key);
-            out.push(b':');
-            value.write_at(shape, out)?;
-        }
-        close(out, start, *b"{}");
-        Ok(())
+        object.end();
     }
 }
 
-impl Serialize for Meta {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.serialize_at(Shape::FULL, serializer)
-    }
-}
+serialize_any!(Meta);
 
 impl<'de> FromMembers<'de> for Meta {
     const EXPECTED: &'static str = "a _meta object";

@@ -15,7 +15,7 @@ pub(crate) enum Sender {
 
 /// Whether a message wants an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum MethodKind {
     Request,
     Notification,
 }
@@ -30,6 +30,7 @@ macro_rules! methods {
         pub(crate) enum Method { $( $Variant, )* }
 
         impl Method {
+            #[cfg(test)]
             pub(crate) const ALL: &[Self] = &[$( Self::$Variant, )*];
 
             /// The name on the wire.
@@ -43,8 +44,8 @@ macro_rules! methods {
             }
 
             /// Request or notification.
-            pub(crate) const fn kind(self) -> Kind {
-                match self { $( Self::$Variant => Kind::$Kind, )* }
+            pub(crate) const fn kind(self) -> MethodKind {
+                match self { $( Self::$Variant => MethodKind::$Kind, )* }
             }
 
             /// The first and the last revision that have it.
@@ -146,19 +147,6 @@ impl Method {
     pub(crate) fn may_require_input(self) -> bool {
         matches!(self, Self::CallTool | Self::GetPrompt | Self::ReadResource)
     }
-
-    /// Whether its modern result carries `ttlMs` and `cacheScope` (CAC-01, CAC-09).
-    pub(crate) fn is_cacheable(self) -> bool {
-        matches!(
-            self,
-            Self::Discover
-                | Self::ListTools
-                | Self::ListPrompts
-                | Self::ListResources
-                | Self::ListResourceTemplates
-                | Self::ReadResource
-        )
-    }
 }
 
 #[cfg(test)]
@@ -173,7 +161,7 @@ mod tests {
         for &method in Method::ALL {
             assert_eq!(Method::parse(method.as_str()), Some(method));
             let prefixed = method.as_str().starts_with("notifications/");
-            assert_eq!(prefixed, method.kind() == Kind::Notification);
+            assert_eq!(prefixed, method.kind() == MethodKind::Notification);
         }
         assert_eq!(Method::parse("Tools/List"), None);
     }
@@ -216,7 +204,7 @@ mod tests {
 
     #[test]
     fn rpc_36_a_modern_server_sends_no_request_of_its_own() {
-        for &method in Method::ALL.iter().filter(|m| m.kind() == Kind::Request) {
+        for &method in Method::ALL.iter().filter(|m| m.kind() == MethodKind::Request) {
             assert!(!method.may_come_from(Sender::Server, Revision::MODERN), "{method:?}");
         }
         assert!(Method::CreateMessage.may_come_from(Sender::Server, Revision::LATEST_LEGACY));

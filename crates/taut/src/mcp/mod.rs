@@ -1,8 +1,8 @@
 //! The vocabulary of MCP: every type of all five revisions, as plain data.
 //!
 //! Knows what messages look like and which revision knows which member; must not know who sends
-//! them when. Reading ignores what it can and keeps what it does not know; writing is by revision:
-//! `tool.at(revision)` leaves out what the reader does not know (LIF-19).
+//! them when. Reading ignores what it can and keeps what it does not know. Writing is by
+//! revision: `tool.at(revision)` leaves out what the reader does not know (LIF-19).
 
 #[cfg(feature = "server")]
 mod accept;
@@ -14,29 +14,30 @@ mod connect;
 mod content;
 #[cfg(feature = "server")]
 mod conversation;
-mod define;
 mod elicitation;
-#[allow(dead_code, reason = "its callers, server and client, are being written")]
-mod envelope;
 mod extra;
-mod field;
 mod form;
 #[cfg(feature = "server")]
 mod input;
-mod json;
 mod lists;
 mod logging;
+mod macros;
 mod meta;
-#[allow(dead_code, reason = "its callers, server and client, are being written")]
+#[cfg_attr(
+    not(all(feature = "server", feature = "client")),
+    allow(dead_code, reason = "server and client each use a part of it")
+)]
 mod methods;
 #[cfg(feature = "client")]
 mod opened;
 mod opening;
-#[allow(dead_code, reason = "its callers, server and client, are being written")]
-mod params;
 mod progress;
 mod prompts;
-mod read;
+#[cfg_attr(
+    not(all(feature = "server", feature = "client")),
+    allow(dead_code, reason = "server and client each use a part of it")
+)]
+mod request_meta;
 mod resources;
 mod result;
 mod revision;
@@ -44,11 +45,12 @@ mod roots;
 #[cfg(test)]
 mod samples;
 mod sampling;
-mod shape;
+mod schema;
 mod subscriptions;
 #[cfg(test)]
 mod tests;
 mod tools;
+mod write;
 
 #[cfg(feature = "server")]
 pub(crate) use accept::{Accept, Asker, Terms, Verdict};
@@ -56,35 +58,34 @@ pub use capabilities::*;
 pub use codes::*;
 pub use completion::*;
 #[cfg(feature = "client")]
-pub(crate) use connect::{Action, Connect, Fault, Plan};
+pub(crate) use connect::{Connect, ConnectAction, Plan};
 pub use content::*;
 #[cfg(feature = "server")]
 pub(crate) use conversation::disorder;
 pub use elicitation::*;
-pub use envelope::Trace;
 pub use extra::Extra;
-pub use field::*;
 pub use form::*;
 #[cfg(feature = "server")]
 pub(crate) use input::{InputRequired, Memory, Question, SealKey, binding};
-pub use json::*;
 pub use lists::*;
 pub use logging::*;
 pub use meta::*;
 #[cfg(any(feature = "server", feature = "client"))]
 pub(crate) use methods::{DIALECT, Method};
 #[cfg(feature = "client")]
-pub(crate) use opened::{Agreed, Discovered, Initialized};
+pub(crate) use opened::{Agreed, ConnectFault, Discovered, Initialized};
 pub use opening::*;
-#[cfg(feature = "server")]
-pub(crate) use params::{Params, ParamsError, without_place};
 pub use progress::*;
 pub use prompts::*;
+pub use request_meta::Trace;
 pub use resources::*;
 pub use result::*;
 pub use revision::*;
 pub use roots::*;
 pub use sampling::*;
-pub use shape::*;
+pub use schema::Schema;
 pub use subscriptions::*;
 pub use tools::*;
+pub use write::{AtRevision, Target, WriteJson};
+
+pub use crate::json::{JsonObject, RawJson};

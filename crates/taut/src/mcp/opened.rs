@@ -1,19 +1,35 @@
 //! The answers that open a connection, read with as few demands as possible.
 //!
 //! Knows what a client cannot do without; must not know what an answer means for the opening. A
-//! server that forgets a member, or writes one of another type where nobody looks, is still a
+//! server that forgets a member, or writes one of another type that is not needed, is still a
 //! server (L17).
+
+use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::capabilities::{Implementation, ServerCapabilities};
-use super::connect::Fault;
-use super::json::RawJson;
 use super::meta::Meta;
-use super::params::without_place;
 use super::revision::Revision;
-use crate::rpc::Part;
+use crate::json::{JsonRef, RawJson};
+use crate::rpc::{ErrorObject, without_place};
+
+/// Why there is no agreement.
+#[derive(Clone, Debug)]
+pub(crate) enum ConnectFault {
+    Exited,
+    Silent {
+        after: Duration,
+    },
+    Echo,
+    Refused(ErrorObject),
+    Malformed(String),
+    /// The handshake's answer names a version that we do not speak, or not the pinned one.
+    Version(String),
+    /// Nothing that it speaks is spoken here.
+    NoCommonVersion(Vec<String>),
+}
 
 /// What both sides agree on.
 #[derive(Clone, Debug)]
@@ -42,7 +58,7 @@ pub(crate) struct Discovered {
 }
 
 impl Discovered {
-    pub(crate) fn read(result: &RawValue) -> Result<Self, Fault> {
+    pub(crate) fn read(result: &RawValue) -> Result<Self, ConnectFault> {
         serde_json::from_str(result.get()).map_err(|error| malformed(&error))
     }
 
@@ -58,8 +74,8 @@ impl Discovered {
     }
 }
 
-fn malformed(error: &serde_json::Error) -> Fault {
-    Fault::Malformed(without_place(&error.to_string()).to_owned())
+fn malformed(error: &serde_json::Error) -> ConnectFault {
+    ConnectFault::Malformed(without_place(&error.to_string()).to_owned())
 }
 
 /// An answer to `initialize`, read with as few demands as possible.
@@ -76,7 +92,7 @@ pub(crate) struct Initialized {
 }
 
 impl Initialized {
-    pub(crate) fn read(result: &RawValue) -> Result<Self, Fault> {
+    pub(crate) fn read(result: &RawValue) -> Result<Self, ConnectFault> {
         serde_json::from_str(result.get()).map_err(|error| malformed(&error))
     }
 
@@ -100,7 +116,7 @@ impl Initialized {
         match &self.server_info {
             None => missing.push("serverInfo"),
             Some(info) => {
-                let info = Part::from(info.raw());
+                let info = JsonRef::from(info.raw());
                 let is_text =
                     |name| info.member(name).is_some_and(|value| value.text().starts_with('"'));
                 missing.extend((!is_text("name")).then_some("serverInfo.name"));

@@ -3,7 +3,7 @@
 //! Knows their shape; must not know the order of the handshake. LIF-02, LIF-03, DIS-02.
 
 use super::capabilities::{ClientCapabilities, Implementation, ServerCapabilities};
-use super::define::wire_struct;
+use super::macros::wire_struct;
 use super::meta::Meta;
 use super::result::{CacheScope, ResultType, Ttl};
 
@@ -63,7 +63,7 @@ wire_struct! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::{Revision, SerializeAt, meta_keys};
+    use crate::mcp::{Revision, WriteJson, meta_keys};
     use serde_json::json;
 
     #[test]

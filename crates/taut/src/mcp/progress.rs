@@ -2,7 +2,7 @@
 //!
 //! Knows shapes; must not know which requests are running. PRG-01 to PRG-09, CAN-01, CAN-13.
 
-use super::define::wire_struct;
+use super::macros::wire_struct;
 use super::meta::Meta;
 use crate::rpc::Id;
 
@@ -39,7 +39,7 @@ wire_struct! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::{Revision, SerializeAt};
+    use crate::mcp::{Revision, WriteJson};
 
     #[test]
     fn prg_06_words_are_left_out_for_the_first_revision() {

@@ -5,10 +5,10 @@
 use std::collections::BTreeMap;
 
 use super::content::{Content, Icon, Role};
-use super::define::wire_struct;
-use super::json::RawJson;
+use super::macros::wire_struct;
 use super::meta::Meta;
 use super::result::ResultType;
+use crate::json::RawJson;
 
 wire_struct! {
     /// A prompt that a server offers.
@@ -103,7 +103,7 @@ wire_struct! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::{Revision, SerializeAt};
+    use crate::mcp::{Revision, WriteJson};
     use serde_json::json;
 
     #[test]

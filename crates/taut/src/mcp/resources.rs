@@ -2,11 +2,11 @@
 //!
 //! Knows shapes; must not know where the bytes come from. RES-01 to RES-15.
 
-use super::content::{Annotations, Icon};
-use super::define::wire_struct;
-use super::json::RawJson;
+use super::content::{Annotations, Icon, ResourceContents};
+use super::macros::wire_struct;
 use super::meta::Meta;
 use super::result::{CacheScope, ResultType, Ttl};
+use crate::json::RawJson;
 
 wire_struct! {
     /// A resource that a server offers.
@@ -51,28 +51,6 @@ wire_struct! {
         may icons: Vec<Icon> = "icons" since V2025_11_25;
         /// Hints for the reader.
         may annotations: Annotations = "annotations";
-        /// Open metadata.
-        may meta: Meta = "_meta" since V2025_06_18 when Meta::has_any;
-    }
-}
-
-wire_struct! {
-    /// What is in a resource: either text or bytes (RES-03).
-    ///
-    /// ```
-    /// let page = taut::ResourceContents::new("file:///a.md").mime_type("text/plain").text("A");
-    /// assert!(page.blob.is_none());
-    /// ```
-    pub struct ResourceContents(
-        /// Its address.
-        needs uri: String = "uri",
-    ) {
-        /// Its media type.
-        may mime_type: String = "mimeType";
-        /// The text.
-        may text: String = "text";
-        /// The bytes in base64.
-        may blob: String = "blob";
         /// Open metadata.
         may meta: Meta = "_meta" since V2025_06_18 when Meta::has_any;
     }
@@ -125,7 +103,7 @@ wire_struct! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::{Revision, SerializeAt};
+    use crate::mcp::{Revision, WriteJson};
     use serde_json::json;
 
     #[test]

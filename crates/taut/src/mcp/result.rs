@@ -9,10 +9,10 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde::ser::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
-use super::define::{wire_enum, wire_struct};
+use super::macros::{wire_enum, wire_struct};
 use super::meta::Meta;
-use super::shape::same_in_every_revision;
-use crate::rpc::Part;
+use super::write::same_in_every_revision;
+use crate::json::JsonRef;
 
 wire_enum! {
     /// What kind of result this is; an unknown kind makes the answer invalid (RSL-03).
@@ -32,7 +32,7 @@ impl ResultType {
     /// # Errors
     /// When the result is no object, or its type no string.
     pub fn of(result: &RawValue) -> Result<Self, serde_json::Error> {
-        let result = Part::from(result);
+        let result = JsonRef::from(result);
         match result.member("resultType") {
             Some(word) => Ok(word.read::<Option<Self>>()?.unwrap_or_default()),
             None if result.is_object() => Ok(Self::default()),
@@ -42,13 +42,13 @@ impl ResultType {
 }
 
 wire_enum! {
-    /// Who may be served a kept result.
+    /// To whom a cached result may be given.
     #[derive(Default)]
     pub enum CacheScope {
-        /// Only who asked; also the safe reading of an absent scope (CAC-03).
+        /// Only the client that asked. An absent scope means this, too (CAC-03).
         #[default]
         Private = "private",
-        /// Anybody.
+        /// Every client.
         Public = "public",
     }
 }
@@ -93,7 +93,7 @@ wire_struct! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::{Revision, SerializeAt};
+    use crate::mcp::{Revision, WriteJson};
 
     fn type_of(text: &str) -> Option<ResultType> {
         ResultType::of(serde_json::from_str(text).unwrap()).ok()

@@ -2,7 +2,7 @@
 //!
 //! Knows shapes; must not know the file system. ROO-01 to ROO-05.
 
-use super::define::wire_struct;
+use super::macros::wire_struct;
 use super::meta::Meta;
 
 wire_struct! {

@@ -36,17 +36,15 @@ impl Sample {
 
 fn sample<T>(name: &'static str, value: T) -> Sample
 where
-    T: SerializeAt + Serialize + DeserializeOwned + 'static,
+    T: WriteJson + Serialize + DeserializeOwned + 'static,
 {
     Sample {
         name,
         full: serde_json::to_value(&value).unwrap(),
         at: Box::new(move |revision| {
-            let text = serde_json::to_string(&value.at(revision)).unwrap();
-            let mut quick = Vec::new();
-            value.write_at(Shape::of(revision), &mut quick).unwrap();
-            assert_eq!(String::from_utf8(quick).unwrap(), text, "{name}");
-            serde_json::from_str(&text).unwrap()
+            let mut json = Vec::new();
+            value.write_json(Target::of(revision), &mut json);
+            serde_json::from_slice(&json).unwrap()
         }),
         reread: |value| serde_json::to_value(serde_json::from_value::<T>(value)?),
     }

@@ -7,16 +7,15 @@ use std::fmt;
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, MapAccess, SeqAccess, Visitor};
-use serde::ser::{Serialize, Serializer};
 
-use super::capabilities::JsonObject;
 use super::content::{AudioContent, Content, ImageContent, Role, TextContent};
-use super::define::{wire_enum, wire_struct, wire_union};
-use super::json::RawJson;
+use super::macros::{wire_enum, wire_struct, wire_union};
 use super::meta::Meta;
 use super::revision::Revision;
-use super::shape::{SerializeAt, Shape};
-use super::tools::Tool;
+use super::tools::{Tool, fits_structured_content};
+use super::write::{Target, WriteJson, serialize_any};
+use crate::json::JsonObject;
+use crate::json::RawJson;
 
 wire_struct! {
     /// The model wants a tool called.
@@ -42,7 +41,7 @@ wire_struct! {
         needs content: Vec<Content> = "content",
     ) {
         /// The answer as data.
-        any structured_content: RawJson = "structuredContent" when RawJson::fits_structured_content;
+        any structured_content: RawJson = "structuredContent" when fits_structured_content;
         /// The tool failed; false unless said.
         may is_error: bool = "isError";
         /// Open metadata.
@@ -73,10 +72,10 @@ impl SamplingContent {
         TextContent::new(text).into()
     }
 
-    fn stand_in(&self, shape: Shape) -> Option<TextContent> {
-        let tools = shape.since(Revision::V2025_11_25);
+    fn stand_in(&self, target: Target) -> Option<TextContent> {
+        let tools = target.since(Revision::V2025_11_25);
         match self {
-            Self::Audio(audio) if !shape.since(Revision::V2025_03_26) => Some(audio.stand_in()),
+            Self::Audio(audio) if !target.since(Revision::V2025_03_26) => Some(audio.stand_in()),
             Self::ToolUse(_) | Self::ToolResult(_) if !tools => Some(TextContent::new(self.told())),
             _ => None,
         }
@@ -126,25 +125,21 @@ impl From<Vec<SamplingContent>> for SamplingBlocks {
     }
 }
 
-impl SerializeAt for SamplingBlocks {
-    fn serialize_at<S: Serializer>(&self, shape: Shape, serializer: S) -> Result<S::Ok, S::Error> {
+impl WriteJson for SamplingBlocks {
+    fn write_json(&self, target: Target, out: &mut Vec<u8>) {
         match &*self.0 {
-            [one] => one.serialize_at(shape, serializer),
-            _ if shape.since(Revision::V2025_11_25) => self.0.serialize_at(shape, serializer),
+            [one] => one.write_json(target, out),
+            _ if target.since(Revision::V2025_11_25) => self.0.write_json(target, out),
             // SAM-07: one block only until 2025-06-18, so several are told in words.
             several => {
                 let told: Vec<_> = several.iter().map(SamplingContent::told).collect();
-                TextContent::new(told.join("\n\n")).serialize_at(shape, serializer)
+                TextContent::new(told.join("\n\n")).write_json(target, out);
             }
         }
     }
 }
 
-impl Serialize for SamplingBlocks {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.serialize_at(Shape::FULL, serializer)
-    }
-}
+serialize_any!(SamplingBlocks);
 
 impl<'de> Deserialize<'de> for SamplingBlocks {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

@@ -4,7 +4,7 @@
 //! SUB-01 to SUB-12.
 
 use super::capabilities::ServerCapabilities;
-use super::define::wire_struct;
+use super::macros::wire_struct;
 use super::meta::{Meta, meta_keys};
 use super::result::EmptyResult;
 use crate::rpc::Id;
@@ -93,7 +93,7 @@ impl EmptyResult {
 mod tests {
     use super::*;
     use crate::mcp::{
-        ResourcesCapability, Revision, SerializeAt, ServerCapabilities, ToolsCapability,
+        ResourcesCapability, Revision, ServerCapabilities, ToolsCapability, WriteJson,
     };
 
     fn everything() -> SubscriptionFilter {

@@ -129,6 +129,7 @@ fn members(value: &Value) -> BTreeSet<&str> {
 
 /// LIF-19: what is newer than the reader's revision, or gone in it, is left out. Shows what it
 /// checks (`--nocapture`), so that a schema validator can read it too.
+/// Also TOL-17, TOL-19, RES-13, DEP-06.
 #[test]
 fn each_revision_gets_exactly_the_members_it_knows() {
     let table: std::collections::HashMap<_, _> = MEMBERS.iter().copied().collect();

@@ -3,10 +3,12 @@
 //! Knows shapes; must not know how a handler runs. TOL-01 to TOL-33.
 
 use super::content::{Content, Icon};
-use super::define::{wire_enum, wire_struct};
-use super::json::{RawJson, Schema};
+use super::macros::{wire_enum, wire_struct};
 use super::meta::Meta;
 use super::result::ResultType;
+use super::schema::Schema;
+use super::write::Target;
+use crate::json::RawJson;
 
 wire_struct! {
     /// A tool that a server offers.
@@ -112,7 +114,7 @@ wire_struct! {
     ) {
         /// The answer as data. `null` is an answer too, from 2026-07-28 on (TOL-10, TOL-11).
         any structured_content: RawJson = "structuredContent" since V2025_06_18
-            when RawJson::fits_structured_content;
+            when fits_structured_content;
         /// The tool failed, and the content says why; false unless said (TOL-06, TOL-32).
         may is_error: bool = "isError";
         /// What kind of result this is.
@@ -142,13 +144,18 @@ impl CallToolResult {
     }
 }
 
+/// For `structuredContent`: only an object until 2025-11-25 (TOL-10), anything after (TOL-11).
+pub(super) fn fits_structured_content(value: &RawJson, target: Target) -> bool {
+    value.is_object() || target.revision().is_none_or(|at| at.has_any_structured_content())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mcp::{Revision, SerializeAt};
+    use crate::mcp::{Revision, WriteJson};
     use serde_json::{Value, json};
 
-    fn members(value: &impl SerializeAt, revision: Revision) -> Vec<String> {
+    fn members(value: &impl WriteJson, revision: Revision) -> Vec<String> {
         let written = serde_json::to_value(value.at(revision)).unwrap();
         written.as_object().unwrap().keys().cloned().collect()
     }

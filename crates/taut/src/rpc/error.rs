@@ -16,11 +16,11 @@ pub mod code {
     pub const PARSE_ERROR: i64 = -32700;
     /// The JSON is not a message.
     pub const INVALID_REQUEST: i64 = -32600;
-    /// Nobody answers to that method.
+    /// There is no such method.
     pub const METHOD_NOT_FOUND: i64 = -32601;
     /// The params do not fit the method.
     pub const INVALID_PARAMS: i64 = -32602;
-    /// It went wrong on the answering side.
+    /// The answering side failed.
     pub const INTERNAL_ERROR: i64 = -32603;
     /// The request was cancelled; plain JSON-RPC only.
     pub const CANCELLED: i64 = -32800;
@@ -45,7 +45,7 @@ impl ErrorObject {
         Self { code, message: message.into(), data: None }
     }
 
-    /// −32601: nobody answers to `method`.
+    /// −32601: there is no such method.
     #[must_use]
     pub fn method_not_found(method: &str) -> Self {
         Self::new(code::METHOD_NOT_FOUND, format!("method not found: {}", excerpt(method)))
@@ -56,7 +56,7 @@ impl ErrorObject {
         Self::new(code::INVALID_PARAMS, message)
     }
 
-    /// −32603: it went wrong here.
+    /// −32603: this side failed.
     pub fn internal(message: impl Into<Cow<'static, str>>) -> Self {
         Self::new(code::INTERNAL_ERROR, message)
     }

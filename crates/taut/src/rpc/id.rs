@@ -10,6 +10,8 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::value::RawValue;
 
+use crate::json::{JsonRef, RawJson};
+
 /// The longest id. Real ones are numbers or UUIDs; an id is copied around, a payload is not.
 pub const MAX_ID: usize = 1 << 10;
 
@@ -41,7 +43,7 @@ impl Id {
         let plain = match text.as_bytes() {
             _ if text.len() > MAX_ID => return None,
             b"-0" => Some("0".into()),
-            // The text goes out as it is, so it must be one JSON value, whoever gave it to us.
+            // The text is written as it is, so it must be one JSON value.
             [b'"', inside @ .., b'"'] if inside.contains(&b'\\') => {
                 serde_json::from_str::<IgnoredAny>(text).ok()?;
                 plain_string(text)
@@ -56,8 +58,8 @@ impl Id {
         }
     }
 
-    /// The same for a text of which only the length is to be checked: an integer, or a string
-    /// without escapes.
+    /// As [`from_json`](Self::from_json), for text that is known to be an integer or a string without
+    /// escapes: only its length is checked.
     pub(super) fn from_plain(text: &str) -> Option<Self> {
         let mut bytes = [0; INLINE];
         Some(Self(match bytes.get_mut(..text.len()) {
@@ -76,7 +78,7 @@ impl Id {
         std::str::from_utf8(self.as_bytes()).unwrap_or_default()
     }
 
-    /// The bytes of the JSON text, for who only writes them: they need not be found to be text again.
+    /// The bytes of the JSON text. Cheaper than [`as_json`](Self::as_json), which checks UTF-8.
     pub(super) fn as_bytes(&self) -> &[u8] {
         match &self.0 {
             Text::Inline { bytes, len } => &bytes[..usize::from(*len)],
@@ -148,6 +150,12 @@ impl From<&str> for Id {
     }
 }
 
+impl From<Id> for RawJson {
+    fn from(id: Id) -> Self {
+        JsonRef::sound(id.as_json()).into()
+    }
+}
+
 impl PartialEq for Id {
     fn eq(&self, other: &Self) -> bool {
         self.key() == other.key()
@@ -176,9 +184,7 @@ impl fmt::Debug for Id {
 
 impl Serialize for Id {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let raw: &RawValue =
-            serde_json::from_str(self.as_json()).map_err(serde::ser::Error::custom)?;
-        raw.serialize(serializer)
+        JsonRef::sound(self.as_json()).raw().serialize(serializer)
     }
 }
 
@@ -194,6 +200,7 @@ impl<'de> Deserialize<'de> for Id {
 mod tests {
     use super::*;
 
+    /// RPC-28.
     #[test]
     fn f18_f20_ids_come_back_byte_for_byte() {
         let long = format!("\"{}\"", "a".repeat(MAX_ID - 2));
@@ -214,6 +221,7 @@ mod tests {
         }
     }
 
+    /// RPC-30.
     #[test]
     fn f20_what_is_neither_a_string_nor_an_integer_is_no_id() {
         let too_long = format!("\"{}\"", "a".repeat(MAX_ID - 1));

@@ -1,63 +1,50 @@
-//! One frame → one message, read in a single pass, with params and results left raw.
+//! A message of JSON-RPC 2.0, and what can be wrong with the frame that should hold one.
 //!
-//! Knows the JSON-RPC 2.0 envelope and its five codes; must not know any method. What it decides:
-//!
-//! | frame | outcome |
-//! |---|---|
-//! | not UTF-8, not JSON, bytes after the value | −32700 |
-//! | `method` with an id | request |
-//! | `method` without an id | notification |
-//! | `result` or `error`, no `method` | response: matched or dropped, never answered |
-//! | anything else | −32600, with the id if one can be read |
+//! Knows the codes that answer each fault; must not know any method, nor how a message is read
+//! (`read.rs`).
 
 use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
 use super::error::{ErrorObject, code};
 use super::id::Id;
-use super::part::Part;
-use super::places::Places;
-use super::quick;
-
-/// The most entries in a batch. More is a flood, not a batch.
-pub const MAX_BATCH: usize = 1_000;
+use super::params::Params;
 
 /// A well-formed message.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Message<'a> {
-    /// Wants an answer.
+    /// A request: it has an id and is answered.
     Request {
-        /// Repeated in the answer.
+        /// The id, which the answer repeats.
         id: Id,
-        /// What is wanted.
+        /// The name of the method.
         method: Cow<'a, str>,
-        /// With what; an object or an array, still unread.
-        params: Option<&'a RawValue>,
+        /// Its params, not yet parsed.
+        params: Params<'a>,
     },
-    /// Wants none.
+    /// A notification: it has no id and is never answered.
     Notification {
-        /// What happened.
+        /// The name of the notification.
         method: Cow<'a, str>,
-        /// With what; an object or an array, still unread.
-        params: Option<&'a RawValue>,
+        /// Its params, not yet parsed.
+        params: Params<'a>,
     },
-    /// Answers a request of ours, or reports an error that belongs to none.
+    /// The answer to a request of ours, or an error that belongs to no request.
     Response {
-        /// Whose answer it is; absent or null in the message is `None`.
+        /// The id of the request that it answers. `None` if it is absent or null in the message.
         id: Option<Id>,
-        /// The answer.
+        /// The result, or the error.
         outcome: Result<&'a RawValue, ErrorObject>,
     },
 }
 
-/// What a frame held.
+/// What one frame held.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum Incoming<'a> {
+pub enum Messages<'a> {
     /// One message.
     One(Message<'a>),
     /// Several, in an array; each good or bad on its own.
@@ -68,9 +55,9 @@ pub enum Incoming<'a> {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Malformed {
-    /// What is wrong.
+    /// What is wrong with it.
     pub kind: Fault,
-    /// Whose message it would have been, if that can be read.
+    /// Its id, if that can be read.
     pub id: Option<Id>,
 }
 
@@ -171,253 +158,3 @@ impl fmt::Display for Fault {
         })
     }
 }
-
-/// Reads one frame.
-///
-/// # Errors
-/// What is wrong with it, and whose it was where that can be read.
-pub fn read(bytes: &[u8]) -> Result<Incoming<'_>, Malformed> {
-    read_noting(bytes, &mut Places::default())
-}
-
-/// The same, which notes where the members of its params are, if it is one message.
-pub(super) fn read_noting<'a>(
-    bytes: &'a [u8],
-    places: &mut Places,
-) -> Result<Incoming<'a>, Malformed> {
-    places.clear();
-    // Once for the whole frame: serde_json does not look inside the members it skips (F8).
-    let text = std::str::from_utf8(bytes).map_err(|_| Malformed::new(Fault::Encoding))?;
-    match text.trim_ascii_start().as_bytes().first() {
-        Some(b'{') => read_object(text, places).map(Incoming::One),
-        Some(b'[') => read_batch(text).map(Incoming::Batch),
-        _ => Err(match serde_json::from_str::<IgnoredAny>(text) {
-            Ok(_) => Malformed::new(Fault::NotAnObject),
-            Err(error) => not_json(&error),
-        }),
-    }
-}
-
-fn not_json(error: &serde_json::Error) -> Malformed {
-    Malformed::new(if error.is_eof() { Fault::SpansLines } else { Fault::Json })
-}
-
-fn read_batch(text: &str) -> Result<Vec<Result<Message<'_>, Malformed>>, Malformed> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let entries = (&mut deserializer)
-        .deserialize_seq(BatchVisitor)
-        .and_then(|entries| deserializer.end().map(|()| entries))
-        .map_err(|error| not_json(&error))?;
-    match entries {
-        Some(entries) if entries.is_empty() => Err(Malformed::new(Fault::EmptyBatch)),
-        Some(entries) => Ok(entries.into_iter().map(|entry| read_entry(entry.get())).collect()),
-        None => Err(Malformed::new(Fault::LongBatch)),
-    }
-}
-
-/// The entries of an array, or nothing if there are too many. Those are not kept: a message full of
-/// `1,` would otherwise cost eight times its size.
-struct BatchVisitor;
-
-impl<'de> Visitor<'de> for BatchVisitor {
-    type Value = Option<Vec<&'de RawValue>>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an array")
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Self::Value, A::Error> {
-        let mut entries = Vec::new();
-        while let Some(entry) = seq.next_element()? {
-            if entries.len() == MAX_BATCH {
-                while seq.next_element::<IgnoredAny>()?.is_some() {}
-                return Ok(None);
-            }
-            entries.push(entry);
-        }
-        Ok(Some(entries))
-    }
-}
-
-fn read_entry(text: &str) -> Result<Message<'_>, Malformed> {
-    match text.starts_with('{') {
-        true => read_object(text, &mut Places::default()),
-        false => Err(Malformed::new(Fault::NotAnObject)),
-    }
-}
-
-fn read_object<'a>(text: &'a str, places: &mut Places) -> Result<Message<'a>, Malformed> {
-    if let Some(message) = quick::read(text, places) {
-        return Ok(message);
-    }
-    // It may have noted something before it gave up.
-    places.clear();
-    read_any(text)
-}
-
-/// Reads an object that may be anything.
-pub(super) fn read_any(text: &str) -> Result<Message<'_>, Malformed> {
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let envelope = (&mut deserializer)
-        .deserialize_map(EnvelopeVisitor)
-        .and_then(|envelope| deserializer.end().map(|()| envelope))
-        .map_err(|error| not_json(&error))?;
-    envelope.classify()
-}
-
-/// The members that count, as they stood.
-#[derive(Default)]
-struct Envelope<'a> {
-    version: Option<&'a RawValue>,
-    id: Option<&'a RawValue>,
-    method: Option<&'a RawValue>,
-    params: Option<&'a RawValue>,
-    result: Option<&'a RawValue>,
-    error: Option<&'a RawValue>,
-    duplicate: bool,
-}
-
-impl<'a> Envelope<'a> {
-    fn classify(self) -> Result<Message<'a>, Malformed> {
-        let id = self.id.and_then(|raw| Id::from_json(raw.get()));
-        let fault = |kind| Malformed { kind, id: id.clone() };
-        let is_response = self.method.is_none() && (self.result.is_some() || self.error.is_some());
-        let two_point_oh = self.version.is_some_and(|raw| {
-            raw.get() == "\"2.0\"" || string(raw).is_some_and(|version| version == "2.0")
-        });
-        // A response stays one whatever else is wrong with it: answering it would start a storm.
-        if is_response && (self.duplicate || !two_point_oh) {
-            let duplicate = self.duplicate;
-            let kind = if duplicate { Fault::BadResponse } else { Fault::ResponseVersion };
-            return Err(Malformed { kind, id: None });
-        }
-        if self.duplicate {
-            return Err(fault(Fault::Duplicate));
-        }
-        if !two_point_oh {
-            return Err(fault(Fault::Version));
-        }
-        if is_response {
-            return self.response(id);
-        }
-        let Some(method) = self.method else { return Err(fault(Fault::Neither)) };
-        // RPC-33, F26: never execute what could also be read as an answer.
-        if self.result.is_some() || self.error.is_some() {
-            return Err(fault(Fault::Hybrid));
-        }
-        let Some(method) = string(method) else { return Err(fault(Fault::BadMethod)) };
-        if self.params.is_some_and(|raw| !raw.get().starts_with(['{', '['])) {
-            // RPC-11: without an id it is a notification, and stays unanswered.
-            let asked = self.id.is_some();
-            return Err(fault(if asked { Fault::BadParams } else { Fault::BadNotification }));
-        }
-        match (self.id, id) {
-            (None, _) => Ok(Message::Notification { method, params: self.params }),
-            (Some(_), Some(id)) => Ok(Message::Request { id, method, params: self.params }),
-            // RPC-03: null is neither an id nor the absence of one.
-            (Some(_), None) => Err(Malformed::new(Fault::BadId)),
-        }
-    }
-
-    fn response(self, id: Option<Id>) -> Result<Message<'a>, Malformed> {
-        let bad = |id| Malformed { kind: Fault::BadResponse, id };
-        let null_id = self.id.is_none_or(|raw| raw.get() == "null");
-        let outcome = match (self.result, self.error) {
-            (Some(result), None) => Ok(result),
-            // A derived reader would take an array for an object.
-            (None, Some(error)) if error.get().starts_with('{') => {
-                match serde_json::from_str(error.get()) {
-                    Ok(error) => Err(error),
-                    Err(_) => return Err(bad(id)),
-                }
-            }
-            _ => return Err(bad(id)),
-        };
-        // F21: only an error may belong to no request.
-        if id.is_none() && (outcome.is_ok() || !null_id) {
-            return Err(bad(None));
-        }
-        Ok(Message::Response { id, outcome })
-    }
-}
-
-fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
-    Part::from(raw).string()
-}
-
-struct EnvelopeVisitor;
-
-impl<'de> Visitor<'de> for EnvelopeVisitor {
-    type Value = Envelope<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut envelope = Envelope::default();
-        while let Some(member) = map.next_key::<Member>()? {
-            let slot = match member {
-                Member::Version => &mut envelope.version,
-                Member::Id => &mut envelope.id,
-                Member::Method => &mut envelope.method,
-                Member::Params => &mut envelope.params,
-                Member::Result => &mut envelope.result,
-                Member::Error => &mut envelope.error,
-                Member::Other => {
-                    map.next_value::<IgnoredAny>()?;
-                    continue;
-                }
-            };
-            let value = map.next_value::<&'de RawValue>()?;
-            // RPC-35: the first counts for finding the id; the message as a whole is refused.
-            if slot.is_some() {
-                envelope.duplicate = true;
-            } else {
-                *slot = Some(value);
-            }
-        }
-        Ok(envelope)
-    }
-}
-
-/// A member's name, read without keeping it.
-pub(super) enum Member {
-    Version,
-    Id,
-    Method,
-    Params,
-    Result,
-    Error,
-    Other,
-}
-
-impl<'de> serde::Deserialize<'de> for Member {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct NameVisitor;
-        impl Visitor<'_> for NameVisitor {
-            type Value = Member;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a member name")
-            }
-
-            fn visit_str<E>(self, name: &str) -> Result<Member, E> {
-                Ok(match name {
-                    "jsonrpc" => Member::Version,
-                    "id" => Member::Id,
-                    "method" => Member::Method,
-                    "params" => Member::Params,
-                    "result" => Member::Result,
-                    "error" => Member::Error,
-                    _ => Member::Other,
-                })
-            }
-        }
-        deserializer.deserialize_str(NameVisitor)
-    }
-}
-
-#[cfg(test)]
-#[path = "message_tests.rs"]
-mod tests;

@@ -1,41 +1,35 @@
 //! Plain JSON-RPC 2.0: messages, ids, errors, and the engine that knows who waits for what.
 //! Pure: no I/O, no clock, no runtime.
 
-#[cfg(feature = "tokio")]
-mod draft;
 mod error;
 mod id;
-#[cfg_attr(not(feature = "tokio"), allow(dead_code, reason = "only the loop shows whole frames"))]
-mod mask;
 mod message;
-mod name;
-mod part;
+#[cfg_attr(
+    not(feature = "server"),
+    allow(dead_code, reason = "only a server reads single members")
+)]
+mod params;
 mod peer;
-mod places;
-mod plain;
 mod quick;
-mod quote;
-mod salvage;
-mod scan;
+mod read;
 mod write;
 
-#[cfg(feature = "tokio")]
-pub(crate) use draft::Draft;
+pub use crate::json::{JsonBuf, JsonRef};
 #[cfg(feature = "server")]
 pub(crate) use error::excerpt;
 pub use error::{ErrorObject, code};
 pub use id::{Id, MAX_ID};
-#[cfg(feature = "tokio")]
-pub(crate) use mask::masked;
-pub use message::{Fault, Incoming, MAX_BATCH, Malformed, Message, read};
-pub(crate) use name::Name;
-pub(crate) use part::Part;
+pub use message::{Fault, Malformed, Message, Messages};
+pub use params::Params;
+#[cfg(feature = "server")]
+pub(crate) use params::ParamsError;
+#[cfg(any(feature = "server", feature = "client"))]
+pub(crate) use params::without_place;
 #[cfg(feature = "tokio")]
 pub(crate) use peer::Seed;
 pub use peer::{
-    CallId, Config, Dialect, Event, Events, Failure, Patience, Peer, Request, SendError, Ticket,
-    Trouble, TroubleKind,
+    CallId, Config, Dialect, Event, Events, Failure, HoldId, Patience, Peer, PeerRequest,
+    SendError, Ticket, Trouble, TroubleKind,
 };
-pub(crate) use places::Places;
-pub(crate) use quote::quote;
-pub use write::{Body, NoId};
+pub use read::{MAX_BATCH, read};
+pub use write::NoId;

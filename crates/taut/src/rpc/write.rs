@@ -1,94 +1,34 @@
 //! One message → its JSON, appended to a buffer. The mirror of `message.rs`.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
-use serde::Serialize;
-
 use super::error::ErrorObject;
 use super::id::Id;
-use super::quote::quote;
+use crate::json::{JsonRef, quote};
 
-/// Something that can be written as JSON without being looked at, such as a result.
-pub trait Body: Send {
-    /// Appends the JSON.
-    ///
-    /// # Errors
-    /// The value has no JSON form; what was appended so far is taken back by the caller.
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error>;
-}
-
-impl<T: Serialize + Send> Body for T {
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        serde_json::to_writer(out, self)
-    }
-}
-
-/// A boxed body is no `Serialize`, so this does not overlap with the above.
-impl Body for Box<dyn Body> {
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        (**self).write(out)
-    }
-}
-
-/// C14: a body is a user's code. If it panics the message is given up, like one that has no JSON
-/// form, and whoever holds the peer goes on; what was appended so far is taken back by the caller.
-fn write_body(out: &mut Vec<u8>, body: &dyn Body) -> Result<(), serde_json::Error> {
-    catch_unwind(AssertUnwindSafe(|| body.write(out)))
-        .unwrap_or_else(|_| Err(serde::ser::Error::custom("it panicked while it was written")))
-}
-
-pub(crate) fn request(
-    out: &mut Vec<u8>,
-    id: &Id,
-    method: &str,
-    params: Option<&dyn Body>,
-) -> Result<(), serde_json::Error> {
+pub(crate) fn request(out: &mut Vec<u8>, id: &Id, method: &str, params: Option<JsonRef<'_>>) {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
     out.extend_from_slice(id.as_bytes());
     out.extend_from_slice(b",\"method\":");
-    call(out, method, params)
+    call(out, method, params);
 }
 
-pub(crate) fn notification(
-    out: &mut Vec<u8>,
-    method: &str,
-    params: Option<&dyn Body>,
-) -> Result<(), serde_json::Error> {
+pub(crate) fn notification(out: &mut Vec<u8>, method: &str, params: Option<JsonRef<'_>>) {
     out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"method\":");
-    call(out, method, params)
+    call(out, method, params);
 }
 
-fn call(
-    out: &mut Vec<u8>,
-    method: &str,
-    params: Option<&dyn Body>,
-) -> Result<(), serde_json::Error> {
+fn call(out: &mut Vec<u8>, method: &str, params: Option<JsonRef<'_>>) {
     quote(out, method);
-    if let Some(params) = params {
-        let before = out.len();
+    // Params are an object, an array or nothing; `null` is a way to write nothing.
+    if let Some(params) = params.filter(|params| params.text() != "null") {
         out.extend_from_slice(b",\"params\":");
-        let start = out.len();
-        write_body(out, params)?;
-        // Params are an object, an array or nothing; `()` is a way to write nothing.
-        if &out[start..] == b"null" {
-            out.truncate(before);
-        }
+        out.extend_from_slice(params.text().as_bytes());
     }
     out.push(b'}');
-    Ok(())
 }
 
-pub(crate) fn result(
-    out: &mut Vec<u8>,
-    id: &Id,
-    result: &dyn Body,
-) -> Result<(), serde_json::Error> {
-    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-    out.extend_from_slice(id.as_bytes());
-    out.extend_from_slice(b",\"result\":");
-    write_body(out, result)?;
-    out.push(b'}');
-    Ok(())
+/// What stands before and behind the result in the answer to `id`.
+pub(crate) fn around_result(id: &Id) -> ([&[u8]; 3], &'static [u8]) {
+    ([b"{\"jsonrpc\":\"2.0\",\"id\":", id.as_bytes(), b",\"result\":"], b"}")
 }
 
 /// What stands for the id in an error that belongs to no readable request.

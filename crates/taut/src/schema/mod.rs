@@ -20,7 +20,7 @@ use std::fmt;
 use serde_json::Value;
 
 use rule::Node;
-use run::{Run, Stop};
+use run::{CheckRun, Stop};
 
 /// The longest schema that is used, in bytes. Generated ones have a few KiB, the largest known some
 /// tens.
@@ -77,7 +77,7 @@ impl Checker {
             Unfit::Misfit(Misfit { path: String::new(), rule: String::new(), wanted })
         };
         let value: Value = serde_json::from_str(text).map_err(unread)?;
-        Run::new(&self.nodes, steps).check(&value).map_err(|stop| match stop {
+        CheckRun::new(&self.nodes, steps).check(&value).map_err(|stop| match stop {
             Stop::Misfit(misfit) => Unfit::Misfit(*misfit),
             Stop::TooMuch => Unfit::TooMuch,
         })
@@ -128,7 +128,7 @@ pub enum SchemaFault {
     },
     /// It has too many parts.
     TooMany {
-        /// Which parts.
+        /// The parts of the schema that are not supported.
         what: &'static str,
         /// How many there may be.
         limit: usize,
@@ -140,19 +140,19 @@ pub enum SchemaFault {
     },
     /// It refers to something else than a path within itself. Nothing is ever fetched (TOL-29).
     Reference {
-        /// Where to.
+        /// What it refers to.
         uri: String,
     },
     /// It uses a keyword that is not checked here.
     Unsupported {
-        /// Where, as a JSON pointer.
+        /// The place in the schema, as a JSON pointer.
         at: String,
-        /// Which.
+        /// The keyword.
         keyword: String,
     },
     /// It is no schema.
     Invalid {
-        /// Where, as a JSON pointer.
+        /// The place in the schema, as a JSON pointer.
         at: String,
         /// What is wrong there.
         what: String,

@@ -9,15 +9,15 @@ use std::collections::HashMap;
 use regex::Regex;
 use serde_json::{Map, Number, Value};
 
-use super::rule::{Id, Kind, Limit, Node, Rule};
+use super::rule::{JsonType, Limit, Node, NodeId, Rule};
 use super::{MAX_PATTERNS, MAX_SUBSCHEMAS, SchemaFault, pattern};
 
-type Read<T> = Result<T, SchemaFault>;
-type Members = Map<String, Value>;
+type ReadResult<T> = Result<T, SchemaFault>;
+type SchemaMembers = Map<String, Value>;
 
 /// What differs between the dialects is little.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
-enum Dialect {
+enum Draft {
     /// draft-06 and draft-07: nothing counts beside a `$ref`.
     Draft7,
     /// 2019-09: `items` may still be a list.
@@ -26,11 +26,11 @@ enum Dialect {
 }
 
 /// Reads all that can be reached from the root, which is the first node.
-pub(super) fn nodes(root: &Value) -> Read<Vec<Node>> {
+pub(super) fn nodes(root: &Value) -> ReadResult<Vec<Node>> {
     let dialect = dialect(root)?;
     let base = root["$id"].as_str().map(|id| id.trim_end_matches('#')).unwrap_or_default();
     let mut reader =
-        Reader { root, base, dialect, ids: HashMap::new(), found: vec![], patterns: 0 };
+        SchemaReader { root, base, dialect, ids: HashMap::new(), found: vec![], patterns: 0 };
     reader.id(String::new())?;
     let mut nodes = Vec::new();
     while let Some(at) = reader.found.get(nodes.len()).cloned() {
@@ -41,32 +41,32 @@ pub(super) fn nodes(root: &Value) -> Read<Vec<Node>> {
 }
 
 /// TOL-28: no dialect named means 2020-12, and one that is not known is no guess.
-fn dialect(root: &Value) -> Read<Dialect> {
-    let Some(uri) = root.get("$schema").and_then(Value::as_str) else { return Ok(Dialect::V2020) };
+fn dialect(root: &Value) -> ReadResult<Draft> {
+    let Some(uri) = root.get("$schema").and_then(Value::as_str) else { return Ok(Draft::V2020) };
     let name =
         uri.trim_end_matches('#').trim_start_matches("https://").trim_start_matches("http://");
     Ok(match name {
-        "json-schema.org/draft/2020-12/schema" => Dialect::V2020,
-        "json-schema.org/draft/2019-09/schema" => Dialect::V2019,
-        "json-schema.org/draft-07/schema" | "json-schema.org/draft-06/schema" => Dialect::Draft7,
+        "json-schema.org/draft/2020-12/schema" => Draft::V2020,
+        "json-schema.org/draft/2019-09/schema" => Draft::V2019,
+        "json-schema.org/draft-07/schema" | "json-schema.org/draft-06/schema" => Draft::Draft7,
         _ => return Err(SchemaFault::Dialect { uri: uri.to_owned() }),
     })
 }
 
-struct Reader<'a> {
+struct SchemaReader<'a> {
     root: &'a Value,
     /// The root's own name: what refers to it refers to the schema itself.
     base: &'a str,
-    dialect: Dialect,
-    ids: HashMap<String, Id>,
+    dialect: Draft,
+    ids: HashMap<String, NodeId>,
     /// Where each node stands, in the order of their ids.
     found: Vec<String>,
     patterns: usize,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> SchemaReader<'a> {
     /// The node for the subschema at a place, which will be read in its turn.
-    fn id(&mut self, at: String) -> Read<Id> {
+    fn id(&mut self, at: String) -> ReadResult<NodeId> {
         if let Some(id) = self.ids.get(&at) {
             return Ok(*id);
         }
@@ -79,7 +79,7 @@ impl<'a> Reader<'a> {
         Ok(id)
     }
 
-    fn rules(&mut self, at: &str) -> Read<Vec<(&'static str, Rule)>> {
+    fn rules(&mut self, at: &str) -> ReadResult<Vec<(&'static str, Rule)>> {
         let root = self.root;
         let members = match root.pointer(at) {
             Some(Value::Bool(true)) => return Ok(Vec::new()),
@@ -95,7 +95,7 @@ impl<'a> Reader<'a> {
             let target = target.as_str().ok_or_else(|| invalid(at, "$ref", "is no text"))?;
             let reference = ("$ref", Rule::All(vec![self.referred(target)?]));
             let mut rules = vec![reference];
-            if self.dialect > Dialect::Draft7 {
+            if self.dialect > Draft::Draft7 {
                 rules.extend(self.own_rules(at, members)?);
             }
             return Ok(rules);
@@ -104,7 +104,7 @@ impl<'a> Reader<'a> {
     }
 
     /// TOL-29: a path within the schema, or nothing.
-    fn referred(&mut self, uri: &str) -> Read<Id> {
+    fn referred(&mut self, uri: &str) -> ReadResult<NodeId> {
         let nowhere = || SchemaFault::Reference { uri: uri.to_owned() };
         let own = uri.strip_prefix(self.base).unwrap_or(uri);
         let path = if own.is_empty() { "" } else { own.strip_prefix('#').ok_or_else(nowhere)? };
@@ -114,7 +114,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Every rule but `$ref`.
-    fn own_rules(&mut self, at: &str, members: &'a Members) -> Read<Vec<(&'static str, Rule)>> {
+    fn own_rules(
+        &mut self,
+        at: &str,
+        members: &'a SchemaMembers,
+    ) -> ReadResult<Vec<(&'static str, Rule)>> {
         let mut rules = Vec::new();
         for (keyword, value) in members {
             self.simple(at, keyword, value, &mut rules)?;
@@ -141,7 +145,7 @@ impl<'a> Reader<'a> {
         keyword: &str,
         value: &Value,
         rules: &mut Vec<(&'static str, Rule)>,
-    ) -> Read<()> {
+    ) -> ReadResult<()> {
         use Ordering::{Equal, Greater, Less};
         let number =
             || value.as_number().cloned().ok_or_else(|| invalid(at, keyword, "is no number"));
@@ -172,12 +176,16 @@ impl<'a> Reader<'a> {
                 }
                 ("multipleOf", Rule::MultipleOf(of))
             }
-            "minLength" => ("minLength", Rule::Size(Kind::Text, Limit::Least, size()?)),
-            "maxLength" => ("maxLength", Rule::Size(Kind::Text, Limit::Most, size()?)),
-            "minItems" => ("minItems", Rule::Size(Kind::List, Limit::Least, size()?)),
-            "maxItems" => ("maxItems", Rule::Size(Kind::List, Limit::Most, size()?)),
-            "minProperties" => ("minProperties", Rule::Size(Kind::Object, Limit::Least, size()?)),
-            "maxProperties" => ("maxProperties", Rule::Size(Kind::Object, Limit::Most, size()?)),
+            "minLength" => ("minLength", Rule::Size(JsonType::Text, Limit::Least, size()?)),
+            "maxLength" => ("maxLength", Rule::Size(JsonType::Text, Limit::Most, size()?)),
+            "minItems" => ("minItems", Rule::Size(JsonType::List, Limit::Least, size()?)),
+            "maxItems" => ("maxItems", Rule::Size(JsonType::List, Limit::Most, size()?)),
+            "minProperties" => {
+                ("minProperties", Rule::Size(JsonType::Object, Limit::Least, size()?))
+            }
+            "maxProperties" => {
+                ("maxProperties", Rule::Size(JsonType::Object, Limit::Most, size()?))
+            }
             "pattern" => {
                 let text = value.as_str().ok_or_else(|| invalid(at, keyword, "is no text"))?;
                 ("pattern", Rule::Pattern(self.pattern(at, keyword, text)?))
@@ -197,8 +205,8 @@ impl<'a> Reader<'a> {
         keyword: &str,
         value: &'a Value,
         rules: &mut Vec<(&'static str, Rule)>,
-    ) -> Read<()> {
-        let newer = self.dialect > Dialect::Draft7;
+    ) -> ReadResult<()> {
+        let newer = self.dialect > Draft::Draft7;
         match keyword {
             "allOf" => rules.push(("allOf", Rule::All(self.list(at, keyword, value)?))),
             "anyOf" => rules.push(("anyOf", Rule::Any(self.list(at, keyword, value)?))),
@@ -236,9 +244,9 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn items(&mut self, at: &str, members: &'a Members) -> Read<Option<Rule>> {
+    fn items(&mut self, at: &str, members: &'a SchemaMembers) -> ReadResult<Option<Rule>> {
         let (first, rest) = match (members.get("items"), self.dialect) {
-            (_, Dialect::V2020) => ("prefixItems", "items"),
+            (_, Draft::V2020) => ("prefixItems", "items"),
             (Some(Value::Array(_)), _) => ("items", "additionalItems"),
             _ => ("", "items"),
         };
@@ -251,12 +259,12 @@ impl<'a> Reader<'a> {
         Ok(any.then_some(Rule::Items { first: listed, rest }))
     }
 
-    fn contains(&mut self, at: &str, members: &Members) -> Read<Option<Rule>> {
+    fn contains(&mut self, at: &str, members: &SchemaMembers) -> ReadResult<Option<Rule>> {
         if !members.contains_key("contains") {
             return Ok(None);
         }
         let limit = |keyword: &str, unless: u64| match members.get(keyword) {
-            Some(value) if self.dialect > Dialect::Draft7 => {
+            Some(value) if self.dialect > Draft::Draft7 => {
                 size(value).ok_or_else(|| invalid(at, keyword, "is no length"))
             }
             _ => Ok(unless),
@@ -265,7 +273,7 @@ impl<'a> Reader<'a> {
         Ok(Some(Rule::Contains { item: self.id(below(at, "contains"))?, least, most }))
     }
 
-    fn members(&mut self, at: &str, members: &'a Members) -> Read<Option<Rule>> {
+    fn members(&mut self, at: &str, members: &'a SchemaMembers) -> ReadResult<Option<Rule>> {
         let mut named = HashMap::new();
         if let Some(value) = members.get("properties") {
             named.extend(self.map(at, "properties", value)?);
@@ -282,7 +290,7 @@ impl<'a> Reader<'a> {
         Ok(any.then_some(Rule::Members { named, patterns, rest }))
     }
 
-    fn pattern(&mut self, at: &str, keyword: &str, text: &str) -> Read<Regex> {
+    fn pattern(&mut self, at: &str, keyword: &str, text: &str) -> ReadResult<Regex> {
         self.patterns += 1;
         if self.patterns > MAX_PATTERNS {
             return Err(SchemaFault::TooMany { what: "patterns", limit: MAX_PATTERNS });
@@ -290,13 +298,13 @@ impl<'a> Reader<'a> {
         pattern::compile(text).map_err(|what| invalid(at, keyword, what))
     }
 
-    fn list(&mut self, at: &str, keyword: &str, value: &Value) -> Read<Vec<Id>> {
+    fn list(&mut self, at: &str, keyword: &str, value: &Value) -> ReadResult<Vec<NodeId>> {
         let list = value.as_array().ok_or_else(|| invalid(at, keyword, "is no list"))?;
         let at = below(at, keyword);
         (0..list.len()).map(|index| self.id(format!("{at}/{index}"))).collect()
     }
 
-    fn map(&mut self, at: &str, keyword: &str, value: &Value) -> Read<Vec<(String, Id)>> {
+    fn map(&mut self, at: &str, keyword: &str, value: &Value) -> ReadResult<Vec<(String, NodeId)>> {
         let object = value.as_object().ok_or_else(|| invalid(at, keyword, "is no object"))?;
         let at = below(at, keyword);
         object.keys().map(|name| Ok((name.clone(), self.id(below(&at, name))?))).collect()
@@ -317,10 +325,10 @@ fn below(at: &str, name: &str) -> String {
     format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"))
 }
 
-fn kinds(value: &Value) -> Option<Vec<Kind>> {
+fn kinds(value: &Value) -> Option<Vec<JsonType>> {
     match value {
-        Value::String(name) => Some(vec![Kind::named(name)?]),
-        Value::Array(names) => names.iter().map(|name| Kind::named(name.as_str()?)).collect(),
+        Value::String(name) => Some(vec![JsonType::named(name)?]),
+        Value::Array(names) => names.iter().map(|name| JsonType::named(name.as_str()?)).collect(),
         _ => None,
     }
 }

@@ -7,7 +7,7 @@ use regex::Regex;
 use serde_json::{Number, Value};
 
 /// A subschema's place among all.
-pub(super) type Id = usize;
+pub(super) type NodeId = usize;
 
 /// One subschema.
 pub(super) struct Node {
@@ -21,45 +21,45 @@ pub(super) enum Rule {
     /// The schema `false`.
     Never,
     /// One of these types.
-    Type(Vec<Kind>),
+    Type(Vec<JsonType>),
     /// One of these values.
     Enum(Vec<Value>),
     /// A number that compares to this one in one of these ways, and what that is called.
     Bound(Number, &'static [Ordering], &'static str),
     MultipleOf(Number),
     /// A text, a list or an object of at least, or at most, this length.
-    Size(Kind, Limit, u64),
+    Size(JsonType, Limit, u64),
     Pattern(Regex),
     Unique,
     Required(Vec<String>),
     /// Where this member is, these are, too.
     Needs(String, Vec<String>),
     /// Where this member is, this applies.
-    When(String, Id),
+    When(String, NodeId),
     Items {
-        first: Vec<Id>,
-        rest: Option<Id>,
+        first: Vec<NodeId>,
+        rest: Option<NodeId>,
     },
     Contains {
-        item: Id,
+        item: NodeId,
         least: u64,
         most: u64,
     },
     Members {
-        named: HashMap<String, Id>,
-        patterns: Vec<(Regex, Id)>,
-        rest: Option<Id>,
+        named: HashMap<String, NodeId>,
+        patterns: Vec<(Regex, NodeId)>,
+        rest: Option<NodeId>,
     },
-    Names(Id),
+    Names(NodeId),
     /// `allOf`, and `$ref` as the only one.
-    All(Vec<Id>),
-    Any(Vec<Id>),
-    One(Vec<Id>),
-    Not(Id),
+    All(Vec<NodeId>),
+    Any(Vec<NodeId>),
+    One(Vec<NodeId>),
+    Not(NodeId),
     If {
-        test: Id,
-        then: Option<Id>,
-        otherwise: Option<Id>,
+        test: NodeId,
+        then: Option<NodeId>,
+        otherwise: Option<NodeId>,
     },
 }
 
@@ -71,7 +71,7 @@ pub(super) enum Limit {
 
 /// The types of JSON; an integer is a number, too.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Kind {
+pub(super) enum JsonType {
     Null,
     Boolean,
     Integer,
@@ -81,7 +81,7 @@ pub(super) enum Kind {
     Object,
 }
 
-impl Kind {
+impl JsonType {
     pub(super) fn named(name: &str) -> Option<Self> {
         Some(match name {
             "null" => Self::Null,

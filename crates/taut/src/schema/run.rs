@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 use serde_json::{Map, Value};
 
 use super::compare::{compare, is_multiple, numbers};
-use super::rule::{Id, Kind, Limit, Node, Rule};
+use super::rule::{JsonType, Limit, Node, NodeId, Rule};
 use super::{MAX_NESTING, Misfit};
 
 /// How much of what a schema lists is repeated in a message, in characters.
@@ -20,42 +20,42 @@ pub(super) enum Stop {
     TooMuch,
 }
 
-type Verdict = Result<(), Stop>;
+type CheckResult = Result<(), Stop>;
 
 /// Nothing if a rule holds, or what it wants.
 type Holds = Result<Option<String>, Stop>;
 
 /// A step down into a value.
-enum Step<'v> {
+enum PathStep<'v> {
     Member(&'v str),
     Item(usize),
 }
 
-pub(super) struct Run<'s, 'v> {
+pub(super) struct CheckRun<'s, 'v> {
     nodes: &'s [Node],
     left: u64,
     nesting: usize,
-    path: Vec<Step<'v>>,
-    /// How many alternatives are being tried: what does not fit one of them is nobody's business.
+    path: Vec<PathStep<'v>>,
+    /// How many alternatives are being tried. What does not fit one of them is not reported.
     trying: usize,
 }
 
-impl<'s, 'v> Run<'s, 'v> {
+impl<'s, 'v> CheckRun<'s, 'v> {
     pub(super) fn new(nodes: &'s [Node], steps: u64) -> Self {
         Self { nodes, left: steps, nesting: 0, path: Vec::new(), trying: 0 }
     }
 
     /// Whether the whole value fits the whole schema.
-    pub(super) fn check(mut self, value: &'v Value) -> Verdict {
+    pub(super) fn check(mut self, value: &'v Value) -> CheckResult {
         self.apply(0, value)
     }
 
-    fn spend(&mut self, steps: usize) -> Verdict {
+    fn spend(&mut self, steps: usize) -> CheckResult {
         self.left = self.left.checked_sub(steps as u64).ok_or(Stop::TooMuch)?;
         Ok(())
     }
 
-    fn apply(&mut self, id: Id, value: &'v Value) -> Verdict {
+    fn apply(&mut self, id: NodeId, value: &'v Value) -> CheckResult {
         let nodes = self.nodes;
         let Some(node) = nodes.get(id) else { return Ok(()) };
         if self.nesting == MAX_NESTING {
@@ -87,10 +87,10 @@ impl<'s, 'v> Run<'s, 'v> {
         for step in &self.path {
             // Writing to a string cannot fail.
             let _ = match step {
-                Step::Member(name) => {
+                PathStep::Member(name) => {
                     write!(path, "/{}", name.replace('~', "~0").replace('/', "~1"))
                 }
-                Step::Item(index) => write!(path, "/{index}"),
+                PathStep::Item(index) => write!(path, "/{index}"),
             };
         }
         let rule =
@@ -99,7 +99,7 @@ impl<'s, 'v> Run<'s, 'v> {
     }
 
     /// Applies a subschema to a part of the value.
-    fn below(&mut self, step: Step<'v>, id: Id, value: &'v Value) -> Verdict {
+    fn below(&mut self, step: PathStep<'v>, id: NodeId, value: &'v Value) -> CheckResult {
         self.path.push(step);
         self.apply(id, value)?;
         self.path.pop();
@@ -107,7 +107,7 @@ impl<'s, 'v> Run<'s, 'v> {
     }
 
     /// Whether a subschema fits, without ending the check if it does not.
-    fn fits(&mut self, id: Id, value: &'v Value) -> Result<bool, Stop> {
+    fn fits(&mut self, id: NodeId, value: &'v Value) -> Result<bool, Stop> {
         let (nesting, depth) = (self.nesting, self.path.len());
         self.trying += 1;
         let verdict = self.apply(id, value);
@@ -124,7 +124,7 @@ impl<'s, 'v> Run<'s, 'v> {
     }
 
     /// How many of these fit; no more are tried than `enough`.
-    fn count(&mut self, ids: &[Id], value: &'v Value, enough: usize) -> Result<usize, Stop> {
+    fn count(&mut self, ids: &[NodeId], value: &'v Value, enough: usize) -> Result<usize, Stop> {
         let mut found = 0;
         for id in ids {
             found += usize::from(self.fits(*id, value)?);
@@ -170,16 +170,16 @@ impl<'s, 'v> Run<'s, 'v> {
         }
     }
 
-    fn items(&mut self, first: &[Id], rest: Option<Id>, items: &'v [Value]) -> Holds {
+    fn items(&mut self, first: &[NodeId], rest: Option<NodeId>, items: &'v [Value]) -> Holds {
         for (index, item) in items.iter().enumerate() {
             if let Some(id) = first.get(index).copied().or(rest) {
-                self.below(Step::Item(index), id, item)?;
+                self.below(PathStep::Item(index), id, item)?;
             }
         }
         Ok(None)
     }
 
-    fn contains(&mut self, id: Id, wanted: RangeInclusive<u64>, items: &'v [Value]) -> Holds {
+    fn contains(&mut self, id: NodeId, wanted: RangeInclusive<u64>, items: &'v [Value]) -> Holds {
         let mut found = 0;
         for item in items {
             found += u64::from(self.fits(id, item)?);
@@ -197,25 +197,25 @@ impl<'s, 'v> Run<'s, 'v> {
             let own = named.get(name);
             let mut met = own.is_some();
             if let Some(id) = own {
-                self.below(Step::Member(name), *id, member)?;
+                self.below(PathStep::Member(name), *id, member)?;
             }
             for (_, id) in patterns.iter().filter(|(pattern, _)| pattern.is_match(name)) {
                 met = true;
-                self.below(Step::Member(name), *id, member)?;
+                self.below(PathStep::Member(name), *id, member)?;
             }
             if let Some(id) = rest.filter(|_| !met) {
-                self.below(Step::Member(name), id, member)?;
+                self.below(PathStep::Member(name), id, member)?;
             }
         }
         Ok(None)
     }
 
-    fn names(&mut self, id: Id, members: &Map<String, Value>) -> Holds {
+    fn names(&mut self, id: NodeId, members: &Map<String, Value>) -> Holds {
         for name in members.keys() {
             // A value of its own, which stands nowhere in ours.
             let text = Value::String(name.clone());
             let Self { nodes, left, nesting, .. } = *self;
-            let mut run = Run { nodes, left, nesting, path: Vec::new(), trying: 0 };
+            let mut run = CheckRun { nodes, left, nesting, path: Vec::new(), trying: 0 };
             let verdict = run.fits(id, &text);
             self.left = run.left;
             if !verdict? {
@@ -230,7 +230,7 @@ impl<'s, 'v> Run<'s, 'v> {
         Ok(match (rule, value) {
             (Rule::Never, _) => Some("must not be there".to_owned()),
             (Rule::Type(kinds), _) => {
-                let is = Kind::of(value);
+                let is = JsonType::of(value);
                 let fits = kinds.iter().any(|kind| kind.accepts(is));
                 self.unless(fits, || wrong_type(kinds, is))
             }
@@ -288,14 +288,14 @@ impl<'s, 'v> Run<'s, 'v> {
         Ok(twice.then(|| "must not have an item twice".to_owned()))
     }
 
-    fn wrong_size(&mut self, kind: Kind, limit: Limit, size: u64, value: &Value) -> Holds {
+    fn wrong_size(&mut self, kind: JsonType, limit: Limit, size: u64, value: &Value) -> Holds {
         let (has, things) = match (kind, value) {
-            (Kind::Text, Value::String(text)) => {
+            (JsonType::Text, Value::String(text)) => {
                 self.spend(text.len() / 64)?;
                 (text.chars().count(), "characters")
             }
-            (Kind::List, Value::Array(items)) => (items.len(), "items"),
-            (Kind::Object, Value::Object(members)) => (members.len(), "members"),
+            (JsonType::List, Value::Array(items)) => (items.len(), "items"),
+            (JsonType::Object, Value::Object(members)) => (members.len(), "members"),
             _ => return Ok(None),
         };
         let (fits, words) = match limit {
@@ -306,11 +306,11 @@ impl<'s, 'v> Run<'s, 'v> {
     }
 }
 
-fn wrong_type(kinds: &[Kind], is: Kind) -> String {
+fn wrong_type(kinds: &[JsonType], is: JsonType) -> String {
     let words: Vec<&str> = kinds.iter().map(|kind| kind.words()).collect();
     format!("must be {}, is {}", words.join(" or "), is.words())
 }
 
-fn none(ids: &[Id]) -> String {
+fn none(ids: &[NodeId]) -> String {
     format!("must fit one of {} alternatives, and fits none", ids.len())
 }

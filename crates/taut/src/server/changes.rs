@@ -6,13 +6,13 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
-use super::Shared;
-use super::call::Call;
-use super::contents::{IntoContents, IntoMessages};
-use super::erase::{erase_prompt, erase_resource, erase_tool, faults_of};
-use super::registry::{Offer, Registry};
-use super::reply::IntoReply;
-use super::subscriber::Change;
+use super::Server;
+use super::call::{BlockingCall, Call, ServerShared};
+use super::catalog::Entry;
+use super::handler::{
+    self, IntoContents, IntoMessages, IntoReply, faults_of, prompt_spec, tool_spec,
+};
+use super::subscriber::Update;
 use crate::error::{Error, Result};
 use crate::mcp::{Prompt, Resource, Tool};
 
@@ -23,14 +23,14 @@ use crate::mcp::{Prompt, Resource, Tool};
 ///
 /// ```
 /// # use taut::{NoArgs, Server};
-/// let server = Server::new("shop", "1.0").changing();
+/// let server = Server::builder("shop", "1.0").changing().build()?;
 /// let changes = server.changes();
 /// changes.add_tool("sale", async |_: NoArgs, _call| "everything must go")?;
 /// changes.remove_tool("sale");
 /// # Ok::<(), taut::Error>(())
 /// ```
 pub struct Changes<S = ()> {
-    pub(super) shared: Arc<Shared<S>>,
+    shared: Arc<ServerShared<S>>,
 }
 
 impl<S> Clone for Changes<S> {
@@ -44,24 +44,23 @@ impl<S: Send + Sync + 'static> Changes<S> {
     ///
     /// # Errors
     /// Its name or schema cannot be used.
-    pub fn add_tool<A, F, R>(
+    pub fn add_tool<
+        A: DeserializeOwned + JsonSchema + Send + 'static,
+        F: Future<Output: IntoReply + Send + 'static> + Send + 'static,
+    >(
         &self,
         tool: impl Into<Tool>,
         handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
-    ) -> Result<()>
-    where
-        A: DeserializeOwned + JsonSchema + Send + 'static,
-        F: Future<Output = R> + Send + 'static,
-        R: IntoReply + Send + 'static,
-    {
-        let (tool, handler) = erase_tool(tool.into(), handler);
-        let mistakes = faults_of(&tool);
+    ) -> Result<()> {
+        let spec = tool_spec::<A, F::Output>(tool.into());
+        let mistakes = faults_of(&spec);
         if !mistakes.is_empty() {
             return Err(Error::Build { mistakes });
         }
-        self.change(Change::Tools, |registry| {
-            registry.remove_tool(&tool.name);
-            registry.add_tool(Offer { spec: tool, handler });
+        let handler = handler::tool(handler);
+        self.shared.change(Update::Tools, |catalog| {
+            catalog.remove_tool(&spec.name);
+            catalog.add_tool(Entry { spec, handler });
             true
         });
         Ok(())
@@ -69,79 +68,88 @@ impl<S: Send + Sync + 'static> Changes<S> {
 
     /// Removes a tool. Says whether there was one.
     pub fn remove_tool(&self, name: &str) -> bool {
-        self.change(Change::Tools, |registry| registry.remove_tool(name))
+        self.shared.change(Update::Tools, |catalog| catalog.remove_tool(name))
     }
 
     /// Adds a resource, or replaces the one at that address.
-    pub fn add_resource<F, R>(
+    pub fn add_resource<F>(
         &self,
         resource: Resource,
         handler: impl Fn(Call<S>) -> F + Send + Sync + 'static,
     ) where
-        F: Future<Output = R> + Send + 'static,
-        R: IntoContents + Send + 'static,
+        F: Future<Output: IntoContents + Send + 'static> + Send + 'static,
     {
-        let (resource, handler) = erase_resource(resource, handler);
-        self.change(Change::Resources, |registry| {
-            registry.resources.retain(|offer| offer.spec.uri != resource.uri);
-            registry.resources.push(Offer { spec: resource, handler });
+        let handler = handler::resource(resource.uri.clone(), resource.mime_type.clone(), handler);
+        self.shared.change(Update::Resources, |catalog| {
+            catalog.resources.retain(|entry| entry.spec.uri != resource.uri);
+            catalog.resources.push(Entry { spec: resource, handler });
             true
         });
     }
 
     /// Removes a resource. Says whether there was one.
     pub fn remove_resource(&self, uri: &str) -> bool {
-        self.change(Change::Resources, |registry| {
-            let before = registry.resources.len();
-            registry.resources.retain(|offer| offer.spec.uri != uri);
-            registry.resources.len() < before
+        self.shared.change(Update::Resources, |catalog| {
+            let before = catalog.resources.len();
+            catalog.resources.retain(|entry| entry.spec.uri != uri);
+            catalog.resources.len() < before
         })
     }
 
     /// Adds a prompt, or replaces the one of that name.
-    pub fn add_prompt<A, F, R>(
+    pub fn add_prompt<A, F>(
         &self,
         prompt: impl Into<Prompt>,
         handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
     ) where
         A: DeserializeOwned + JsonSchema + Send + 'static,
-        F: Future<Output = R> + Send + 'static,
-        R: IntoMessages + Send + 'static,
+        F: Future<Output: IntoMessages + Send + 'static> + Send + 'static,
     {
-        let (prompt, handler) = erase_prompt(prompt.into(), handler);
-        self.change(Change::Prompts, |registry| {
-            registry.prompts.retain(|offer| offer.spec.name != prompt.name);
-            registry.prompts.push(Offer { spec: prompt, handler });
+        let spec = prompt_spec::<A>(prompt.into());
+        let handler = handler::prompt(handler);
+        self.shared.change(Update::Prompts, |catalog| {
+            catalog.prompts.retain(|entry| entry.spec.name != spec.name);
+            catalog.prompts.push(Entry { spec, handler });
             true
         });
     }
 
     /// Removes a prompt. Says whether there was one.
     pub fn remove_prompt(&self, name: &str) -> bool {
-        self.change(Change::Prompts, |registry| {
-            let before = registry.prompts.len();
-            registry.prompts.retain(|offer| offer.spec.name != name);
-            registry.prompts.len() < before
+        self.shared.change(Update::Prompts, |catalog| {
+            let before = catalog.prompts.len();
+            catalog.prompts.retain(|entry| entry.spec.name != name);
+            catalog.prompts.len() < before
         })
     }
 
     /// Says that what is in a resource has changed.
     pub fn resource_updated(&self, uri: &str) {
-        self.shared.tell(Change::Resource(uri));
+        self.shared.tell(Update::Resource(uri));
     }
+}
 
-    fn change(&self, what: Change<'_>, change: impl FnOnce(&mut Registry<S>) -> bool) -> bool {
-        let changed = self.shared.registry.change(|current| {
-            let mut next = Registry::clone(current);
-            let changed = change(&mut next);
-            if changed {
-                *current = Arc::new(next);
-            }
-            changed
-        });
-        if changed {
-            self.shared.tell(what);
-        }
-        changed
+impl<S: Send + Sync + 'static> Server<S> {
+    /// A handle for changing what is offered while it is served. Clients are told only if the server
+    /// was built with [`changing`](super::ServerBuilder::changing).
+    #[must_use]
+    pub fn changes(&self) -> Changes<S> {
+        Changes { shared: self.shared.clone() }
+    }
+}
+
+impl<S> Call<S> {
+    /// A handle for changing what the server offers.
+    #[must_use]
+    pub fn changes(&self) -> Changes<S> {
+        Changes { shared: self.inner.connection.shared.clone() }
+    }
+}
+
+impl<S> BlockingCall<S> {
+    /// As [`Call::changes`].
+    #[must_use]
+    pub fn changes(&self) -> Changes<S> {
+        self.0.changes()
     }
 }

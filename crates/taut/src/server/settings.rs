@@ -1,145 +1,161 @@
-//! The verbs that say how a server behaves, beside what it offers.
+//! What a server is told while it is built: plain data, in its final form once it serves.
+//!
+//! Knows no connection and no handler. Durations are bounded here, so that adding one to a time
+//! cannot overflow.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::Server;
-use super::call::Call;
-use super::changes::Changes;
-use super::hook::Moment;
+use crate::driver::Options;
 use crate::error::Reject;
-use crate::mcp::{CacheScope, SealKey};
+use crate::mcp::{CacheScope, DIALECT, Method, ReadResourceResult, Revision, SealKey, Ttl};
 use crate::rpc::Config;
 
-impl<S: Send + Sync + 'static> Server<S> {
-    /// How to use the server, for the model to read.
-    #[must_use]
-    pub fn instructions(mut self, text: impl Into<String>) -> Self {
-        let text = text.into();
-        self.change(|shared| shared.settings.instructions = Some(text));
-        self
-    }
+/// The start or the end of a call, for [`ServerBuilder::on_call`](super::ServerBuilder::on_call).
+///
+/// Each call that started finishes once, also when it is cancelled, refused or panics. A call that
+/// asks a modern client finishes with `asking`; the client sends the answer with another call, which
+/// starts and finishes by itself.
+///
+/// ```
+/// use taut::{CallEvent, Reject, Server};
+///
+/// let server = Server::builder("files", "1.0").on_call(|event| match event {
+///     CallEvent::Started { name: "delete", .. } => Err(Reject::new(1, "read-only today")),
+///     _ => Ok(()),
+/// });
+/// # let _ = server;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum CallEvent<'a> {
+    /// A request is about to be handled. An `Err` refuses it; then there is no `Finished`.
+    Started {
+        /// `tools/call`, `prompts/get`, `resources/read` or `completion/complete`.
+        method: &'a str,
+        /// The name of the tool or prompt, or the URI of the resource.
+        name: &'a str,
+        /// The name that the client gives itself.
+        client: Option<&'a str>,
+    },
+    /// It has been handled. An `Err` has no effect.
+    Finished {
+        /// As in `Started`.
+        method: &'a str,
+        /// As in `Started`.
+        name: &'a str,
+        /// How long it took.
+        took: Duration,
+        /// Whether it failed, as a tool or as a request.
+        failed: bool,
+        /// Whether it ended with a question to a modern client, which may come back with the answer.
+        asking: bool,
+    },
+}
 
-    /// Lets handlers write to the client's log with [`Call::log`].
-    #[must_use]
-    pub fn logging(mut self) -> Self {
-        self.change(|shared| shared.settings.logging = true);
-        self
-    }
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CallEnd {
+    Done,
+    Failed,
+    Asking,
+}
 
-    /// Says that what the server offers may change while it serves: see [`Changes`].
-    ///
-    /// Clients are told so when they connect, so this belongs to the description.
-    #[must_use]
-    pub fn changing(mut self) -> Self {
-        self.change(|shared| shared.settings.changes = true);
-        self
+impl<'a> CallEvent<'a> {
+    pub(crate) fn finished(method: Method, name: &'a str, took: Duration, end: CallEnd) -> Self {
+        let (failed, asking) = (end == CallEnd::Failed, end == CallEnd::Asking);
+        Self::Finished { method: method.as_str(), name, took, failed, asking }
     }
+}
 
-    /// A handle for changing what is offered. Needs [`changing`](Self::changing), or clients are
-    /// not told.
-    #[must_use]
-    pub fn changes(&self) -> Changes<S> {
-        Changes { shared: self.shared.clone() }
+/// A tool call whose arguments do not fit, for
+/// [`ServerBuilder::on_bad_arguments`](super::ServerBuilder::on_bad_arguments).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct BadArguments<'a> {
+    /// The tool.
+    pub tool: &'a str,
+    /// What is wrong, with the field first.
+    pub reason: &'a str,
+    /// The revision that the client speaks.
+    pub revision: Revision,
+}
+
+/// Sees every call start and finish.
+pub(crate) type OnCall = Arc<dyn Fn(&CallEvent<'_>) -> Result<(), Reject> + Send + Sync>;
+
+/// Gives the error for arguments that do not fit.
+pub(crate) type OnBadArguments = Arc<dyn Fn(&BadArguments<'_>) -> Option<Reject> + Send + Sync>;
+
+/// Everything that a server is told beside what it offers.
+#[derive(Clone)]
+pub(crate) struct Settings {
+    pub(crate) instructions: Option<String>,
+    pub(crate) logging: bool,
+    /// Whether what is offered may change while it is served.
+    pub(crate) changes: bool,
+    pub(crate) ttl: Duration,
+    pub(crate) cache_scope: CacheScope,
+    pub(crate) page_size: Option<usize>,
+    pub(crate) call_timeout: Option<Duration>,
+    pub(crate) on_call: Option<OnCall>,
+    pub(crate) on_bad_arguments: Option<OnBadArguments>,
+    pub(crate) seal_key: SealKey,
+    pub(crate) ask_lifetime: Duration,
+    pub(crate) ask_timeout: Duration,
+    /// How many bytes of arguments may wait for a thread of a blocking tool.
+    pub(crate) blocking_queue: usize,
+    /// How many blocking tools run at once.
+    pub(crate) blocking_threads: usize,
+    pub(crate) config: Config,
+    pub(crate) options: Options,
+    pub(crate) signals: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            instructions: None,
+            logging: false,
+            changes: false,
+            // Conservative: a client that keeps a list for too long is worse than one that asks.
+            ttl: Duration::ZERO,
+            cache_scope: CacheScope::Private,
+            page_size: None,
+            call_timeout: None,
+            on_call: None,
+            on_bad_arguments: None,
+            seal_key: seal_key(),
+            ask_lifetime: Duration::from_secs(60 * 60),
+            ask_timeout: Duration::from_secs(10 * 60),
+            // As much as may wait for its turn on a connection.
+            blocking_queue: 4 << 20,
+            // Enough for files and databases, and far from a system's limit on threads.
+            blocking_threads: 64,
+            config: Config::new(DIALECT, true),
+            options: Options::default(),
+            signals: true,
+        }
     }
+}
 
-    /// The key that the state of a question is signed with, so that another process of this server
-    /// can take the answer. `TAUT_SEAL_KEY` unless set; else one that ends with the process.
-    #[must_use]
-    pub fn seal_key(mut self, key: impl Into<Vec<u8>>) -> Self {
-        let key = key.into();
-        self.mistake(key.is_empty(), || "seal_key() was given an empty key".to_owned());
-        let key = SealKey::new(key);
-        self.change(|shared| shared.settings.seal_key = key);
-        self
+impl Settings {
+    /// What was read, with our hints on keeping it unless its handler gave some.
+    pub(crate) fn hinted(&self, contents: ReadResourceResult) -> ReadResourceResult {
+        let untold = contents.ttl == Ttl::default() && contents.cache_scope == CacheScope::Private;
+        if untold { contents.ttl(self.ttl).cache_scope(self.cache_scope.clone()) } else { contents }
     }
+}
 
-    /// How long a modern client may take to bring answers. An hour.
-    #[must_use]
-    pub fn ask_state_lifetime(mut self, lifetime: Duration) -> Self {
-        self.change(|shared| shared.settings.ask_lifetime = lifetime);
-        self
+/// From the environment, else random. Without either nothing is ever verified, which refuses every
+/// state rather than accepting a forged one.
+fn seal_key() -> SealKey {
+    if let Some(key) = std::env::var_os("TAUT_SEAL_KEY").filter(|key| !key.is_empty()) {
+        return SealKey::new(key.into_encoded_bytes());
     }
-
-    /// How long a legacy client may take to answer a question. Ten minutes: it waits for a person.
-    #[must_use]
-    pub fn ask_timeout(mut self, limit: Duration) -> Self {
-        self.change(|shared| shared.settings.ask_timeout = limit);
-        self
-    }
-
-    /// How long clients may keep lists and resources, and who may be served them. Not at all and
-    /// nobody else, unless set (CAC-01, CAC-07). A [`ReadResourceResult`](crate::ReadResourceResult)
-    /// with hints of its own keeps them.
-    #[must_use]
-    pub fn cache(mut self, ttl: Duration, scope: CacheScope) -> Self {
-        self.change(|shared| {
-            (shared.settings.ttl, shared.settings.cache_scope) = (ttl, scope);
-        });
-        self
-    }
-
-    /// How many items stand on a page of a list. All of them, unless set: several hosts read only
-    /// the first page.
-    #[must_use]
-    pub fn page_size(mut self, items: usize) -> Self {
-        self.change(|shared| shared.settings.page_size = Some(items.max(1)));
-        self
-    }
-
-    /// How long a call may take. As long as it likes, unless set.
-    #[must_use]
-    pub fn call_timeout(mut self, limit: Duration) -> Self {
-        self.change(|shared| shared.settings.call_timeout = Some(limit));
-        self
-    }
-
-    /// Sees every call begin and end; an `Err` at the beginning refuses it.
-    #[must_use]
-    pub fn on_call(
-        mut self,
-        hook: impl Fn(&Moment<'_>) -> Result<(), Reject> + Send + Sync + 'static,
-    ) -> Self {
-        self.change(|shared| shared.settings.hook = Some(Arc::new(hook)));
-        self
-    }
-
-    /// Answers arguments that do not fit with an error of the server's own. `None` leaves them to
-    /// the model, as an `isError` result that names the field.
-    #[must_use]
-    pub fn on_bad_arguments(
-        mut self,
-        map: impl Fn(&Call<S>, &str) -> Option<Reject> + Send + Sync + 'static,
-    ) -> Self {
-        self.change(|shared| shared.settings.bad_arguments = Some(Arc::new(map)));
-        self
-    }
-
-    /// Leaves SIGINT and SIGTERM to the program.
-    #[must_use]
-    pub fn leave_signals(mut self) -> Self {
-        self.signals = false;
-        self
-    }
-
-    /// How long accepted requests may take once the input has ended. 30 s.
-    #[must_use]
-    pub fn drain(mut self, limit: Duration) -> Self {
-        self.options.drain = limit;
-        self
-    }
-
-    /// How long a cancelled call may go on before its future is dropped. 1 s.
-    #[must_use]
-    pub fn cancel_grace(mut self, grace: Duration) -> Self {
-        self.options.grace = grace;
-        self
-    }
-
-    /// Bounds on messages, queues and running requests.
-    #[must_use]
-    pub fn limits(mut self, change: impl FnOnce(&mut Config)) -> Self {
-        change(&mut self.config);
-        self
+    let mut key = [0; 32];
+    match getrandom::fill(&mut key) {
+        Ok(()) => SealKey::new(key),
+        Err(_) => SealKey::none(),
     }
 }

@@ -10,10 +10,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::driver::{Incoming, Link};
+use crate::driver::{IncomingRequest, Link};
 use crate::mcp::{
-    BareParams, EmptyResult, Meta, Method, ResourceParams, Revision, SerializeAt,
-    SubscriptionFilter, SubscriptionParams, meta_keys,
+    BareParams, EmptyResult, Meta, Method, ResourceParams, Revision, SubscriptionFilter,
+    SubscriptionParams, WriteJson, meta_keys,
 };
 use crate::rpc::{ErrorObject, Id};
 
@@ -30,9 +30,9 @@ const ADDRESS: usize = 64;
 /// makes room for more has been a turn's work, after which the loop looks again.
 const CROWDED: usize = 64 << 10;
 
-/// Something that changed.
+/// Something that has changed.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Change<'a> {
+pub(crate) enum Update<'a> {
     Tools,
     Resources,
     Prompts,
@@ -41,7 +41,7 @@ pub(super) enum Change<'a> {
 }
 
 /// One connection's subscriptions.
-pub(super) struct Subscriber {
+pub(crate) struct Subscriber {
     link: Link,
     wants: Mutex<Wants>,
     /// Whether there are marks, so that the loop need not look on every pass.
@@ -89,12 +89,12 @@ struct Stream {
 }
 
 /// An open stream. Dropped, it is over, and nothing more is said on it (SUB-07).
-pub(super) struct Listening {
+pub(crate) struct ListenStream {
     subscriber: Arc<Subscriber>,
     serial: u64,
 }
 
-impl Drop for Listening {
+impl Drop for ListenStream {
     fn drop(&mut self) {
         self.subscriber.lock().keep_streams(|stream| stream.serial != self.serial);
     }
@@ -110,12 +110,12 @@ struct Marks {
 }
 
 impl Marks {
-    fn leave(&mut self, change: Change<'_>) {
-        match change {
-            Change::Tools => self.tools = true,
-            Change::Resources => self.resources = true,
-            Change::Prompts => self.prompts = true,
-            Change::Resource(uri) => {
+    fn leave(&mut self, update: Update<'_>) {
+        match update {
+            Update::Tools => self.tools = true,
+            Update::Resources => self.resources = true,
+            Update::Prompts => self.prompts = true,
+            Update::Resource(uri) => {
                 self.updated.insert(uri.to_owned());
             }
         }
@@ -137,7 +137,7 @@ impl Marks {
 }
 
 impl Subscriber {
-    pub(super) fn new(link: Link) -> Self {
+    pub(crate) fn new(link: Link) -> Self {
         Self { link, wants: Mutex::default(), marked: AtomicBool::new(false) }
     }
 
@@ -146,12 +146,12 @@ impl Subscriber {
     }
 
     /// The legacy session is ready to hear of changes.
-    pub(super) fn initialized(&self, revision: Revision) {
+    pub(crate) fn initialized(&self, revision: Revision) {
         self.lock().session = Some(revision);
     }
 
     /// `resources/subscribe` (RES-07).
-    pub(super) fn follow(&self, uri: String) -> Result<(), ErrorObject> {
+    pub(crate) fn follow(&self, uri: String) -> Result<(), ErrorObject> {
         let mut wants = self.lock();
         if wants.followed.contains(&uri) {
             return Ok(());
@@ -167,7 +167,7 @@ impl Subscriber {
     }
 
     /// `resources/unsubscribe` (RES-08).
-    pub(super) fn unfollow(&self, uri: &String) {
+    pub(crate) fn unfollow(&self, uri: &String) {
         let mut wants = self.lock();
         if wants.followed.remove(uri) {
             wants.bytes -= bytes_of([uri]);
@@ -176,12 +176,12 @@ impl Subscriber {
     }
 
     /// `subscriptions/listen`: acknowledged before anything else is said on it (SUB-01).
-    pub(super) fn listen(
+    pub(crate) fn listen(
         self: &Arc<Self>,
-        incoming: &Incoming<'_>,
+        request: &IncomingRequest<'_>,
         filter: SubscriptionFilter,
-    ) -> Result<Listening, ErrorObject> {
-        let (id, serial) = (incoming.id, incoming.serial);
+    ) -> Result<ListenStream, ErrorObject> {
+        let (id, serial) = (request.id, request.serial);
         let mut wants = self.lock();
         if wants.streams.len() >= MAX_FOLLOWED {
             // Those that were withdrawn just now may not have been dropped yet.
@@ -204,47 +204,47 @@ impl Subscriber {
             marks: Marks::default(),
             bytes,
         });
-        Ok(Listening { subscriber: self.clone(), serial })
+        Ok(ListenStream { subscriber: self.clone(), serial })
     }
 
     fn is_live(&self, stream: &Stream) -> bool {
-        self.link.lock().peer.is_live_serial(&stream.id, stream.serial)
+        self.link.is_live(&stream.id, stream.serial)
     }
 
     /// Something changed.
-    pub(super) fn changed(&self, change: Change<'_>) {
+    pub(crate) fn updated(&self, update: Update<'_>) {
         let mut any = false;
         {
             let mut wants = self.lock();
             let Wants { session, followed, streams, marks, .. } = &mut *wants;
             // SUB-04: only what was asked for.
-            let wanted = match change {
-                Change::Resource(uri) => followed.contains(uri),
+            let wanted = match update {
+                Update::Resource(uri) => followed.contains(uri),
                 _ => session.is_some(),
             };
             if wanted {
-                marks.leave(change);
+                marks.leave(update);
                 any = true;
             }
-            for stream in streams.iter_mut().filter(|stream| stream.filter.covers(change)) {
-                stream.marks.leave(change);
+            for stream in streams.iter_mut().filter(|stream| stream.filter.covers(update)) {
+                stream.marks.leave(update);
                 any = true;
             }
         }
         if any {
             self.marked.store(true, Ordering::Release);
             // The loop looks at the marks when it wakes.
-            self.link.with(|_| ());
+            self.link.wake();
         }
     }
 
     fn is_crowded(&self) -> bool {
-        self.link.lock().peer.output().len() > CROWDED
+        self.link.output_waiting() > CROWDED
     }
 
     /// Turns marks into notifications, as long as there is room for them. Says whether it had any.
     #[inline]
-    pub(super) fn pump(&self) -> bool {
+    pub(crate) fn pump(&self) -> bool {
         self.marked.load(Ordering::Acquire) && self.pump_marks()
     }
 
@@ -293,17 +293,17 @@ impl Subscriber {
 }
 
 /// How a stream is ended by the server (SUB-09).
-pub(super) fn end_of_stream(id: &Id) -> EmptyResult {
+pub(crate) fn end_of_stream(id: &Id) -> EmptyResult {
     EmptyResult::end_of_subscription(id.clone())
 }
 
 impl SubscriptionFilter {
-    fn covers(&self, change: Change<'_>) -> bool {
-        match change {
-            Change::Tools => self.tools_list_changed == Some(true),
-            Change::Resources => self.resources_list_changed == Some(true),
-            Change::Prompts => self.prompts_list_changed == Some(true),
-            Change::Resource(uri) => self
+    fn covers(&self, update: Update<'_>) -> bool {
+        match update {
+            Update::Tools => self.tools_list_changed == Some(true),
+            Update::Resources => self.resources_list_changed == Some(true),
+            Update::Prompts => self.prompts_list_changed == Some(true),
+            Update::Resource(uri) => self
                 .resource_subscriptions
                 .as_ref()
                 .is_some_and(|uris| uris.iter().any(|u| u == uri)),
@@ -319,7 +319,7 @@ fn tag(id: &Id) -> Meta {
 fn say(
     link: &Link,
     method: Method,
-    params: &impl SerializeAt,
+    params: &impl WriteJson,
     revision: Revision,
 ) -> Result<(), crate::rpc::SendError> {
     let params =
@@ -332,19 +332,4 @@ fn too_many() -> ErrorObject {
         "more than {MAX_FOLLOWED} subscriptions, or {MAX_FOLLOWED_BYTES} bytes of addresses, on one \
          connection"
     ))
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::server::Server;
-
-    /// A server that never changes forgets its connections all the same.
-    #[tokio::test]
-    async fn connections_that_have_gone_leave_the_list() {
-        let server = Server::new("many", "1");
-        for _ in 0..1000 {
-            server.serve(tokio::io::empty(), tokio::io::sink()).await.unwrap();
-        }
-        assert!(server.shared.subscribers.lock().unwrap().len() <= 8);
-    }
 }

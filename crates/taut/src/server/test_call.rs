@@ -11,7 +11,7 @@ use tokio::io::{duplex, split};
 use super::Server;
 use crate::error::{Error, Reject, Result};
 use crate::mcp::{CallToolResult, Method, Revision, meta_keys};
-use crate::service::{self, Call, Failed, Params};
+use crate::service::{self, Failed, RequestParams, ServiceRequest};
 
 /// As much as a pipe holds.
 const CAPACITY: usize = 64 << 10;
@@ -28,7 +28,8 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// # struct Add { a: f64, b: f64 }
     /// # #[tokio::main(flavor = "current_thread")]
     /// # async fn main() -> taut::Result<()> {
-    /// let server = Server::new("calc", "1.0").tool("add", async |Add { a, b }, _call| a + b);
+    /// let server =
+    ///     Server::builder("calc", "1.0").tool("add", async |Add { a, b }, _call| a + b).build()?;
     /// let sum = server.call_tool("add", serde_json::json!({ "a": 2, "b": 3 })).await?;
     /// assert_eq!(sum.content[0].as_text(), Some("5"));
     /// # Ok(())
@@ -36,10 +37,8 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// ```
     ///
     /// # Errors
-    /// A mistake was made while building, or the call was answered with a JSON-RPC error: no such
-    /// tool, a [`Reject`], a panic.
+    /// The call was answered with a JSON-RPC error: no such tool, or a [`Reject`].
     pub async fn call_tool(&self, name: &str, arguments: impl Serialize) -> Result<CallToolResult> {
-        self.check()?;
         let method = Method::CallTool.as_str();
         let arguments = serde_json::to_value(arguments)
             .map_err(|error| Error::Encode { method: method.into(), reason: error.to_string() })?;
@@ -70,6 +69,6 @@ impl<S: Send + Sync + 'static> Server<S> {
 }
 
 /// A host that offers nothing.
-async fn refuse(method: String, _: Params, _: Call) -> Result<(), Failed> {
+async fn refuse(method: String, _: RequestParams, _: ServiceRequest) -> Result<(), Failed> {
     Err(Reject::method_not_found(&method).into())
 }

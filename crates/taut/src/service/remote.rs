@@ -10,7 +10,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use crate::driver::{Close, Link, Written};
+use crate::driver::{Close, Link};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
 use crate::rpc::{Failure, Patience};
@@ -61,11 +61,11 @@ impl Remote {
 
     /// Waits for the end of the connection.
     pub async fn ended(&self) -> Ending {
-        std::future::poll_fn(|cx| self.link.poll_ended(cx)).await
+        self.link.ended().await
     }
 
     fn reason(&self) -> Ending {
-        self.link.lock().ended.clone().unwrap_or(Ending::Eof)
+        self.link.ending().unwrap_or(Ending::Eof)
     }
 }
 
@@ -74,7 +74,7 @@ impl Remote {
 pub struct RemoteCall<T> {
     link: Link,
     method: Cow<'static, str>,
-    params: Box<dyn crate::rpc::Body>,
+    params: Box<dyn crate::driver::Body>,
     patience: Option<Patience>,
     result: PhantomData<fn() -> T>,
 }
@@ -100,19 +100,13 @@ impl<T: DeserializeOwned + Send + 'static> IntoFuture for RemoteCall<T> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let Self { link, method, params, patience, .. } = self;
-            let reason = || link.lock().ended.clone().unwrap_or(Ending::Eof);
-            // Here, because with the lock held it could not use this side itself.
-            let mut json = Vec::new();
-            if let Err(error) = params.write(&mut json) {
-                return Err(Error::Encode { method, reason: error.to_string() });
-            }
+            let reason = || link.ending().unwrap_or(Ending::Eof);
             let read = |outcome: Result<&RawValue, Failure>| {
                 outcome.map(|raw| serde_json::from_str(raw.get()))
             };
             let pending = link
-                .call(&method, |_| Some(Written(&json)), patience, None, read)
+                .call(&method, |_| Some(params), patience, None, read)
                 .map_err(|error| Error::from_send(method.clone(), error, reason))?;
-            drop(json);
             match pending.await {
                 Some(Ok(Ok(value))) => Ok(value),
                 Some(Ok(Err(error))) => {

@@ -18,7 +18,7 @@
 //! | `Resync` | a line that looks like a frame | `Start` |
 
 use super::frame::{Frame, HeaderFault, Limits};
-use super::header::{Opening, find_opener, opens_header, read_header};
+use super::header::{HeaderStart, find_opener, opens_header, read_header};
 use super::{Framing, find};
 
 /// A byte-order mark, which Windows tools put before their first line (F3).
@@ -56,7 +56,7 @@ pub struct Decoder {
     searched: usize,
     /// Where in the stream `head` is.
     offset: u64,
-    state: State,
+    state: DecodeState,
     bom: bool,
     cr: bool,
     ended: bool,
@@ -67,7 +67,7 @@ pub struct Decoder {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum State {
+enum DecodeState {
     Start,
     Line,
     Header { line: usize, length: Option<u64>, fault: Option<HeaderFault>, began: u64 },
@@ -79,7 +79,7 @@ enum State {
 }
 
 /// What [`Decoder::step`] found, by position, so that the borrow can wait.
-enum Step {
+enum DecodeStep {
     Cut { from: usize, to: usize, framing: Framing, offset: u64, too_long: bool },
     Fault { fault: HeaderFault, offset: u64 },
     Again,
@@ -95,7 +95,7 @@ impl Decoder {
             head: 0,
             searched: 0,
             offset: 0,
-            state: State::Start,
+            state: DecodeState::Start,
             bom: false,
             cr: false,
             ended: false,
@@ -138,10 +138,12 @@ impl Decoder {
     pub fn poll_frame(&mut self) -> Option<Frame<'_>> {
         let (from, to, framing, offset, too_long) = loop {
             match self.step() {
-                Step::Again => {}
-                Step::Starved => return None,
-                Step::Fault { fault, offset } => return Some(Frame::BadHeader { fault, offset }),
-                Step::Cut { from, to, framing, offset, too_long } => {
+                DecodeStep::Again => {}
+                DecodeStep::Starved => return None,
+                DecodeStep::Fault { fault, offset } => {
+                    return Some(Frame::BadHeader { fault, offset });
+                }
+                DecodeStep::Cut { from, to, framing, offset, too_long } => {
                     break (from, to, framing, offset, too_long);
                 }
             }
@@ -177,16 +179,18 @@ impl Decoder {
         &mut self.buf
     }
 
-    fn step(&mut self) -> Step {
+    fn step(&mut self) -> DecodeStep {
         match self.state {
-            State::Start => self.start(),
-            State::Line => self.line(),
-            State::Header { line, length, fault, began } => self.header(line, length, fault, began),
-            State::Body { length, began } => self.body(length, began),
-            State::LongBody { length, began } => self.long_body(length, began),
-            State::SkipLine { resync } => self.skip_line(resync),
-            State::SkipBody { left } => self.skip_body(left),
-            State::Resync => self.resync(),
+            DecodeState::Start => self.start(),
+            DecodeState::Line => self.line(),
+            DecodeState::Header { line, length, fault, began } => {
+                self.header(line, length, fault, began)
+            }
+            DecodeState::Body { length, began } => self.body(length, began),
+            DecodeState::LongBody { length, began } => self.long_body(length, began),
+            DecodeState::SkipLine { resync } => self.skip_line(resync),
+            DecodeState::SkipBody { left } => self.skip_body(left),
+            DecodeState::Resync => self.resync(),
         }
     }
 
@@ -200,10 +204,10 @@ impl Decoder {
         self.searched = 0;
     }
 
-    fn enter(&mut self, state: State) -> Step {
+    fn enter(&mut self, state: DecodeState) -> DecodeStep {
         self.state = state;
         self.searched = 0;
-        Step::Again
+        DecodeStep::Again
     }
 
     /// The next newline in the current state, counted from `head`.
@@ -217,10 +221,10 @@ impl Decoder {
         found.map(|at| from + at)
     }
 
-    fn start(&mut self) -> Step {
+    fn start(&mut self) -> DecodeStep {
         // Nearly every frame is this, and needs no closer look.
         if let Some(b'{') = self.rest().first() {
-            self.state = State::Line;
+            self.state = DecodeState::Line;
             return self.line();
         }
         // STD-10, STD-11: blank bytes and a byte-order mark before a frame mean nothing.
@@ -235,22 +239,22 @@ impl Decoder {
             self.bom |= marked;
             if !marked {
                 if self.rest().is_empty() || cut_mark {
-                    return Step::Starved;
+                    return DecodeStep::Starved;
                 }
                 break;
             }
         }
         match opens_header(self.rest()) {
-            Opening::Yes => {
+            HeaderStart::Yes => {
                 let began = self.offset;
-                self.enter(State::Header { line: 0, length: None, fault: None, began })
+                self.enter(DecodeState::Header { line: 0, length: None, fault: None, began })
             }
-            Opening::Unknown if !self.ended => Step::Starved,
-            Opening::Unknown | Opening::No => self.enter(State::Line),
+            HeaderStart::Unknown if !self.ended => DecodeStep::Starved,
+            HeaderStart::Unknown | HeaderStart::No => self.enter(DecodeState::Line),
         }
     }
 
-    fn line(&mut self) -> Step {
+    fn line(&mut self) -> DecodeStep {
         let limit = self.limits.message;
         let offset = self.offset;
         if let Some(at) = self.newline(usize::MAX) {
@@ -268,14 +272,14 @@ impl Decoder {
             let from = self.head;
             let to = from + rest.len().min(PREFIX).min(limit);
             self.take(self.rest().len());
-            self.state = State::SkipLine { resync: false };
-            return Step::Cut { from, to, framing: Framing::Lines, offset, too_long: true };
+            self.state = DecodeState::SkipLine { resync: false };
+            return DecodeStep::Cut { from, to, framing: Framing::Lines, offset, too_long: true };
         }
-        Step::Starved
+        DecodeStep::Starved
     }
 
     /// Ends a line of `len` bytes, consuming `taken`.
-    fn cut_line(&mut self, len: usize, taken: usize, offset: u64) -> Step {
+    fn cut_line(&mut self, len: usize, taken: usize, offset: u64) -> DecodeStep {
         let from = self.head;
         // STD-09: one carriage return before the newline belongs to the delimiter.
         self.cr = self.rest()[..len].ends_with(b"\r");
@@ -283,8 +287,8 @@ impl Decoder {
         let too_long = len > self.limits.message;
         let to = from + if too_long { len.min(PREFIX).min(self.limits.message) } else { len };
         self.take(taken);
-        self.state = State::Start;
-        Step::Cut { from, to, framing: Framing::Lines, offset, too_long }
+        self.state = DecodeState::Start;
+        DecodeStep::Cut { from, to, framing: Framing::Lines, offset, too_long }
     }
 
     fn header(
@@ -293,7 +297,7 @@ impl Decoder {
         length: Option<u64>,
         fault: Option<HeaderFault>,
         began: u64,
-    ) -> Step {
+    ) -> DecodeStep {
         let Some(end) = self.newline(self.limits.header) else {
             if self.rest().len() >= self.limits.header {
                 let inside = line < self.limits.header || line == 0;
@@ -302,7 +306,7 @@ impl Decoder {
                 // F27: the rest of the line is not searched for openers, each of which would look
                 // for the same far newline again.
                 if inside {
-                    self.state = State::SkipLine { resync: true };
+                    self.state = DecodeState::SkipLine { resync: true };
                 }
                 return step;
             }
@@ -310,7 +314,7 @@ impl Decoder {
                 self.take(self.rest().len());
                 return self.bad_header(HeaderFault::Unfinished, began);
             }
-            return Step::Starved;
+            return DecodeStep::Starved;
         };
         let text = self.rest()[line..end].trim_ascii();
         if text.is_empty() {
@@ -320,8 +324,8 @@ impl Decoder {
         if matches!(text[0], b'{' | b'[') {
             // The body came at once: read it as the line that it is.
             self.take(line);
-            self.state = State::Start;
-            return Step::Fault { fault: HeaderFault::NoBlankLine, offset: began };
+            self.state = DecodeState::Start;
+            return DecodeStep::Fault { fault: HeaderFault::NoBlankLine, offset: began };
         }
         let (length, found) = match read_header(text) {
             Ok(None) => (length, None),
@@ -329,11 +333,16 @@ impl Decoder {
             Ok(found) => (found, None),
             Err(found) => (length, Some(found)),
         };
-        self.state = State::Header { line: end + 1, length, fault: fault.or(found), began };
-        Step::Again
+        self.state = DecodeState::Header { line: end + 1, length, fault: fault.or(found), began };
+        DecodeStep::Again
     }
 
-    fn header_done(&mut self, length: Option<u64>, fault: Option<HeaderFault>, began: u64) -> Step {
+    fn header_done(
+        &mut self,
+        length: Option<u64>,
+        fault: Option<HeaderFault>,
+        began: u64,
+    ) -> DecodeStep {
         let fault = fault.or(match length {
             None => Some(HeaderFault::NoLength),
             Some(length) if length > ABSURD_LENGTH => Some(HeaderFault::AbsurdLength),
@@ -344,85 +353,85 @@ impl Decoder {
         }
         let length = length.unwrap_or_default();
         match usize::try_from(length) {
-            Ok(0) => self.enter(State::Start),
+            Ok(0) => self.enter(DecodeState::Start),
             Ok(length) if length <= self.limits.message => {
-                self.enter(State::Body { length, began })
+                self.enter(DecodeState::Body { length, began })
             }
-            _ => self.enter(State::LongBody { length, began }),
+            _ => self.enter(DecodeState::LongBody { length, began }),
         }
     }
 
-    fn bad_header(&mut self, fault: HeaderFault, offset: u64) -> Step {
-        self.enter(State::Resync);
-        Step::Fault { fault, offset }
+    fn bad_header(&mut self, fault: HeaderFault, offset: u64) -> DecodeStep {
+        self.enter(DecodeState::Resync);
+        DecodeStep::Fault { fault, offset }
     }
 
-    fn body(&mut self, length: usize, offset: u64) -> Step {
+    fn body(&mut self, length: usize, offset: u64) -> DecodeStep {
         if self.rest().len() < length {
             if self.ended {
                 self.take(self.rest().len());
                 return self.bad_header(HeaderFault::Unfinished, offset);
             }
-            return Step::Starved;
+            return DecodeStep::Starved;
         }
         let marked = self.rest().starts_with(BOM) && length >= BOM.len();
         self.bom |= marked;
         let from = self.head + if marked { BOM.len() } else { 0 };
         let to = self.head + length;
         self.take(length);
-        self.state = State::Start;
-        Step::Cut { from, to, framing: Framing::Headers, offset, too_long: false }
+        self.state = DecodeState::Start;
+        DecodeStep::Cut { from, to, framing: Framing::Headers, offset, too_long: false }
     }
 
-    fn long_body(&mut self, length: u64, offset: u64) -> Step {
+    fn long_body(&mut self, length: u64, offset: u64) -> DecodeStep {
         let wanted = PREFIX.min(self.limits.message);
         let came = self.rest().len();
         if came < wanted && !self.ended {
-            return Step::Starved;
+            return DecodeStep::Starved;
         }
         let kept = came.min(wanted);
         let from = self.head;
         self.take(kept);
-        self.state = State::SkipBody { left: length - kept as u64 };
-        Step::Cut { from, to: from + kept, framing: Framing::Headers, offset, too_long: true }
+        self.state = DecodeState::SkipBody { left: length - kept as u64 };
+        DecodeStep::Cut { from, to: from + kept, framing: Framing::Headers, offset, too_long: true }
     }
 
-    fn skip_line(&mut self, resync: bool) -> Step {
+    fn skip_line(&mut self, resync: bool) -> DecodeStep {
         match self.newline(usize::MAX) {
             Some(at) => {
                 self.take(at + 1);
-                self.enter(if resync { State::Resync } else { State::Start })
+                self.enter(if resync { DecodeState::Resync } else { DecodeState::Start })
             }
             None => {
                 self.take(self.rest().len());
-                Step::Starved
+                DecodeStep::Starved
             }
         }
     }
 
-    fn skip_body(&mut self, left: u64) -> Step {
+    fn skip_body(&mut self, left: u64) -> DecodeStep {
         let came = self.rest().len();
         let skipped = usize::try_from(left).map_or(came, |left| left.min(came));
         self.take(skipped);
         let left = left - skipped as u64;
         if left == 0 {
-            return self.enter(State::Start);
+            return self.enter(DecodeState::Start);
         }
-        self.state = State::SkipBody { left };
-        Step::Starved
+        self.state = DecodeState::SkipBody { left };
+        DecodeStep::Starved
     }
 
     /// After a bad header nothing is known but that lines and header names can be recognised.
-    fn resync(&mut self) -> Step {
+    fn resync(&mut self) -> DecodeStep {
         let newline = self.newline(usize::MAX);
         let len = newline.unwrap_or_else(|| self.rest().len());
         if len > self.limits.message {
-            return self.enter(State::SkipLine { resync: true });
+            return self.enter(DecodeState::SkipLine { resync: true });
         }
         let end = match newline {
             Some(at) => at + 1,
             None if self.ended && len > 0 => len,
-            None => return Step::Starved,
+            None => return DecodeStep::Starved,
         };
         let line = self.rest()[..end].trim_ascii();
         let whole = matches!(
@@ -430,18 +439,18 @@ impl Decoder {
             (Some(b'{'), Some(b'}')) | (Some(b'['), Some(b']'))
         );
         if whole {
-            return self.enter(State::Start);
+            return self.enter(DecodeState::Start);
         }
         // The body that the bad header left nameless ends where the next header begins.
         match find_opener(&self.rest()[..end]) {
             Some(at) => {
                 self.take(at);
-                self.enter(State::Start)
+                self.enter(DecodeState::Start)
             }
-            None if matches!(line.first(), Some(b'{' | b'[')) => self.enter(State::Start),
+            None if matches!(line.first(), Some(b'{' | b'[')) => self.enter(DecodeState::Start),
             None => {
                 self.take(end);
-                Step::Again
+                DecodeStep::Again
             }
         }
     }

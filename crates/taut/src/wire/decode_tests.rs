@@ -55,6 +55,7 @@ fn framed(text: &str) -> Got {
     Got::Framed(text.into())
 }
 
+/// STD-11.
 #[test]
 fn f3_a_byte_order_mark_before_a_frame_is_dropped_and_kept_inside_a_string() {
     check("\u{FEFF}{1}\n{2}\n\u{FEFF}{3}\r\n", &[line("{1}"), line("{2}"), line("{3}")]);
@@ -81,11 +82,13 @@ fn f4_a_carriage_return_before_the_newline_is_dropped_and_told() {
     assert_eq!(seen, expected.map(|(text, cr)| (text.to_owned(), cr)));
 }
 
+/// STD-09.
 #[test]
 fn f4_carriage_returns_before_newlines_belong_to_the_delimiter() {
     check("{1}\r\n{2}\n\r\n{3}\r\n", &[line("{1}"), line("{2}"), line("{3}")]);
 }
 
+/// STD-12, STD-13.
 #[test]
 fn f6_only_a_newline_ends_a_line() {
     let text = "{\"\u{2028}\u{2029}\u{85}\u{b}\u{c}\"}";
@@ -93,6 +96,7 @@ fn f6_only_a_newline_ends_a_line() {
     check("{\"a\":\r1}\n", &[line("{\"a\":\r1}")]);
 }
 
+/// STD-16.
 #[test]
 fn f10_a_message_over_the_limit_is_reported_once_and_the_next_is_read() {
     let limits = Limits::default().message(8);
@@ -204,6 +208,7 @@ fn a_line_that_quotes_a_header_is_not_cut_in_resync() {
     );
 }
 
+/// STD-10.
 #[test]
 fn f23_blank_lines_are_no_frames() {
     check("\n  \n\t\r\n{1}\n\n \n", &[line("{1}")]);
@@ -215,12 +220,14 @@ fn f24_what_follows_a_value_on_its_line_is_part_of_the_line() {
     check("{1} xyz\n{2}{3}\n{4}\n", &[line("{1} xyz"), line("{2}{3}"), line("{4}")]);
 }
 
+/// STD-14.
 #[test]
 fn f25_the_last_line_counts_without_its_newline() {
     check("{1}\n{2}", &[line("{1}"), line("{2}")]);
     check("{1}\r", &[line("{1}")]);
 }
 
+/// STD-16.
 #[test]
 fn f27_sixty_four_mebibytes_in_small_pieces_cost_work_linear_in_size() {
     for framed in [false, true] {
@@ -317,6 +324,7 @@ fn cut(stream: &[u8], mut at: Vec<usize>) -> Vec<&[u8]> {
 }
 
 proptest! {
+    /// F11.
     #[test]
     fn f7_any_stream_cut_at_any_points_gives_the_same_frames(
         stream in fragments(),

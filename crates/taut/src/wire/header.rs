@@ -6,7 +6,7 @@ use super::frame::HeaderFault;
 const OPENERS: [&[u8]; 2] = [b"content-length:", b"content-type:"];
 
 /// Whether some bytes open a header block.
-pub(super) enum Opening {
+pub(super) enum HeaderStart {
     /// They do.
     Yes,
     /// They do not.
@@ -16,15 +16,15 @@ pub(super) enum Opening {
 }
 
 /// Whether a frame that starts so is a header block rather than a line.
-pub(super) fn opens_header(bytes: &[u8]) -> Opening {
-    let mut opening = Opening::No;
+pub(super) fn opens_header(bytes: &[u8]) -> HeaderStart {
+    let mut opening = HeaderStart::No;
     for name in OPENERS {
         let common = name.len().min(bytes.len());
         if bytes[..common].eq_ignore_ascii_case(&name[..common]) {
             if common == name.len() {
-                return Opening::Yes;
+                return HeaderStart::Yes;
             }
-            opening = Opening::Unknown;
+            opening = HeaderStart::Unknown;
         }
     }
     opening
@@ -33,7 +33,7 @@ pub(super) fn opens_header(bytes: &[u8]) -> Opening {
 /// Where the next header block may begin.
 pub(super) fn find_opener(bytes: &[u8]) -> Option<usize> {
     memchr::memchr2_iter(b'c', b'C', bytes)
-        .find(|at| matches!(opens_header(&bytes[*at..]), Opening::Yes))
+        .find(|at| matches!(opens_header(&bytes[*at..]), HeaderStart::Yes))
 }
 
 /// The length that one header line names, or nothing if it names something else.

@@ -121,7 +121,11 @@ async fn a_server_that_never_changes_offers_no_subscriptions() {
 /// A tool that is replaced keeps its name and gets the new behaviour.
 #[tokio::test(start_paused = true)]
 async fn adding_what_is_there_replaces_it() {
-    let server = Server::new("swap", "1").changing().tool("x", async |_: NoArgs, _| "old");
+    let server = Server::builder("swap", "1")
+        .changing()
+        .tool("x", async |_: NoArgs, _| "old")
+        .build()
+        .unwrap();
     let server = Arc::new(server);
     let mut host = Host::new(&server, MODERN, json!({})).await;
     server.changes().add_tool("x", async |_: NoArgs, _| "new").unwrap();

@@ -122,6 +122,7 @@ async fn mrtr_01_a_completion_cannot_ask() {
 }
 
 /// SAM-11, ROO-04, DEP-05: the model and the folders, by a request or by asking back.
+/// Also SAM-02.
 #[tokio::test(start_paused = true)]
 async fn sam_11_roo_04_the_model_and_the_folders_are_asked_in_the_way_of_the_era() {
     let server = Arc::new(asking());

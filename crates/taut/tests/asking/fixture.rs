@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
+use taut::types::{CompletionReference, CreateMessageParams, PromptReference, SamplingMessage};
 use taut::{
-    AskError, Asked, Call, CompletionReference, CreateMessageParams, JsonSchema, NoArgs, Prompt,
-    PromptReference, Resource, SamplingMessage, Server, Tool,
+    AskError, Call, JsonSchema, NoArgs, Prompt, Resource, Server, ServerBuilder, Tool, UserReply,
 };
 
 #[derive(Deserialize, JsonSchema)]
@@ -45,16 +45,16 @@ pub(crate) async fn coffee<S: Send + Sync + 'static>(
     _: NoArgs,
     call: Call<S>,
 ) -> Result<String, AskError> {
-    let Asked::Accepted(coffee) = call.ask::<Coffee>("What would you like?").await? else {
+    let UserReply::Accepted(coffee) = call.ask::<Coffee>("What would you like?").await? else {
         return Ok("no coffee then".to_owned());
     };
     let milk = if coffee.milk { "with milk" } else { "black" };
     let order = format!("one {} coffee, {milk}", format!("{:?}", coffee.size).to_lowercase());
     match call.ask::<Confirm>(format!("That is {order}.")).await? {
-        Asked::Accepted(Confirm { right: true }) => {
+        UserReply::Accepted(Confirm { right: true }) => {
             Ok(format!("{order}, for {}", coffee.name.as_deref().unwrap_or("you")))
         }
-        Asked::Declined => Ok("declined".to_owned()),
+        UserReply::Declined => Ok("declined".to_owned()),
         _ => Ok("no coffee then".to_owned()),
     }
 }
@@ -65,14 +65,14 @@ pub(crate) async fn line<S: Send + Sync + 'static>(
     message: &str,
 ) -> Result<String, AskError> {
     Ok(match call.ask::<Line>(message).await? {
-        Asked::Accepted(Line { line }) => line,
+        UserReply::Accepted(Line { line }) => line,
         other => format!("{:?}", other.accepted().is_some()),
     })
 }
 
 /// A server with one of each thing that can ask.
 pub(crate) fn asking() -> Server {
-    Server::new("asking", "1")
+    Server::builder("asking", "1")
         .tool("coffee", coffee)
         .tool("boxed", async |_: NoArgs, call| {
             Ok::<_, Box<dyn std::error::Error + Send + Sync>>(line(&call, "who?").await?)
@@ -108,14 +108,20 @@ pub(crate) fn asking() -> Server {
             "line",
             async |_, call: Call| vec![line(&call, "help?").await.unwrap_err().to_string()],
         )
+        .build()
+        .unwrap()
 }
 
 /// The server that a scene names.
 pub(crate) fn named(name: &str) -> Server {
+    if name == "asking" { asking() } else { changing(name).build().unwrap() }
+}
+
+/// A server that changes what it offers, called so.
+pub(crate) fn changing(name: &str) -> ServerBuilder {
     let server = match name {
-        "asking" => return asking(),
-        "changing" => Server::new("changing", "1").logging().changing(),
-        "fixed" => Server::new("fixed", "1").logging(),
+        "changing" => Server::builder("changing", "1").logging().changing(),
+        "fixed" => Server::builder("fixed", "1").logging(),
         other => panic!("no such server: {other}"),
     };
     server

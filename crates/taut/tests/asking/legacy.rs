@@ -51,16 +51,16 @@ async fn cancelling_a_call_withdraws_its_question() {
 #[tokio::test(start_paused = true)]
 async fn a_handler_learns_that_its_question_was_withdrawn_and_may_tidy_up() {
     let tidied = Counter::default();
-    let server = Server::new("tidy", "1").state(tidied.clone()).tool(
-        "ask",
-        async |_: NoArgs, call: Call<Counter>| {
+    let server = Server::with_state("tidy", "1", tidied.clone())
+        .tool("ask", async |_: NoArgs, call: Call<Counter>| {
             let asked = line(&call, "well?").await;
             if let Err(AskError::Withdrawn) = asked {
                 call.state().up();
             }
             asked
-        },
-    );
+        })
+        .build()
+        .unwrap();
     let mut host = session(server).await;
     question(&mut host, "ask").await;
     host.wire.notify("notifications/cancelled", json!({ "requestId": 1 })).await;
@@ -71,9 +71,11 @@ async fn a_handler_learns_that_its_question_was_withdrawn_and_may_tidy_up() {
 /// C13: a deadline of its own, because a person is slow and may have gone home.
 #[tokio::test(start_paused = true)]
 async fn c13_a_question_has_a_deadline_and_is_then_withdrawn() {
-    let server = Server::new("brief", "1")
+    let server = Server::builder("brief", "1")
         .tool("coffee", crate::fixture::coffee)
-        .ask_timeout(Duration::from_secs(5));
+        .ask_timeout(Duration::from_secs(5))
+        .build()
+        .unwrap();
     let mut host = session(server).await;
     let question = question(&mut host, "coffee").await;
     let withdrawn = host.wire.next().await;
@@ -123,9 +125,11 @@ async fn at_the_end_of_the_input_a_call_that_asks_is_answered_and_the_server_end
 /// The time of a call includes that of its questions.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_runs_out_of_time_while_it_asks_withdraws_its_question() {
-    let server = Server::new("brief", "1")
+    let server = Server::builder("brief", "1")
         .tool("coffee", crate::fixture::coffee)
-        .call_timeout(Duration::from_secs(5));
+        .call_timeout(Duration::from_secs(5))
+        .build()
+        .unwrap();
     let mut host = session(server).await;
     let question = question(&mut host, "coffee").await;
     let mut rest = [host.wire.next().await, host.wire.next().await];

@@ -34,7 +34,8 @@ fn answer_to(message: &str) -> String {
 /// Answers what `choose` says in each round; gives the result and how often each was answered.
 async fn play(rounds: &[u8]) -> (String, BTreeMap<String, usize>, usize) {
     let effects = Counter::default();
-    let server = Server::new("chains", "1").state(effects.clone()).tool("chains", chains);
+    let server =
+        Server::with_state("chains", "1", effects.clone()).tool("chains", chains).build().unwrap();
     let mut host = Host::modern(server).await;
     let mut answered = BTreeMap::new();
     let mut rounds = rounds.iter();
@@ -75,7 +76,10 @@ proptest! {
 #[tokio::test(start_paused = true)]
 async fn a_legacy_client_gets_the_same_result() {
     let (wanted, ..) = play(&[]).await;
-    let server = Server::new("chains", "1").state(Counter::default()).tool("chains", chains);
+    let server = Server::with_state("chains", "1", Counter::default())
+        .tool("chains", chains)
+        .build()
+        .unwrap();
     let server = std::sync::Arc::new(server);
     let mut host = Host::new(&server, "2025-11-25", crate::host::everything()).await;
     let params = json!({ "name": "chains", "arguments": {} });

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use taut::{AskError, Call, Moment, NoArgs, Server};
+use taut::{AskError, Call, CallEvent, NoArgs, Server};
 
 use crate::fixture::{Counter, Line, coffee, line, until};
 use crate::host::{Host, MODERN, accept, everything, key_of, only_key, text};
@@ -18,7 +18,7 @@ async fn both(_: NoArgs, call: Call) -> Result<String, AskError> {
 }
 
 fn pair() -> Server {
-    Server::new("pair", "1").tool("both", both)
+    Server::builder("pair", "1").tool("both", both).build().unwrap()
 }
 
 /// MRTR-02, MRTR-03, MRTR-14
@@ -57,9 +57,8 @@ async fn mrtr_11_who_answers_half_is_asked_for_the_rest() {
 #[tokio::test(start_paused = true)]
 async fn mrtr_13_a_client_that_never_answers_costs_nothing() {
     let held = Counter::default();
-    let server = Server::new("held", "1").state(held.clone()).tool(
-        "hold",
-        async |_: NoArgs, call: Call<Counter>| {
+    let server = Server::with_state("held", "1", held.clone())
+        .tool("hold", async |_: NoArgs, call: Call<Counter>| {
             let mine = call.state().clone();
             let theirs = call.clone();
             // A task that asks must not outlive the run either.
@@ -73,8 +72,9 @@ async fn mrtr_13_a_client_that_never_answers_costs_nothing() {
             mine.up();
             task.await.ok();
             answer
-        },
-    );
+        })
+        .build()
+        .unwrap();
     let mut host = Host::modern(server).await;
     let idle = held.holders();
     for _ in 0..100 {
@@ -87,16 +87,16 @@ async fn mrtr_13_a_client_that_never_answers_costs_nothing() {
 #[tokio::test(start_paused = true)]
 async fn once_is_once_over_three_runs() {
     let (paid, runs) = (Counter::default(), Counter::default());
-    let server = Server::new("shop", "1").state((paid.clone(), runs.clone())).tool(
-        "buy",
-        async |_: NoArgs, call: Call<(Counter, Counter)>| {
+    let server = Server::with_state("shop", "1", (paid.clone(), runs.clone()))
+        .tool("buy", async |_: NoArgs, call: Call<(Counter, Counter)>| {
             call.state().1.up();
             let receipt = call.once("pay", async { call.state().0.up() }).await?;
             let first = line(&call, "first?").await?;
             let second = line(&call, "second?").await?;
             Ok::<_, AskError>(format!("receipt {receipt}: {first} {second}"))
-        },
-    );
+        })
+        .build()
+        .unwrap();
     let server = Arc::new(server);
     let mut host = Host::new(&server, MODERN, everything()).await;
     let params = json!({ "name": "buy", "arguments": {} });
@@ -114,11 +114,14 @@ async fn once_is_once_over_three_runs() {
 /// A result that is no longer what the handler wants is an error, not a wrong value.
 #[tokio::test(start_paused = true)]
 async fn what_once_kept_in_another_shape_is_an_error() {
-    let server = Server::new("odd", "1").tool("odd", async |_: NoArgs, call: Call| {
-        call.once("k", async { "text".to_owned() }).await?;
-        call.once("k", async { 5u8 }).await?;
-        Ok::<_, AskError>("no")
-    });
+    let server = Server::builder("odd", "1")
+        .tool("odd", async |_: NoArgs, call: Call| {
+            call.once("k", async { "text".to_owned() }).await?;
+            call.once("k", async { 5u8 }).await?;
+            Ok::<_, AskError>("no")
+        })
+        .build()
+        .unwrap();
     let answer = Host::modern(server).await.call("odd", json!({})).await;
     assert!(text(&answer).starts_with("once(\"k\"): invalid type"), "{answer}");
 }
@@ -126,13 +129,16 @@ async fn what_once_kept_in_another_shape_is_an_error() {
 /// The same words asked twice are two questions, told apart by their order.
 #[tokio::test(start_paused = true)]
 async fn the_same_question_may_be_asked_again() {
-    let server = Server::new("again", "1").tool("again", async |_: NoArgs, call: Call| {
-        let mut tries = 1;
-        while line(&call, "the password?").await? != "swordfish" {
-            tries += 1;
-        }
-        Ok::<_, AskError>(tries)
-    });
+    let server = Server::builder("again", "1")
+        .tool("again", async |_: NoArgs, call: Call| {
+            let mut tries = 1;
+            while line(&call, "the password?").await? != "swordfish" {
+                tries += 1;
+            }
+            Ok::<_, AskError>(tries)
+        })
+        .build()
+        .unwrap();
     let mut host = Host::modern(server).await;
     let mut words = ["a", "b", "swordfish"].into_iter();
     let params = json!({ "name": "again", "arguments": {} });
@@ -148,10 +154,13 @@ async fn chains_side_by_side_ask_each_question_once() {
         let second = line(call, &format!("{name}2")).await?;
         Ok(first + &second)
     }
-    let server = Server::new("chains", "1").tool("chains", async |_: NoArgs, call: Call| {
-        let (a, b) = tokio::join!(chain(&call, "a"), chain(&call, "b"));
-        Ok::<_, AskError>(a? + &b?)
-    });
+    let server = Server::builder("chains", "1")
+        .tool("chains", async |_: NoArgs, call: Call| {
+            let (a, b) = tokio::join!(chain(&call, "a"), chain(&call, "b"));
+            Ok::<_, AskError>(a? + &b?)
+        })
+        .build()
+        .unwrap();
     let mut host = Host::modern(server).await;
     let params = json!({ "name": "chains", "arguments": {} });
     let echo = |_: &str, params: &Value| say(params["message"].as_str().unwrap());
@@ -163,15 +172,18 @@ async fn chains_side_by_side_ask_each_question_once() {
 /// A question that lost a race before the run stopped is not put.
 #[tokio::test(start_paused = true)]
 async fn a_question_that_was_dropped_is_not_asked() {
-    let server = Server::new("race", "1").tool("race", async |_: NoArgs, call: Call| {
-        tokio::select! {
-            biased;
-            _ = line(&call, "lost?") => {}
-            () = std::future::ready(()) => {}
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(1)).await;
-        line(&call, "kept?").await
-    });
+    let server = Server::builder("race", "1")
+        .tool("race", async |_: NoArgs, call: Call| {
+            tokio::select! {
+                biased;
+                _ = line(&call, "lost?") => {}
+                () = std::future::ready(()) => {}
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            line(&call, "kept?").await
+        })
+        .build()
+        .unwrap();
     let mut host = Host::modern(server).await;
     let first = host.call("race", json!({})).await;
     assert_eq!(only_key(&first), key_of(&first, "kept?"));
@@ -182,16 +194,20 @@ async fn a_question_that_was_dropped_is_not_asked() {
 async fn on_call_sees_a_question_as_an_end_that_is_no_failure() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
-    let server = Server::new("seen", "1").tool("coffee", coffee).on_call(move |moment| {
-        log.lock().unwrap().push(match moment {
-            Moment::Began { .. } => "began",
-            Moment::Ended { failed: false, asking: true, .. } => "asks",
-            Moment::Ended { failed: false, asking: false, .. } => "done",
-            Moment::Ended { failed: true, asking: false, .. } => "failed",
-            _ => "else",
-        });
-        Ok(())
-    });
+    let server = Server::builder("seen", "1")
+        .tool("coffee", coffee)
+        .on_call(move |moment| {
+            log.lock().unwrap().push(match moment {
+                CallEvent::Started { .. } => "began",
+                CallEvent::Finished { failed: false, asking: true, .. } => "asks",
+                CallEvent::Finished { failed: false, asking: false, .. } => "done",
+                CallEvent::Finished { failed: true, asking: false, .. } => "failed",
+                _ => "else",
+            });
+            Ok(())
+        })
+        .build()
+        .unwrap();
     let mut host = Host::modern(server).await;
     let first = host.call("coffee", json!({})).await;
     let key = only_key(&first);
@@ -204,8 +220,10 @@ async fn on_call_sees_a_question_as_an_end_that_is_no_failure() {
 /// MRTR-10: arguments spelled otherwise are the same arguments.
 #[tokio::test(start_paused = true)]
 async fn a_retry_may_spell_its_arguments_otherwise() {
-    let server = Server::new("spell", "1")
-        .tool("say", async |Line { line: words }, call: Call| line(&call, &words).await);
+    let server = Server::builder("spell", "1")
+        .tool("say", async |Line { line: words }, call: Call| line(&call, &words).await)
+        .build()
+        .unwrap();
     let mut host = Host::modern(server).await;
     let first = host.call("say", json!({ "line": "a" })).await;
     let state = first["result"]["requestState"].as_str().unwrap().replace('"', "\\\"");

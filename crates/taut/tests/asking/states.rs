@@ -39,10 +39,12 @@ async fn mrtr_09_a_state_that_was_tampered_with_is_refused_wherever_it_was_chang
 /// MRTR-10: a state belongs to one method, one name and one set of arguments.
 #[tokio::test(start_paused = true)]
 async fn mrtr_10_a_state_of_another_request_is_refused() {
-    let server = Server::new("pay", "1")
+    let server = Server::builder("pay", "1")
         .tool("pay", async |Line { line: to }, call: Call| line(&call, &to).await)
         .tool("give", async |Line { line: to }, call: Call| line(&call, &to).await)
-        .prompt("pay", async |Line { line: to }, call: Call| line(&call, &to).await);
+        .prompt("pay", async |Line { line: to }, call: Call| line(&call, &to).await)
+        .build()
+        .unwrap();
     let mut host = Host::modern(server).await;
     let first = host.call("pay", json!({ "line": "Ada" })).await;
     let answers = json!({ only_key(&first): accept(json!({ "line": "yes" })) });
@@ -65,7 +67,11 @@ async fn mrtr_10_a_state_of_another_request_is_refused() {
 /// nothing is over with the second in which it began.
 #[tokio::test]
 async fn mrtr_10_a_state_that_is_too_old_is_refused() {
-    let server = Server::new("old", "1").tool("coffee", coffee).ask_state_lifetime(Duration::ZERO);
+    let server = Server::builder("old", "1")
+        .tool("coffee", coffee)
+        .ask_state_lifetime(Duration::ZERO)
+        .build()
+        .unwrap();
     let mut host = Host::modern(server).await;
     let first = host.call("coffee", json!({})).await;
     let began = std::time::SystemTime::now();
@@ -92,11 +98,13 @@ async fn mrtr_09_a_state_that_is_too_long_or_no_text_is_refused() {
 /// What would not fit into a state ends the call with words, not with a state that nobody takes.
 #[tokio::test(start_paused = true)]
 async fn what_is_too_much_to_remember_is_an_error_that_says_so() {
-    let server =
-        Server::new("large", "1").tool("large", async |Line { line: much }, call: Call| {
+    let server = Server::builder("large", "1")
+        .tool("large", async |Line { line: much }, call: Call| {
             call.once("much", async { much }).await?;
             line(&call, "and?").await
-        });
+        })
+        .build()
+        .unwrap();
     let mut host = Host::modern(server).await;
     let error = host.call("large", json!({ "line": "x".repeat(65 << 10) })).await["error"].clone();
     assert_eq!(error["code"], -32603);
@@ -107,7 +115,9 @@ async fn what_is_too_much_to_remember_is_an_error_that_says_so() {
 /// if it has not.
 #[tokio::test(start_paused = true)]
 async fn a_server_with_the_same_key_takes_over_and_one_with_another_says_what_to_set() {
-    let with = |key: &str| Server::new("keyed", "1").tool("coffee", coffee).seal_key(key);
+    let with = |key: &str| {
+        Server::builder("keyed", "1").tool("coffee", coffee).seal_key(key).build().unwrap()
+    };
     let first = Host::modern(with("k")).await.call("coffee", json!({})).await;
     let mut same = Host::modern(with("k")).await;
     let second = same.retry("coffee", json!({}), &first, small(&first)).await;
@@ -117,11 +127,9 @@ async fn a_server_with_the_same_key_takes_over_and_one_with_another_says_what_to
     assert!(refusal(&answer).contains("give both the same key"));
 }
 
-#[tokio::test]
-async fn an_empty_key_is_a_mistake() {
-    let server = Server::new("keyless", "1").seal_key("");
-    let (reader, writer) = tokio::io::split(tokio::io::duplex(64).0);
-    let error = server.serve(reader, writer).await.unwrap_err();
+#[test]
+fn an_empty_key_is_a_mistake() {
+    let Err(error) = Server::builder("keyless", "1").seal_key("").build() else { panic!("built") };
     assert!(error.to_string().contains("empty key"), "{error}");
 }
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taut::{Ending, NoArgs, Server};
 
-use crate::fixture::named;
+use crate::fixture::{changing, named};
 use crate::wire::Wire;
 
 const LONG: Duration = Duration::from_secs(60);
@@ -89,8 +89,11 @@ async fn c17_an_open_stream_holds_up_neither_requests_nor_the_end() {
 /// A burst is one note of each kind, not one for each change.
 #[tokio::test(start_paused = true)]
 async fn a_thousand_changes_are_few_notes_to_a_client_that_does_not_read() {
-    let server =
-        Server::new("busy", "1").changing().tool("big", async |_: NoArgs, _| "x".repeat(1 << 20));
+    let server = Server::builder("busy", "1")
+        .changing()
+        .tool("big", async |_: NoArgs, _| "x".repeat(1 << 20))
+        .build()
+        .unwrap();
     let server = Arc::new(server);
     let mut wire = Wire::to_shared(&server);
     listen(&mut wire, "l", all()).await;
@@ -132,7 +135,8 @@ async fn ten_thousand_changes_fill_no_memory_while_nobody_reads() {
 #[tokio::test(start_paused = true)]
 async fn a_thousand_resources_that_change_at_once_are_all_told() {
     let limit = 256 << 10;
-    let server = Arc::new(named("changing").limits(|limits| limits.output_cap = limit));
+    let server = changing("changing").limits(|limits| limits.output_cap = limit);
+    let server = Arc::new(server.build().unwrap());
     let mut wire = Wire::to_shared(&server);
     let uris: BTreeSet<String> = (0..1024).map(|n| format!("a:{n}/{}", "x".repeat(200))).collect();
     assert!(uris.iter().map(|uri| uri.len() + 150).sum::<usize>() > limit);
@@ -226,6 +230,7 @@ async fn each_connection_hears_what_it_listens_to() {
 
 /// Changes from many threads while streams come and go: nothing is said before the acknowledgement
 /// or after the end, and nobody waits for ever. Lock order and lost wakes show here or nowhere.
+/// Also SUB-01.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn streams_and_changes_on_many_threads_keep_their_order() {
     let server = Arc::new(named("changing"));

@@ -26,7 +26,8 @@ async fn in_a_task(_: NoArgs, call: Call<Seen>) -> Result<String, AskError> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c13_a_task_may_ask_and_does_not_outlive_its_run() {
     let seen = Seen::default();
-    let server = Server::new("tasks", "1").state(seen.clone()).tool("ask", in_a_task);
+    let server =
+        Server::with_state("tasks", "1", seen.clone()).tool("ask", in_a_task).build().unwrap();
     let server = Arc::new(server);
     for revision in REVISIONS {
         let mut host = Host::new(&server, revision, everything()).await;
@@ -51,9 +52,8 @@ async fn c13_a_task_may_ask_and_does_not_outlive_its_run() {
 #[tokio::test(start_paused = true)]
 async fn a_task_that_asks_after_its_call_has_ended_asks_nobody() {
     let late = Counter::default();
-    let server = Server::new("late", "1").state(late.clone()).tool(
-        "late",
-        async |_: NoArgs, call: Call<Counter>| {
+    let server = Server::with_state("late", "1", late.clone())
+        .tool("late", async |_: NoArgs, call: Call<Counter>| {
             tokio::spawn(async move {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 if let Err(AskError::Ended) = line(&call, "too late?").await {
@@ -61,8 +61,9 @@ async fn a_task_that_asks_after_its_call_has_ended_asks_nobody() {
                 }
             });
             "done"
-        },
-    );
+        })
+        .build()
+        .unwrap();
     let server = Arc::new(server);
     for (n, revision) in REVISIONS.into_iter().enumerate() {
         let mut host = Host::new(&server, revision, everything()).await;

@@ -1,11 +1,12 @@
 //! What a polite server and a client say to each other.
 
 use serde_json::json;
-use taut::{Revision, Rung};
+use taut::{Revision, ShutdownStep};
 
 use super::*;
 
 /// L9, PAG-02, PAG-03: the server is strict about `initialized`, and one of its cursors is empty.
+/// Also STD-08, LIF-08, PRG-03, PAG-01, PAG-06, PRB-02.
 #[tokio::test]
 async fn a_server_is_started_listed_called_and_closed() {
     for role in ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25", "2026-07-28"] {
@@ -19,7 +20,7 @@ async fn a_server_is_started_listed_called_and_closed() {
         assert!(failed.failed());
         let pid = client.pid().unwrap();
         let closed = in_time(client.close()).await.unwrap();
-        assert_eq!(closed.process.unwrap().rung, Rung::Eof, "{closed}");
+        assert_eq!(closed.process.unwrap().step, ShutdownStep::Eof, "{closed}");
         assert_eq!(closed.to_string(), "the server exited with code 0 once its stdin was closed");
         assert!(!alive(pid));
         let again = in_time(client.close()).await.unwrap();
@@ -41,8 +42,10 @@ async fn our_client_and_our_server_agree_in_every_revision() {
         let (near, far) = tokio::io::duplex(64 << 10);
         let (reader, writer) = tokio::io::split(far);
         let serving = tokio::spawn(async move {
-            let server =
-                taut::Server::new("calc", "1.0").tool("add", async |Add { a, b }, _call| a + b);
+            let server = taut::Server::builder("calc", "1.0")
+                .tool("add", async |Add { a, b }, _call| a + b)
+                .build()
+                .unwrap();
             server.serve(reader, writer).await
         });
         let (reader, writer) = tokio::io::split(near);
@@ -54,7 +57,7 @@ async fn our_client_and_our_server_agree_in_every_revision() {
         let sum = in_time(client.call("add", json!({ "a": 2, "b": 3 }))).await.unwrap();
         assert_eq!(sum.text().unwrap(), "5");
         in_time(client.close()).await.unwrap();
-        in_time(serving).await.unwrap().unwrap();
+        in_time(serving).await.unwrap();
     }
 }
 

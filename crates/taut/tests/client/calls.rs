@@ -3,7 +3,8 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use taut::{Era, Level, Meta, PromptReference};
+use taut::types::{Era, PromptReference};
+use taut::{Level, Meta};
 
 use super::fake::{Fake, error, result, text};
 use super::*;
@@ -16,6 +17,7 @@ fn silent(_: &Value) -> Vec<Value> {
 }
 
 /// PRB-01, LIF-01, LIF-08, LIF-09, LIF-16
+/// Also L9, STD-04, RPC-24, LIF-02, PRB-06.
 #[tokio::test]
 async fn a_legacy_connection_is_opened_in_the_right_order() {
     let (fake, client) = Fake::connect(LEGACY, |message| vec![text(message, "x")]).await;
@@ -33,6 +35,7 @@ async fn a_legacy_connection_is_opened_in_the_right_order() {
 }
 
 /// MET-01, MET-03: each request says who sends it; no notification is sent first.
+/// Also STD-04, RSL-02, PRB-01, PRB-06.
 #[tokio::test]
 async fn met_01_each_modern_request_carries_the_envelope() {
     let (fake, client) = Fake::connect(MODERN, |message| vec![text(message, "x")]).await;
@@ -49,6 +52,7 @@ async fn met_01_each_modern_request_carries_the_envelope() {
 }
 
 /// C8, PRG-01: the token is there although nobody watches, because progress extends the timeout.
+/// Also PRG-02, PRG-03.
 #[tokio::test]
 async fn c8_a_call_carries_a_progress_token_and_progress_extends_its_timeout() {
     let client = start("2025-11-25").await;
@@ -64,6 +68,7 @@ async fn c8_a_call_carries_a_progress_token_and_progress_extends_its_timeout() {
     assert_eq!(message["params"]["_meta"]["progressToken"], message["id"]);
 }
 
+/// TMO-04.
 #[tokio::test(start_paused = true)]
 async fn c8_progress_every_two_seconds_keeps_a_call_of_five_alive_for_twenty() {
     let (near, far) = tokio::io::duplex(64 << 10);
@@ -105,6 +110,7 @@ async fn c8_progress_every_two_seconds_keeps_a_call_of_five_alive_for_twenty() {
 }
 
 /// C10, TMO-02
+/// Also ERR-18, CAN-09.
 #[tokio::test]
 async fn c10_a_timeout_withdraws_the_request_once() {
     let (fake, client) = Fake::connect(LEGACY, silent).await;
@@ -137,6 +143,7 @@ async fn c4_a_late_answer_is_counted_and_dropped() {
     assert_eq!(client.diagnostics().late_answers, 1);
 }
 
+/// CAN-09.
 #[tokio::test]
 async fn dropping_a_call_withdraws_it_on_the_wire() {
     let (fake, client) = Fake::connect(LEGACY, silent).await;
@@ -149,6 +156,7 @@ async fn dropping_a_call_withdraws_it_on_the_wire() {
 }
 
 /// L14, LIF-16: neither the probe nor the handshake is ever withdrawn.
+/// Also LIF-09, TMO-02.
 #[tokio::test]
 async fn l14_a_connection_that_is_given_up_sends_no_cancellation() {
     let (fake, reader, writer) = Fake::new(silent);
@@ -229,6 +237,7 @@ async fn what_the_server_does_not_offer_is_not_asked_for() {
     assert_eq!(error.to_string(), "prompts/list was refused: method not found (-32601)");
 }
 
+/// PNG-03.
 #[tokio::test]
 async fn every_request_has_its_own_params_and_result() {
     let (fake, client) = Fake::connect(LEGACY, |message| {
@@ -292,8 +301,8 @@ async fn rsl_03_a_modern_result_of_an_unknown_kind_is_invalid() {
     let error = client.call("task", ()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the other side broke the protocol in its answer to tools/call: its type is \"task\", which \
-         nobody asked for"
+        "the other side broke the protocol in its answer to tools/call: its resultType is \"task\", \
+         which this request cannot have"
     );
     let error = client.call("input_required", ()).await.unwrap_err();
     assert!(matches!(error, Error::Violation { .. }), "it does not say what it wants");
@@ -373,6 +382,7 @@ async fn a_callback_that_panics_costs_nothing_but_itself() {
     assert_eq!(in_time(call).await.unwrap().text().unwrap(), "done");
 }
 
+/// TMO-01, TMO-03.
 #[tokio::test]
 async fn c16_each_way_to_set_a_timeout_counts() {
     let (_, reader, writer) = Fake::new(|message| {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use taut::Rung;
+use taut::ShutdownStep;
 
 use super::*;
 
@@ -15,12 +15,13 @@ fn kill(pid: u32) {
     kill_process(pid, Signal::KILL).unwrap();
 }
 
+/// STD-18.
 #[tokio::test]
 async fn p8_a_polite_server_is_closed_at_once_and_without_a_signal() {
     let client = start("2025-11-25").await;
     let began = Instant::now();
     let closed = in_time(client.close()).await.unwrap();
-    assert_eq!(closed.process.unwrap().rung, Rung::Eof);
+    assert_eq!(closed.process.unwrap().step, ShutdownStep::Eof);
     assert!(began.elapsed() < ms(1_500), "the grace is not used up");
 }
 
@@ -30,10 +31,11 @@ async fn p7_a_server_that_ignores_eof_is_terminated() {
     let builder = quick().eof_grace(ms(150));
     let client = in_time(builder.spawn(server("2025-11-25 ignore-eof"))).await.unwrap();
     let closed = in_time(client.close()).await.unwrap();
-    assert_eq!(closed.process.unwrap().rung, Rung::Term);
+    assert_eq!(closed.process.unwrap().step, ShutdownStep::Term);
     assert_eq!(closed.to_string(), "the server was killed by signal 15 (SIGTERM) after SIGTERM");
 }
 
+/// STD-18.
 #[tokio::test]
 async fn p7_a_server_that_ignores_eof_and_term_is_killed() {
     let builder = quick().eof_grace(ms(150)).term_grace(ms(150));
@@ -44,7 +46,7 @@ async fn p7_a_server_that_ignores_eof_and_term_is_killed() {
     // Two at once: both learn the same.
     let first = tokio::spawn(async move { first.close().await.unwrap() });
     let second = in_time(second.close()).await.unwrap();
-    assert_eq!(second.process.unwrap().rung, Rung::Kill);
+    assert_eq!(second.process.unwrap().step, ShutdownStep::Kill);
     assert_eq!(in_time(first).await.unwrap().process, second.process);
     assert!(!alive(pid));
     assert_eq!(client.exit().unwrap().signal, Some(9));
@@ -74,7 +76,7 @@ async fn a_start_that_is_given_up_ends_as_politely_as_a_session() {
 async fn p10_a_server_with_output_to_get_rid_of_is_drained_and_leaves_by_itself() {
     let client = start("2025-11-25 backlog").await;
     let closed = in_time(client.close()).await.unwrap();
-    assert_eq!(closed.process.unwrap().rung, Rung::Eof, "{closed}");
+    assert_eq!(closed.process.unwrap().step, ShutdownStep::Eof, "{closed}");
 }
 
 #[tokio::test]
@@ -87,6 +89,7 @@ async fn p11_what_was_said_just_before_the_close_arrives() {
     assert!(stderr.contains(r#""last":"word""#), "{stderr}");
 }
 
+/// ERR-18.
 #[tokio::test]
 async fn after_the_close_everything_says_so() {
     let client = start("2025-11-25").await;
@@ -99,6 +102,7 @@ async fn after_the_close_everything_says_so() {
 
 /// C12: ten calls are pending when the server is killed. The bound is the contract's; on a busy machine
 /// one of three tries has to keep it.
+/// Also L18.
 #[tokio::test]
 async fn c12_calls_that_are_pending_when_the_server_dies_fail_at_once_with_its_status() {
     let mut took = Vec::new();
@@ -130,17 +134,18 @@ async fn ten_calls_lost() -> Duration {
     for text in errors {
         let killed = "tools/call was not answered: the server was killed by signal 9 (SIGKILL)";
         assert!(text.starts_with(killed), "{text}");
-        assert!(text.contains("; its last words on stderr:\n  got {"), "{text}");
+        assert!(text.contains("; its last lines on stderr:\n  got {"), "{text}");
     }
     // L18, P16
     let error = client.notify("x", ()).unwrap_err();
     assert!(error.to_string().contains("killed by signal 9"), "{error}");
     let error = client.call("add", ()).await.unwrap_err();
     assert!(error.to_string().contains("killed by signal 9"), "{error}");
-    assert_eq!(in_time(client.ended()).await.process.unwrap().rung, Rung::Unasked);
+    assert_eq!(in_time(client.ended()).await.process.unwrap().step, ShutdownStep::Unasked);
     took
 }
 
+/// STD-19.
 #[tokio::test]
 async fn p25_pid_and_status_can_be_asked_at_any_time() {
     let client = start("2025-11-25").await;
@@ -150,7 +155,7 @@ async fn p25_pid_and_status_can_be_asked_at_any_time() {
     let error = in_time(client.call("exit", ())).await.unwrap_err();
     assert_eq!(
         error.to_string(),
-        "tools/call was not answered: the server exited with code 7; its last words on stderr:\n  \
+        "tools/call was not answered: the server exited with code 7; its last lines on stderr:\n  \
          giving up"
     );
     assert_eq!(client.exit().unwrap().code, Some(7));

@@ -19,6 +19,7 @@ mod calls;
 mod cycles;
 mod endings;
 mod fake;
+mod limits;
 mod opening;
 mod rude;
 mod secrets;
@@ -45,6 +46,7 @@ fn role() {
         ("early", _) => calls::early(),
         ("secrets", _) => secrets::play(),
         ("cycles", word) => cycles::play(word),
+        ("limits", _) => limits::play(),
         _ => server::serve(&role),
     }
     std::process::exit(0);

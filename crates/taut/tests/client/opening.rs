@@ -27,7 +27,7 @@ async fn a_program_that_exits_at_once_is_named_with_its_code_and_last_words() {
     let (error, text) = failure(quick(), sh(script)).await;
     assert_eq!(
         text,
-        "the server exited with code 42 before it answered initialize; its last words on stderr:\n  \
+        "the server exited with code 42 before it answered initialize; its last lines on stderr:\n  \
          no license found"
     );
     assert!(matches!(reason(&error), ConnectReason::Exited(exit) if exit.code == Some(42)));
@@ -56,7 +56,7 @@ async fn l16_silence_is_called_silence() {
     assert_eq!(
         text,
         "the server did not answer initialize within 400ms: it said nothing; another, asked with \
-         Content-Length headers after 200ms, said nothing either; its last words on stderr:\n  waiting"
+         Content-Length headers after 200ms, said nothing either; its last lines on stderr:\n  waiting"
     );
     assert!(matches!(reason(&error), ConnectReason::Silent { second: Some(_), .. }));
     assert!(began.elapsed() < ms(10_000));
@@ -104,7 +104,7 @@ async fn a_server_that_dies_in_the_handshake_is_named_with_its_last_words() {
     let (_, text) = failure(quick(), server(role)).await;
     assert_eq!(
         text,
-        "the server exited with code 42 before it answered initialize; its last words on stderr:\n  \
+        "the server exited with code 42 before it answered initialize; its last lines on stderr:\n  \
          cannot open the database"
     );
 }
@@ -116,6 +116,7 @@ async fn a_server_that_closes_its_output_and_lives_is_told_apart_from_one_that_e
     assert!(matches!(reason(&error), ConnectReason::Closed));
 }
 
+/// DIS-07.
 #[tokio::test]
 async fn l2_a_server_that_swallows_the_probe_is_reached_after_the_probes_budget() {
     let began = Instant::now();
@@ -126,6 +127,7 @@ async fn l2_a_server_that_swallows_the_probe_is_reached_after_the_probes_budget(
     works(&client).await;
 }
 
+/// DIS-07, PRB-04.
 #[tokio::test]
 async fn l3_whatever_the_code_of_the_refusal_an_old_server_is_reached() {
     for code in [32601, 32602, 32600, 32002, 32000, 32020, 32021, 1] {
@@ -135,6 +137,7 @@ async fn l3_whatever_the_code_of_the_refusal_an_old_server_is_reached() {
     }
 }
 
+/// PRB-07.
 #[tokio::test]
 async fn l4_a_server_that_exits_on_the_probe_is_started_once_more_without_one() {
     let events = Seen::default();
@@ -152,6 +155,7 @@ async fn l4_a_server_that_exits_on_the_probe_is_started_once_more_without_one() 
 
 /// The server is slower than the probe's budget. One that speaks both eras ends up legacy, one that
 /// is modern only ends up modern; neither is an error.
+/// Also PRB-09.
 #[tokio::test]
 async fn l5_a_server_that_answers_the_probe_late_is_reached_all_the_same() {
     for (role, revision) in [
@@ -187,6 +191,7 @@ async fn l11_a_server_that_talks_before_it_is_asked_is_listened_to() {
     assert!(all[0].starts_with("notifications/message {") && all[0].contains("hello"), "{all:?}");
 }
 
+/// LIF-07.
 #[tokio::test]
 async fn l13_a_version_that_is_not_spoken_here_ends_it_and_leaves_nothing() {
     let (error, text) = failure(quick(), server("1999-01-01 say-pid ignore-eof ignore-term")).await;
@@ -215,8 +220,8 @@ async fn l15_a_start_that_takes_nearly_all_of_its_time_is_waited_for() {
     let builder =
         quick().probe_timeout(ms(100)).start_timeout(ms(9_000)).on_event(
             move |event| match event {
-                ClientEvent::Started { pid } => sink.push(pid.to_string()),
-                ClientEvent::StartingBeside { framing } => sink.push(framing.to_string()),
+                ClientEvent::ProcessStarted { pid } => sink.push(pid.to_string()),
+                ClientEvent::StartingSecond { framing } => sink.push(framing.to_string()),
                 _ => {}
             },
         );

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use taut::wire::Limits;
-use taut::{ClientEvent, Rung};
+use taut::{ClientEvent, ShutdownStep};
 
 use super::*;
 
@@ -19,7 +19,7 @@ async fn f1_a_banner_and_lines_of_junk_cost_nothing_but_a_note() {
     let events = Seen::default();
     let sink = events.clone();
     let builder = quick().on_event(move |event| {
-        if let ClientEvent::Junk(junk) = event {
+        if let ClientEvent::InvalidMessage(junk) = event {
             sink.push(junk.excerpt.clone());
         }
     });
@@ -27,8 +27,8 @@ async fn f1_a_banner_and_lines_of_junk_cost_nothing_but_a_note() {
     works(&client).await;
     assert_eq!(events.all(), ["Welcome to the rude server!"]);
     let seen = client.diagnostics();
-    assert_eq!(seen.junk, 38);
-    let first = seen.first_junk.unwrap();
+    assert_eq!(seen.invalid_messages, 38);
+    let first = seen.first_invalid.unwrap();
     assert_eq!((first.offset, first.excerpt.as_str()), (0, "Welcome to the rude server!"));
 }
 
@@ -39,11 +39,16 @@ async fn answers_in_any_framing_are_understood() {
         let client = start(role).await;
         works(&client).await;
         let seen = client.diagnostics();
-        assert_eq!((seen.junk, seen.byte_order_mark), (0, role.ends_with("bom")), "{role}");
+        assert_eq!(
+            (seen.invalid_messages, seen.byte_order_mark),
+            (0, role.ends_with("bom")),
+            "{role}"
+        );
         assert_eq!(seen.carriage_return, role.ends_with("crlf"), "{role}");
     }
 }
 
+/// STD-06.
 #[tokio::test]
 async fn e1_ten_mebibytes_on_stderr_before_the_first_answer_freeze_nobody() {
     let builder = quick().stderr_tail(1_000);
@@ -52,6 +57,7 @@ async fn e1_ten_mebibytes_on_stderr_before_the_first_answer_freeze_nobody() {
     assert_eq!(client.stderr().len(), 1_000);
 }
 
+/// SEC-05.
 #[tokio::test]
 async fn e2_a_hundred_mebibytes_of_stderr_without_a_newline_stay_bounded() {
     let client = start("2025-11-25 flood-line").await;
@@ -65,7 +71,7 @@ async fn e3_a_stderr_that_is_closed_early_is_nobodys_problem() {
     works(&client).await;
     eventually("it is noticed", || client.diagnostics().stderr_closed).await;
     let closed = in_time(client.close()).await.unwrap();
-    assert_eq!(closed.process.unwrap().rung, Rung::Eof);
+    assert_eq!(closed.process.unwrap().step, ShutdownStep::Eof);
 }
 
 /// C11: a server that never reads cannot hold the call, nor the close.
@@ -80,7 +86,7 @@ async fn c11_a_server_that_never_reads_does_not_defeat_a_timeout() {
     assert_eq!(error.to_string(), "tools/call was not answered within 1s");
     assert!(began.elapsed() < ms(5_000));
     let closed = in_time(client.close()).await.unwrap();
-    assert_eq!(closed.process.unwrap().rung, Rung::Term);
+    assert_eq!(closed.process.unwrap().step, ShutdownStep::Term);
 }
 
 /// P23, C11
@@ -93,7 +99,7 @@ async fn a_server_that_stops_itself_times_out_and_is_killed() {
     let error = in_time(client.ping().timeout(ms(300))).await.unwrap_err();
     assert_eq!(error.to_string(), "ping was not answered within 300ms");
     let closed = in_time(client.close()).await.unwrap();
-    assert_eq!(closed.process.unwrap().rung, Rung::Kill);
+    assert_eq!(closed.process.unwrap().step, ShutdownStep::Kill);
     assert_eq!(closed.to_string(), "the server was killed by signal 9 (SIGKILL) after SIGKILL");
 }
 
@@ -109,11 +115,12 @@ async fn a_server_that_dies_in_the_middle_of_an_answer_is_named_with_its_signal(
         ),
         "{text}"
     );
-    assert!(text.ends_with("; its last words on stderr:\n  about to die"), "{text}");
+    assert!(text.ends_with("its last lines on stderr:\n  about to die"), "{text}");
     let Error::Lost(lost) = error else { panic!("{error}") };
     assert_eq!(lost.exit.unwrap().signal, Some(6));
 }
 
+/// STD-19.
 #[tokio::test]
 async fn an_answer_that_was_written_before_the_exit_is_not_lost() {
     for _ in 0..20 {
@@ -141,6 +148,7 @@ async fn an_answer_to_nothing_is_counted_and_dropped() {
     assert!(client.diagnostics().unknown_answers >= 4);
 }
 
+/// TMO-05.
 #[tokio::test]
 async fn c9_progress_for_ever_ends_at_the_ceiling() {
     let client = start("2025-11-25").await;
@@ -162,6 +170,7 @@ async fn c9_progress_for_ever_ends_at_the_ceiling() {
 }
 
 /// F9: the line is skipped unbuffered, and the call ends at its timeout.
+/// Also SEC-05.
 #[tokio::test]
 async fn f9_a_line_without_end_fills_nothing() {
     let builder =
@@ -169,7 +178,7 @@ async fn f9_a_line_without_end_fills_nothing() {
     let client = in_time(builder.spawn(server("2025-11-25"))).await.unwrap();
     let error = in_time(client.call("endless", ()).timeout(ms(500))).await.unwrap_err();
     assert_eq!(error.to_string(), "tools/call was not answered within 500ms");
-    eventually("the junk is counted", || client.diagnostics().junk == 1).await;
+    eventually("the junk is counted", || client.diagnostics().invalid_messages == 1).await;
     in_time(client.close()).await.unwrap();
 }
 
@@ -189,10 +198,11 @@ async fn a_server_that_closes_its_stdout_and_lives_on_is_told_apart_and_ended() 
     );
     assert!(began.elapsed() < ms(5_000));
     let closed = in_time(client.ended()).await;
-    assert_eq!(closed.process.unwrap().rung, Rung::Term);
+    assert_eq!(closed.process.unwrap().step, ShutdownStep::Term);
     assert!(!alive(pid));
 }
 
+/// P16.
 #[tokio::test]
 async fn a_server_that_closes_its_stdin_is_noticed_by_the_next_call() {
     let builder = quick().eof_grace(ms(100)).term_grace(ms(100));
@@ -207,6 +217,7 @@ async fn a_server_that_closes_its_stdin_is_noticed_by_the_next_call() {
 }
 
 /// P9, P3: the grandchild holds all three pipes open.
+/// Also SEC-10.
 #[tokio::test]
 async fn p9_a_grandchild_that_holds_the_pipes_holds_up_nobody() {
     let client = start("2025-11-25").await;
@@ -220,6 +231,7 @@ async fn p9_a_grandchild_that_holds_the_pipes_holds_up_nobody() {
     eventually("the grandchild is gone", || !alive(grandchild)).await;
 }
 
+/// PAG-06.
 #[tokio::test]
 async fn a_list_that_goes_round_in_circles_is_given_up() {
     let client = start("2025-11-25 circular").await;

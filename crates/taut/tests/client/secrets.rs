@@ -42,6 +42,7 @@ impl Subscriber for Log {
 }
 
 /// P20: what this process has in its environment, cargo's variables for instance, stays here.
+/// Also SEC-04.
 #[tokio::test]
 async fn p20_a_server_sees_the_short_list_and_what_it_was_given() {
     let ours = std::env::vars().map(|(name, _)| name).any(|name| name.starts_with("CARGO"));
@@ -84,6 +85,7 @@ pub(super) fn play() {
 
 /// SEC-04: a server that works, one that does not, and one that cannot be started. In a process of
 /// its own, because who listens to the log is decided for the whole process.
+/// Also SEC-11.
 #[tokio::test]
 async fn a_secret_given_to_a_server_is_in_no_log_and_no_error() {
     passes("secrets").await;

@@ -222,11 +222,14 @@ async fn our_own_schemas_are_kept() {
         Plain,
         WithWords { words: (String, i64) },
     }
-    let server = Server::new("s", "1").tool("rows", async |_: taut::NoArgs, _call| {
-        let row = |below, kind| Row { name: None, size: 1, below, kind };
-        let words = ("a".to_owned(), -1);
-        taut::Json(row(vec![row(vec![], Kind::WithWords { words })], Kind::Plain))
-    });
+    let server = Server::builder("s", "1")
+        .tool("rows", async |_: taut::NoArgs, _call| {
+            let row = |below, kind| Row { name: None, size: 1, below, kind };
+            let words = ("a".to_owned(), -1);
+            taut::Json(row(vec![row(vec![], Kind::WithWords { words })], Kind::Plain))
+        })
+        .build()
+        .unwrap();
     let client = taut::memory_with(&server, Client::builder().check_answers(true)).await.unwrap();
     in_time(client.call("rows", ())).await.unwrap();
 }

@@ -4,10 +4,8 @@
 pub(super) mod server;
 
 use serde_json::json;
-use taut::{
-    Change, Client, ClientBuilder, CreateMessageResult, ElicitResult, Error, Level, Revision, Role,
-    Root, SubscriptionFilter,
-};
+use taut::types::{CreateMessageResult, ElicitResult, SubscriptionFilter};
+use taut::{Change, Client, ClientBuilder, Error, Level, Revision, Role, Root};
 
 use super::*;
 
@@ -37,10 +35,13 @@ fn host(seen: &Seen) -> ClientBuilder {
 }
 
 async fn connect(revision: Revision, seen: &Seen) -> Client {
-    in_time(taut::memory_with(&server::server(), host(seen).revision(revision))).await.unwrap()
+    in_time(taut::memory_with(&server::server().build().unwrap(), host(seen).revision(revision)))
+        .await
+        .unwrap()
 }
 
 /// ELI-07; in both eras two rounds, each with its own question.
+/// Also MRTR-15.
 #[tokio::test]
 async fn a_form_is_filled_in_wherever_the_revision_has_forms() {
     for revision in Revision::ALL {
@@ -127,7 +128,7 @@ async fn a_handler_may_call_tools_of_the_server_that_asks() {
             let text = sum.text().unwrap().into_owned();
             Ok::<_, taut::Reject>(CreateMessageResult::new(Role::Assistant, text, "m"))
         });
-        let client = taut::memory_with(&server::server(), host).await.unwrap();
+        let client = taut::memory_with(&server::server().build().unwrap(), host).await.unwrap();
         let answer = in_time(client.call("sample", json!({ "prompt": "2+3" }))).await.unwrap();
         assert!(answer.text().unwrap().contains('5'), "{revision}: {answer:?}");
     }

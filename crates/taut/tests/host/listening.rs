@@ -1,7 +1,8 @@
 //! Streams of changes: what is on the wire, and how they end.
 
 use serde_json::{Value, json};
-use taut::{Change, Client, Error, SubscriptionFilter};
+use taut::types::SubscriptionFilter;
+use taut::{Change, Client, Error};
 
 use super::fake::{Fake, LEGACY, MODERN, error, result, text};
 use super::*;
@@ -182,7 +183,10 @@ async fn a_hundred_thousand_notes_are_a_handful_of_changes() {
 
 #[tokio::test]
 async fn nothing_is_asked_of_a_server_that_offers_nothing() {
-    let server = taut::Server::new("bare", "1").tool("t", async |_: taut::NoArgs, _call| "x");
+    let server = taut::Server::builder("bare", "1")
+        .tool("t", async |_: taut::NoArgs, _call| "x")
+        .build()
+        .unwrap();
     for revision in taut::Revision::ALL {
         let builder = Client::builder().revision(revision);
         let client = taut::memory_with(&server, builder).await.unwrap();

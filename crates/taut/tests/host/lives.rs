@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use taut::{Change, Client, Command, Error, Restart, SubscriptionFilter, Supervised};
+use taut::types::SubscriptionFilter;
+use taut::{Change, Client, Command, Error, RestartPolicy, SupervisedClient};
 
 use super::roles::Place;
 use super::*;
@@ -17,11 +18,11 @@ const fn ms(n: u64) -> Duration {
 }
 
 /// Restarts at once, and never gives up.
-fn tireless() -> Restart {
-    Restart::new().first(ms(1)).longest(ms(5)).at_most(u32::MAX)
+fn tireless() -> RestartPolicy {
+    RestartPolicy::new().first_delay(ms(1)).max_delay(ms(5)).max_restarts(u32::MAX)
 }
 
-fn supervise(place: &Place, restart: Restart) -> Supervised {
+fn supervise(place: &Place, restart: RestartPolicy) -> SupervisedClient {
     Client::builder().supervise(place.server("demo"), restart).unwrap()
 }
 
@@ -52,7 +53,7 @@ impl Dice {
 }
 
 /// Calls, and may call again: whatever happens to the server, the answer is the right one.
-async fn echo(server: &Supervised, n: usize) {
+async fn echo(server: &SupervisedClient, n: usize) {
     let text = format!("echo {n}");
     let answer = in_time(server.call("echo", json!({ "text": text })).retry()).await.unwrap();
     assert_eq!(answer.text().unwrap(), text);
@@ -144,7 +145,7 @@ async fn p21_a_server_that_never_stays_is_given_up_with_the_last_reason() {
         let script =
             if n % 2 == 0 { "kill -9 $$" } else { "read line; echo oh no >&2; kill -9 $$" };
         let command = Command::new("sh").args(["-c", script]);
-        let restart = Restart::new().first(ms(1)).at_most(2);
+        let restart = RestartPolicy::new().first_delay(ms(1)).max_restarts(2);
         let server = Client::builder().supervise(command, restart).unwrap();
         let error = in_time(server.call("echo", ()).retry()).await.unwrap_err();
         let Error::GaveUp { restarts: 2, last } = &error else { panic!("{n}: {error}") };
@@ -188,7 +189,8 @@ async fn p21_a_call_is_repeated_only_if_the_caller_said_so() {
 #[tokio::test]
 async fn a_call_that_kills_its_server_each_time_is_given_up() {
     let place = Place::new("killer");
-    let server = supervise(&place, Restart::new().first(ms(1)).longest(ms(5)).at_most(3));
+    let server =
+        supervise(&place, RestartPolicy::new().first_delay(ms(1)).max_delay(ms(5)).max_restarts(3));
     let error = in_time(server.call("die", ()).retry()).await.unwrap_err();
     assert!(matches!(error, Error::Lost(_) | Error::GaveUp { .. }), "{error}");
     assert!(place.pids().len() <= 5, "{:?}", place.pids());
@@ -217,6 +219,7 @@ async fn sub_08_a_stream_goes_on_after_a_crash() {
 }
 
 /// P23: a process that is stopped has not ended, and answers nobody.
+/// Also PNG-04.
 #[tokio::test]
 async fn p23_a_server_that_is_stopped_is_replaced() {
     for revision in [taut::Revision::LATEST_LEGACY, taut::Revision::MODERN] {
@@ -224,8 +227,8 @@ async fn p23_a_server_that_is_stopped_is_replaced() {
         let seen = Seen::default();
         let lives = seen.clone();
         let restart = tireless()
-            .check(ms(20), Duration::from_secs(1))
-            .on_life(move |life| lives.push(life.to_string()));
+            .health_check(ms(20), Duration::from_secs(1))
+            .on_event(move |event| lives.push(event.to_string()));
         let builder = Client::builder().revision(revision);
         let server = builder.supervise(place.server("demo"), restart).unwrap();
         echo(&server, 0).await;
@@ -266,9 +269,9 @@ async fn a_life_is_told_from_its_start_to_its_end() {
     let place = Place::new("told");
     let seen = Seen::default();
     let lives = seen.clone();
-    let restart = tireless().on_life(move |life| {
-        lives.push(life.to_string());
-        assert!(!life.to_string().starts_with("lost"), "a hook that panics ends nothing");
+    let restart = tireless().on_event(move |event| {
+        lives.push(event.to_string());
+        assert!(!event.to_string().starts_with("lost"), "a hook that panics ends nothing");
     });
     let server = supervise(&place, restart);
     echo(&server, 0).await;

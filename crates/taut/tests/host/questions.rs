@@ -1,7 +1,8 @@
 //! What is on the wire when a legacy server asks, and what a rude one gets.
 
 use serde_json::{Value, json};
-use taut::{Client, ClientBuilder, ElicitResult, Reject, Root};
+use taut::types::ElicitResult;
+use taut::{Client, ClientBuilder, Reject, Root};
 
 use super::fake::{Fake, LEGACY, form, question, text};
 use super::*;
@@ -22,7 +23,7 @@ async fn asked(builder: ClientBuilder, revision: &'static str, question: Value) 
 }
 
 fn filling_in() -> ClientBuilder {
-    Client::builder().on_elicit(async |_, _| ElicitResult::accept(taut::JsonObject::new()))
+    Client::builder().on_elicit(async |_, _| ElicitResult::accept(taut::types::JsonObject::new()))
 }
 
 /// ELI-01, SAM-01, ROO-01
@@ -44,6 +45,7 @@ async fn a_handler_declares_what_it_makes_possible() {
 }
 
 /// ERR-16, ELI-03, ELI-04, SAM-05: what was not declared is refused at once, each with its code.
+/// Also ERR-15, ERR-17.
 #[tokio::test]
 async fn err_16_eli_04_each_undeclared_question_has_its_code() {
     let url = json!({ "mode": "url", "message": "m", "url": "https://a.b", "elicitationId": "1" });
@@ -112,7 +114,7 @@ async fn a_handler_that_panics_costs_its_question_and_nothing_else() {
 /// The user has not answered when the client is closed, or when the server withdraws.
 #[tokio::test]
 async fn a_question_that_nobody_answers_holds_up_neither_close_nor_calls() {
-    let host = Client::builder().on_elicit(|_, asking: taut::Asking| async move {
+    let host = Client::builder().on_elicit(|_, asking: taut::RequestContext| async move {
         asking.cancelled().await;
         ElicitResult::cancel()
     });
@@ -140,10 +142,13 @@ async fn roo_03_new_folders_are_announced_to_legacy_servers_only() {
 /// A legacy server waits for the answer before it can give its own.
 #[tokio::test(start_paused = true)]
 async fn a_person_who_takes_his_time_does_not_cost_the_call() {
-    let server = taut::Server::new("s", "1").tool("ask", async |_: taut::NoArgs, call| {
-        let asked = call.ask_form("well?", taut::FormSchema::new()).await;
-        asked.map(|asked| format!("{asked:?}"))
-    });
+    let server = taut::Server::builder("s", "1")
+        .tool("ask", async |_: taut::NoArgs, call| {
+            let asked = call.ask_form("well?", taut::types::FormSchema::new()).await;
+            asked.map(|asked| format!("{asked:?}"))
+        })
+        .build()
+        .unwrap();
     let minute = Duration::from_secs(60);
     let host = Client::builder()
         .revision(taut::Revision::LATEST_LEGACY)

@@ -4,7 +4,8 @@ use std::fs::File;
 use std::io::Write as _;
 
 use rustix::process::{Signal, getpid, kill_process};
-use taut::{Command, NoArgs, Tool, ToolAnnotations};
+use taut::types::ToolAnnotations;
+use taut::{Command, NoArgs, Tool};
 
 /// A place of a test's own, where its servers leave their marks. Removed with it.
 pub(super) struct Place(pub(super) std::path::PathBuf);

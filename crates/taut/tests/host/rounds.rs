@@ -1,7 +1,8 @@
 //! What is on the wire when a modern server answers with a question.
 
 use serde_json::{Value, json};
-use taut::{Client, ClientBuilder, ElicitResult, Error, Reject, Root};
+use taut::types::ElicitResult;
+use taut::{Client, ClientBuilder, Error, Reject, Root};
 
 use super::fake::{Fake, MODERN, form, result, text};
 use super::*;
@@ -169,6 +170,7 @@ async fn a_state_that_changes_its_type_half_way_is_a_violation() {
 }
 
 /// MRTR-04, MRTR-15: no retry, and an error that says what was wanted and why it was not given.
+/// Also ERR-15.
 #[tokio::test]
 async fn mrtr_15_what_is_refused_is_not_retried() {
     let sample = json!({ "s": { "method": "sampling/createMessage",
@@ -177,7 +179,8 @@ async fn mrtr_15_what_is_refused_is_not_retried() {
         "params": { "mode": "url", "message": "m", "url": "https://a.b" } } });
     let odd = json!({ "o": { "method": "tools/list" } });
     let no = host().on_sample(async |_, _| Err::<_, Reject>(Reject::by_user()));
-    let panics = host().on_sample(|_, _| async { panic!("oh") as taut::CreateMessageResult });
+    let panics =
+        host().on_sample(|_, _| async { panic!("oh") as taut::types::CreateMessageResult });
     let cases = [
         (host(), sample.clone(), "sampling/createMessage", -32601),
         (host(), url, "elicitation/create", -32602),

@@ -1,11 +1,11 @@
 //! Arrays in, arrays out.
 
 use serde_json::{Value, json};
-use taut::service::{Call, Failed, Params, serve};
+use taut::service::{Failed, RequestParams, ServiceRequest, serve};
 
 use super::memory::serving;
 
-async fn later(method: String, params: Params, _: Call) -> Result<Value, Failed> {
+async fn later(method: String, params: RequestParams, _: ServiceRequest) -> Result<Value, Failed> {
     if method == "later" {
         tokio::task::yield_now().await;
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taut::Ending;
-use taut::service::{Call, Failed, Params, serve};
+use taut::service::{Failed, RequestParams, ServiceRequest, serve};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::Notify;
 
@@ -31,7 +31,7 @@ async fn c18_a_full_queue_stops_the_reading_and_every_request_is_answered_in_the
     let started = Arc::new(AtomicUsize::new(0));
     let open = Arc::new(Notify::new());
     let (counted, gate) = (started.clone(), open.clone());
-    let service = serve(move |_: String, _: Params, _: Call| {
+    let service = serve(move |_: String, _: RequestParams, _: ServiceRequest| {
         counted.fetch_add(1, Ordering::Relaxed);
         let gate = gate.clone();
         async move {
@@ -73,7 +73,7 @@ async fn c18_a_full_queue_stops_the_reading_and_every_request_is_answered_in_the
 /// The busy rule: what a handler asks must find its way back past a full queue.
 #[tokio::test(start_paused = true)]
 async fn a_handler_that_calls_while_the_queue_is_full_completes_and_others_are_told_busy() {
-    let service = serve(async |method: String, _: Params, call: Call| {
+    let service = serve(async |method: String, _: RequestParams, call: ServiceRequest| {
         if method == "asks" {
             return Ok::<Value, Failed>(call.remote().call("question", ()).await?);
         }
@@ -95,9 +95,10 @@ async fn a_handler_that_calls_while_the_queue_is_full_completes_and_others_are_t
     assert_eq!((&done["id"], &done["result"]), (&json!(1), &json!("yes")));
 }
 
+/// C19.
 #[tokio::test(start_paused = true)]
 async fn c18_a_flood_of_notifications_neither_drops_the_answer_nor_the_reader() {
-    let service = serve(async |_: String, _: Params, call: Call| {
+    let service = serve(async |_: String, _: RequestParams, call: ServiceRequest| {
         for n in 0..10_000 {
             call.remote().notify("progress", [n])?;
         }
@@ -115,7 +116,7 @@ async fn c18_a_flood_of_notifications_neither_drops_the_answer_nor_the_reader() 
 
 #[tokio::test(start_paused = true)]
 async fn c20_an_answer_never_overtakes_what_its_handler_said_before() {
-    let service = serve(async |_: String, _: Params, call: Call| {
+    let service = serve(async |_: String, _: RequestParams, call: ServiceRequest| {
         for n in 0..50 {
             call.remote().notify("progress", [n])?;
             if n % 7 == 0 {
@@ -134,9 +135,10 @@ async fn c20_an_answer_never_overtakes_what_its_handler_said_before() {
 
 #[tokio::test(start_paused = true)]
 async fn c18_answers_that_nobody_reads_stop_the_reading() {
-    let service =
-        serve(async |_: String, params: Params, _: Call| Ok::<Value, Failed>(params.read()?))
-            .config(|config| config.output = 64 << 10);
+    let service = serve(async |_: String, params: RequestParams, _: ServiceRequest| {
+        Ok::<Value, Failed>(params.read()?)
+    })
+    .config(|config| config.output = 64 << 10);
     let mut wire = serving_over(service, 4096);
     let line = request(1, "echo", &json!(["x".repeat(900)])) + "\n";
     let poured = pour(&mut wire, &line, 64 << 20).await;
@@ -146,7 +148,7 @@ async fn c18_answers_that_nobody_reads_stop_the_reading() {
 
 #[tokio::test(start_paused = true)]
 async fn a_peer_that_reads_nothing_at_all_ends_the_connection_at_the_cap() {
-    let service = serve(async |_: String, _: Params, call: Call| {
+    let service = serve(async |_: String, _: RequestParams, call: ServiceRequest| {
         for _ in 0..1000 {
             call.remote().notify("more", ["x".repeat(1000)])?;
         }
@@ -169,7 +171,7 @@ async fn c2_c15_fragments_coming_in_while_large_answers_leave_lose_nothing() {
 
 /// Two hundred requests in pieces of this size.
 async fn fragments_lose_nothing(size: usize) {
-    let service = serve(async |_: String, params: Params, _: Call| {
+    let service = serve(async |_: String, params: RequestParams, _: ServiceRequest| {
         let [size] = params.read::<[usize; 1]>()?;
         tokio::task::yield_now().await;
         Ok::<_, Failed>("y".repeat(size))
@@ -207,7 +209,7 @@ async fn c15_large_requests_of_every_size_complete() {
     for (pipe, sizes) in
         [(4096, &[1, 4095, 4096, 65_535, 65_536, 1 << 20][..]), (64 << 10, &[8 << 20, largest])]
     {
-        let service = serve(async |_: String, params: Params, _: Call| {
+        let service = serve(async |_: String, params: RequestParams, _: ServiceRequest| {
             Ok::<_, Failed>(params.read::<[String; 1]>()?[0].len())
         });
         let mut wire = serving_over(service, pipe);
@@ -228,7 +230,7 @@ fn flood(mut to: tokio::io::WriteHalf<tokio::io::DuplexStream>, message: &'stati
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_that_never_rests_starves_nobody() {
-    let service = serve(async |method: String, _: Params, _: Call| {
+    let service = serve(async |method: String, _: RequestParams, _: ServiceRequest| {
         if method == "later" {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -251,7 +253,7 @@ async fn a_peer_that_never_rests_starves_nobody() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_peer_that_never_rests_cannot_keep_us_from_closing() {
-    let service = serve(async |_: String, _: Params, call: Call| {
+    let service = serve(async |_: String, _: RequestParams, call: ServiceRequest| {
         tokio::time::sleep(Duration::from_millis(20)).await;
         call.remote().close();
         std::future::pending::<Result<(), Failed>>().await

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taut::service::{Call, Failed, Params, Remote, serve};
+use taut::service::{Failed, Remote, RequestParams, ServiceRequest, serve};
 use taut::{Ending, Error};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
 
 use super::memory::{request, serving};
 
-async fn refuse(method: String, _: Params, _: Call) -> Result<(), Failed> {
+async fn refuse(method: String, _: RequestParams, _: ServiceRequest) -> Result<(), Failed> {
     Err(taut::Reject::method_not_found(&method).into())
 }
 
@@ -114,7 +114,7 @@ async fn c12_calls_fail_at_once_when_the_loop_itself_is_dropped() {
     let give = std::sync::Mutex::new(Some(give));
     let served = tokio::spawn(async move {
         let (reader, writer) = tokio::io::split(near);
-        let handler = move |_: String, _: Params, call: Call| {
+        let handler = move |_: String, _: RequestParams, call: ServiceRequest| {
             let give = give.lock().unwrap().take();
             async move {
                 if let Some(give) = give {
@@ -136,7 +136,11 @@ async fn c12_calls_fail_at_once_when_the_loop_itself_is_dropped() {
     assert!(matches!(remote.ended().await, Ending::Closed));
 }
 
-async fn asks_back(method: String, _: Params, call: Call) -> Result<Value, Failed> {
+async fn asks_back(
+    method: String,
+    _: RequestParams,
+    call: ServiceRequest,
+) -> Result<Value, Failed> {
     let remote = call.remote();
     match method.as_str() {
         "ask" => Ok(remote.call("question", json!({ "n": 1 })).await?),
@@ -190,7 +194,7 @@ async fn an_answer_that_does_not_fit_is_told_from_an_error_and_from_the_end() {
 /// L10 and every wake-up there is: many callers on many threads, none forgotten.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn l10_no_answer_is_lost_between_many_threads() {
-    let service = serve(async |method: String, params: Params, call: Call| {
+    let service = serve(async |method: String, params: RequestParams, call: ServiceRequest| {
         if method == "later" {
             tokio::task::yield_now().await;
         }
@@ -205,7 +209,7 @@ async fn l10_no_answer_is_lost_between_many_threads() {
     let (reader, writer) = tokio::io::split(far);
     let _there = service.connect(reader, writer);
     let (reader, writer) = tokio::io::split(near);
-    let back = serve(async |_: String, params: Params, _: Call| {
+    let back = serve(async |_: String, params: RequestParams, _: ServiceRequest| {
         Ok::<_, Failed>(params.read::<[usize; 1]>()?[0])
     });
     let remote = back.connect(reader, writer);
@@ -227,4 +231,21 @@ async fn l10_no_answer_is_lost_between_many_threads() {
         let finished = tokio::time::timeout(super::PATIENCE * 2, caller).await;
         finished.unwrap_or_else(|_| panic!("stuck after {done:?} calls")).unwrap();
     }
+}
+
+/// A future that is dropped must leave nothing behind: a host may ask in a loop whether it is over.
+#[tokio::test]
+async fn waiting_for_the_end_and_giving_up_leaves_nothing_behind() {
+    struct Silent;
+    impl std::task::Wake for Silent {
+        fn wake(self: Arc<Self>) {}
+    }
+    let remote = serve(refuse).memory();
+    let silent = Arc::new(Silent);
+    for _ in 0..20_000 {
+        let waker = std::task::Waker::from(silent.clone());
+        let mut cx = std::task::Context::from_waker(&waker);
+        assert!(std::pin::pin!(remote.ended()).poll(&mut cx).is_pending());
+    }
+    assert_eq!(Arc::strong_count(&silent), 1);
 }

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taut::service::{Call, Failed, Params, serve};
+use taut::service::{Failed, RequestParams, ServiceRequest, serve};
 use tokio::time::Instant;
 
 use super::memory::{request, serving};
@@ -22,7 +22,7 @@ impl Drop for Goes {
 
 #[tokio::test(start_paused = true)]
 async fn c3_a_cancelled_request_is_answered_so_and_never_again() {
-    let service = serve(async |method: String, _: Params, call: Call| {
+    let service = serve(async |method: String, _: RequestParams, call: ServiceRequest| {
         if method == "stubborn" {
             call.cancelled().await;
             assert!(call.is_cancelled());
@@ -45,7 +45,7 @@ async fn c3_a_cancelled_request_is_answered_so_and_never_again() {
 async fn a_future_that_ignores_the_cancellation_is_dropped_a_second_later() {
     let gone = Arc::new(Mutex::new(None));
     let noted = gone.clone();
-    let service = serve(move |_: String, _: Params, _: Call| {
+    let service = serve(move |_: String, _: RequestParams, _: ServiceRequest| {
         let goes = Goes(noted.clone());
         async move {
             let _goes = goes;
@@ -68,7 +68,7 @@ async fn a_future_that_ignores_the_cancellation_is_dropped_a_second_later() {
 async fn a_request_that_is_cancelled_while_it_waits_never_starts() {
     let started = Arc::new(Mutex::new(Vec::new()));
     let noted = started.clone();
-    let service = serve(move |method: String, _: Params, _: Call| {
+    let service = serve(move |method: String, _: RequestParams, _: ServiceRequest| {
         noted.lock().unwrap().push(method);
         async move {
             tokio::time::sleep(Duration::from_secs(1)).await;
@@ -89,7 +89,7 @@ async fn a_request_that_is_cancelled_while_it_waits_never_starts() {
 /// C1: what is slow holds up nothing, not even its own cancellation.
 #[tokio::test(start_paused = true)]
 async fn c1_a_slow_request_holds_up_neither_others_nor_its_own_cancellation() {
-    let service = serve(async |method: String, _: Params, _: Call| {
+    let service = serve(async |method: String, _: RequestParams, _: ServiceRequest| {
         if method == "slow" {
             tokio::time::sleep(Duration::from_secs(30)).await;
         }
@@ -106,7 +106,7 @@ async fn c1_a_slow_request_holds_up_neither_others_nor_its_own_cancellation() {
 /// C6: the first keeps its place and its answer.
 #[tokio::test(start_paused = true)]
 async fn c6_a_second_request_with_an_id_in_flight_is_refused_and_the_first_is_untouched() {
-    let service = serve(async |method: String, _: Params, _: Call| {
+    let service = serve(async |method: String, _: RequestParams, _: ServiceRequest| {
         tokio::time::sleep(Duration::from_secs(1)).await;
         Ok::<_, Failed>(method)
     });

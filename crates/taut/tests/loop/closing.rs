@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taut::Ending;
-use taut::service::{Call, Failed, Params, serve};
+use taut::service::{Failed, RequestParams, ServiceRequest, serve};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::Instant;
 
 use super::memory::{request, serving};
 
-async fn sleeps(_: String, params: Params, _: Call) -> Result<u64, Failed> {
+async fn sleeps(_: String, params: RequestParams, _: ServiceRequest) -> Result<u64, Failed> {
     let [milliseconds] = params.read::<[u64; 1]>()?;
     if milliseconds > 0 {
         tokio::time::sleep(Duration::from_millis(milliseconds)).await;
@@ -38,7 +38,7 @@ async fn s4_everything_accepted_before_the_end_is_answered() {
 
 #[tokio::test(start_paused = true)]
 async fn s5_a_handler_that_never_returns_is_left_behind_at_the_drain_limit() {
-    let service = serve(async |_: String, _: Params, _: Call| {
+    let service = serve(async |_: String, _: RequestParams, _: ServiceRequest| {
         std::future::pending::<Result<(), Failed>>().await
     })
     .drain(Duration::from_secs(3));
@@ -63,7 +63,7 @@ async fn f25_a_last_request_without_a_newline_is_answered() {
 /// C17: our end is closed although a handler and the other side go on for ever.
 #[tokio::test(start_paused = true)]
 async fn c17_close_waits_for_no_handler() {
-    let service = serve(async |method: String, _: Params, call: Call| {
+    let service = serve(async |method: String, _: RequestParams, call: ServiceRequest| {
         if method == "close" {
             call.remote().close();
         }
@@ -94,7 +94,7 @@ async fn close_reaches_the_other_side_also_in_memory() {
 /// What is queued leaves before our end closes (P11).
 #[tokio::test(start_paused = true)]
 async fn close_loses_nothing_that_was_said_before() {
-    let service = serve(async |_: String, _: Params, call: Call| {
+    let service = serve(async |_: String, _: RequestParams, call: ServiceRequest| {
         for n in 0..1000 {
             call.remote().notify("said", [n])?;
         }
@@ -151,7 +151,7 @@ async fn s4_the_end_waits_until_the_writer_has_let_go_of_every_byte() {
         let writer = keeper.clone();
         let input = request(1, "big", &json!([size]));
         let served = tokio::spawn(async move {
-            let service = serve(async |_: String, params: Params, _: Call| {
+            let service = serve(async |_: String, params: RequestParams, _: ServiceRequest| {
                 Ok::<_, Failed>("x".repeat(params.read::<[usize; 1]>()?[0]))
             });
             service.serve(input.as_bytes(), writer).await

@@ -3,7 +3,7 @@
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 use taut::Reject;
-use taut::service::{Call, Failed, Params, Serve, serve};
+use taut::service::{Failed, RequestParams, Serve, ServiceRequest, serve};
 
 use super::memory::{request, serving};
 
@@ -13,7 +13,7 @@ enum Odd {
     Panics,
     HasNoJson,
     /// Uses the connection while it is being written.
-    Talks(Call),
+    Talks(ServiceRequest),
 }
 
 impl Serialize for Odd {
@@ -44,7 +44,7 @@ impl Drop for Grenade {
     }
 }
 
-async fn odd(method: String, params: Params, call: Call) -> Result<Odd, Failed> {
+async fn odd(method: String, params: RequestParams, call: ServiceRequest) -> Result<Odd, Failed> {
     match method.as_str() {
         "plain" => Ok(Odd::Plain(json!("fine"))),
         "parse" => Ok(Odd::Plain(json!(params.read::<[String; 1]>()?[0].parse::<i64>()?))),
@@ -75,7 +75,9 @@ async fn odd(method: String, params: Params, call: Call) -> Result<Odd, Failed> 
     }
 }
 
-fn service() -> Serve<impl Fn(String, Params, Call) -> Odds + Send + Sync + 'static, Odds, Odd> {
+fn service()
+-> Serve<impl Fn(String, RequestParams, ServiceRequest) -> Odds + Send + Sync + 'static, Odds, Odd>
+{
     serve(|method, params, call| Box::pin(odd(method, params, call)) as Odds)
 }
 

@@ -5,7 +5,7 @@ use std::future::Future;
 use serde::Serialize;
 use serde_json::Value;
 use taut::Ending;
-use taut::service::{Call, Failed, Params, Serve};
+use taut::service::{Failed, RequestParams, Serve, ServiceRequest};
 use tokio::io::{
     AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf,
 };
@@ -28,7 +28,7 @@ pub(crate) struct Wire {
 /// Serves on the other end of a pipe.
 pub(crate) fn serving<H, F, T>(service: Serve<H, F, T>) -> Wire
 where
-    H: Fn(String, Params, Call) -> F + Send + Sync + 'static,
+    H: Fn(String, RequestParams, ServiceRequest) -> F + Send + Sync + 'static,
     F: Future<Output = Result<T, Failed>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
@@ -38,7 +38,7 @@ where
 /// The same over a pipe that holds so much.
 pub(crate) fn serving_over<H, F, T>(service: Serve<H, F, T>, capacity: usize) -> Wire
 where
-    H: Fn(String, Params, Call) -> F + Send + Sync + 'static,
+    H: Fn(String, RequestParams, ServiceRequest) -> F + Send + Sync + 'static,
     F: Future<Output = Result<T, Failed>> + Send + 'static,
     T: Serialize + Send + 'static,
 {

@@ -1,7 +1,7 @@
 //! Many threads, one wire.
 
 use serde_json::{Value, json};
-use taut::service::{Call, Failed, Params, serve};
+use taut::service::{Failed, RequestParams, ServiceRequest, serve};
 
 use super::memory::{request, serving_over};
 
@@ -13,7 +13,7 @@ const REPLIES: usize = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn s12_messages_of_many_threads_never_mix() {
-    let service = serve(async |method: String, params: Params, call: Call| {
+    let service = serve(async |method: String, params: RequestParams, call: ServiceRequest| {
         if method == "reply" {
             let [size] = params.read::<[usize; 1]>()?;
             return Ok("y".repeat(size));

@@ -1,31 +1,24 @@
 //! Mistakes made while building: all of them reported, before a byte is read.
 
 use serde_json::json;
-use taut::{
-    CompletionReference, Error, NoArgs, PromptReference, Resource, ResourceTemplate, Server, Tool,
-};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use taut::types::{CompletionReference, PromptReference};
+use taut::{Error, NoArgs, Resource, ResourceTemplate, Server, ServerBuilder, Tool};
 
 use crate::fixture::Echo;
 
-async fn mistakes<S: Send + Sync + 'static>(server: Server<S>) -> Vec<String> {
-    let (mut ours, theirs) = tokio::io::duplex(1024);
-    ours.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await.unwrap();
-    let (reader, writer) = tokio::io::split(theirs);
-    let Err(Error::Build { mistakes }) = server.serve(reader, writer).await else {
-        panic!("it was served")
-    };
-    let mut said = Vec::new();
-    ours.read_to_end(&mut said).await.unwrap();
-    assert!(said.is_empty(), "nothing is answered");
-    mistakes
+fn mistakes<S: Send + Sync + 'static>(server: ServerBuilder<S>) -> Vec<String> {
+    match server.build() {
+        Err(Error::Build { mistakes }) => mistakes,
+        Err(other) => panic!("{other}"),
+        Ok(_) => panic!("it was built"),
+    }
 }
 
 /// TOL-03, TOL-21.
-#[tokio::test]
-async fn tol_21_bad_and_duplicate_names_are_all_reported_before_a_byte_is_read() {
+#[test]
+fn tol_21_bad_and_duplicate_names_are_all_reported_before_a_byte_is_read() {
     let long = "x".repeat(129);
-    let server = Server::new("bad", "1")
+    let server = Server::builder("bad", "1")
         .tool("has space", async |_: NoArgs, _| ())
         .tool("", async |_: NoArgs, _| ())
         .tool(long.as_str(), async |_: NoArgs, _| ())
@@ -44,7 +37,7 @@ async fn tol_21_bad_and_duplicate_names_are_all_reported_before_a_byte_is_read()
             "nothing",
             async |_, _| Vec::new(),
         );
-    let found = mistakes(server).await;
+    let found = mistakes(server);
     let wanted = [
         "tool name \"has space\"",
         "tool name \"\"",
@@ -64,13 +57,27 @@ async fn tol_21_bad_and_duplicate_names_are_all_reported_before_a_byte_is_read()
     }
 }
 
+/// State and settings are told in any order, and a handle for changes takes none of them away.
 #[tokio::test]
-async fn state_after_a_handler_is_a_mistake_and_settings_before_it_are_kept() {
-    let late = Server::new("bad", "1").tool("x", async |_: NoArgs, _| ()).state(7);
-    assert_eq!(mistakes(late).await, ["state() must come before the first handler"]);
-    let early = Server::new("good", "1").instructions("read me").logging().state(7);
-    let mut wire = crate::wire::Wire::to(early);
+async fn settings_are_kept_whatever_else_is_told() {
+    let server = Server::with_state("good", "1", 7u8)
+        .instructions("read me")
+        .changing()
+        .on_bad_arguments(|bad| Some(taut::Reject::new(42, bad.tool.to_owned())))
+        .tool("echo", async |Echo { text }, _: taut::Call<u8>| text)
+        .logging()
+        .build()
+        .unwrap();
+    let changes = server.changes();
+    changes.add_tool("state", async |_: NoArgs, call: taut::Call<u8>| *call.state()).unwrap();
+    let mut wire = crate::wire::Wire::to(server);
     let welcome = wire.shake_hands("2025-11-25").await;
     assert_eq!(welcome["instructions"], "read me");
-    assert_eq!(welcome["capabilities"], json!({ "logging": {} }));
+    assert_eq!(welcome["capabilities"]["logging"], json!({}));
+    wire.call(1, "echo", json!({})).await;
+    let refused = wire.next().await;
+    assert_eq!(refused["error"]["code"], 42, "{refused}");
+    wire.call(2, "state", json!({})).await;
+    let state = wire.next().await;
+    assert_eq!(state["result"]["content"][0]["text"], "7", "{state}");
 }

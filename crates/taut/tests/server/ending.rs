@@ -24,6 +24,7 @@ async fn s4_closing_the_input_with_a_hundred_calls_in_flight_loses_none() {
 }
 
 /// The same from a process, where the pipe and the exit are real.
+/// Also STD-15.
 #[cfg(unix)]
 #[tokio::test]
 async fn s4_a_process_answers_a_hundred_calls_after_its_input_has_closed() {
@@ -39,7 +40,11 @@ async fn s4_a_process_answers_a_hundred_calls_after_its_input_has_closed() {
 
 #[tokio::test(start_paused = true)]
 async fn what_takes_longer_than_the_drain_limit_is_given_up_and_counted() {
-    let server = Server::new("calm", "1").tool("slow", slow).drain(Duration::from_secs(3));
+    let server = Server::builder("calm", "1")
+        .tool("slow", slow)
+        .drain(Duration::from_secs(3))
+        .build()
+        .unwrap();
     let mut wire = Wire::to(server);
     wire.call(1, "slow", json!({ "step_ms": 1000 })).await;
     wire.call(2, "slow", json!({ "step_ms": 10_000 })).await;
@@ -48,8 +53,34 @@ async fn what_takes_longer_than_the_drain_limit_is_given_up_and_counted() {
     assert!(matches!(ending, Some(Ending::DrainTimedOut { unanswered: 1 })), "{ending:?}");
 }
 
+/// Limits that no clock can hold mean no limit.
+#[tokio::test(start_paused = true)]
+async fn limits_of_everything_are_no_limits() {
+    let server = Server::builder("patient", "1")
+        .tool("slow", slow)
+        .tool("deadline", async |_: NoArgs, call: taut::Call| call.deadline().is_some())
+        .drain(Duration::MAX)
+        .cancel_grace(Duration::MAX)
+        .call_timeout(Duration::MAX)
+        .ask_timeout(Duration::MAX)
+        .ask_state_lifetime(Duration::MAX)
+        .cache(Duration::MAX, taut::types::CacheScope::Public)
+        .build()
+        .unwrap();
+    let mut wire = Wire::to(server);
+    wire.call(1, "deadline", json!({})).await;
+    assert_eq!(wire.next().await["result"]["content"][0]["text"], "false");
+    wire.ask(2, "tools/list", json!({})).await;
+    assert!(wire.next().await["result"]["tools"].is_array());
+    wire.call(3, "slow", json!({ "step_ms": 5_000 })).await;
+    let (answers, ending) = wire.finish().await;
+    assert_eq!(answers[0]["result"]["content"][0]["text"], "done");
+    assert!(matches!(ending, Some(Ending::Eof)), "{ending:?}");
+}
+
 /// STD-21, STD-23, DEP-04: whatever is asked of it, a server sends no request of its own in the
 /// modern era, and nothing that is neither an answer nor a note of a request.
+/// Also CAN-11.
 #[tokio::test(start_paused = true)]
 async fn std_21_everything_on_stdout_is_an_answer_or_a_note_of_a_request() {
     let mut wire = Wire::to(fixture::named("full"));
@@ -82,7 +113,8 @@ async fn std_21_everything_on_stdout_is_an_answer_or_a_note_of_a_request() {
 /// L11: a connection on which nothing is asked is a connection on which nothing is said.
 #[tokio::test(start_paused = true)]
 async fn l11_a_server_does_not_speak_first() {
-    let server = Server::new("quiet", "1").tool("x", async |_: NoArgs, _| ()).logging();
+    let server =
+        Server::builder("quiet", "1").tool("x", async |_: NoArgs, _| ()).logging().build().unwrap();
     let (said, ending) = Wire::to(server).finish().await;
     assert!(said.is_empty() && matches!(ending, Some(Ending::Eof)));
 }

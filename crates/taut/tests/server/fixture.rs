@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use taut::types::{
+    Annotations, CacheScope, CompletionReference, Icon, Implementation, PromptMessage,
+    PromptReference, ResourceContents, ResourceReference, ToolAnnotations,
+};
 use taut::{
-    Annotations, CacheScope, Call, CallToolResult, CompletionReference, Content, Icon,
-    Implementation, Json, JsonSchema, Level, Meta, NoArgs, Progress, Prompt, PromptMessage,
-    PromptReference, Reject, Resource, ResourceContents, ResourceReference, ResourceTemplate, Role,
-    Server, Tool, ToolAnnotations,
+    Call, CallToolResult, Content, Json, JsonSchema, Level, Meta, NoArgs, Progress, Prompt, Reject,
+    Resource, ResourceTemplate, Role, Server, ServerBuilder, Tool,
 };
 
 /// Say it again.
@@ -59,10 +61,16 @@ struct Note {
 pub(crate) fn named(name: &str) -> Server {
     match name {
         "full" => full(),
-        "bare" => Server::new("bare", "1").tool("echo", async |Echo { text }, _| text),
-        "empty" => Server::new("empty", "1"),
+        "bare" => Server::builder("bare", "1")
+            .tool("echo", async |Echo { text }, _| text)
+            .build()
+            .unwrap(),
+        "empty" => Server::builder("empty", "1").build().unwrap(),
         "paged" => paged(),
-        "prompts" => Server::new("prompts", "1").prompt("hello", async |_: NoArgs, _| "Hello."),
+        "prompts" => Server::builder("prompts", "1")
+            .prompt("hello", async |_: NoArgs, _| "Hello.")
+            .build()
+            .unwrap(),
         other => panic!("no such server: {other}"),
     }
 }
@@ -72,11 +80,11 @@ fn full() -> Server {
         .title("Fixture")
         .description("One of each")
         .website_url("https://example.com");
-    let server = Server::described(info).instructions("Try echo.").logging();
-    prompts(resources(kinds(tools(server))))
+    let server = Server::builder("", "").info(info).instructions("Try echo.").logging();
+    prompts(resources(kinds(tools(server)))).build().unwrap()
 }
 
-fn tools(server: Server) -> Server {
+fn tools(server: ServerBuilder) -> ServerBuilder {
     let decorated = Tool::new("decorated")
         .title("Decorated")
         .annotations(ToolAnnotations::new().title("Old title").read_only_hint(true))
@@ -100,7 +108,9 @@ fn tools(server: Server) -> Server {
 pub(crate) async fn slow(Slow { steps, step_ms }: Slow, call: Call) -> &'static str {
     for step in 0..steps.max(1) {
         if steps > 0 {
-            call.progress(Progress::new(step + 1).of(steps).saying(format!("step {}", step + 1)));
+            call.progress(
+                Progress::new(step + 1).total(steps).message(format!("step {}", step + 1)),
+            );
         }
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(step_ms)) => {}
@@ -119,7 +129,7 @@ async fn stubborn(Slow { step_ms, .. }: Slow, call: Call) -> &'static str {
     "too late"
 }
 
-fn kinds(server: Server) -> Server {
+fn kinds(server: ServerBuilder) -> ServerBuilder {
     server
         .tool("blocks", async |_: NoArgs, _| {
             vec![
@@ -150,7 +160,7 @@ fn kinds(server: Server) -> Server {
         })
 }
 
-fn resources(server: Server) -> Server {
+fn resources(server: ServerBuilder) -> ServerBuilder {
     let readme = Resource::new("file:///readme.md", "readme")
         .title("Read me")
         .description("What this is")
@@ -170,7 +180,7 @@ fn resources(server: Server) -> Server {
             ResourceTemplate::new("note://{id}", "note").title("Note").mime_type("text/plain"),
             async |Note { id }, _| match id.as_str() {
                 "1" => Ok("one"),
-                _ => Err(Reject::new(taut::RESOURCE_NOT_FOUND, format!("no note {id}"))),
+                _ => Err(Reject::new(taut::types::RESOURCE_NOT_FOUND, format!("no note {id}"))),
             },
         )
         .completion(
@@ -180,7 +190,7 @@ fn resources(server: Server) -> Server {
         )
 }
 
-fn prompts(server: Server) -> Server {
+fn prompts(server: ServerBuilder) -> ServerBuilder {
     server
         .prompt(Prompt::new("hello").title("Hello"), async |_: NoArgs, _| "Say hello.")
         .prompt("greet", async |Greet { name, language }: Greet, _| {
@@ -210,8 +220,9 @@ fn prompts(server: Server) -> Server {
 
 /// Five of each, two on a page, to be kept for a minute by anybody.
 pub(crate) fn paged() -> Server {
-    let mut server =
-        Server::new("paged", "1").cache(Duration::from_secs(60), CacheScope::Public).page_size(2);
+    let mut server = Server::builder("paged", "1")
+        .cache(Duration::from_secs(60), CacheScope::Public)
+        .page_size(2);
     for n in 1..=5 {
         server = server
             .tool(format!("tool{n}").as_str(), async |Echo { text }, _| text)
@@ -222,5 +233,5 @@ pub(crate) fn paged() -> Server {
             )
             .prompt(format!("prompt{n}").as_str(), async |_: NoArgs, _| "Hello.");
     }
-    server
+    server.build().unwrap()
 }

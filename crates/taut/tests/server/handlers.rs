@@ -5,9 +5,10 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use taut::types::{CacheScope, RawJson, ReadResourceResult, ResourceContents};
 use taut::{
-    BlockingCall, CacheScope, Call, CallToolResult, Content, Meta, Moment, NoArgs, RawJson,
-    ReadResourceResult, Reject, Resource, ResourceContents, Revision, Server, Tool,
+    BlockingCall, Call, CallEvent, CallToolResult, Content, Meta, NoArgs, Reject, Resource,
+    Revision, Server, Tool,
 };
 
 use crate::fixture::{Echo, Slow, slow};
@@ -18,19 +19,21 @@ use crate::wire::Wire;
 async fn c1_a_blocking_tool_blocks_nobody_else() {
     let (release, released) = mpsc::channel::<()>();
     let released = Mutex::new(released);
-    let server = Server::new("blocking", "1")
+    let server = Server::builder("blocking", "1")
         .blocking_tool("wait", move |Echo { text }, call: BlockingCall| {
             released.lock().unwrap().recv_timeout(Duration::from_secs(20)).unwrap();
             format!("{text} {}", call.revision())
         })
         .blocking_tool("panic", |_: NoArgs, _| -> String { panic!("on its thread") })
-        .tool("echo", async |Echo { text }, _| text);
+        .tool("echo", async |Echo { text }, _| text)
+        .build()
+        .unwrap();
     let mut wire = Wire::to(server);
     wire.call(1, "wait", json!({ "text": "at last" })).await;
     wire.call(2, "echo", json!({ "text": "at once" })).await;
     assert_eq!(wire.next().await["result"]["content"][0]["text"], "at once");
     wire.call(3, "panic", json!({})).await;
-    assert_eq!(wire.next().await["error"]["code"], -32603);
+    assert_eq!(wire.next().await["result"]["isError"], true);
     wire.call(4, "wait", json!({ "text": 5 })).await;
     assert_eq!(wire.next().await["result"]["isError"], true);
     release.send(()).unwrap();
@@ -41,11 +44,14 @@ async fn c1_a_blocking_tool_blocks_nobody_else() {
 async fn a_raw_tool_brings_its_schema_and_gets_its_arguments_byte_for_byte() {
     let schema = json!({ "type": "object", "properties": { "z": {}, "a": {} }, "x-own": [1] });
     let tool = Tool::new("raw").description("As it came.").input_schema(schema.clone());
-    let server = Server::new("bridge", "1").raw_tool(tool, async |arguments: RawJson, _| {
-        CallToolResult::with_text(arguments.text())
-            .structured_content(json!([1]))
-            .meta(Meta::new().with("com.example/a", json!(1)))
-    });
+    let server = Server::builder("bridge", "1")
+        .raw_tool(tool, async |arguments: RawJson, _| {
+            CallToolResult::with_text(arguments.text())
+                .structured_content(json!([1]))
+                .meta(Meta::new().with("com.example/a", json!(1)))
+        })
+        .build()
+        .unwrap();
     let mut wire = Wire::to(server);
     wire.ask(1, "tools/list", json!({})).await;
     let tools = wire.next().await["result"]["tools"].clone();
@@ -71,22 +77,22 @@ type Log = Arc<Mutex<Vec<String>>>;
 
 fn watched(log: &Log) -> Server {
     let log = log.clone();
-    Server::new("watched", "1")
+    Server::builder("watched", "1")
         .on_call(move |moment| {
             let line = match moment {
-                Moment::Began { name: "secret", client, .. } => {
+                CallEvent::Started { name: "secret", client, .. } => {
                     log.lock().unwrap().push(format!("veto for {client:?}"));
                     return Err(Reject::new(403, "not for you"));
                 }
-                Moment::Began { method, name, .. } => format!("began {method} {name}"),
-                Moment::Ended { method, name, took, failed, .. } => {
+                CallEvent::Started { method, name, .. } => format!("began {method} {name}"),
+                CallEvent::Finished { method, name, took, failed, .. } => {
                     format!("ended {method} {name} {} {failed}", took.as_millis())
                 }
                 _ => return Ok(()),
             };
             log.lock().unwrap().push(line);
             // Too late to refuse anything once it has ended.
-            if matches!(moment, Moment::Ended { .. }) {
+            if matches!(moment, CallEvent::Finished { .. }) {
                 return Err(Reject::new(1, "ignored"));
             }
             Ok(())
@@ -98,6 +104,8 @@ fn watched(log: &Log) -> Server {
         .tool("echo", async |Echo { text }, _| text)
         .resource(Resource::new("a:b", "r"), async |_| "x")
         .prompt("greet", async |Echo { text }, _| text)
+        .build()
+        .unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -147,15 +155,96 @@ async fn on_call_sees_resources_prompts_and_calls_that_were_cancelled() {
     assert_eq!(lines.len(), 6, "{lines:?}");
 }
 
+/// A call that is refused for its progress token has not begun (PRG-02).
+#[tokio::test(start_paused = true)]
+async fn on_call_sees_no_call_begin_that_does_not_end() {
+    let log = Log::default();
+    let mut wire = Wire::to(watched(&log));
+    wire.shake_hands("2025-06-18").await;
+    let params = json!({ "name": "secret", "_meta": { "progressToken": true } });
+    wire.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })).await;
+    assert_eq!(wire.next().await["error"]["code"], -32602);
+    assert_eq!(*log.lock().unwrap(), [""; 0]);
+}
+
+/// CAN-10: a blocking tool whose call was cancelled while all threads were busy never runs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn can_10_a_cancelled_blocking_call_never_runs() {
+    let (ran, has_run) = mpsc::channel();
+    let (go, wait) = mpsc::channel::<()>();
+    let (started, mut has_started) = tokio::sync::mpsc::unbounded_channel();
+    let wait = Mutex::new(wait);
+    let server = Server::builder("blocking", "1")
+        .blocking_threads(1)
+        .blocking_tool("block", move |_: NoArgs, _| {
+            started.send(()).unwrap();
+            wait.lock().unwrap().recv().unwrap();
+            "done"
+        })
+        .blocking_tool("delete", move |_: NoArgs, _| {
+            ran.send(()).unwrap();
+            "deleted"
+        })
+        .build()
+        .unwrap();
+    let mut wire = Wire::to(server);
+    wire.call(1, "block", json!({})).await;
+    has_started.recv().await.unwrap();
+    wire.call(2, "delete", json!({})).await;
+    wire.notify("notifications/cancelled", json!({ "requestId": 2 })).await;
+    // What came before this was taken in.
+    wire.ask(3, "server/discover", json!({})).await;
+    assert_eq!(wire.next().await["id"], 3);
+    go.send(()).unwrap();
+    assert_eq!(wire.next().await["id"], 1);
+    let (rest, _) = wire.finish().await;
+    assert_eq!(rest, [Value::Null; 0]);
+    assert!(has_run.try_recv().is_err(), "it ran after all");
+}
+
+/// The queue for blocking tools is bounded in bytes; what is beyond is refused and says so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn blocking_calls_beyond_the_queue_are_refused_as_busy() {
+    let (go, wait) = mpsc::channel::<()>();
+    let wait = Mutex::new(wait);
+    let server = Server::builder("blocking", "1")
+        .blocking_threads(1)
+        .blocking_queue(100_000)
+        .blocking_tool("wait", move |Echo { text }, _| {
+            wait.lock().unwrap().recv().unwrap();
+            text.len()
+        })
+        .build()
+        .unwrap();
+    let mut wire = Wire::to(server);
+    for id in 0..100 {
+        wire.call(id, "wait", json!({ "text": "x".repeat(10_000) })).await;
+    }
+    // One runs and nine wait, or eight where the first was not yet taken when the last came.
+    let is_busy = |answer: &Value| {
+        answer["error"]["message"].as_str().is_some_and(|message| message.starts_with("busy: "))
+    };
+    for _ in 0..90 {
+        let answer = wire.next().await;
+        assert!(is_busy(&answer), "{answer}");
+    }
+    (0..10).for_each(|_| go.send(()).unwrap());
+    let (rest, _) = wire.finish().await;
+    let served = rest.iter().filter(|answer| answer["error"].is_null()).count();
+    assert!((9..=10).contains(&served) && rest.len() == 10, "{rest:?}");
+}
+
 /// TOL-07: for older clients a server may prefer an error of its own.
 #[tokio::test(start_paused = true)]
 async fn tol_07_bad_arguments_can_be_mapped_to_an_error_for_some_clients() {
-    let server = Server::new("strict", "1")
-        .on_bad_arguments(|call, reason| {
-            let old = call.revision() < Revision::V2025_11_25;
-            old.then(|| Reject::invalid_params(reason.to_owned()))
+    let server = Server::builder("strict", "1")
+        .on_bad_arguments(|bad| {
+            let old = bad.revision < Revision::V2025_11_25;
+            old.then(|| Reject::invalid_params(bad.reason.to_owned()))
         })
-        .tool("echo", async |Echo { text }, _| text);
+        .tool("echo", async |Echo { text }, _| text)
+        .build()
+        .unwrap();
     let mut wire = Wire::to(server);
     wire.shake_hands("2025-06-18").await;
     let params = json!({ "name": "echo", "arguments": { "text": 5 } });
@@ -169,12 +258,14 @@ async fn tol_07_bad_arguments_can_be_mapped_to_an_error_for_some_clients() {
 
 #[tokio::test(start_paused = true)]
 async fn state_is_shared_by_all_calls_of_all_connections() {
-    let server = Arc::new(Server::new("counter", "1").state(AtomicUsize::new(0)).tool(
-        "count",
-        async |_: NoArgs, call: Call<AtomicUsize>| {
-            (call.state().fetch_add(1, Ordering::SeqCst) + 1) as u64
-        },
-    ));
+    let server = Arc::new(
+        Server::with_state("counter", "1", AtomicUsize::new(0))
+            .tool("count", async |_: NoArgs, call: Call<AtomicUsize>| {
+                (call.state().fetch_add(1, Ordering::SeqCst) + 1) as u64
+            })
+            .build()
+            .unwrap(),
+    );
     for n in 1..=3 {
         let mut wire = Wire::to_shared(&server);
         wire.call(1, "count", json!({})).await;
@@ -184,13 +275,15 @@ async fn state_is_shared_by_all_calls_of_all_connections() {
 
 #[tokio::test(start_paused = true)]
 async fn a_call_that_takes_too_long_is_given_up_and_knows_its_deadline() {
-    let server = Server::new("brisk", "1")
+    let server = Server::builder("brisk", "1")
         .call_timeout(Duration::from_secs(2))
         .tool("slow", slow)
         .tool("deadline", async |_: NoArgs, call: Call| {
             let left = call.deadline().unwrap() - tokio::time::Instant::now().into_std();
             left.as_secs_f64().round()
-        });
+        })
+        .build()
+        .unwrap();
     let mut wire = Wire::to(server);
     wire.call(1, "slow", json!({ "step_ms": 1000 })).await;
     assert_eq!(wire.next().await["result"]["content"][0]["text"], "done");
@@ -204,14 +297,16 @@ async fn a_call_that_takes_too_long_is_given_up_and_knows_its_deadline() {
 /// CAC-01: what a handler says about keeping its answer counts before what the server says.
 #[tokio::test(start_paused = true)]
 async fn cac_01_a_resource_may_have_hints_of_its_own() {
-    let server = Server::new("cached", "1")
+    let server = Server::builder("cached", "1")
         .resource(Resource::new("a:own", "own"), async |_| {
             ReadResourceResult::new([ResourceContents::new("a:own").text("x")])
                 .ttl(Duration::from_secs(1))
         })
         .resource(Resource::new("a:plain", "plain"), async |_| "x")
         // After the handlers, which makes no difference.
-        .cache(Duration::from_secs(60), CacheScope::Public);
+        .cache(Duration::from_secs(60), CacheScope::Public)
+        .build()
+        .unwrap();
     let mut wire = Wire::to(server);
     for (uri, ttl, scope) in [("a:own", 1000, "private"), ("a:plain", 60_000, "public")] {
         wire.ask(1, "resources/read", json!({ "uri": uri })).await;
@@ -227,7 +322,7 @@ async fn handlers_may_be_functions_or_closures_and_return_what_they_like() {
         vec![Content::text(text), Content::text("again")]
     }
     let shared = Arc::new("captured".to_owned());
-    let server = Server::new("kinds", "1")
+    let server = Server::builder("kinds", "1")
         .tool("named", named)
         .tool("captures", move |_: NoArgs, _| {
             let shared = shared.clone();
@@ -235,7 +330,9 @@ async fn handlers_may_be_functions_or_closures_and_return_what_they_like() {
         })
         .tool("truth", async |_: NoArgs, _| true)
         .tool("number", async |_: NoArgs, _| -7i64)
-        .tool("slow", async |Slow { step_ms, .. }, _| step_ms);
+        .tool("slow", async |Slow { step_ms, .. }, _| step_ms)
+        .build()
+        .unwrap();
     let text = async |tool: &str, arguments: Value| {
         let result = server.call_tool(tool, arguments).await.unwrap();
         result.content.iter().map(|c| c.as_text().unwrap().to_owned()).collect::<Vec<_>>().join("|")
@@ -250,9 +347,11 @@ async fn handlers_may_be_functions_or_closures_and_return_what_they_like() {
 /// A tool on a stopped clock still sees real time pass where it asks for it.
 #[tokio::test]
 async fn deadlines_are_on_the_systems_clock() {
-    let server = Server::new("brisk", "1")
+    let server = Server::builder("brisk", "1")
         .call_timeout(Duration::from_secs(60))
-        .tool("deadline", async |_: NoArgs, call: Call| call.deadline().unwrap() > Instant::now());
+        .tool("deadline", async |_: NoArgs, call: Call| call.deadline().unwrap() > Instant::now())
+        .build()
+        .unwrap();
     let answer = server.call_tool("deadline", json!({})).await.unwrap();
     assert_eq!(answer.content[0].as_text(), Some("true"));
 }

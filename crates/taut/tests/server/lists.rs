@@ -52,6 +52,22 @@ async fn pag_04_a_cursor_of_one_list_is_refused_by_another() {
     assert_eq!(wire.next().await["error"]["code"], -32602);
 }
 
+/// PAG-04: nobody can make a cursor but the server, so nobody can make it keep pages that it never
+/// offered.
+#[tokio::test(start_paused = true)]
+async fn pag_04_a_cursor_that_was_made_up_is_refused() {
+    let mut wire = Wire::to(fixture::paged());
+    wire.ask(1, "tools/list", json!({})).await;
+    let ours = wire.next().await["result"]["nextCursor"].as_str().unwrap().to_owned();
+    let (_, code) = ours.split_once('-').unwrap();
+    for start in [1, 3, 4] {
+        wire.ask(2, "tools/list", json!({ "cursor": format!("{start:x}-{code}") })).await;
+        assert_eq!(wire.next().await["error"]["code"], -32602, "{start}");
+    }
+    wire.ask(3, "tools/list", json!({ "cursor": ours })).await;
+    assert!(wire.next().await["result"]["tools"].is_array());
+}
+
 /// TOL-22, TOL-23: on one connection, on another, whatever was called in between.
 #[tokio::test(start_paused = true)]
 async fn tol_22_a_list_has_the_same_bytes_on_every_connection() {

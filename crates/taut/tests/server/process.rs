@@ -80,6 +80,7 @@ pub(crate) async fn start(server: &str) -> (Wire, Served) {
 }
 
 /// STD-03, S2: the same files, and a banner and a farewell that must not be on the wire.
+/// Also STD-05.
 #[tokio::test]
 async fn std_03_transcripts_about_streams_hold_for_a_process_that_prints() {
     for file in ["streams.txt", "lifecycle.txt", "ids.txt", "eras.txt"] {

@@ -7,7 +7,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::Deserialize;
 use serde_json::json;
 use taut::schemars::{Schema, SchemaGenerator, json_schema};
-use taut::{CompletionReference, JsonSchema, NoArgs, PromptReference, Server};
+use taut::types::{CompletionReference, PromptReference};
+use taut::{JsonSchema, NoArgs, Server};
 
 use crate::wire::Wire;
 
@@ -37,7 +38,7 @@ impl JsonSchema for Counted {
 
 #[tokio::test(start_paused = true)]
 async fn a_schema_is_made_once_and_not_before_it_is_listed() {
-    let server = Server::new("late", "1")
+    let server = Server::builder("late", "1")
         .changing()
         .tool("say", async |Counted { text }, _call| text)
         .prompt("say", async |Counted { text }, _call| text)
@@ -45,7 +46,9 @@ async fn a_schema_is_made_once_and_not_before_it_is_listed() {
             CompletionReference::Prompt(PromptReference::new("say")),
             "text",
             async |_, _| vec!["hello".to_owned()],
-        );
+        )
+        .build()
+        .unwrap();
     let changes = server.changes();
     let server = Arc::new(server);
     let mut wire = Wire::to_shared(&server);
@@ -93,13 +96,15 @@ enum Shape {
 /// TOL-03
 #[tokio::test(start_paused = true)]
 async fn tol_03_an_enum_that_is_read_as_an_object_says_so_in_its_schema() {
-    let mut wire = Wire::to(Server::new("shapes", "1").tool(
-        "area",
-        async |shape: Shape, _call| match shape {
-            Shape::Circle(radius) => 3.0 * radius * radius,
-            Shape::Square(side) => side * side,
-        },
-    ));
+    let mut wire = Wire::to(
+        Server::builder("shapes", "1")
+            .tool("area", async |shape: Shape, _call| match shape {
+                Shape::Circle(radius) => 3.0 * radius * radius,
+                Shape::Square(side) => side * side,
+            })
+            .build()
+            .unwrap(),
+    );
     wire.ask(1, "tools/list", json!({})).await;
     let schema = wire.next().await["result"]["tools"][0]["inputSchema"].clone();
     assert_eq!(schema["type"], "object");
@@ -124,8 +129,12 @@ impl JsonSchema for Denied {
 /// TOL-03
 #[tokio::test(start_paused = true)]
 async fn tol_03_a_struct_whose_schema_denies_it_is_told_when_it_is_listed() {
-    let mut wire =
-        Wire::to(Server::new("denied", "1").tool("odd", async |_: Denied, _call| "served"));
+    let mut wire = Wire::to(
+        Server::builder("denied", "1")
+            .tool("odd", async |_: Denied, _call| "served")
+            .build()
+            .unwrap(),
+    );
     wire.ask(1, "tools/list", json!({})).await;
     let error = wire.next().await["error"].clone();
     assert_eq!(error["code"], -32603);

@@ -33,8 +33,7 @@ impl Wire {
         let (ours_out, theirs_in) = tokio::io::duplex(CAPACITY);
         let (theirs_out, ours_in) = tokio::io::duplex(CAPACITY);
         let server = server.clone();
-        let served =
-            tokio::spawn(async move { server.serve(theirs_in, theirs_out).await.unwrap() });
+        let served = tokio::spawn(async move { server.serve(theirs_in, theirs_out).await });
         let mut wire = Self::over(ours_in, ours_out, PATIENCE);
         wire.served = Some(served);
         wire

@@ -9,7 +9,7 @@ use crate::source::Source;
 use crate::{LIBRARY, Problem};
 
 /// Bytes in, events out: what may not be named there.
-const PURE: &[&str] = &["wire/", "rpc/", "mcp/", "schema/", "client/ladder.rs"];
+const PURE: &[&str] = &["wire/", "json/", "rpc/", "mcp/", "schema/", "process/shutdown.rs"];
 const WORLDLY: &[&[&str]] = &[
     &["std", "env"],
     &["std", "fs"],
@@ -25,23 +25,29 @@ const CLOCKS: &[&[&str]] = &[&["Instant", "now"], &["SystemTime", "now"]];
 /// Every module and what stands left of it. A new arrow wants a decision file.
 const LAYERS: &[(&str, &[&str])] = &[
     ("wire", &[]),
-    ("rpc", &["wire"]),
-    ("mcp", &["wire", "rpc"]),
+    ("json", &["wire"]),
+    ("rpc", &["wire", "json"]),
+    ("mcp", &["wire", "json", "rpc"]),
     // What results are checked against; knows JSON and nothing of ours.
     ("schema", &[]),
     ("ending", &[]),
     ("stream", &[]),
     ("width", &[]),
     ("stdio", &["stream", "width"]),
-    ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio"]),
-    ("driver", &["wire", "rpc", "ending", "stream"]),
-    ("service", &["wire", "rpc", "ending", "error", "stream", "stdio", "driver"]),
-    ("server", &["wire", "rpc", "mcp", "ending", "error", "stream", "stdio", "driver", "service"]),
+    // Child processes; knows nothing of messages.
+    ("process", &["stream", "width"]),
+    ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio", "process"]),
+    ("driver", &["wire", "json", "rpc", "ending", "stream"]),
+    ("service", &["wire", "json", "rpc", "ending", "error", "stream", "stdio", "driver"]),
+    (
+        "server",
+        &["wire", "json", "rpc", "mcp", "ending", "error", "stream", "stdio", "driver", "service"],
+    ),
     (
         "client",
         &[
-            "wire", "rpc", "mcp", "schema", "ending", "error", "stream", "width", "stdio",
-            "driver", "service",
+            "wire", "json", "rpc", "mcp", "schema", "ending", "error", "stream", "stdio",
+            "process", "driver", "service",
         ],
     ),
     // The one place that knows both ends: a client joined to a server without a process.
@@ -63,7 +69,7 @@ pub(crate) fn impure(sources: &[Source]) -> Vec<Problem> {
             if worldly {
                 let what = format!(
                     "a pure file names `{}`: take bytes, events or `now` as an argument instead, \
-                     or do it in driver.rs, stdio.rs or client/child.rs",
+                     or do it in driver.rs, stdio.rs or process/",
                     path.names.join("::")
                 );
                 problems.push(Problem::new(&in_tree(source), path.line, what));
@@ -130,12 +136,12 @@ pub(crate) fn standard_streams(sources: &[Source]) -> Vec<Problem> {
     problems
 }
 
-fn in_tree(source: &Source) -> String {
+pub(crate) fn in_tree(source: &Source) -> String {
     format!("{LIBRARY}{}", source.path)
 }
 
 /// `rpc/peer.rs` is `["rpc", "peer"]`, `rpc/mod.rs` is `["rpc"]`.
-fn module_of(path: &str) -> Vec<&str> {
+pub(crate) fn module_of(path: &str) -> Vec<&str> {
     let path = path.trim_end_matches(".rs").trim_end_matches("/mod");
     path.split('/').collect()
 }
@@ -180,11 +186,11 @@ fn exports(lib: &str) -> BTreeMap<String, String> {
 
 /// One path in the code, `use` groups written out.
 #[derive(Debug)]
-struct Path {
-    line: usize,
-    names: Vec<String>,
-    alias: Option<String>,
-    imported: bool,
+pub(crate) struct Path {
+    pub(crate) line: usize,
+    pub(crate) names: Vec<String>,
+    pub(crate) alias: Option<String>,
+    pub(crate) imported: bool,
     /// A free function called with no argument: `stdin()`, not `.stdin()` nor `fn stdin()`.
     called_bare: bool,
 }
@@ -196,13 +202,13 @@ impl Path {
 }
 
 #[derive(Debug, PartialEq)]
-enum Token {
+pub(crate) enum Token {
     Name(String),
     Sep,
     Mark(char),
 }
 
-fn tokens(code: &str) -> Vec<(usize, Token)> {
+pub(crate) fn tokens(code: &str) -> Vec<(usize, Token)> {
     let mut tokens = Vec::new();
     for (number, line) in code.lines().enumerate() {
         let mut rest = line;
@@ -222,7 +228,7 @@ fn tokens(code: &str) -> Vec<(usize, Token)> {
     tokens
 }
 
-fn paths(code: &str) -> Vec<Path> {
+pub(crate) fn paths(code: &str) -> Vec<Path> {
     let tokens = tokens(code);
     let mut found = Vec::new();
     let mut at = 0;
@@ -327,7 +333,7 @@ mod tests {
         let code = "use std::{fmt, io};\nfn a(at: std::time::Instant) {}\nfn b() { Instant::now() }\n\
                     use tokio::time;\nuse std::{\n    fmt,\n    thread,\n};";
         assert_eq!(lines(&impure(&[source("rpc/peer.rs", code)])), [1, 3, 4, 7]);
-        assert_eq!(lines(&impure(&[source("client/ladder.rs", "use std::process;")])), [1]);
+        assert_eq!(lines(&impure(&[source("process/shutdown.rs", "use std::process;")])), [1]);
         assert!(impure(&[source("driver.rs", code)]).is_empty());
     }
 

@@ -12,7 +12,7 @@ const LAYERS: &[&str] =
 
 /// Family and size; ids run from 1 without a gap.
 const SCARS: &[(&str, usize)] =
-    &[("F", 27), ("S", 20), ("L", 20), ("C", 20), ("P", 25), ("E", 9), ("W", 11), ("T", 26)];
+    &[("F", 27), ("S", 20), ("L", 20), ("C", 20), ("P", 27), ("E", 10), ("W", 11), ("T", 26)];
 
 const RULES: &[(&str, usize)] = &[
     ("STD", 29),
@@ -106,15 +106,20 @@ const TRANSCRIPTS: &str = "crates/taut/tests/";
 
 /// What can be named as a proof.
 struct Proofs<'a> {
-    tests: BTreeSet<&'a str>,
+    /// Each test, with its doc comment and what else stands in front of its name.
+    tests: BTreeMap<&'a str, Vec<String>>,
     files: BTreeMap<&'a str, &'a str>,
 }
 
 impl<'a> Proofs<'a> {
     fn read(tree: &'a [File]) -> Self {
         let code = tree.iter().filter(|file| file.path.ends_with(".rs"));
+        let mut tests: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+        for (name, words) in code.flat_map(|file| tests_of(&file.text)) {
+            tests.entry(name).or_default().push(words);
+        }
         Self {
-            tests: code.flat_map(|file| test_names(&file.text)).collect(),
+            tests,
             files: tree.iter().map(|file| (file.path.as_str(), file.text.as_str())).collect(),
         }
     }
@@ -142,10 +147,17 @@ impl<'a> Proofs<'a> {
                 }
                 continue;
             }
-            let found = self.tests.contains(name) || self.files.contains_key(name);
-            if !found {
+            let Some(words) = self.tests.get(name) else {
+                if self.files.contains_key(name) {
+                    continue;
+                }
                 return Some(format!(
                     "no test `{name}` in the tree: was it renamed? A file is named from the root"
+                ));
+            };
+            if !in_name(name, id) && !words.iter().any(|words| in_words(words, id)) {
+                return Some(format!(
+                    "`{name}` does not name it: put {id} into the test's name or doc comment"
                 ));
             }
         }
@@ -160,23 +172,68 @@ fn has_scene(transcript: &str, id: &str) -> bool {
     titles.any(|title| title.split(|c| !is_word(c)).any(|word| word == id))
 }
 
-/// The functions that carry a test attribute.
-fn test_names(text: &str) -> Vec<&str> {
-    let mut names = Vec::new();
+/// Whether a test's name has `id` in it: `rpc_35_…`, `rsl_01_and_05_…`, `f18_f20_…`.
+fn in_name(name: &str, id: &str) -> bool {
+    let (family, number) = match id.split_once('-') {
+        Some((family, number)) => (family.to_ascii_lowercase(), number),
+        None => (String::new(), id),
+    };
+    let mut current = "";
+    for word in name.split('_') {
+        let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
+        if family.is_empty() && word.eq_ignore_ascii_case(number) {
+            return true;
+        }
+        if is_number && !family.is_empty() && current == family && word == number {
+            return true;
+        }
+        if !is_number && word != "and" {
+            current = word;
+        }
+    }
+    false
+}
+
+/// Whether `id` is one of the words, or in a range such as "TOL-05 to TOL-09".
+fn in_words(words: &str, id: &str) -> bool {
+    let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let words: Vec<&str> = words.split(|c| !is_word(c)).filter(|word| !word.is_empty()).collect();
+    let number = |word: &str| -> Option<(String, u32)> {
+        let at = word.find(|c: char| c.is_ascii_digit())?;
+        Some((word[..at].to_owned(), word[at..].parse().ok()?))
+    };
+    let in_range = |range: &[&str]| {
+        let [first, "to", last] = range else { return false };
+        match (number(first), number(last), number(id)) {
+            (Some((a, from)), Some((b, to)), Some((family, at))) => {
+                a == family && b == family && (from..=to).contains(&at)
+            }
+            _ => false,
+        }
+    };
+    words.contains(&id) || words.windows(3).any(in_range)
+}
+
+/// The functions that carry a test attribute, each with the comments in front of it.
+fn tests_of(text: &str) -> Vec<(&str, String)> {
+    let mut found = Vec::new();
     let mut marked = false;
+    let mut words = String::new();
     for line in text.lines().map(str::trim) {
         if line.starts_with("#[") {
             marked |= line.contains("test]") || line.contains("test(");
-        } else if let Some(name) = function_name(line) {
-            if marked {
-                names.push(name);
+        } else if line.starts_with("//") {
+            words.push_str(line);
+            words.push('\n');
+        } else {
+            if let Some(name) = function_name(line).filter(|_| marked) {
+                found.push((name, std::mem::take(&mut words)));
             }
             marked = false;
-        } else if !line.starts_with("//") && !line.is_empty() {
-            marked = false;
+            words.clear();
         }
     }
-    names
+    found
 }
 
 fn function_name(line: &str) -> Option<&str> {
@@ -194,7 +251,7 @@ mod tests {
             path: "docs/x.md".to_owned(),
             text: format!("| id | what | proof |\n|---|---|---|\n{proof_rows}"),
         };
-        let code = "#[test]\nfn a_real_test() {}\n/// Why.\n#[tokio::test(start_paused = true)]\n\
+        let code = "/// X1 and its reason.\n#[test]\nfn a_real_test() {}\n/// Why.\n#[tokio::test(start_paused = true)]\n\
                     // X1\nasync fn an_async_one() {}\nfn no_test() {}\n#[cfg(test)]\nfn helper() {}";
         let scenes = "# X2 in a remark\n== a scene (X1, X22), on full\n> X2\n";
         let tree = [
@@ -224,6 +281,17 @@ mod tests {
         assert!(rows(&format!("{a}, `a_real_test`"), "later: wire").is_empty());
         assert_eq!(rows(a, a).len(), 1, "X2 stands in a remark and in a message only");
         assert_eq!(rows("`transcripts/b.txt`", "later: wire").len(), 1);
+    }
+
+    #[test]
+    fn a_test_proves_only_what_it_names() {
+        let found = problems("| X1 | a | `a_real_test` |\n| X2 | b | `a_real_test` |");
+        assert_eq!(found.len(), 1, "{found:#?}");
+        assert!(found[0].contains("`a_real_test` does not name it: put X2"), "{found:#?}");
+        assert!(in_name("rsl_01_and_05_only_modern", "RSL-05") && in_name("f18_f20_ids", "F20"));
+        assert!(!in_name("rsl_01_and_05_only_modern", "RSL-50") && !in_name("a_05", "RSL-05"));
+        assert!(in_words("/// CAC-01 to CAC-05, and C3.", "CAC-04") && in_words("/// C3.", "C3"));
+        assert!(!in_words("/// CAC-01 to CAC-05.", "CAC-06") && !in_words("/// C33.", "C3"));
     }
 
     #[test]

@@ -8,8 +8,10 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod crates;
+mod cycles;
 mod imports;
 mod ledger;
+mod names;
 mod repo;
 mod source;
 
@@ -108,6 +110,21 @@ fn pure_files_touch_nothing_of_the_world() {
 #[test]
 fn imports_point_left_only() {
     assert_clean(&imports::pointing_right(&library(&tree())));
+}
+
+#[test]
+fn folders_form_no_import_cycle() {
+    assert_clean(&cycles::between_folders(&library(&tree())));
+}
+
+#[test]
+fn files_of_the_pure_folders_form_no_import_cycle() {
+    assert_clean(&cycles::between_files(&library(&tree())));
+}
+
+#[test]
+fn no_two_types_have_the_same_name() {
+    assert_clean(&names::twice(&library(&tree())));
 }
 
 /// Invariant 3; the print macros are clippy's part of it.

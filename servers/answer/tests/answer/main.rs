@@ -203,6 +203,21 @@ fn a_wrong_key_is_told_without_the_key_and_not_tried_again() {
     assert!(log.contains("status=401"), "{log}");
 }
 
+/// A service may repeat the key in what it answers, too, also inside JSON.
+#[test]
+fn a_key_that_the_service_quotes_is_not_passed_on() {
+    let quoted = format!("Your key is {KEY}, as in {}", json!({ "key": KEY }));
+    let source = format!("https://example.org/?key={KEY}");
+    let citation = json!([{ "type": "url_citation", "url": source, "title": KEY }]);
+    let answer = response(&quoted, citation, &[]).to_string();
+    let service = Service::that([Does::Says(200, "", answer)]);
+    let mut host = Host::open(&service, NEWEST);
+    let answer = host.answer(json!({ "query": "q" }));
+    assert!(!answer.to_string().contains(KEY), "{answer}");
+    assert!(answer.to_string().contains("Your key is ***"), "{answer}");
+    host.end();
+}
+
 #[test]
 fn too_many_requests_are_tried_again_after_the_time_that_was_asked_for() {
     let service = Service::that([says(429, "Retry-After: 1\r\n", "slow down"), fine()]);

@@ -80,6 +80,7 @@ fn a_bad_value_is_refused_by_key_value_and_what_is_allowed() {
     }
 }
 
+/// SEC-11.
 #[test]
 fn a_bad_file_is_refused_and_shows_no_secret() {
     let table = [
@@ -152,6 +153,8 @@ fn the_log_goes_into_the_file_that_was_named_as_well() {
     let written = std::fs::read_to_string(&path).unwrap();
     assert!(written.contains("recv method=tools/call") && log.contains(&written), "{written}");
     assert!(!written.contains(KEY), "{written}");
+    let mode = std::os::unix::fs::MetadataExt::mode(&std::fs::metadata(&path).unwrap());
+    assert_eq!(mode & 0o777, 0o600, "for its owner only");
 }
 
 #[test]
@@ -162,4 +165,24 @@ fn help_and_version_are_for_people() {
     let (output, _) = run(binary().arg("-v"));
     assert_eq!(output.stdout, concat!("taut-answer ", env!("CARGO_PKG_VERSION"), "\n").as_bytes());
     assert_eq!(run(binary().arg("--frobnicate")).0.status.code(), Some(2));
+}
+
+/// Hosts that start it without arguments get a server; a person is told what it is.
+#[test]
+fn it_serves_in_a_pipe_and_says_what_it_is_on_a_terminal() {
+    let mut host = Host::start(&mut binary());
+    let params = json!({ "protocolVersion": "2025-06-18", "capabilities": {},
+                         "clientInfo": { "name": "test", "version": "1" } });
+    let answer = host.ask("initialize", params);
+    assert_eq!(answer["result"]["serverInfo"]["name"], "taut-answer", "{answer}");
+    host.end();
+
+    // `script` runs it on a terminal of its own.
+    let line = format!("{} 2>&1", env!("CARGO_BIN_EXE_taut-answer"));
+    let mut command = std::process::Command::new("script");
+    command.args(["-qec", &line, "/dev/null"]);
+    let (output, _) = run(&mut command);
+    let shown = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{shown}");
+    assert!(shown.contains("is an MCP server") && shown.contains("taut smoke"), "{shown}");
 }

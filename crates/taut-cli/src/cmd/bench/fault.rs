@@ -10,7 +10,7 @@ use crate::problem::Exit;
 pub(super) enum Fault {
     /// It could not be started.
     Start(String),
-    /// It ended, or closed its stdout; with its last words on stderr.
+    /// It ended, or closed its stdout; with the end of its stderr.
     Died { how: String, words: String },
     /// No answer for so long.
     Silent(Duration),

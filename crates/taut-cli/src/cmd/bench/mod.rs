@@ -34,8 +34,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::hosts;
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
+use crate::secrets;
 use crate::session::shown;
 use crate::signals::Interrupts;
 use fault::Fault;
@@ -60,11 +62,12 @@ pub(crate) async fn run(output: &Output, args: Bench) -> Result<Exit, Problem> {
     if let Some(path) = &args.plot {
         save(path, "")?;
     }
+    let (args, env) = by_name(&output, args)?;
     let stop = Arc::new(AtomicBool::new(false));
     let mut interrupts = Interrupts::new()?;
     let (shown, asked) = (output.clone(), stop.clone());
     // It blocks, and it is pinned to a core: on a thread of its own.
-    let mut work = tokio::task::spawn_blocking(move || measure(&shown, &args, &asked));
+    let mut work = tokio::task::spawn_blocking(move || measure(&shown, &args, env, &asked));
     let done = tokio::select! {
         done = &mut work => done,
         () = interrupts.next() => {
@@ -79,10 +82,28 @@ pub(crate) async fn run(output: &Output, args: Bench) -> Result<Exit, Problem> {
     })
 }
 
-fn measure(output: &Output, args: &Bench, stop: &Arc<AtomicBool>) -> Result<Exit, Problem> {
+/// The same, with the command of the server that is named, and the environment that only it gets.
+fn by_name(output: &Output, mut args: Bench) -> Result<(Bench, Vec<(String, String)>), Problem> {
+    let Some(name) = &args.named else { return Ok((args, Vec::new())) };
+    let start = hosts::start_of(output, name, &args.config, &args.env)?;
+    args.name.get_or_insert_with(|| name.clone());
+    args.server = start.words.into_iter().map(OsString::from).collect();
+    args.cwd = args.cwd.or(start.cwd);
+    args.inherit_env |= start.inherit;
+    start.env.iter().for_each(|(name, value)| secrets::hide(name, value));
+    Ok((args, start.env))
+}
+
+fn measure(
+    output: &Output,
+    args: &Bench,
+    env: Vec<(String, String)>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Exit, Problem> {
     let machine = Machine::look();
     let plan = plan(args, &machine);
     let mut rows = rows(args)?;
+    rows[0].env = env;
     let how = Start {
         over: args.over,
         env: args.env.clone(),

@@ -1,4 +1,4 @@
-//! What `taut bench` takes, as plain data, and what its help teaches.
+//! The options of `taut bench` as plain data, and its help.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,70 +9,77 @@ use clap::ValueEnum;
 use crate::args::{duration, variable};
 
 const HELP: &str = "\
-Calls a tool that takes one text: `echo`, or one that says it only reads; --tool names another. Where
-there is none it times ping and list. Each answer is compared with what was asked. The servers take
-turns, the order changes from round to round, and a ratio is taken within a round.
+Calls a tool that takes one text: `echo`, or one that declares that it only reads; --tool names
+another. Without such a tool, it measures ping and list. Each answer is compared with the request. The
+servers take turns, in an order that changes from round to round. A ratio is taken within a round.
 
 One core: the load and the server share it, so a round trip is two switches. Two cores: each has its
-own, so a round trip is two wake-ups. Both differ more from each other than most servers do.
+own, so a round trip is two wake-ups. The difference is larger than that between most servers.
 
 Examples:
   taut bench --quick -- taut serve
   taut bench --quick --compare cat=cat -- taut serve
   taut bench --quick --only sequential --era modern --json -- taut serve
-  taut bench --quick --only payload --plot /dev/null -- taut serve";
+  taut bench --quick --only sequential demo
+  taut bench --quick --only payload --plot payload.svg -- taut serve";
 
 /// Options of `taut bench`.
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Bench {
-    /// Measure this one too, beside the server; may be given again. Blanks part its words, quotes join them.
+    /// A server by name: see `taut servers`.
+    #[arg(value_name = "SERVER", conflicts_with = "server")]
+    pub(crate) named: Option<String>,
+    /// Read servers only from this file, of any host; can be repeated.
+    #[arg(long, value_name = "FILE", requires = "named", help_heading = "The server")]
+    pub(crate) config: Vec<PathBuf>,
+    /// Also measure this server; can be repeated. The command is split at blanks, except within quotes.
     #[arg(long, value_name = "NAME=COMMAND", value_parser = variable)]
     pub(crate) compare: Vec<(String, String)>,
-    /// What the server is called in the table.
+    /// The name of the server in the table.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Only this phase; may be given again.
+    /// Measure only this phase; can be repeated.
     #[arg(long, value_enum, value_name = "PHASE")]
     pub(crate) only: Vec<Kind>,
-    /// How often each is measured [default: 5, with --quick 1].
+    /// The number of rounds [default: 5, with --quick 1].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) rounds: Option<u16>,
-    /// A tenth of the calls, one round: to see whether it works.
+    /// One round with a tenth of the calls, to check whether it works.
     #[arg(long)]
     pub(crate) quick: bool,
-    /// Call this tool, whatever it does.
+    /// Call this tool, even if it changes something.
     #[arg(long, value_name = "TOOL")]
     pub(crate) tool: Option<String>,
-    /// Its argument that takes a text.
+    /// The argument of the tool that takes the text.
     #[arg(long, value_name = "KEY", requires = "tool")]
     pub(crate) arg: Option<String>,
-    /// Speak the protocol of this era [default: legacy, modern if it refuses].
+    /// Use the protocol of this era [default: legacy, and modern if the server refuses].
     #[arg(long, value_enum)]
     pub(crate) era: Option<Era>,
-    /// What the server's stdin and stdout are: hosts written in Node give it sockets.
+    /// The kind of the server's stdin and stdout; hosts written in Node use sockets.
     #[arg(long, value_enum, default_value = "pipes")]
     pub(crate) over: Over,
-    /// On how many cores; each as far as there are two.
+    /// The number of cores; two only if the machine has them.
     #[arg(long, value_enum, default_value = "both")]
     pub(crate) cores: Cores,
-    /// How many calls are in flight at once; may be given again [default: 8 and 64].
+    /// The number of calls in flight; can be repeated [default: 8 and 64].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=10_000))]
     pub(crate) in_flight: Vec<u16>,
-    /// How many calls the fire-hose has [default: as many as take about a second].
+    /// The number of calls of the fire-hose [default: as many as take about a second].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
     pub(crate) fire: Option<u32>,
-    /// How large a payload is, such as 64, 16k or 1m; may be given again [default: 64 to 16m].
+    /// The size of a payload, such as 64, 16k or 1m; can be repeated [default: 64 to 16m].
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) size: Vec<usize>,
-    /// How long the server may go without an answer.
+    /// How long to wait for an answer.
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "10s")]
     #[arg(help_heading = "The server")]
     pub(crate) timeout: Duration,
-    /// Set a variable of the servers' environment; may be given again.
+    /// Set a variable in the servers' environment; can be repeated.
     #[arg(long, value_name = "KEY=VALUE", value_parser = variable, help_heading = "The server")]
     pub(crate) env: Vec<(String, String)>,
-    /// Give the servers this whole environment, not only HOME, LOGNAME, PATH, SHELL, TERM and USER.
+    /// Give the servers your whole environment, not only HOME, LOGNAME, PATH, SHELL, TERM and USER.
     #[arg(long, help_heading = "The server")]
     pub(crate) inherit_env: bool,
     /// Start the servers in this directory.
@@ -81,11 +88,11 @@ pub(crate) struct Bench {
     /// Print one JSON document.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
-    /// Draw latency, and cost against size.
+    /// Draw latency, and cost by size, into this file.
     #[arg(long, value_name = "FILE.svg", help_heading = "Output")]
     pub(crate) plot: Option<PathBuf>,
-    /// The server's program and its arguments, untouched.
-    #[arg(last = true, required = true, value_name = "COMMAND")]
+    /// The server's program and its arguments, passed on unchanged.
+    #[arg(last = true, required_unless_present = "named", value_name = "COMMAND")]
     pub(crate) server: Vec<OsString>,
 }
 

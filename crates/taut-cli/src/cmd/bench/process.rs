@@ -24,17 +24,17 @@ use super::watch::Watch;
 /// What a server gets of our environment, as with every other command.
 const SAFE: [&str; 6] = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
 
-/// How much of its stderr is kept: enough for its last words.
+/// How much of its stderr is kept: enough to see why it ended.
 const TAIL: usize = 4 << 10;
 
 /// How long it may take to end once its stdin is closed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long its last words are waited for: what it started may hold its stderr for as long as it likes.
+/// How long the end of its stderr is waited for: what it started may hold its stderr for as long as it likes.
 const WORDS: Duration = Duration::from_millis(500);
 
 /// How servers are started.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Start {
     pub(super) over: Over,
     pub(super) env: Vec<(String, String)>,

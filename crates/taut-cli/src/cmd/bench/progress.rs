@@ -1,7 +1,6 @@
 //! How far it is, on one line of stderr that is written between phases only: something that moves
 //! while a server is timed would be timed too.
 
-use std::io::{self, Write as _};
 use std::time::{Duration, Instant};
 
 use crate::cells::cut;
@@ -12,7 +11,8 @@ const BAR: usize = 24;
 /// The line; wiped away when it is dropped.
 #[derive(Debug)]
 pub(super) struct Progress {
-    shown: bool,
+    /// Where it is drawn, if it is.
+    output: Option<Output>,
     began: Instant,
     steps: usize,
     done: usize,
@@ -22,7 +22,13 @@ pub(super) struct Progress {
 impl Progress {
     pub(super) fn new(output: &Output, steps: usize) -> Self {
         let began = Instant::now();
-        Self { shown: output.may_move(), began, steps, done: 0, place: String::new() }
+        Self {
+            output: output.may_move().then(|| output.clone()),
+            began,
+            steps,
+            done: 0,
+            place: String::new(),
+        }
     }
 
     /// Where it is now.
@@ -32,11 +38,11 @@ impl Progress {
 
     /// The next step begins.
     pub(super) fn step(&mut self, what: &str) {
-        if self.shown {
+        if let Some(output) = &self.output {
             let line = line(self.done, self.steps, self.began.elapsed());
             let text = format!("{line} {}: {what}", self.place);
-            let text = crate::sanitize::line(&text).into_owned();
-            let _ = write!(io::stderr().lock(), "\r\x1b[K{}", cut(&text, Output::moving_width()));
+            let text = crate::gate::escape::line(&text).into_owned();
+            output.draw(&cut(&text, Output::moving_width()));
         }
         self.done += 1;
     }
@@ -44,8 +50,8 @@ impl Progress {
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if self.shown {
-            let _ = write!(io::stderr().lock(), "\r\x1b[K");
+        if let Some(output) = &self.output {
+            output.draw("");
         }
     }
 }

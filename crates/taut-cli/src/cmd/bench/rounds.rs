@@ -56,6 +56,8 @@ pub(super) struct Cell {
 pub(super) struct Row {
     pub(super) name: String,
     pub(super) words: Vec<OsString>,
+    /// What only this one gets in its environment.
+    pub(super) env: Vec<(String, String)>,
     pub(super) facts: Option<Facts>,
     /// Why it could not be measured at all.
     pub(super) fault: Option<Fault>,
@@ -68,7 +70,16 @@ pub(super) struct Row {
 impl Row {
     pub(super) fn new(name: String, words: Vec<OsString>) -> Self {
         let cells = BTreeMap::new();
-        Self { name, words, facts: None, fault: None, cells, parsed: false, fire: None }
+        Self {
+            name,
+            words,
+            env: Vec::new(),
+            facts: None,
+            fault: None,
+            cells,
+            parsed: false,
+            fire: None,
+        }
     }
 
     /// Whether this phase has failed before, wherever that was.
@@ -170,7 +181,9 @@ impl Turn<'_> {
 
     fn start(&self, row: &Row) -> Result<Session, Fault> {
         let era = row.facts.as_ref().map(|facts| facts.opened.era).or(self.plan.era);
-        self.machine.starting(self.pinning, || Session::start(&row.words, self.how, era))
+        let env = row.env.iter().chain(&self.how.env).cloned().collect();
+        let how = Start { env, ..self.how.clone() };
+        self.machine.starting(self.pinning, || Session::start(&row.words, &how, era))
     }
 
     /// A server that is ready to be measured.

@@ -189,6 +189,9 @@ fn notes(output: &Output, rows: &[Row], columns: &[Column]) -> String {
         let _ = writeln!(out, "{}", reader.paint(DIM, reader.line(&line)));
     };
     for row in rows {
+        if let Some(words) = row.facts.as_ref().map(|facts| facts.target.words()) {
+            note(&row.name, &words);
+        }
         for text in row.facts.iter().flat_map(|facts| &facts.notes) {
             note(&row.name, text);
         }

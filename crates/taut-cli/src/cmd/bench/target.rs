@@ -26,6 +26,19 @@ pub(super) enum Target {
     List,
 }
 
+impl Target {
+    /// What was called, in words.
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Tool { name, argument, .. } => {
+                format!("called {name}({argument})")
+            }
+            Self::Ping => "pinged".to_owned(),
+            Self::List => "asked for its list of tools".to_owned(),
+        }
+    }
+}
+
 /// What is known of a server.
 #[derive(Clone, Debug)]
 pub(super) struct Facts {

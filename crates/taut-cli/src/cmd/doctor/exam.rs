@@ -1,7 +1,7 @@
-//! Starts a server as a host would, and writes down what it does.
+//! Starts a server as a host would, and records what it does in `facts.rs`.
 //!
-//! Knows what to try: open, list, perhaps call, close; then SIGTERM on a second one; then, if the first
-//! ended at once, a third with the whole environment. Must not judge any of it.
+//! First open, list, call if asked to, close; then a second start for SIGTERM; and if the first one ended
+//! at once, a start with the whole environment. Ends every process that is left. Must not judge.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,10 +13,11 @@ use taut::{Client, ClientBuilder, ClientEvent, Command, ConnectPhase, ConnectRea
 use tokio::sync::Notify;
 
 use super::facts::{Facts, Mute, Opened};
-use super::processes::{self, Process};
+use super::lint::lint;
 use crate::args::Options;
 use crate::cmd::list;
 use crate::output::Output;
+use crate::processes::{self, Process};
 use crate::session::{builder, hang_up, tell, tell_event};
 use crate::signals::Interrupts;
 use crate::spinner::Spinner;
@@ -50,7 +51,7 @@ pub(super) struct Exam<'a> {
     command: &'a Command,
     start: Duration,
     facts: Shared,
-    /// The server that runs now, for whoever has to end it early.
+    /// The server that runs now, so that an interrupt can end it.
     client: Mutex<Option<Client>>,
     stop: Notify,
 }
@@ -77,8 +78,26 @@ impl<'a> Exam<'a> {
         }
     }
 
-    /// Does all of it. Whatever goes wrong is a fact.
+    /// Does all of it. Every failure is recorded as a fact.
     pub(super) async fn run(&self, call: Option<(String, Map<String, Value>)>, spinner: &Spinner) {
+        self.start_and_visit(call, spinner).await;
+        self.sweep().await;
+    }
+
+    /// Ends what is left of every server that was started, and writes it down.
+    async fn sweep(&self) {
+        let pids = lock(&self.facts).pids.clone();
+        for pid in pids {
+            let left = lingering(pid, &[]).await;
+            processes::end(&left);
+            let mut facts = lock(&self.facts);
+            let new = |process: &Process| !facts.left.iter().any(|known| known.pid == process.pid);
+            let new: Vec<Process> = left.into_iter().filter(new).collect();
+            facts.left.extend(new);
+        }
+    }
+
+    async fn start_and_visit(&self, call: Option<(String, Map<String, Value>)>, spinner: &Spinner) {
         let began = Instant::now();
         let opening = self.watched(began).probe_timeout(PROBE).start_timeout(self.start);
         let opening = opening.leave_group(true);
@@ -120,10 +139,11 @@ impl<'a> Exam<'a> {
         let Some(client) = lock(&self.client).take() else {
             // It is still opening, and lets go by itself.
             self.stop.notify_one();
-            return tokio::select! {
+            tokio::select! {
                 () = work => {}
                 () = interrupts.next() => {}
             };
+            return self.end_all();
         };
         // What was asked is withdrawn by being dropped.
         drop(work);
@@ -132,6 +152,23 @@ impl<'a> Exam<'a> {
         hang_up(self.output, &client, interrupts).await;
         // The client was told to leave those alone, so that they could be seen.
         processes::end(&processes::left(pid, &family));
+        self.end_all();
+    }
+
+    /// Ends what is left of every server that was started, at once.
+    fn end_all(&self) {
+        let pids = lock(&self.facts).pids.clone();
+        pids.iter().for_each(|pid| processes::end(&processes::left(*pid, &[])));
+    }
+
+    /// A hook for a server that is started besides the first.
+    fn counted(&self) -> impl Fn(&ClientEvent<'_>) + Send + Sync + 'static {
+        let facts = self.facts.clone();
+        move |event| {
+            if let ClientEvent::ProcessStarted { pid } = event {
+                lock(&facts).pids.push(*pid);
+            }
+        }
     }
 
     fn holds(&self, client: &Client) {
@@ -196,6 +233,12 @@ impl<'a> Exam<'a> {
             strict::opening(&client.diagnostics().missing).into_iter().collect();
         if let Ok(offer) = &listed {
             objections.extend(strict::tools(offer.sent.tools.as_deref().unwrap_or_default()));
+        }
+        if let Ok(offer) = &listed {
+            let tools = offer.sent.tools.iter().flatten();
+            let tools: Vec<Value> =
+                tools.filter_map(|tool| serde_json::to_value(tool).ok()).collect();
+            lock(&self.facts).lints = lint(&tools);
         }
         lock(&self.facts).objections = objections;
         lock(&self.facts).listed = Some(listed.map(|offer| (offer.counts(), began.elapsed())));
@@ -279,6 +322,7 @@ impl<'a> Exam<'a> {
             .start_timeout(self.start)
             .known(revision.era())
             .on_stderr(move |line| lock(&lines).stderr_unprobed += line.len() + 1)
+            .on_event(self.counted())
             .eof_grace(TERM / 20)
             .term_grace(TERM / 20);
         let opened = opening.spawn_unless(self.command.clone(), self.stop.notified()).await;
@@ -305,13 +349,14 @@ impl<'a> Exam<'a> {
     async fn whole_environment(&self) {
         let quiet = Output { verbose: false, ..self.output.clone() };
         let opening = builder(&quiet, self.options).start_timeout(self.start).probe_timeout(PROBE);
+        let opening = opening.on_event(self.counted());
         let command = self.command.clone().inherit_env();
         let opened = opening.spawn_unless(command, self.stop.notified()).await;
         let Ok(Some(client)) = opened else { return };
         self.holds(&client);
         let _ = client.close().await;
         let mut facts = lock(&self.facts);
-        let said = facts.stderr.clone();
+        let said = format!("{}\n{}", facts.stderr, facts.said_on_stdout());
         let is_word = |name: &str| {
             let part = |c: char| c.is_alphanumeric() || c == '_';
             said.split(|c| !part(c)).any(|word| word == name)
@@ -326,7 +371,8 @@ impl<'a> Exam<'a> {
 /// Writes down one event.
 fn note(facts: &mut Facts, at: Duration, event: &ClientEvent<'_>) {
     match event {
-        ClientEvent::Started { pid } => {
+        ClientEvent::ProcessStarted { pid } => {
+            facts.pids.push(*pid);
             facts.started.get_or_insert(at);
             // One beside it is another.
             if facts.beside.is_none() {
@@ -334,18 +380,18 @@ fn note(facts: &mut Facts, at: Duration, event: &ClientEvent<'_>) {
                 facts.program = processes::program(*pid).or_else(|| facts.program.take());
             }
         }
-        ClientEvent::Asking { phase: ConnectPhase::Probe, .. } => {
+        ClientEvent::OpeningSent { phase: ConnectPhase::Probe, .. } => {
             facts.probed.get_or_insert(at);
         }
-        ClientEvent::Asking { .. } => drop(facts.shaken.insert(at)),
-        ClientEvent::Answered { phase: ConnectPhase::Probe, error } => {
+        ClientEvent::OpeningSent { .. } => drop(facts.shaken.insert(at)),
+        ClientEvent::OpeningAnswered { phase: ConnectPhase::Probe, error } => {
             facts.probe_answered.get_or_insert_with(|| (at, error.map(|error| error.code)));
         }
         ClientEvent::FirstOutput => drop(facts.first_output.get_or_insert(at)),
         ClientEvent::Restarting { framing } => facts.restarts.push(*framing),
-        ClientEvent::StartingBeside { .. } => facts.beside = Some(at),
+        ClientEvent::StartingSecond { .. } => facts.beside = Some(at),
         ClientEvent::Refused { method } => facts.refused.push((*method).to_owned()),
-        ClientEvent::Junk(junk) => {
+        ClientEvent::InvalidMessage(junk) => {
             facts.junk.get_or_insert_with(|| (*junk).clone());
         }
         _ => {}

@@ -1,21 +1,24 @@
-//! What was seen of a server, and the lines of the report about it.
+//! What `exam.rs` saw of a server, and the lines of the report about it.
 //!
-//! Plain data. Must not start anything (`exam.rs`) nor judge (`findings.rs`).
+//! Plain data. Must not start anything, nor judge (`findings/` does).
 
 use std::time::Duration;
 
 use taut::wire::Framing;
-use taut::{Diagnostics, Ended, Error, Junk, Revision, Rung};
+use taut::{Diagnostics, Error, InvalidMessage, ProcessEnd, Revision, ShutdownStep};
 
 use super::exam::PROBE;
-use super::processes::Process;
+use super::lint::Lint;
 use crate::problem::{Exit, exit_of};
+use crate::processes::Process;
 use crate::strict::Objection;
 
 /// What was seen, and when, counted from the start.
 #[derive(Default)]
 pub(super) struct Facts {
     pub(super) pid: Option<u32>,
+    /// Every process that was started, also the second and the third.
+    pub(super) pids: Vec<u32>,
     pub(super) program: Option<String>,
     pub(super) started: Option<Duration>,
     pub(super) first_stderr: Option<(Duration, String)>,
@@ -36,10 +39,12 @@ pub(super) struct Facts {
     pub(super) restarts: Vec<Framing>,
     /// Another was started beside it, which was silent.
     pub(super) beside: Option<Duration>,
-    pub(super) junk: Option<Junk>,
+    pub(super) junk: Option<InvalidMessage>,
     pub(super) opened: Option<Result<Opened, Error>>,
     /// What others refuse.
     pub(super) objections: Vec<Objection>,
+    /// What is wrong with the schemas of its tools.
+    pub(super) lints: Vec<Lint>,
     pub(super) listed: Option<Result<(String, Duration), Error>>,
     pub(super) called: Option<Result<(String, Duration), Error>>,
     /// Whether it was still there after the call.
@@ -49,7 +54,7 @@ pub(super) struct Facts {
     pub(super) seen: Diagnostics,
     /// Bytes that came once its stdin was closed.
     pub(super) backlog: u64,
-    pub(super) ended: Option<(Ended, Duration)>,
+    pub(super) ended: Option<(ProcessEnd, Duration)>,
     /// What was still there after the end, and whether it had left the server's group.
     pub(super) left: Vec<Process>,
     pub(super) on_term: Option<Option<Duration>>,
@@ -96,6 +101,11 @@ impl Facts {
         let listed = self.listed.as_ref().and_then(|listed| listed.as_ref().err());
         let called = self.called.as_ref().and_then(|called| called.as_ref().err());
         opened.or(listed).or(called).or(self.after_call.as_ref())
+    }
+
+    /// What it said on stdout first that was no message.
+    pub(super) fn said_on_stdout(&self) -> &str {
+        self.junk.as_ref().map_or("", |junk| junk.excerpt.as_str())
     }
 
     /// What was agreed.
@@ -186,7 +196,7 @@ impl Facts {
             add("afterwards", Some(false), headline(error), None);
         }
         if let Some((ended, took)) = &self.ended {
-            let polite = ended.rung <= Rung::Eof;
+            let polite = ended.step <= ShutdownStep::Eof;
             add("on EOF", Some(polite), ended.to_string(), Some(*took));
         }
         match self.on_term {
@@ -194,7 +204,7 @@ impl Facts {
             Some(None) => add("on SIGTERM", Some(false), "lived on".to_owned(), None),
             None => {}
         }
-        if self.ended.is_some() {
+        if self.ended.is_some() || !self.left.is_empty() {
             let names: Vec<_> = self.left.iter().map(Process::to_string).collect();
             let text = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
             add("left behind", Some(names.is_empty()), text, None);
@@ -212,5 +222,5 @@ impl Facts {
 pub(super) fn headline(error: &Error) -> String {
     let text = error.to_string();
     let first = text.lines().next().unwrap_or_default();
-    first.trim_end_matches("; its last words on stderr:").to_owned()
+    first.split("; its last lines on ").next().unwrap_or(first).to_owned()
 }

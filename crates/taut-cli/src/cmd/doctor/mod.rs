@@ -1,12 +1,12 @@
 //! `taut doctor`: what happens when a host starts this server.
 //!
-//! `exam.rs` starts it and writes down what it does in `facts.rs`, `findings/` judges that, and this
-//! file shows both. Knows no rule of its own.
+//! `exam.rs` starts it and writes down what it does in `facts.rs`, `findings/` judges that, `lint.rs`
+//! judges the schemas of its tools, and this file shows all of it. Knows no rule of its own.
 
 mod exam;
 mod facts;
 mod findings;
-mod processes;
+mod lint;
 
 use serde_json::{Value, json};
 
@@ -82,7 +82,7 @@ fn document(name: &str, facts: &Facts, found: &[Finding], exit: Exit) -> Value {
 /// How wide the words of a finding may be: wider is hard to read.
 const WIDTH: usize = 100;
 
-/// How wide the text of a phase may be beside its time.
+/// How wide the column of texts is at least, beside the times.
 const TEXT: usize = 56;
 
 fn show(output: &Output, name: &str, facts: &Facts, found: &[Finding]) -> Result<(), Problem> {
@@ -152,9 +152,10 @@ fn row(output: &Output, phase: &Phase) -> String {
         let room = output.width().map_or(usize::MAX, |width| width.saturating_sub(18).max(8));
         return format!("  {mark} {:<12}  {}\n", phase.name, cut(&text, room));
     };
-    let room = output.width().unwrap_or(100).saturating_sub(29).clamp(8, TEXT);
+    // A terminal has the times at its right edge, up to where they are hard to follow.
+    let room = output.width().map_or(usize::MAX, |width| width.saturating_sub(29).max(8));
     let text = cut(&text, room);
-    let pad = pad(&text, room);
+    let pad = pad(&text, room.min(TEXT));
     let at = reader.paint(DIM, format!("{:>11}", time(at)));
     format!("  {mark} {:<12}  {text}{pad}{at}\n", phase.name)
 }

@@ -1,8 +1,9 @@
 //! `taut list --only NAME`: one thing that a server offers, whole.
 
 use serde_json::Value;
+use taut::Tool;
 
-use super::super::call::takes;
+use super::schema::fields;
 use super::{Offer, Row, resource_row, template_row};
 use crate::arguments::closest;
 use crate::output::{BOLD, Output};
@@ -23,6 +24,34 @@ fn keep<T>(
     if !kept.0.is_empty() {
         (*items, *sent) = (Some(kept.0), Some(kept.1));
     }
+}
+
+/// What a tool takes, gives and promises, whole.
+pub(crate) fn about_tool(tool: &Tool) -> String {
+    let read = |schema: &taut::types::Schema| schema.json().parse().unwrap_or(Value::Null);
+    let mut text = String::new();
+    let mut section = |heading: &str, none: &str, lines: String| {
+        text += &if lines.is_empty() { none.to_owned() } else { format!("{heading}\n{lines}") };
+    };
+    section("it takes:", "it takes no arguments\n", fields(&read(&tool.input_schema)));
+    if let Some(schema) = &tool.output_schema {
+        section("it returns:", "it returns structured data\n", fields(&read(schema)));
+    }
+    let Some(hints) = &tool.annotations else { return text };
+    let says = [
+        (hints.read_only_hint, "only reads", "changes things"),
+        (hints.destructive_hint, "may destroy", "destroys nothing"),
+        (hints.idempotent_hint, "the same again changes nothing more", "each call counts"),
+        (hints.open_world_hint, "reaches beyond itself", "reaches nothing beyond itself"),
+    ];
+    let says: Vec<&str> = says
+        .iter()
+        .filter_map(|(hint, yes, no)| hint.map(|hint| if hint { *yes } else { *no }))
+        .collect();
+    if !says.is_empty() {
+        text += &format!("it says of itself: {}\n", says.join(", "));
+    }
+    text
 }
 
 impl Offer {
@@ -59,9 +88,8 @@ impl Offer {
         };
         let mut all = Vec::new();
         for tool in self.tools.iter().flatten() {
-            let schema = tool.input_schema.json().parse().unwrap_or(Value::Null);
             let about = tool.description.as_deref().or(tool.title.as_deref());
-            all.push(one(&tool.name, about, &takes(&schema)));
+            all.push(one(&tool.name, about, &about_tool(tool)));
         }
         for Row(name, kind, about) in self.resources.iter().flatten().map(resource_row) {
             all.push(one(&name, Some(&about), &kind));
@@ -70,7 +98,7 @@ impl Offer {
             all.push(one(&name, Some(&about), &kind));
         }
         for prompt in self.prompts.iter().flatten() {
-            let line = |argument: &taut::PromptArgument| {
+            let line = |argument: &taut::types::PromptArgument| {
                 let needed = if argument.required == Some(true) { "" } else { " (optional)" };
                 let about = argument.description.as_deref().unwrap_or_default();
                 format!("  {}{needed}  {about}", argument.name).trim_end().to_owned()

@@ -1,16 +1,18 @@
 //! What fits where the cursor stands: words of the shell, tools, arguments, their values.
 //!
-//! Pure: what the server offers, a line and a place in it go in. Must not ask the server.
+//! Pure: what the server offers, a line and a place in it go in. Must not ask the server; what it could
+//! be asked is a [`Question`], and `interact.rs` asks it.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
+use taut::types::{CompletionReference, PromptReference, ResourceReference};
 
 use super::order::{LEVELS, WORDS};
 use super::words::{quoted, split_open};
 use crate::arguments::{choices, parameters};
 use crate::cmd::list::Offer;
-use crate::sanitize;
+use crate::gate::escape;
 
 /// Something that may stand there, as it is meant and not as it is typed.
 struct Fit {
@@ -20,17 +22,106 @@ struct Fit {
     whole: bool,
 }
 
-/// From where on the line is replaced, and what may stand there. A word that is whole ends in a
-/// blank.
-pub(super) fn complete(offer: &Offer, line: &str, at: usize) -> (usize, Vec<String>) {
+/// What the server can be asked about the word where the cursor stands.
+#[derive(Debug, PartialEq)]
+pub(super) struct Question {
+    pub(super) reference: CompletionReference,
+    pub(super) argument: String,
+    pub(super) value: String,
+    pub(super) chosen: Vec<(String, String)>,
+    /// What stands around an answer in the word.
+    around: (String, String),
+}
+
+impl Question {
+    fn fit(&self, answer: &str) -> Fit {
+        let (before, after) = &self.around;
+        match &self.reference {
+            CompletionReference::Prompt(_) => {
+                Fit { key: Some(self.argument.clone()), text: answer.to_owned(), whole: true }
+            }
+            _ => Fit {
+                key: None,
+                text: format!("{before}{answer}{after}"),
+                whole: !after.contains('{') && !after.ends_with('/'),
+            },
+        }
+    }
+}
+
+/// The word where the cursor stands, where it begins, the words before it, and its quote.
+fn word_at(line: &str, at: usize) -> Option<(String, usize, Vec<String>, Option<char>)> {
     let before = &line[..at];
-    let Ok((mut words, quote)) = split_open(before) else { return (at, Vec::new()) };
+    let (mut words, quote) = split_open(before).ok()?;
     let begun = quote.is_some() || !before.ends_with(char::is_whitespace);
     let (typed, start) = match words.pop_if(|_| begun) {
         Some(last) => (last.text, last.start),
         None => (String::new(), at),
     };
-    let words: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    Some((typed, start, words.into_iter().map(|word| word.text).collect(), quote))
+}
+
+/// What to ask the server, if this word is one that it can complete.
+pub(super) fn question(offer: &Offer, line: &str, at: usize) -> Option<Question> {
+    let (typed, _, words, _) = word_at(line, at)?;
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["prompt", name, given @ ..] => {
+            let (key, value) = typed.split_once('=')?;
+            offer.prompts.iter().flatten().find(|prompt| prompt.name == *name)?;
+            let chosen = given.iter().filter_map(|pair| pair.split_once('='));
+            Some(Question {
+                reference: CompletionReference::Prompt(PromptReference::new(*name)),
+                argument: key.to_owned(),
+                value: value.to_owned(),
+                chosen: chosen.map(|(key, value)| (key.to_owned(), value.to_owned())).collect(),
+                around: Default::default(),
+            })
+        }
+        ["read" | "subscribe"] => {
+            let templates = offer.templates.iter().flatten();
+            templates.filter_map(|template| of_template(&template.uri_template, &typed)).next()
+        }
+        _ => None,
+    }
+}
+
+/// Which variable of a template is being typed, if the address so far fits it.
+fn of_template(template: &str, typed: &str) -> Option<Question> {
+    let (mut rest, mut left) = (template, typed);
+    let mut chosen = Vec::new();
+    loop {
+        let (literal, after) = rest.split_once('{')?;
+        left = left.strip_prefix(literal)?;
+        let (name, after) = after.split_once('}')?;
+        let next = after.split('{').next().unwrap_or_default();
+        let end = if next.is_empty() { None } else { left.find(next) };
+        let Some(end) = end else {
+            let done = &typed[..typed.len() - left.len()];
+            return Some(Question {
+                reference: CompletionReference::Resource(ResourceReference::new(template)),
+                argument: name.to_owned(),
+                value: left.to_owned(),
+                chosen,
+                around: (done.to_owned(), next.to_owned()),
+            });
+        };
+        chosen.push((name.to_owned(), left[..end].to_owned()));
+        (rest, left) = (after, &left[end..]);
+    }
+}
+
+/// From where on the line is replaced, and what may stand there: what the schema says, or else what the
+/// server has answered. A word that is whole ends in a blank.
+pub(super) fn complete(
+    offer: &Offer,
+    line: &str,
+    at: usize,
+    answered: Option<(&Question, &[String])>,
+) -> (usize, Vec<String>) {
+    let Some((typed, start, words, quote)) = word_at(line, at) else { return (at, Vec::new()) };
+    let before = &line[..at];
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
     let fits = match words.as_slice() {
         [] => whole(names().chain(tools(offer))),
         ["call" | "tools"] => whole(tools(offer)),
@@ -42,7 +133,13 @@ pub(super) fn complete(offer: &Offer, line: &str, at: usize) -> (usize, Vec<Stri
         [word, ..] if names().any(|name| name == *word) => Vec::new(),
         [tool, given @ ..] => arguments(offer, tool, given, &typed),
     };
-    let fits = fits.iter().filter(|fit| fit.begins_with(&typed) && fit.is_plain());
+    let mut fits = fits;
+    fits.retain(|fit| fit.begins_with(&typed));
+    if let Some((question, answers)) = answered {
+        // The server knows what begins like this, in whatever letters.
+        fits.extend(answers.iter().map(|answer| question.fit(answer)));
+    }
+    let fits = fits.iter().filter(|fit| fit.is_plain());
     // A quote that was begun at a value belongs to the value.
     let quote = |fit: &Fit| quote.filter(|_| fit.key.is_none() || before[start..].contains('='));
     (start, fits.map(|fit| fit.written(quote(fit))).collect())
@@ -58,7 +155,7 @@ impl Fit {
 
     /// SEC-05: what would steer the terminal is not offered.
     fn is_plain(&self) -> bool {
-        let plain = |text: &str| matches!(sanitize::line(text), Cow::Borrowed(_));
+        let plain = |text: &str| matches!(escape::line(text), Cow::Borrowed(_));
         plain(&self.text) && self.key.as_deref().is_none_or(plain)
     }
 
@@ -131,7 +228,8 @@ fn key(name: impl Into<String>) -> Fit {
 mod tests {
     use super::*;
     use serde_json::json;
-    use taut::{Prompt, PromptArgument, Resource, ResourceTemplate, Tool};
+    use taut::types::PromptArgument;
+    use taut::{Prompt, Resource, ResourceTemplate, Tool};
 
     fn offer() -> Offer {
         let schema = json!({ "type": "object", "required": ["size"], "properties": {
@@ -194,14 +292,42 @@ mod tests {
             ("read 'demo://c", 5, &["'demo://city/"]),
         ];
         for (line, start, words) in table {
-            let (from, found) = complete(&offer(), line, line.len());
+            let (from, found) = complete(&offer(), line, line.len(), None);
             assert_eq!(
                 (from, found.as_slice()),
                 (start, words.map_to_strings().as_slice()),
                 "{line}"
             );
         }
-        assert_eq!(complete(&offer(), "order size=x", 7).1, ["size="]);
+        assert_eq!(complete(&offer(), "order size=x", 7, None).1, ["size="]);
+    }
+
+    #[test]
+    fn what_only_the_server_knows_is_asked_of_it() {
+        let asked = |line: &str| question(&offer(), line, line.len());
+        let with = |line: &str, answers: &[&str]| {
+            let answers: Vec<String> = answers.iter().map(|answer| (*answer).to_owned()).collect();
+            complete(&offer(), line, line.len(), asked(line).as_ref().map(|q| (q, &answers[..]))).1
+        };
+        let question = asked("prompt greet name=x language=D").unwrap();
+        assert_eq!((question.argument.as_str(), question.value.as_str()), ("language", "D"));
+        assert_eq!(question.chosen, [("name".to_owned(), "x".to_owned())]);
+        assert_eq!(
+            with("prompt greet language=d", &["Dutch", "b\u{1b}[2Jad"]),
+            ["language=Dutch "]
+        );
+        let question = asked("read demo://city/B").unwrap();
+        assert_eq!((question.argument.as_str(), question.value.as_str()), ("city", "B"));
+        assert_eq!(
+            with("read demo://city/B", &["Bern", "Berlin"]),
+            ["demo://city/Bern ", "demo://city/Berlin "]
+        );
+        let two = of_template("x://{a}/{b}.md", "x://one/tw").unwrap();
+        assert_eq!((two.argument.as_str(), two.value.as_str()), ("b", "tw"));
+        assert_eq!(two.chosen, [("a".to_owned(), "one".to_owned())]);
+        for line in ["order size=l", "prompt nobody x=", "read other://", "prompt greet lang"] {
+            assert_eq!(asked(line), None, "{line}");
+        }
     }
 
     trait MapToStrings {

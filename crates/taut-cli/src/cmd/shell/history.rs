@@ -1,4 +1,4 @@
-//! Where the lines that were typed are kept: in the user's folder for state, for the user alone.
+//! The file of the shell's history: in the user's folder for state, readable only by the user.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

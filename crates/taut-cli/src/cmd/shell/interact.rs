@@ -1,18 +1,22 @@
-//! A person at the prompt.
+//! The shell on a terminal: reads a line, runs it, shows the result.
 //!
-//! Knows the keys: Ctrl-C withdraws what runs, or clears the line; Ctrl-D leaves. What the server tells
-//! meanwhile stands above the line that is typed.
+//! Ctrl-C cancels the running call, or clears the line; Ctrl-D leaves. Notifications of the server appear
+//! above the line that is typed.
 
 use std::pin::pin;
 use std::sync::Arc;
+use std::time::Duration;
 
-use super::complete::complete;
+use taut::Client;
+use tokio::runtime::Handle;
+
+use super::complete::{Question, complete, question};
 use super::order::{self, Order};
 use super::running::Running;
 use crate::desk::{Complete, Line, Typed};
+use crate::gate::escape;
 use crate::output::{CYAN, DIM, YELLOW};
 use crate::problem::{Exit, Problem};
-use crate::sanitize;
 use crate::signals::{Interrupts, Stop};
 
 /// Reads and does, until the person leaves.
@@ -71,7 +75,15 @@ async fn obey(
 async fn line(running: &mut Running<'_>, interrupts: &mut Interrupts) -> Result<Typed, Problem> {
     let host = running.host.clone();
     let catalog = running.catalog.clone();
-    let completing: Complete = Arc::new(move |line, at| complete(&catalog.lock(), line, at));
+    let (client, runtime) = (running.client.clone(), Handle::current());
+    let completing: Complete = Arc::new(move |line, at| {
+        // The catalog is not locked while the server is asked.
+        let question = question(&catalog.lock(), line, at);
+        let answers =
+            question.as_ref().and_then(|question| ask(client.as_ref()?, &runtime, question));
+        let answered = question.as_ref().zip(answers.as_deref());
+        complete(&catalog.lock(), line, at, answered)
+    });
     let line = Line { prompt: prompt(running), complete: Some(completing), remembered: true };
     let mut reading = pin!(host.desk().read(line));
     loop {
@@ -96,14 +108,29 @@ async fn line(running: &mut Running<'_>, interrupts: &mut Interrupts) -> Result<
     }
 }
 
+/// How long Tab waits for the server.
+const TAB: Duration = Duration::from_secs(2);
+
+/// What the server suggests. Called on the editor's thread; nothing if it does not answer in time.
+fn ask(client: &Client, runtime: &Handle, question: &Question) -> Option<Vec<String>> {
+    client.capabilities().completions.as_ref()?;
+    let Question { reference, argument, value, chosen, .. } = question;
+    let request = client.complete_with(reference.clone(), argument, value, chosen.iter().cloned());
+    let (reply, answer) = std::sync::mpsc::sync_channel(1);
+    runtime.spawn(async move {
+        // Nobody may wait for it any more.
+        let _ = reply.send(tokio::time::timeout(TAB, request.into_future()).await);
+    });
+    Some(answer.recv_timeout(TAB).ok()?.ok()?.ok()?.values)
+}
+
 /// Names longer than this leave no room to type.
 const NAME: usize = 24;
 
-fn prompt(running: &Running<'_>) -> (String, String) {
+fn prompt(running: &Running<'_>) -> String {
     let name = running.client.as_ref().and_then(|client| client.server_info());
     let name = name.map_or("server", |info| info.name.as_str());
-    let name: String = sanitize::line(name).chars().take(NAME).collect();
+    let name: String = escape::line(name).chars().take(NAME).collect();
     let colour = if running.client.is_some() { CYAN } else { YELLOW };
-    let painted = running.output.err.paint(colour, &name);
-    (format!("{name} › "), format!("{painted} › "))
+    format!("{} › ", running.output.err.paint(colour, &name))
 }

@@ -27,17 +27,19 @@ use script::Script;
 
 const HELP: &str = "\
 At the prompt: tools, resources, prompts, call TOOL key=value (or just TOOL key=value), read URI,
-prompt NAME, log LEVEL, info, restart, help, quit. Tab completes names, arguments and values. Ctrl-C
-withdraws the call that runs, Ctrl-D leaves. A line that begins with a space is not remembered.
+prompt NAME, log LEVEL, info, restart, help, quit. Tab completes names, arguments and values, and asks
+the server where it can. Ctrl-C cancels the running call, Ctrl-D leaves. A line that begins with a space
+is not kept in the history.
 
-Without a person, the same lines come from --script or from stdin. The first that fails ends it, with
-its exit code and its number; with --keep-going the code is that of the first that failed. --json
-prints one JSON document per line: what each line came to, and what the server tells meanwhile.
+Without a terminal, the same lines come from --script or from stdin. The first line that fails ends the
+session; its exit code is that of the command, and its number is printed. With --keep-going all lines are
+run, and the code is that of the first that failed. --json prints one JSON document for the result of
+each line and for each notification of the server.
 
 Examples:
   echo 'add a=2 b=3' | taut shell -- taut serve
   printf 'tools\\necho text=hi\\nread demo://readme\\n' | taut shell --json -- taut serve
-  printf 'fail\\necho text=hi\\n' | taut shell --keep-going -- taut serve || test $? = 1";
+  taut shell -- taut serve";
 
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
@@ -45,15 +47,15 @@ pub(crate) struct Shell {
     /// A server by name: see `taut servers`.
     #[arg(value_name = "NAME")]
     name: Option<String>,
-    /// Do what stands in this file, line by line, and leave; - is stdin.
+    /// Run the lines of this file, and leave; - is stdin.
     #[arg(long, value_name = "FILE")]
     script: Option<PathBuf>,
-    /// Go on after a line that failed.
+    /// Run the remaining lines after a line that failed.
     #[arg(long)]
     keep_going: bool,
     #[command(flatten)]
     pub(crate) options: Options,
-    /// The server's program and its arguments, untouched.
+    /// The server's program and its arguments, passed on unchanged.
     #[arg(last = true, value_name = "COMMAND")]
     server: Vec<OsString>,
 }
@@ -70,7 +72,7 @@ pub(crate) async fn run(output: &Output, args: &Shell) -> Result<Exit, Problem> 
     let host = Host::with(output, &args.options.asked, script.is_none(), history)?;
     let mut interrupts = Interrupts::new()?;
     if script.is_none() {
-        // Before the server is started: who knows what to type need not wait for it.
+        // Before the server is started, so that a person can type meanwhile.
         host.desk();
     }
     let mut running = Running::new(output, &args.options, &host, command);

@@ -1,13 +1,14 @@
-//! Doing what a line says, and showing what comes of it.
+//! Runs one order of the shell and shows its result.
 //!
-//! Knows every order. What it comes to is a code and, with `--json`, a document. Must not know whether
-//! a person or a script gives the orders.
+//! Returns an exit code and, with `--json`, a document. Must not know whether the order was typed or came
+//! from a script.
 
 use std::fmt::Write as _;
 
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Value, json};
-use taut::{Client, SerializeAt as _};
+use taut::Client;
+use taut::types::WriteJson as _;
 
 use super::order::{Given, Meaningless, Order, WORDS, meant};
 use super::running::Running;
@@ -177,8 +178,7 @@ impl Running<'_> {
             if !about.is_empty() {
                 let _ = writeln!(text, "{}", out.text(about.trim_end()));
             }
-            let schema = tool.input_schema.json().parse().unwrap_or(Value::Null);
-            let _ = writeln!(text, "{}", out.text(&call::takes(&schema)));
+            text += &out.text(&list::only::about_tool(tool));
             text
         })?;
         Ok(Done::well(document))

@@ -1,11 +1,13 @@
-//! The server behind a shell: started, listened to, and started again when it is wanted.
+//! The server of a shell: starts it, listens to its notifications, starts it again on request.
 //!
-//! Knows what it offers, for completion. Must not know what is typed.
+//! Keeps the lists of what the server offers, for completion. Must not know what is typed.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use taut::{Client, Command, Error, Level, SubscriptionFilter};
+use taut::types::SubscriptionFilter;
+use taut::{Client, Command, Error, Level};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -27,6 +29,34 @@ pub(super) struct Catalog(Arc<Mutex<Offer>>);
 impl Catalog {
     pub(super) fn lock(&self) -> MutexGuard<'_, Offer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Lines that come in a bunch, told once each: a server that changes says so for every list, and some
+/// say it several times.
+#[derive(Clone, Default)]
+struct Gathered(Arc<Mutex<Vec<String>>>);
+
+/// How long a bunch takes.
+const BUNCH: Duration = Duration::from_millis(100);
+
+impl Gathered {
+    fn add(&self, line: String, output: &Output) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.contains(&line) {
+            return;
+        }
+        lines.push(line);
+        // The first of a bunch waits for the others.
+        if lines.len() == 1 {
+            let (lines, output) = (self.0.clone(), output.clone());
+            tokio::spawn(async move {
+                tokio::time::sleep(BUNCH).await;
+                let lines =
+                    std::mem::take(&mut *lines.lock().unwrap_or_else(PoisonError::into_inner));
+                output.note(&lines.join("; "));
+            });
+        }
     }
 }
 
@@ -86,11 +116,16 @@ impl<'a> Running<'a> {
                 }
             });
         }
-        let changed = self.changed.clone();
+        let (changed, gathered) = (self.changed.clone(), Gathered::default());
         let opening = builder
             .on_log(move |log| Event::Log(log).tell(&logs))
             .on_change(move |change| {
-                Event::Change(change.clone()).tell(&changes);
+                let event = Event::Change(change.clone());
+                if changes.json {
+                    event.tell(&changes);
+                } else {
+                    gathered.add(event.line(&changes), &changes);
+                }
                 changed.notify_one();
             })
             .spawn_unless(self.command.clone(), interrupts.next());

@@ -1,6 +1,6 @@
-//! The same lines without a person: from a file or from stdin.
+//! The shell without a terminal: lines from a file or from stdin.
 //!
-//! Knows line numbers, and that the first line that fails ends it unless it is told to go on.
+//! The first line that fails ends the session, unless `--keep-going` is given.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};

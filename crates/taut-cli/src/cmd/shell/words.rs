@@ -1,4 +1,4 @@
-//! The words of a line, as shells split them: blanks between, quotes around, JSON as it is.
+//! Splits a line into words as a shell does: at blanks, except within quotes; JSON stays one word.
 //!
 //! Pure. Must not know what a word means.
 

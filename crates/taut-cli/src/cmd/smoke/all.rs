@@ -1,7 +1,7 @@
 //! `taut smoke --all`: every server that was found, a few at once, and a table.
 //!
-//! Whatever one of them does, the others are tried all the same. Knows who is tried and what is told at
-//! the end; what is done with one server is in `steps.rs`.
+//! A server that fails does not stop the others. This file chooses the servers and prints the table;
+//! `steps.rs` checks one server.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -84,7 +84,7 @@ async fn try_all(
 ) -> Result<(Vec<Row>, bool), Problem> {
     let mut interrupts = Interrupts::new()?;
     let spinner = Spinner::start(output, "starting the servers");
-    // What several servers say at once, nobody can follow.
+    // The output of several servers at once would be unreadable.
     let at_once = if output.verbose || debug::is_heard() { 1 } else { AT_ONCE };
     let mut rows: Vec<Option<Row>> = servers.iter().map(|_| None).collect();
     let mut running = JoinSet::new();

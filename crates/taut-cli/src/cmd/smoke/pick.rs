@@ -86,7 +86,7 @@ fn only_text(tool: &Tool) -> Option<String> {
 mod tests {
     use super::*;
     use serde_json::Map;
-    use taut::ToolAnnotations;
+    use taut::types::ToolAnnotations;
 
     fn tool(name: &str, required: &[&str]) -> Tool {
         let properties: Map<String, Value> =

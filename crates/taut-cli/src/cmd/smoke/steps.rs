@@ -1,15 +1,14 @@
-//! What `taut smoke` does with one server, step by step, each told as soon as it is done.
+//! The steps of `taut smoke` for one server; each is printed as soon as it is done.
 //!
-//! Knows the order, and that whatever fails or interrupts, the server is closed. Calls nothing that may
-//! change something, unless it was named.
+//! Closes the server after every failure and interrupt. Calls no tool that may change something, unless
+//! `--call` names it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use taut::{
-    Answer, Client, ClientEvent, Closed, Command, ConnectPhase, Rung, ServerCapabilities, Tool,
-};
+use taut::types::ServerCapabilities;
+use taut::{Answer, Client, ClientEvent, Closed, Command, ConnectPhase, ShutdownStep, Tool};
 
 use super::pick::{Pick, pick};
 use super::transcript::{Transcript, millis};
@@ -37,12 +36,12 @@ struct Opening {
 impl Opening {
     fn note(&mut self, event: &ClientEvent<'_>, at: Duration) {
         match event {
-            ClientEvent::Started { .. } => drop(self.started.get_or_insert(at)),
-            ClientEvent::Asking { phase: ConnectPhase::Probe, .. } => self.probed = Some(at),
-            ClientEvent::Asking { phase: ConnectPhase::Handshake, .. } => {
+            ClientEvent::ProcessStarted { .. } => drop(self.started.get_or_insert(at)),
+            ClientEvent::OpeningSent { phase: ConnectPhase::Probe, .. } => self.probed = Some(at),
+            ClientEvent::OpeningSent { phase: ConnectPhase::Handshake, .. } => {
                 self.shaken.get_or_insert(at);
             }
-            ClientEvent::Answered { phase: ConnectPhase::Probe, .. } => self.answered = true,
+            ClientEvent::OpeningAnswered { phase: ConnectPhase::Probe, .. } => self.answered = true,
             // What was not answered is not what cost the time.
             ClientEvent::Restarting { .. } => self.answered = true,
             _ => {}
@@ -132,14 +131,17 @@ impl Transcript<'_> {
     /// What came besides answers, and what came too often: hosts are less patient with it.
     fn besides(&mut self, client: &Client) -> Result<(), Problem> {
         let seen = client.diagnostics();
-        if let Some(junk) = &seen.first_junk {
-            let lines = match seen.junk {
+        if let Some(junk) = &seen.first_invalid {
+            let lines = match seen.invalid_messages {
                 1 => "something that is no message".to_owned(),
                 count => format!("{count} lines that are no messages"),
             };
-            let first = if seen.junk == 1 { "" } else { ", the first" };
+            let first = if seen.invalid_messages == 1 { "" } else { ", the first" };
             self.aside("stdout", &format!("{lines}{first}: {}", junk.excerpt))?;
-            self.report.insert("junk".into(), json!({ "lines": seen.junk, "first": junk.excerpt }));
+            self.report.insert(
+                "junk".into(),
+                json!({ "lines": seen.invalid_messages, "first": junk.excerpt }),
+            );
         }
         if let Some(id) = &seen.first_unknown {
             let count = seen.unknown_answers;
@@ -201,7 +203,7 @@ impl Transcript<'_> {
             Ok(offer) => offer,
             Err(error) => {
                 let exit = self.failed("list", &error, &client.stderr())?;
-                // It has failed already; how it ends is no news.
+                // The failure is reported already, so how the server ends does not matter.
                 let _ = client.close().await;
                 return Ok(Err(exit));
             }
@@ -318,13 +320,17 @@ impl Transcript<'_> {
         match client.close().await {
             Ok(closed) => {
                 let took = began.elapsed();
-                let asked = closed.process.is_none_or(|ended| ended.rung != Rung::Unasked);
-                let (colour, sign) = if asked { (GREEN, "✓") } else { (YELLOW, "·") };
+                let step = closed.process.map(|ended| ended.step);
+                let (colour, sign) = match step {
+                    Some(ShutdownStep::Unasked) => (YELLOW, "·"),
+                    Some(step) if step > ShutdownStep::Eof => (RED, "✗"),
+                    _ => (GREEN, "✓"),
+                };
                 let mark = self.output.out.paint(colour, sign);
                 self.mark(mark, "ended", &ended(&closed), Some(took))?;
                 self.report.insert("ended".into(), json!(ended(&closed)));
                 self.report.insert("end_ms".into(), millis(took));
-                let polite = closed.process.is_none_or(|ended| ended.rung <= Rung::Eof);
+                let polite = closed.process.is_none_or(|ended| ended.step <= ShutdownStep::Eof);
                 if !polite {
                     self.summary.push("it had to be forced to end".to_owned());
                 }

@@ -1,6 +1,6 @@
-//! What `taut smoke` tells while it works: a line for each step, its time, and the last word.
+//! The output of `taut smoke`: a line for each step with its time, and the summary.
 //!
-//! Knows terminals and the JSON document. Must not start, ask or decide anything.
+//! Writes text or the JSON document. Must not start, ask or decide anything.
 
 use std::fmt::{Display, Write as _};
 use std::time::{Duration, Instant};
@@ -135,10 +135,10 @@ impl<'a> Transcript<'a> {
         let took = took.map(time).unwrap_or_default();
         let reader = self.output.out;
         // A time stands in a column of its own, so what stands before it has to be short.
-        let room = if took.is_empty() { self.room(0) } else { self.room(11).min(TEXT) };
+        let room = if took.is_empty() { self.room(0) } else { self.room(11) };
         let text = reader.line(text).into_owned();
         let text = cut(&text, room);
-        let pad = pad(&text, room);
+        let pad = pad(&text, room.min(TEXT));
         let mut line = format!("  {mark} {name:<10}  {text}");
         if !took.is_empty() {
             let _ = write!(line, "{pad}{}", reader.paint(DIM, format!("{took:>11}")));

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 
 use taut_trace::Masker;
 
-use crate::hosts::mask;
+use crate::mask;
 
 /// Whether a name is one that secrets have, in any of the usual styles: `apiKey`, `API_KEY`, `api-key`.
 fn is_secret_name(name: &str) -> bool {

@@ -7,7 +7,8 @@ use std::time::Duration;
 use taut_trace::{Calls, End, Event, Kind, Record, Row, Stream, arrow};
 
 use crate::cells::cut;
-use crate::output::{BOLD, CYAN, DIM, RED, Reader, YELLOW, size, time};
+use crate::gate::Reader;
+use crate::output::{BOLD, CYAN, DIM, RED, YELLOW, size, time};
 
 /// How much of a text is shown on its line.
 const TEXT: usize = 120;

@@ -2,16 +2,13 @@
 
 use std::borrow::Cow;
 
-use serde_json::value::RawValue;
-
 use super::table::Table;
-use super::{Event, Peer, Request, TroubleKind};
-#[cfg(feature = "tokio")]
-use crate::rpc::draft::Draft;
+use super::{Event, Peer, PeerRequest, TroubleKind};
+use crate::json::JsonBuf;
 use crate::rpc::error::{ErrorObject, code};
 use crate::rpc::id::Id;
-use crate::rpc::part::Part;
-use crate::rpc::write::{self, Body};
+use crate::rpc::params::Params;
+use crate::rpc::write;
 use crate::wire::Framing;
 
 /// Places in the queue that are made at a time, and kept when it is empty.
@@ -25,12 +22,12 @@ pub struct Ticket {
     serial: u64,
     framing: Framing,
     batch: Option<u64>,
-    place: Place,
+    slot: Slot,
 }
 
 /// What a request takes up until its ticket returns.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place {
+enum Slot {
     Running,
     Open,
     Nothing,
@@ -52,7 +49,7 @@ impl Ticket {
 
 /// A request in the table.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct OpenRequest {
     serial: u64,
     firm: bool,
     framing: Framing,
@@ -64,17 +61,17 @@ pub(super) struct Entry {
 pub(super) struct Queued {
     ticket: Ticket,
     method: Box<str>,
-    params: Option<Box<RawValue>>,
+    params: Params<'static>,
 }
 
 impl Queued {
     /// What any costs: its place in the queue, which has a quarter to spare, and its entry in the
     /// table.
-    const PLACE: usize = size_of::<Self>() * 5 / 4 + Table::<Entry>::PLACE;
+    const PLACE: usize = size_of::<Self>() * 5 / 4 + Table::<OpenRequest>::PLACE;
 
     /// What it costs to keep. The id is kept twice.
     fn size(&self) -> usize {
-        let params = self.params.as_ref().map_or(0, |params| params.get().len());
+        let params = self.params.raw().map_or(0, |params| params.get().len());
         let id = self.ticket.id.allocated().map(allocation).into_iter().sum::<usize>();
         Self::PLACE + allocation(self.method.len()) + allocation(params) + 2 * id
     }
@@ -107,7 +104,7 @@ impl Batch {
 
 impl Peer {
     /// The next request that waited for its turn.
-    pub fn poll_request(&mut self) -> Option<Request<'static>> {
+    pub fn poll_request(&mut self) -> Option<PeerRequest<'static>> {
         while self.running < self.config.running {
             let queued = self.queue.pop_front()?;
             if self.queue.is_empty() {
@@ -118,7 +115,7 @@ impl Peer {
                 self.running += 1;
                 let Queued { ticket, method, params } = queued;
                 let method = Cow::Owned(method.into());
-                return Some(Request { ticket, method, params: params.map(Cow::Owned) });
+                return Some(PeerRequest { ticket, method, params });
             }
             // Withdrawn while it waited; its batch was told then.
         }
@@ -147,38 +144,22 @@ impl Peer {
         self.requests.get(id).is_some_and(|entry| entry.serial == serial)
     }
 
-    /// Answers a request. Nothing is written if it was withdrawn (CAN-10).
-    ///
-    /// A result that has no JSON form is answered −32603.
-    pub fn answer(&mut self, ticket: Ticket, outcome: Result<&dyn Body, ErrorObject>) {
+    /// Answers a request, with the JSON of its result or with an error. Nothing is written if it was
+    /// withdrawn (CAN-10). The buffer is empty afterwards, and may be another one: a long text is not
+    /// copied.
+    pub fn answer(&mut self, ticket: Ticket, outcome: Result<&mut JsonBuf, &ErrorObject>) {
         if self.settle(&ticket) {
             self.write_answer(&ticket, outcome);
         }
         self.close_ticket(&ticket);
     }
 
-    /// The same for a result that is written already.
-    #[cfg(feature = "tokio")]
-    pub(crate) fn answer_drafted(
-        &mut self,
-        ticket: Ticket,
-        outcome: Result<&mut Draft, ErrorObject>,
-    ) {
-        if self.settle(&ticket) {
-            match outcome {
-                Ok(draft) => self.add_answer(&ticket, draft.end()),
-                Err(error) => self.write_answer(&ticket, Err(error)),
-            }
-        }
-        self.close_ticket(&ticket);
-    }
-
     /// The handler is done: whether anybody still waits for what it came to.
     fn settle(&mut self, ticket: &Ticket) -> bool {
-        match ticket.place {
-            Place::Running => self.running = self.running.saturating_sub(1),
-            Place::Open => self.open = self.open.saturating_sub(1),
-            Place::Nothing => {}
+        match ticket.slot {
+            Slot::Running => self.running = self.running.saturating_sub(1),
+            Slot::Open => self.open = self.open.saturating_sub(1),
+            Slot::Nothing => {}
         }
         match self.requests.remove(&ticket.id) {
             Some(entry) if entry.serial == ticket.serial => return true,
@@ -199,22 +180,22 @@ impl Peer {
         &mut self,
         id: Id,
         method: Cow<'a, str>,
-        params: Option<&'a RawValue>,
+        params: Params<'a>,
         framing: Framing,
         offset: u64,
         batch: Option<u64>,
     ) -> Option<Event<'a>> {
         let dialect = self.config.dialect;
-        let (place, full) = if dialect.urgent.contains(&&*method) {
-            (Place::Nothing, false)
+        let (slot, full) = if dialect.urgent.contains(&&*method) {
+            (Slot::Nothing, false)
         } else if dialect.open_ended.contains(&&*method) {
-            (Place::Open, self.open >= self.config.open_ended)
+            (Slot::Open, self.open >= self.config.open_ended)
         } else {
-            (Place::Running, self.is_full(self.config.output_busy))
+            (Slot::Running, self.is_full(self.config.output_busy))
         };
         let serial = self.next_serial;
         self.next_serial += 1;
-        let ticket = Ticket { id, serial, framing, batch, place };
+        let ticket = Ticket { id, serial, framing, batch, slot };
         // C6: the first keeps its place.
         if self.requests.get(&ticket.id).is_some() {
             self.note(TroubleKind::DuplicateId, offset, ticket.id.as_json().as_bytes());
@@ -227,20 +208,20 @@ impl Peer {
             return None;
         }
         let firm = dialect.firm.contains(&&*method);
-        self.requests.insert(ticket.id.clone(), Entry { serial, firm, framing, batch });
+        self.requests.insert(ticket.id.clone(), OpenRequest { serial, firm, framing, batch });
         let waits = self.running >= self.config.running || !self.queue.is_empty();
-        match place {
-            Place::Running if waits => {
-                let params = params.map(ToOwned::to_owned);
+        match slot {
+            Slot::Running if waits => {
+                let params = params.into_owned();
                 let queued = Queued { ticket, method: method.into(), params };
                 self.enqueue(queued);
                 return None;
             }
-            Place::Running => self.running += 1,
-            Place::Open => self.open += 1,
-            Place::Nothing => {}
+            Slot::Running => self.running += 1,
+            Slot::Open => self.open += 1,
+            Slot::Nothing => {}
         }
-        Some(Event::Request(Request { ticket, method, params: params.map(Cow::Borrowed) }))
+        Some(Event::Request(PeerRequest { ticket, method, params }))
     }
 
     fn enqueue(&mut self, queued: Queued) {
@@ -277,24 +258,24 @@ impl Peer {
 
     /// Answers a request that never entered the table.
     fn refuse(&mut self, ticket: Ticket, error: ErrorObject) {
-        self.write_answer(&ticket, Err(error));
+        self.write_answer(&ticket, Err(&error));
         self.close_ticket(&ticket);
     }
 
     /// The other side no longer wants an answer.
-    pub(super) fn withdraw(&mut self, params: Option<&RawValue>) -> Option<Event<'static>> {
+    pub(super) fn withdraw(&mut self, params: &Params<'_>) -> Option<Event<'static>> {
         let dialect = self.config.dialect;
         // CAN-07: what names no request is ignored, and so is what names one that has ended.
-        let id = Id::from_json(Part::from(params?).member(dialect.cancel_member)?.text())?;
+        let id = Id::from_json(params.member(dialect.cancel_member)?.text())?;
         self.requests.get(&id).filter(|entry| !entry.firm)?;
-        let Entry { serial, framing, batch, .. } = self.requests.remove(&id)?;
+        let OpenRequest { serial, framing, batch, .. } = self.requests.remove(&id)?;
         if dialect.cancel_is_answered {
             let error = ErrorObject::new(code::CANCELLED, "request cancelled");
             // The ticket itself is still out; when it comes back it finds nothing left to answer.
-            let ticket = Ticket { id, serial, framing, batch, place: Place::Nothing };
-            self.write_answer(&ticket, Err(error));
+            let ticket = Ticket { id, serial, framing, batch, slot: Slot::Nothing };
+            self.write_answer(&ticket, Err(&error));
         }
-        // One that still waits was seen by nobody, so nobody needs to hear of it.
+        // A request that is still in the queue was never given out, so no event is needed.
         if self.empty_queued(serial) { None } else { Some(Event::Withdrawn(serial)) }
     }
 
@@ -305,7 +286,7 @@ impl Peer {
         let Some(queued) = at.ok().and_then(|at| self.queue.get_mut(at)) else { return false };
         self.queued_bytes -= queued.size();
         queued.method = Box::default();
-        queued.params = None;
+        queued.params = Params::ABSENT;
         self.queued_bytes += queued.size();
         if let Some(batch) = queued.ticket.batch.take() {
             self.shrink_batch(batch);
@@ -313,29 +294,27 @@ impl Peer {
         true
     }
 
-    fn write_answer(&mut self, ticket: &Ticket, outcome: Result<&dyn Body, ErrorObject>) {
-        let write = |out: &mut Vec<u8>| match &outcome {
-            Ok(result) => {
-                let start = out.len();
-                if let Err(error) = write::result(out, &ticket.id, *result) {
-                    out.truncate(start);
-                    let error = ErrorObject::internal(format!("result has no JSON form: {error}"));
-                    write::error(out, Ok(&ticket.id), &error);
-                }
+    fn write_answer(&mut self, ticket: &Ticket, outcome: Result<&mut JsonBuf, &ErrorObject>) {
+        let batch = ticket.batch.filter(|batch| self.batches.contains_key(batch));
+        match (outcome, batch) {
+            (Ok(json), None) => {
+                let (head, tail) = write::around_result(&ticket.id);
+                let (message, start) = json.enclose(&head, tail);
+                self.out.add(ticket.framing, message, start);
             }
-            Err(error) => write::error(out, Ok(&ticket.id), error),
-        };
-        match ticket.batch.filter(|batch| self.batches.contains_key(batch)) {
-            Some(batch) => self.keep_in_batch(batch, &ticket.id, write),
-            None => self.out.frame(ticket.framing, write),
-        }
-    }
-
-    #[cfg(feature = "tokio")]
-    fn add_answer(&mut self, ticket: &Ticket, answer: &mut Vec<u8>) {
-        match ticket.batch.filter(|batch| self.batches.contains_key(batch)) {
-            Some(batch) => self.keep_in_batch(batch, &ticket.id, |body| body.append(answer)),
-            None => self.out.add(ticket.framing, answer),
+            (Ok(json), Some(batch)) => {
+                let (head, tail) = write::around_result(&ticket.id);
+                let (message, start) = json.enclose(&head, tail);
+                self.keep_in_batch(batch, &ticket.id, |body| {
+                    body.extend_from_slice(&message[start..]);
+                });
+                json.clear();
+            }
+            (Err(error), None) => {
+                self.out.frame(ticket.framing, |out| write::error(out, Ok(&ticket.id), error));
+            }
+            (Err(error), Some(batch)) => self
+                .keep_in_batch(batch, &ticket.id, |out| write::error(out, Ok(&ticket.id), error)),
         }
     }
 

@@ -3,11 +3,10 @@
 use std::time::Instant;
 
 use super::{Event, Events, Peer, Trouble, TroubleKind};
+use crate::json::masked_text;
 use crate::rpc::error::{ErrorObject, excerpt};
-use crate::rpc::mask::masked_text;
-use crate::rpc::message::{Fault, Incoming, Malformed, Message, read_noting};
-use crate::rpc::places::Places;
-use crate::rpc::salvage::salvage;
+use crate::rpc::message::{Fault, Malformed, Message, Messages};
+use crate::rpc::read::{read, salvage};
 use crate::rpc::write;
 use crate::wire::{Frame, Framing};
 
@@ -21,16 +20,6 @@ const TROUBLES: usize = 64;
 impl Peer {
     /// Takes in one frame.
     pub fn handle_frame<'a>(&mut self, now: Instant, frame: Frame<'a>) -> Events<'a> {
-        self.handle_noting(now, frame, &mut Places::default())
-    }
-
-    /// The same, which notes where the members of the params are, if the frame is one message.
-    pub(crate) fn handle_noting<'a>(
-        &mut self,
-        now: Instant,
-        frame: Frame<'a>,
-        places: &mut Places,
-    ) -> Events<'a> {
         match frame {
             Frame::Message { bytes, framing, offset, bom, cr } => {
                 if bom && !std::mem::replace(&mut self.bom_seen, true) {
@@ -39,8 +28,13 @@ impl Peer {
                 if cr && !std::mem::replace(&mut self.cr_seen, true) {
                     self.note(TroubleKind::CarriageReturn, offset, b"");
                 }
-                match read_noting(bytes, places) {
-                    Ok(incoming) => self.take(now, incoming, framing, offset),
+                match read(bytes) {
+                    Ok(Messages::One(message)) => {
+                        self.sound(framing);
+                        let framing = self.in_kind(framing);
+                        Events::One(self.take_message(now, message, framing, offset, None))
+                    }
+                    Ok(Messages::Batch(entries)) => self.take_batch(now, entries, framing, offset),
                     Err(malformed) => {
                         Events::One(self.take_malformed(malformed, framing, offset, bytes))
                     }
@@ -71,31 +65,6 @@ impl Peer {
         }
     }
 
-    fn take<'a>(
-        &mut self,
-        now: Instant,
-        incoming: Incoming<'a>,
-        framing: Framing,
-        offset: u64,
-    ) -> Events<'a> {
-        match incoming {
-            Incoming::One(message) => {
-                self.sound(framing);
-                Events::One(self.take_message(now, message, self.in_kind(framing), offset, None))
-            }
-            Incoming::Batch(entries) if !self.batches_allowed => {
-                // RPC-26; but an array of answers is as little answered as one.
-                let kind = Fault::BatchRefused;
-                if entries.iter().all(is_response) {
-                    self.note(TroubleKind::Malformed(kind), offset, b"[");
-                    return Events::One(None);
-                }
-                Events::One(self.take_malformed(Malformed::new(kind), framing, offset, b"["))
-            }
-            Incoming::Batch(entries) => self.take_batch(now, entries, framing, offset),
-        }
-    }
-
     fn take_batch<'a>(
         &mut self,
         now: Instant,
@@ -103,6 +72,15 @@ impl Peer {
         framing: Framing,
         offset: u64,
     ) -> Events<'a> {
+        if !self.batches_allowed {
+            // RPC-26; but an array of answers is as little answered as one.
+            let kind = Fault::BatchRefused;
+            if entries.iter().all(is_response) {
+                self.note(TroubleKind::Malformed(kind), offset, b"[");
+                return Events::One(None);
+            }
+            return Events::One(self.take_malformed(Malformed::new(kind), framing, offset, b"["));
+        }
         let sound = entries.iter().any(Result::is_ok);
         if sound {
             self.sound(framing);
@@ -175,7 +153,7 @@ impl Peer {
             Message::Notification { method, params } => {
                 let dialect = self.config.dialect;
                 if method == dialect.cancel {
-                    let withdrawn = self.withdraw(params);
+                    let withdrawn = self.withdraw(&params);
                     // CAN-11: to a calling side it may be about what that has opened itself.
                     let ours = withdrawn.is_none() && !self.config.serving;
                     withdrawn.or_else(|| ours.then_some(Event::Notification { method, params }))

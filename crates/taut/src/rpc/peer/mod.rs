@@ -28,10 +28,12 @@ use serde_json::value::RawValue;
 use super::error::ErrorObject;
 use super::id::Id;
 use super::message::Fault;
+use super::params::Params;
 use super::write::NoId;
 use crate::wire::{Encoder, Framing, Limits};
 
 pub use incoming::Ticket;
+pub use outgoing::HoldId;
 pub use trouble::{Trouble, TroubleKind};
 
 /// What a protocol calls the few things that the engine must recognise.
@@ -129,14 +131,15 @@ impl Config {
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Patience {
-    /// Without a sign of life.
+    /// The time after which the call fails if nothing was heard of it.
     pub timeout: Duration,
-    /// In all, if progress extends it.
+    /// The time after which it fails in any case, if progress extends the timeout. `None`: progress
+    /// does not extend it.
     pub ceiling: Option<Duration>,
 }
 
 impl Patience {
-    /// So long and no longer.
+    /// The call fails after `timeout`, whether progress is reported or not.
     #[must_use]
     pub fn new(timeout: Duration) -> Self {
         Self { timeout, ceiling: None }
@@ -165,45 +168,45 @@ impl CallId {
 /// A request to be served.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Request<'a> {
-    /// The duty to answer.
+pub struct PeerRequest<'a> {
+    /// Answers the request; see [`Peer::answer`].
     pub ticket: Ticket,
-    /// What is wanted.
+    /// The name of the method.
     pub method: Cow<'a, str>,
-    /// With what.
-    pub params: Option<Cow<'a, RawValue>>,
+    /// Its params.
+    pub params: Params<'a>,
 }
 
 /// Something that the other side did.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Event<'a> {
-    /// It asks.
-    Request(Request<'a>),
-    /// It tells.
+    /// The other side has sent a request.
+    Request(PeerRequest<'a>),
+    /// The other side has sent a notification.
     Notification {
-        /// What.
+        /// The name of the notification.
         method: Cow<'a, str>,
-        /// With what.
-        params: Option<&'a RawValue>,
+        /// Its params.
+        params: Params<'a>,
     },
-    /// It no longer wants the answer to the request with this [serial](Ticket::serial).
+    /// The other side has cancelled the request with this [serial](Ticket::serial).
     Withdrawn(u64),
-    /// A call of ours has come further.
+    /// The other side reports progress on a call of ours.
     Progress {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// How far.
-        params: &'a RawValue,
+        /// The params of the notification: how far it has come.
+        params: Params<'a>,
     },
     /// A call of ours is answered.
     Reply {
-        /// Which.
+        /// The call.
         call: CallId,
-        /// The answer.
+        /// The result, or why there is none.
         outcome: Result<&'a RawValue, Failure>,
     },
-    /// It reports an error that belongs to no request (F21).
+    /// The other side reports an error that belongs to no request (F21).
     StrayError(ErrorObject),
 }
 
@@ -231,16 +234,16 @@ impl<'a> Iterator for Events<'a> {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Failure {
-    /// The other side said no.
+    /// The other side answered with an error.
     Refused(ErrorObject),
-    /// Nothing came in time.
+    /// No answer came in time.
     TimedOut {
         /// How long it was given.
         after: Duration,
         /// Whether progress kept coming until the hard maximum.
         ceiling: bool,
     },
-    /// What came is not an answer.
+    /// The answer is not a valid response.
     Violation(Fault),
     /// The connection ended first.
     Ended,
@@ -269,7 +272,7 @@ pub struct Peer {
     batches_allowed: bool,
     ended: bool,
 
-    requests: table::Table<incoming::Entry>,
+    requests: table::Table<incoming::OpenRequest>,
     queue: VecDeque<incoming::Queued>,
     queued_bytes: usize,
     running: usize,
@@ -278,11 +281,14 @@ pub struct Peer {
     batches: HashMap<u64, incoming::Batch>,
     batched_bytes: usize,
 
-    calls: HashMap<u64, outgoing::Pending, Seed>,
+    calls: HashMap<u64, outgoing::OpenCall, Seed>,
     next_call: u64,
     /// No later than the first deadline; found anew when it passes.
     next_due: Option<Instant>,
     lost: VecDeque<(CallId, Failure)>,
+    /// The open holds, oldest first: the number of each, and that of the first call it does not stop.
+    holds: Vec<(u64, u64)>,
+    next_hold: u64,
 
     bad_in_a_row: u32,
     spanning: bool,
@@ -322,6 +328,8 @@ impl Peer {
             next_call: 1,
             next_due: None,
             lost: VecDeque::new(),
+            holds: Vec::new(),
+            next_hold: 0,
             bad_in_a_row: 0,
             spanning: false,
             bom_seen: false,

@@ -5,26 +5,33 @@ use std::time::{Duration, Instant};
 use serde_json::value::RawValue;
 
 use super::{CallId, Event, Failure, Patience, Peer, SendError, TroubleKind};
+use crate::json::{JsonBuf, JsonRef};
 use crate::rpc::error::ErrorObject;
 use crate::rpc::id::Id;
 use crate::rpc::message::Fault;
-use crate::rpc::part::Part;
-use crate::rpc::write::{self, Body};
+use crate::rpc::params::Params;
+use crate::rpc::write;
 
 /// A call that waits for its answer.
 #[derive(Debug)]
-pub(super) struct Pending {
+pub(super) struct OpenCall {
     firm: bool,
     deadline: Option<Deadline>,
 }
+
+/// Keeps the deadlines of the calls that were under way from running. [`Peer::hold`] makes it,
+/// [`Peer::resume`] takes it back.
+#[derive(Debug)]
+#[must_use = "the deadlines stand still until it is given to `resume`"]
+pub struct HoldId(u64);
 
 #[derive(Clone, Copy, Debug)]
 struct Deadline {
     due: Instant,
     began: Instant,
     patience: Patience,
-    /// Since when it does not run, and for how many reasons.
-    held: Option<(Instant, u32)>,
+    /// When a [`HoldId`] stopped it, if one did.
+    held: Option<Instant>,
 }
 
 impl Deadline {
@@ -44,10 +51,12 @@ impl Deadline {
 }
 
 impl Peer {
-    /// The id that the next call will have, for putting its progress token into the params.
-    #[must_use]
-    pub fn next_call(&self) -> CallId {
-        CallId(self.next_call)
+    /// An id for a call that is about to be made with [`call_as`](Self::call_as), for putting its
+    /// progress token into the params.
+    pub fn reserve_call(&mut self) -> CallId {
+        let call = CallId(self.next_call);
+        self.next_call += 1;
+        call
     }
 
     /// How many calls of ours are unanswered.
@@ -60,23 +69,36 @@ impl Peer {
     /// [`poll_lost`](Self::poll_lost).
     ///
     /// # Errors
-    /// The connection has ended, or the params have no JSON form. Then nothing was written.
+    /// The connection has ended. Then nothing was written.
     pub fn call(
         &mut self,
         now: Instant,
         method: &str,
-        params: Option<&dyn Body>,
+        params: Option<JsonRef<'_>>,
         patience: Option<Patience>,
     ) -> Result<CallId, SendError> {
+        let call = self.reserve_call();
+        self.call_as(now, call, method, params, patience)?;
+        Ok(call)
+    }
+
+    /// As [`call`](Self::call), with an id that was [reserved](Self::reserve_call) for it.
+    ///
+    /// # Errors
+    /// As for [`call`](Self::call).
+    pub fn call_as(
+        &mut self,
+        now: Instant,
+        call: CallId,
+        method: &str,
+        params: Option<JsonRef<'_>>,
+        patience: Option<Patience>,
+    ) -> Result<(), SendError> {
         if self.ended {
             return Err(SendError::Closed);
         }
-        let call = self.next_call();
         let id = Id::from(call.0);
-        self.out
-            .try_frame(self.framing, |out| write::request(out, &id, method, params))
-            .map_err(SendError::Json)?;
-        self.next_call += 1;
+        self.out.frame(self.framing, |out| write::request(out, &id, method, params));
         // A time beyond all clocks is no deadline.
         let deadline = patience.and_then(|patience| {
             let ceiling = patience.ceiling.unwrap_or(patience.timeout);
@@ -85,8 +107,8 @@ impl Peer {
             Some(Deadline { due, began: now, patience, held: None })
         });
         let firm = self.config.dialect.firm.contains(&method);
-        self.calls.insert(call.0, Pending { firm, deadline });
-        Ok(call)
+        self.calls.insert(call.0, OpenCall { firm, deadline });
+        Ok(())
     }
 
     /// Tells the other side something.
@@ -95,13 +117,12 @@ impl Peer {
     ///
     /// # Errors
     /// As for [`call`](Self::call) (L18).
-    pub fn notify(&mut self, method: &str, params: Option<&dyn Body>) -> Result<(), SendError> {
+    pub fn notify(&mut self, method: &str, params: Option<JsonRef<'_>>) -> Result<(), SendError> {
         if self.ended && !self.config.serving {
             return Err(SendError::Closed);
         }
-        self.out
-            .try_frame(self.framing, |out| write::notification(out, method, params))
-            .map_err(SendError::Json)
+        self.out.frame(self.framing, |out| write::notification(out, method, params));
+        Ok(())
     }
 
     /// Gives up a call: it is withdrawn on the wire, once, and a late answer is dropped.
@@ -145,57 +166,67 @@ impl Peer {
         }
     }
 
-    /// The other side waits for us before it can answer, for instance because a person is to be
-    /// asked: no time runs for the calls under way until [`resume`](Self::resume).
-    pub fn hold(&mut self, now: Instant) {
+    /// Stops the deadlines of all calls under way, until [`resume`](Self::resume) is given the hold
+    /// that this returns. Call it when the other side has to wait for us before it can answer, for
+    /// instance while a person is asked.
+    ///
+    /// A call made later is not affected. A call that several holds affect stays stopped until the
+    /// last of them is resumed.
+    pub fn hold(&mut self, now: Instant) -> HoldId {
+        let hold = HoldId(self.next_hold);
+        self.next_hold += 1;
+        self.holds.push((hold.0, self.next_call));
         for deadline in self.calls.values_mut().filter_map(|pending| pending.deadline.as_mut()) {
-            let (_, reasons) = deadline.held.get_or_insert((now, 0));
-            *reasons += 1;
+            deadline.held.get_or_insert(now);
         }
+        hold
     }
 
-    /// One reason less to [`hold`](Self::hold): what was left of the time is left now.
-    pub fn resume(&mut self, now: Instant) {
-        for deadline in self.calls.values_mut().filter_map(|pending| pending.deadline.as_mut()) {
-            let Some((since, reasons)) = &mut deadline.held else { continue };
-            *reasons -= 1;
-            if *reasons > 0 {
+    /// Ends a hold. The deadlines that no other hold stops run on, with the time that they had left
+    /// when they were stopped.
+    pub fn resume(&mut self, now: Instant, hold: HoldId) {
+        self.holds.retain(|(open, _)| *open != hold.0);
+        // Call numbers rise, so the newest open hold is the one that affects most calls.
+        let still_held = self.holds.last().map_or(0, |(_, next_call)| *next_call);
+        for (call, pending) in &mut self.calls {
+            let Some(deadline) = &mut pending.deadline else { continue };
+            if *call < still_held {
                 continue;
             }
-            let pause = now.saturating_duration_since(*since);
-            deadline.held = None;
+            let Some(since) = deadline.held.take() else { continue };
+            let pause = now.saturating_duration_since(since);
             deadline.began = deadline.began.checked_add(pause).unwrap_or(deadline.began);
             deadline.due = deadline.due.checked_add(pause).unwrap_or(deadline.due);
             self.next_due = Some(self.next_due.map_or(deadline.due, |due| due.min(deadline.due)));
         }
     }
 
-    fn write_cancel(&mut self, call: CallId, pending: &Pending, reason: &str) {
+    fn write_cancel(&mut self, call: CallId, pending: &OpenCall, reason: &str) {
         // CAN-01; LIF-16, L14: what is firm is left to itself.
         if pending.firm || self.ended {
             return;
         }
         let dialect = self.config.dialect;
         let params = serde_json::json!({ dialect.cancel_member: call.0, "reason": reason });
-        self.out.frame(self.framing, |out| {
-            // Numbers and strings always have a JSON form.
-            let _ = write::notification(out, dialect.cancel, Some(&params));
-        });
+        // Numbers and strings always have a JSON form.
+        let params = JsonBuf::of(&params).unwrap_or_default();
+        let params = Some(params.as_json());
+        self.out.frame(self.framing, |out| write::notification(out, dialect.cancel, params));
     }
 
     pub(super) fn take_progress<'a>(
         &mut self,
         now: Instant,
-        params: Option<&'a RawValue>,
+        params: Params<'a>,
     ) -> Option<Event<'a>> {
-        // C5: a token that is nobody's is ignored; it often races the answer.
-        let params = params?;
-        let call = Part::from(params).member("progressToken")?.text().parse().ok()?;
+        // C5: a token that belongs to no call is ignored: the report may arrive after the answer.
+        let call = params.member("progressToken")?.text().parse().ok()?;
         let pending = self.calls.get_mut(&call)?;
         if let Some(deadline) = &mut pending.deadline
             && deadline.patience.ceiling.is_some()
         {
-            let ends = [now.checked_add(deadline.patience.timeout), deadline.ceiling()];
+            let clock = deadline.held.unwrap_or(now);
+            let ends = [clock.checked_add(deadline.patience.timeout), deadline.ceiling()];
             deadline.due = ends.into_iter().flatten().min().unwrap_or(deadline.due);
         }
         Some(Event::Progress { call: CallId(call), params })

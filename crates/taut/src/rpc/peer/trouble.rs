@@ -1,4 +1,4 @@
-//! What a peer notices besides messages, each kind worth a line in somebody's log. Plain data.
+//! Things that a peer notices besides messages and that belong into a log. Plain data.
 
 use crate::rpc::Fault;
 
@@ -6,7 +6,7 @@ use crate::rpc::Fault;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Trouble {
-    /// What.
+    /// What kind of trouble it is.
     pub kind: TroubleKind,
     /// Where in the stream.
     pub offset: u64,

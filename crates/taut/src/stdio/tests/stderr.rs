@@ -56,6 +56,7 @@ fn e9_a_full_socket_at_stderr_stalls_nothing() {
     drops_and_counts(error, reader);
 }
 
+/// S8.
 #[test]
 fn s7_a_stderr_whose_reader_is_gone_is_no_error() {
     for sockets in [false, true] {

@@ -58,6 +58,7 @@ fn s4_a_hundred_calls_through_pipes_are_all_answered() {
     }
 }
 
+/// STD-29.
 #[test]
 fn s4_a_hundred_calls_through_sockets_are_all_answered() {
     for framing in FRAMINGS {
@@ -66,6 +67,7 @@ fn s4_a_hundred_calls_through_sockets_are_all_answered() {
     }
 }
 
+/// STD-29.
 #[test]
 fn s4_a_hundred_calls_through_named_fifos_are_all_answered() {
     for framing in FRAMINGS {

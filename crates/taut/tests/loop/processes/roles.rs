@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use taut::Ending;
-use taut::service::{Call, Failed, Params, serve};
+use taut::service::{Failed, RequestParams, ServiceRequest, serve};
 
 /// Started by the tests, never by hand.
 #[test]
@@ -41,7 +41,11 @@ fn play() {
     });
 }
 
-async fn rude(method: String, params: Params, call: Call) -> Result<Value, Failed> {
+async fn rude(
+    method: String,
+    params: RequestParams,
+    call: ServiceRequest,
+) -> Result<Value, Failed> {
     match method.as_str() {
         "echo" => Ok(params.read()?),
         "big" => Ok(json!("x".repeat(params.read::<[usize; 1]>()?[0]))),
@@ -67,7 +71,8 @@ async fn rude(method: String, params: Params, call: Call) -> Result<Value, Faile
             Ok(json!(child.id()))
         }
         "serve again" => {
-            let second = serve(async |_: String, _: Params, _: Call| Ok::<(), Failed>(()));
+            let second =
+                serve(async |_: String, _: RequestParams, _: ServiceRequest| Ok::<(), Failed>(()));
             Ok(json!(second.serve_stdio().await.unwrap_err().to_string()))
         }
         "panic" => panic!("words for the log"),

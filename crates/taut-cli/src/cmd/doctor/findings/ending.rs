@@ -1,6 +1,6 @@
 //! How a server ends, and what it leaves.
 
-use taut::Rung;
+use taut::ShutdownStep;
 
 use super::{Finding, Level};
 use crate::cmd::doctor::facts::Facts;
@@ -12,17 +12,17 @@ pub(super) fn all(facts: &Facts) -> Vec<Finding> {
 
 fn on_eof(facts: &Facts) -> Option<Finding> {
     let (ended, _) = facts.ended.as_ref()?;
-    if ended.rung == Rung::Unasked && facts.error().is_none() {
+    if ended.step == ShutdownStep::Unasked && facts.error().is_none() {
         let what = format!("it ends by itself: it {} before its stdin was closed", ended.exit);
         let hurts = "every host: the tools are there, and are gone when they are called";
         let change = "serve until stdin ends, however long nothing comes";
         return Some(Finding::new(Level::Hurts, what, hurts, change));
     }
-    if ended.rung <= Rung::Eof {
+    if ended.step <= ShutdownStep::Eof {
         return None;
     }
     let change = "end when stdin ends: leave the loop when a read returns nothing";
-    if ended.rung == Rung::Term {
+    if ended.step == ShutdownStep::Term {
         let what = "it does not end when its stdin is closed";
         let hurts = "qwen and continue, which do nothing else and leave an orphan each time; everywhere \
                      else the end takes 2 s longer, and rmcp kills it";
@@ -35,7 +35,7 @@ fn on_eof(facts: &Facts) -> Option<Finding> {
 }
 
 fn on_term(facts: &Facts) -> Option<Finding> {
-    let killed = facts.ended.as_ref().is_some_and(|(ended, _)| ended.rung >= Rung::Kill);
+    let killed = facts.ended.as_ref().is_some_and(|(ended, _)| ended.step >= ShutdownStep::Kill);
     (facts.on_term == Some(None) && !killed).then(|| {
         Finding::new(
             Level::Note,
@@ -68,7 +68,7 @@ fn left(facts: &Facts) -> Option<Finding> {
 
 fn code(facts: &Facts) -> Option<Finding> {
     let (ended, _) = facts.ended.as_ref()?;
-    let odd = ended.rung == Rung::Eof && !ended.exit.success();
+    let odd = ended.step == ShutdownStep::Eof && !ended.exit.success();
     odd.then(|| {
         Finding::new(
             Level::Note,

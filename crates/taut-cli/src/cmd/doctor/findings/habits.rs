@@ -23,8 +23,8 @@ pub(super) fn all(facts: &Facts) -> Vec<Finding> {
 
 fn junk(facts: &Facts) -> Option<Finding> {
     facts.opened.as_ref()?.as_ref().ok()?;
-    let junk = facts.junk.as_ref().or(facts.seen.first_junk.as_ref())?;
-    let count = facts.seen.junk.max(1);
+    let junk = facts.junk.as_ref().or(facts.seen.first_invalid.as_ref())?;
+    let count = facts.seen.invalid_messages.max(1);
     let lines = match count {
         1 => "something on stdout that is no message".to_owned(),
         count => format!("{count} lines on stdout that are no messages"),

@@ -1,8 +1,8 @@
-//! What is wrong with a server, whom it hurts, and what to change.
+//! Findings: what is wrong with a server, which hosts have a problem with it, and what to change.
 //!
-//! Pure: facts go in, findings come out, the worst first: how it opens (`opening.rs`), what it does when
-//! it is used (`using.rs`), its habits on the wire (`habits.rs`), how it ends (`ending.rs`). What hosts
-//! do was seen with about thirty of them in November 2026.
+//! Pure: takes facts, returns findings, the worst first. `opening.rs` judges how a server starts,
+//! `using.rs` how it answers, `habits.rs` how it writes, `ending.rs` how it ends. The statements about
+//! hosts come from tests with about thirty of them in November 2026.
 
 mod ending;
 mod habits;
@@ -14,11 +14,11 @@ use super::facts::Facts;
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Level {
-    /// No host can use it, or hardly any.
+    /// No host can use the server, or very few.
     Broken,
-    /// Some hosts cannot, or not well.
+    /// Some hosts cannot use it, or have problems with it.
     Hurts,
-    /// Nobody is hurt.
+    /// No host has a problem with it.
     Note,
 }
 
@@ -56,7 +56,7 @@ impl Finding {
 pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let all = [opening::all(facts), using::all(facts), habits::all(facts), ending::all(facts)];
     let mut found: Vec<Finding> = all.into_iter().flatten().collect();
-    // Last among its equals: what is slow may be the machine.
+    // Last in its level: a slow start may be due to the machine.
     found.extend(opening::slow(facts));
     found.sort_by_key(|finding| finding.level);
     found

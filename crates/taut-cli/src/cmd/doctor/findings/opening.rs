@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use taut::rpc::Fault;
 use taut::wire::Framing;
-use taut::{ConnectReason, Error, Hint, SpawnError};
+use taut::{ConnectReason, Error, NotFoundHint, SpawnError};
 
 use super::{Finding, Level};
 use crate::cmd::doctor::facts::{Facts, headline};
@@ -78,7 +78,7 @@ fn spawn(error: &SpawnError) -> (String, String) {
     if let SpawnError::NotFound { hint, .. } = error {
         let what = text.strip_suffix(&format!("; {hint}")).unwrap_or(&text).to_owned();
         let change = match hint {
-            Hint::NotOnPath => {
+            NotFoundHint::NotOnPath => {
                 "install it, or give its full path in the host's configuration: a host started from \
                  a desktop does not have your shell's PATH"
                     .to_owned()
@@ -94,11 +94,15 @@ fn spawn(error: &SpawnError) -> (String, String) {
 }
 
 fn reason(reason: &ConnectReason, facts: &Facts) -> (String, &'static str) {
-    let when = if facts.first_output.is_some() { "" } else { " without a word on stdout" };
+    let when = match (facts.first_output.is_some(), facts.said_on_stdout()) {
+        (_, said) if !said.is_empty() => format!(" after it wrote on stdout: {said}"),
+        (true, _) => String::new(),
+        (false, _) => " without a word on stdout".to_owned(),
+    };
     match reason {
         ConnectReason::Exited(exit) if exit.signal.is_some() => (
             format!("it crashed at the start: it {exit}{when}"),
-            "its last words on stderr are below; run it under a debugger",
+            "read the end of its stderr below, and run it under a debugger",
         ),
         ConnectReason::Exited(exit) if exit.success() => (
             format!("it ended at once: it {exit}{when}, as if it had nothing to do"),
@@ -106,7 +110,11 @@ fn reason(reason: &ConnectReason, facts: &Facts) -> (String, &'static str) {
         ),
         ConnectReason::Exited(exit) => (
             format!("it ended at the start: it {exit}{when}"),
-            "its last words on stderr are below; they say what it misses",
+            if facts.said_on_stdout().is_empty() {
+                "read the end of its stderr below; it says what is missing"
+            } else {
+                "do what it says there; the server should write that to stderr, where hosts look for it"
+            },
         ),
         ConnectReason::Closed => (
             "it closed its stdout and lives on".to_owned(),

@@ -6,6 +6,7 @@ use taut::Error;
 
 use super::{Finding, Level};
 use crate::cmd::doctor::facts::{Facts, headline};
+use crate::cmd::doctor::lint::{Lint, Rule};
 use crate::output::{size, time};
 use crate::strict::{Objection, Who};
 
@@ -14,7 +15,30 @@ const FLOOD: u64 = 4 << 20;
 
 pub(super) fn all(facts: &Facts) -> Vec<Finding> {
     let refused = facts.objections.iter().map(refused);
-    using(facts).into_iter().chain(refused).chain(undeclared(facts)).collect()
+    using(facts).into_iter().chain(refused).chain(undeclared(facts)).chain(schemas(facts)).collect()
+}
+
+/// How many places a finding about schemas names: enough to find the rest.
+const PLACES: usize = 3;
+
+/// One finding for each rule that schemas break.
+fn schemas(facts: &Facts) -> Vec<Finding> {
+    let mut rules: Vec<Rule> = facts.lints.iter().map(|lint| lint.rule).collect();
+    // What only makes a tool hard to use is for its author, not for who wonders why it does not work.
+    rules.retain(|rule| rule.is_serious());
+    rules.sort_unstable();
+    rules.dedup();
+    let finding = |rule: Rule| {
+        let all: Vec<&Lint> = facts.lints.iter().filter(|lint| lint.rule == rule).collect();
+        let named: Vec<String> = all.iter().take(PLACES).map(ToString::to_string).collect();
+        let more = match all.len().saturating_sub(PLACES) {
+            0 => String::new(),
+            more => format!("; and {more} more"),
+        };
+        let what = format!("{}: {}{more}", rule.name(), named.join("; "));
+        Finding::new(Level::Hurts, what, rule.hurts(), rule.change())
+    };
+    rules.into_iter().map(finding).collect()
 }
 
 /// What works here, and not with others.
@@ -38,7 +62,7 @@ fn using(facts: &Facts) -> Option<Finding> {
     let (what, change) = match error {
         Error::Lost(lost) => match (lost.exit, lost.running) {
             (Some(exit), _) => {
-                (format!("it died {when}: it {exit}"), "its last words on stderr are below")
+                (format!("it died {when}: it {exit}"), "read the end of its stderr below")
             }
             (None, Some(_)) => {
                 let pipe = if facts.seen.stdin_closed { "stdin" } else { "stdout" };

@@ -1,7 +1,7 @@
 //! Batches: RPC-22 to RPC-27, and F17.
 
 use super::world::*;
-use crate::rpc::message::MAX_BATCH;
+use crate::rpc::MAX_BATCH;
 
 fn batch(entries: &[String]) -> String {
     format!("[{}]", entries.join(","))
@@ -148,6 +148,7 @@ fn rpc_27_a_batch_is_answered_in_its_framing() {
 
 /// What waits for the last answer of its batch has a bound, all batches together: what is beyond is
 /// refused by its id, and the rest of the array is as it would have been.
+/// Also F17.
 #[test]
 fn answers_that_wait_in_batches_have_a_bound_in_bytes() {
     let mut server = Side::with(MCP, true, |config| config.batch = 1000);

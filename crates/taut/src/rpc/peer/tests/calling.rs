@@ -11,13 +11,14 @@ fn progress(token: &str) -> String {
 }
 
 /// C7, RPC-04, F19: ids rise from one and are never given out again.
+/// Also CAN-15, PRG-02, PRB-09.
 #[test]
 fn c7_ids_never_collide_and_never_return() {
     let mut client = Side::calling();
     let mut last = 0;
     for n in 1..=1000 {
-        assert_eq!(client.peer.next_call().number(), n);
         let call = client.call("m", None);
+        assert_eq!(call.number(), n);
         assert!(call.number() > last);
         last = call.number();
         if n % 3 == 0 {
@@ -275,7 +276,7 @@ fn c18_a_flood_of_notifications_leaves_the_reply_alone() {
     pair.client.call("m", None);
     pair.step();
     for _ in 0..5_000 {
-        pair.server.peer.notify("notifications/message", Some(&raw("{}"))).unwrap();
+        pair.server.peer.notify("notifications/message", Some(json("{}").as_json())).unwrap();
     }
     pair.server.answer("1", "{}");
     let (client, _) = pair.step();
@@ -289,19 +290,80 @@ fn no_time_runs_for_calls_while_the_other_side_waits_for_us() {
     let mut client = Side::calling();
     client.call("slow", Some(Patience::new(secs(5)).extended_by_progress(secs(20))));
     client.now += secs(3);
-    client.peer.hold(client.now);
-    client.peer.hold(client.now);
+    let first = client.peer.hold(client.now);
+    let second = client.peer.hold(client.now);
     // One that is made meanwhile has nothing to do with it.
     client.call("quick", Some(Patience::new(secs(1))));
     client.waits(secs(600));
     assert_eq!(client.lost(), ["2 timed out after 1s"]);
-    client.peer.resume(client.now);
+    client.peer.resume(client.now, first);
     client.waits(secs(600));
     assert_eq!(client.lost(), [""; 0]);
-    client.peer.resume(client.now);
+    client.peer.resume(client.now, second);
     client.waits(secs(1));
     assert_eq!(client.lost(), [""; 0]);
     assert!(client.peer.poll_timeout().is_some_and(|due| due <= client.now + secs(1)));
     client.waits(secs(1));
     assert_eq!(client.lost(), ["1 timed out after 5s"]);
+}
+
+/// Two questions overlap, and the call between them belongs to the second only: the end of the first
+/// does not start its deadline.
+#[test]
+fn a_hold_releases_only_the_calls_that_no_other_hold_stops() {
+    let mut client = Side::calling();
+    let patience = || Some(Patience::new(secs(5)));
+    client.call("before both", patience());
+    let first = client.peer.hold(client.now);
+    client.call("between", patience());
+    client.now += secs(2);
+    let second = client.peer.hold(client.now);
+    client.peer.resume(client.now, first);
+    client.waits(secs(600));
+    assert_eq!(client.lost(), [""; 0]);
+
+    // What was left when they were stopped: the whole of 5 s, and 3 s.
+    client.peer.resume(client.now, second);
+    client.waits(secs(3));
+    assert_eq!(client.lost(), ["2 timed out after 5s"]);
+    client.waits(secs(2));
+    assert_eq!(client.lost(), ["1 timed out after 5s"]);
+}
+
+/// The same questions end in the other order.
+#[test]
+fn a_hold_that_ends_first_leaves_older_calls_to_the_older_hold() {
+    let mut client = Side::calling();
+    client.call("before both", Some(Patience::new(secs(5))));
+    let first = client.peer.hold(client.now);
+    client.call("between", Some(Patience::new(secs(5))));
+    let second = client.peer.hold(client.now);
+    client.peer.resume(client.now, second);
+    client.waits(secs(5));
+    assert_eq!(client.lost(), ["2 timed out after 5s"]);
+    client.waits(secs(600));
+    assert_eq!(client.lost(), [""; 0]);
+    client.peer.resume(client.now, first);
+    client.waits(secs(5));
+    assert_eq!(client.lost(), ["1 timed out after 5s"]);
+}
+
+/// C8: progress gives a stopped call its whole timeout, from the moment that it runs again.
+#[test]
+fn progress_during_a_hold_counts_from_its_end() {
+    let mut pair = Pair::new(Side::calling(), Side::mcp());
+    pair.client.call("m", Some(Patience::new(secs(5)).extended_by_progress(secs(60))));
+    pair.client.now += secs(4);
+    let hold = pair.client.peer.hold(pair.client.now);
+    pair.client.now += secs(100);
+    pair.server
+        .peer
+        .notify("notifications/progress", Some(json(r#"{"progressToken":1}"#).as_json()))
+        .unwrap();
+    pair.step();
+    pair.client.peer.resume(pair.client.now, hold);
+    pair.client.waits(secs(4));
+    assert_eq!(pair.client.lost(), [""; 0]);
+    pair.client.waits(secs(1));
+    assert_eq!(pair.client.lost(), ["1 timed out after 5s"]);
 }

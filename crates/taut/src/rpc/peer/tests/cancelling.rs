@@ -12,6 +12,7 @@ fn cancel_plain(id: &str) -> String {
 }
 
 /// C3, CAN-03, CAN-10: nothing more for that id, and the id is free again.
+/// Also F19.
 #[test]
 fn c3_a_late_answer_to_a_cancelled_request_is_never_written() {
     for id in ["1", "0", "\"1\"", "\"\"", "-1"] {

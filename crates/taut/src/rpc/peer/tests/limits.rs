@@ -86,9 +86,9 @@ fn a_full_queue_stops_reading_until_there_is_room() {
 #[test]
 fn full_output_stops_reading_until_it_is_written() {
     let mut server = small();
-    server.peer.notify("n", Some(&"x".repeat(999))).unwrap();
+    server.peer.notify("n", Some(json(&format!("\"{}\"", "x".repeat(999))).as_json())).unwrap();
     assert!(!server.peer.wants_input() && !server.peer.is_stuck());
-    server.peer.notify("n", Some(&"x".repeat(3000))).unwrap();
+    server.peer.notify("n", Some(json(&format!("\"{}\"", "x".repeat(3000))).as_json())).unwrap();
     assert!(server.peer.is_stuck());
     server.bytes();
     assert!(server.peer.wants_input() && !server.peer.is_stuck());
@@ -139,7 +139,7 @@ fn a_side_that_only_calls_never_stops_reading() {
         config.queue = 1;
         config.output = 1;
     });
-    client.peer.notify("n", Some(&"x".repeat(5000))).unwrap();
+    client.peer.notify("n", Some(json(&format!("\"{}\"", "x".repeat(5000))).as_json())).unwrap();
     client.gets(&request("1", "roots/list"));
     assert!(client.peer.wants_input());
 }

@@ -4,9 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 
+use crate::json::JsonBuf;
 use crate::rpc::{
-    CallId, Config, Dialect, ErrorObject, Event, Events, Failure, Patience, Peer, Request, Ticket,
-    TroubleKind,
+    CallId, Config, Dialect, ErrorObject, Event, Events, Failure, Patience, Peer, PeerRequest,
+    Ticket, TroubleKind,
 };
 use crate::wire::{Decoder, Framing};
 
@@ -26,8 +27,8 @@ pub(super) fn secs(n: u64) -> Duration {
 }
 
 /// A raw value from its text.
-pub(super) fn raw(text: &str) -> Box<RawValue> {
-    RawValue::from_string(text.to_owned()).unwrap()
+pub(super) fn json(text: &str) -> JsonBuf {
+    JsonBuf::of(&RawValue::from_string(text.to_owned()).unwrap()).unwrap()
 }
 
 /// One peer, with what its handlers hold.
@@ -89,7 +90,7 @@ impl Side {
                     )
                 }
                 Event::Progress { call, params } => {
-                    format!("progress {} {}", call.number(), params.get())
+                    format!("progress {} {}", call.number(), params.raw().unwrap().get())
                 }
                 Event::Reply { call, outcome: Ok(result) } => {
                     format!("result {} {}", call.number(), result.get())
@@ -127,13 +128,13 @@ impl Side {
     /// Answers the oldest request with this id.
     pub(super) fn answer(&mut self, id: &str, result: &str) {
         let ticket = self.ticket(id);
-        self.peer.answer(ticket, Ok(&raw(result)));
+        self.peer.answer(ticket, Ok(&mut json(result)));
     }
 
     /// Refuses the oldest request with this id.
     pub(super) fn refuse(&mut self, id: &str, code: i64) {
         let ticket = self.ticket(id);
-        self.peer.answer(ticket, Err(ErrorObject::new(code, "no")));
+        self.peer.answer(ticket, Err(&ErrorObject::new(code, "no")));
     }
 
     pub(super) fn call(&mut self, method: &str, patience: Option<Patience>) -> CallId {
@@ -185,7 +186,7 @@ impl Side {
     }
 }
 
-fn keep(tickets: &mut Vec<Ticket>, request: Request<'_>) -> String {
+fn keep(tickets: &mut Vec<Ticket>, request: PeerRequest<'_>) -> String {
     let text = format!("request {} {}", request.ticket.id(), request.method);
     tickets.push(request.ticket);
     text

@@ -1,0 +1,107 @@
+//! `taut complete`: what a server suggests for an argument that is being typed.
+
+use std::ffi::OsString;
+
+use taut::Client;
+use taut::types::{CompletionReference, PromptReference, ResourceReference};
+
+use crate::args::{Options, name_after};
+use crate::arguments::closest;
+use crate::help;
+use crate::hosts::resolve;
+use crate::output::{DIM, Output};
+use crate::problem::{Exit, Problem};
+use crate::session::with_server;
+use crate::spinner::Spinner;
+use crate::word_order::Order;
+
+#[derive(clap::Args)]
+#[command(after_help = help::COMPLETE)]
+pub(crate) struct Complete {
+    /// The name of a prompt, or a template of resources such as weather://{city}/today.
+    #[arg(value_name = "PROMPT|TEMPLATE")]
+    what: String,
+    /// The arguments so far, the last one to be completed; a last word without = is the name of a server.
+    #[arg(value_name = "KEY=VALUE")]
+    pairs: Vec<String>,
+    #[command(flatten)]
+    pub(crate) options: Options,
+    /// The server's program and its arguments, passed on unchanged.
+    #[arg(last = true, value_name = "COMMAND")]
+    server: Vec<OsString>,
+}
+
+pub(crate) async fn run(output: &Output, args: &Complete) -> Result<Exit, Problem> {
+    let (given, server) = name_after(&args.pairs, &args.server, &args.options);
+    let order =
+        Order { command: "complete", first: &args.what, is: "what to complete", rest: &args.pairs };
+    let mut pairs = Vec::new();
+    for pair in given {
+        match pair.split_once('=').filter(|(key, _)| !key.is_empty()) {
+            Some(pair) => pairs.push(pair),
+            None => {
+                let problem = Problem::usage(format!("{pair:?} is no key=value"));
+                return Err(order.mend(problem, &args.options));
+            }
+        }
+    }
+    let Some((key, value)) = pairs.pop() else {
+        return Err(Problem::Usage {
+            what: "which argument is to be completed?".to_owned(),
+            next: Some(format!("taut complete {} KEY=BEGINNING …", args.what)),
+        });
+    };
+    let started = resolve(output, &args.options, server, &args.server);
+    let started = started.map_err(|problem| order.mend(problem, &args.options))?.command;
+    let work = async |client: &Client, spinner: &Spinner| {
+        let reference = known(client, &args.what).await?;
+        spinner.say(format!("completing {key}"));
+        let found = client.complete_with(reference, key, value, pairs).await?;
+        if output.json {
+            return output.document(&found);
+        }
+        let lines = found.values.iter().map(|value| format!("{}\n", output.out.line(value)));
+        output.print(&lines.collect::<String>())?;
+        let shown = found.values.len() as u64;
+        let more = match found.total.filter(|total| *total > shown) {
+            Some(total) => format!("{shown} of {total}"),
+            None if found.has_more == Some(true) => format!("{shown}, and there are more"),
+            None if shown == 0 => "the server suggests nothing".to_owned(),
+            None => return Ok(()),
+        };
+        output.note(&output.err.paint(DIM, more));
+        Ok(())
+    };
+    let ((), exit) = with_server(output, &args.options, started, work).await?;
+    Ok(exit)
+}
+
+/// The prompt or the template that is meant; it has to be one of the server's.
+async fn known(client: &Client, what: &str) -> Result<CompletionReference, Problem> {
+    let has = client.capabilities();
+    let mut names = Vec::new();
+    if has.prompts.is_some() {
+        names.extend(client.prompts().await?.into_iter().map(|prompt| prompt.name));
+    }
+    let prompts = names.len();
+    if has.resources.is_some() {
+        // Many servers have resources and no templates.
+        let templates = client.resource_templates().await.unwrap_or_default();
+        names.extend(templates.into_iter().map(|template| template.uri_template));
+    }
+    match names.iter().position(|name| name == what) {
+        Some(at) if at < prompts => Ok(CompletionReference::Prompt(PromptReference::new(what))),
+        Some(_) => Ok(CompletionReference::Resource(ResourceReference::new(what))),
+        None => {
+            let meant = closest(what, names.iter().map(String::as_str));
+            let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+            let all = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+            Err(Problem::Usage {
+                what: format!(
+                    "the server has no prompt or template {what:?}{meant}\nit has: {all}"
+                ),
+                next: Some("`taut list prompts` and `taut list templates`".to_owned()),
+            })
+        }
+    }
+}

@@ -1,0 +1,336 @@
+//! A lint for the schemas of tools: what some hosts cannot use.
+//!
+//! Pure, and depends on `serde_json` only. Takes the tools of a list as JSON values. Visits every part of a
+//! schema once and follows no reference, so the time is in proportion to the list. The statements about
+//! hosts come from tests with about thirty of them in November 2026.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// What a schema breaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Rule {
+    /// A `format` that JSON Schema does not have, such as Rust's `uint64`.
+    Format,
+    /// `"type"` is a list.
+    TypeList,
+    /// `anyOf`, `oneOf` or `allOf` at the root of the arguments.
+    Alternatives,
+    /// An array that does not say what it holds.
+    Items,
+    /// The name of a property that interfaces of models refuse.
+    PropertyName,
+    /// `true` or `{}` where a schema should say what is wanted.
+    Anything,
+    /// A `$ref` that leads out of the schema, or nowhere.
+    Reference,
+    /// `required` names a property that there is not.
+    Required,
+    /// A tool without a description.
+    Description,
+}
+
+impl Rule {
+    /// Its name, for programs and for people who look it up.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Format => "unknown-format",
+            Self::TypeList => "type-list",
+            Self::Alternatives => "alternatives-at-root",
+            Self::Items => "array-without-items",
+            Self::PropertyName => "property-name",
+            Self::Anything => "untyped-property",
+            Self::Reference => "bad-reference",
+            Self::Required => "required-unknown",
+            Self::Description => "no-description",
+        }
+    }
+
+    /// Whether some host cannot use the tool, or the list, because of it.
+    pub(crate) const fn is_serious(self) -> bool {
+        !matches!(self, Self::Anything | Self::Description)
+    }
+
+    /// Which hosts that is.
+    pub(crate) const fn hurts(self) -> &'static str {
+        match self {
+            Self::Format => {
+                "AutoGen, which then loads no tool of the server at all; gemini and hosts that use Ajv print a \
+                 warning for each"
+            }
+            Self::TypeList => {
+                "AutoGen, which then loads no tool of the server at all; gemini and the inspector warn"
+            }
+            Self::Alternatives => {
+                "hosts with models of Anthropic or OpenAI: their interfaces refuse the request with all \
+                 tools in it"
+            }
+            Self::Items => {
+                "hosts with models of OpenAI or Google: their interfaces refuse the request with all tools \
+                 in it"
+            }
+            Self::PropertyName => {
+                "hosts with models of Anthropic: the interface refuses the request with all tools in it"
+            }
+            Self::Anything => {
+                "hosts with models of Google, and models, which have to guess what to send"
+            }
+            Self::Reference => "hosts that resolve references: they leave the tool out, or fail",
+            Self::Required => "strict hosts and models: no call can be right",
+            Self::Description => "models, which have only the name to go by",
+        }
+    }
+
+    /// What to do about it.
+    pub(crate) const fn change(self) -> &'static str {
+        match self {
+            Self::Format => "leave the format out, and say the range with minimum and maximum",
+            Self::TypeList => {
+                "give the field one type, and leave it out of required if it may be absent"
+            }
+            Self::Alternatives => "put the alternatives into a property",
+            Self::Items => "add items, such as {\"type\":\"string\"}",
+            Self::PropertyName => {
+                "use letters, digits, dots, dashes and underscores, 64 of them at most"
+            }
+            Self::Anything => "give it a type",
+            Self::Reference => "refer to something in the same schema, under $defs",
+            Self::Required => "add the property, or take its name out of required",
+            Self::Description => "say in one sentence what the tool does",
+        }
+    }
+}
+
+/// One place that breaks a rule.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Lint {
+    pub(crate) rule: Rule,
+    /// The tool's name, or its number in the list.
+    pub(crate) tool: String,
+    /// Where in its schema: a JSON pointer, empty for the root.
+    pub(crate) at: String,
+    /// What stands there, in a few words.
+    pub(crate) what: String,
+}
+
+impl fmt::Display for Lint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}: {}", self.tool, self.at, self.what)
+    }
+}
+
+/// Formats that JSON Schema defines, or that OpenAPI does and hosts know.
+const FORMATS: [&str; 25] = [
+    "binary",
+    "byte",
+    "date",
+    "date-time",
+    "double",
+    "duration",
+    "email",
+    "float",
+    "hostname",
+    "idn-email",
+    "idn-hostname",
+    "int32",
+    "int64",
+    "ipv4",
+    "ipv6",
+    "iri",
+    "iri-reference",
+    "json-pointer",
+    "password",
+    "regex",
+    "relative-json-pointer",
+    "time",
+    "uri",
+    "uri-reference",
+    "uuid",
+];
+
+/// Places that are reported at most: a list that breaks a rule everywhere breaks it as a whole.
+const MOST: usize = 1_000;
+
+/// All that is wrong with the schemas of these tools, in the order of the list.
+pub(crate) fn lint(tools: &[Value]) -> Vec<Lint> {
+    let mut found = Vec::new();
+    for (number, tool) in tools.iter().enumerate() {
+        let name = tool.get("name").and_then(Value::as_str);
+        let name = name.map_or_else(|| format!("tool {}", number + 1), str::to_owned);
+        let mut visit = Visit { tool: &name, found: &mut found, root: &Value::Null };
+        let described = |member| tool.get(member).and_then(Value::as_str).unwrap_or_default();
+        if described("description").trim().is_empty() {
+            visit.add(Rule::Description, "", "it has no description".to_owned());
+        }
+        for member in ["inputSchema", "outputSchema"] {
+            let Some(schema) = tool.get(member).filter(|schema| schema.is_object()) else {
+                continue;
+            };
+            visit.root = schema;
+            let place = if member == "inputSchema" { "" } else { "#output" };
+            if member == "inputSchema"
+                && let Some(word) =
+                    ["anyOf", "oneOf", "allOf"].iter().find(|w| schema.get(w).is_some())
+            {
+                visit.add(Rule::Alternatives, "", format!("it has {word} at the root"));
+            }
+            visit.schema(schema, &mut place.to_owned());
+        }
+    }
+    found
+}
+
+struct Visit<'a> {
+    tool: &'a str,
+    found: &'a mut Vec<Lint>,
+    root: &'a Value,
+}
+
+impl Visit<'_> {
+    fn add(&mut self, rule: Rule, at: &str, what: String) {
+        if self.found.len() < MOST {
+            let (tool, at) = (self.tool.to_owned(), at.to_owned());
+            self.found.push(Lint { rule, tool, at, what });
+        }
+    }
+
+    fn schema(&mut self, schema: &Value, at: &mut String) {
+        if let Some(format) = schema.get("format").and_then(Value::as_str)
+            && !FORMATS.contains(&format)
+        {
+            self.add(Rule::Format, at, format!("its format is {format:?}"));
+        }
+        if let Some(Value::Array(types)) = schema.get("type") {
+            let types: Vec<&str> = types.iter().filter_map(Value::as_str).collect();
+            self.add(Rule::TypeList, at, format!("its type is a list: {}", types.join(", ")));
+        }
+        let is_array = schema.get("type").and_then(Value::as_str) == Some("array");
+        if is_array && schema.get("items").is_none() && schema.get("prefixItems").is_none() {
+            self.add(Rule::Items, at, "it is an array without items".to_owned());
+        }
+        if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
+            let inside = reference.strip_prefix('#').and_then(|path| self.root.pointer(path));
+            if inside.is_none() {
+                self.add(Rule::Reference, at, format!("it refers to {reference:?}"));
+            }
+        }
+        self.required(schema, at);
+        for member in ["properties", "$defs", "definitions", "patternProperties"] {
+            let Some(all) = schema.get(member).and_then(Value::as_object) else { continue };
+            for (name, inner) in all {
+                if member == "properties" {
+                    self.property(name, inner, at);
+                }
+                self.deeper(at, &[member, name], inner);
+            }
+        }
+        for member in ["items", "additionalProperties", "not", "if", "then", "else", "contains"] {
+            if let Some(inner) = schema.get(member).filter(|inner| inner.is_object()) {
+                self.deeper(at, &[member], inner);
+            }
+        }
+        for member in ["anyOf", "oneOf", "allOf", "prefixItems"] {
+            let ways = schema.get(member).and_then(Value::as_array);
+            for (number, inner) in ways.into_iter().flatten().enumerate() {
+                self.deeper(at, &[member, &number.to_string()], inner);
+            }
+        }
+    }
+
+    fn property(&mut self, name: &str, schema: &Value, at: &str) {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "_.-".contains(c);
+        if name.is_empty() || name.len() > 64 || !name.chars().all(plain) {
+            self.add(Rule::PropertyName, at, format!("a property is called {name:?}"));
+        }
+        let says = ["type", "$ref", "enum", "const", "anyOf", "oneOf", "allOf", "properties"];
+        if !says.iter().any(|word| schema.get(word).is_some()) {
+            self.add(Rule::Anything, at, format!("the property {name:?} has no type"));
+        }
+    }
+
+    fn required(&mut self, schema: &Value, at: &str) {
+        let Some(required) = schema.get("required").and_then(Value::as_array) else { return };
+        let Some(properties) = schema.get("properties").and_then(Value::as_object) else { return };
+        let missing = required.iter().filter_map(Value::as_str);
+        for name in missing.filter(|name| !properties.contains_key(*name)) {
+            self.add(Rule::Required, at, format!("it requires {name:?}, which is no property"));
+        }
+    }
+
+    fn deeper(&mut self, at: &mut String, steps: &[&str], schema: &Value) {
+        let before = at.len();
+        for step in steps {
+            at.push('/');
+            at.push_str(&step.replace('~', "~0").replace('/', "~1"));
+        }
+        self.schema(schema, at);
+        at.truncate(before);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn rules(schema: Value) -> Vec<(Rule, String)> {
+        let tool = json!({ "name": "t", "description": "d", "inputSchema": schema });
+        lint(&[tool]).into_iter().map(|found| (found.rule, found.at)).collect()
+    }
+
+    fn one(property: Value) -> Vec<(Rule, String)> {
+        rules(json!({ "type": "object", "properties": { "p": property } }))
+    }
+
+    #[test]
+    fn tol_03_each_rule_finds_its_place() {
+        let at = |rule, at: &str| vec![(rule, at.to_owned())];
+        let p = "/properties/p";
+        let integer = |format: &str| json!({ "type": "integer", "format": format });
+        assert_eq!(one(integer("uint64")), at(Rule::Format, p));
+        assert_eq!(one(integer("uint8")), at(Rule::Format, p));
+        assert_eq!(one(integer("int64")), []);
+        assert_eq!(one(json!({ "type": ["string", "null"] })), at(Rule::TypeList, p));
+        assert_eq!(one(json!({ "type": "array" })), at(Rule::Items, p));
+        assert_eq!(one(json!({ "type": "array", "items": { "type": "string" } })), []);
+        assert_eq!(
+            one(json!({ "type": "array", "items": integer("uint") })),
+            at(Rule::Format, "/properties/p/items")
+        );
+        assert_eq!(one(json!(true)), at(Rule::Anything, ""));
+        assert_eq!(one(json!({ "$ref": "https://example.org/x" })), at(Rule::Reference, p));
+        assert_eq!(one(json!({ "$ref": "#/$defs/no" })), at(Rule::Reference, p));
+        assert_eq!(one(json!({ "$ref": "#/properties/p" })), []);
+        assert_eq!(
+            rules(json!({ "type": "object", "properties": { "a b": { "type": "string" } } })),
+            at(Rule::PropertyName, "")
+        );
+        assert_eq!(rules(json!({ "type": "object", "anyOf": [] })), at(Rule::Alternatives, ""));
+        assert_eq!(
+            rules(json!({ "type": "object", "properties": {}, "required": ["x"] })),
+            at(Rule::Required, "")
+        );
+        let nested = json!({ "type": "object", "properties": { "q/r": { "type": ["null"] } } });
+        assert_eq!(
+            one(json!({ "anyOf": [nested] })),
+            [
+                (Rule::PropertyName, "/properties/p/anyOf/0".to_owned()),
+                (Rule::TypeList, "/properties/p/anyOf/0/properties/q~1r".to_owned()),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_tool_without_a_description_or_a_name_is_told() {
+        let found = lint(&[json!({ "inputSchema": { "type": "object" } }), json!(3)]);
+        let told: Vec<String> = found.iter().map(ToString::to_string).collect();
+        assert_eq!(told, ["tool 1: it has no description", "tool 2: it has no description"]);
+    }
+
+    #[test]
+    fn a_list_that_is_wrong_everywhere_ends() {
+        let tool = json!({ "name": "t", "inputSchema": { "type": "array" } });
+        assert_eq!(lint(&vec![tool; 5_000]).len(), MOST);
+    }
+}

@@ -1,0 +1,228 @@
+//! What looks like a secret: the one list of names and of looks in this command.
+//!
+//! Pure. Names decide first, then the look of a value; a mere reference (`${TOKEN}`) says nothing and
+//! stays. `secrets.rs` hides the values, wherever they turn up. In doubt something is hidden: what is
+//! hidden here still stands in the file.
+
+pub(crate) const HIDDEN: &str = "***";
+
+/// Parts of a name whose values are never shown: a name that has one of them between its separators.
+const WORDS: [&str; 17] = [
+    "auth",
+    "authorization",
+    "bearer",
+    "cookie",
+    "credential",
+    "credentials",
+    "jwt",
+    "key",
+    "keys",
+    "pass",
+    "passphrase",
+    "passwd",
+    "pat",
+    "pin",
+    "pwd",
+    "signature",
+    "sig",
+];
+
+/// The same, anywhere in it.
+const PARTS: [&str; 9] = [
+    "token",
+    "secret",
+    "password",
+    "passwd",
+    "authorization",
+    "apikey",
+    "credential",
+    "privatekey",
+    "cookie",
+];
+
+/// How the tokens of well-known services begin.
+const BEGINNINGS: [&str; 16] = [
+    "sk-",
+    "sk_",
+    "rk_",
+    "pk_",
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "github_pat_",
+    "glpat-",
+    "xox",
+    "AKIA",
+    "eyJ",
+    "npm_",
+    "hf_",
+    "AIza",
+];
+
+/// Whether a name is one that secrets have.
+pub(crate) fn is_secret_name(name: &str) -> bool {
+    let name = apart(name.trim_start_matches('-')).to_ascii_lowercase();
+    let mut parts = name.split(|c: char| !c.is_ascii_alphanumeric());
+    let joined: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
+    parts.any(|part| WORDS.contains(&part)) || PARTS.iter().any(|part| joined.contains(part))
+}
+
+/// `privateKey` as `private-Key`: a capital after a small letter begins a word.
+fn apart(name: &str) -> String {
+    let mut out = String::with_capacity(name.len() + 4);
+    let mut small = false;
+    for letter in name.chars() {
+        if small && letter.is_uppercase() {
+            out.push('-');
+        }
+        small = letter.is_lowercase();
+        out.push(letter);
+    }
+    out
+}
+
+/// A value of the environment: always hidden, unless it is a mere reference.
+pub(crate) fn env(value: &str) -> String {
+    reference(value).unwrap_or_else(|| HIDDEN.to_owned())
+}
+
+/// A command line as it may be shown.
+pub(crate) fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Vec<String> {
+    let mut after_secret = false;
+    let mut shown = Vec::new();
+    for word in words {
+        // A switch takes the next word; what looks like another switch is none.
+        let hidden = std::mem::take(&mut after_secret) && !word.starts_with('-');
+        after_secret = word.starts_with('-') && !word.contains('=') && is_secret_name(word);
+        shown.push(if hidden { env(word) } else { one(word) });
+    }
+    shown
+}
+
+/// One word of a command line, or the value of a header without its name.
+pub(crate) fn one(word: &str) -> String {
+    let separated = [word.split_once('='), word.split_once(": ")].into_iter().flatten();
+    for (name, value) in separated {
+        let mark = &word[name.len()..word.len() - value.len()];
+        if !name.contains("://") && is_secret_name(name) && !name.contains(' ') {
+            return format!("{name}{mark}{}", env(value));
+        }
+        if looks_secret(value) {
+            return format!("{name}{mark}{HIDDEN}");
+        }
+    }
+    if looks_secret(word) {
+        return HIDDEN.to_owned();
+    }
+    if word.contains("://") { url(word) } else { word.to_owned() }
+}
+
+/// An address without the password and the secrets in its query.
+pub(crate) fn url(address: &str) -> String {
+    let (start, query) = match address.split_once('?') {
+        Some((start, query)) => (start, Some(query)),
+        None => (address, None),
+    };
+    let mut shown = match start.split_once("://") {
+        Some((scheme, rest)) => {
+            let host = rest.split('/').next().unwrap_or(rest);
+            match host.rsplit_once('@') {
+                Some((_, name)) => format!("{scheme}://{HIDDEN}@{name}{}", &rest[host.len()..]),
+                None => start.to_owned(),
+            }
+        }
+        None => start.to_owned(),
+    };
+    if let Some(query) = query {
+        let pairs = query.split('&').map(|pair| match pair.split_once('=') {
+            Some((name, value)) if is_secret_name(name) || looks_secret(value) => {
+                format!("{name}={}", env(value))
+            }
+            _ => pair.to_owned(),
+        });
+        shown = format!("{shown}?{}", pairs.collect::<Vec<_>>().join("&"));
+    }
+    // A secret may be a part of the path.
+    let parts = shown.split('/').map(|part| if looks_secret(part) { HIDDEN } else { part });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// A value that only refers to a variable, without a default that somebody wrote there.
+fn reference(value: &str) -> Option<String> {
+    let (scheme, rest) = match value.split_once(' ') {
+        Some((scheme @ ("Bearer" | "Basic" | "token"), rest)) => (format!("{scheme} "), rest),
+        _ => (String::new(), value),
+    };
+    let inside = rest
+        .strip_prefix("${")
+        .or_else(|| rest.strip_prefix('{').filter(|inside| inside.contains(':')));
+    let word = |name: &str| name.chars().all(|c| c.is_ascii_alphanumeric() || "_:-".contains(c));
+    if let Some(inside) = inside.and_then(|inside| inside.strip_suffix('}')) {
+        return match inside.split_once(":-") {
+            Some((name, _)) if word(name) => Some(format!("{scheme}${{{name}:-{HIDDEN}}}")),
+            None if word(inside) => Some(value.to_owned()),
+            _ => None,
+        };
+    }
+    rest.strip_prefix('$').filter(|name| !name.is_empty() && word(name)).map(|_| value.to_owned())
+}
+
+pub(crate) fn looks_secret(value: &str) -> bool {
+    let value = value.strip_prefix("Bearer ").unwrap_or(value);
+    if value.len() < 12 || value.contains(['/', ' ', '$', '{']) {
+        return false;
+    }
+    if BEGINNINGS.iter().any(|start| value.starts_with(start)) {
+        return true;
+    }
+    let has = |is: fn(&char) -> bool| value.chars().any(|c| is(&c));
+    let plain = value.chars().all(|c| c.is_ascii_alphanumeric() || "-_+=".contains(c));
+    let mixed =
+        has(char::is_ascii_uppercase) && has(char::is_ascii_lowercase) && has(char::is_ascii_digit);
+    let hex = value.chars().filter(|c| *c != '-').all(|c| c.is_ascii_hexdigit());
+    plain && ((mixed && value.len() >= 20) || (hex && value.len() >= 32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_looks_like_a_secret_is_hidden_and_nothing_else() {
+        let table = [
+            (
+                "npx -y @modelcontextprotocol/server-github",
+                "npx -y @modelcontextprotocol/server-github",
+            ),
+            ("srv --api-key abc --port 80", "srv --api-key *** --port 80"),
+            ("srv --api-key=abc -v", "srv --api-key=*** -v"),
+            ("srv --token ${TOKEN}", "srv --token ${TOKEN}"),
+            ("srv --token ${TOKEN:-abc}", "srv --token ${TOKEN:-***}"),
+            ("srv --password --verbose", "srv --password --verbose"),
+            (
+                "docker run -e GITHUB_TOKEN=abc -e LEVEL=2",
+                "docker run -e GITHUB_TOKEN=*** -e LEVEL=2",
+            ),
+            ("srv ghp_0123456789abcdef", "srv ***"),
+            ("srv 0123456789abcdef0123456789abcdef", "srv ***"),
+            ("srv postgres://me:pw@db/x", "srv postgres://***@db/x"),
+            ("srv https://x.org/mcp?apiKey=1&page=2", "srv https://x.org/mcp?apiKey=***&page=2"),
+            ("srv https://x.org/s/Ab12Cd34Ef56Gh78Ij90Kl/mcp", "srv https://x.org/s/***/mcp"),
+            ("srv --keyboard us --path /etc/keys", "srv --keyboard us --path /etc/keys"),
+            ("srv --signingKey abc --sessionCookie=x", "srv --signingKey *** --sessionCookie=***"),
+        ];
+        for (line, shown) in table {
+            assert_eq!(words(line.split(' ')).join(" "), shown);
+        }
+        assert_eq!(words(["-H", "Authorization: Bearer abc"]), ["-H", "Authorization: ***"]);
+        assert_eq!(
+            words(["-H", "Authorization: Bearer ${T}"]),
+            ["-H", "Authorization: Bearer ${T}"]
+        );
+        assert_eq!(
+            (env("2").as_str(), env("{env:A}").as_str(), env("$A").as_str()),
+            ("***", "{env:A}", "$A")
+        );
+    }
+}

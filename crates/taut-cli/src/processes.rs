@@ -1,0 +1,128 @@
+//! The processes that a server has started, from `/proc`.
+//!
+//! Linux only; elsewhere the lists are empty. A process is identified by its number and its start time,
+//! because numbers are used again.
+
+use std::fmt;
+
+/// A process of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    pub(crate) name: String,
+    /// Whether it left the server's session, so that no host would find it.
+    pub(crate) escaped: bool,
+    parent: u32,
+    session: u32,
+    born: u64,
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} (process {})", self.name, self.pid)
+    }
+}
+
+/// The program that a process runs.
+pub(crate) fn program(pid: u32) -> Option<String> {
+    let path = std::fs::read_link(format!("/proc/{pid}/exe")).ok()?;
+    Some(path.display().to_string())
+}
+
+/// Everything that a process has started and that still runs, itself left out.
+pub(crate) fn family(root: u32) -> Vec<Process> {
+    let all = all();
+    let mut found: Vec<Process> = Vec::new();
+    loop {
+        let known = |pid: u32| pid == root || found.iter().any(|process| process.pid == pid);
+        let next = all
+            .iter()
+            .find(|p| p.pid != root && !known(p.pid) && (known(p.parent) || p.session == root));
+        match next {
+            Some(process) => {
+                found.push(Process { escaped: process.session != root, ..process.clone() });
+            }
+            None => return found,
+        }
+    }
+}
+
+/// What of a family still runs now that its head is gone, and what has joined its session since.
+pub(crate) fn left(root: u32, family: &[Process]) -> Vec<Process> {
+    let of_family = |p: &Process| family.iter().any(|old| old.pid == p.pid && old.born == p.born);
+    let all = all().into_iter().filter(|p| p.pid != root && (p.session == root || of_family(p)));
+    all.map(|p| Process { escaped: p.session != root, ..p }).collect()
+}
+
+fn all() -> Vec<Process> {
+    let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter_map(one).collect()
+}
+
+fn one(pid: u32) -> Option<Process> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let (head, rest) = stat.rsplit_once(") ")?;
+    let name = head.split_once('(')?.1.to_owned();
+    let fields: Vec<&str> = rest.split(' ').collect();
+    // Dead, and only not waited for.
+    if matches!(*fields.first()?, "Z" | "X") {
+        return None;
+    }
+    Some(Process {
+        pid,
+        name,
+        escaped: false,
+        parent: fields.get(1)?.parse().ok()?,
+        session: fields.get(3)?.parse().ok()?,
+        born: fields.get(19)?.parse().ok()?,
+    })
+}
+
+/// Whether a process is stopped, as by SIGSTOP, or by reading from a terminal that is not its own.
+pub(crate) fn is_stopped(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
+}
+
+/// Kills the servers that this process has started, each with the group of processes that it leads.
+#[cfg(target_os = "linux")]
+pub(crate) fn kill_children() {
+    use rustix::process::{Pid, Signal, kill_process_group};
+    let ours = std::process::id();
+    for child in all().iter().filter(|process| process.parent == ours) {
+        let pid = i32::try_from(child.pid).ok().and_then(Pid::from_raw);
+        // It may be gone by now, or lead no group.
+        let _ = pid.map(|pid| kill_process_group(pid, Signal::KILL));
+        signal(child.pid, Signal::KILL);
+    }
+}
+
+/// Sends SIGTERM to one process, as most hosts do.
+#[cfg(unix)]
+pub(crate) fn terminate(pid: u32) -> bool {
+    signal(pid, rustix::process::Signal::TERM)
+}
+
+#[cfg(not(unix))]
+pub(crate) fn terminate(_: u32) -> bool {
+    false
+}
+
+/// Ends what was left in the server's session. What has left that is somebody's wish, and stays.
+pub(crate) fn end(left: &[Process]) {
+    #[cfg(unix)]
+    for process in left.iter().filter(|process| !process.escaped) {
+        if one(process.pid).is_some_and(|now| now.born == process.born) {
+            signal(process.pid, rustix::process::Signal::KILL);
+        }
+    }
+    #[cfg(not(unix))]
+    let _ = left;
+}
+
+#[cfg(unix)]
+fn signal(pid: u32, signal: rustix::process::Signal) -> bool {
+    let pid = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw);
+    pid.is_some_and(|pid| rustix::process::kill_process(pid, signal).is_ok())
+}

@@ -1,0 +1,152 @@
+//! What somebody new to it stumbled over (issue 19, D).
+
+use super::terminal::{Terminal, plain};
+use super::*;
+
+fn demo_words(line: &str) -> Vec<&str> {
+    line.split(' ').chain(["--", "taut", "serve"]).collect()
+}
+
+#[test]
+fn cmp_a_server_completes_arguments_of_prompts_and_templates() {
+    assert_eq!(demo("complete greet language=D").exits(0).out, "Dutch\n");
+    assert_eq!(demo("complete greet name=Ada language=").exits(0).out.lines().count(), 4);
+    assert_eq!(demo("complete weather://{city}/today city=be").exits(0).out, "Berlin\nBern\n");
+    let none = demo("complete greet language=x").exits(0);
+    assert_eq!((none.out.as_str(), none.err.trim()), ("", "the server suggests nothing"));
+    let document = demo("complete greet language=D --json").exits(0).json();
+    assert_eq!(document["values"], serde_json::json!(["Dutch"]));
+    let slip = demo("complete gret language=").exits(2);
+    assert!(slip.err.contains("did you mean greet?"), "{}", slip.err);
+    let which = demo("complete greet").exits(2);
+    assert!(which.err.contains("which argument"), "{}", which.err);
+    assert_eq!(run("complete greet language=D demo", &[]).exits(0).out, "Dutch\n");
+}
+
+#[test]
+fn tab_asks_the_server_what_only_it_knows() {
+    let mut terminal = Terminal::start_with(&demo_words("shell"), |_| ());
+    terminal.shows("help shows what to type").shows("› ");
+    terminal.press(b"prompt greet name=Ada language=d\t");
+    terminal.shows("language=Dutch");
+    terminal.types("").shows("Greet Ada in Dutch.").shows("› ");
+    terminal.press(b"read weather://lis\t");
+    terminal.shows("weather://Lisbon/today");
+    terminal.types("").shows("Lisbon: sunny").shows("› ");
+    terminal.types("quit");
+    assert_eq!(terminal.end().1, Some(0));
+}
+
+#[test]
+fn one_tool_is_shown_whole() {
+    let shown = demo("list --only slow").exits(0).out;
+    for part in ["steps: integer (optional, 0 or more", "default 10)", "only reads"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let shown = demo("list --only add").exits(0).out;
+    assert!(shown.contains("it returns:\n  sum: number"), "{shown}");
+}
+
+/// A server may leave out what needs a model, and nobody here can be one.
+#[test]
+fn that_sampling_was_not_offered_is_said_where_a_tool_is_missing() {
+    let run = demo("call no_such_tool x=1").exits(2);
+    assert!(run.err.contains("sampling was not offered to the server"), "{}", run.err);
+    assert!(run.err.contains("--answer FILE offers sampling"), "{}", run.err);
+    let run = demo("list tools -v").exits(0);
+    assert!(run.err.contains("sampling was not offered"), "{}", run.err);
+}
+
+#[test]
+fn a_server_that_has_to_be_killed_gets_no_tick() {
+    let server = ["sh", "-c", "trap '' TERM; taut serve; while :; do sleep 1; done"];
+    let run = run("smoke", &server.map(str::to_owned)).exits(0);
+    assert!(run.out.contains("✗ ended "), "{}", run.out);
+    assert!(!run.out.contains("✓ ended "), "{}", run.out);
+}
+
+#[test]
+fn an_answer_that_does_not_fit_says_one_thing() {
+    let words = ["taut".to_owned(), "serve".to_owned()];
+    let run = run_with("call ask --answer -", &words, r#"[{"size": "huge"}]"#).exits(3);
+    let told: Vec<&str> = run.err.lines().collect();
+    assert_eq!(told.len(), 2, "{}", run.err);
+    assert!(
+        told[0].contains("\"huge\" is not one of them; the question is declined"),
+        "{}",
+        run.err
+    );
+    assert!(told[1].contains("try: in the file: ["), "{}", run.err);
+    assert!(!run.err.contains("nobody is here"), "{}", run.err);
+}
+
+#[test]
+fn a_missing_program_names_the_folders_in_a_list_and_a_url_what_is_not_there_yet() {
+    let run = run("list", &["no-such-program".to_owned()]).exits(4);
+    let lines: Vec<&str> = run.err.lines().collect();
+    assert!(lines[0].ends_with("\"no-such-program\" was not found; looked in:"), "{}", run.err);
+    assert!(lines[1].starts_with("  /"), "{}", run.err);
+    assert!(lines.last().unwrap().contains("try: install it"), "{}", run.err);
+    for (line, server) in [
+        ("list https://example.org/mcp", vec![]),
+        ("list", vec!["https://example.org/mcp".to_owned()]),
+    ] {
+        let run = super::run(line, &server);
+        assert!(run.code == 2 || run.code == 4, "{}", run.code);
+        assert!(run.err.contains("cannot connect to a URL yet"), "{}", run.err);
+        assert!(run.err.contains("mcp-remote https://example.org/mcp"), "{}", run.err);
+    }
+}
+
+#[test]
+fn structured_results_are_indented_and_coloured_on_a_terminal_only() {
+    let (text, code) = Terminal::start_with(&demo_words("call add a=2 b=3"), |_| ()).end();
+    assert_eq!(code, Some(0), "{text}");
+    assert!(plain(&text).contains("{\r\n  \"sum\": 5.0\r\n}"), "{text:?}");
+    assert!(text.contains("\x1b[36m\"sum\"\x1b[0m"), "{text:?}");
+    assert_eq!(demo("call add a=2 b=3").exits(0).out, "{\"sum\":5.0}\n");
+}
+
+/// A wide terminal showed less than a pipe.
+#[test]
+fn a_wide_terminal_shows_more() {
+    let long = "x".repeat(90);
+    let script = format!("echo {long} >&2; exec taut serve");
+    let words = ["doctor", "--", "sh", "-c", &script];
+    let (wide, _) = Terminal::sized(200, &words, |_| ()).end();
+    assert!(plain(&wide).contains(&format!("stderr        {long} ")), "{wide}");
+    let (narrow, _) = Terminal::sized(80, &words, |_| ()).end();
+    assert!(plain(&narrow).contains("xx…"), "{narrow}");
+    let line = demo_words("list resources");
+    let (shown, _) = Terminal::sized(160, &line, |_| ()).end();
+    let starts: Vec<usize> = plain(&shown)
+        .lines()
+        .filter(|line| line.contains("demo://"))
+        .map(|line| line.find("text/").or_else(|| line.find("image/")).unwrap())
+        .collect();
+    assert!(starts.windows(2).all(|two| two[0] == two[1]), "aligned: {shown}");
+}
+
+/// A bunch of changes is one line.
+#[test]
+fn changes_that_come_together_are_one_line() {
+    let mut terminal = Terminal::start_with(&demo_words("shell --revision 2025-11-25"), |_| ());
+    terminal.shows("help shows what to type").shows("› ");
+    for n in 0..4 {
+        terminal.press(format!("add_tool name=t{n} says=x\r").as_bytes());
+    }
+    terminal.shows("\"t3\" now").shows("have changed").shows("› ");
+    terminal.types("quit");
+    let (text, _) = terminal.end();
+    let told = plain(&text).matches("the tools have changed").count();
+    assert!((1..4).contains(&told), "{told} lines: {text}");
+}
+
+#[test]
+fn bench_takes_a_server_by_name_and_names_the_tool_that_it_called() {
+    let run = run("bench --quick --only sequential --cores one demo", &[]).exits(0);
+    assert!(run.out.contains("\n  demo "), "{}", run.out);
+    assert!(run.out.contains("demo: called echo(text)"), "{}", run.out);
+    let run = super::run("bench --quick nobody", &[]).exits(2);
+    assert!(run.err.contains("there is no server \"nobody\""), "{}", run.err);
+}

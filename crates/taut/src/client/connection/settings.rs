@@ -1,0 +1,241 @@
+//! What a client can be told before it starts.
+//!
+//! Knows defaults and the reason for each number. Must not know what is done with them.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::handlers::Handlers;
+use crate::client::state::{ClientEvent, EventHook};
+use crate::mcp::{ClientCapabilities, Era, Implementation, Revision};
+use crate::process::{GracePeriods, LineSink};
+use crate::wire::{Framing, Limits};
+
+/// Everything that can be set.
+#[derive(Clone)]
+pub(crate) struct ClientSettings {
+    pub(crate) info: Implementation,
+    pub(crate) capabilities: ClientCapabilities,
+    pub(crate) revision: Option<Revision>,
+    pub(crate) known: Option<Era>,
+    pub(crate) framing: Option<Framing>,
+    pub(crate) probe: Duration,
+    pub(crate) start: Duration,
+    pub(crate) request: Duration,
+    pub(crate) ceiling: Duration,
+    pub(crate) grace: GracePeriods,
+    pub(crate) leave_group: bool,
+    pub(crate) stderr_tail: usize,
+    pub(crate) on_stderr: Option<LineSink>,
+    pub(crate) on_event: Option<EventHook>,
+    pub(crate) limits: Limits,
+    pub(crate) max_list_bytes: usize,
+    pub(crate) max_kept_bytes: usize,
+    pub(crate) max_change_bytes: usize,
+    pub(crate) max_pages: usize,
+    pub(crate) handlers: Handlers,
+    pub(crate) rounds: usize,
+    pub(crate) keep_lists: bool,
+    #[cfg(feature = "check")]
+    pub(crate) check_answers: bool,
+}
+
+/// A duration as it is used: what is longer than a clock can count stands for "as long as it takes", and
+/// so does this. About thirty years; tokio's own "far future" is as long.
+pub(crate) fn bounded(duration: Duration) -> Duration {
+    duration.min(Duration::from_secs(86_400 * 365 * 30))
+}
+
+impl ClientSettings {
+    /// The settings of one client: its own, complete, and every duration one that a clock can count.
+    pub(crate) fn settle(mut self) -> Arc<Self> {
+        self.handlers.own_roots();
+        self.handlers.declare(&mut self.capabilities);
+        let GracePeriods { after_eof, after_term, after_kill } = &mut self.grace;
+        let waits = [after_eof, after_term, after_kill];
+        let limits = [&mut self.probe, &mut self.start, &mut self.request, &mut self.ceiling];
+        waits.into_iter().chain(limits).for_each(|duration| *duration = bounded(*duration));
+        Arc::new(self)
+    }
+}
+
+impl Default for ClientSettings {
+    fn default() -> Self {
+        Self {
+            info: Implementation::new("taut", env!("CARGO_PKG_VERSION")),
+            capabilities: ClientCapabilities::new(),
+            revision: None,
+            known: None,
+            framing: None,
+            // Between what hosts wait (3 s and 10 s); each silent legacy server costs this much.
+            probe: Duration::from_secs(5),
+            // A first run may install its program (L15).
+            start: Duration::from_secs(60),
+            // What every official SDK waits.
+            request: Duration::from_secs(60),
+            // C9: the end comes at the latest then, however often progress is reported.
+            ceiling: Duration::from_secs(600),
+            grace: GracePeriods::default(),
+            leave_group: false,
+            // Enough for a stack trace or two.
+            stderr_tail: 64 << 10,
+            on_stderr: None,
+            on_event: None,
+            limits: Limits::default(),
+            // As long as the longest message: one page of that length is a list, too.
+            max_list_bytes: 64 << 20,
+            // Thousands of tools with their schemas.
+            max_kept_bytes: 16 << 20,
+            // Thousands of resources at a time.
+            max_change_bytes: 1 << 20,
+            // Real lists have a handful; only a server that goes round in circles has so many.
+            max_pages: 10_000,
+            handlers: Handlers::default(),
+            // MRTR-16: as many as the official SDKs allow.
+            rounds: 10,
+            keep_lists: false,
+            #[cfg(feature = "check")]
+            check_answers: false,
+        }
+    }
+}
+
+/// A client about to be connected: [`Client::builder`].
+///
+/// ```no_run
+/// # async fn run() -> taut::Result<()> {
+/// use std::time::Duration;
+///
+/// let calc = taut::Client::builder()
+///     .info(taut::types::Implementation::new("my-host", "1.0"))
+///     .start_timeout(Duration::from_secs(20))
+///     .on_stderr(|line| eprintln!("calc: {line}"))
+///     .spawn(taut::Command::new("calc"))
+///     .await?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Default)]
+#[must_use = "a builder does nothing until it is told to spawn or connect"]
+pub struct ClientBuilder {
+    pub(crate) settings: ClientSettings,
+}
+
+/// Makes the setters of a builder that put a value into a field, as it is or through a function.
+macro_rules! setters {
+    ($Builder:ty; $($(#[$meta:meta])* $name:ident($value:ident: $Type:ty) => $($field:ident).+ $(= $wrap:ident)?;)*) => {
+        impl $Builder {$(
+            $(#[$meta])*
+            pub fn $name(mut self, $value: $Type) -> Self {
+                self.$($field).+ = $($wrap)?($value);
+                self
+            }
+        )*}
+    };
+}
+pub(crate) use setters;
+
+setters! { ClientBuilder;
+    /// Sets the name and version that this client gives itself.
+    info(info: Implementation) => settings.info;
+
+    /// Declares what this client can do for a server, beside what its handlers declare.
+    capabilities(capabilities: ClientCapabilities) => settings.capabilities;
+
+    /// Speaks this revision and no other.
+    revision(revision: Revision) => settings.revision = Some;
+
+    /// Sets the era that an earlier connection to the same server found, see [`Client::revision`].
+    /// Saves the probe of a legacy server; a wrong one costs time and does no harm.
+    ///
+    /// [`Client::revision`]: crate::Client::revision
+    // PRB-06
+    known(era: Era) => settings.known = Some;
+
+    /// Speaks in this framing and no other. Unless set: lines; if a server stays silent nearly until its
+    /// time is over, another is started beside it and spoken to with `Content-Length` headers.
+    framing(framing: Framing) => settings.framing = Some;
+
+    /// Sets how long a server may leave the probe unanswered before it is taken for a legacy one. 5 s.
+    probe_timeout(timeout: Duration) => settings.probe;
+
+    /// Sets how long it may take until a server is ready for requests, however often it has to be
+    /// started for that. 60 s. A server that is not ready by then is ended, which takes up to the
+    /// [grace period](Self::term_grace) after SIGTERM more.
+    start_timeout(timeout: Duration) => settings.start;
+
+    /// Sets how long a request may go without an answer or a report of progress, unless the request
+    /// says otherwise. 60 s.
+    request_timeout(timeout: Duration) => settings.request;
+
+    /// Sets how long a request may take in all when reports of progress keep it alive. 10 min.
+    ceiling(ceiling: Duration) => settings.ceiling;
+
+    /// Sets how long each step of ending a process waits before the next.
+    grace_periods(grace: GracePeriods) => settings.grace;
+
+    /// Sets the time from closed stdin to SIGTERM. 2 s.
+    eof_grace(wait: Duration) => settings.grace.after_eof;
+
+    /// Sets the time from SIGTERM to SIGKILL. 2 s.
+    term_grace(wait: Duration) => settings.grace.after_term;
+
+    /// Leaves alone what a server that ended by itself has left running in its process group. Off
+    /// unless set: such processes are killed.
+    // P12
+    leave_group(leave: bool) => settings.leave_group;
+
+    /// Sets how much of the end of stderr is kept, in bytes. 64 KiB.
+    stderr_tail(bytes: usize) => settings.stderr_tail;
+
+    /// Checks the `structuredContent` of what a tool answers against the tool's `outputSchema`. What
+    /// does not fit, or cannot be checked, is [`Error::Output`](crate::Error::Output), with the answer
+    /// inside. Off unless set.
+    ///
+    /// A tool that was not listed yet is looked up first, with a request of its own; a name that the
+    /// list does not have is not checked, nor is the answer of a tool that failed, or one that came
+    /// after the list had changed. References in a schema lead nowhere but to the schema itself: nothing
+    /// is fetched. The check runs where the answer is awaited, and takes a bounded number of steps.
+    #[cfg(feature = "check")]
+    check_answers(check: bool) => settings.check_answers;
+
+    /// Sets how often one request may be answered with questions before it is given up. 10.
+    rounds(rounds: usize) => settings.rounds;
+
+    /// Keeps lists for as long as the server allows (`ttlMs`), and until it says that they have
+    /// changed. Off unless set: not every server that gives a time tells of changes.
+    keep_lists(keep: bool) => settings.keep_lists;
+
+    /// Sets how long one message of a server may be.
+    limits(limits: Limits) => settings.limits;
+
+    /// Sets how many bytes a list may have on the wire when it is awaited as a whole. 64 MiB. A longer
+    /// one is an error; [`Pages::next`](crate::Pages::next) reads it piece by piece.
+    max_list_bytes(bytes: usize) => settings.max_list_bytes;
+
+    /// Sets how many pages a list may have, however it is read. 10,000. A longer one is an error.
+    max_pages(pages: usize) => settings.max_pages;
+
+    /// Sets how many bytes of lists are kept ([`keep_lists`](Self::keep_lists)), and how many bytes of
+    /// output schemas for the check of answers, as they were on the wire. 16 MiB each. What has no room
+    /// is asked for again, or not checked.
+    max_kept_bytes(bytes: usize) => settings.max_kept_bytes;
+
+    /// Sets how many bytes of changes may wait in one [`ChangeStream`](crate::ChangeStream). 1 MiB. When
+    /// there is no room for another, all become one
+    /// [`Change::Anything`](crate::Change::Anything).
+    max_change_bytes(bytes: usize) => settings.max_change_bytes;
+}
+
+impl ClientBuilder {
+    /// Gets each line that the server writes to stderr. It must not block.
+    pub fn on_stderr(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.settings.on_stderr = Some(Arc::new(sink));
+        self
+    }
+
+    /// Gets what happens besides answers: notifications, broken messages, restarts. It must not block.
+    pub fn on_event(mut self, hook: impl Fn(&ClientEvent<'_>) + Send + Sync + 'static) -> Self {
+        self.settings.on_event = Some(EventHook::new(hook));
+        self
+    }
+}

@@ -1,0 +1,275 @@
+//! Opening a connection: does what `mcp/connect.rs` decides.
+//!
+//! Knows how to start a server, to ask it, and to start it again or a second one beside it. Must not
+//! decide anything about eras or versions. A failed opening leaves nothing behind, nor does one that is
+//! dropped half-way (P4, P19).
+
+mod handshake;
+mod second;
+
+use std::future::Future;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::answering::ClientService;
+use super::connection::{Client, ClientBuilder, ClientSettings, Session, SessionState};
+use super::state::ClientEvent;
+use crate::driver::{Close, Either, first};
+use crate::ending::Ending;
+use crate::error::{ConnectError, ConnectPhase, ConnectReason, Error, Result, SecondProcess};
+use crate::mcp::{ConnectFault, Method};
+use crate::process::{Child, ChildOptions, Command, GracePeriods, StartedChild};
+use crate::stream::{Reader, Writer};
+use crate::wire::Framing;
+use handshake::{Handshake, Stopped};
+use second::Second;
+
+/// How long a server that is given up may take to end by itself. Short: a caller waits for the error.
+const GIVEN_UP: Duration = Duration::from_millis(250);
+
+/// The same for one whose start the caller has stopped. Longer: it has done nothing wrong.
+const STOPPED: Duration = Duration::from_secs(1);
+
+impl ClientBuilder {
+    /// Starts a server and opens a connection to it. Dropping the future half-way kills the server at
+    /// once.
+    ///
+    /// # Errors
+    /// The program cannot be started ([`Error::Spawn`]), or no connection comes of it
+    /// ([`Error::Connect`]). Nothing is left running then.
+    pub async fn spawn(self, command: Command) -> Result<Client> {
+        spawn(self.settings.settle(), command).await
+    }
+
+    /// Does the same, unless `stop` ends first: then the server is ended politely and the result is
+    /// `None`.
+    ///
+    /// # Errors
+    /// As [`spawn`](Self::spawn).
+    pub async fn spawn_unless(
+        self,
+        command: Command,
+        stop: impl Future<Output = ()>,
+    ) -> Result<Option<Client>> {
+        spawn_unless(self.settings.settle(), command, stop).await
+    }
+
+    /// Opens a connection over a pair of byte streams.
+    ///
+    /// # Errors
+    /// No connection comes of it ([`Error::Connect`]).
+    pub async fn connect<R, W>(self, reader: R, writer: W) -> Result<Client>
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        let settings = self.settings.settle();
+        if let Err(error) = tokio::runtime::Handle::try_current() {
+            let error = Arc::new(std::io::Error::other(error));
+            return Err(Error::Ended(Ending::Io { during: "connecting", error }));
+        }
+        let mut handshake = Handshake::new(&settings, false, false);
+        let state = SessionState::new(settings);
+        let service = ClientService(state.clone());
+        let streams = (Reader(reader), Writer(writer));
+        let session = Session::start(state, handshake.framing(), streams, None, service);
+        handshake.begin();
+        match handshake.run(&session).await {
+            Ok(agreed) => Ok(Client::opened(session, agreed)),
+            Err(Stopped::Failed(phase, fault)) => {
+                let reason = reason(&session, fault, (None, None));
+                Err(ConnectError::new(phase, reason, session.last_output()).into())
+            }
+            // Not restartable, so this is never asked for.
+            Err(Stopped::Restart(_) | Stopped::Second(..)) => {
+                Err(session.lost(Method::Initialize.as_str().into()))
+            }
+        }
+    }
+}
+
+impl Client {
+    /// Starts a server and opens a connection to it.
+    ///
+    /// # Errors
+    /// The program cannot be started ([`Error::Spawn`]), or no connection
+    /// comes of it ([`Error::Connect`]). Nothing is left running then.
+    pub async fn spawn(command: Command) -> Result<Self> {
+        Self::builder().spawn(command).await
+    }
+
+    /// Opens a connection over a pair of byte streams.
+    ///
+    /// # Errors
+    /// No connection comes of it ([`Error::Connect`]).
+    pub async fn connect<R, W>(reader: R, writer: W) -> Result<Self>
+    where
+        R: AsyncRead + Unpin + Send + 'static,
+        W: AsyncWrite + Unpin + Send + 'static,
+    {
+        Self::builder().connect(reader, writer).await
+    }
+
+    fn opened(session: Session, agreed: crate::mcp::Agreed) -> Self {
+        let client = Self::new(session, agreed);
+        client.0.watch_lists();
+        client
+    }
+}
+
+/// Starts a server and opens a connection to it.
+pub(super) async fn spawn(settings: Arc<ClientSettings>, command: Command) -> Result<Client> {
+    let opened = spawn_unless(settings, command, std::future::pending()).await?;
+    // A future that never ends never stops it.
+    opened.ok_or(Error::Ended(Ending::Closed))
+}
+
+/// The same, unless `stop` ends first.
+async fn spawn_unless(
+    settings: Arc<ClientSettings>,
+    command: Command,
+    stop: impl Future<Output = ()>,
+) -> Result<Option<Client>> {
+    let runner = package_runner(&command);
+    let mut handshake = Handshake::new(&settings, true, runner.is_none());
+    let mut session = start(&settings, &command, handshake.framing()).await?;
+    handshake.begin();
+    let mut second = Second::default();
+    let mut stop = pin!(stop);
+    loop {
+        let both = second.run(handshake.run(&session));
+        let Some(opened) = unless(stop.as_mut(), both).await else {
+            end(&session, STOPPED).await;
+            second.end(STOPPED).await;
+            return Ok(None);
+        };
+        match opened {
+            Either::Second((other, agreed)) => {
+                end(&session, GIVEN_UP).await;
+                return Ok(Some(Client::opened(other, agreed)));
+            }
+            Either::First(Ok(agreed)) => {
+                second.end(GIVEN_UP).await;
+                return Ok(Some(Client::opened(session, agreed)));
+            }
+            Either::First(Err(Stopped::Second(framing, at))) => {
+                tracing::debug!(%framing, "starting another process beside the silent one");
+                session.state.monitor.tell(&ClientEvent::StartingSecond { framing });
+                second.start(&settings, &command, framing, at).await;
+            }
+            Either::First(Err(Stopped::Restart(framing))) => {
+                tracing::debug!(%framing, "starting a fresh process");
+                session.state.monitor.tell(&ClientEvent::Restarting { framing });
+                end(&session, GIVEN_UP).await;
+                session = start(&settings, &command, framing).await?;
+                handshake.begin();
+            }
+            Either::First(Err(Stopped::Failed(phase, fault))) => {
+                let second = second.end(GIVEN_UP).await;
+                return Err(failed(&session, phase, fault, (second, runner)).await.into());
+            }
+        }
+    }
+}
+
+/// What `work` comes to, or `None` if `stop` ends before it.
+pub(super) async fn unless<T>(stop: impl Future, work: impl Future<Output = T>) -> Option<T> {
+    match first(stop, work).await {
+        Either::First(_) => None,
+        Either::Second(value) => Some(value),
+    }
+}
+
+/// Ends a server that could not be connected to, and makes the error that says why.
+async fn failed(
+    session: &Session,
+    phase: ConnectPhase,
+    fault: ConnectFault,
+    silence: (Option<SecondProcess>, Option<&'static str>),
+) -> ConnectError {
+    // Before the process is ended; the end of stderr comes after that.
+    let mut reason = reason(session, fault, silence);
+    end(session, GIVEN_UP).await;
+    if let ConnectReason::Silent { after, .. } = reason {
+        // What it holds back comes when it ends, and has to be read first.
+        let _ = tokio::time::timeout(GIVEN_UP, session.over()).await;
+        let seen = session.state.monitor.diagnostics();
+        if seen.bytes > 0 && seen.invalid_messages == 0 {
+            reason = ConnectReason::Unflushed { after };
+        }
+    }
+    ConnectError::new(phase, reason, session.last_output())
+}
+
+/// Starts a process and the loop that speaks to it.
+async fn start(
+    settings: &Arc<ClientSettings>,
+    command: &Command,
+    framing: Framing,
+) -> Result<Session> {
+    let options = ChildOptions {
+        tail_limit: settings.stderr_tail,
+        on_stderr: settings.on_stderr.clone(),
+        leave_group: settings.leave_group,
+        #[cfg(test)]
+        #[cfg(unix)]
+        wait_in_thread: false,
+    };
+    let state = SessionState::new(settings.clone());
+    let StartedChild { child, stdout, stdin, stdin_closed } =
+        Child::spawn(command, options, state.monitor.clone()).await?;
+    state.monitor.tell(&ClientEvent::ProcessStarted { pid: child.pid() });
+    let service = ClientService(state.clone());
+    let child = Some((child, stdin_closed));
+    Ok(Session::start(state, framing, (stdout, stdin), child, service))
+}
+
+/// Programs that may download a server before they start it. A second one beside a silent one would
+/// download the same at the same time, and each may break the other's files.
+const PACKAGE_RUNNERS: [&str; 9] =
+    ["npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "uvx", "uv", "pipx"];
+
+fn package_runner(command: &Command) -> Option<&'static str> {
+    let name = Path::new(command.program()).file_stem()?.to_str()?;
+    PACKAGE_RUNNERS.into_iter().find(|runner| *runner == name)
+}
+
+/// Ends a server that is not used: stdin closed, a moment, SIGTERM, time to clean up, SIGKILL.
+async fn end(session: &Session, wait: Duration) {
+    let grace = session.state.settings.grace;
+    // A package manager that is killed in the middle of a download leaves its lock behind.
+    let grace = GracePeriods { after_eof: wait, ..grace };
+    session.link.close(Close::Politely);
+    if let Some(child) = &session.child {
+        child.end(grace).await;
+    }
+}
+
+/// Why it failed, with what was seen meanwhile.
+fn reason(
+    session: &Session,
+    fault: ConnectFault,
+    (second, package_runner): (Option<SecondProcess>, Option<&'static str>),
+) -> ConnectReason {
+    let seen = session.state.monitor.diagnostics();
+    match fault {
+        ConnectFault::Exited => session.exit().map_or(ConnectReason::Closed, ConnectReason::Exited),
+        ConnectFault::Silent { after } => match seen.first_invalid {
+            Some(invalid) => {
+                let (fault, first) = (invalid.fault, invalid.excerpt);
+                ConnectReason::NotJson { after, lines: seen.invalid_messages, fault, first }
+            }
+            None if seen.bytes > 0 => ConnectReason::NoAnswer { after, stray: seen.first_unknown },
+            None => ConnectReason::Silent { after, second, package_runner },
+        },
+        ConnectFault::Echo => ConnectReason::Echo,
+        ConnectFault::Refused(error) => ConnectReason::Refused(error),
+        ConnectFault::Malformed(what) => ConnectReason::Malformed(what),
+        ConnectFault::Version(version) => ConnectReason::Version(version),
+        ConnectFault::NoCommonVersion(versions) => ConnectReason::NoCommonVersion(versions),
+    }
+}

@@ -1,0 +1,413 @@
+//! One request: a builder that is awaited.
+//!
+//! Knows timeouts, progress and how an answer is read: on the loop, straight from the bytes that came,
+//! into the type that is wanted. Must not know any one method. TMO-01 to TMO-05, C8 to C10, RSL-02,
+//! RSL-03.
+
+mod answer;
+mod params;
+mod rounds;
+
+use std::borrow::Cow;
+use std::future::{Future, IntoFuture};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::connection::{Client, ClientShared, bounded};
+use crate::driver::{PendingCall, Watcher};
+use crate::ending::Ending;
+use crate::error::{Error, Result};
+use crate::mcp::{Meta, Method, ProgressParams, ResultType, Target, WriteJson};
+use crate::rpc::{ErrorObject, Failure, Patience, SendError};
+
+pub use answer::Answer;
+pub(super) use params::OutgoingParams;
+use rounds::{RequiredInput, Retry, rounds};
+
+/// What is asked, for reading the answer and for errors.
+#[derive(Clone)]
+pub(super) struct Subject {
+    pub(super) method: Cow<'static, str>,
+    /// The tool, if it is one that is called.
+    pub(super) tool: Option<Arc<str>>,
+    pub(super) modern: bool,
+}
+
+/// Reads an answer.
+pub(super) type ReadAnswer<T> = fn(&RawValue, Subject) -> Result<T>;
+
+/// A request about to be made; await it. Dropping it withdraws the request.
+#[must_use = "a request does nothing until it is awaited"]
+pub struct Request<T> {
+    pub(super) shared: Arc<ClientShared>,
+    subject: Subject,
+    /// The params as JSON; for a tool, its arguments. Written before the connection's lock is taken:
+    /// the caller's types may do anything when they are serialised.
+    params: Vec<u8>,
+    timeout: Option<Duration>,
+    ceiling: Option<Duration>,
+    /// ClientShared with each round of the request.
+    progress: Option<Arc<Mutex<Watcher>>>,
+    meta: Option<Meta>,
+    /// The error to return without sending anything.
+    refused: Option<Error>,
+    read: ReadAnswer<T>,
+    /// Makes the request in our place, and looks at what comes of it.
+    #[cfg(feature = "check")]
+    around: Option<Around<T>>,
+}
+
+/// Makes a request, knowing its tool and how long it may take.
+#[cfg(feature = "check")]
+pub(super) type Around<T> =
+    fn(Request<T>, Arc<str>, Option<Duration>) -> Pin<Box<dyn Future<Output = Result<T>> + Send>>;
+
+impl<T> Request<T> {
+    /// A request whose params, or whose tool's arguments, are this JSON; or the error that they have none.
+    pub(super) fn new(
+        shared: Arc<ClientShared>,
+        subject: Subject,
+        params: Result<Vec<u8>, serde_json::Error>,
+        read: ReadAnswer<T>,
+    ) -> Self {
+        let method = subject.method.clone();
+        let (params, refused) = match params {
+            Ok(params) => (params, None),
+            Err(error) => (Vec::new(), Some(Error::Encode { method, reason: error.to_string() })),
+        };
+        let timeout = Some(shared.settings().request);
+        let ceiling = Some(shared.settings().ceiling);
+        Self {
+            shared,
+            subject,
+            params,
+            timeout,
+            ceiling,
+            progress: None,
+            meta: None,
+            refused,
+            read,
+            #[cfg(feature = "check")]
+            around: None,
+        }
+    }
+
+    /// Refuses the request, unless the server offers what it needs (LIF-12).
+    pub(super) fn needs(mut self, offered: bool, capability: &'static str) -> Self {
+        if !offered {
+            let method = self.subject.method.clone();
+            self.refused = Some(Error::NotOffered { method, capability });
+        }
+        self
+    }
+
+    #[cfg(feature = "check")]
+    pub(super) fn around(mut self, around: Around<T>) -> Self {
+        self.around = Some(around);
+        self
+    }
+
+    /// Sets how long it may go without an answer. Each report of progress starts the time anew.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = Some(bounded(timeout));
+        self
+    }
+
+    /// Sets how long it may take in all, however much progress is reported.
+    pub fn ceiling(mut self, ceiling: Duration) -> Self {
+        self.ceiling = Some(bounded(ceiling));
+        self
+    }
+
+    /// Waits for as long as it takes.
+    pub fn without_timeout(mut self) -> Self {
+        self.timeout = None;
+        self
+    }
+
+    /// Gets each report of progress, in order and before the answer. It must not block.
+    pub fn progress(mut self, mut watch: impl FnMut(ProgressParams) + Send + 'static) -> Self {
+        let watcher: Watcher = Box::new(move |raw| match serde_json::from_str(raw.get()) {
+            Ok(progress) => {
+                // A callback that panics must not take the connection down with it.
+                if catch_unwind(AssertUnwindSafe(|| watch(progress))).is_err() {
+                    tracing::warn!("a callback for progress panicked");
+                }
+            }
+            Err(error) => tracing::debug!(%error, "a report of progress that cannot be read"),
+        });
+        self.progress = Some(Arc::new(Mutex::new(watcher)));
+        self
+    }
+
+    /// Adds to the request's `_meta`.
+    pub fn meta(mut self, meta: Meta) -> Self {
+        self.meta = Some(meta);
+        self
+    }
+
+    fn patience(&self) -> Option<Patience> {
+        let timeout = Patience::new(self.timeout?);
+        Some(match self.ceiling {
+            // A timeout above the ceiling was set for this request on purpose.
+            Some(ceiling) => timeout.extended_by_progress(ceiling.max(timeout.timeout)),
+            None => timeout,
+        })
+    }
+}
+
+impl<T> Request<T> {
+    fn method(&self) -> &Cow<'static, str> {
+        &self.subject.method
+    }
+
+    /// The error for a caller whose connection ended before the answer.
+    fn lost(&self) -> Error {
+        self.shared.session.lost(self.subject.method.clone())
+    }
+}
+
+impl<T: Send + 'static> Request<T> {
+    /// The same as awaiting it, with a type that can be named.
+    pub(super) fn into_boxed(self) -> Pin<Box<dyn Future<Output = Result<T>> + Send>> {
+        Box::pin(self.into_future())
+    }
+
+    fn send(mut self) -> Result<WaitingRequest<T>> {
+        if let Some(error) = self.refused.take() {
+            return Err(error);
+        }
+        let pending = self.put(None)?;
+        Ok(WaitingRequest { pending, request: self })
+    }
+
+    /// Sends the request, with what the server has asked for since, if it has.
+    fn put(&self, retry: Option<&Retry>) -> Result<PendingRequest<T>> {
+        let session = &self.shared.session;
+        if session.is_closing() {
+            return Err(self.lost());
+        }
+        let patience = self.patience();
+        // C8: without a token no progress comes, and the timeout could never be extended.
+        let wants_progress =
+            self.progress.is_some() || patience.is_some_and(|p| p.ceiling.is_some());
+        let level = self.shared.level();
+        let (subject, read) = (self.subject.clone(), self.read);
+        let sent = session.link.call(
+            &self.subject.method,
+            |call| {
+                Some(OutgoingParams {
+                    tool: self.subject.tool.as_deref(),
+                    body: &self.params,
+                    envelope: &self.shared.envelope,
+                    level: level.as_ref(),
+                    token: wants_progress.then(|| call.number()),
+                    meta: self.meta.as_ref(),
+                    retry,
+                })
+            },
+            patience,
+            self.progress.as_ref().map(watcher),
+            move |outcome| match outcome {
+                Ok(raw) => Some(read_safely(raw, subject, read)),
+                Err(Failure::Ended) => None,
+                Err(failure) => {
+                    let error = Error::from_failure(subject.method, failure, || Ending::Eof);
+                    Some(Received::Result(Err(error)))
+                }
+            },
+        );
+        sent.map_err(|error| match error {
+            SendError::Closed => self.lost(),
+            other => Error::from_send(self.subject.method.clone(), other, || Ending::Eof),
+        })
+    }
+}
+
+/// What came of a request: its result, or a question.
+enum Received<T> {
+    Result(Result<T>),
+    Input(RequiredInput),
+}
+
+/// `None` if the connection ended first.
+type PendingRequest<T> = PendingCall<Option<Received<T>>>;
+
+fn watcher(shared: &Arc<Mutex<Watcher>>) -> Watcher {
+    let shared = shared.clone();
+    Box::new(move |raw| (shared.lock().unwrap_or_else(PoisonError::into_inner))(raw))
+}
+
+/// Reads an answer. The caller's type may panic when it is read; the loop goes on.
+fn read_safely<T>(raw: &RawValue, subject: Subject, read: ReadAnswer<T>) -> Received<T> {
+    let method = subject.method.clone();
+    match catch_unwind(AssertUnwindSafe(|| read(raw, subject))) {
+        Ok(Err(Error::InputRequired { .. })) => match RequiredInput::read(raw, method) {
+            Ok(asks) => Received::Input(asks),
+            Err(error) => Received::Result(Err(error)),
+        },
+        Ok(result) => Received::Result(result),
+        Err(_) => {
+            let what = "reading it panicked".into();
+            Received::Result(Err(Error::Unfit { name: method.into(), what }))
+        }
+    }
+}
+
+impl<T: Send + 'static> IntoFuture for Request<T> {
+    type Output = Result<T>;
+    type IntoFuture = RequestFuture<T>;
+
+    #[cfg_attr(not(feature = "check"), allow(unused_mut, reason = "nothing is taken out then"))]
+    fn into_future(mut self) -> RequestFuture<T> {
+        #[cfg(feature = "check")]
+        if let (Some(around), None) = (self.around.take(), &self.refused)
+            && let Some(tool) = self.subject.tool.clone()
+        {
+            let timeout = self.timeout;
+            return RequestFuture(FutureState::Delegated(around(self, tool, timeout)));
+        }
+        RequestFuture(FutureState::New(self))
+    }
+}
+
+/// The future of a [`Request`]. Dropping it withdraws the request on the wire.
+#[must_use = "a request does nothing until it is awaited"]
+pub struct RequestFuture<T>(FutureState<T>);
+
+enum FutureState<T> {
+    New(Request<T>),
+    WaitingRequest(WaitingRequest<T>),
+    /// Another future makes the request: the server wants something first, or the answer is checked.
+    Delegated(Pin<Box<dyn Future<Output = Result<T>> + Send>>),
+    Over,
+}
+
+struct WaitingRequest<T> {
+    pending: PendingRequest<T>,
+    request: Request<T>,
+}
+
+impl<T: Send + 'static> Future for RequestFuture<T> {
+    type Output = Result<T>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
+        let state = &mut self.get_mut().0;
+        if let FutureState::New(_) = state
+            && let FutureState::New(request) = std::mem::replace(state, FutureState::Over)
+        {
+            match request.send() {
+                Ok(waiting) => *state = FutureState::WaitingRequest(waiting),
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        if let FutureState::WaitingRequest(waiting) = state {
+            let answer = std::task::ready!(Pin::new(&mut waiting.pending).poll(cx));
+            let FutureState::WaitingRequest(WaitingRequest { request, .. }) =
+                std::mem::replace(state, FutureState::Over)
+            else {
+                return Poll::Pending;
+            };
+            match answer.flatten() {
+                Some(Received::Result(answer)) => return Poll::Ready(answer),
+                Some(Received::Input(asks)) => {
+                    *state = FutureState::Delegated(Box::pin(rounds(request, asks)))
+                }
+                None => return Poll::Ready(Err(request.lost())),
+            }
+        }
+        let FutureState::Delegated(rounds) = state else { return Poll::Pending };
+        let answer = std::task::ready!(rounds.as_mut().poll(cx));
+        *state = FutureState::Over;
+        Poll::Ready(answer)
+    }
+}
+
+/// Reads an answer as any type.
+pub(super) fn read_any<T: DeserializeOwned>(raw: &RawValue, subject: Subject) -> Result<T> {
+    if subject.modern {
+        check_type(raw, &subject)?;
+    }
+    serde_json::from_str(raw.get()).map_err(|error| does_not_fit(subject, &error))
+}
+
+/// A result of the protocol, which says in the modern revision what kind of result it is.
+pub(super) trait TypedResult: DeserializeOwned {
+    fn result_type(&self) -> &ResultType;
+}
+
+/// Reads an answer as the result that the method has. One pass over the bytes.
+pub(super) fn read_result<T: TypedResult>(raw: &RawValue, subject: Subject) -> Result<T> {
+    match serde_json::from_str::<T>(raw.get()) {
+        Ok(result) if subject.modern => match result.result_type() {
+            ResultType::Complete => Ok(result),
+            other => Err(unfinished(other, &subject)),
+        },
+        Ok(result) => Ok(result),
+        Err(error) => {
+            // What is not complete need not have the members of what is.
+            if subject.modern {
+                check_type(raw, &subject)?;
+            }
+            Err(does_not_fit(subject, &error))
+        }
+    }
+}
+
+fn check_type(raw: &RawValue, subject: &Subject) -> Result<()> {
+    match ResultType::of(raw) {
+        // RSL-02: saying nothing means complete.
+        Ok(ResultType::Complete) | Err(_) => Ok(()),
+        Ok(other) => Err(unfinished(&other, subject)),
+    }
+}
+
+fn unfinished(kind: &ResultType, subject: &Subject) -> Error {
+    let method = subject.method.clone();
+    match kind {
+        // MRTR-01. Only a mark: `read_safely` reads what is asked.
+        ResultType::InputRequired
+            if Method::parse(&method).is_none_or(Method::may_require_input) =>
+        {
+            let error = Box::new(ErrorObject::internal("not asked yet"));
+            Error::InputRequired { method, asked: String::new(), error }
+        }
+        // RSL-03: what is not recognised is invalid, not complete.
+        other => {
+            let what =
+                format!("its resultType is {:?}, which this request cannot have", other.as_str());
+            Error::Violation { method, what: what.into() }
+        }
+    }
+}
+
+fn does_not_fit(subject: Subject, error: &serde_json::Error) -> Error {
+    let what = format!("the result does not fit: {error}").into();
+    Error::Violation { method: subject.method, what }
+}
+
+impl Client {
+    /// What a request of this method is about.
+    pub(super) fn subject(&self, method: Method) -> Subject {
+        let modern = self.revision().is_modern();
+        Subject { method: method.as_str().into(), tool: None, modern }
+    }
+
+    /// A request with params of the protocol, as the agreed revision writes them (LIF-19).
+    pub(super) fn typed<T>(
+        &self,
+        method: Method,
+        params: &impl WriteJson,
+        read: ReadAnswer<T>,
+    ) -> Request<T> {
+        let mut json = Vec::new();
+        params.write_json(Target::of(self.revision()), &mut json);
+        Request::new(self.0.clone(), self.subject(method), Ok(json), read)
+    }
+}

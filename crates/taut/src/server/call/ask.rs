@@ -1,0 +1,319 @@
+//! Asking back in the middle of a call: the user, the client's model, the client's folders.
+//!
+//! One way to ask, in both eras. Legacy: a request to the client, awaited. Modern: the run ends
+//! with the questions, and when the client sends the request again with the answers the handler
+//! runs again from the top, and the same questions return at once. So what stands before a question
+//! runs more than once; [`Call::once`] is for what must not.
+
+use std::fmt;
+use std::future::Future;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::Call;
+use crate::driver::{Either, first};
+use crate::mcp::{
+    ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitForm,
+    ElicitParams, ElicitResult, ElicitUrl, ElicitationCapability, FormSchema, JsonObject,
+    ListRootsResult, MISSING_CLIENT_CAPABILITY, Method, MissingCapability, Question, RawJson, Root,
+    RootsCapability, SamplingCapability, WriteJson, disorder,
+};
+use crate::rpc::{ErrorObject, Failure, Patience};
+use crate::server::schema::form_of;
+
+/// What the user did with a question.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UserReply<T> {
+    /// Answered it.
+    Accepted(T),
+    /// Said no.
+    Declined,
+    /// Went away without an answer.
+    Cancelled,
+}
+
+impl<T> UserReply<T> {
+    /// The answer, if there is one.
+    pub fn accepted(self) -> Option<T> {
+        match self {
+            Self::Accepted(value) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+/// Why a question has no answer, not even a "no".
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum AskError {
+    /// The client cannot be asked this. A modern one is told so with −32021.
+    NotSupported {
+        /// What it would have to declare.
+        required: Box<ClientCapabilities>,
+        /// What it cannot do, in words.
+        what: &'static str,
+        /// Whether the client is told by a code (CAP-02) or in words.
+        modern: bool,
+    },
+    /// Only tools, prompts and resources can ask (MRTR-01).
+    NotHere,
+    /// The client answered with an error.
+    Refused(ErrorObject),
+    /// The client did not answer in time.
+    TimedOut(Duration),
+    /// The client no longer wants what the question was for.
+    Withdrawn,
+    /// The connection ended first; or the call itself, if a task that it started asks.
+    Ended,
+    /// The question cannot be put, or the answer cannot be read.
+    Unfit(String),
+}
+
+impl fmt::Display for AskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotSupported { what, .. } => write!(f, "this client cannot {what}"),
+            Self::NotHere => f.write_str("only tools, prompts and resources can ask back"),
+            Self::Refused(error) => write!(f, "the client refused to ask: {error}"),
+            Self::TimedOut(after) => write!(f, "the client did not answer within {after:?}"),
+            Self::Withdrawn => f.write_str("the client cancelled the call that asked"),
+            Self::Ended => f.write_str("the connection or the call ended before the answer came"),
+            Self::Unfit(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl std::error::Error for AskError {}
+
+impl AskError {
+    /// The JSON-RPC error that this is in the modern era.
+    pub(crate) fn as_error(&self) -> Option<ErrorObject> {
+        match self {
+            Self::NotSupported { required, modern: true, .. } => Some(
+                ErrorObject::new(MISSING_CLIENT_CAPABILITY, self.to_string())
+                    .with_data(&MissingCapability::new((**required).clone())),
+            ),
+            _ => None,
+        }
+    }
+}
+
+impl<S: Send + Sync + 'static> Call<S> {
+    /// Asks the user to fill in a form. The fields are those of `T`: text, numbers, `bool` and
+    /// enums without data, with their doc comments; `Option` for what may be left empty.
+    ///
+    /// Never ask for secrets this way (ELI-08); use [`ask_at`](Self::ask_at).
+    ///
+    /// # Errors
+    /// The client cannot show forms, or gave no usable answer. A "no" is an answer: see [`UserReply`].
+    pub async fn ask<T>(&self, message: impl Into<String>) -> Result<UserReply<T>, AskError>
+    where
+        T: JsonSchema + DeserializeOwned,
+    {
+        let form = form_of::<T>().map_err(AskError::Unfit)?;
+        match self.ask_form(message, form).await? {
+            UserReply::Accepted(content) => serde_json::from_value(content.into())
+                .map(UserReply::Accepted)
+                .map_err(|error| AskError::Unfit(format!("the answer does not fit: {error}"))),
+            UserReply::Declined => Ok(UserReply::Declined),
+            UserReply::Cancelled => Ok(UserReply::Cancelled),
+        }
+    }
+
+    /// As [`ask`](Self::ask), with a form that is put together by hand.
+    ///
+    /// # Errors
+    /// As for [`ask`](Self::ask).
+    pub async fn ask_form(
+        &self,
+        message: impl Into<String>,
+        form: FormSchema,
+    ) -> Result<UserReply<JsonObject>, AskError> {
+        // CAP-03: saying nothing about modes means forms.
+        let can = self.elicitation().is_some_and(ElicitationCapability::supports_form);
+        let capability = ElicitationCapability::new().form(JsonObject::new());
+        self.require(can, "show a form", || ClientCapabilities::new().elicitation(capability))?;
+        let answer = self.elicit(ElicitForm::new(message, form).into()).await?;
+        Ok(match answer.action {
+            ElicitAction::Accept => UserReply::Accepted(answer.content.unwrap_or_default()),
+            ElicitAction::Decline => UserReply::Declined,
+            _ => UserReply::Cancelled,
+        })
+    }
+
+    /// Asks the user to visit a page, for what the client must not see. That they agree does not
+    /// mean that they are done (ELI-12).
+    ///
+    /// # Errors
+    /// As for [`ask`](Self::ask).
+    pub async fn ask_at(
+        &self,
+        url: impl Into<String>,
+        message: impl Into<String>,
+    ) -> Result<UserReply<()>, AskError> {
+        let can = self.revision().has_url_elicitation()
+            && self.elicitation().is_some_and(ElicitationCapability::supports_url);
+        let capability = ElicitationCapability::new().url(JsonObject::new());
+        self.require(can, "open a URL", || ClientCapabilities::new().elicitation(capability))?;
+        let mut question = ElicitUrl::new(message, url);
+        if !self.revision().is_modern() {
+            // ELI-05: 2025-11-25 wants a name for it. ELI-06: gone after.
+            question = question.elicitation_id(format!("{}-{}", self.inner.serial, self.id()));
+        }
+        let answer = self.elicit(question.into()).await?;
+        Ok(match answer.action {
+            ElicitAction::Accept => UserReply::Accepted(()),
+            ElicitAction::Decline => UserReply::Declined,
+            _ => UserReply::Cancelled,
+        })
+    }
+
+    async fn elicit(&self, question: ElicitParams) -> Result<ElicitResult, AskError> {
+        if !question.fits(self.revision()) {
+            let revision = self.revision();
+            return Err(AskError::Unfit(format!("revision {revision} cannot carry this form")));
+        }
+        self.put(Method::Elicit, &question).await
+    }
+
+    /// Asks the client's language model.
+    ///
+    /// # Errors
+    /// The client has none, or has none with tools where `params` brings some, or refused.
+    pub async fn sample(
+        &self,
+        params: CreateMessageParams,
+    ) -> Result<CreateMessageResult, AskError> {
+        let sampling = self.inner.terms.asker.capabilities.sampling.as_ref();
+        self.require(sampling.is_some(), "ask a model", || {
+            ClientCapabilities::new().sampling(SamplingCapability::new())
+        })?;
+        // SAM-05
+        let wants_tools = params.tools.is_some() || params.tool_choice.is_some();
+        let has_tools = self.revision().has_sampling_tools()
+            && sampling.is_some_and(|sampling| sampling.tools.is_some());
+        self.require(!wants_tools || has_tools, "give its model tools", || {
+            ClientCapabilities::new().sampling(SamplingCapability::new().tools(JsonObject::new()))
+        })?;
+        // SAM-06; revisions without tools are told of them in words, where no order matters.
+        let fault = disorder(&params.messages).filter(|_| self.revision().has_sampling_tools());
+        match fault {
+            Some(fault) => Err(AskError::Unfit(fault.to_string())),
+            None => self.put(Method::CreateMessage, &params).await,
+        }
+    }
+
+    /// Asks the client for the folders that it works in. Guidance, not access control (ROO-06).
+    ///
+    /// # Errors
+    /// The client does not tell.
+    pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
+        let can = self.inner.terms.asker.capabilities.roots.is_some();
+        self.require(can, "tell its roots", || {
+            ClientCapabilities::new().roots(RootsCapability::new())
+        })?;
+        let result: ListRootsResult = self.put(Method::ListRoots, &JsonObject::new()).await?;
+        Ok(result.roots)
+    }
+
+    /// Does something once, however often this call is run for the sake of its questions: the
+    /// result is kept in the state that the client brings back. Until the next question, that is:
+    /// a client that never comes back and begins anew begins a new call.
+    ///
+    /// The client can read what is kept (it is signed, not hidden), so keep no secrets. Put no
+    /// question inside `work`: it is work that stopped half-way, and begins again.
+    ///
+    /// # Errors
+    /// The value has no JSON form, or what came back is no `T`.
+    pub async fn once<T, F>(&self, key: &str, work: F) -> Result<T, AskError>
+    where
+        T: Serialize + DeserializeOwned,
+        F: Future<Output = T>,
+    {
+        let unfit = |error: serde_json::Error| AskError::Unfit(format!("once({key:?}): {error}"));
+        if let Some(kept) = self.inner.questions.remembered(key) {
+            return serde_json::from_str(kept.get()).map_err(unfit);
+        }
+        let value = work.await;
+        let kept = serde_json::value::to_raw_value(&value).map_err(unfit)?;
+        self.inner.questions.remember(key, kept);
+        Ok(value)
+    }
+
+    fn elicitation(&self) -> Option<&ElicitationCapability> {
+        let capabilities = &self.inner.terms.asker.capabilities;
+        capabilities.elicitation.as_ref().filter(|_| self.revision().has_elicitation())
+    }
+
+    /// ELI-04, MRTR-04: nobody is asked for what they did not offer.
+    fn require(
+        &self,
+        can: bool,
+        what: &'static str,
+        required: impl FnOnce() -> ClientCapabilities,
+    ) -> Result<(), AskError> {
+        // MRTR-01
+        if !self.inner.method.may_require_input() {
+            return Err(AskError::NotHere);
+        }
+        if can {
+            return Ok(());
+        }
+        let modern = self.revision().is_modern();
+        Err(AskError::NotSupported { required: Box::new(required()), what, modern })
+    }
+
+    /// Puts a question, in the way of the client's era.
+    async fn put<T: DeserializeOwned + Send + 'static>(
+        &self,
+        method: Method,
+        params: &impl WriteJson,
+    ) -> Result<T, AskError> {
+        let params = RawJson::of(&params.at(self.revision()))
+            .map_err(|error| AskError::Unfit(error.to_string()))?;
+        if !self.revision().is_modern() {
+            return self.put_on_the_wire(method, params).await;
+        }
+        self.inner.questions.put(Question { method, params }).await
+    }
+
+    async fn put_on_the_wire<T: DeserializeOwned + Send + 'static>(
+        &self,
+        method: Method,
+        params: RawJson,
+    ) -> Result<T, AskError> {
+        let patience = self.inner.shared().settings.ask_timeout;
+        let read = |outcome: Result<&RawValue, Failure>| match outcome {
+            Ok(raw) => serde_json::from_str(raw.get())
+                .map_err(|error| AskError::Unfit(format!("the answer cannot be read: {error}"))),
+            Err(Failure::Refused(error)) => Err(AskError::Refused(error)),
+            Err(Failure::TimedOut { after, .. }) => Err(AskError::TimedOut(after)),
+            Err(Failure::Violation(fault)) => Err(AskError::Unfit(fault.to_string())),
+            Err(_) => Err(AskError::Ended),
+        };
+        let (questions, cancelled) = (&self.inner.questions, &self.inner.cancelled);
+        // Nobody is asked for a call that is over.
+        if cancelled.is_raised() {
+            return Err(AskError::Withdrawn);
+        }
+        if questions.is_over() {
+            return Err(AskError::Ended);
+        }
+        let link = &self.inner.connection.link;
+        let patience = Some(Patience::new(patience));
+        let pending = link.call(method.as_str(), |_| Some(params), patience, None, read);
+        let pending = pending.map_err(|_| AskError::Ended)?;
+        // Leaving drops the question, which withdraws it on the wire: no dialog stays open in vain.
+        let over = first(cancelled.raised(), questions.over());
+        match first(pending, over).await {
+            Either::First(answer) => answer.unwrap_or(Err(AskError::Ended)),
+            Either::Second(Either::First(())) => Err(AskError::Withdrawn),
+            Either::Second(Either::Second(())) => Err(AskError::Ended),
+        }
+    }
+}

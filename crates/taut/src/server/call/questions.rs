@@ -1,0 +1,196 @@
+//! The questions of one run of a handler, and how a run stops to ask them.
+//!
+//! Knows the memory of earlier runs and who waits for which answer; must not know what is asked.
+//! MRTR-01 to MRTR-13: in the modern era a run that needs an answer ends, and nothing is kept.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::task::{Context, Poll, Waker};
+
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+use super::{AskError, Call};
+use crate::driver::Flag;
+use crate::mcp::{Memory, Question};
+use crate::rpc::ErrorObject;
+
+/// The questions of one run, and what earlier runs have learnt.
+#[derive(Default)]
+pub(crate) struct Questions {
+    state: Mutex<QuestionState>,
+    /// Raised when the run has ended: a question from another task is asked in vain. Made when it is
+    /// first needed, because few calls ask.
+    over: OnceLock<Flag>,
+}
+
+#[derive(Default)]
+struct QuestionState {
+    /// Most runs ask nothing and remember nothing; those have none.
+    round: Option<Box<Round>>,
+    /// Who polls the run; woken when a question is asked from another task.
+    runner: Option<Waker>,
+}
+
+/// What was asked in this run, and answered before it.
+#[derive(Default)]
+struct Round {
+    memory: Memory,
+    /// How often each question was put in this run, by its digest.
+    put: BTreeMap<String, usize>,
+    open: BTreeMap<String, Question>,
+    refused: Option<ErrorObject>,
+}
+
+impl QuestionState {
+    fn round(&mut self) -> &mut Round {
+        self.round.get_or_insert_default()
+    }
+}
+
+/// How a run ended.
+pub(crate) enum Run<T> {
+    Done(T),
+    Refused(ErrorObject),
+    Asking(BTreeMap<String, Question>, Memory),
+}
+
+impl Questions {
+    pub(crate) fn remembering(memory: Memory) -> Self {
+        let round = Some(Box::new(Round { memory, ..Round::default() }));
+        Self { state: Mutex::new(QuestionState { round, runner: None }), over: OnceLock::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QuestionState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a question; ready when an earlier round has brought the answer.
+    pub(crate) fn put<T>(&self, question: Question) -> PendingQuestion<'_, T> {
+        let digest = question.digest();
+        let mut state = self.lock();
+        let times = state.round().put.entry(digest.clone()).or_default();
+        *times += 1;
+        let key = format!("{times}-{digest}");
+        PendingQuestion {
+            questions: self,
+            key,
+            question,
+            over: Box::pin(self.over()),
+            answer: std::marker::PhantomData,
+        }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.get().is_some_and(Flag::is_raised)
+    }
+
+    /// The run is over: a question that another task asks must not wait for ever.
+    fn end(&self) {
+        self.over.get_or_init(Flag::default).raise();
+    }
+
+    /// Waits for the end of the run.
+    pub(crate) fn over(&self) -> impl Future<Output = ()> + Send + use<> {
+        self.over.get_or_init(Flag::default).raised()
+    }
+
+    pub(crate) fn remembered(&self, key: &str) -> Option<Box<RawValue>> {
+        self.lock().round.as_ref()?.memory.onces.get(key).cloned()
+    }
+
+    pub(crate) fn remember(&self, key: &str, value: Box<RawValue>) {
+        self.lock().round().memory.onces.insert(key.to_owned(), value);
+    }
+
+    /// Whether the run waits for the client. Called after each poll that was not ready.
+    fn poll_standing<T>(&self, cx: &Context<'_>) -> Poll<Run<T>> {
+        let mut state = self.lock();
+        if let Some(round) = &mut state.round {
+            if let Some(error) = round.refused.take() {
+                return Poll::Ready(Run::Refused(error));
+            }
+            if !round.open.is_empty() {
+                let open = std::mem::take(&mut round.open);
+                return Poll::Ready(Run::Asking(open, std::mem::take(&mut round.memory)));
+            }
+        }
+        state.runner = Some(cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+/// A question that was put. Dropped, it is not asked.
+pub(crate) struct PendingQuestion<'a, T> {
+    questions: &'a Questions,
+    key: String,
+    question: Question,
+    over: Pin<Box<dyn Future<Output = ()> + Send>>,
+    answer: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned> Future for PendingQuestion<'_, T> {
+    type Output = Result<T, AskError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        if self.over.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(Err(AskError::Ended));
+        }
+        let mut state = self.questions.lock();
+        let round = state.round();
+        let parsed = round.memory.answers.get(&self.key).map(|raw| serde_json::from_str(raw.get()));
+        match parsed {
+            Some(Ok(answer)) => return Poll::Ready(Ok(answer)),
+            // MRTR-12
+            Some(Err(error)) => {
+                round.refused = Some(ErrorObject::invalid_params(format!(
+                    "inputResponses.{} is no answer to {}: {error}",
+                    self.key,
+                    self.question.method.as_str()
+                )));
+            }
+            None => {
+                round.open.insert(self.key.clone(), self.question.clone());
+            }
+        }
+        // The run ends here; whoever polls it sees the question.
+        if let Some(runner) = state.runner.take() {
+            runner.wake();
+        }
+        Poll::Pending
+    }
+}
+
+impl<T> Drop for PendingQuestion<'_, T> {
+    fn drop(&mut self) {
+        self.questions.lock().round().open.remove(&self.key);
+    }
+}
+
+/// A handler that may stop to ask: ready when it is done, or when it waits for the client.
+pub(crate) struct Suspendable<'a, F, S> {
+    pub(crate) work: Pin<&'a mut F>,
+    pub(crate) call: &'a Call<S>,
+}
+
+impl<F: Future, S> Future for Suspendable<'_, F, S> {
+    type Output = Run<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        match self.work.as_mut().poll(cx) {
+            Poll::Ready(value) => Poll::Ready(Run::Done(value)),
+            Poll::Pending => self.call.inner.questions.poll_standing(cx),
+        }
+    }
+}
+
+impl<F, S> Drop for Suspendable<'_, F, S> {
+    fn drop(&mut self) {
+        // Who is alone with the call is the only one who could ask.
+        if Arc::strong_count(&self.call.inner) > 1 {
+            self.call.inner.questions.end();
+        }
+    }
+}

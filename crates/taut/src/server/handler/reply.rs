@@ -1,0 +1,192 @@
+//! What a tool may return, and how that becomes a result.
+
+use std::any::Any;
+use std::error::Error;
+use std::fmt::Display;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+
+use crate::error::Reject;
+use crate::mcp::{CallToolResult, Content, RawJson, Schema};
+use crate::rpc::ErrorObject;
+
+use crate::server::call::AskError;
+use crate::server::schema::schema_of;
+
+/// What a tool can answer with.
+///
+/// Text, numbers, `bool`, `()`, [`Content`] and a `Vec` of it, [`Json`] for data with a schema,
+/// [`CallToolResult`] for everything else, and a `Result` of any of these.
+///
+/// An `Err` is the tool's own failure: the model reads its words and may try again (TOL-06). Only a
+/// [`Reject`] becomes a JSON-RPC error.
+#[diagnostic::on_unimplemented(
+    message = "a tool cannot return `{Self}`",
+    label = "not something that a tool can return",
+    note = "return text, a number, `()`, `Content`, `CallToolResult`, or a `Result` of these; wrap a struct of \
+            your own in `taut::Json`, which needs `Serialize` and `JsonSchema`"
+)]
+pub trait IntoReply {
+    /// The result, or the JSON-RPC error to send instead.
+    ///
+    /// # Errors
+    /// The answer is a [`Reject`].
+    fn into_reply(self) -> Result<CallToolResult, ErrorObject>;
+
+    /// What the data in the result looks like, if there is any.
+    #[must_use]
+    fn output_schema() -> Option<Schema>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}
+
+/// Data for programs: becomes `structuredContent`, with its schema in the tool's description, and
+/// the same as text for readers that know no structure (TOL-14).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Json<T>(pub T);
+
+impl<T: Serialize + JsonSchema> IntoReply for Json<T> {
+    fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
+        let data = RawJson::of(&self.0)
+            .map_err(|error| ErrorObject::internal(format!("result has no JSON form: {error}")))?;
+        Ok(CallToolResult::with_text(data.text()).structured_content(data))
+    }
+
+    fn output_schema() -> Option<Schema> {
+        Some(schema_of::<T>().schema)
+    }
+}
+
+macro_rules! as_text {
+    ($($T:ty),*) => {$(
+        impl IntoReply for $T {
+            fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
+                Ok(CallToolResult::with_text(self.to_string()))
+            }
+        }
+    )*};
+}
+
+as_text!(&str, std::borrow::Cow<'_, str>, char, bool);
+as_text!(i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize, f32, f64);
+
+impl IntoReply for String {
+    fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
+        Ok(CallToolResult::with_text(self))
+    }
+}
+
+impl IntoReply for () {
+    fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
+        Ok(CallToolResult::new([]))
+    }
+}
+
+impl IntoReply for Content {
+    fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
+        Ok(CallToolResult::new([self]))
+    }
+}
+
+impl IntoReply for Vec<Content> {
+    fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
+        Ok(CallToolResult::new(self))
+    }
+}
+
+impl IntoReply for CallToolResult {
+    fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
+        Ok(self)
+    }
+}
+
+impl<T: IntoReply, E: Display + Send + 'static> IntoReply for Result<T, E> {
+    fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
+        match self {
+            Ok(value) => value.into_reply(),
+            Err(error) => match protocol_error(&error) {
+                Some(error) => Err(error),
+                None => Ok(CallToolResult::with_error(error.to_string())),
+            },
+        }
+    }
+
+    fn output_schema() -> Option<Schema> {
+        T::output_schema()
+    }
+}
+
+/// What went wrong where there is no `isError`: a [`Reject`] as it is, anything else −32603.
+pub(crate) fn as_error<E: Display + Send + 'static>(error: &E) -> ErrorObject {
+    protocol_error(error).unwrap_or_else(|| ErrorObject::internal(error.to_string()))
+}
+
+/// The JSON-RPC error that a handler's error stands for, if it stands for one: a [`Reject`], or a
+/// question that the client cannot answer (CAP-02), also inside the usual boxes.
+fn protocol_error(error: &dyn Any) -> Option<ErrorObject> {
+    if let Some(reject) = error.downcast_ref::<Reject>() {
+        return Some(reject.error().clone());
+    }
+    let boxed: Option<&(dyn Error + 'static)> =
+        match error.downcast_ref::<Box<dyn Error + Send + Sync>>() {
+            Some(boxed) => Some(&**boxed),
+            None => error.downcast_ref::<Box<dyn Error + Send>>().map(|boxed| &**boxed as _),
+        };
+    if let Some(reject) = boxed.and_then(|boxed| boxed.downcast_ref::<Reject>()) {
+        return Some(reject.error().clone());
+    }
+    error.downcast_ref().or_else(|| boxed?.downcast_ref::<AskError>())?.as_error()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(reply: impl IntoReply) -> String {
+        reply.into_reply().unwrap().content[0].as_text().unwrap().to_owned()
+    }
+
+    #[test]
+    fn plain_values_become_text() {
+        assert_eq!(text("a"), "a");
+        assert_eq!(text(2.0 + 3.0), "5");
+        assert_eq!(text(true), "true");
+        assert!(().into_reply().unwrap().content.is_empty());
+    }
+
+    #[test]
+    fn tol_06_an_error_is_for_the_model_and_a_reject_for_the_protocol() {
+        let failed = Err::<&str, _>("no such city").into_reply().unwrap();
+        assert!(failed.failed());
+        let rejected = Err::<&str, _>(Reject::invalid_params("no")).into_reply().unwrap_err();
+        assert_eq!(rejected.code, -32602);
+    }
+
+    /// CAP-02
+    #[test]
+    fn cap_02_what_a_client_lacks_is_told_by_its_code_also_from_a_box() {
+        let missing =
+            |modern| AskError::NotSupported { required: Box::default(), what: "x", modern };
+        let code = |reply: Result<CallToolResult, ErrorObject>| reply.unwrap_err().code;
+        let shared: Box<dyn Error + Send + Sync> = Box::new(missing(true));
+        let sent: Box<dyn Error + Send> = Box::new(missing(true));
+        assert_eq!(code(Err::<(), _>(missing(true)).into_reply()), -32021);
+        assert_eq!(code(Err::<(), _>(shared).into_reply()), -32021);
+        assert_eq!(code(Err::<(), _>(sent).into_reply()), -32021);
+        let rejected: Box<dyn Error + Send + Sync> = Box::new(Reject::new(7, "no"));
+        assert_eq!(code(Err::<(), _>(rejected).into_reply()), 7);
+        let legacy: Box<dyn Error + Send + Sync> = Box::new(missing(false));
+        assert!(Err::<(), _>(legacy).into_reply().unwrap().failed());
+    }
+
+    #[test]
+    fn tol_14_data_comes_with_the_same_as_text() {
+        let result = Json(serde_json::json!({ "a": 1 })).into_reply().unwrap();
+        assert_eq!(result.content[0].as_text(), Some(r#"{"a":1}"#));
+        assert_eq!(result.structured_content.unwrap().text(), r#"{"a":1}"#);
+    }
+}
