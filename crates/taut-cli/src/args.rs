@@ -55,6 +55,8 @@ pub(crate) enum Sub {
     Shell(crate::cmd::shell::Shell),
     /// Show the notifications of a server as they come: changes and logs.
     Watch(crate::cmd::watch::Watch),
+    /// See what passes between a host and a server, keep it, and use it again.
+    Trace(crate::cmd::trace::Trace),
     /// Find out why a server does not connect, and which hosts will have problems with it.
     Doctor(Doctor),
     /// Show the servers in the configuration files of hosts, by name.
@@ -91,6 +93,7 @@ macro_rules! options {
             | Self::Watch(crate::cmd::watch::Watch { options, .. })
             | Self::Doctor(Doctor { options, .. }) => Some(options),
             Self::Servers(_) | Self::Completions(_) | Self::Man(_) | Self::Serve(_) => None,
+            Self::Trace(_) => None,
             #[cfg(target_os = "linux")]
             Self::Bench(_) => None,
         }
@@ -107,6 +110,7 @@ impl Sub {
         match self {
             #[cfg(target_os = "linux")]
             Self::Bench(_) => true,
+            Self::Trace(trace) => trace.takes_server(),
             other => other.options().is_some(),
         }
     }

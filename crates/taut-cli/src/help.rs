@@ -127,6 +127,49 @@ Examples:
   taut prompt greet name=Ada language=Dutch -- taut serve
   taut prompt greet name=Ada --json -- taut serve";
 
+pub(crate) const TRACE: &str = "\
+Put it before a server's command, and everything passes as before: every byte in both directions, stderr,
+signals, the exit status. What cannot be recorded in time is counted in the capture, and never waited for.
+Without --record and --page it shows on stderr what passes. Values that the server's entry sets, those of
+names that sound secret, and tokens are masked, if they have 8 characters or more.
+
+Examples:
+  taut trace -- taut serve < /dev/null
+  taut trace --record /tmp/demo.jsonl -- taut serve < /dev/null
+  taut trace --quiet demo < /dev/null
+  taut smoke -- taut trace --quiet --record /tmp/smoke.jsonl -- taut serve
+  taut trace view /tmp/smoke.jsonl";
+
+pub(crate) const TRACE_VIEW: &str = "\
+Examples:
+  taut trace view session.jsonl
+  taut trace view session.jsonl --filter tools/call
+  taut trace view session.jsonl --stats
+  taut trace view session.jsonl --only 3
+  taut trace view session.jsonl --html /tmp/session.html";
+
+pub(crate) const TRACE_MOCK: &str = "\
+Says what the server had said, with the ids of whoever asks now. A request that is not in the capture gets
+an error that says so.
+
+Examples:
+  taut trace mock session.jsonl < /dev/null
+  taut smoke -- taut trace mock session.jsonl";
+
+pub(crate) const TRACE_REPLAY: &str = "\
+Sends what the client had sent, each message once the server has said what it had said before. Exit 1 if
+anything is missing, new, changed, fails now, or comes in another order.
+
+Examples:
+  taut trace replay session.jsonl -- taut trace mock session.jsonl
+  taut trace replay session.jsonl --ignore /result/content/0/text -- taut trace mock session.jsonl";
+
+pub(crate) const TRACE_DIFF: &str = "\
+Exit 1 if there is a difference.
+
+Examples:
+  taut trace diff session.jsonl session.jsonl";
+
 pub(crate) const DOCTOR: &str = "\
 Starts the server as a host would, three times at most, and checks what it does: how soon it is ready,
 which revision it speaks, what it prints on stdout that is no message, its schemas, how it ends, and

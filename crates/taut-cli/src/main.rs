@@ -95,6 +95,9 @@ fn run(typed: Vec<OsString>) -> Exit {
         }
         Sub::Shell(args) => finish(&output, || cmd::shell::run(&output, &args)),
         Sub::Watch(args) => finish(&output, || cmd::watch::run(&output, &args)),
+        Sub::Trace(args) => {
+            cmd::trace::run(&output, &args).unwrap_or_else(|problem| output.report(&problem))
+        }
         Sub::Doctor(args) => finish(&output, || cmd::doctor::run(&output, &args)),
         #[cfg(target_os = "linux")]
         Sub::Bench(args) => {

@@ -1,13 +1,13 @@
 //! Our client as a host: how it answers, what it remembers of what came besides answers, and what was
 //! said on the wire.
 
-use std::fs::OpenOptions;
-use std::io::Write as _;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
 use taut::{Client, ClientBuilder, Role, Root};
 use taut::types::{CreateMessageResult, ElicitResult};
+use taut_trace::{Side, Transcript};
 
 /// What came besides answers, until now.
 #[derive(Clone, Default)]
@@ -58,15 +58,10 @@ pub fn host(heard: &Heard) -> ClientBuilder {
         })
 }
 
-/// Writes down what is said from now on, `>` to the server and `<` from it.
+/// Writes down what is said from now on, as a capture.
 pub fn transcript(path: &str) -> Result<(), String> {
-    let file = OpenOptions::new().create(true).append(true).open(path);
-    let file = Mutex::new(file.map_err(|e| format!("{path}: {e}"))?);
-    let steps = taut::Steps::new(move |step: &str| {
-        let Some((way, json)) = step.split_once(" json=") else { return };
-        let sign = if way == "[mcp] send" { '>' } else { '<' };
-        let line = format!("{sign} {json}\n");
-        let _ = file.lock().unwrap_or_else(PoisonError::into_inner).write_all(line.as_bytes());
-    });
+    let file = Transcript::open(Path::new(path), Side::Client, "taut interop");
+    let file = file.map_err(|e| format!("{path}: {e}"))?;
+    let steps = taut::Steps::new(move |step: &str| file.step(step));
     tracing::subscriber::set_global_default(steps).map_err(|e| e.to_string())
 }

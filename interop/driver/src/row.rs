@@ -84,7 +84,7 @@ impl Plan {
 
 pub async fn run(places: &Places, plan: Plan) -> Row {
     let started = Instant::now();
-    let log = places.logs().join(format!("{}.txt", plan.file()));
+    let log = places.logs().join(format!("{}.jsonl", plan.file()));
     let _ = std::fs::remove_file(&log);
     let mark = format!("{}-{}", plan.file(), std::process::id());
     let mut row =
@@ -98,8 +98,9 @@ pub async fn run(places: &Places, plan: Plan) -> Row {
     }
     if row.plan.direction == "client" {
         let seen = std::fs::read_to_string(&row.log).unwrap_or_default();
+        let from_client = "\"from\":\"client\"";
         let seen =
-            seen.lines().any(|l| l.starts_with('>') && l.contains("notifications/cancelled"));
+            seen.lines().any(|l| l.contains(from_client) && l.contains("notifications/cancelled"));
         if !seen {
             worsen(&mut row.cells, Feature::Cancel, Some("the server never heard of it".into()));
         }
@@ -145,7 +146,7 @@ async fn listen(row: &mut Row, child: &mut Child) {
 
 /// Starts a client that holds a call open, kills it, and sees whether its server goes too.
 async fn kill_the_client(row: &Row, places: &Places, mark: &str) -> Option<String> {
-    let log = row.log.with_extension("hold.txt");
+    let log = row.log.with_extension("hold.jsonl");
     let _ = std::fs::remove_file(&log);
     let mut child = match start(&row.plan, &log, places, mark, &["--hold"]) {
         Ok(child) => child,

@@ -66,7 +66,9 @@ fn hinted(taut: Command) -> Command {
             },
         }
     };
-    taut.mut_subcommands(|command| command.mut_args(hint))
+    taut.mut_subcommands(|command| {
+        command.mut_args(hint).mut_subcommands(|inner| inner.mut_args(hint))
+    })
 }
 
 const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];

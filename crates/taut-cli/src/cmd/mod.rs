@@ -14,4 +14,5 @@ pub(crate) mod serve;
 pub(crate) mod servers;
 pub(crate) mod shell;
 pub(crate) mod smoke;
+pub(crate) mod trace;
 pub(crate) mod watch;

@@ -16,7 +16,7 @@ pub(crate) struct Serve {
     /// Add so many tools that do the same as echo, for tests with long lists.
     #[arg(long, value_name = "TOOLS", default_value_t = 0)]
     pub(crate) tools: usize,
-    /// Append all messages to this file, one per line: > from the client, < from the server.
+    /// Append all messages to this file, as a capture for `taut trace view`.
     #[arg(long, value_name = "FILE")]
     pub(crate) transcript: Option<PathBuf>,
 }

@@ -171,7 +171,7 @@ fn hide(words: &[String], env: &[(String, String)], around: &Surroundings) {
     used.for_each(|(name, value)| secrets::hide(name, value));
 }
 
-fn unfilled(from: &str, missing: &[Missing], env: &[(String, String)]) -> Problem {
+pub(super) fn unfilled(from: &str, missing: &[Missing], env: &[(String, String)]) -> Problem {
     let words: Vec<String> = missing.iter().map(ToString::to_string).collect();
     let mut next: Vec<String> = Vec::new();
     for what in missing {

@@ -129,7 +129,9 @@ fn a_file_of_its_own_takes_both_debug_and_transcript() {
     command.arg(&said);
     fed(command, &format!("{}\n", ping())).exits(0);
     assert!(text(&steps).contains("[mcp] recv method=ping"), "{}", text(&steps));
-    assert!(text(&said).starts_with("> {"), "{}", text(&said));
+    let said = text(&said);
+    assert!(said.starts_with(r#"{"kind":"header","format":"taut-trace""#), "{said}");
+    assert!(said.contains(r#""kind":"message","from":"client","message":{"#), "{said}");
 }
 
 #[test]

@@ -1,0 +1,219 @@
+//! One server from start to end, with us between it and its host.
+//!
+//! Starts the server, passes signals on, and ends as the server ended: with its code, or by its signal.
+//! The server gets a process group of its own, so that a signal for our group reaches it once, through
+//! us; on Linux it is killed when we are. Must not look at the bytes.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use taut_trace::{End, Recorder};
+
+use super::pump::{self, Ends, Progress};
+use super::wake::{self, Heard};
+use crate::problem::Problem;
+
+/// How long what the server wrote before its end may take to reach the host, once somebody wants us gone.
+const LAST_BYTES: Duration = Duration::from_secs(2);
+
+/// How long nothing may be on its way before that is believed: a thread that was interrupted between its
+/// read and its word about it is on its way again by then.
+const QUIET: Duration = Duration::from_millis(50);
+
+/// What to start.
+#[derive(Debug, Default)]
+pub(super) struct Launch {
+    /// The program and its arguments.
+    pub(super) words: Vec<std::ffi::OsString>,
+    /// Set beside our own environment, or instead of it.
+    pub(super) env: Vec<(String, String)>,
+    pub(super) clear_env: bool,
+    pub(super) cwd: Option<PathBuf>,
+}
+
+/// Carries until the server has ended. Does not return: the process ends as the server did.
+pub(super) fn carry(
+    launch: &Launch,
+    recorder: Recorder,
+) -> Result<std::convert::Infallible, Problem> {
+    let (mut heard, waker) = wake::listen()?;
+    let mut child = match start(launch) {
+        Ok(child) => child,
+        Err(error) => {
+            recorder.ended(End::NotStarted(error.to_string()));
+            recorder.finish();
+            return Err(not_started(launch, error));
+        }
+    };
+    recorder.started(child.id());
+    let ends = match (child.stdin.take(), child.stdout.take(), child.stderr.take()) {
+        (Some(stdin), Some(stdout), Some(stderr)) => Ends { stdin, stdout, stderr },
+        _ => return Err(Problem::usage("the system gave no pipes for the server")),
+    };
+    let progress = pump::start(ends, &recorder, &waker)
+        .map_err(|error| Problem::File { what: "starting a thread".to_owned(), error })?;
+    let status = wait(&mut child, &mut heard, &progress);
+    drain(&progress);
+    recorder.ended(ended(status));
+    recorder.finish();
+    end_like(status)
+}
+
+/// Waits until the server has ended and its output too. A process that the server leaves behind may keep
+/// its output open; then a signal, or a host that closes, ends it all.
+fn wait(child: &mut Child, heard: &mut Heard, progress: &Progress) -> ExitStatus {
+    let mut status = None;
+    let mut stopped = false;
+    loop {
+        if status.is_none() {
+            status = child.try_wait().ok().flatten();
+        }
+        if let Some(status) = status
+            && (progress.has_ended() || stopped || progress.host_closed())
+        {
+            return status;
+        }
+        let signals = heard.wait();
+        #[cfg(unix)]
+        for signal in signals {
+            stopped |= status.is_some() && is_wish_to_end(signal);
+            if status.is_none() {
+                pass_on(child, signal);
+            }
+        }
+        #[cfg(not(unix))]
+        drop(signals);
+    }
+}
+
+/// What to say where a server could not be started.
+fn not_started(launch: &Launch, error: std::io::Error) -> Problem {
+    let program = launch.words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
+    Problem::File { what: format!("starting {program}"), error }
+}
+
+fn command(launch: &Launch) -> Command {
+    let mut words = launch.words.iter();
+    let mut command = Command::new(words.next().map_or_else(Default::default, Clone::clone));
+    command.args(words);
+    command
+}
+
+/// The environment and the pipes of the server, for whichever process becomes it.
+fn prepare<'c>(command: &'c mut Command, launch: &Launch) -> &'c mut Command {
+    if launch.clear_env {
+        command.env_clear();
+    }
+    command.envs(launch.env.iter().map(|(name, value)| (name, value)));
+    if let Some(dir) = &launch.cwd {
+        command.current_dir(dir);
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn start(launch: &Launch) -> std::io::Result<Child> {
+    let mut command = command(launch);
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    prepare(&mut command, launch).spawn()
+}
+
+/// Only a process itself can ask to be killed with its parent, so this program is started again, asks,
+/// and becomes the server.
+#[cfg(target_os = "linux")]
+fn start(launch: &Launch) -> std::io::Result<Child> {
+    use std::os::unix::process::CommandExt as _;
+    let mut command = Command::new("/proc/self/exe");
+    command.arg0("taut").args(["trace", "--become", &std::process::id().to_string(), "--"]);
+    command.args(&launch.words).process_group(0);
+    prepare(&mut command, launch).spawn()
+}
+
+/// The second start: asks to be killed with `parent`, and becomes the server.
+#[cfg(target_os = "linux")]
+pub(super) fn become_server(parent: i32, words: &[std::ffi::OsString]) -> Problem {
+    use std::os::unix::process::CommandExt as _;
+
+    use rustix::process::{Signal, getppid, set_parent_process_death_signal};
+    let launch = Launch { words: words.to_vec(), ..Launch::default() };
+    if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
+        return not_started(&launch, error.into());
+    }
+    // If the parent died before the line above took effect, no signal will come any more.
+    if getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(parent) {
+        return Problem::Interrupted;
+    }
+    let error = command(&launch).exec();
+    // As shells say it: 127 is not found, 126 cannot be executed.
+    let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
+    crate::output::Output::new(None).report(&not_started(&launch, error));
+    std::process::exit(code)
+}
+
+fn ended(status: ExitStatus) -> End {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        return End::Signal(signal);
+    }
+    End::Code(status.code().unwrap_or(1))
+}
+
+/// Ends this process as the server's ended.
+fn end_like(status: ExitStatus) -> ! {
+    #[cfg(unix)]
+    if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {
+        die_by(signal);
+        std::process::exit(128 + signal);
+    }
+    std::process::exit(status.code().unwrap_or(1))
+}
+
+#[cfg(unix)]
+fn die_by(signal: i32) {
+    use rustix::process::{Resource, Rlimit, Signal, getpid, kill_process, setrlimit};
+    // The server's memory is what somebody wants to look at, not ours.
+    let _ = setrlimit(Resource::Core, Rlimit { current: Some(0), maximum: Some(0) });
+    let _ = signal_hook::low_level::emulate_default_handler(signal);
+    if let Some(signal) = Signal::from_named_raw(signal) {
+        let _ = kill_process(getpid(), signal);
+    }
+}
+
+#[cfg(unix)]
+fn is_wish_to_end(signal: i32) -> bool {
+    use signal_hook::consts::{SIGHUP, SIGINT, SIGQUIT, SIGTERM};
+    [SIGHUP, SIGINT, SIGQUIT, SIGTERM].contains(&signal)
+}
+
+#[cfg(unix)]
+fn pass_on(child: &Child, signal: i32) {
+    use rustix::process::{Pid, Signal, getpid, kill_process};
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw);
+    // The process was not waited for yet, so the number is still its own.
+    if let (Some(pid), Some(signal)) = (pid, Signal::from_named_raw(signal)) {
+        let _ = kill_process(pid, signal);
+        if signal == Signal::TSTP {
+            let _ = kill_process(getpid(), Signal::STOP);
+        }
+    }
+}
+
+/// Waits until what the server wrote has been passed on: everything, if its output has ended, else what
+/// is in the pipes now.
+fn drain(progress: &Progress) {
+    let until = Instant::now() + LAST_BYTES;
+    let mut quiet_since = None;
+    while Instant::now() < until && !progress.has_ended() {
+        if progress.is_quiet() {
+            let since = *quiet_since.get_or_insert_with(Instant::now);
+            if since.elapsed() > QUIET {
+                return;
+            }
+        } else {
+            quiet_since = None;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}

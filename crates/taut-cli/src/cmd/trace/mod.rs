@@ -1,0 +1,233 @@
+//! `taut trace`: stand between a host and a server, record what passes, and use it again.
+//!
+//! Only leads from what was typed to the file that does it: `carry` (with `pump`, `ends`, `wake`) is the
+//! transparent part, `hide` says what is masked, `live` and `shown` show it, `page` serves the page, `view`
+//! and `play` use a capture, `into` edits a host's file.
+
+mod carry;
+mod ends;
+mod hide;
+mod into;
+mod live;
+mod page;
+mod play;
+mod pump;
+mod shown;
+mod view;
+mod wake;
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::PathBuf;
+
+use taut_trace::{Masker, Recorder, Session, Watch, create};
+
+use crate::hosts::{Launched, Surroundings, find, launch_of, unknown};
+use crate::output::{DIM, Output};
+use crate::problem::{Exit, Problem};
+use crate::{args, help};
+use carry::Launch;
+
+/// How large a capture may get that nobody asked to keep.
+const TEMPORARY: u64 = 1 << 30;
+
+/// See what passes between a host and a server.
+#[derive(clap::Args)]
+#[command(after_help = help::TRACE, args_conflicts_with_subcommands = true)]
+pub(crate) struct Trace {
+    #[command(subcommand)]
+    what: Option<Again>,
+    /// A server by name: see `taut servers`.
+    name: Option<String>,
+    /// Keep what passes in this file, in place of what it held; a folder gets a new file each time.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
+    /// Show what passes on a page; its address is told on stderr.
+    #[arg(long)]
+    page: bool,
+    /// Say nothing on stderr beside what the server says there.
+    #[arg(long, short, conflicts_with = "page")]
+    quiet: bool,
+    /// Keep secrets as they are.
+    #[arg(long)]
+    unmasked: bool,
+    /// Mask the value of this variable of the environment too, whatever its name; may be given again.
+    #[arg(long, value_name = "VARIABLE")]
+    hide: Vec<String>,
+    /// Put taut trace before this server in its host's own file, from its next start on.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "server", "page", "out_of", "quiet"])]
+    into: Option<String>,
+    /// Take it out again.
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "server", "page", "record", "quiet"])]
+    out_of: Option<String>,
+    /// Read servers from this file, of any host, and from no other; may be given again.
+    #[arg(long, value_name = "FILE")]
+    config: Vec<PathBuf>,
+    /// Set a variable of the server's environment; may be given again.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = args::variable)]
+    env: Vec<(String, String)>,
+    /// Start the server in this directory.
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+    /// What the server is called in the capture.
+    #[arg(long = "as", value_name = "NAME", hide = true)]
+    called: Option<String>,
+    /// The entry in the host's file had no arguments; for --out-of.
+    #[arg(long, hide = true)]
+    no_args: bool,
+    /// Ask to be killed with this process, and become the server.
+    #[arg(long = "become", value_name = "PARENT", hide = true, requires = "server")]
+    becomes: Option<i32>,
+    /// The server's program and its arguments, untouched.
+    #[arg(last = true, value_name = "COMMAND")]
+    server: Vec<OsString>,
+}
+
+/// What can be done with a capture.
+#[derive(clap::Subcommand)]
+enum Again {
+    /// Show a capture: as lines, as figures, as a page.
+    View(view::View),
+    /// Be the server of a capture.
+    Mock(play::MockArgs),
+    /// Be the client of a capture, and compare what a server says to it now.
+    Replay(play::ReplayArgs),
+    /// Compare two captures.
+    Diff(play::DiffArgs),
+}
+
+impl Trace {
+    /// Whether a server's command may follow two dashes.
+    pub(crate) fn takes_server(&self) -> bool {
+        matches!(self.what, None | Some(Again::Replay(_)))
+    }
+}
+
+pub(crate) fn run(output: &Output, args: &Trace) -> Result<Exit, Problem> {
+    match &args.what {
+        Some(Again::View(args)) => return view::run(output, args),
+        Some(Again::Mock(args)) => return play::mock(output, args),
+        Some(Again::Replay(args)) => return play::replay(output, args),
+        Some(Again::Diff(args)) => return play::diff(output, args),
+        None => {}
+    }
+    #[cfg(target_os = "linux")]
+    if let Some(parent) = args.becomes {
+        return Err(carry::become_server(parent, &args.server));
+    }
+    if let Some(name) = &args.into {
+        return into::into(output, name, &args.config, args.record.as_deref(), args.unmasked);
+    }
+    if let Some(name) = &args.out_of {
+        return into::out_of(output, name, &args.config);
+    }
+    between(output, args)
+}
+
+/// Stands between the host that started us and the server that is meant.
+fn between(output: &Output, args: &Trace) -> Result<Exit, Problem> {
+    let (launch, entry) = server_of(args.name.as_deref(), &args.server, &args.config, &args.env)?;
+    let launch = Launch { cwd: args.cwd.clone().or(launch.cwd), ..launch };
+    let masker =
+        if args.unmasked { Masker::off() } else { hide::masker(&launch.words, &entry, &args.hide) };
+    let words: Vec<String> =
+        launch.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let known = args.called.clone().or_else(|| args.name.clone());
+    let (file, limit) =
+        capture(output, args, &known.clone().unwrap_or_else(|| short_name(&words)))?;
+    if let (true, Some(file)) = (args.page, &file) {
+        let failed = |error| Problem::File { what: "opening the capture".to_owned(), error };
+        let address = page::serve(file.try_clone().map_err(failed)?, true)?;
+        tell(output, args, &format!("the page is at {address}"));
+    }
+    let session = Session {
+        name: known,
+        command: if args.unmasked { words } else { hide::shown(&words) },
+        recorder: concat!("taut ", env!("CARGO_PKG_VERSION")).to_owned(),
+        limit,
+    };
+    let shows = file.is_none() && !args.quiet;
+    let watch = shows.then(|| Box::new(live::Live::new(output)) as Box<dyn Watch>);
+    let recorder = Recorder::start(file, session, masker, watch)
+        .map_err(|error| Problem::File { what: "starting the recorder".to_owned(), error })?;
+    match carry::carry(&launch, recorder)? {}
+}
+
+/// The file that is recorded to, if any, and how large it may get.
+fn capture(
+    output: &Output,
+    args: &Trace,
+    name: &str,
+) -> Result<(Option<File>, Option<u64>), Problem> {
+    let failed = |path: &std::path::Path| {
+        let what = format!("making {}", path.display());
+        move |error| Problem::File { what, error }
+    };
+    if let Some(path) = &args.record {
+        let (file, path) = create(path, name).map_err(failed(path))?;
+        tell(output, args, &format!("recording to {}", path.display()));
+        return Ok((Some(file), None));
+    }
+    if !args.page {
+        return Ok((None, None));
+    }
+    // The page reads a file; one that nobody asked for has no name, and is gone with us.
+    let folder = std::env::temp_dir();
+    let (file, path) = create(&folder, name).map_err(failed(&folder))?;
+    let _ = std::fs::remove_file(path);
+    Ok((Some(file), Some(TEMPORARY)))
+}
+
+/// A line of our own on stderr.
+fn tell(output: &Output, args: &Trace, words: &str) {
+    if !args.quiet {
+        output.note(&output.err.paint(DIM, format!("taut trace: {words}")));
+    }
+}
+
+/// The server that is meant, and what its entry sets.
+fn server_of(
+    name: Option<&str>,
+    words: &[OsString],
+    config: &[PathBuf],
+    env: &[(String, String)],
+) -> Result<(Launch, Vec<(String, String)>), Problem> {
+    let mut entry = env.to_vec();
+    let mut launch = match (name, words) {
+        (Some(name), [_, ..]) => {
+            return Err(Problem::Usage {
+                what: format!(
+                    "a server is named, {name:?}, and a command is given: only one can be meant"
+                ),
+                next: Some(format!("leave out {name}, or the -- and what follows it")),
+            });
+        }
+        (None, []) => {
+            return Err(Problem::Usage {
+                what: "which server?".to_owned(),
+                next: Some("a NAME, as `taut servers` shows it, or -- COMMAND".to_owned()),
+            });
+        }
+        (None, words) => Launch { words: words.to_vec(), ..Launch::default() },
+        (Some(name), []) => {
+            let found = find(Surroundings::here(), config);
+            let server = found.named(name).ok_or_else(|| unknown(&found, name))?;
+            let Launched { start, base } = launch_of(&found, server, env)?;
+            entry.extend(start.env.iter().cloned());
+            Launch {
+                words: start.words.into_iter().map(OsString::from).collect(),
+                env: base.into_iter().chain(start.env).collect(),
+                clear_env: !start.inherit,
+                cwd: start.cwd,
+            }
+        }
+    };
+    launch.env.extend(env.iter().cloned());
+    Ok((launch, entry))
+}
+
+/// What to call a server that has no name: its program, without the folder.
+fn short_name(words: &[String]) -> String {
+    let program = words.first().map_or("server", String::as_str);
+    program.rsplit(['/', '\\']).next().unwrap_or(program).to_owned()
+}
