@@ -23,7 +23,7 @@ use windows_sys::Win32::System::Threading::GetCurrentProcess;
 use windows_sys::core::BOOL;
 
 #[cfg(feature = "client")]
-pub(crate) use start::{Job, Program, cancel, exit_code, start, wait};
+pub(crate) use start::{JobObject, Program, cancel, exit_code, start, wait};
 
 #[cfg(feature = "client")]
 mod start;
@@ -148,14 +148,14 @@ pub(crate) enum ConsoleEvent {
 }
 
 /// Whether it took the event. If not, the system does what it does by default: it ends the process.
-type Handler = fn(ConsoleEvent) -> bool;
+type ConsoleHandler = fn(ConsoleEvent) -> bool;
 
-static HANDLER: OnceLock<Handler> = OnceLock::new();
+static HANDLER: OnceLock<ConsoleHandler> = OnceLock::new();
 
 /// Calls `handler` for each console event, in a thread that the system starts for it.
 ///
 /// There is one handler for the life of the process: the first.
-pub(crate) fn on_console_event(handler: Handler) -> io::Result<()> {
+pub(crate) fn on_console_event(handler: ConsoleHandler) -> io::Result<()> {
     if HANDLER.set(handler).is_err() {
         return Ok(());
     }

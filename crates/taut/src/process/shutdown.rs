@@ -163,7 +163,9 @@ impl Shutdown {
             let (step, action) = match self.step {
                 ShutdownStep::Unasked | ShutdownStep::Stuck => return,
                 ShutdownStep::Eof if self.has_term => (ShutdownStep::Term, ShutdownAction::Term),
-                ShutdownStep::Eof | ShutdownStep::Term => (ShutdownStep::Kill, ShutdownAction::Kill),
+                ShutdownStep::Eof | ShutdownStep::Term => {
+                    (ShutdownStep::Kill, ShutdownAction::Kill)
+                }
                 ShutdownStep::Kill => (ShutdownStep::Stuck, ShutdownAction::GiveUp),
             };
             self.step = step;

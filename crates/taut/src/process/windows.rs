@@ -27,7 +27,7 @@ use super::lookup::Found;
 use super::quoting;
 use crate::stream::{Sink, Source};
 use crate::threaded::{ReadHalf, WriteHalf};
-use crate::win32::{self, Job, Program};
+use crate::win32::{self, JobObject, Program};
 
 /// Whether a process can be asked to end otherwise than by closing its stdin (W5).
 pub(super) const HAS_TERM: bool = false;
@@ -56,7 +56,7 @@ pub(super) fn start(command: &Command, found: &Found) -> io::Result<(Process, [P
     } else {
         (found.program.clone(), quoting::for_program(&wide(&found.program), &args))
     };
-    let job = Job::new()?;
+    let job = JobObject::new()?;
     let program = Program {
         path: path.as_os_str(),
         command_line: &command_line,
@@ -122,7 +122,7 @@ const KILLED: u32 = 1;
 pub(super) struct Process {
     process: OwnedHandle,
     id: u32,
-    job: Job,
+    job: JobObject,
     killed: AtomicBool,
 }
 

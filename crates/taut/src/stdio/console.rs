@@ -50,10 +50,10 @@ impl fmt::Display for Signal {
 }
 
 /// Both events, for as long as this lives. Dropping it says that the loop has ended.
-pub(crate) struct Signals(Arc<Mutex<News>>);
+pub(crate) struct Signals(Arc<Mutex<LoopNews>>);
 
 /// What a loop is told.
-struct News {
+struct LoopNews {
     signal: Option<Signal>,
     waker: Option<Waker>,
     patience: Duration,
@@ -61,7 +61,7 @@ struct News {
 
 /// Who is to be told, and whether they have been.
 struct Watched {
-    loops: Vec<Arc<Mutex<News>>>,
+    loops: Vec<Arc<Mutex<LoopNews>>>,
     told: bool,
 }
 
@@ -81,7 +81,7 @@ pub(crate) fn watch() -> io::Result<Signals> {
 
 pub(super) fn watch_with(patience: Duration) -> io::Result<Signals> {
     on_console_event(handle)?;
-    let news = Arc::new(Mutex::new(News { signal: None, waker: None, patience }));
+    let news = Arc::new(Mutex::new(LoopNews { signal: None, waker: None, patience }));
     lock(&WATCHED).loops.push(Arc::clone(&news));
     Ok(Signals(news))
 }

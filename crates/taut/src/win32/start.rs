@@ -31,9 +31,9 @@ use super::{check, duplicate};
 /// The processes that descend from one that was started in it. They end when this is dropped, and
 /// when this process ends in whatever way.
 #[derive(Debug)]
-pub(crate) struct Job(OwnedHandle);
+pub(crate) struct JobObject(OwnedHandle);
 
-impl Job {
+impl JobObject {
     pub(crate) fn new() -> io::Result<Self> {
         // SAFETY: no attributes and no name; the result is checked.
         let handle = unsafe { CreateJobObjectW(null(), null()) };
@@ -105,7 +105,7 @@ pub(crate) struct Program<'a> {
 }
 
 /// Starts a process in the job, without a window: the process and its id.
-pub(crate) fn start(program: &Program<'_>, job: &Job) -> io::Result<(OwnedHandle, u32)> {
+pub(crate) fn start(program: &Program<'_>, job: &JobObject) -> io::Result<(OwnedHandle, u32)> {
     let path = zero_ended(program.path.encode_wide())?;
     let mut command_line = zero_ended(program.command_line.iter().copied())?;
     let directory = program.directory.map(|text| zero_ended(text.encode_wide())).transpose()?;

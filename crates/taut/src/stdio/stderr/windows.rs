@@ -14,25 +14,25 @@ use std::time::Duration;
 const MOMENT: Duration = Duration::from_millis(200);
 
 /// The thread that writes, and what it says when it has written. One line is with it at most.
-struct Writer {
+struct StderrThread {
     lines: SyncSender<Vec<u8>>,
     written: Receiver<()>,
     stuck: bool,
 }
 
-static WRITER: Mutex<Option<Writer>> = Mutex::new(None);
+static WRITER: Mutex<Option<StderrThread>> = Mutex::new(None);
 
 /// `Err`: the line was not taken.
 pub(super) fn offer(bytes: &[u8]) -> io::Result<()> {
     let mut writer = WRITER.lock().unwrap_or_else(PoisonError::into_inner);
     let writer = match &mut *writer {
         Some(writer) => writer,
-        none => none.insert(Writer::start()?),
+        none => none.insert(StderrThread::start()?),
     };
     writer.write(bytes)
 }
 
-impl Writer {
+impl StderrThread {
     fn start() -> io::Result<Self> {
         let (lines, inbox) = sync_channel::<Vec<u8>>(1);
         let (done, written) = sync_channel(1);

@@ -210,7 +210,7 @@ impl Drop for Actor {
 }
 
 #[test]
-fn bytes_pass_as_they_are_and_the_end_of_input_ends_it() {
+fn w6_bytes_pass_as_they_are_and_the_end_of_input_ends_it() {
     let mut actor = start("echo", Stdio::piped(), Stdio::null());
     let wire = actor.wire();
     // Neither line ends nor bytes that are no text are touched (W6), also in more than a pipe holds.
