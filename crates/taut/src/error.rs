@@ -6,7 +6,7 @@ mod connect;
 mod exit;
 #[cfg(feature = "client")]
 mod lost;
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 mod output;
 #[cfg(feature = "client")]
 mod spawn;
@@ -36,7 +36,7 @@ pub use connect::{ConnectError, ConnectPhase, ConnectReason, SecondTry};
 pub use exit::Exit;
 #[cfg(feature = "client")]
 pub use lost::Lost;
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 pub use output::{BadOutput, OutputFault};
 #[cfg(feature = "client")]
 pub use spawn::{Hint, SpawnError};
@@ -124,7 +124,7 @@ pub enum Error {
     },
     /// What a tool answered is not what its own schema promises, or cannot be checked. The answer
     /// itself is inside.
-    #[cfg(feature = "check")]
+    #[cfg(feature = "validate")]
     Output(Arc<BadOutput>),
     /// The server was started again and again, and did not stay.
     #[cfg(feature = "client")]
@@ -227,7 +227,7 @@ impl fmt::Display for Error {
                 write!(f, "the server offers no {capability}, so {method} was not asked")
             }
             Self::Tool { name, text } => write!(f, "the tool {name} failed: {text}"),
-            #[cfg(feature = "check")]
+            #[cfg(feature = "validate")]
             Self::Output(bad) => bad.fmt(f),
             Self::Unfit { name, what } => write!(f, "the answer of {name} does not fit: {what}"),
             Self::InputRequired { method, asked, error } => write!(
@@ -277,7 +277,7 @@ impl From<Lost> for Error {
     }
 }
 
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 impl From<BadOutput> for Error {
     fn from(bad: BadOutput) -> Self {
         Self::Output(Arc::new(bad))

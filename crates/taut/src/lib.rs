@@ -66,7 +66,7 @@
 //!
 //! # Features
 //!
-//! `server` and `client`, both on. `check`, off, lets a client check what tools answer against the
+//! `server` and `client`, both on. `validate`, off, lets a client check what tools answer against the
 //! schemas that they publish (`ClientBuilder::check_answers`). `tokio` alone is the loop, stdio and [`service`]; without any
 //! feature the pure core is left.
 
@@ -89,7 +89,7 @@ mod ending;
 mod error;
 #[cfg(all(feature = "server", feature = "client"))]
 mod memory;
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 mod schema;
 #[cfg(feature = "server")]
 mod server;
@@ -115,7 +115,7 @@ pub use client::{
 pub use driver::Steps;
 #[cfg(feature = "tokio")]
 pub use ending::Ending;
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 pub use error::{BadOutput, OutputFault};
 #[cfg(feature = "client")]
 pub use error::{
@@ -125,8 +125,8 @@ pub use error::{
 pub use error::{Error, Reject, Result};
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
-#[cfg(feature = "check")]
-pub use schema::{Misfit, SchemaFault};
+#[cfg(feature = "validate")]
+pub use schema::{Misfit, SchemaFault, Unfit, Validator};
 #[cfg(feature = "server")]
 pub use schemars::{self, JsonSchema};
 #[cfg(feature = "server")]

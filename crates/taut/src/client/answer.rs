@@ -36,7 +36,7 @@ impl Answer {
     ///
     /// # Errors
     /// It does not fit, or cannot be checked ([`Error::Output`]).
-    #[cfg(feature = "check")]
+    #[cfg(feature = "validate")]
     pub fn check_against(&self, tool: &crate::mcp::Tool) -> Result<()> {
         super::check::check(tool, self.clone()).map(drop)
     }

@@ -26,7 +26,7 @@ pub(super) struct Lists {
     /// By which we hear of changes in the modern revision.
     watching: OnceLock<Subscription>,
     /// What tools promise, as long as their list holds.
-    #[cfg(feature = "check")]
+    #[cfg(feature = "validate")]
     pub(super) outputs: super::check::Outputs,
 }
 
@@ -82,7 +82,7 @@ impl Lists {
             Change::Resources => &[Method::ListResources, Method::ListResourceTemplates],
             Change::Resource(_) | Change::Anything => return,
         };
-        #[cfg(feature = "check")]
+        #[cfg(feature = "validate")]
         if gone.contains(&Method::ListTools) {
             self.outputs.forget();
         }
@@ -97,7 +97,7 @@ impl Shared {
     /// unasked.
     pub(super) fn watch_lists(&self) {
         let wanted = self.settings.keep_lists || self.settings.host.on_change.is_some();
-        #[cfg(feature = "check")]
+        #[cfg(feature = "validate")]
         let wanted = wanted || self.settings.check_answers;
         let lists = self.all_lists();
         if !wanted || !self.agreed.revision.is_modern() || lists.is_empty() {

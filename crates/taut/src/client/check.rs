@@ -20,7 +20,7 @@ use super::paging::{Fresh, pages};
 use super::request::Request;
 use crate::error::{BadOutput, OutputFault, Result};
 use crate::mcp::{Schema, Tool};
-use crate::schema::{Checker, SchemaFault, Unfit};
+use crate::schema::{SchemaFault, Unfit, Validator};
 
 /// Tools whose schemas are known at most. Hosts show a model some hundred; only a server that floods
 /// has so many, and what is beyond goes unchecked.
@@ -47,7 +47,7 @@ struct Known {
 struct Output {
     schema: Option<Schema>,
     /// Read once, when it is first needed.
-    checker: OnceLock<std::result::Result<Checker, SchemaFault>>,
+    validator: OnceLock<std::result::Result<Validator, SchemaFault>>,
 }
 
 impl Outputs {
@@ -72,7 +72,7 @@ impl Outputs {
             if known.tools.get(&tool.name).is_some_and(same) || known.tools.len() == MAX_TOOLS {
                 continue;
             }
-            let output = Output { schema: tool.output_schema.clone(), checker: OnceLock::new() };
+            let output = Output { schema: tool.output_schema.clone(), validator: OnceLock::new() };
             known.tools.insert(tool.name.clone(), Arc::new(output));
         }
     }
@@ -100,11 +100,11 @@ impl Output {
         let Some(schema) = self.schema.as_ref().filter(|_| !answer.failed()) else {
             return Ok(answer);
         };
-        let checker = self.checker.get_or_init(|| Checker::new(schema.json().text()));
-        let fault = match (checker, &answer.structured_content) {
+        let validator = self.validator.get_or_init(|| Validator::new(schema.json().text()));
+        let fault = match (validator, &answer.structured_content) {
             (Err(fault), _) => OutputFault::Schema(fault.clone()),
             (Ok(_), None) => OutputFault::Missing,
-            (Ok(checker), Some(data)) => match checker.check(data.text()) {
+            (Ok(validator), Some(data)) => match validator.validate(data.text()) {
                 Ok(()) => return Ok(answer),
                 Err(Unfit::Misfit(misfit)) => OutputFault::Misfit(misfit),
                 Err(Unfit::TooMuch) => OutputFault::TooMuch,
@@ -119,7 +119,7 @@ impl Output {
 /// Checks an answer against what this tool promises.
 pub(super) fn check(tool: &Tool, answer: Answer) -> Result<Answer> {
     let schema = tool.output_schema.clone();
-    Output { schema, checker: OnceLock::new() }.check(answer)
+    Output { schema, validator: OnceLock::new() }.check(answer)
 }
 
 /// Asks for a page of a list, and takes in what it says of tools.

@@ -8,7 +8,7 @@ mod answer;
 mod asked;
 mod cache;
 mod changes;
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 mod check;
 mod command;
 mod envelope;

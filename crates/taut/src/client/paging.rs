@@ -155,7 +155,7 @@ fn ask_anew<T: Listed>(pages: &Pages<T>) -> impl Future<Output = Result<Fresh<T>
         request = request.meta(meta.clone());
     }
     let asking = async move { request.await.map(T::split) };
-    #[cfg(feature = "check")]
+    #[cfg(feature = "validate")]
     let asking = super::check::learning(pages.shared.clone(), asking);
     asking
 }

@@ -42,7 +42,7 @@ pub(super) struct Settings {
     pub(super) host: Host,
     pub(super) rounds: usize,
     pub(super) keep_lists: bool,
-    #[cfg(feature = "check")]
+    #[cfg(feature = "validate")]
     pub(super) check_answers: bool,
 }
 
@@ -82,7 +82,7 @@ impl Default for Settings {
             // MRTR-16: as many as the official SDKs allow.
             rounds: 10,
             keep_lists: false,
-            #[cfg(feature = "check")]
+            #[cfg(feature = "validate")]
             check_answers: false,
         }
     }
@@ -217,7 +217,7 @@ impl ClientBuilder {
     /// list does not have is not checked, nor is the answer of a tool that failed, or one that came
     /// after the list had changed. References in a schema lead nowhere but to the schema itself: nothing
     /// is fetched. The check runs where the answer is awaited, and takes a bounded number of steps.
-    #[cfg(feature = "check")]
+    #[cfg(feature = "validate")]
     pub fn check_answers(mut self, check: bool) -> Self {
         self.settings.check_answers = check;
         self

@@ -67,7 +67,7 @@ impl Client {
         let refused = self.unless(Method::CallTool, self.capabilities().tools.is_some(), "tools");
         let request = Request::new(self.0.clone(), subject, Box::new(arguments), read_answer);
         // TOL-13. Older revisions know no schema for answers.
-        #[cfg(feature = "check")]
+        #[cfg(feature = "validate")]
         if self.0.settings.check_answers && self.revision().has_structured_content() {
             return request.around(super::check::checked).refused(refused);
         }
