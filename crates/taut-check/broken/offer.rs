@@ -61,7 +61,7 @@ impl Server {
             tools.push(json!({ "name": "a name with spaces", "inputSchema": none }));
         }
         if self.is("tools-same") {
-            tools.push(json!({ "name": format!("t{}", std::process::id()), "inputSchema": none }));
+            tools.insert(0, json!({ "name": format!("t{}", std::process::id()), "inputSchema": none }));
         }
         if self.is("meta-removed-fields") {
             tools[0]["execution"] = json!({ "taskSupport": "optional" });
@@ -102,7 +102,7 @@ impl Server {
 
     pub(crate) fn listed(&self, request: &Request<'_>) -> Result<Value, (i64, String)> {
         match request.method {
-            "tools/list" if self.is("tools-list") => Ok(json!({ "tools": {} })),
+            "tools/list" if self.is("tools-list") && request.params.get("cursor").is_none() => Ok(json!({ "tools": {} })),
             "tools/list" => self.page(request, "tools", self.tools(request)),
             "resources/list" => {
                 let mut items = vec![json!({ "uri": "demo://one", "name": "one" }), json!({ "uri": "demo://two", "name": "two" })];
@@ -165,7 +165,7 @@ impl Server {
             let code = if self.is("prompts-request") { -32603 } else { -32602 };
             return Err((code, "a name is needed".to_owned()));
         };
-        if self.is("input-asks") {
+        if self.is("input-asks") && request.params["arguments"]["who"].is_string() && name == "greet" {
             return Ok(json!({ "resultType": "input_required" }));
         }
         let who = &request.params["arguments"]["who"];

@@ -175,7 +175,7 @@ impl Server {
         if self.is("rpc-version") && list {
             reply["jsonrpc"] = json!("1.0");
         }
-        if self.is("rpc-one-of") && list {
+        if self.is("rpc-one-of") && list && reply.get("result").is_some() {
             reply["error"] = json!({ "code": -32603, "message": "both" });
         }
         if self.is("rpc-result-object") && method == "resources/unsubscribe" {
@@ -252,7 +252,7 @@ impl Server {
                     self.out.send(&json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [] } }));
                 }
                 if self.is("listen-cancel") && self.streams.iter().any(|(stream, _)| stream == id) {
-                    let meta = json!({ SUBSCRIPTION: id });
+                    let meta = json!({ SUBSCRIPTION: id, "io.modelcontextprotocol/serverInfo": { "name": "broken", "version": "1" } });
                     self.out.send(&json!({ "jsonrpc": "2.0", "id": id, "result": { "resultType": "complete", "_meta": meta } }));
                 }
                 self.streams.retain(|(stream, _)| stream != id);

@@ -84,6 +84,16 @@ impl Verdict {
         matches!(self, Self::Fail { .. })
     }
 
+    /// What was wrong, or why it was not tried.
+    #[must_use]
+    pub fn words(&self) -> &str {
+        match self {
+            Self::Pass => "",
+            Self::Fail { what, .. } => what,
+            Self::Skip(why) | Self::Blocked(why) => why,
+        }
+    }
+
     /// The word that reports use.
     #[must_use]
     pub fn word(&self) -> &'static str {

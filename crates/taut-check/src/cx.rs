@@ -170,6 +170,7 @@ pub(crate) fn request(
     capabilities: &Value,
 ) -> Value {
     let mut message = json!({ "jsonrpc": "2.0", "id": id, "method": method });
+    let wanted = !params.is_null() || revision.is_modern();
     let mut params = match params {
         Value::Null => Value::Object(Map::new()),
         params => params,
@@ -181,7 +182,7 @@ pub(crate) fn request(
         }
         members.insert("_meta".to_owned(), meta);
     }
-    if params.as_object().is_none_or(|members| !members.is_empty()) {
+    if wanted {
         message["params"] = params;
     }
     message

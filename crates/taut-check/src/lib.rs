@@ -30,6 +30,7 @@ mod wire;
 use std::ffi::OsString;
 
 pub use check::{Check, Level, Revisions, Side, Verdict};
+pub use client::{ClientCheck, play};
 pub use ours::Revision;
 pub use process::{Entry, Program, What};
 pub use report::{Baseline, Compared, Report, Row, table};
@@ -46,7 +47,9 @@ pub fn server<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> ServerCh
 /// All checks, for servers and for clients.
 #[must_use]
 pub fn checks() -> Vec<Check> {
-    server::all()
+    let mut all = server::all();
+    all.extend(client::all());
+    all
 }
 
 /// The check with this name.

@@ -153,7 +153,6 @@ pub(crate) fn objection(revision: Revision, value: &Value, method: Option<&str>)
     }
     if let Some(error) = value.get("error") {
         let name = match error["code"].as_i64() {
-            Some(-32022) if revision.is_modern() => "UnsupportedProtocolVersionError",
             Some(-32021) if revision.is_modern() => "MissingRequiredClientCapabilityError",
             _ if defines(revision, "JSONRPCErrorResponse") => "JSONRPCErrorResponse",
             _ => "JSONRPCError",

@@ -5,9 +5,10 @@
 use std::sync::Mutex;
 
 use serde_json::json;
-use taut_check::{Check, Level, Report, Revision, ServerCheck, Side};
+use taut_check::{Check, ClientCheck, Level, Report, Revision, ServerCheck, Side};
 
 const BROKEN: &str = env!("CARGO_BIN_EXE_taut-check-broken");
+const PLAYER: &str = env!("CARGO_BIN_EXE_taut-check-player");
 
 fn check(words: &[&str]) -> ServerCheck {
     taut_check::server([BROKEN].iter().chain(words).copied())
@@ -29,7 +30,7 @@ fn revisions(check: &Check) -> Vec<Revision> {
         "tools-declared" | "resources-declared" | "prompts-declared" | "log-declared"
         | "frame-quiet-notifications" | "cancel-by-server" => vec![Revision::V2025_11_25],
         "init-vocabulary" => vec![Revision::V2025_03_26],
-        "rpc-result-object" => vec![Revision::V2025_11_25],
+        "rpc-result-object" | "rpc-params-array" | "cancel-race" => vec![Revision::V2025_11_25],
         "tools-bad-arguments-old" => vec![Revision::V2025_06_18],
         _ => fitting.last().copied().into_iter().collect(),
     }
@@ -64,16 +65,21 @@ fn wrong(check: &Check, report: &Report) -> Vec<String> {
     wrong
 }
 
-fn all(wanted: impl Fn(&Check) -> bool) {
+fn play_client(check: &Check) -> Report {
+    let words = [BROKEN, "--role", check.id, "--", "{server}"];
+    ClientCheck::new(words, [PLAYER]).run()
+}
+
+fn all(side: Side, play: fn(&Check) -> Report) {
     let only = std::env::var("ROLE").ok();
     let checks: Vec<Check> = taut_check::checks()
         .into_iter()
-        .filter(|check| check.side == Side::Server && check.level != Level::Advice && wanted(check))
+        .filter(|check| check.side == side && check.level != Level::Advice)
         .filter(|check| only.as_deref().is_none_or(|only| check.id == only))
         .collect();
     let (jobs, found) = (Mutex::new(checks.iter()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        for _ in 0..6 {
+        for _ in 0..10 {
             scope.spawn(|| {
                 loop {
                     let Some(check) = jobs.lock().unwrap().next() else { break };
@@ -99,5 +105,18 @@ fn the_server_without_a_role_passes_in_all_revisions() {
 
 #[test]
 fn every_check_finds_the_server_that_breaks_its_rule() {
-    all(|_| true);
+    all(Side::Server, play);
+}
+
+#[test]
+fn the_client_without_a_role_passes() {
+    let report = ClientCheck::new([BROKEN, "--", "{server}"], [PLAYER]).run();
+    report.assert_passed();
+    assert!(report.revisions().contains(&Revision::V2025_11_25));
+    assert!(report.revisions().contains(&Revision::MODERN));
+}
+
+#[test]
+fn every_check_finds_the_client_that_breaks_its_rule() {
+    all(Side::Client, play_client);
 }

@@ -55,6 +55,8 @@ pub(crate) enum Sub {
     Watch(crate::cmd::watch::Watch),
     /// Find out why a server does not connect, or where it will hurt.
     Doctor(Doctor),
+    /// See whether a server, or a client, keeps the protocol's rules.
+    Check(crate::cmd::check::CheckArgs),
     /// Show the servers that hosts are configured with, by name.
     Servers(Servers),
     /// Measure how fast a server is, beside others.
@@ -86,6 +88,7 @@ macro_rules! options {
             | Self::Prompt(Prompt { options, .. })
             | Self::Shell(crate::cmd::shell::Shell { options, .. })
             | Self::Watch(crate::cmd::watch::Watch { options, .. })
+            | Self::Check(crate::cmd::check::CheckArgs { options, .. })
             | Self::Doctor(Doctor { options, .. }) => Some(options),
             Self::Servers(_) | Self::Completions(_) | Self::Man(_) | Self::Serve(_) => None,
             #[cfg(target_os = "linux")]
@@ -111,7 +114,7 @@ impl Sub {
     /// Whether what it prints is for showing around, and not what somebody asked a server for.
     pub(crate) fn is_discreet(&self) -> bool {
         match self {
-            Self::Smoke(_) | Self::Doctor(_) | Self::Watch(_) => true,
+            Self::Smoke(_) | Self::Doctor(_) | Self::Watch(_) | Self::Check(_) => true,
             #[cfg(target_os = "linux")]
             Self::Bench(_) => true,
             _ => false,

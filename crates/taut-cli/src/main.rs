@@ -86,6 +86,7 @@ fn run(typed: Vec<OsString>) -> Exit {
         }
         Sub::Shell(args) => finish(&output, || cmd::shell::run(&output, &args)),
         Sub::Watch(args) => finish(&output, || cmd::watch::run(&output, &args)),
+        Sub::Check(args) => finish(&output, || async { cmd::check::run(&output, &args) }),
         Sub::Doctor(args) => finish(&output, || cmd::doctor::run(&output, &args)),
         #[cfg(target_os = "linux")]
         Sub::Bench(args) => {

@@ -42,6 +42,10 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
+    pub(crate) fn has_colour(self) -> bool {
+        self.colour
+    }
+
     pub(crate) fn paint(self, style: Style, text: impl Display) -> String {
         if self.colour {
             format!("{}{text}{}", style.render(), style.render_reset())

@@ -68,11 +68,7 @@ impl Row {
     /// What was wrong, or why it was not tried.
     #[must_use]
     pub fn words(&self) -> &str {
-        match &self.verdict {
-            Verdict::Pass => "",
-            Verdict::Fail { what, .. } => what,
-            Verdict::Skip(why) | Verdict::Blocked(why) => why,
-        }
+        self.verdict.words()
     }
 
     /// Its name in a baseline and in reports of machines: `id@revision`.

@@ -46,7 +46,12 @@ struct Outcome {
     again: bool,
 }
 
+/// A probe that failed, and in which survey.
+type Suspect = (usize, Outcome);
+
 struct Shared<'a> {
+    /// How long the slowest start took, in milliseconds.
+    slowest: AtomicUsize,
     settings: &'a ServerCheck,
     checks: &'a [Check],
     starts: AtomicUsize,
@@ -140,6 +145,7 @@ impl ServerCheck {
         let shared = Shared {
             settings: self,
             checks: &checks,
+            slowest: AtomicUsize::new(0),
             starts: AtomicUsize::new(0),
             sessions: Mutex::default(),
         };
@@ -194,7 +200,11 @@ impl Shared<'_> {
             let opened = self.start(revision, times, &json!({})).and_then(|mut live| {
                 // A server that speaks first would do it now.
                 live.process.listen(Duration::from_millis(60));
-                match live.open(&json!({})) {
+                let began = Instant::now();
+                let opened = live.open(&json!({}));
+                let took = usize::try_from(began.elapsed().as_millis()).unwrap_or_default();
+                self.slowest.fetch_max(took, Ordering::Relaxed);
+                match opened {
                     Ok(opened) => Ok((live, opened)),
                     Err(why) => {
                         self.keep(live.close());
@@ -224,11 +234,13 @@ impl Shared<'_> {
         closed.sort_by_key(|(revision, _)| *revision);
         let modern = surveys.iter().any(|(revision, _)| revision.is_modern());
         let legacy = surveys.iter().any(|(revision, _)| !revision.is_modern());
+        let asked_legacy = legacy || closed.iter().any(|(revision, _)| !revision.is_modern());
         let opens: Vec<String> = surveys.iter().map(|(it, _)| it.as_str().to_owned()).collect();
         let more = closed.iter().map(|(revision, _)| revision.as_str().to_owned());
         let tried: Vec<String> = opens.iter().cloned().chain(more).collect();
         for (_, survey) in &mut surveys {
-            survey.dual = modern && legacy;
+            // One that was not asked may be, so it gets the benefit of the doubt.
+            survey.dual = (modern && legacy) || !asked_legacy;
             (survey.opens, survey.tried) = (opens.clone(), tried.clone());
         }
         (surveys, closed)
@@ -280,18 +292,57 @@ impl Shared<'_> {
                 }
             }
         }
-        let second = pool(again, |(at, before)| {
-            let (revision, survey) = &surveys[at];
-            let mut list =
-                self.batch(*revision, survey, &[before.check], self.settings.alone_times());
-            match list.pop() {
-                // The budget is used up: what was seen before counts.
-                Some(after) if !matches!(after.verdict, Verdict::Blocked(_)) => (*revision, after),
-                _ => (*revision, before),
-            }
-        });
-        outcomes.extend(second);
+        self.again(surveys, again, &mut outcomes);
         outcomes
+    }
+
+    /// Tries again alone what failed. What failed in the same words in several revisions of one era is
+    /// tried in the newest of them; if it fails there again, it counts for all.
+    fn again(
+        &self,
+        surveys: &Surveys,
+        mut suspects: Vec<Suspect>,
+        outcomes: &mut Vec<(Revision, Outcome)>,
+    ) {
+        let kind = |(at, outcome): &Suspect| {
+            (outcome.check, surveys[*at].0.is_modern(), outcome.verdict.words().to_owned())
+        };
+        while !suspects.is_empty() {
+            suspects.sort_by_key(|suspect| (kind(suspect), suspect.0));
+            let mut groups: Vec<Vec<Suspect>> = Vec::new();
+            for suspect in suspects.drain(..) {
+                match groups.last_mut() {
+                    Some(group) if group.last().is_some_and(|last| kind(last) == kind(&suspect)) => group.push(suspect),
+                    _ => groups.push(vec![suspect]),
+                }
+            }
+            let tried = pool(groups, |mut group| {
+                let newest = group.pop();
+                let after = newest.as_ref().and_then(|(at, before)| {
+                    let (revision, survey) = &surveys[*at];
+                    self.batch(*revision, survey, &[before.check], self.alone()).pop()
+                });
+                (group, newest, after)
+            });
+            for (rest, newest, after) in tried {
+                let Some((at, before)) = newest else { continue };
+                // The budget may be used up: what was seen before counts then.
+                let after = after.filter(|after| !matches!(after.verdict, Verdict::Blocked(_)));
+                let settled = after.as_ref().is_none_or(|after| after.verdict.failed());
+                outcomes.push((surveys[at].0, after.unwrap_or(before)));
+                match settled {
+                    true => outcomes.extend(rest.into_iter().map(|(at, outcome)| (surveys[at].0, outcome))),
+                    false => suspects.extend(rest),
+                }
+            }
+        }
+    }
+
+    /// How long things may take alone; a server that starts slowly has more time to end, too.
+    fn alone(&self) -> Times {
+        let slow = Duration::from_millis(self.slowest.load(Ordering::Relaxed) as u64);
+        let times = self.settings.alone_times();
+        Times { exit: times.exit + slow * 2, ..times }
     }
 
     /// Carries out probes one after the other, in one process if none of them ends it.
@@ -336,6 +387,7 @@ impl Shared<'_> {
                 }
             }
             let Some(open) = live.as_mut() else { continue };
+            open.quiet = check.silent || times.quiet > self.settings.shared_times().quiet;
             let done = open.carry_out(&steps, !fresh);
             let seen = open.seen(&done);
             strays |= !seen.strays().is_empty();
@@ -413,7 +465,7 @@ fn scans(
 }
 
 /// Turns failures that another failure explains into `Blocked`, each with its reason.
-fn explain(checks: &[Check], rows: &mut [Row]) {
+pub(crate) fn explain(checks: &[Check], rows: &mut [Row]) {
     let failed: Vec<(Revision, &'static str)> =
         rows.iter().filter(|row| row.verdict.failed()).map(|row| (row.revision, row.id)).collect();
     let shown: Vec<(Revision, Vec<String>)> = rows
@@ -443,7 +495,7 @@ fn explain(checks: &[Check], rows: &mut [Row]) {
 }
 
 /// Does jobs on a few threads; the results come in no order.
-fn pool<J: Send, R: Send>(jobs: Vec<J>, work: impl Fn(J) -> R + Sync) -> Vec<R> {
+pub(crate) fn pool<J: Send, R: Send>(jobs: Vec<J>, work: impl Fn(J) -> R + Sync) -> Vec<R> {
     let (jobs, results) = (Mutex::new(jobs.into_iter()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {

@@ -38,6 +38,8 @@ pub(crate) struct Live {
     revision: Revision,
     times: Times,
     barriers: i64,
+    /// Whether a probe is followed by a time in which nothing may come.
+    pub(crate) quiet: bool,
 }
 
 impl Live {
@@ -53,7 +55,7 @@ impl Live {
             let asked = messages(value).iter().filter(|value| is_request(value));
             asked.map(|request| line(&reply_to(request, &caps))).collect()
         }));
-        Ok(Self { process, revision, times, barriers: 0 })
+        Ok(Self { process, revision, times, barriers: 0, quiet: true })
     }
 
     /// Opens the session; what the server said of itself, or why that did not work.
@@ -130,7 +132,9 @@ impl Live {
             let late = self.times.late;
             let all = |log: &[Entry]| wanted.iter().all(|id| answered(&log[mark..], id));
             self.process.wait(late, all);
-            self.process.listen(self.times.quiet);
+            if self.quiet {
+                self.process.listen(self.times.quiet);
+            }
             done.died = self.process.ended;
         }
         done
@@ -139,7 +143,8 @@ impl Live {
     fn step(&mut self, step: &Step, done: &mut Done, closed: &mut bool) {
         match step {
             Step::Send(message) => {
-                done.own.extend(messages(message).iter().filter_map(|one| one.get("id")).cloned());
+                let ids = messages(message).iter().filter_map(|one| one.get("id"));
+                done.own.extend(ids.filter(|id| !id.is_null()).cloned());
                 self.process.send(line(message));
             }
             Step::Raw(bytes) => {

@@ -4,7 +4,7 @@
 
 use super::*;
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "",
     "smoke",
     "list",
@@ -14,6 +14,7 @@ const COMMANDS: [&str; 14] = [
     "shell",
     "watch",
     "doctor",
+    "check",
     "servers",
     "bench",
     "serve",

@@ -86,7 +86,7 @@ pub(super) fn checks() -> Vec<Check> {
             .probe(
                 |cx| {
                     let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
-                    let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"taut-check/none\",\"params\":{{\"x\":{deep}}}}}\n", cx.id(0));
+                    let line = format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":\"taut-check/none\",\"params\":{{\"_meta\":{},\"x\":{deep}}}}}\n", cx.id(0), cx.meta());
                     Ok(vec![Step::Raw(line.into_bytes())])
                 },
                 |_, seen| verdict(alive(seen)),

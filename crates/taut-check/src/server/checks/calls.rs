@@ -77,7 +77,7 @@ fn results() -> Vec<Check> {
         Check::must("tools-conform", &["TOL-12"], Revisions::SINCE_0618,
             "The structured result of a tool with an outputSchema fits that schema.")
             .hosts("TypeScript and Python clients validate it and fail the call.")
-            .after(&["tools-structured"])
+            .after(&["tools-structured", "tools-output-schema"])
             .scan(|cx, all| scan_results(all, |answer, result| {
                 let tool = cx.survey.tool(answer.params["name"].as_str()?)?;
                 let schema = tool.get("outputSchema").filter(|_| result["isError"] != true)?;

@@ -34,7 +34,7 @@ pub(super) fn checks() -> Vec<Check> {
         Check::must("frame-clean", &["STD-03"], Revisions::ALL,
             "Stdout carries nothing but messages: no banner, no log line, no blank line.")
             .hosts("Some hosts drop the session at the first such line, others log an error for each; mcp-go and the Go SDK end the connection.")
-            .after(&["frame-line"])
+            .after(&["frame-line", "rpc-batch-empty", "rpc-batch-notifications"])
             .scan(|_, all| {
                 let faults = all.frames().filter_map(|frame| match (&frame.value, frame.fault) {
                     (None, Some(Fault::NotJson)) => {
@@ -163,10 +163,10 @@ pub(super) fn checks() -> Vec<Check> {
             "Nothing of an earlier request is used for a later one.")
             .sent("a request with full `_meta`, then `tools/list` without any")
             .hosts("Two clients behind one gateway would get each other's capabilities and identity.")
-            .probe(
+            .fresh(
                 |cx| {
                     let bare = json!({ "jsonrpc": "2.0", "id": cx.id(1), "method": "tools/list" });
-                    Ok(vec![cx.request(0, "server/discover", Value::Null), Step::Await(cx.id(0)), Step::Send(bare)])
+                    Ok(vec![Step::Open(json!({})), cx.request(0, "server/discover", Value::Null), Step::Await(cx.id(0)), Step::Send(bare), Step::Await(cx.id(1))])
                 },
                 |cx, seen| match seen.reply(&cx.id(1)) {
                     None => alive(seen).err().unwrap_or_else(|| fail(seen, "it was not answered")),

@@ -67,7 +67,7 @@ fn tools() -> Vec<Check> {
         Check::should("tools-names", &["TOL-21"], Revisions::SINCE_1125,
             "A tool's name has 1 to 128 of the characters A-Z a-z 0-9 _ - . and is the only one of its kind.")
             .hosts("Model providers refuse other names; hosts cut or change them, or leave the tool out.")
-            .after(&["tools-shape"])
+            .after(&["tools-shape", "page-ends"])
             .scan(|cx, all| {
                 let names: Vec<&str> = cx.survey.tools.items.iter().filter_map(|tool| tool["name"].as_str()).collect();
                 let line = all.answers().find(|answer| answer.method == "tools/list").map(|answer| answer.line.text()).unwrap_or_default();
@@ -132,7 +132,7 @@ fn listed(cx: &Cx<'_>, all: &All<'_>, ordered: bool) -> Verdict {
     };
     let mut faults = Vec::new();
     for answer in all.answers() {
-        let plain = answer.method == "tools/list" && answer.params.get("cursor").is_none();
+        let plain = answer.method == "tools/list" && answer.params.get("cursor").is_none() && super::modern::own(answer.params);
         let Some(result) = answer.result().filter(|_| plain) else { continue };
         if names(result) != first {
             faults.push(("two lists of tools differ".to_owned(), answer.line.text()));

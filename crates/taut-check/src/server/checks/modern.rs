@@ -60,12 +60,12 @@ fn envelope() -> Vec<Check> {
             "A request whose `_meta` lacks the version is refused.")
             .sent("`tools/list` with the capabilities alone, with an empty `_meta`, and with empty params")
             .hosts("A server that guesses the version answers in a form that the client cannot read.")
-            .probe(
-                |cx| Ok(vec![
+            .fresh(
+                |cx| Ok(vec![Step::Open(json!({})),
                     with_meta(cx, 0, "server/discover", &json!({ CAPABILITIES: {} })),
                     with_meta(cx, 1, "server/discover", &json!({})),
                     Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(2), "method": "server/discover", "params": {} })),
-                    Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(3), "method": "server/discover" })),
+                    Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(3), "method": "server/discover" })), Step::Await(cx.id(3)),
                 ]),
                 // A server that also speaks an older revision may take it for a request of that.
                 |cx, seen| verdict((0..4).try_for_each(|n| {
@@ -275,8 +275,8 @@ fn answers() -> Vec<Check> {
 }
 
 /// Whether a request is one of 2026-07-28.
-fn own(params: &Value) -> bool {
-    params["_meta"].get(VERSION).is_some()
+pub(super) fn own(params: &Value) -> bool {
+    params["_meta"][VERSION] == "2026-07-28"
 }
 
 /// The grammar of keys: an optional prefix of labels with dots, a slash, then a name.
