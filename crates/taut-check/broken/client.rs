@@ -38,8 +38,7 @@ pub(crate) fn run(role: &str, server: &[String]) -> ExitCode {
             }
         });
     }
-    let mut client =
-        Client { role: role.to_owned(), child, stdin, heard, next: 0, modern: false };
+    let mut client = Client { role: role.to_owned(), child, stdin, heard, next: 0, modern: false };
     client.session();
     client.end();
     ExitCode::SUCCESS
@@ -63,7 +62,9 @@ impl Client {
             "io.modelcontextprotocol/clientCapabilities": {},
             "io.modelcontextprotocol/clientInfo": { "name": "broken", "version": "1" },
         });
-        if self.is("client-info") && let Some(members) = meta.as_object_mut() {
+        if self.is("client-info")
+            && let Some(members) = meta.as_object_mut()
+        {
             members.remove("io.modelcontextprotocol/clientInfo");
         }
         meta
@@ -73,7 +74,9 @@ impl Client {
         self.next += 1;
         if self.modern {
             let mut meta = self.meta();
-            if let (Some(own), Some(meta)) = (params["_meta"].as_object().cloned(), meta.as_object_mut()) {
+            if let (Some(own), Some(meta)) =
+                (params["_meta"].as_object().cloned(), meta.as_object_mut())
+            {
                 meta.extend(own);
             }
             params["_meta"] = meta;
@@ -97,7 +100,9 @@ impl Client {
             } else if value.get("id") == Some(id) {
                 return Some(value);
             } else if self.is("client-silent") && value["id"] == 987_654_321 {
-                self.write(&json!({ "jsonrpc": "2.0", "id": 987_654_321, "result": {} }).to_string());
+                self.write(
+                    &json!({ "jsonrpc": "2.0", "id": 987_654_321, "result": {} }).to_string(),
+                );
             }
         }
     }
@@ -109,7 +114,9 @@ impl Client {
             "ping" if self.is("client-ping") => Ok(json!({ "pong": true })),
             "ping" => Ok(json!({})),
             "roots/list" if self.is("client-roots-undeclared") => Ok(json!({ "roots": [] })),
-            "roots/list" if self.is("client-roots") => Ok(json!({ "roots": [{ "uri": "https://example.com" }] })),
+            "roots/list" if self.is("client-roots") => {
+                Ok(json!({ "roots": [{ "uri": "https://example.com" }] }))
+            }
             "taut-check/none" if self.is("client-unknown-request") => refuse(-32603),
             _ => refuse(-32601),
         };
@@ -135,10 +142,15 @@ impl Client {
             None => return,
         }
         if self.modern && self.is("client-no-answers") {
-            self.write(&json!({ "jsonrpc": "2.0", "id": 5, "result": { "resultType": "complete" } }).to_string());
+            self.write(
+                &json!({ "jsonrpc": "2.0", "id": 5, "result": { "resultType": "complete" } })
+                    .to_string(),
+            );
         }
         if self.modern && self.is("client-no-handshake") {
-            self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
+            self.write(
+                &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string(),
+            );
         }
         self.work();
     }
@@ -178,7 +190,10 @@ impl Client {
         if self.is("client-initialize") {
             info = json!({ "name": "broken" });
         }
-        let message = self.message("initialize", json!({ "protocolVersion": "2025-11-25", "capabilities": caps, "clientInfo": info }));
+        let message = self.message(
+            "initialize",
+            json!({ "protocolVersion": "2025-11-25", "capabilities": caps, "clientInfo": info }),
+        );
         self.write(&message.to_string());
         if self.is("client-waits") {
             let early = self.message("tools/list", json!({}));
@@ -190,7 +205,9 @@ impl Client {
             return false;
         }
         if !self.is("client-initialized") {
-            self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string());
+            self.write(
+                &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string(),
+            );
         }
         true
     }
@@ -220,7 +237,7 @@ impl Client {
         if self.is("client-cancel-own") {
             self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 4711 } }).to_string());
         }
-        if self.is("client-id-in-flight") || self.is("client-progress-token") {
+        if self.is("client-id-in-flight") && self.modern || self.is("client-progress-token") {
             let params = json!({ "_meta": { "progressToken": 1 } });
             let one = self.message("tools/list", params.clone());
             let mut two = self.message("tools/list", params);
@@ -231,13 +248,16 @@ impl Client {
             self.write(&format!("{one}\n{two}"));
             self.wait(&two["id"], limit);
         }
-        let mut call = self.message("tools/call", json!({ "name": "echo", "arguments": { "text": "hello" } }));
+        let mut call =
+            self.message("tools/call", json!({ "name": "echo", "arguments": { "text": "hello" } }));
         match self.role.as_str() {
             "client-version-member" => call["jsonrpc"] = json!("1.0"),
             "client-id-type" => call["id"] = json!(1.5),
             "client-id-fresh" => call["id"] = listed,
             "client-shape" => call["params"]["name"] = json!(5),
-            "client-meta" if self.modern => call["params"]["_meta"] = json!({ "io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientInfo": { "name": "broken", "version": "1" } }),
+            "client-meta" if self.modern => {
+                call["params"]["_meta"] = json!({ "io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientInfo": { "name": "broken", "version": "1" } })
+            }
             _ => {}
         }
         self.ask(&call, limit);

@@ -30,9 +30,11 @@ impl Later {
                 return;
             }
             if let Some(token) = self.token.as_ref().filter(|_| step < told) {
-                let token = if self.out.is("progress-known") { json!("another") } else { token.clone() };
+                let token =
+                    if self.out.is("progress-known") { json!("another") } else { token.clone() };
                 let value = if self.out.is("progress-rises") { 1 } else { step + 1 };
-                let mut params = json!({ "progressToken": token, "progress": value, "total": steps });
+                let mut params =
+                    json!({ "progressToken": token, "progress": value, "total": steps });
                 if self.out.is("progress-untagged") && self.modern {
                     params["_meta"] = json!({ "io.modelcontextprotocol/subscriptionId": 1 });
                 }

@@ -14,7 +14,9 @@ impl Server {
             "logging": {},
         });
         let mut leave = |role: &str, name: &str| {
-            if self.is(role) && let Some(members) = caps.as_object_mut() {
+            if self.is(role)
+                && let Some(members) = caps.as_object_mut()
+            {
                 members.remove(name);
             }
         };
@@ -47,8 +49,15 @@ impl Server {
         if request.version >= "2025-06-18" {
             tools[3]["outputSchema"] = json!({ "type": "object", "properties": { "sum": { "type": "number" } }, "required": ["sum"] });
         }
-        for name in ["test_error_handling", "test_tool_with_progress", "test_missing_capability",
-            "test_input_required_result_elicitation", "test_input_required_result_tampered_state", "test_elicitation", "test_sampling"] {
+        for name in [
+            "test_error_handling",
+            "test_tool_with_progress",
+            "test_missing_capability",
+            "test_input_required_result_elicitation",
+            "test_input_required_result_tampered_state",
+            "test_elicitation",
+            "test_sampling",
+        ] {
             tools.push(json!({ "name": name, "inputSchema": none }));
         }
         if self.is("tools-shape") {
@@ -61,7 +70,10 @@ impl Server {
             tools.push(json!({ "name": "a name with spaces", "inputSchema": none }));
         }
         if self.is("tools-same") {
-            tools.insert(0, json!({ "name": format!("t{}", std::process::id()), "inputSchema": none }));
+            tools.insert(
+                0,
+                json!({ "name": format!("t{}", std::process::id()), "inputSchema": none }),
+            );
         }
         if self.is("meta-removed-fields") {
             tools[0]["execution"] = json!({ "taskSupport": "optional" });
@@ -73,7 +85,12 @@ impl Server {
     }
 
     /// A list in two pages.
-    pub(crate) fn page(&self, request: &Request<'_>, member: &str, mut items: Vec<Value>) -> Result<Value, (i64, String)> {
+    pub(crate) fn page(
+        &self,
+        request: &Request<'_>,
+        member: &str,
+        mut items: Vec<Value>,
+    ) -> Result<Value, (i64, String)> {
         let cursor = request.params.get("cursor");
         let second = match cursor {
             None => false,
@@ -90,7 +107,10 @@ impl Server {
         } else if self.is("page-next") {
             result["nextCursor"] = Value::Null;
         }
-        if self.is("tools-order") && self.turns.get() % 2 == 1 && let Some(list) = result["tools"].as_array_mut() {
+        if self.is("tools-order")
+            && self.turns.get() % 2 == 1
+            && let Some(list) = result["tools"].as_array_mut()
+        {
             list.reverse();
         }
         self.turns.set(self.turns.get() + 1);
@@ -102,10 +122,15 @@ impl Server {
 
     pub(crate) fn listed(&self, request: &Request<'_>) -> Result<Value, (i64, String)> {
         match request.method {
-            "tools/list" if self.is("tools-list") && request.params.get("cursor").is_none() => Ok(json!({ "tools": {} })),
+            "tools/list" if self.is("tools-list") && request.params.get("cursor").is_none() => {
+                Ok(json!({ "tools": {} }))
+            }
             "tools/list" => self.page(request, "tools", self.tools(request)),
             "resources/list" => {
-                let mut items = vec![json!({ "uri": "demo://one", "name": "one" }), json!({ "uri": "demo://two", "name": "two" })];
+                let mut items = vec![
+                    json!({ "uri": "demo://one", "name": "one" }),
+                    json!({ "uri": "demo://two", "name": "two" }),
+                ];
                 if self.is("resources-list") {
                     items[1] = json!({ "uri": "demo://two" });
                 }
@@ -122,7 +147,10 @@ impl Server {
                 self.page(request, "resourceTemplates", items)
             }
             _ => {
-                let mut items = vec![json!({ "name": "greet", "arguments": [{ "name": "who", "required": true }] }), json!({ "name": "hello" })];
+                let mut items = vec![
+                    json!({ "name": "greet", "arguments": [{ "name": "who", "required": true }] }),
+                    json!({ "name": "hello" }),
+                ];
                 if self.is("prompts-list") {
                     items[0]["arguments"] = json!([{ "required": true }]);
                 }
@@ -138,7 +166,9 @@ impl Server {
         };
         if uri.ends_with("/etc/passwd") {
             if self.is("resources-traversal") {
-                return Ok(json!({ "contents": [{ "uri": uri, "text": "root:x:0:0:root:/root:/bin/sh\n" }] }));
+                return Ok(
+                    json!({ "contents": [{ "uri": uri, "text": "root:x:0:0:root:/root:/bin/sh\n" }] }),
+                );
             }
             if self.is("error-codes") {
                 return Err((-32042, "not allowed".to_owned()));
@@ -165,19 +195,28 @@ impl Server {
             let code = if self.is("prompts-request") { -32603 } else { -32602 };
             return Err((code, "a name is needed".to_owned()));
         };
-        if self.is("input-asks") && request.params["arguments"]["who"].is_string() && name == "greet" {
+        if self.is("input-asks")
+            && request.params["arguments"]["who"].is_string()
+            && name == "greet"
+        {
             return Ok(json!({ "resultType": "input_required" }));
         }
         let who = &request.params["arguments"]["who"];
         match name {
-            "greet" if who.is_null() && !self.is("prompts-missing-argument") => return invalid("who is needed"),
-            "greet" if !who.is_null() && !who.is_string() && !self.is("prompts-argument-type") => return invalid("who is a text"),
+            "greet" if who.is_null() && !self.is("prompts-missing-argument") => {
+                return invalid("who is needed");
+            }
+            "greet" if !who.is_null() && !who.is_string() && !self.is("prompts-argument-type") => {
+                return invalid("who is a text");
+            }
             "greet" | "hello" => {}
             _ if self.is("prompts-unknown") => return Err((-32603, "no such prompt".to_owned())),
             _ => return invalid("no such prompt"),
         }
         let role = if self.is("prompts-get") { "system" } else { "user" };
-        Ok(json!({ "messages": [{ "role": role, "content": { "type": "text", "text": format!("Greet {who}.") } }] }))
+        Ok(
+            json!({ "messages": [{ "role": role, "content": { "type": "text", "text": format!("Greet {who}.") } }] }),
+        )
     }
 
     pub(crate) fn complete(&self, request: &Request<'_>) -> Result<Value, (i64, String)> {

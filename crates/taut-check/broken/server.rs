@@ -15,7 +15,8 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
-const LEVELS: [&str; 8] = ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+const LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
 type Answer = Result<Value, (i64, String)>;
 
@@ -48,9 +49,20 @@ pub(crate) struct Server {
 impl Server {
     pub(crate) fn new(out: Out, modern_only: bool) -> Self {
         Self {
-            out, modern_only, agreed: None, client: Value::Null, level: 0, last_id: Value::Null,
-            last_method: String::new(), used: Vec::new(), bad_version: false, turns: Cell::new(0),
-            streams: Vec::new(), cancelled: Arc::default(), asked: Vec::new(), next: 0,
+            out,
+            modern_only,
+            agreed: None,
+            client: Value::Null,
+            level: 0,
+            last_id: Value::Null,
+            last_method: String::new(),
+            used: Vec::new(),
+            bad_version: false,
+            turns: Cell::new(0),
+            streams: Vec::new(),
+            cancelled: Arc::default(),
+            asked: Vec::new(),
+            next: 0,
         }
     }
 
@@ -72,10 +84,15 @@ impl Server {
 
     pub(crate) fn line(&mut self, line: &[u8]) {
         let text = String::from_utf8_lossy(line).into_owned();
-        if text.trim().is_empty() || self.is("frame-separators") && text.contains('\u{2028}') || self.is("frame-json") && text.contains("\\u0065thod") {
+        if text.trim().is_empty()
+            || self.is("frame-separators") && text.contains('\u{2028}')
+            || self.is("frame-json") && text.contains("\\u0065thod")
+        {
             return;
         }
-        let value = match serde_json::from_slice::<Value>(line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line)) {
+        let value = match serde_json::from_slice::<Value>(
+            line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line),
+        ) {
             Ok(value) => value,
             Err(_) => {
                 let stale = self.is("rpc-unreadable-id").then(|| self.last_id.clone());
@@ -106,7 +123,9 @@ impl Server {
         match replies.is_empty() {
             true if self.is("rpc-batch-notifications") => self.out.send(&json!([])),
             true => {}
-            false if self.is("rpc-batch") || !batches => replies.iter().for_each(|reply| self.out.send(reply)),
+            false if self.is("rpc-batch") || !batches => {
+                replies.iter().for_each(|reply| self.out.send(reply))
+            }
             false => self.out.send(&Value::Array(replies)),
         }
     }
@@ -115,13 +134,18 @@ impl Server {
     fn message(&mut self, value: &Value) -> Option<Value> {
         let method = value.get("method");
         let id = value.get("id");
-        let valid = value["jsonrpc"] == "2.0" && (method.is_some_and(Value::is_string) || method.is_none());
-        let response = method.is_none() && (value.get("result").is_some() || value.get("error").is_some());
+        let valid =
+            value["jsonrpc"] == "2.0" && (method.is_some_and(Value::is_string) || method.is_none());
+        let response =
+            method.is_none() && (value.get("result").is_some() || value.get("error").is_some());
         if response {
             return self.response(value);
         }
         let odd_id = id.is_some_and(|id| !id.is_string() && !id.is_i64() && !id.is_u64());
-        let (null, typed) = (self.is("rpc-id-null") && id == Some(&Value::Null), self.is("rpc-id-type") && id == Some(&json!(true)));
+        let (null, typed) = (
+            self.is("rpc-id-null") && id == Some(&Value::Null),
+            self.is("rpc-id-type") && id == Some(&json!(true)),
+        );
         if !valid || method.is_none() || odd_id && !null && !typed {
             let readable = id.filter(|_| !odd_id);
             let code = if self.is("rpc-invalid-request") { -32603 } else { -32600 };
@@ -187,10 +211,18 @@ impl Server {
     fn modernise(&self, method: &str, result: &mut Value) {
         let list = method == "prompts/list";
         if result.get("resultType").is_none() && !(self.is("result-type") && list) {
-            result["resultType"] = json!(if self.is("result-type-known") && list { "partial" } else { "complete" });
+            result["resultType"] =
+                json!(if self.is("result-type-known") && list { "partial" } else { "complete" });
         }
         let asks = result["resultType"] == "input_required";
-        let cached = ["server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
+        let cached = [
+            "server/discover",
+            "tools/list",
+            "prompts/list",
+            "resources/list",
+            "resources/templates/list",
+            "resources/read",
+        ];
         if cached.contains(&method) && !asks {
             result["ttlMs"] = if self.is("cache-hints") && list { json!(-1) } else { json!(0) };
             if result.get("cacheScope").is_none() {
@@ -198,7 +230,8 @@ impl Server {
             }
         }
         if !(self.is("meta-server-info") && list) {
-            result["_meta"]["io.modelcontextprotocol/serverInfo"] = json!({ "name": "broken", "version": "1" });
+            result["_meta"]["io.modelcontextprotocol/serverInfo"] =
+                json!({ "name": "broken", "version": "1" });
         }
         if self.is("meta-keys") && list {
             result["_meta"]["not a key!"] = json!(1);
@@ -234,7 +267,10 @@ impl Server {
         if self.is("listen-unasked") && list && modern {
             self.note("notifications/tools/list_changed", json!({}));
         }
-        if self.is("log-order") && value["params"]["name"] == "log" && value["params"]["_meta"].get(LOG_LEVEL).is_some() {
+        if self.is("log-order")
+            && value["params"]["name"] == "log"
+            && value["params"]["_meta"].get(LOG_LEVEL).is_some()
+        {
             self.note("notifications/message", json!({ "level": "info", "data": "late" }));
         }
     }
@@ -244,12 +280,16 @@ impl Server {
         match method {
             "notifications/cancelled" => {
                 let id = params.get("requestId").filter(|id| id.is_string() || id.is_number());
-                let Some(id) = id else { return if self.is("cancel-malformed") { answered() } else { None } };
+                let Some(id) = id else {
+                    return if self.is("cancel-malformed") { answered() } else { None };
+                };
                 if self.is("cancel-unknown") && *id == json!("never-used") {
                     return answered();
                 }
-                if self.is("cancel-race") && *id == self.last_id && self.last_method == "tools/list" {
-                    self.out.send(&json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [] } }));
+                if self.is("cancel-race") && *id == self.last_id && self.last_method == "tools/list"
+                {
+                    self.out
+                        .send(&json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [] } }));
                 }
                 if self.is("listen-cancel") && self.streams.iter().any(|(stream, _)| stream == id) {
                     let meta = json!({ SUBSCRIPTION: id, "io.modelcontextprotocol/serverInfo": { "name": "broken", "version": "1" } });
@@ -259,7 +299,11 @@ impl Server {
                 self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).push(id.clone());
                 None
             }
-            "notifications/initialized" if self.is("meta-removed-notifications") && self.agreed.is_none() => answered(),
+            "notifications/initialized"
+                if self.is("meta-removed-notifications") && self.agreed.is_none() =>
+            {
+                answered()
+            }
             "notifications/no_such" if self.is("rpc-notification-silent") => answered(),
             _ => None,
         }
@@ -270,7 +314,9 @@ impl Server {
         let at = self.asked.iter().position(|(asked, _)| value.get("id") == Some(asked))?;
         let (_, call) = self.asked.remove(at);
         let text = value["result"].to_string();
-        Some(json!({ "jsonrpc": "2.0", "id": call, "result": { "content": [{ "type": "text", "text": text }] } }))
+        Some(
+            json!({ "jsonrpc": "2.0", "id": call, "result": { "content": [{ "type": "text", "text": text }] } }),
+        )
     }
 
     fn request(&mut self, id: &Value, method: &str, params: &Value) -> Option<Answer> {
@@ -282,22 +328,35 @@ impl Server {
             }
         }
         let lower = method.to_lowercase();
-        let method = if self.is("rpc-method-case") && lower == "tools/list" { &lower } else { method };
+        let method =
+            if self.is("rpc-method-case") && lower == "tools/list" { &lower } else { method };
         if !modern && !self.modern_only {
             if method == "initialize" {
                 return Some(self.initialize(params));
             }
-            if self.agreed.is_none() && method == "tools/list" && self.is("frame-stateless") && !self.used.is_empty() {
-                return Some(Ok(json!({ "tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" })));
+            if self.agreed.is_none()
+                && method == "tools/list"
+                && self.is("frame-stateless")
+                && !self.used.is_empty()
+            {
+                return Some(Ok(
+                    json!({ "tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" }),
+                ));
             }
-            if self.agreed.is_none() && method == "server/discover" && self.is("meta-version-required") {
-                return Some(Ok(json!({ "supportedVersions": [MODERN], "capabilities": {}, "resultType": "complete", "ttlMs": 0, "cacheScope": "private" })));
+            if self.agreed.is_none()
+                && method == "server/discover"
+                && self.is("meta-version-required")
+            {
+                return Some(Ok(
+                    json!({ "supportedVersions": [MODERN], "capabilities": {}, "resultType": "complete", "ttlMs": 0, "cacheScope": "private" }),
+                ));
             }
             if self.agreed.is_none() && method != "ping" {
                 return Some(Err((-32600, "not initialized".to_owned())));
             }
         }
-        let version = if modern { MODERN.to_owned() } else { self.agreed.clone().unwrap_or_default() };
+        let version =
+            if modern { MODERN.to_owned() } else { self.agreed.clone().unwrap_or_default() };
         self.dispatch(&Request { id, method, params, modern, version: &version })
     }
 
@@ -317,7 +376,10 @@ impl Server {
             self.bad_version = true;
             return Err((-32022, "no such version".to_owned()));
         }
-        if self.is("version-mixed") && self.bad_version && id.as_i64().is_some_and(|id| id % 100 == 2) {
+        if self.is("version-mixed")
+            && self.bad_version
+            && id.as_i64().is_some_and(|id| id % 100 == 2)
+        {
             return Err((-32603, "confused".to_owned()));
         }
         if self.is("meta-client-info") && meta.get("io.modelcontextprotocol/clientInfo").is_none() {
@@ -330,7 +392,9 @@ impl Server {
             return Err((-32600, "the id was used".to_owned()));
         }
         let level = meta.get(LOG_LEVEL);
-        if level.is_some_and(|level| !LEVELS.iter().any(|known| level == *known)) && !self.is("log-bad-level-modern") {
+        if level.is_some_and(|level| !LEVELS.iter().any(|known| level == *known))
+            && !self.is("log-bad-level-modern")
+        {
             return invalid("no such level");
         }
         Ok(())
@@ -342,7 +406,9 @@ impl Server {
             None if self.is("init-params") => "2025-11-25",
             None => return Err((-32602, "protocolVersion is needed".to_owned())),
         };
-        if self.is("init-offer") && asked == "1999-01-01" || self.is("init-offer-future") && asked == "2099-12-31" {
+        if self.is("init-offer") && asked == "1999-01-01"
+            || self.is("init-offer-future") && asked == "2099-12-31"
+        {
             return Err((-32603, "no such version".to_owned()));
         }
         let version = if self.is("init-offer-holds") {
@@ -362,28 +428,48 @@ impl Server {
             true => json!({ "name": "broken" }),
             false => json!({ "name": "broken", "version": "1" }),
         };
-        Ok(json!({ "protocolVersion": version, "capabilities": self.capabilities(false), "serverInfo": info }))
+        Ok(
+            json!({ "protocolVersion": version, "capabilities": self.capabilities(false), "serverInfo": info }),
+        )
     }
 
     fn dispatch(&mut self, request: &Request<'_>) -> Option<Answer> {
-        let gone = |role: &str| if self.is(role) { Ok(json!({})) } else { Err((-32601, "it is gone".to_owned())) };
+        let gone = |role: &str| {
+            if self.is(role) { Ok(json!({})) } else { Err((-32601, "it is gone".to_owned())) }
+        };
         Some(match (request.method, request.modern) {
             ("server/discover", true) => {
-                let versions = if self.is("discover-result") { json!(["2030-01-01"]) } else { json!([MODERN]) };
-                Ok(json!({ "supportedVersions": versions, "capabilities": self.capabilities(true) }))
+                let versions = if self.is("discover-result") {
+                    json!(["2030-01-01"])
+                } else {
+                    json!([MODERN])
+                };
+                Ok(
+                    json!({ "supportedVersions": versions, "capabilities": self.capabilities(true) }),
+                )
             }
-            ("initialize", true) if self.is("init-gone") => Ok(json!({ "protocolVersion": MODERN, "capabilities": {}, "serverInfo": { "name": "broken", "version": "1" } })),
+            ("initialize", true) if self.is("init-gone") => Ok(
+                json!({ "protocolVersion": MODERN, "capabilities": {}, "serverInfo": { "name": "broken", "version": "1" } }),
+            ),
             ("ping", false) if self.is("ping") => Ok(json!({ "pong": true })),
             ("ping", false) => Ok(json!({})),
             ("ping", true) => gone("ping-gone"),
             ("logging/setLevel", true) => gone("log-gone"),
             ("resources/subscribe" | "resources/unsubscribe", true) => gone("resources-gone"),
             ("tasks/list" | "tasks/result", true) => gone("tasks-gone"),
-            ("tasks/get", _) if self.is("tasks-absent") || self.is("tasks-unknown") => Ok(json!({ "taskId": "x" })),
-            ("tasks/result" | "tasks/cancel", false) if self.is("tasks-unknown") => Err((-32602, "no such task".to_owned())),
+            ("tasks/get", _) if self.is("tasks-absent") || self.is("tasks-unknown") => {
+                Ok(json!({ "taskId": "x" }))
+            }
+            ("tasks/result" | "tasks/cancel", false) if self.is("tasks-unknown") => {
+                Err((-32602, "no such task".to_owned()))
+            }
             ("shutdown", _) if self.is("rpc-removed") => Ok(json!({})),
             ("logging/setLevel", false) => self.set_level(request.params),
-            ("resources/subscribe" | "resources/unsubscribe", false) if self.is("resources-subscribe") => Err((-32603, "not today".to_owned())),
+            ("resources/subscribe" | "resources/unsubscribe", false)
+                if self.is("resources-subscribe") =>
+            {
+                Err((-32603, "not today".to_owned()))
+            }
             ("resources/subscribe" | "resources/unsubscribe", false) => Ok(json!({})),
             ("tools/list" | "resources/list" | "prompts/list" | "resources/templates/list", _) => {
                 let zero = request.params["_meta"].get("progressToken") == Some(&json!(0));
@@ -397,14 +483,19 @@ impl Server {
             ("completion/complete", _) => self.complete(request),
             ("subscriptions/listen", true) => return self.listen(request),
             ("tools/call", _) => return self.call(request),
-            _ => Err((if self.is("rpc-unknown-method") { -32603 } else { -32601 }, "no such method".to_owned())),
+            _ => Err((
+                if self.is("rpc-unknown-method") { -32603 } else { -32601 },
+                "no such method".to_owned(),
+            )),
         })
     }
 
     fn set_level(&mut self, params: &Value) -> Answer {
         let level = LEVELS.iter().position(|level| params["level"] == *level);
         match level {
-            Some(_) if self.is("log-level") && params["level"] == "alert" => Err((-32603, "no".to_owned())),
+            Some(_) if self.is("log-level") && params["level"] == "alert" => {
+                Err((-32603, "no".to_owned()))
+            }
             Some(level) => {
                 self.level = level;
                 Ok(json!({}))
@@ -429,7 +520,10 @@ impl Server {
             honoured["toolsListChanged"] = json!(false);
         }
         let honoured = if honoured.is_object() { honoured } else { json!({}) };
-        self.note("notifications/subscriptions/acknowledged", json!({ "notifications": honoured, "_meta": { SUBSCRIPTION: told } }));
+        self.note(
+            "notifications/subscriptions/acknowledged",
+            json!({ "notifications": honoured, "_meta": { SUBSCRIPTION: told } }),
+        );
         if self.is("listen-answer") || self.is("listen-filter") && !filter.is_object() {
             return Some(Ok(json!({ "_meta": { SUBSCRIPTION: id } })));
         }
@@ -450,7 +544,9 @@ impl Server {
         if !args.is_object() && !self.is("tools-arguments-type") {
             return Some(Err((-32602, "arguments are an object".to_owned())));
         }
-        if self.is("tasks-ignored") && params.get("task").is_some() || self.is("input-stray") && params.get("inputResponses").is_some() {
+        if self.is("tasks-ignored") && params.get("task").is_some()
+            || self.is("input-stray") && params.get("inputResponses").is_some()
+        {
             return Some(Err((-32603, "what is that?".to_owned())));
         }
         let token = params["_meta"].get("progressToken").cloned();
@@ -458,14 +554,20 @@ impl Server {
             return Some(Err((-32603, "what a token".to_owned())));
         }
         let text = |text: &str| Some(Ok(json!({ "content": [{ "type": "text", "text": text }] })));
-        let failed = |text: &str| Some(Ok(json!({ "content": [{ "type": "text", "text": text }], "isError": true })));
+        let failed = |text: &str| {
+            Some(Ok(json!({ "content": [{ "type": "text", "text": text }], "isError": true })))
+        };
         let caps = if request.modern { &params["_meta"][CAPABILITIES] } else { &self.client };
         match name {
             "echo" => match args["text"].as_str() {
-                Some(said) if self.is("tools-text") => text(&said.replace(|c: char| !c.is_ascii(), "?")),
+                Some(said) if self.is("tools-text") => {
+                    text(&said.replace(|c: char| !c.is_ascii(), "?"))
+                }
                 Some(said) => text(said),
                 None if self.is("tools-arguments-type") && !args.is_object() => text("nothing"),
-                None if self.is("tools-bad-arguments") || self.is("tools-bad-arguments-old") => text("nothing"),
+                None if self.is("tools-bad-arguments") || self.is("tools-bad-arguments-old") => {
+                    text("nothing")
+                }
                 None => failed("text is needed"),
             },
             "slow" => self.later(request, token, 5, 100, "done"),
@@ -482,28 +584,52 @@ impl Server {
             "add" => Some(Ok(self.sum(request))),
             "test_error_handling" if self.is("tools-failure") => text("it failed"),
             "test_error_handling" => failed("it failed"),
-            "test_missing_capability" if caps.get("sampling").is_none() => Some(Err((if self.is("capability-needed") { -32602 } else { -32021 }, "sampling is needed".to_owned()))),
+            "test_missing_capability" if caps.get("sampling").is_none() => Some(Err((
+                if self.is("capability-needed") { -32602 } else { -32021 },
+                "sampling is needed".to_owned(),
+            ))),
             "test_missing_capability" => text("it is there"),
-            "test_input_required_result_tampered_state" if params.get("requestState").is_some() => match self.is("input-state") {
-                true => text("welcome back"),
-                false => Some(Err((-32602, "that is not our state".to_owned()))),
-            },
-            "test_input_required_result_elicitation" | "test_input_required_result_tampered_state" if request.modern && caps.get("elicitation").is_some() => {
-                let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+            "test_input_required_result_tampered_state" if params.get("requestState").is_some() => {
+                match self.is("input-state") {
+                    true => text("welcome back"),
+                    false => Some(Err((-32602, "that is not our state".to_owned()))),
+                }
+            }
+            "test_input_required_result_elicitation"
+            | "test_input_required_result_tampered_state"
+                if request.modern && caps.get("elicitation").is_some() =>
+            {
+                let schema =
+                    json!({ "type": "object", "properties": { "name": { "type": "string" } } });
                 let mut entry = json!({ "method": "elicitation/create", "params": { "mode": "form", "message": "Who?", "requestedSchema": schema } });
                 if self.is("input-shape") {
                     entry["id"] = json!(5);
                 }
-                Some(Ok(json!({ "resultType": "input_required", "inputRequests": { "user_name": entry }, "requestState": "sealed" })))
+                Some(Ok(
+                    json!({ "resultType": "input_required", "inputRequests": { "user_name": entry }, "requestState": "sealed" }),
+                ))
             }
-            "test_elicitation" if caps.get("elicitation").is_some() && !self.is("input-ask-legacy") => {
-                let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
-                self.ask(request, "elicitation/create", json!({ "message": "Who?", "requestedSchema": schema }))
+            "test_elicitation"
+                if caps.get("elicitation").is_some() && !self.is("input-ask-legacy") =>
+            {
+                let schema =
+                    json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+                self.ask(
+                    request,
+                    "elicitation/create",
+                    json!({ "message": "Who?", "requestedSchema": schema }),
+                )
             }
-            "test_elicitation" if caps.get("elicitation").is_some() => Some(Err((-32603, "not today".to_owned()))),
+            "test_elicitation" if caps.get("elicitation").is_some() => {
+                Some(Err((-32603, "not today".to_owned())))
+            }
             "test_sampling" if caps.get("sampling").is_some() => {
                 let content = json!({ "type": "text", "text": "hi" });
-                self.ask(request, "sampling/createMessage", json!({ "messages": [{ "role": "user", "content": content }], "maxTokens": 5 }))
+                self.ask(
+                    request,
+                    "sampling/createMessage",
+                    json!({ "messages": [{ "role": "user", "content": content }], "maxTokens": 5 }),
+                )
             }
             _ if name.starts_with("test_") => failed("the client cannot do that"),
             _ if self.is("tools-unknown") => failed("no such tool"),
@@ -519,12 +645,25 @@ impl Server {
         None
     }
 
-    fn later(&self, request: &Request<'_>, token: Option<Value>, steps: u32, millis: u64, text: &str) -> Option<Answer> {
+    fn later(
+        &self,
+        request: &Request<'_>,
+        token: Option<Value>,
+        steps: u32,
+        millis: u64,
+        text: &str,
+    ) -> Option<Answer> {
         let mut result = json!({ "content": [{ "type": "text", "text": text }] });
         if request.modern {
             self.modernise(request.method, &mut result);
         }
-        let later = Later { out: self.out.clone(), id: request.id.clone(), token, modern: request.modern, cancelled: self.cancelled.clone() };
+        let later = Later {
+            out: self.out.clone(),
+            id: request.id.clone(),
+            token,
+            modern: request.modern,
+            cancelled: self.cancelled.clone(),
+        };
         std::thread::spawn(move || later.run(steps, Duration::from_millis(millis), &result));
         None
     }
@@ -549,7 +688,8 @@ impl Server {
             result["content"] = Value::Null;
         }
         if self.is("tools-content-types") {
-            result["content"] = json!([{ "type": "text", "text": text }, { "type": "video", "data": "" }]);
+            result["content"] =
+                json!([{ "type": "text", "text": text }, { "type": "video", "data": "" }]);
         }
         if self.is("tools-is-error") {
             result["isError"] = json!("no");

@@ -286,7 +286,11 @@ impl Check {
     }
 
     pub(crate) fn scan(self, judge: fn(&Cx<'_>, &All<'_>) -> Verdict) -> Self {
-        Self { kind: Kind::Scan(judge), sent: "nothing of its own: it looks at all messages", ..self }
+        Self {
+            kind: Kind::Scan(judge),
+            sent: "nothing of its own: it looks at all messages",
+            ..self
+        }
     }
 
     pub(crate) fn played(

@@ -46,7 +46,8 @@ impl Called {
     }
 
     pub(crate) fn worked(&self) -> bool {
-        self.result().is_some_and(|result| result["isError"] != true && result.get("content").is_some())
+        self.result()
+            .is_some_and(|result| result["isError"] != true && result.get("content").is_some())
     }
 }
 
@@ -177,7 +178,8 @@ pub(crate) fn request(
     };
     if let (true, Some(members)) = (revision.is_modern(), params.as_object_mut()) {
         let mut meta = meta_of(revision, capabilities);
-        if let (Some(Value::Object(own)), Some(meta)) = (members.get("_meta"), meta.as_object_mut()) {
+        if let (Some(Value::Object(own)), Some(meta)) = (members.get("_meta"), meta.as_object_mut())
+        {
             meta.extend(own.clone());
         }
         members.insert("_meta".to_owned(), meta);

@@ -19,6 +19,7 @@
 mod check;
 mod client;
 mod cx;
+mod lint;
 mod ours;
 mod process;
 mod report;
@@ -31,6 +32,7 @@ use std::ffi::OsString;
 
 pub use check::{Check, Level, Revisions, Side, Verdict};
 pub use client::{ClientCheck, play};
+pub use lint::{Lint, lint};
 pub use ours::Revision;
 pub use process::{Entry, Program, What};
 pub use report::{Baseline, Compared, Report, Row, table};
@@ -56,4 +58,30 @@ pub fn checks() -> Vec<Check> {
 #[must_use]
 pub fn find(id: &str) -> Option<Check> {
     checks().into_iter().find(|check| check.id == id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_check_has_a_name_of_its_own_words_and_rules_of_the_ledger() {
+        let ledger = include_str!("../../../docs/rules.md");
+        let all = checks();
+        for (at, check) in all.iter().enumerate() {
+            assert!(
+                all[..at].iter().all(|other| other.id != check.id),
+                "{} stands twice",
+                check.id
+            );
+            assert!(!check.rules.is_empty() && !check.revisions.names().is_empty(), "{}", check.id);
+            for rule in check.rules {
+                assert!(ledger.contains(&format!("| {rule} |")), "{}: {rule} is no rule", check.id);
+            }
+            assert!(check.rule.ends_with('.') && !check.hosts.is_empty(), "{}", check.id);
+            for id in check.after {
+                assert!(all.iter().any(|other| other.id == *id), "{}: after {id}", check.id);
+            }
+        }
+    }
 }

@@ -118,7 +118,16 @@ impl Process {
         let splitter = Splitter::default();
         let log = Vec::new();
         Ok(Self {
-            responder: None, child, input, output, splitter, began, taken: 0, stderr, log, ended: false,
+            responder: None,
+            child,
+            input,
+            output,
+            splitter,
+            began,
+            taken: 0,
+            stderr,
+            log,
+            ended: false,
         })
     }
 
@@ -172,7 +181,9 @@ impl Process {
         for frame in self.splitter.push(bytes) {
             let value = frame.value.clone();
             self.note(What::Got(frame));
-            let (Some(value), Some(mut responder)) = (value, self.responder.take()) else { continue };
+            let (Some(value), Some(mut responder)) = (value, self.responder.take()) else {
+                continue;
+            };
             let lines = responder(&value);
             self.responder = Some(responder);
             lines.into_iter().for_each(|line| self.send(line));
@@ -215,7 +226,8 @@ impl Process {
     /// Ends it and all that it started.
     pub(crate) fn kill(&mut self) {
         #[cfg(unix)]
-        if let Some(group) = i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw)
+        if let Some(group) =
+            i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw)
         {
             let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
         }

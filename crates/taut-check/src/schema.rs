@@ -4,8 +4,8 @@
 //! taut's own.
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
 use std::sync::Arc;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -32,8 +32,9 @@ struct Schemas {
     parts: HashMap<(&'static str, String), Option<Arc<Validator>>>,
 }
 
-static SCHEMAS: LazyLock<Mutex<Schemas>> =
-    LazyLock::new(|| Mutex::new(Schemas { seen: HashMap::new(), parsed: HashMap::new(), parts: HashMap::new() }));
+static SCHEMAS: LazyLock<Mutex<Schemas>> = LazyLock::new(|| {
+    Mutex::new(Schemas { seen: HashMap::new(), parsed: HashMap::new(), parts: HashMap::new() })
+});
 
 /// The validator for one definition of a revision; nothing if there is no such definition.
 fn validator(revision: Revision, name: &str) -> Option<Arc<Validator>> {

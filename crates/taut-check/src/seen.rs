@@ -164,7 +164,9 @@ impl Session {
             let What::Sent(bytes) = &entry.what else { continue };
             for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
                 match serde_json::from_slice::<Value>(line) {
-                    Ok(value) => sent.extend(messages(&value).iter().map(|one| (index, one.clone()))),
+                    Ok(value) => {
+                        sent.extend(messages(&value).iter().map(|one| (index, one.clone())))
+                    }
                     Err(_) => torn.push(String::from_utf8_lossy(line).into_owned()),
                 }
             }

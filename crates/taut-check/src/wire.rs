@@ -60,7 +60,8 @@ impl Splitter {
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Frame> {
         self.buffer.extend_from_slice(bytes);
         let mut frames = Vec::new();
-        while let Some(found) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n') {
+        while let Some(found) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n')
+        {
             let end = self.searched + found;
             let mut line: Vec<u8> = self.buffer.drain(..=end).collect();
             line.pop();
@@ -204,7 +205,10 @@ mod tests {
 
     #[test]
     fn a_message_over_several_lines_is_read_and_told() {
-        assert_eq!(faults(b"{\n  \"a\": {\n  }\n}\n{}\n"), [(Some(Fault::ManyLines), true), (None, true)]);
+        assert_eq!(
+            faults(b"{\n  \"a\": {\n  }\n}\n{}\n"),
+            [(Some(Fault::ManyLines), true), (None, true)]
+        );
         let torn = b"{\"a\":\n{\"jsonrpc\":\"2.0\"}\n";
         assert_eq!(faults(torn), [(Some(Fault::NotJson), false), (None, true)]);
     }

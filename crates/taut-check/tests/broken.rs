@@ -27,8 +27,12 @@ fn revisions(check: &Check) -> Vec<Revision> {
         // These compare revisions.
         "init-offer-holds" | "init-names-versions" => Revision::ALL.to_vec(),
         // Undeclared capabilities break another rule in 2026-07-28, and so does a request.
-        "tools-declared" | "resources-declared" | "prompts-declared" | "log-declared"
-        | "frame-quiet-notifications" | "cancel-by-server" => vec![Revision::V2025_11_25],
+        "tools-declared"
+        | "resources-declared"
+        | "prompts-declared"
+        | "log-declared"
+        | "frame-quiet-notifications"
+        | "cancel-by-server" => vec![Revision::V2025_11_25],
         "init-vocabulary" => vec![Revision::V2025_03_26],
         "rpc-result-object" | "rpc-params-array" | "cancel-race" => vec![Revision::V2025_11_25],
         "tools-bad-arguments-old" => vec![Revision::V2025_06_18],
@@ -59,7 +63,13 @@ fn wrong(check: &Check, report: &Report) -> Vec<String> {
     for row in report.failures().filter(|row| row.id != check.id) {
         let related = row.rules.iter().any(|rule| check.rules.contains(rule));
         if !related {
-            wrong.push(format!("{}: {} failed too: {}\n    {}", check.id, row.key(), row.words(), row.exchange.join("\n    ")));
+            wrong.push(format!(
+                "{}: {} failed too: {}\n    {}",
+                check.id,
+                row.key(),
+                row.words(),
+                row.exchange.join("\n    ")
+            ));
         }
     }
     wrong
@@ -99,7 +109,8 @@ fn the_server_without_a_role_passes_in_all_revisions() {
     report.assert_passed();
     assert_eq!(report.revisions(), Revision::ALL);
     assert!(report.starts <= taut_check::MAX_STARTS);
-    let advice: Vec<String> = report.advice().map(|row| format!("{} {}", row.key(), row.words())).collect();
+    let advice: Vec<String> =
+        report.advice().map(|row| format!("{} {}", row.key(), row.words())).collect();
     assert!(advice.is_empty(), "{advice:?}");
 }
 

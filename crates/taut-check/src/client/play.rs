@@ -14,7 +14,7 @@ use super::record::line;
 use crate::cx::VERSION;
 
 /// The scenarios, each with what it is for.
-pub(crate) const SCENARIOS: [(&str, &str); 12] = [
+pub(crate) const SCENARIOS: [(&str, &str); 13] = [
     ("dual", "a good server of both eras"),
     ("legacy", "a good server of the older revisions, which refuses server/discover with -32601"),
     ("legacy-2024", "a server that knows 2024-11-05 only"),
@@ -24,7 +24,8 @@ pub(crate) const SCENARIOS: [(&str, &str); 12] = [
     ("modern-version", "a server that refuses the first version with -32022 and offers 2026-07-28"),
     ("offer", "a server that agrees on 1999-01-01"),
     ("rude", "a server that writes noise, asks the client things and answers what was not asked"),
-    ("slow", "a server that takes a second for each answer"),
+    ("slow", "a server of the older revisions that takes a second for each answer"),
+    ("modern-slow", "a server of 2026-07-28 only that takes a second for each answer"),
     ("pages", "a server whose tools come in pages, one with an empty cursor"),
     ("stubborn", "a server that does not end when its stdin ends"),
 ];
@@ -65,18 +66,27 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
         }
         std::process::exit(0);
     });
-    let mut player = Player { scenario: scenario.to_owned(), log, refused: false, noise: false };
-    let mut input = io::BufReader::new(io::stdin().lock());
-    let mut bytes = Vec::new();
-    while input.by_ref().take(64 << 20).read_until(b'\n', &mut bytes)? > 0 {
-        if bytes.last() == Some(&b'\n') {
-            bytes.pop();
+    // Read ahead, so that what comes before an answer is written down before it.
+    let (heard, lines) = std::sync::mpsc::sync_channel(1024);
+    let ears = log.clone();
+    std::thread::spawn(move || {
+        let mut input = io::BufReader::new(io::stdin().lock());
+        let mut bytes = Vec::new();
+        while matches!(input.by_ref().take(64 << 20).read_until(b'\n', &mut bytes), Ok(1..)) {
+            if bytes.last() == Some(&b'\n') {
+                bytes.pop();
+            }
+            write(&ears, "heard", &bytes);
+            if heard.send(std::mem::take(&mut bytes)).is_err() {
+                return;
+            }
         }
-        write(&player.log, "heard", &bytes);
+        write(&ears, "eof", &[]);
+    });
+    let mut player = Player { scenario: scenario.to_owned(), log, refused: false, noise: false };
+    for bytes in lines {
         player.line(&bytes);
-        bytes.clear();
     }
-    write(&player.log, "eof", &[]);
     if scenario == "stubborn" {
         std::thread::sleep(STUBBORN);
     }
@@ -104,7 +114,7 @@ impl Player {
     fn line(&mut self, bytes: &[u8]) {
         let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return };
         let (Some(method), Some(id)) = (value["method"].as_str(), value.get("id")) else { return };
-        if self.is("slow") {
+        if self.is("slow") || self.is("modern-slow") {
             std::thread::sleep(Duration::from_secs(1));
         }
         let modern = value["params"]["_meta"].get(VERSION).is_some();
@@ -128,12 +138,22 @@ impl Player {
         }
     }
 
-    fn answer(&mut self, method: &str, params: &Value, modern: bool) -> Option<Result<Value, Value>> {
-        let error = |code: i64, message: &str| Some(Err(json!({ "code": code, "message": message })));
-        let legacy_only = self.scenario.starts_with("legacy") || self.is("offer") || self.is("rude");
+    fn answer(
+        &mut self,
+        method: &str,
+        params: &Value,
+        modern: bool,
+    ) -> Option<Result<Value, Value>> {
+        let error =
+            |code: i64, message: &str| Some(Err(json!({ "code": code, "message": message })));
+        let legacy_only = ["slow", "offer"].contains(&self.scenario.as_str())
+            || self.scenario.starts_with("legacy")
+            || self.is("rude");
         let modern_only = self.scenario.starts_with("modern");
-        let unsupported = |asked: &Value| Some(Err(json!({ "code": -32022, "message": "unsupported version",
-            "data": { "supported": ["2026-07-28"], "requested": asked } })));
+        let unsupported = |asked: &Value| {
+            Some(Err(json!({ "code": -32022, "message": "unsupported version",
+            "data": { "supported": ["2026-07-28"], "requested": asked } })))
+        };
         if modern && legacy_only {
             return match self.scenario.as_str() {
                 "legacy-silent" => None,
@@ -150,10 +170,14 @@ impl Player {
         }
         Some(match method {
             "initialize" => Ok(self.initialized(params)),
-            "server/discover" if modern => Ok(json!({ "supportedVersions": ["2026-07-28"], "capabilities": capabilities(), "ttlMs": 0, "cacheScope": "private" })),
+            "server/discover" if modern => Ok(
+                json!({ "supportedVersions": ["2026-07-28"], "capabilities": capabilities(), "ttlMs": 0, "cacheScope": "private" }),
+            ),
             "ping" if !modern => Ok(json!({})),
             "tools/list" => Ok(self.tools(params, modern)),
-            "tools/call" => Ok(json!({ "content": [{ "type": "text", "text": params["arguments"]["text"].as_str().unwrap_or("hello") }] })),
+            "tools/call" => Ok(
+                json!({ "content": [{ "type": "text", "text": params["arguments"]["text"].as_str().unwrap_or("hello") }] }),
+            ),
             _ => return error(-32601, "method not found"),
         })
     }
@@ -171,12 +195,16 @@ impl Player {
     }
 
     fn tools(&self, params: &Value, modern: bool) -> Value {
-        let tool = |name: &str| json!({ "name": name, "description": "Say it again",
-            "inputSchema": { "type": "object", "properties": { "text": { "type": "string" } } } });
+        let tool = |name: &str| {
+            json!({ "name": name, "description": "Say it again",
+            "inputSchema": { "type": "object", "properties": { "text": { "type": "string" } } } })
+        };
         let mut result = if self.is("pages") {
             match params["cursor"].as_str() {
                 None => json!({ "tools": [tool("echo")], "nextCursor": "päge/2 =?" }),
-                Some("päge/2 =?") if modern => json!({ "tools": [tool("echo2")], "nextCursor": "" }),
+                Some("päge/2 =?") if modern => {
+                    json!({ "tools": [tool("echo2")], "nextCursor": "" })
+                }
                 Some("päge/2 =?") => json!({ "tools": [tool("echo2")], "nextCursor": "last" }),
                 Some(_) => json!({ "tools": [tool("echo3")] }),
             }
@@ -194,20 +222,32 @@ impl Player {
     fn rudeness(&self) {
         let mut err = io::stderr().lock();
         let _ = err.write_all("a noisy line on stderr\n".repeat(20_000).as_bytes());
-        let note = |method: &str, params: Value| self.say(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+        let note = |method: &str, params: Value| {
+            self.say(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+        };
         note("notifications/no_such", json!({ "a": 1 }));
         note("notifications/progress", json!({ "progressToken": "never-given", "progress": 1 }));
         note("notifications/cancelled", json!({ "requestId": "never-asked" }));
         self.say(&json!({ "jsonrpc": "2.0", "id": 987_654_321, "result": {} }));
-        let ask = |id: Value, method: &str, params: Value| self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        let ask = |id: Value, method: &str, params: Value| {
+            self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+        };
         ask(json!("ping-1"), "ping", json!({}));
         ask(json!(0), "ping", json!({}));
         ask(json!("none-1"), "taut-check/none", json!({}));
         ask(json!("roots-1"), "roots/list", json!({}));
         let content = json!({ "type": "text", "text": "hi" });
-        ask(json!("sampling-1"), "sampling/createMessage", json!({ "messages": [{ "role": "user", "content": content }], "maxTokens": 5 }));
+        ask(
+            json!("sampling-1"),
+            "sampling/createMessage",
+            json!({ "messages": [{ "role": "user", "content": content }], "maxTokens": 5 }),
+        );
         let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
-        ask(json!("elicit-1"), "elicitation/create", json!({ "message": "Who?", "requestedSchema": schema }));
+        ask(
+            json!("elicit-1"),
+            "elicitation/create",
+            json!({ "message": "Who?", "requestedSchema": schema }),
+        );
     }
 }
 

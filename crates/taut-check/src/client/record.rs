@@ -56,13 +56,14 @@ impl Life {
 
     /// What the client answered to a request of ours.
     pub(crate) fn answer(&self, id: &Value) -> Option<&Value> {
-        self.heard().map(|(_, value)| value).find(|value| is_response(value) && value.get("id") == Some(id))
+        self.heard()
+            .map(|(_, value)| value)
+            .find(|value| is_response(value) && value.get("id") == Some(id))
     }
 
     pub(crate) fn requests(&self) -> impl Iterator<Item = (usize, &Value)> {
         self.heard().filter(|(_, value)| is_request(value))
     }
-
 
     /// As lines for a report, `>` from the client.
     pub(crate) fn shown(&self) -> Vec<String> {
@@ -131,6 +132,8 @@ pub(crate) fn read(path: &Path) -> Life {
 
 fn bytes(hex: &str) -> Vec<u8> {
     let digits: Vec<u8> = hex.bytes().collect();
-    let value = |pair: &[u8]| std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok());
+    let value = |pair: &[u8]| {
+        std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok())
+    };
     digits.chunks(2).filter_map(value).collect()
 }

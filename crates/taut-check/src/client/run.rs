@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
 use super::play::SCENARIOS;
@@ -58,7 +59,8 @@ impl ClientCheck {
     pub fn run(&self) -> Report {
         let began = Instant::now();
         let folder = scratch();
-        let checks: Vec<Check> = super::all().into_iter().filter(|check| self.wants(check)).collect();
+        let checks: Vec<Check> =
+            super::all().into_iter().filter(|check| self.wants(check)).collect();
         let needed = |name: &str| {
             checks.iter().any(|check| match check.kind {
                 Kind::Played([], _) => true,
@@ -66,34 +68,45 @@ impl ClientCheck {
                 _ => false,
             })
         };
-        let names: Vec<&'static str> = SCENARIOS.iter().map(|(name, _)| *name).filter(|name| needed(name)).collect();
-        let scenes: Vec<Scene> = crate::server::run::pool(names, |name| self.scene(name, &folder));
+        let names: Vec<&'static str> =
+            SCENARIOS.iter().map(|(name, _)| *name).filter(|name| needed(name)).collect();
+        let scenes: Vec<Scene> = crate::server::pool::pool(names, |name| self.scene(name, &folder));
         let starts = scenes.len();
         let _ = std::fs::remove_dir_all(&folder);
         let mut rows = Vec::new();
         let mut closed = Vec::new();
         for revision in Revision::ALL {
-            let spoken: Vec<Scene> = scenes.iter().filter_map(|scene| spoken(scene, revision)).collect();
+            let spoken: Vec<Scene> =
+                scenes.iter().filter_map(|scene| spoken(scene, revision)).collect();
             if spoken.is_empty() {
                 closed.push((revision, "the client did not choose it in any scenario".to_owned()));
                 continue;
             }
             for check in checks.iter().filter(|check| check.revisions.contains(revision)) {
                 let Kind::Played(wanted, judge) = check.kind else { continue };
-                let fitting: Vec<&Scene> = spoken.iter().filter(|scene| wanted.is_empty() || wanted.contains(&scene.name)).collect();
+                let fitting: Vec<&Scene> = spoken
+                    .iter()
+                    .filter(|scene| wanted.is_empty() || wanted.contains(&scene.name))
+                    .collect();
                 let verdict = match fitting.is_empty() {
-                    true => Verdict::skip("the client does not speak this revision in the scenarios that show it"),
+                    true => Verdict::skip(
+                        "the client does not speak this revision in the scenarios that show it",
+                    ),
                     false => judge(&Played { scenes: fitting.clone(), revision }),
                 };
                 let exchange = match &verdict {
-                    Verdict::Fail { shown, .. } if shown.is_empty() => fitting.iter().flat_map(|scene| &scene.lives).flat_map(Life::shown).collect(),
+                    Verdict::Fail { shown, .. } if shown.is_empty() => fitting
+                        .iter()
+                        .flat_map(|scene| &scene.lives)
+                        .flat_map(Life::shown)
+                        .collect(),
                     Verdict::Fail { shown, .. } => shown.clone(),
                     _ => Vec::new(),
                 };
                 rows.push(Row::new(check, revision, verdict, exchange));
             }
         }
-        crate::server::run::explain(&checks, &mut rows);
+        crate::server::judge::explain(&checks, &mut rows);
         Report::new(self.words.clone(), rows, closed, starts, began.elapsed())
     }
 
@@ -120,8 +133,12 @@ impl ClientCheck {
 
     /// The client's command with the player in it.
     fn program(&self, name: &str, folder: &Path) -> Program {
-        let server: Vec<OsString> =
-            self.player.iter().cloned().chain([name.into(), folder.as_os_str().to_owned()]).collect();
+        let server: Vec<OsString> = self
+            .player
+            .iter()
+            .cloned()
+            .chain([name.into(), folder.as_os_str().to_owned()])
+            .collect();
         let line: Vec<String> = server.iter().map(|word| quoted(&word.to_string_lossy())).collect();
         let line = line.join(" ");
         let mut words = Vec::new();
@@ -144,9 +161,8 @@ fn spoken(scene: &Scene, revision: Revision) -> Option<Scene> {
         match agreed {
             Some(agreed) if agreed == revision.as_str() => true,
             // One that was refused, or got an offer that nobody knows, is one of what it asked for.
-            Some("1999-01-01") | None if opened.is_some() => {
-                opened.is_some_and(|(_, value)| value["params"]["protocolVersion"] == revision.as_str())
-            }
+            Some("1999-01-01") | None if opened.is_some() => opened
+                .is_some_and(|(_, value)| value["params"]["protocolVersion"] == revision.as_str()),
             Some(_) => false,
             None => revision.is_modern() && life.heard().next().is_some(),
         }
@@ -188,7 +204,9 @@ fn millis() -> u64 {
 
 /// A folder of our own for what the players write.
 fn scratch() -> PathBuf {
-    std::env::temp_dir().join(format!("taut-check-{}-{}", std::process::id(), millis()))
+    static RUNS: AtomicU64 = AtomicU64::new(0);
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("taut-check-{}-{}-{run}", std::process::id(), millis()))
 }
 
 /// A word for a shell.

@@ -8,7 +8,10 @@ impl Report {
     /// The report as JSON: what `taut check --json` prints.
     #[must_use]
     pub fn json(&self) -> Value {
-        let closed = self.closed.iter().map(|(revision, why)| json!({ "revision": revision.as_str(), "why": why }));
+        let closed = self
+            .closed
+            .iter()
+            .map(|(revision, why)| json!({ "revision": revision.as_str(), "why": why }));
         let revisions: Vec<_> = self.revisions().iter().map(|revision| revision.as_str()).collect();
         json!({
             "command": self.command(),

@@ -41,12 +41,14 @@ fn skipped(row: &Row) -> bool {
 
 fn case(text: &mut String, row: &Row) {
     let class = format!("taut.check.{}", row.area);
-    let _ = write!(text, "    <testcase name=\"{}\" classname=\"{class}\" time=\"0\"", escaped(row.id));
+    let _ =
+        write!(text, "    <testcase name=\"{}\" classname=\"{class}\" time=\"0\"", escaped(row.id));
     let what = escaped(row.words());
     match &row.verdict {
         Verdict::Pass => text.push_str("/>\n"),
         Verdict::Fail { .. } if row.level == Level::Advice => {
-            let _ = writeln!(text, ">\n      <system-out>advice: {what}</system-out>\n    </testcase>");
+            let _ =
+                writeln!(text, ">\n      <system-out>advice: {what}</system-out>\n    </testcase>");
         }
         Verdict::Fail { .. } => {
             let exchange = escaped(&row.exchange.join("\n"));

@@ -43,7 +43,12 @@ pub struct Row {
 }
 
 impl Row {
-    pub(crate) fn new(check: &Check, revision: Revision, verdict: Verdict, exchange: Vec<String>) -> Self {
+    pub(crate) fn new(
+        check: &Check,
+        revision: Revision,
+        verdict: Verdict,
+        exchange: Vec<String>,
+    ) -> Self {
         Self {
             id: check.id,
             side: check.side,
@@ -132,7 +137,10 @@ impl Report {
     /// How many rows have this verdict.
     #[must_use]
     pub fn count(&self, word: &str) -> usize {
-        self.rows.iter().filter(|row| row.verdict.word() == word && row.level != Level::Advice).count()
+        self.rows
+            .iter()
+            .filter(|row| row.verdict.word() == word && row.level != Level::Advice)
+            .count()
     }
 
     /// The program as one line.

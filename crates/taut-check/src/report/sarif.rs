@@ -15,9 +15,14 @@ impl Report {
         ids.dedup();
         ids.sort_unstable();
         ids.dedup();
-        let rules: Vec<Value> = ids.iter().filter_map(|id| failed.iter().find(|row| row.id == *id)).map(|row| rule(row)).collect();
+        let rules: Vec<Value> = ids
+            .iter()
+            .filter_map(|id| failed.iter().find(|row| row.id == *id))
+            .map(|row| rule(row))
+            .collect();
         let index = |id: &str| ids.iter().position(|known| *known == id).unwrap_or_default();
-        let results: Vec<Value> = failed.iter().map(|row| result(row, index(row.id), file)).collect();
+        let results: Vec<Value> =
+            failed.iter().map(|row| result(row, index(row.id), file)).collect();
         json!({
             "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
             "version": "2.1.0",

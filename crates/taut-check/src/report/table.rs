@@ -39,18 +39,25 @@ pub fn table(report: &Report, colour: bool) -> String {
     let (pass, fail) = (report.count("pass"), report.count("fail"));
     let (skip, blocked) = (report.count("skip"), report.count("blocked"));
     let advice = report.advice().count();
-    let sum = format!("{pass} passed, {fail} failed, {skip} skipped, {blocked} not judged, {advice} pieces of advice; {} starts, {seconds:.1} s", report.starts);
+    let sum = format!(
+        "{pass} passed, {fail} failed, {skip} skipped, {blocked} not judged, {advice} pieces of advice; {} starts, {seconds:.1} s",
+        report.starts
+    );
     let mark = if report.passed() { paint("1;32", "✓") } else { paint("1;31", "✗") };
     let _ = writeln!(text, "\n{mark} {sum}");
     if report.rows.is_empty() {
-        text.push_str("nothing could be checked: the server opens in none of the revisions above\n");
+        text.push_str(
+            "nothing could be checked: the server opens in none of the revisions above\n",
+        );
     }
     text
 }
 
 fn failure(report: &Report, row: &Row, paint: &impl Fn(&str, &str) -> String) -> String {
-    let same = |other: &&Row| other.id == row.id && other.words() == row.words() && other.verdict.failed();
-    let revisions: Vec<&str> = report.rows.iter().filter(same).map(|row| row.revision.as_str()).collect();
+    let same =
+        |other: &&Row| other.id == row.id && other.words() == row.words() && other.verdict.failed();
+    let revisions: Vec<&str> =
+        report.rows.iter().filter(same).map(|row| row.revision.as_str()).collect();
     let (mark, style) = match row.level {
         Level::Advice => ("·", "36"),
         Level::Should => ("✗", "1;33"),
@@ -89,7 +96,12 @@ fn areas(report: &Report, paint: &impl Fn(&str, &str) -> String) -> String {
     text
 }
 
-fn cell(report: &Report, area: &str, revision: Revision, paint: &impl Fn(&str, &str) -> String) -> String {
+fn cell(
+    report: &Report,
+    area: &str,
+    revision: Revision,
+    paint: &impl Fn(&str, &str) -> String,
+) -> String {
     let (passed, tried) = counts(report, area, revision);
     let text = if tried == 0 { "-".to_owned() } else { format!("{passed}/{tried}") };
     let style = if passed == tried { "32" } else { "31" };
@@ -98,7 +110,10 @@ fn cell(report: &Report, area: &str, revision: Revision, paint: &impl Fn(&str, &
 
 /// How many checks of an area passed, and how many gave a verdict. Advice does not count.
 pub(super) fn counts(report: &Report, area: &str, revision: Revision) -> (usize, usize) {
-    let rows = report.rows.iter().filter(|row| row.area == area && row.revision == revision && row.level != Level::Advice);
+    let rows = report
+        .rows
+        .iter()
+        .filter(|row| row.area == area && row.revision == revision && row.level != Level::Advice);
     let mut passed = 0;
     let mut tried = 0;
     for row in rows {

@@ -1,6 +1,9 @@
 //! Servers: started, surveyed, probed, judged.
 
+mod carry;
 mod checks;
+pub(crate) mod judge;
+pub(crate) mod pool;
 pub(crate) mod run;
 pub(crate) mod session;
 mod survey;

@@ -26,6 +26,9 @@ pub(crate) struct Times {
     pub(crate) exit: Duration,
 }
 
+/// Why a session did not open, if it took too long.
+pub(super) const LATE: &str = "it did not answer in time";
+
 /// The id of the request that opens a session.
 const OPENING: i64 = 1;
 
@@ -70,7 +73,7 @@ impl Live {
         let limit = self.times.start;
         self.process.wait(limit, |log| answered(log, &id));
         let Some(reply) = reply(&self.process.log, &id) else {
-            let how = if self.process.ended { "it ended" } else { "it did not answer in time" };
+            let how = if self.process.ended { "it ended" } else { LATE };
             return Err(format!("{how}{}", self.last_words()));
         };
         let Some(result) = reply.get("result") else {
@@ -118,7 +121,8 @@ impl Live {
     /// Carries out the steps of a probe. `barrier`: a harmless request follows them.
     pub(crate) fn carry_out(&mut self, steps: &[Step], barrier: bool) -> Done {
         let mark = self.process.log.len();
-        let mut done = Done { mark, barrier: true, died: false, gone: None, opened: None, own: vec![] };
+        let mut done =
+            Done { mark, barrier: true, died: false, gone: None, opened: None, own: vec![] };
         done.own.push(Value::from(OPENING));
         let mut closed = false;
         for step in steps {
@@ -151,7 +155,9 @@ impl Live {
                 for part in bytes.split(|byte| *byte == b'\n') {
                     let value: Value = serde_json::from_slice(part).unwrap_or_default();
                     let ids = messages(&value).iter().filter_map(|one| one.get("id"));
-                    done.own.extend(ids.filter(|id| id.is_string() || id.is_i64() || id.is_u64()).cloned());
+                    done.own.extend(
+                        ids.filter(|id| id.is_string() || id.is_i64() || id.is_u64()).cloned(),
+                    );
                 }
                 self.process.send(bytes.clone());
             }
@@ -162,7 +168,10 @@ impl Live {
             Step::Hear(method) => {
                 let (limit, mark) = (self.times.request, done.mark);
                 self.process.wait(limit, |log| {
-                    log[mark..].iter().filter_map(Entry::value).any(|value| value["method"] == **method)
+                    log[mark..]
+                        .iter()
+                        .filter_map(Entry::value)
+                        .any(|value| value["method"] == **method)
                 });
             }
             Step::Listen(millis) => self.process.listen(Duration::from_millis(*millis)),
@@ -272,7 +281,8 @@ fn reply_to(request: &Value, caps: &Value) -> Value {
             json!({ "action": "accept", "content": filled(&request["params"]["requestedSchema"]) })
         }
         _ => {
-            let error = json!({ "code": -32601, "message": "taut-check declares no such capability" });
+            let error =
+                json!({ "code": -32601, "message": "taut-check declares no such capability" });
             return json!({ "jsonrpc": "2.0", "id": request["id"], "error": error });
         }
     };

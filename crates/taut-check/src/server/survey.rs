@@ -40,7 +40,8 @@ pub(crate) fn survey(
         let mut cursor = None;
         while declared && listing.pages.len() < MAX_PAGES && !live.is_over() {
             next += 1;
-            let params = cursor.take().map_or(Value::Null, |cursor: Value| json!({ "cursor": cursor }));
+            let params =
+                cursor.take().map_or(Value::Null, |cursor: Value| json!({ "cursor": cursor }));
             let message = request(revision, &Value::from(next), method, params, &json!({}));
             let Some(reply) = live.ask(&message, limit) else { break };
             let Some(page) = reply.get("result") else {

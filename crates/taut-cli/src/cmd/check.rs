@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use serde_json::Value;
 use taut_check::{Baseline, Check, ClientCheck, Program, Report, ServerCheck, Side};
@@ -14,6 +15,9 @@ use crate::hosts::resolve;
 use crate::output::{BOLD, DIM, Output};
 use crate::problem::{Exit, Problem};
 use crate::spinner::Spinner;
+
+/// How long an answer may take, if --timeout does not say less: what is slower counts as missing.
+const LONGEST: Duration = Duration::from_secs(10);
 
 #[derive(clap::Args)]
 #[command(after_help = help::CHECK)]
@@ -104,6 +108,7 @@ fn server(output: &Output, args: &CheckArgs) -> Result<ServerCheck, Problem> {
     if let Some(revision) = options.revision {
         check = check.revision(revision);
     }
+    check = check.request_timeout(options.timeout.min(LONGEST));
     if let Some(time) = options.start_timeout {
         check = check.start_timeout(time);
     }
@@ -147,7 +152,8 @@ fn known(only: &[String]) -> Result<(), Problem> {
 fn unknown(word: &str) -> Problem {
     let checks = taut_check::checks();
     let close = crate::arguments::closest(word, checks.iter().map(|check| check.id));
-    let next = close.map_or("taut check --list".to_owned(), |id| format!("--only {id}, or taut check --list"));
+    let next = close
+        .map_or("taut check --list".to_owned(), |id| format!("--only {id}, or taut check --list"));
     Problem::Usage { what: format!("there is no check {word:?}"), next: Some(next) }
 }
 
@@ -177,7 +183,11 @@ fn tell(
         write(path, &report.junit())?;
     }
     if let Some(path) = &args.sarif {
-        let file = args.options.config.first().map_or_else(|| "README.md".into(), |path| path.to_string_lossy());
+        let file = args
+            .options
+            .config
+            .first()
+            .map_or_else(|| "README.md".into(), |path| path.to_string_lossy());
         write(path, &format!("{:#}\n", report.sarif(&file)))?;
     }
     if output.json {
@@ -190,7 +200,10 @@ fn tell(
     };
     let Some(baseline) = baseline else {
         write(path, &Baseline::write(report))?;
-        output.note(&format!("{} was not there: these failures are known from now on", path.display()));
+        output.note(&format!(
+            "{} was not there: these failures are known from now on",
+            path.display()
+        ));
         return Ok(if report.rows.is_empty() { Exit::ToolFailed } else { Exit::Worked });
     };
     let compared = baseline.compare(report);
@@ -200,7 +213,12 @@ fn tell(
     for key in &compared.fixed {
         output.note(&format!("fixed, take it out of {}: {key}", path.display()));
     }
-    output.note(&format!("{} new, {} known, {} fixed", compared.new.len(), compared.known.len(), compared.fixed.len()));
+    output.note(&format!(
+        "{} new, {} known, {} fixed",
+        compared.new.len(),
+        compared.known.len(),
+        compared.fixed.len()
+    ));
     let fine = compared.new.is_empty() && !report.rows.is_empty();
     Ok(if fine { Exit::Worked } else { Exit::ToolFailed })
 }
@@ -236,10 +254,12 @@ fn list(output: &Output) -> Result<(), Problem> {
 fn explain(output: &Output, id: &str) -> Result<(), Problem> {
     let Some(check) = taut_check::find(id) else { return Err(unknown(id)) };
     let reader = output.out;
-    let newest = taut_check::Revision::ALL.into_iter().rev().find(|it| check.revisions.contains(*it));
+    let newest =
+        taut_check::Revision::ALL.into_iter().rev().find(|it| check.revisions.contains(*it));
     let page = newest.map(|revision| check.page(revision)).unwrap_or_default();
     let title = reader.paint(BOLD, check.id);
-    let line = |name: &str, text: &str| format!("{} {text}\n", reader.paint(DIM, format!("{name:<10}")));
+    let line =
+        |name: &str, text: &str| format!("{} {text}\n", reader.paint(DIM, format!("{name:<10}")));
     let text = format!("{title}\n{}\n\n", check.rule)
         + &line("level", check.level.word())
         + &line("for", side(&check))

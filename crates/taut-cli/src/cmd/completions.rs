@@ -74,8 +74,8 @@ const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 const NAMES: &str = "taut servers --names 2>/dev/null";
 
 /// Where a plain word may be the name of a server.
-const BY_NAME: [&str; 9] =
-    ["smoke", "list", "doctor", "servers", "shell", "watch", "call", "read", "prompt"];
+const BY_NAME: [&str; 10] =
+    ["smoke", "list", "doctor", "check", "servers", "shell", "watch", "call", "read", "prompt"];
 
 /// Around what clap's function finds: names where one may stand, and after `--` the server's command.
 const BASH: &str = r#"

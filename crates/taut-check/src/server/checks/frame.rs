@@ -90,8 +90,8 @@ pub(super) fn checks() -> Vec<Check> {
                     let (second, third) = rest.split_at(4);
                     let pair = format!("{}\n{}\n", cx.harmless_as(&cx.id(1)), cx.harmless_as(&cx.id(2)));
                     Ok(vec![
-                        Step::Raw(first.to_vec()), Step::Listen(15), Step::Raw(second.to_vec()),
-                        Step::Listen(15), Step::Raw(third.to_vec()), Step::Await(cx.id(0)),
+                        Step::Raw(first.to_vec()), Step::Listen(80), Step::Raw(second.to_vec()),
+                        Step::Listen(80), Step::Raw(third.to_vec()), Step::Await(cx.id(0)),
                         Step::Raw(pair.into_bytes()), Step::Await(cx.id(1)), Step::Await(cx.id(2)),
                     ])
                 },
@@ -243,7 +243,8 @@ pub(super) fn checks() -> Vec<Check> {
 
 /// How often an id was sent in a message that is no request, such as one without a method.
 fn unreadable(session: &crate::seen::Session, id: &Value) -> usize {
-    let odd = session.sent.iter().filter(|(_, value)| !is_request(value) && value.get("id") == Some(id));
+    let odd =
+        session.sent.iter().filter(|(_, value)| !is_request(value) && value.get("id") == Some(id));
     // What is no JSON may still have an id that can be made out.
     let torn = session.torn.iter().filter(|text| text.contains(&format!("\"id\":{id}")));
     odd.count() + torn.count()

@@ -25,7 +25,10 @@ fn counter_offer(cx: &Cx<'_>, seen: &Seen<'_>) -> Verdict {
         Some(_) => fail(seen, format!("it agreed on {offered}")),
         // The page of the lifecycle shows such an error as an example.
         None if reply.pointer("/error/data/supported").is_some() => Verdict::Pass,
-        None => fail(seen, format!("it was refused, and no version was offered: {}", short(&reply["error"]))),
+        None => fail(
+            seen,
+            format!("it was refused, and no version was offered: {}", short(&reply["error"])),
+        ),
     }
 }
 
@@ -193,8 +196,16 @@ fn declares(cx: &Cx<'_>, seen: &Seen<'_>, capability: &str, member: &str) -> Ver
     };
     let served = reply["result"][member].as_array().is_some_and(|list| !list.is_empty());
     match (declared, reply.get("result")) {
-        (true, None) => fail(seen, format!("{capability} is declared, and its list was refused: {}", short(&reply["error"]))),
-        (false, Some(_)) if served => fail(seen, format!("{capability} is not declared, and there is a list of them")),
+        (true, None) => fail(
+            seen,
+            format!(
+                "{capability} is declared, and its list was refused: {}",
+                short(&reply["error"])
+            ),
+        ),
+        (false, Some(_)) if served => {
+            fail(seen, format!("{capability} is not declared, and there is a list of them"))
+        }
         _ => Verdict::Pass,
     }
 }

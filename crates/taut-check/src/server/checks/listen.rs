@@ -11,7 +11,12 @@ const ACK: &str = "notifications/subscriptions/acknowledged";
 
 /// Everything that can be listened to.
 fn everything(cx: &Cx<'_>) -> Value {
-    let uri = cx.survey.resources.items.first().map_or(json!("taut-check://x"), |item| item["uri"].clone());
+    let uri = cx
+        .survey
+        .resources
+        .items
+        .first()
+        .map_or(json!("taut-check://x"), |item| item["uri"].clone());
     json!({ "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": [uri] })
 }
 
@@ -25,16 +30,24 @@ fn cancel(cx: &Cx<'_>, id: &Value) -> Step {
 
 /// Whether the server has anything to listen to. One without may refuse.
 fn offers(cx: &Cx<'_>) -> bool {
-    ["tools/listChanged", "prompts/listChanged", "resources/listChanged", "resources/subscribe"].iter().any(|flag| cx.survey.declares(flag))
+    ["tools/listChanged", "prompts/listChanged", "resources/listChanged", "resources/subscribe"]
+        .iter()
+        .any(|flag| cx.survey.declares(flag))
 }
 
 /// The messages that carry the id of a subscription.
 fn tagged<'a>(seen: &Seen<'a>, id: &Value) -> Vec<&'a Value> {
-    seen.notifications().filter(|value| value["params"]["_meta"].get(SUBSCRIPTION) == Some(id)).collect()
+    seen.notifications()
+        .filter(|value| value["params"]["_meta"].get(SUBSCRIPTION) == Some(id))
+        .collect()
 }
 
 /// Passes a server that has nothing to offer and says so; else the acknowledgement of a stream.
-fn acknowledged<'a>(cx: &Cx<'_>, seen: &Seen<'a>, id: &Value) -> Result<Option<&'a Value>, Verdict> {
+fn acknowledged<'a>(
+    cx: &Cx<'_>,
+    seen: &Seen<'a>,
+    id: &Value,
+) -> Result<Option<&'a Value>, Verdict> {
     if let Some(ack) = tagged(seen, id).into_iter().find(|value| value["method"] == ACK) {
         return Ok(Some(ack));
     }
@@ -45,7 +58,9 @@ fn acknowledged<'a>(cx: &Cx<'_>, seen: &Seen<'a>, id: &Value) -> Result<Option<&
             alive(seen)?;
             let other = seen.notifications().find(|value| value["method"] == ACK);
             let what = match other {
-                Some(ack) => format!("the acknowledgement does not carry the id {id}: {}", short(ack)),
+                Some(ack) => {
+                    format!("the acknowledgement does not carry the id {id}: {}", short(ack))
+                }
                 None => "no acknowledgement came".to_owned(),
             };
             Err(fail(seen, what))

@@ -2,14 +2,19 @@
 
 mod advice;
 mod calls;
+mod fixture;
 mod frame;
 mod init;
 mod listen;
 mod lists;
 mod modern;
+mod pages;
+mod prompts;
+mod resources;
 mod rpc;
 mod scans;
 mod serve;
+mod tools;
 
 use serde_json::Value;
 
@@ -23,8 +28,12 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(rpc::checks());
     all.extend(init::checks());
     all.extend(serve::checks());
-    all.extend(lists::checks());
+    all.extend(tools::checks());
+    all.extend(resources::checks());
+    all.extend(prompts::checks());
+    all.extend(pages::checks());
     all.extend(calls::checks());
+    all.extend(fixture::checks());
     all.extend(modern::checks());
     all.extend(listen::checks());
     all.extend(scans::checks());

@@ -2,18 +2,27 @@
 
 use serde_json::{Value, json};
 
-use super::calls::asks;
+use super::fixture::asks;
 use super::{alive, fail, kind, refused, result, short, silent, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::{CAPABILITIES, CLIENT_INFO, Cx, SERVER_INFO, VERSION};
 use crate::seen::{Seen, Step};
 
 /// Results that may be kept for a while.
-const CACHED: [&str; 6] = ["server/discover", "tools/list", "prompts/list", "resources/list", "resources/templates/list", "resources/read"];
+const CACHED: [&str; 6] = [
+    "server/discover",
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+];
 
 /// A request with this `_meta` and no other.
 fn with_meta(cx: &Cx<'_>, n: i64, method: &str, meta: &Value) -> Step {
-    Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(n), "method": method, "params": { "_meta": meta } }))
+    Step::Send(
+        json!({ "jsonrpc": "2.0", "id": cx.id(n), "method": method, "params": { "_meta": meta } }),
+    )
 }
 
 pub(super) fn checks() -> Vec<Check> {
@@ -286,12 +295,15 @@ fn is_key(key: &str) -> bool {
         None => (None, key),
     };
     let label = |label: &str| {
-        label.starts_with(|c: char| c.is_ascii_alphabetic()) && label.ends_with(|c: char| c.is_ascii_alphanumeric())
+        label.starts_with(|c: char| c.is_ascii_alphabetic())
+            && label.ends_with(|c: char| c.is_ascii_alphanumeric())
             && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
     };
     let edge = |c: char| c.is_ascii_alphanumeric();
     let named = name.is_empty() && prefix.is_some()
-        || name.starts_with(edge) && name.ends_with(edge) && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+        || name.starts_with(edge)
+            && name.ends_with(edge)
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
     named && prefix.is_none_or(|prefix| prefix.split('.').all(label))
 }
 

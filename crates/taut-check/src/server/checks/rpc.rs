@@ -164,7 +164,9 @@ fn codes_of_strays(cx: &Cx<'_>, seen: &Seen<'_>, codes: &[i64]) -> Verdict {
     }
     for value in seen.got().filter(|value| is_response(value)) {
         let id = value.get("id").unwrap_or(&Value::Null);
-        let mine = id.is_null() || (0..8).any(|n| *id == cx.id(n)) || id.as_i64().is_some_and(|id| (77..82).contains(&id));
+        let mine = id.is_null()
+            || (0..8).any(|n| *id == cx.id(n))
+            || id.as_i64().is_some_and(|id| (77..82).contains(&id));
         if !mine {
             continue;
         }
