@@ -59,6 +59,8 @@ pub(crate) enum Sub {
     Trace(crate::cmd::trace::Trace),
     /// Find out why a server does not connect, and which hosts will have problems with it.
     Doctor(Doctor),
+    /// See whether a server, or a client, keeps the protocol's rules.
+    Check(crate::cmd::check::CheckArgs),
     /// Show the servers in the configuration files of hosts, by name.
     Servers(Servers),
     /// Measure how fast a server is, compared with others.
@@ -91,6 +93,7 @@ macro_rules! options {
             | Self::Complete(crate::cmd::complete::Complete { options, .. })
             | Self::Shell(crate::cmd::shell::Shell { options, .. })
             | Self::Watch(crate::cmd::watch::Watch { options, .. })
+            | Self::Check(crate::cmd::check::CheckArgs { options, .. })
             | Self::Doctor(Doctor { options, .. }) => Some(options),
             Self::Servers(_) | Self::Completions(_) | Self::Man(_) | Self::Serve(_) => None,
             Self::Trace(_) => None,
@@ -118,7 +121,7 @@ impl Sub {
     /// Whether secrets are masked in its result too: the result is a report, not data that was asked for.
     pub(crate) fn is_discreet(&self) -> bool {
         match self {
-            Self::Smoke(_) | Self::Doctor(_) | Self::Watch(_) => true,
+            Self::Smoke(_) | Self::Doctor(_) | Self::Watch(_) | Self::Check(_) => true,
             #[cfg(target_os = "linux")]
             Self::Bench(_) => true,
             _ => false,

@@ -13,6 +13,7 @@ Examples:
   taut call add a=2 b=3 -- taut serve           call one of its tools
   taut shell -- taut serve                      several calls in one session
   taut doctor -- taut serve                     why it does not connect
+  taut check --list                             the rules that a server is checked for
   taut bench --quick -- taut serve              how fast it is
 
 Settings are read from taut/taut.yaml in $XDG_CONFIG_HOME or ~/.config: debug, timeout, start-timeout,
@@ -52,6 +53,17 @@ Examples:
   taut smoke --call add --args '{\"a\":2,\"b\":3}' -- taut serve
   taut smoke --revision 2025-06-18 -- taut serve
   taut smoke --json -- taut serve";
+
+pub(crate) const CHECK: &str = "\
+Starts the server up to 100 times, in each revision that it speaks, and calls nothing that --call or
+--fixture does not allow. A check that fails is tried once more, alone, before it counts. Exit 0 if
+all MUST and SHOULD hold, 1 if one does not; advice never fails.
+
+Examples:
+  taut check --list
+  taut check --explain rpc-unknown-method
+  taut check --only rpc --revision 2025-11-25 -- taut serve
+  taut check --call echo --args '{\"text\":\"hello\"}' --only tools --revision 2026-07-28 -- taut serve";
 
 pub(crate) const SERVERS: &str = "\
 Reads the files of Claude Code, Claude Desktop, Cursor, VS Code, Codex, opencode and Gemini CLI: first

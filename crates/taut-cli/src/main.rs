@@ -98,6 +98,7 @@ fn run(typed: Vec<OsString>) -> Exit {
         Sub::Trace(args) => {
             cmd::trace::run(&output, &args).unwrap_or_else(|problem| output.report(&problem))
         }
+        Sub::Check(args) => finish(&output, || async { cmd::check::run(&output, &args) }),
         Sub::Doctor(args) => finish(&output, || cmd::doctor::run(&output, &args)),
         #[cfg(target_os = "linux")]
         Sub::Bench(args) => {

@@ -4,7 +4,7 @@
 mod connect;
 #[cfg(feature = "client")]
 mod lost;
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 mod output;
 #[cfg(feature = "client")]
 mod words;
@@ -32,7 +32,7 @@ use crate::stdio::ClaimError;
 pub use connect::{ConnectError, ConnectPhase, ConnectReason, SecondProcess};
 #[cfg(feature = "client")]
 pub use lost::ConnectionLost;
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 pub use output::{BadOutput, OutputFault};
 
 /// `Result` with our [`Error`].
@@ -131,7 +131,7 @@ pub enum Error {
     },
     /// What a tool answered is not what its own schema promises, or cannot be checked. The answer
     /// itself is inside.
-    #[cfg(feature = "check")]
+    #[cfg(feature = "validate")]
     Output(Arc<BadOutput>),
     /// A supervised server was started again as often as allowed, and ended each time.
     #[cfg(feature = "client")]
@@ -239,7 +239,7 @@ impl fmt::Display for Error {
                 write!(f, "the server offers no {capability}, so {method} was not asked")
             }
             Self::Tool { name, text } => write!(f, "the tool {name} failed: {text}"),
-            #[cfg(feature = "check")]
+            #[cfg(feature = "validate")]
             Self::Output(bad) => bad.fmt(f),
             Self::Unfit { name, what } => write!(f, "the answer of {name} does not fit: {what}"),
             Self::InputRequired { method, asked, error } => write!(
@@ -282,7 +282,7 @@ impl From<ConnectionLost> for Error {
     }
 }
 
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 impl From<BadOutput> for Error {
     fn from(bad: BadOutput) -> Self {
         Self::Output(Arc::new(bad))

@@ -67,7 +67,7 @@
 //!
 //! # Features
 //!
-//! `server` and `client`, both on. `check`, off, lets a client check what tools answer against the
+//! `server` and `client`, both on. `validate`, off, lets a client check what tools answer against the
 //! schemas that they publish (`ClientBuilder::check_answers`). `tokio` alone is the loop, stdio and [`service`]; without any
 //! feature the pure core is left.
 
@@ -93,7 +93,7 @@ mod error;
 mod memory;
 #[cfg(feature = "client")]
 mod process;
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 mod schema;
 #[cfg(feature = "server")]
 mod server;
@@ -123,7 +123,7 @@ pub use client::{
 pub use driver::Steps;
 #[cfg(feature = "tokio")]
 pub use ending::Ending;
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 pub use error::{BadOutput, OutputFault};
 #[cfg(feature = "client")]
 pub use error::{ConnectError, ConnectPhase, ConnectReason, ConnectionLost, SecondProcess};
@@ -135,8 +135,8 @@ pub use memory::{memory, memory_with};
 pub use process::{
     Command, ExitStatus, GracePeriods, NotFoundHint, ProcessEnd, ShutdownStep, SpawnError,
 };
-#[cfg(feature = "check")]
-pub use schema::{Misfit, SchemaFault};
+#[cfg(feature = "validate")]
+pub use schema::{Misfit, SchemaFault, Unfit, Validator};
 #[cfg(feature = "server")]
 pub use schemars::{self, JsonSchema};
 #[cfg(feature = "server")]

@@ -76,9 +76,9 @@ const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 const NAMES: &str = "taut servers --names 2>/dev/null";
 
 /// Where a plain word may be the name of a server.
-const BY_NAME: [&str; 11] = [
-    "smoke", "list", "doctor", "servers", "shell", "watch", "bench", "call", "read", "prompt",
-    "complete",
+const BY_NAME: [&str; 12] = [
+    "smoke", "list", "doctor", "check", "servers", "shell", "watch", "bench", "call", "read",
+    "prompt", "complete",
 ];
 
 /// Around what clap's function finds: names where one may stand, and after `--` the server's command.

@@ -3,6 +3,7 @@
 #[cfg(target_os = "linux")]
 pub(crate) mod bench;
 pub(crate) mod call;
+pub(crate) mod check;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod doctor;

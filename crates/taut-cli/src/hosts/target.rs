@@ -25,6 +25,9 @@ pub(crate) struct Target {
     pub(crate) command: Command,
     /// The command for people, with secrets masked.
     pub(crate) shown: String,
+    /// The same as `command`, in its parts: the words, and the options with the server's own variables.
+    pub(crate) words: Vec<OsString>,
+    pub(crate) options: Options,
 }
 
 /// Finds the server that is meant: `name` is one that stands where it may, `typed` is what followed
@@ -47,7 +50,9 @@ pub(crate) fn resolve(
     };
     match (name, typed) {
         (None, [_, ..]) if options.config.is_empty() => {
-            Ok(Target { command: session::command(typed, options), shown: session::shown(typed) })
+            let (words, options) = (typed.to_vec(), options.clone());
+            let command = session::command(typed, &options);
+            Ok(Target { command, shown: session::shown(typed), words, options })
         }
         (None, [_, ..]) => {
             Err(Problem::usage("--config is for servers by name, not for a command"))
@@ -127,6 +132,8 @@ pub(crate) fn target_of(
     Ok(Target {
         command: session::command(&words, &options),
         shown: mask::words(stdio.words.iter().map(String::as_str)).join(" "),
+        words,
+        options,
     })
 }
 

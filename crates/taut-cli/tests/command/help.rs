@@ -4,7 +4,7 @@
 
 use super::*;
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 21] = [
     "",
     "smoke",
     "list",
@@ -20,6 +20,7 @@ const COMMANDS: [&str; 20] = [
     "trace replay",
     "trace diff",
     "doctor",
+    "check",
     "servers",
     "bench",
     "serve",

@@ -250,7 +250,7 @@ impl ClientShared {
     pub(super) fn watch_lists(&self) {
         let settings = self.settings();
         let wanted = settings.keep_lists || settings.handlers.on_change.is_some();
-        #[cfg(feature = "check")]
+        #[cfg(feature = "validate")]
         let wanted = wanted || settings.check_answers;
         let lists = SubscriptionFilter::new()
             .tools_list_changed(true)

@@ -63,7 +63,7 @@ impl Client {
             Request::new(self.0.clone(), subject, serde_json::to_vec(&arguments), read_answer);
         let request = request.needs(self.capabilities().tools.is_some(), "tools");
         // TOL-13. Older revisions know no schema for answers.
-        #[cfg(feature = "check")]
+        #[cfg(feature = "validate")]
         if self.0.settings().check_answers && self.revision().has_structured_content() {
             return request.around(super::lists::checked);
         }

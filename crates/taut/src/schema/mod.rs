@@ -44,14 +44,21 @@ const MAX_STEPS: u64 = 50_000_000;
 /// value has 128 levels at most; this many calls fit into any thread's stack.
 const MAX_NESTING: usize = 384;
 
-/// A schema that was read once and can be used many times.
-pub(crate) struct Checker {
+/// A JSON Schema that was read once and can be used many times.
+///
+/// Reads 2020-12, 2019-09, draft-07 and draft-06. It never fetches anything, and each use costs a
+/// bounded number of steps, so a schema may come from somebody else.
+pub struct Validator {
     nodes: Vec<Node>,
 }
 
-impl Checker {
+impl Validator {
     /// Reads a schema.
-    pub(crate) fn new(text: &str) -> Result<Self, SchemaFault> {
+    ///
+    /// # Errors
+    ///
+    /// If the text is no schema, is too long, or uses what cannot be validated here.
+    pub fn new(text: &str) -> Result<Self, SchemaFault> {
         if text.len() > MAX_SCHEMA {
             return Err(SchemaFault::TooLong { bytes: text.len(), limit: MAX_SCHEMA });
         }
@@ -60,11 +67,25 @@ impl Checker {
             SchemaFault::Invalid { at, what }
         };
         let root: Value = serde_json::from_str(text).map_err(invalid)?;
-        read::nodes(&root).map(|nodes| Self { nodes })
+        Self::part(&root, "")
     }
 
-    /// Checks a value.
-    pub(crate) fn check(&self, text: &str) -> Result<(), Unfit> {
+    /// Reads one part of a schema, for a document that defines many types: `pointer` is a JSON
+    /// pointer to it, such as `/$defs/Tool`. References in it still lead anywhere in the schema.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new), and if there is no such part.
+    pub fn part(schema: &Value, pointer: &str) -> Result<Self, SchemaFault> {
+        read::nodes(schema, pointer).map(|nodes| Self { nodes })
+    }
+
+    /// Validates a value, given as JSON text.
+    ///
+    /// # Errors
+    ///
+    /// If it does not fit the schema, is no JSON, or takes too much to validate.
+    pub fn validate(&self, text: &str) -> Result<(), Unfit> {
         self.check_within(text, MAX_STEPS)
     }
 
@@ -86,15 +107,34 @@ impl Checker {
 
 /// Why a value did not pass.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Unfit {
+#[non_exhaustive]
+pub enum Unfit {
+    /// It is not what the schema wants.
     Misfit(Misfit),
     /// It would take more steps, or more nested ones, than a check may.
     TooMuch,
+    /// It is too long.
     TooLong {
+        /// How long it is.
         bytes: usize,
+        /// How long it may be.
         limit: usize,
     },
 }
+
+impl fmt::Display for Unfit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Misfit(misfit) => misfit.fmt(f),
+            Self::TooMuch => f.write_str("it takes too many steps to validate"),
+            Self::TooLong { bytes, limit } => {
+                write!(f, "it has {bytes} bytes, {limit} are the limit")
+            }
+        }
+    }
+}
+
+impl std::error::Error for Unfit {}
 
 /// Where a value is not what its schema wants.
 #[derive(Clone, Debug, PartialEq)]
@@ -158,6 +198,8 @@ pub enum SchemaFault {
         what: String,
     },
 }
+
+impl std::error::Error for SchemaFault {}
 
 impl fmt::Display for SchemaFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -25,13 +25,13 @@ enum Draft {
     V2020,
 }
 
-/// Reads all that can be reached from the root, which is the first node.
-pub(super) fn nodes(root: &Value) -> ReadResult<Vec<Node>> {
+/// Reads all that can be reached from the place where it starts, which is the first node.
+pub(super) fn nodes(root: &Value, start: &str) -> ReadResult<Vec<Node>> {
     let dialect = dialect(root)?;
     let base = root["$id"].as_str().map(|id| id.trim_end_matches('#')).unwrap_or_default();
     let mut reader =
         SchemaReader { root, base, dialect, ids: HashMap::new(), found: vec![], patterns: 0 };
-    reader.id(String::new())?;
+    reader.id(start.to_owned())?;
     let mut nodes = Vec::new();
     while let Some(at) = reader.found.get(nodes.len()).cloned() {
         let rules = reader.rules(&at)?;

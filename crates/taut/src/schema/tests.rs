@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn checker(schema: &Value) -> Checker {
-    Checker::new(&schema.to_string()).unwrap_or_else(|fault| panic!("{schema}: {fault}"))
+fn validator(schema: &Value) -> Validator {
+    Validator::new(&schema.to_string()).unwrap_or_else(|fault| panic!("{schema}: {fault}"))
 }
 
 /// What is wrong with the value, in a sentence; nothing if nothing is.
 fn verdict(schema: &Value, value: &Value) -> String {
-    match checker(schema).check(&value.to_string()) {
+    match validator(schema).validate(&value.to_string()) {
         Ok(()) => String::new(),
         Err(Unfit::Misfit(misfit)) => format!("{misfit} ({})", misfit.rule),
         Err(other) => panic!("{schema} {value}: {other:?}"),
@@ -21,7 +21,7 @@ fn verdict(schema: &Value, value: &Value) -> String {
 }
 
 fn fault(schema: &Value) -> String {
-    Checker::new(&schema.to_string()).err().map(|fault| fault.to_string()).unwrap_or_default()
+    Validator::new(&schema.to_string()).err().map(|fault| fault.to_string()).unwrap_or_default()
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn tol_30_a_schema_has_bounds_in_bytes_subschemas_and_patterns() {
         (0..=MAX_PATTERNS).map(|n| json!({ "pattern": n.to_string() })).collect();
     assert_eq!(fault(&json!({ "allOf": many })), "it has more than 64 patterns");
     let deep = "{\"not\":".repeat(200) + "{}" + &"}".repeat(200);
-    assert!(matches!(Checker::new(&deep), Err(SchemaFault::Invalid { .. })));
+    assert!(matches!(Validator::new(&deep), Err(SchemaFault::Invalid { .. })));
 }
 
 /// Definitions each of which asks twice for the next.
@@ -214,7 +214,7 @@ fn tol_30_a_hostile_schema_costs_a_bounded_number_of_steps() {
     ];
     for (schema, value) in table {
         let began = Instant::now();
-        let verdict = checker(&schema).check_within(&value.to_string(), 100_000);
+        let verdict = validator(&schema).check_within(&value.to_string(), 100_000);
         assert_eq!(verdict, Err(Unfit::TooMuch), "{schema:.200}");
         assert!(began.elapsed() < Duration::from_secs(20));
     }
@@ -232,7 +232,7 @@ fn tol_30_no_schema_is_too_deep_for_the_stack() {
         .collect();
     let check = move |start: u32, value: Value| {
         let schema = json!({ "$ref": format!("#/$defs/d{start}"), "$defs": chain });
-        checker(&schema).check(&value.to_string())
+        validator(&schema).validate(&value.to_string())
     };
     let deep = (0..100).fold(json!(1), |value, _| json!({ "a": value }));
     let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(move || {
@@ -254,7 +254,10 @@ fn tol_30_a_pattern_takes_linear_time() {
 fn a_value_that_is_too_long_or_too_deep_is_not_checked() {
     let long = json!("x".repeat(MAX_VALUE)).to_string();
     let limit = MAX_VALUE;
-    assert_eq!(checker(&json!({})).check(&long), Err(Unfit::TooLong { bytes: limit + 2, limit }));
+    assert_eq!(
+        validator(&json!({})).validate(&long),
+        Err(Unfit::TooLong { bytes: limit + 2, limit })
+    );
     let deep = "[".repeat(500) + &"]".repeat(500);
-    assert!(matches!(checker(&json!({})).check(&deep), Err(Unfit::Misfit(_))));
+    assert!(matches!(validator(&json!({})).validate(&deep), Err(Unfit::Misfit(_))));
 }

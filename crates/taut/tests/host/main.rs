@@ -12,7 +12,7 @@
     reason = "a test that goes wrong should say so"
 )]
 
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 mod checking;
 mod demo;
 #[path = "../../examples/host.rs"]

@@ -36,7 +36,7 @@ pub(crate) struct ClientSettings {
     pub(crate) handlers: Handlers,
     pub(crate) rounds: usize,
     pub(crate) keep_lists: bool,
-    #[cfg(feature = "check")]
+    #[cfg(feature = "validate")]
     pub(crate) check_answers: bool,
 }
 
@@ -94,7 +94,7 @@ impl Default for ClientSettings {
             // MRTR-16: as many as the official SDKs allow.
             rounds: 10,
             keep_lists: false,
-            #[cfg(feature = "check")]
+            #[cfg(feature = "validate")]
             check_answers: false,
         }
     }
@@ -195,7 +195,7 @@ setters! { ClientBuilder;
     /// list does not have is not checked, nor is the answer of a tool that failed, or one that came
     /// after the list had changed. References in a schema lead nowhere but to the schema itself: nothing
     /// is fetched. The check runs where the answer is awaited, and takes a bounded number of steps.
-    #[cfg(feature = "check")]
+    #[cfg(feature = "validate")]
     check_answers(check: bool) => settings.check_answers;
 
     /// Sets how often one request may be answered with questions before it is given up. 10.

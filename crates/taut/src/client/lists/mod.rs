@@ -3,7 +3,7 @@
 //! Knows cursors, and when a list that is too long or never ends is given up. Must not look into a
 //! cursor (PAG-01).
 
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 mod check;
 
 use std::collections::VecDeque;
@@ -23,7 +23,7 @@ use crate::mcp::{
     Method, PageParams, Prompt, Resource, ResourceTemplate, Tool,
 };
 
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 pub(super) use check::checked;
 
 /// A list of a server. Await it for all of it, or take it piece by piece:
@@ -162,7 +162,7 @@ fn ask_server<T: Listed>(pages: &Pages<T>) -> FuturePage<T> {
     if let Some(meta) = &pages.meta {
         request = request.meta(meta.clone());
     }
-    #[cfg(feature = "check")]
+    #[cfg(feature = "validate")]
     if pages.shared.settings().check_answers {
         return Box::pin(check::learning(pages.shared.clone(), request));
     }

@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 use crate::client::state::OutputSchema;
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 use crate::error::BadOutput;
 use crate::error::{Error, Result};
 use crate::mcp::{CallToolResult, Content};
@@ -40,12 +40,12 @@ impl Answer {
     ///
     /// # Errors
     /// It does not fit, or cannot be checked ([`Error::Output`]).
-    #[cfg(feature = "check")]
+    #[cfg(feature = "validate")]
     pub fn check_against(&self, tool: &crate::mcp::Tool) -> Result<()> {
         self.check_schema(&OutputSchema::of(tool))
     }
 
-    #[cfg(feature = "check")]
+    #[cfg(feature = "validate")]
     pub(in crate::client) fn check_schema(&self, schema: &OutputSchema) -> Result<()> {
         schema.check(&self.result).map_err(|fault| {
             let (tool, result) = (self.tool.to_string(), self.result.clone());

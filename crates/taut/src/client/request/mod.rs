@@ -59,12 +59,12 @@ pub struct Request<T> {
     refused: Option<Error>,
     read: ReadAnswer<T>,
     /// Makes the request in our place, and looks at what comes of it.
-    #[cfg(feature = "check")]
+    #[cfg(feature = "validate")]
     around: Option<Around<T>>,
 }
 
 /// Makes a request, knowing its tool and how long it may take.
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 pub(super) type Around<T> =
     fn(Request<T>, Arc<str>, Option<Duration>) -> Pin<Box<dyn Future<Output = Result<T>> + Send>>;
 
@@ -93,7 +93,7 @@ impl<T> Request<T> {
             meta: None,
             refused,
             read,
-            #[cfg(feature = "check")]
+            #[cfg(feature = "validate")]
             around: None,
         }
     }
@@ -107,7 +107,7 @@ impl<T> Request<T> {
         self
     }
 
-    #[cfg(feature = "check")]
+    #[cfg(feature = "validate")]
     pub(super) fn around(mut self, around: Around<T>) -> Self {
         self.around = Some(around);
         self
@@ -264,9 +264,9 @@ impl<T: Send + 'static> IntoFuture for Request<T> {
     type Output = Result<T>;
     type IntoFuture = RequestFuture<T>;
 
-    #[cfg_attr(not(feature = "check"), allow(unused_mut, reason = "nothing is taken out then"))]
+    #[cfg_attr(not(feature = "validate"), allow(unused_mut, reason = "nothing is taken out then"))]
     fn into_future(mut self) -> RequestFuture<T> {
-        #[cfg(feature = "check")]
+        #[cfg(feature = "validate")]
         if let (Some(around), None) = (self.around.take(), &self.refused)
             && let Some(tool) = self.subject.tool.clone()
         {

@@ -20,7 +20,7 @@ pub(crate) struct KeptLists {
     pages: Mutex<KeptPages>,
     /// Keeps open what a modern server tells changes of its lists by.
     pub(crate) subscription: OnceLock<Box<dyn Any + Send + Sync>>,
-    #[cfg(feature = "check")]
+    #[cfg(feature = "validate")]
     pub(crate) outputs: outputs::OutputSchemas,
 }
 
@@ -85,7 +85,7 @@ impl KeptLists {
             Change::Resources => &[Method::ListResources, Method::ListResourceTemplates],
             Change::Resource(_) | Change::Anything => return,
         };
-        #[cfg(feature = "check")]
+        #[cfg(feature = "validate")]
         if gone.contains(&Method::ListTools) {
             self.outputs.forget();
         }
@@ -96,17 +96,17 @@ impl KeptLists {
     }
 }
 
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 pub(crate) use outputs::OutputSchema;
 
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 mod outputs {
     use std::collections::HashMap;
     use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
     use crate::error::OutputFault;
     use crate::mcp::{CallToolResult, Schema, Tool};
-    use crate::schema::{Checker, SchemaFault, Unfit};
+    use crate::schema::{SchemaFault, Unfit, Validator};
 
     /// The output schemas of the tools that were listed, for one connection only.
     #[derive(Default)]
@@ -130,7 +130,7 @@ mod outputs {
     pub(crate) struct OutputSchema {
         schema: Option<Schema>,
         /// Read once, when it is first needed.
-        checker: OnceLock<Result<Checker, SchemaFault>>,
+        checker: OnceLock<Result<Validator, SchemaFault>>,
     }
 
     impl OutputSchemas {
@@ -197,12 +197,12 @@ mod outputs {
             let Some(schema) = self.schema.as_ref().filter(|_| !result.failed()) else {
                 return Ok(());
             };
-            let checker = self.checker.get_or_init(|| Checker::new(schema.json().text()));
+            let checker = self.checker.get_or_init(|| Validator::new(schema.json().text()));
             match (checker, &result.structured_content) {
                 (Err(fault), _) => Err(OutputFault::Schema(fault.clone())),
                 (Ok(_), None) => Err(OutputFault::Missing),
                 (Ok(checker), Some(data)) => {
-                    checker.check(data.text()).map_err(|unfit| match unfit {
+                    checker.validate(data.text()).map_err(|unfit| match unfit {
                         Unfit::Misfit(misfit) => OutputFault::Misfit(misfit),
                         Unfit::TooMuch => OutputFault::TooMuch,
                         Unfit::TooLong { bytes, limit } => OutputFault::TooLong { bytes, limit },

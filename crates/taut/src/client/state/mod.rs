@@ -12,5 +12,5 @@ pub(crate) use changes::{ChangeQueue, QueueKind, StreamEnd, Streams};
 pub use events::{ClientEvent, Diagnostics, InvalidMessage};
 pub(crate) use events::{EventHook, Monitor};
 pub(crate) use lists::KeptLists;
-#[cfg(feature = "check")]
+#[cfg(feature = "validate")]
 pub(crate) use lists::OutputSchema;

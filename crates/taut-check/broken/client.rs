@@ -1,0 +1,284 @@
+//! The client: it starts the server that is given, and is correct but for its role.
+//!
+//! Probes, falls back to a handshake, lists all pages, calls one tool, and ends the server.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+const MODERN: &str = "2026-07-28";
+const KNOWN: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+
+struct Client {
+    role: String,
+    child: Child,
+    stdin: Option<ChildStdin>,
+    heard: Receiver<Value>,
+    next: i64,
+    modern: bool,
+}
+
+pub(crate) fn run(role: &str, server: &[String]) -> ExitCode {
+    let Some((program, words)) = server.split_first() else { return ExitCode::from(2) };
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let Ok(mut child) = command.spawn() else { return ExitCode::FAILURE };
+    let stdin = child.stdin.take();
+    let (said, heard) = channel();
+    if let Some(stdout) = child.stdout.take() {
+        std::thread::spawn(move || {
+            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+                let value = serde_json::from_str(&line).unwrap_or_default();
+                if said.send(value).is_err() {
+                    break;
+                }
+            }
+        });
+    }
+    let mut client = Client { role: role.to_owned(), child, stdin, heard, next: 0, modern: false };
+    client.session();
+    client.end();
+    ExitCode::SUCCESS
+}
+
+impl Client {
+    fn is(&self, role: &str) -> bool {
+        self.role == role
+    }
+
+    fn write(&mut self, text: &str) {
+        if let Some(stdin) = &mut self.stdin {
+            // A server that is gone hears nothing.
+            let _ = stdin.write_all(format!("{text}\n").as_bytes()).and_then(|()| stdin.flush());
+        }
+    }
+
+    fn meta(&self) -> Value {
+        let mut meta = json!({
+            "io.modelcontextprotocol/protocolVersion": MODERN,
+            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/clientInfo": { "name": "broken", "version": "1" },
+        });
+        if self.is("client-info")
+            && let Some(members) = meta.as_object_mut()
+        {
+            members.remove("io.modelcontextprotocol/clientInfo");
+        }
+        meta
+    }
+
+    fn message(&mut self, method: &str, mut params: Value) -> Value {
+        self.next += 1;
+        if self.modern {
+            let mut meta = self.meta();
+            if let (Some(own), Some(meta)) =
+                (params["_meta"].as_object().cloned(), meta.as_object_mut())
+            {
+                meta.extend(own);
+            }
+            params["_meta"] = meta;
+        }
+        json!({ "jsonrpc": "2.0", "id": self.next, "method": method, "params": params })
+    }
+
+    /// Sends a request and waits for its answer; answers what the server asks meanwhile.
+    fn ask(&mut self, message: &Value, limit: Duration) -> Option<Value> {
+        self.write(&message.to_string());
+        self.wait(&message["id"], limit)
+    }
+
+    fn wait(&mut self, id: &Value, limit: Duration) -> Option<Value> {
+        let until = Instant::now() + limit;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            let value = self.heard.recv_timeout(left).ok()?;
+            if value.get("method").is_some() {
+                self.asked(&value);
+            } else if value.get("id") == Some(id) {
+                return Some(value);
+            } else if self.is("client-silent") && value["id"] == 987_654_321 {
+                self.write(
+                    &json!({ "jsonrpc": "2.0", "id": 987_654_321, "result": {} }).to_string(),
+                );
+            }
+        }
+    }
+
+    fn asked(&mut self, value: &Value) {
+        let Some(id) = value.get("id") else { return };
+        let refuse = |code: i64| Err(json!({ "code": code, "message": "not here" }));
+        let answer = match value["method"].as_str().unwrap_or_default() {
+            "ping" if self.is("client-ping") => Ok(json!({ "pong": true })),
+            "ping" => Ok(json!({})),
+            "roots/list" if self.is("client-roots-undeclared") => Ok(json!({ "roots": [] })),
+            "roots/list" if self.is("client-roots") => {
+                Ok(json!({ "roots": [{ "uri": "https://example.com" }] }))
+            }
+            "taut-check/none" if self.is("client-unknown-request") => refuse(-32603),
+            _ => refuse(-32601),
+        };
+        let mut reply = json!({ "jsonrpc": "2.0", "id": id });
+        match answer {
+            Ok(result) => reply["result"] = result,
+            Err(error) => reply["error"] = error,
+        }
+        self.write(&reply.to_string());
+    }
+
+    fn session(&mut self) {
+        if self.is("client-clean") {
+            self.write("hello server");
+        }
+        match self.probe() {
+            Some(true) => self.modern = true,
+            Some(false) => {
+                if !self.handshake() {
+                    return;
+                }
+            }
+            None => return,
+        }
+        if self.modern && self.is("client-no-answers") {
+            self.write(
+                &json!({ "jsonrpc": "2.0", "id": 5, "result": { "resultType": "complete" } })
+                    .to_string(),
+            );
+        }
+        if self.modern && self.is("client-no-handshake") {
+            self.write(
+                &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string(),
+            );
+        }
+        self.work();
+    }
+
+    /// Whether the server speaks 2026-07-28; nothing if it cannot be used.
+    fn probe(&mut self) -> Option<bool> {
+        if self.is("client-first") {
+            let early = self.message("tools/list", json!({}));
+            self.write(&early.to_string());
+            return Some(false);
+        }
+        self.modern = true;
+        let mut reply = None;
+        for _ in 0..2 {
+            let message = self.message("server/discover", json!({}));
+            reply = self.ask(&message, Duration::from_millis(2500));
+            let again = reply.as_ref().is_some_and(|reply| reply["error"]["code"] == -32022);
+            if !again {
+                break;
+            }
+            if self.is("client-version-retry") {
+                return None;
+            }
+        }
+        self.modern = false;
+        match reply {
+            Some(reply) if reply.get("result").is_some() => Some(true),
+            Some(reply) if reply["error"]["code"] == -32022 => None,
+            Some(reply) if self.is("client-fallback") && reply["error"]["code"] != -32601 => None,
+            _ => Some(false),
+        }
+    }
+
+    fn handshake(&mut self) -> bool {
+        let caps = if self.is("client-roots") { json!({ "roots": {} }) } else { json!({}) };
+        let mut info = json!({ "name": "broken", "version": "1" });
+        if self.is("client-initialize") {
+            info = json!({ "name": "broken" });
+        }
+        let message = self.message(
+            "initialize",
+            json!({ "protocolVersion": "2025-11-25", "capabilities": caps, "clientInfo": info }),
+        );
+        self.write(&message.to_string());
+        if self.is("client-waits") {
+            let early = self.message("tools/list", json!({}));
+            self.write(&early.to_string());
+        }
+        let Some(reply) = self.wait(&message["id"], Duration::from_secs(8)) else { return false };
+        let version = reply["result"]["protocolVersion"].as_str().unwrap_or_default();
+        if !KNOWN.contains(&version) && !self.is("client-offer") {
+            return false;
+        }
+        if !self.is("client-initialized") {
+            self.write(
+                &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string(),
+            );
+        }
+        true
+    }
+
+    fn work(&mut self) {
+        let limit = Duration::from_secs(8);
+        let mut cursor: Option<Value> = None;
+        let mut listed = Value::Null;
+        for _ in 0..10 {
+            let params = cursor.take().map_or(json!({}), |cursor| json!({ "cursor": cursor }));
+            let message = self.message("tools/list", params);
+            listed = message["id"].clone();
+            let Some(reply) = self.ask(&message, limit) else { return };
+            match reply["result"].get("nextCursor") {
+                Some(_) if self.is("client-cursor") => cursor = Some(json!("2")),
+                Some(next) => cursor = Some(next.clone()),
+                None => break,
+            }
+            if self.is("client-cursor") && self.next > 6 {
+                break;
+            }
+        }
+        if self.is("client-batch") {
+            let one = self.message("tools/list", json!({}));
+            self.write(&json!([one]).to_string());
+        }
+        if self.is("client-cancel-own") {
+            self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 4711 } }).to_string());
+        }
+        if self.is("client-id-in-flight") && self.modern || self.is("client-progress-token") {
+            let params = json!({ "_meta": { "progressToken": 1 } });
+            let one = self.message("tools/list", params.clone());
+            let mut two = self.message("tools/list", params);
+            if self.is("client-id-in-flight") {
+                two["id"] = one["id"].clone();
+                two["params"]["_meta"]["progressToken"] = json!(2);
+            }
+            self.write(&format!("{one}\n{two}"));
+            self.wait(&two["id"], limit);
+        }
+        let mut call =
+            self.message("tools/call", json!({ "name": "echo", "arguments": { "text": "hello" } }));
+        match self.role.as_str() {
+            "client-version-member" => call["jsonrpc"] = json!("1.0"),
+            "client-id-type" => call["id"] = json!(1.5),
+            "client-id-fresh" => call["id"] = listed,
+            "client-shape" => call["params"]["name"] = json!(5),
+            "client-meta" if self.modern => {
+                call["params"]["_meta"] = json!({ "io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientInfo": { "name": "broken", "version": "1" } })
+            }
+            _ => {}
+        }
+        self.ask(&call, limit);
+        // Long enough for what the server still wants to ask.
+        self.wait(&Value::Null, Duration::from_millis(400));
+    }
+
+    /// Ends the server: its stdin first, then the process.
+    fn end(mut self) {
+        if self.is("client-ends-server") {
+            return;
+        }
+        self.stdin = None;
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(2) {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

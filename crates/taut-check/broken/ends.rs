@@ -1,0 +1,49 @@
+//! Calls that take a while or ask back: threads that answer later.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::Out;
+
+/// What a call that runs beside the loop needs.
+pub(crate) struct Later {
+    pub(crate) out: Out,
+    pub(crate) id: Value,
+    pub(crate) token: Option<Value>,
+    pub(crate) modern: bool,
+    pub(crate) cancelled: Arc<Mutex<Vec<Value>>>,
+}
+
+impl Later {
+    fn is_cancelled(&self) -> bool {
+        self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).contains(&self.id)
+    }
+
+    /// Reports so many steps, each after a pause; then gives the result. Stops when it is cancelled.
+    pub(crate) fn run(self, steps: u32, pause: Duration, result: &Value) {
+        let deaf = self.out.is("cancel-silent") || self.out.is("cancel-silent-modern");
+        let told = if self.out.is("progress-fixture") && steps == 3 { 1 } else { steps };
+        for step in 0..steps {
+            if self.is_cancelled() && !deaf {
+                return;
+            }
+            if let Some(token) = self.token.as_ref().filter(|_| step < told) {
+                let token =
+                    if self.out.is("progress-known") { json!("another") } else { token.clone() };
+                let value = if self.out.is("progress-rises") { 1 } else { step + 1 };
+                let mut params =
+                    json!({ "progressToken": token, "progress": value, "total": steps });
+                if self.out.is("progress-untagged") && self.modern {
+                    params["_meta"] = json!({ "io.modelcontextprotocol/subscriptionId": 1 });
+                }
+                self.out.send(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }));
+            }
+            std::thread::sleep(pause);
+        }
+        if !self.is_cancelled() || deaf {
+            self.out.send(&json!({ "jsonrpc": "2.0", "id": self.id, "result": result }));
+        }
+    }
+}

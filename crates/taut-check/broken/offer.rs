@@ -1,0 +1,236 @@
+//! What the server offers, and the results that show it. Roles that break a list or a result are here.
+
+use serde_json::{Value, json};
+
+use crate::server::{Request, Server};
+
+impl Server {
+    pub(crate) fn capabilities(&self, modern: bool) -> Value {
+        let mut caps = json!({
+            "tools": { "listChanged": true },
+            "resources": { "listChanged": true, "subscribe": true },
+            "prompts": { "listChanged": true },
+            "completions": {},
+            "logging": {},
+        });
+        let mut leave = |role: &str, name: &str| {
+            if self.is(role)
+                && let Some(members) = caps.as_object_mut()
+            {
+                members.remove(name);
+            }
+        };
+        leave("tools-declared", "tools");
+        leave("resources-declared", "resources");
+        leave("prompts-declared", "prompts");
+        leave("log-declared", "logging");
+        leave("error-undeclared", "completions");
+        if self.is("init-capability-shape") {
+            caps["logging"] = json!([]);
+        }
+        if self.is("tasks-unknown") && !modern {
+            caps["tasks"] = json!({});
+        }
+        if self.is("extension-shape") {
+            caps["extensions"] = json!({ "unprefixed": {} });
+        }
+        caps
+    }
+
+    pub(crate) fn tools(&self, request: &Request<'_>) -> Vec<Value> {
+        let text = json!({ "type": "object", "properties": { "text": { "type": "string" } }, "required": ["text"] });
+        let none = json!({ "type": "object", "properties": {} });
+        let mut tools = vec![
+            json!({ "name": "echo", "description": "Say it again", "inputSchema": text }),
+            json!({ "name": "slow", "description": "Take 500 ms", "inputSchema": none }),
+            json!({ "name": "log", "description": "Log a line", "inputSchema": none }),
+            json!({ "name": "add", "description": "Add two numbers", "inputSchema": none }),
+        ];
+        if request.version >= "2025-06-18" {
+            tools[3]["outputSchema"] = json!({ "type": "object", "properties": { "sum": { "type": "number" } }, "required": ["sum"] });
+        }
+        for name in [
+            "test_error_handling",
+            "test_tool_with_progress",
+            "test_missing_capability",
+            "test_input_required_result_elicitation",
+            "test_input_required_result_tampered_state",
+            "test_elicitation",
+            "test_sampling",
+        ] {
+            tools.push(json!({ "name": name, "inputSchema": none }));
+        }
+        if self.is("tools-shape") {
+            tools[1]["inputSchema"] = json!({ "properties": {} });
+        }
+        if self.is("tools-output-schema") {
+            tools[3]["outputSchema"]["type"] = json!("array");
+        }
+        if self.is("tools-names") {
+            tools.push(json!({ "name": "a name with spaces", "inputSchema": none }));
+        }
+        if self.is("tools-same") {
+            tools.insert(
+                0,
+                json!({ "name": format!("t{}", std::process::id()), "inputSchema": none }),
+            );
+        }
+        if self.is("meta-removed-fields") {
+            tools[0]["execution"] = json!({ "taskSupport": "optional" });
+        }
+        if self.is("schema-valid") {
+            tools[0]["description"] = json!(5);
+        }
+        tools
+    }
+
+    /// A list in two pages.
+    pub(crate) fn page(
+        &self,
+        request: &Request<'_>,
+        member: &str,
+        mut items: Vec<Value>,
+    ) -> Result<Value, (i64, String)> {
+        let cursor = request.params.get("cursor");
+        let second = match cursor {
+            None => false,
+            Some(Value::String(text)) if text == "second" => true,
+            Some(Value::String(_)) if self.is("page-bad-cursor") => false,
+            Some(Value::Number(_)) if self.is("page-cursor-type") => false,
+            Some(_) => return Err((-32602, "no such cursor".to_owned())),
+        };
+        let first = items.len().div_ceil(2);
+        let rest = items.split_off(first);
+        let mut result = json!({ member: if second { rest } else { items } });
+        if !second || self.is("page-ends") {
+            result["nextCursor"] = json!("second");
+        } else if self.is("page-next") {
+            result["nextCursor"] = Value::Null;
+        }
+        if self.is("tools-order")
+            && self.turns.get() % 2 == 1
+            && let Some(list) = result["tools"].as_array_mut()
+        {
+            list.reverse();
+        }
+        self.turns.set(self.turns.get() + 1);
+        if self.is("cache-pages") && second {
+            result["cacheScope"] = json!("public");
+        }
+        Ok(result)
+    }
+
+    pub(crate) fn listed(&self, request: &Request<'_>) -> Result<Value, (i64, String)> {
+        match request.method {
+            "tools/list" if self.is("tools-list") && request.params.get("cursor").is_none() => {
+                Ok(json!({ "tools": {} }))
+            }
+            "tools/list" => self.page(request, "tools", self.tools(request)),
+            "resources/list" => {
+                let mut items = vec![
+                    json!({ "uri": "demo://one", "name": "one" }),
+                    json!({ "uri": "demo://two", "name": "two" }),
+                ];
+                if self.is("resources-list") {
+                    items[1] = json!({ "uri": "demo://two" });
+                }
+                if self.is("resources-uri") {
+                    items[1]["uri"] = json!("no address at all");
+                }
+                self.page(request, "resources", items)
+            }
+            "resources/templates/list" => {
+                let mut items = vec![json!({ "uriTemplate": "demo://{id}", "name": "any" })];
+                if self.is("resources-templates") {
+                    items[0] = json!({ "uriTemplate": "demo://{id}" });
+                }
+                self.page(request, "resourceTemplates", items)
+            }
+            _ => {
+                let mut items = vec![
+                    json!({ "name": "greet", "arguments": [{ "name": "who", "required": true }] }),
+                    json!({ "name": "hello" }),
+                ];
+                if self.is("prompts-list") {
+                    items[0]["arguments"] = json!([{ "required": true }]);
+                }
+                self.page(request, "prompts", items)
+            }
+        }
+    }
+
+    pub(crate) fn read(&self, request: &Request<'_>) -> Result<Value, (i64, String)> {
+        let Some(uri) = request.params.get("uri").and_then(Value::as_str) else {
+            let code = if self.is("resources-request") { -32603 } else { -32602 };
+            return Err((code, "a uri is needed".to_owned()));
+        };
+        if uri.ends_with("/etc/passwd") {
+            if self.is("resources-traversal") {
+                return Ok(
+                    json!({ "contents": [{ "uri": uri, "text": "root:x:0:0:root:/root:/bin/sh\n" }] }),
+                );
+            }
+            if self.is("error-codes") {
+                return Err((-32042, "not allowed".to_owned()));
+            }
+            if self.is("error-codes-avoided") {
+                return Err((-32010, "not allowed".to_owned()));
+            }
+        }
+        if !["demo://one", "demo://two"].contains(&uri) {
+            let right = if request.modern { -32602 } else { -32002 };
+            let wrong = if request.modern { -32002 } else { -32602 };
+            let odd = self.is("resources-missing") || self.is("resources-missing-modern");
+            return Err((if odd { wrong } else { right }, "no such resource".to_owned()));
+        }
+        match self.is("resources-read") {
+            true => Ok(json!({ "contents": [{ "uri": uri }] })),
+            false => Ok(json!({ "contents": [{ "uri": uri, "text": "some words" }] })),
+        }
+    }
+
+    pub(crate) fn prompt(&self, request: &Request<'_>) -> Result<Value, (i64, String)> {
+        let invalid = |what: &str| Err((-32602, what.to_owned()));
+        let Some(name) = request.params.get("name").and_then(Value::as_str) else {
+            let code = if self.is("prompts-request") { -32603 } else { -32602 };
+            return Err((code, "a name is needed".to_owned()));
+        };
+        if self.is("input-asks")
+            && request.params["arguments"]["who"].is_string()
+            && name == "greet"
+        {
+            return Ok(json!({ "resultType": "input_required" }));
+        }
+        let who = &request.params["arguments"]["who"];
+        match name {
+            "greet" if who.is_null() && !self.is("prompts-missing-argument") => {
+                return invalid("who is needed");
+            }
+            "greet" if !who.is_null() && !who.is_string() && !self.is("prompts-argument-type") => {
+                return invalid("who is a text");
+            }
+            "greet" | "hello" => {}
+            _ if self.is("prompts-unknown") => return Err((-32603, "no such prompt".to_owned())),
+            _ => return invalid("no such prompt"),
+        }
+        let role = if self.is("prompts-get") { "system" } else { "user" };
+        Ok(
+            json!({ "messages": [{ "role": role, "content": { "type": "text", "text": format!("Greet {who}.") } }] }),
+        )
+    }
+
+    pub(crate) fn complete(&self, request: &Request<'_>) -> Result<Value, (i64, String)> {
+        let reference = &request.params["ref"];
+        let known = match reference["type"].as_str() {
+            Some("ref/prompt") => reference["name"] == "greet" || self.is("complete-unknown"),
+            Some("ref/resource") => reference["uri"] == "demo://{id}",
+            _ => self.is("complete-reference"),
+        };
+        if !known && !self.is("error-undeclared") {
+            return Err((-32602, "nothing there can be completed".to_owned()));
+        }
+        let count = if self.is("complete-values") { 101 } else { 2 };
+        let values: Vec<String> = (0..count).map(|n| format!("name {n}")).collect();
+        Ok(json!({ "completion": { "values": values } }))
+    }
+}

@@ -1,0 +1,710 @@
+//! The server: five revisions, correct but for its role.
+
+use std::cell::Cell;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::Out;
+use crate::ends::Later;
+
+const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+const MODERN: &str = "2026-07-28";
+const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
+const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
+const LEVELS: [&str; 8] =
+    ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
+
+type Answer = Result<Value, (i64, String)>;
+
+/// A request that is served.
+pub(crate) struct Request<'a> {
+    pub(crate) id: &'a Value,
+    pub(crate) method: &'a str,
+    pub(crate) params: &'a Value,
+    pub(crate) modern: bool,
+    pub(crate) version: &'a str,
+}
+
+pub(crate) struct Server {
+    out: Out,
+    modern_only: bool,
+    agreed: Option<String>,
+    client: Value,
+    level: usize,
+    last_id: Value,
+    last_method: String,
+    used: Vec<Value>,
+    bad_version: bool,
+    pub(crate) turns: Cell<u32>,
+    streams: Vec<(Value, Value)>,
+    cancelled: Arc<Mutex<Vec<Value>>>,
+    asked: Vec<(Value, Value)>,
+    next: i64,
+}
+
+impl Server {
+    pub(crate) fn new(out: Out, modern_only: bool) -> Self {
+        Self {
+            out,
+            modern_only,
+            agreed: None,
+            client: Value::Null,
+            level: 0,
+            last_id: Value::Null,
+            last_method: String::new(),
+            used: Vec::new(),
+            bad_version: false,
+            turns: Cell::new(0),
+            streams: Vec::new(),
+            cancelled: Arc::default(),
+            asked: Vec::new(),
+            next: 0,
+        }
+    }
+
+    pub(crate) fn is(&self, role: &str) -> bool {
+        self.out.is(role)
+    }
+
+    pub(crate) fn listens(&self) -> bool {
+        !self.streams.is_empty()
+    }
+
+    fn note(&self, method: &str, params: Value) {
+        self.out.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+    }
+
+    fn refuse(&self, id: Option<&Value>, code: i64, message: &str) {
+        self.out.send(&refusal(id, code, message));
+    }
+
+    pub(crate) fn line(&mut self, line: &[u8]) {
+        let text = String::from_utf8_lossy(line).into_owned();
+        if text.trim().is_empty()
+            || self.is("frame-separators") && text.contains('\u{2028}')
+            || self.is("frame-json") && text.contains("\\u0065thod")
+        {
+            return;
+        }
+        let value = match serde_json::from_slice::<Value>(
+            line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line),
+        ) {
+            Ok(value) => value,
+            Err(_) => {
+                let stale = self.is("rpc-unreadable-id").then(|| self.last_id.clone());
+                let code = if self.is("rpc-parse-error") { -32603 } else { -32700 };
+                return self.refuse(stale.as_ref(), code, "no JSON");
+            }
+        };
+        match value {
+            Value::Array(list) => self.batch(&list),
+            value => {
+                if let Some(reply) = self.message(&value) {
+                    self.out.send(&reply);
+                    self.after(&value);
+                }
+            }
+        }
+    }
+
+    fn batch(&mut self, list: &[Value]) {
+        let batches = self.agreed.as_deref() == Some("2025-03-26");
+        if !batches && !self.is("rpc-batch-refused") || list.is_empty() {
+            if self.is("rpc-batch-empty") {
+                return self.out.send(&json!([]));
+            }
+            return self.refuse(None, -32600, "no batches");
+        }
+        let replies: Vec<Value> = list.iter().filter_map(|one| self.message(one)).collect();
+        match replies.is_empty() {
+            true if self.is("rpc-batch-notifications") => self.out.send(&json!([])),
+            true => {}
+            false if self.is("rpc-batch") || !batches => {
+                replies.iter().for_each(|reply| self.out.send(reply))
+            }
+            false => self.out.send(&Value::Array(replies)),
+        }
+    }
+
+    /// What a message is answered with, if it is.
+    fn message(&mut self, value: &Value) -> Option<Value> {
+        let method = value.get("method");
+        let id = value.get("id");
+        let valid =
+            value["jsonrpc"] == "2.0" && (method.is_some_and(Value::is_string) || method.is_none());
+        let response =
+            method.is_none() && (value.get("result").is_some() || value.get("error").is_some());
+        if response {
+            return self.response(value);
+        }
+        let odd_id = id.is_some_and(|id| !id.is_string() && !id.is_i64() && !id.is_u64());
+        let (null, typed) = (
+            self.is("rpc-id-null") && id == Some(&Value::Null),
+            self.is("rpc-id-type") && id == Some(&json!(true)),
+        );
+        if !valid || method.is_none() || odd_id && !null && !typed {
+            let readable = id.filter(|_| !odd_id);
+            let code = if self.is("rpc-invalid-request") { -32603 } else { -32600 };
+            return Some(refusal(readable, code, "no message"));
+        }
+        let method = method.and_then(Value::as_str).unwrap_or_default();
+        let Some(id) = id else { return self.notification(method, &value["params"]) };
+        if self.is("rpc-id-forms") && *id == json!(0) {
+            return None;
+        }
+        let reply = self.request(id, method, value.get("params").unwrap_or(&Value::Null));
+        self.last_id = id.clone();
+        self.last_method = method.to_owned();
+        self.used.push(id.clone());
+        reply.map(|reply| self.written(id, method, value, reply))
+    }
+
+    /// The answer as it goes out.
+    fn written(&self, id: &Value, method: &str, request: &Value, answer: Answer) -> Value {
+        let id = if self.is("rpc-id-echo") && *id == json!("7") { json!(7) } else { id.clone() };
+        let modern = request["params"]["_meta"].get(VERSION).is_some() || self.modern_only;
+        let mut reply = match answer {
+            Err((code, message)) => {
+                let mut reply = refusal(Some(&id), code, &message);
+                if code == -32022 {
+                    let asked = &request["params"]["_meta"][VERSION];
+                    reply["error"]["data"] = json!({ "supported": [MODERN], "requested": asked });
+                    if self.is("version-unknown") || asked.is_null() {
+                        reply["error"]["data"] = json!({ "supported": [MODERN] });
+                    }
+                }
+                if code == -32021 {
+                    reply["error"]["data"] = json!({ "requiredCapabilities": { "sampling": {} } });
+                }
+                if self.is("rpc-error-shape") && method == "prompts/get" {
+                    reply["error"] = json!({ "code": code });
+                }
+                if self.is("init-names-versions") && method == "initialize" {
+                    reply["error"] = json!({ "code": -32601, "message": "no such method" });
+                }
+                reply
+            }
+            Ok(mut result) => {
+                if modern {
+                    self.modernise(method, &mut result);
+                }
+                json!({ "jsonrpc": "2.0", "id": id, "result": result })
+            }
+        };
+        let list = method == "prompts/list";
+        if self.is("rpc-version") && list {
+            reply["jsonrpc"] = json!("1.0");
+        }
+        if self.is("rpc-one-of") && list && reply.get("result").is_some() {
+            reply["error"] = json!({ "code": -32603, "message": "both" });
+        }
+        if self.is("rpc-result-object") && method == "resources/unsubscribe" {
+            reply["result"] = Value::Null;
+        }
+        reply
+    }
+
+    fn modernise(&self, method: &str, result: &mut Value) {
+        let list = method == "prompts/list";
+        if result.get("resultType").is_none() && !(self.is("result-type") && list) {
+            result["resultType"] =
+                json!(if self.is("result-type-known") && list { "partial" } else { "complete" });
+        }
+        let asks = result["resultType"] == "input_required";
+        let cached = [
+            "server/discover",
+            "tools/list",
+            "prompts/list",
+            "resources/list",
+            "resources/templates/list",
+            "resources/read",
+        ];
+        if cached.contains(&method) && !asks {
+            result["ttlMs"] = if self.is("cache-hints") && list { json!(-1) } else { json!(0) };
+            if result.get("cacheScope").is_none() {
+                result["cacheScope"] = json!("private");
+            }
+        }
+        if !(self.is("meta-server-info") && list) {
+            result["_meta"]["io.modelcontextprotocol/serverInfo"] =
+                json!({ "name": "broken", "version": "1" });
+        }
+        if self.is("meta-keys") && list {
+            result["_meta"]["not a key!"] = json!(1);
+        }
+    }
+
+    /// What a role does besides, after an answer is written.
+    fn after(&self, value: &Value) {
+        let list = value["method"] == "prompts/list";
+        let modern = value["params"]["_meta"].get(VERSION).is_some();
+        if self.is("frame-direction") && list {
+            self.out.send(&json!({ "jsonrpc": "2.0", "id": "s1", "method": "roots/list" }));
+        }
+        if self.is("frame-kinds") && list {
+            self.note("notifications/custom", json!({}));
+        }
+        if self.is("frame-quiet-notifications") && list {
+            self.out.send(&json!({ "jsonrpc": "2.0", "id": "s1", "method": "notifications/message", "params": { "level": "info", "data": 1 } }));
+        }
+        if self.is("init-quiet") && value["method"] == "initialize" {
+            self.note("notifications/tools/list_changed", json!({}));
+        }
+        if self.is("init-capabilities") && list {
+            let params = json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": "hi" } }], "maxTokens": 5 });
+            self.out.send(&json!({ "jsonrpc": "2.0", "id": "s2", "method": "sampling/createMessage", "params": params }));
+        }
+        if self.is("init-vocabulary") && list {
+            self.note("notifications/elicitation/complete", json!({ "elicitationId": "x" }));
+        }
+        if self.is("cancel-by-server") && list {
+            self.note("notifications/cancelled", json!({ "requestId": 99 }));
+        }
+        if self.is("listen-unasked") && list && modern {
+            self.note("notifications/tools/list_changed", json!({}));
+        }
+        if self.is("log-order")
+            && value["params"]["name"] == "log"
+            && value["params"]["_meta"].get(LOG_LEVEL).is_some()
+        {
+            self.note("notifications/message", json!({ "level": "info", "data": "late" }));
+        }
+    }
+
+    fn notification(&mut self, method: &str, params: &Value) -> Option<Value> {
+        let answered = || Some(refusal(Some(&Value::Null), -32601, "what is that?"));
+        match method {
+            "notifications/cancelled" => {
+                let id = params.get("requestId").filter(|id| id.is_string() || id.is_number());
+                let Some(id) = id else {
+                    return if self.is("cancel-malformed") { answered() } else { None };
+                };
+                if self.is("cancel-unknown") && *id == json!("never-used") {
+                    return answered();
+                }
+                if self.is("cancel-race") && *id == self.last_id && self.last_method == "tools/list"
+                {
+                    self.out
+                        .send(&json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [] } }));
+                }
+                if self.is("listen-cancel") && self.streams.iter().any(|(stream, _)| stream == id) {
+                    let meta = json!({ SUBSCRIPTION: id, "io.modelcontextprotocol/serverInfo": { "name": "broken", "version": "1" } });
+                    self.out.send(&json!({ "jsonrpc": "2.0", "id": id, "result": { "resultType": "complete", "_meta": meta } }));
+                }
+                self.streams.retain(|(stream, _)| stream != id);
+                self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).push(id.clone());
+                None
+            }
+            "notifications/initialized"
+                if self.is("meta-removed-notifications") && self.agreed.is_none() =>
+            {
+                answered()
+            }
+            "notifications/no_such" if self.is("rpc-notification-silent") => answered(),
+            _ => None,
+        }
+    }
+
+    /// An answer to something that we asked.
+    fn response(&mut self, value: &Value) -> Option<Value> {
+        let at = self.asked.iter().position(|(asked, _)| value.get("id") == Some(asked))?;
+        let (_, call) = self.asked.remove(at);
+        let text = value["result"].to_string();
+        Some(
+            json!({ "jsonrpc": "2.0", "id": call, "result": { "content": [{ "type": "text", "text": text }] } }),
+        )
+    }
+
+    fn request(&mut self, id: &Value, method: &str, params: &Value) -> Option<Answer> {
+        let meta = &params["_meta"];
+        let modern = meta.get(VERSION).is_some();
+        if modern || self.modern_only {
+            if let Err(refused) = self.envelope(id, method, meta) {
+                return Some(Err(refused));
+            }
+        }
+        let lower = method.to_lowercase();
+        let method =
+            if self.is("rpc-method-case") && lower == "tools/list" { &lower } else { method };
+        if !modern && !self.modern_only {
+            if method == "initialize" {
+                return Some(self.initialize(params));
+            }
+            if self.agreed.is_none()
+                && method == "tools/list"
+                && self.is("frame-stateless")
+                && !self.used.is_empty()
+            {
+                return Some(Ok(
+                    json!({ "tools": [], "resultType": "complete", "ttlMs": 0, "cacheScope": "private" }),
+                ));
+            }
+            if self.agreed.is_none()
+                && method == "server/discover"
+                && self.is("meta-version-required")
+            {
+                return Some(Ok(
+                    json!({ "supportedVersions": [MODERN], "capabilities": {}, "resultType": "complete", "ttlMs": 0, "cacheScope": "private" }),
+                ));
+            }
+            if self.agreed.is_none() && method != "ping" {
+                return Some(Err((-32600, "not initialized".to_owned())));
+            }
+        }
+        let version =
+            if modern { MODERN.to_owned() } else { self.agreed.clone().unwrap_or_default() };
+        self.dispatch(&Request { id, method, params, modern, version: &version })
+    }
+
+    fn envelope(&mut self, id: &Value, method: &str, meta: &Value) -> Result<(), (i64, String)> {
+        let invalid = |what: &str| Err((-32602, what.to_owned()));
+        if self.modern_only && method == "initialize" {
+            return Err((-32022, "only 2026-07-28".to_owned()));
+        }
+        let Some(version) = meta.get(VERSION) else { return invalid("a version is needed") };
+        let Some(version) = version.as_str() else { return invalid("the version is a text") };
+        let lax = self.is("meta-types") && meta.get(CAPABILITIES) == Some(&Value::Null)
+            || self.is("meta-required") && meta.get(CAPABILITIES).is_none();
+        if !meta.get(CAPABILITIES).is_some_and(Value::is_object) && !lax {
+            return invalid("capabilities are needed");
+        }
+        if version != MODERN {
+            self.bad_version = true;
+            return Err((-32022, "no such version".to_owned()));
+        }
+        if self.is("version-mixed")
+            && self.bad_version
+            && id.as_i64().is_some_and(|id| id % 100 == 2)
+        {
+            return Err((-32603, "confused".to_owned()));
+        }
+        if self.is("meta-client-info") && meta.get("io.modelcontextprotocol/clientInfo").is_none() {
+            return invalid("clientInfo is needed");
+        }
+        if self.is("meta-foreign") && meta.get("baggage").is_some() {
+            return invalid("what is baggage?");
+        }
+        if self.is("rpc-id-reuse") && self.used.contains(id) {
+            return Err((-32600, "the id was used".to_owned()));
+        }
+        let level = meta.get(LOG_LEVEL);
+        if level.is_some_and(|level| !LEVELS.iter().any(|known| level == *known))
+            && !self.is("log-bad-level-modern")
+        {
+            return invalid("no such level");
+        }
+        Ok(())
+    }
+
+    fn initialize(&mut self, params: &Value) -> Answer {
+        let asked = match params["protocolVersion"].as_str() {
+            Some(asked) => asked,
+            None if self.is("init-params") => "2025-11-25",
+            None => return Err((-32602, "protocolVersion is needed".to_owned())),
+        };
+        if self.is("init-offer") && asked == "1999-01-01"
+            || self.is("init-offer-future") && asked == "2099-12-31"
+        {
+            return Err((-32603, "no such version".to_owned()));
+        }
+        let version = if self.is("init-offer-holds") {
+            match asked {
+                "2024-11-05" => "2025-11-25",
+                known if LEGACY.contains(&known) => known,
+                _ => "2024-11-05",
+            }
+        } else if LEGACY.contains(&asked) || self.is("init-modern") && asked == MODERN {
+            asked
+        } else {
+            "2025-11-25"
+        };
+        self.agreed = Some(version.to_owned());
+        self.client = params["capabilities"].clone();
+        let info = match self.is("init-result") {
+            true => json!({ "name": "broken" }),
+            false => json!({ "name": "broken", "version": "1" }),
+        };
+        Ok(
+            json!({ "protocolVersion": version, "capabilities": self.capabilities(false), "serverInfo": info }),
+        )
+    }
+
+    fn dispatch(&mut self, request: &Request<'_>) -> Option<Answer> {
+        let gone = |role: &str| {
+            if self.is(role) { Ok(json!({})) } else { Err((-32601, "it is gone".to_owned())) }
+        };
+        Some(match (request.method, request.modern) {
+            ("server/discover", true) => {
+                let versions = if self.is("discover-result") {
+                    json!(["2030-01-01"])
+                } else {
+                    json!([MODERN])
+                };
+                Ok(
+                    json!({ "supportedVersions": versions, "capabilities": self.capabilities(true) }),
+                )
+            }
+            ("initialize", true) if self.is("init-gone") => Ok(
+                json!({ "protocolVersion": MODERN, "capabilities": {}, "serverInfo": { "name": "broken", "version": "1" } }),
+            ),
+            ("ping", false) if self.is("ping") => Ok(json!({ "pong": true })),
+            ("ping", false) => Ok(json!({})),
+            ("ping", true) => gone("ping-gone"),
+            ("logging/setLevel", true) => gone("log-gone"),
+            ("resources/subscribe" | "resources/unsubscribe", true) => gone("resources-gone"),
+            ("tasks/list" | "tasks/result", true) => gone("tasks-gone"),
+            ("tasks/get", _) if self.is("tasks-absent") || self.is("tasks-unknown") => {
+                Ok(json!({ "taskId": "x" }))
+            }
+            ("tasks/result" | "tasks/cancel", false) if self.is("tasks-unknown") => {
+                Err((-32602, "no such task".to_owned()))
+            }
+            ("shutdown", _) if self.is("rpc-removed") => Ok(json!({})),
+            ("logging/setLevel", false) => self.set_level(request.params),
+            ("resources/subscribe" | "resources/unsubscribe", false)
+                if self.is("resources-subscribe") =>
+            {
+                Err((-32603, "not today".to_owned()))
+            }
+            ("resources/subscribe" | "resources/unsubscribe", false) => Ok(json!({})),
+            ("tools/list" | "resources/list" | "prompts/list" | "resources/templates/list", _) => {
+                let zero = request.params["_meta"].get("progressToken") == Some(&json!(0));
+                match self.is("progress-token") && zero {
+                    true => Err((-32602, "no token".to_owned())),
+                    false => self.listed(request),
+                }
+            }
+            ("resources/read", _) => self.read(request),
+            ("prompts/get", _) => self.prompt(request),
+            ("completion/complete", _) => self.complete(request),
+            ("subscriptions/listen", true) => return self.listen(request),
+            ("tools/call", _) => return self.call(request),
+            _ => Err((
+                if self.is("rpc-unknown-method") { -32603 } else { -32601 },
+                "no such method".to_owned(),
+            )),
+        })
+    }
+
+    fn set_level(&mut self, params: &Value) -> Answer {
+        let level = LEVELS.iter().position(|level| params["level"] == *level);
+        match level {
+            Some(_) if self.is("log-level") && params["level"] == "alert" => {
+                Err((-32603, "no".to_owned()))
+            }
+            Some(level) => {
+                self.level = level;
+                Ok(json!({}))
+            }
+            None if self.is("log-bad-level") => Ok(json!({})),
+            None => Err((-32602, "no such level".to_owned())),
+        }
+    }
+
+    fn listen(&mut self, request: &Request<'_>) -> Option<Answer> {
+        let filter = &request.params["notifications"];
+        if !filter.is_object() && !self.is("listen-filter") {
+            return Some(Err((-32602, "notifications are needed".to_owned())));
+        }
+        if self.is("listen-two") && self.streams.iter().any(|(_, open)| open == filter) {
+            return Some(Err((-32603, "one is enough".to_owned())));
+        }
+        let id = request.id.clone();
+        let told = if self.is("listen-ack") { json!(id.to_string()) } else { id.clone() };
+        let mut honoured = filter.clone();
+        if self.is("listen-subset") {
+            honoured["toolsListChanged"] = json!(false);
+        }
+        let honoured = if honoured.is_object() { honoured } else { json!({}) };
+        self.note(
+            "notifications/subscriptions/acknowledged",
+            json!({ "notifications": honoured, "_meta": { SUBSCRIPTION: told } }),
+        );
+        if self.is("listen-answer") || self.is("listen-filter") && !filter.is_object() {
+            return Some(Ok(json!({ "_meta": { SUBSCRIPTION: id } })));
+        }
+        self.streams.push((id, filter.clone()));
+        None
+    }
+
+    fn call(&mut self, request: &Request<'_>) -> Option<Answer> {
+        let params = request.params;
+        if params.is_array() && self.is("rpc-params-array") {
+            return Some(Ok(json!({ "content": [] })));
+        }
+        let Some(name) = params.get("name").and_then(Value::as_str) else {
+            let code = if self.is("tools-request") { -32603 } else { -32602 };
+            return Some(Err((code, "a name is needed".to_owned())));
+        };
+        let args = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
+        if !args.is_object() && !self.is("tools-arguments-type") {
+            return Some(Err((-32602, "arguments are an object".to_owned())));
+        }
+        if self.is("tasks-ignored") && params.get("task").is_some()
+            || self.is("input-stray") && params.get("inputResponses").is_some()
+        {
+            return Some(Err((-32603, "what is that?".to_owned())));
+        }
+        let token = params["_meta"].get("progressToken").cloned();
+        if self.is("progress-asked") && token == Some(json!("17")) {
+            return Some(Err((-32603, "what a token".to_owned())));
+        }
+        let text = |text: &str| Some(Ok(json!({ "content": [{ "type": "text", "text": text }] })));
+        let failed = |text: &str| {
+            Some(Ok(json!({ "content": [{ "type": "text", "text": text }], "isError": true })))
+        };
+        let caps = if request.modern { &params["_meta"][CAPABILITIES] } else { &self.client };
+        match name {
+            "echo" => match args["text"].as_str() {
+                Some(said) if self.is("tools-text") => {
+                    text(&said.replace(|c: char| !c.is_ascii(), "?"))
+                }
+                Some(said) => text(said),
+                None if self.is("tools-arguments-type") && !args.is_object() => text("nothing"),
+                None if self.is("tools-bad-arguments") || self.is("tools-bad-arguments-old") => {
+                    text("nothing")
+                }
+                None => failed("text is needed"),
+            },
+            "slow" => self.later(request, token, 5, 100, "done"),
+            "test_tool_with_progress" => self.later(request, token, 3, 5, "done"),
+            "log" => {
+                let asked = params["_meta"].get(LOG_LEVEL).is_some() || self.is("log-unasked");
+                let loud = self.level <= 1 || self.is("log-threshold");
+                if (if request.modern { asked } else { loud }) && !self.is("log-order") {
+                    let level = if self.is("log-message") { "loud" } else { "info" };
+                    self.note("notifications/message", json!({ "level": level, "data": "a line" }));
+                }
+                text("logged")
+            }
+            "add" => Some(Ok(self.sum(request))),
+            "test_error_handling" if self.is("tools-failure") => text("it failed"),
+            "test_error_handling" => failed("it failed"),
+            "test_missing_capability" if caps.get("sampling").is_none() => Some(Err((
+                if self.is("capability-needed") { -32602 } else { -32021 },
+                "sampling is needed".to_owned(),
+            ))),
+            "test_missing_capability" => text("it is there"),
+            "test_input_required_result_tampered_state" if params.get("requestState").is_some() => {
+                match self.is("input-state") {
+                    true => text("welcome back"),
+                    false => Some(Err((-32602, "that is not our state".to_owned()))),
+                }
+            }
+            "test_input_required_result_elicitation"
+            | "test_input_required_result_tampered_state"
+                if request.modern && caps.get("elicitation").is_some() =>
+            {
+                let schema =
+                    json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+                let mut entry = json!({ "method": "elicitation/create", "params": { "mode": "form", "message": "Who?", "requestedSchema": schema } });
+                if self.is("input-shape") {
+                    entry["id"] = json!(5);
+                }
+                Some(Ok(
+                    json!({ "resultType": "input_required", "inputRequests": { "user_name": entry }, "requestState": "sealed" }),
+                ))
+            }
+            "test_elicitation"
+                if caps.get("elicitation").is_some() && !self.is("input-ask-legacy") =>
+            {
+                let schema =
+                    json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+                self.ask(
+                    request,
+                    "elicitation/create",
+                    json!({ "message": "Who?", "requestedSchema": schema }),
+                )
+            }
+            "test_elicitation" if caps.get("elicitation").is_some() => {
+                Some(Err((-32603, "not today".to_owned())))
+            }
+            "test_sampling" if caps.get("sampling").is_some() => {
+                let content = json!({ "type": "text", "text": "hi" });
+                self.ask(
+                    request,
+                    "sampling/createMessage",
+                    json!({ "messages": [{ "role": "user", "content": content }], "maxTokens": 5 }),
+                )
+            }
+            _ if name.starts_with("test_") => failed("the client cannot do that"),
+            _ if self.is("tools-unknown") => failed("no such tool"),
+            _ => Some(Err((-32602, "no such tool".to_owned()))),
+        }
+    }
+
+    fn ask(&mut self, request: &Request<'_>, method: &str, params: Value) -> Option<Answer> {
+        self.next += 1;
+        let id = json!(format!("ask-{}", self.next));
+        self.asked.push((id.clone(), request.id.clone()));
+        self.out.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        None
+    }
+
+    fn later(
+        &self,
+        request: &Request<'_>,
+        token: Option<Value>,
+        steps: u32,
+        millis: u64,
+        text: &str,
+    ) -> Option<Answer> {
+        let mut result = json!({ "content": [{ "type": "text", "text": text }] });
+        if request.modern {
+            self.modernise(request.method, &mut result);
+        }
+        let later = Later {
+            out: self.out.clone(),
+            id: request.id.clone(),
+            token,
+            modern: request.modern,
+            cancelled: self.cancelled.clone(),
+        };
+        std::thread::spawn(move || later.run(steps, Duration::from_millis(millis), &result));
+        None
+    }
+
+    fn sum(&self, request: &Request<'_>) -> Value {
+        let mut data = json!({ "sum": 3 });
+        if self.is("tools-conform") {
+            data = json!({ "sum": "three" });
+        }
+        if self.is("tools-structured") {
+            data = json!([3]);
+        }
+        let mut text = data.to_string();
+        if self.is("tools-text-copy") {
+            text = "three".to_owned();
+        }
+        let mut result = json!({ "content": [{ "type": "text", "text": text }] });
+        if request.version >= "2025-06-18" {
+            result["structuredContent"] = data;
+        }
+        if self.is("tools-content") {
+            result["content"] = Value::Null;
+        }
+        if self.is("tools-content-types") {
+            result["content"] =
+                json!([{ "type": "text", "text": text }, { "type": "video", "data": "" }]);
+        }
+        if self.is("tools-is-error") {
+            result["isError"] = json!("no");
+        }
+        if self.is("tasks-opt-in") && request.modern {
+            result = json!({ "resultType": "task", "taskId": "t1", "status": "working" });
+        }
+        result
+    }
+}
+
+fn refusal(id: Option<&Value>, code: i64, message: &str) -> Value {
+    let mut reply = json!({ "jsonrpc": "2.0", "error": { "code": code, "message": message } });
+    if let Some(id) = id {
+        reply["id"] = id.clone();
+    }
+    reply
+}

@@ -1,0 +1,213 @@
+//! What a client writes, line by line, and how it ends its server.
+
+use serde_json::Value;
+
+use super::{each, every};
+use crate::check::{Check, Revisions, Verdict};
+use crate::client::record::{Life, Note};
+use crate::schema::objection;
+use crate::seen::{is_request, is_response};
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        Check::must(
+            "client-clean",
+            &["STD-04", "STD-01", "STD-02"],
+            Revisions::ALL,
+            "The client writes nothing but messages, each on one line of UTF-8.",
+        )
+        .hosts("A server that reads line by line drops it, or ends.")
+        .played(&[], |played| {
+            each(played, |_, life| {
+                life.lines().find_map(|(line, value)| match value {
+                    None => {
+                        Some(format!("a line is no JSON: {:.80}", String::from_utf8_lossy(line)))
+                    }
+                    // Whether a batch may come is a question of its own.
+                    Some(Value::Object(_) | Value::Array(_)) => None,
+                    Some(other) => Some(format!("a line is no message: {other}")),
+                })
+            })
+        }),
+        Check::must(
+            "client-version-member",
+            &["RPC-01"],
+            Revisions::ALL,
+            "Every message has the member `jsonrpc` with the string \"2.0\".",
+        )
+        .hosts("Strict servers drop the message.")
+        .played(&[], |played| {
+            every(played, |value| {
+                (value["jsonrpc"] != "2.0").then(|| format!("`jsonrpc` is {}", value["jsonrpc"]))
+            })
+        }),
+        Check::must(
+            "client-id-type",
+            &["RPC-02", "RPC-03"],
+            Revisions::ALL,
+            "The id of a request is a string or an integer.",
+        )
+        .hosts("A server cannot answer it.")
+        .played(&[], |played| {
+            every(played, |value| {
+                let id = value.get("id").filter(|_| is_request(value))?;
+                (!id.is_string() && !id.is_i64() && !id.is_u64()).then(|| format!("the id is {id}"))
+            })
+        }),
+        Check::must(
+            "client-id-fresh",
+            &["RPC-04"],
+            Revisions::LEGACY,
+            "No id is used twice in a session.",
+        )
+        .hosts("A server answers the wrong one of two requests.")
+        .played(&[], |played| each(played, |_, life| repeated(life, |_, _| true))),
+        Check::must(
+            "client-id-in-flight",
+            &["RPC-05"],
+            Revisions::MODERN,
+            "No id is used again before its request is answered.",
+        )
+        .hosts("A server answers the wrong one of two requests.")
+        .played(&[], |played| {
+            each(played, |_, life| {
+                repeated(life, |id, at| {
+                    !life.said().any(|(place, value)| place < at && value.get("id") == Some(id))
+                })
+            })
+        }),
+        Check::must(
+            "client-shape",
+            &["RPC-07", "RPC-08", "RPC-09", "RPC-14"],
+            Revisions::ALL,
+            "Every message fits the official JSON schema of its revision.",
+        )
+        .hosts("A server that validates refuses it.")
+        .after(&["client-meta", "client-id-type", "client-version-member"])
+        .played(&[], |played| {
+            each(played, |_, life| {
+                let said = |id: &Value| {
+                    life.said()
+                        .map(|(_, value)| value)
+                        .find(|value| is_request(value) && value.get("id") == Some(id))
+                };
+                life.heard().filter(|(_, value)| value.is_object()).find_map(|(_, value)| {
+                    // The probe and the handshake are judged by checks of their own.
+                    let opening = ["server/discover", "initialize"]
+                        .iter()
+                        .any(|method| value["method"] == *method);
+                    let method = value
+                        .get("id")
+                        .filter(|_| is_response(value))
+                        .and_then(said)
+                        .and_then(|asked| asked["method"].as_str());
+                    if opening { None } else { objection(played.revision, value, method) }
+                })
+            })
+        }),
+        Check::must(
+            "client-progress-token",
+            &["PRG-01", "PRG-02"],
+            Revisions::ALL,
+            "A progressToken is a string or an integer, and no two running requests share one.",
+        )
+        .hosts("A server reports the progress of one call to another.")
+        .played(&[], |played| {
+            each(played, |_, life| {
+                let token = |value: &Value| value.pointer("/params/_meta/progressToken").cloned();
+                let mut open: Vec<(Value, Value)> = Vec::new();
+                for (at, value) in life.requests() {
+                    open.retain(|(_, id)| {
+                        !life.said().any(|(place, said)| place < at && said.get("id") == Some(id))
+                    });
+                    let Some(token) = token(value) else { continue };
+                    if !token.is_string() && !token.is_i64() && !token.is_u64() {
+                        return Some(format!("the token is {token}"));
+                    }
+                    if open.iter().any(|(other, _)| *other == token) {
+                        return Some(format!("the token {token} belongs to two requests"));
+                    }
+                    open.push((token, value["id"].clone()));
+                }
+                None
+            })
+        }),
+        Check::must(
+            "client-cancel-own",
+            &["CAN-02", "LIF-16"],
+            Revisions::ALL,
+            "The client cancels only requests of its own, and never `initialize`.",
+        )
+        .hosts("A server cancels somebody else's call.")
+        .played(&[], |played| {
+            each(played, |_, life| {
+                life.heard()
+                    .filter(|(_, value)| value["method"] == "notifications/cancelled")
+                    .find_map(|(at, value)| {
+                        let id = &value["params"]["requestId"];
+                        let target = life
+                            .requests()
+                            .find(|(place, request)| *place < at && request.get("id") == Some(id));
+                        match target {
+                            None => Some(format!("it cancelled {id}, which it never asked")),
+                            Some((_, request)) if request["method"] == "initialize" => {
+                                Some("it cancelled initialize".to_owned())
+                            }
+                            Some(_) => None,
+                        }
+                    })
+            })
+        }),
+        Check::should(
+            "client-ends-server",
+            &["STD-18"],
+            Revisions::ALL,
+            "The client ends the server when it ends: it closes stdin, then signals, then kills.",
+        )
+        .sent("a server that does not end when its stdin ends")
+        .hosts("Every session leaves a process behind.")
+        .played(&["stubborn", "legacy", "dual"], |played| {
+            for scene in &played.scenes {
+                let Some(ended) = scene.ended else {
+                    return Verdict::fail(format!(
+                        "{}: the client did not end in time",
+                        scene.name
+                    ));
+                };
+                let last = scene
+                    .lives
+                    .iter()
+                    .flat_map(|life| &life.notes)
+                    .filter_map(|note| match note {
+                        Note::Alive { at } | Note::Heard { at, .. } | Note::Said { at, .. } => {
+                            Some(*at)
+                        }
+                        Note::Eof => None,
+                    })
+                    .max()
+                    .unwrap_or_default();
+                if last > ended + 5_000 {
+                    return Verdict::fail(format!(
+                        "{}: the server was there {} ms after the client was gone",
+                        scene.name,
+                        last - ended
+                    ));
+                }
+            }
+            Verdict::Pass
+        }),
+    ]
+}
+
+/// The first id that is used a second time, where that counts.
+fn repeated(life: &Life, counts: impl Fn(&Value, usize) -> bool) -> Option<String> {
+    let mut used: Vec<&Value> = Vec::new();
+    for (at, value) in life.requests() {
+        let id = &value["id"];
+        if used.contains(&id) && counts(id, at) {
+            return Some(format!("the id {id} is used twice"));
+        }
+        used.push(id);
+    }
+    None
+}

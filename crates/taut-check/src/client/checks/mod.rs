@@ -1,0 +1,41 @@
+//! The checks for clients: what a played server can see of them.
+
+mod asked;
+mod lines;
+mod opening;
+
+use serde_json::Value;
+
+use super::record::{Life, Played};
+use crate::check::{Check, Verdict};
+use crate::seen::messages;
+
+/// Looks at every life, and fails with the first fault of each.
+fn each(played: &Played<'_>, wrong: impl Fn(&'static str, &Life) -> Option<String>) -> Verdict {
+    let mut shown = Vec::new();
+    let mut first = None;
+    for (name, life) in played.lives() {
+        if let Some(what) = wrong(name, life) {
+            first.get_or_insert(format!("{name}: {what}"));
+            shown.extend(life.shown());
+        }
+    }
+    match first {
+        Some(what) => Verdict::Fail { what, shown },
+        None => Verdict::Pass,
+    }
+}
+
+/// What is wrong with a message of the client, over all scenarios.
+fn every(played: &Played<'_>, wrong: impl Fn(&Value) -> Option<String>) -> Verdict {
+    each(played, |_, life| life.heard().flat_map(|(_, value)| messages(value)).find_map(&wrong))
+}
+
+/// All checks for clients, in the order of reports.
+pub(crate) fn all() -> Vec<Check> {
+    let mut all = lines::checks();
+    all.extend(opening::checks());
+    all.extend(opening::modern());
+    all.extend(asked::checks());
+    all
+}

@@ -1,0 +1,115 @@
+//! How a client opens: the handshake, the probe, and what every request of 2026-07-28 carries.
+
+use super::each;
+use crate::check::{Check, Revisions, Verdict};
+use crate::cx::{CAPABILITIES, CLIENT_INFO, VERSION};
+use crate::seen::{is_notification, is_response};
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        Check::must("client-first", &["LIF-01"], Revisions::LEGACY, "`initialize` comes first; only a probe with `server/discover` may come before it.")
+            .hosts("A server refuses what comes before the handshake.")
+            .played(&["dual", "legacy", "slow", "pages"], |played| each(played, |_, life| {
+                let first = life.heard().find(|(_, value)| value["method"] != "server/discover")?.1;
+                (first["method"] != "initialize").then(|| format!("the first message is {}", first["method"]))
+            })),
+        Check::must("client-initialize", &["LIF-02"], Revisions::LEGACY, "`initialize` has protocolVersion, capabilities and clientInfo with name and version.")
+            .hosts("Servers that validate refuse the handshake.")
+            .played(&[], |played| each(played, |_, life| {
+                let params = &life.first("initialize")?.1["params"];
+                let info = &params["clientInfo"];
+                let whole = params["protocolVersion"].is_string() && params["capabilities"].is_object() && info["name"].is_string() && info["version"].is_string();
+                (!whole).then(|| format!("the params are {params}"))
+            })),
+        Check::must("client-initialized", &["LIF-08"], Revisions::LEGACY, "After the handshake the client sends `notifications/initialized`.")
+            .hosts("Strict servers wait for it and answer nothing.")
+            .played(&["dual", "legacy", "legacy-2024", "pages"], |played| each(played, |_, life| {
+                life.first("initialize")?;
+                life.first("notifications/initialized").is_none().then(|| "it never came".to_owned())
+            })),
+        Check::should("client-waits", &["LIF-09"], Revisions::LEGACY, "Before the handshake is answered the client sends nothing but pings.")
+            .sent("a server that takes a second for each answer")
+            .hosts("A server refuses what comes too early.")
+            .played(&["slow"], |played| each(played, |_, life| {
+                let (begun, opened) = life.first("initialize")?;
+                let answered = life.said().find(|(_, value)| value.get("id") == opened.get("id")).map_or(usize::MAX, |(at, _)| at);
+                life.heard().filter(|(at, _)| begun < *at && *at < answered).map(|(_, value)| &value["method"])
+                    .find(|method| **method != "ping").map(|method| format!("{method} came before the answer"))
+            })),
+        Check::must("client-batch", &["RPC-24", "RPC-26"], Revisions::ALL, "`initialize` is never in a batch, and batches are sent in 2025-03-26 only.")
+            .hosts("Servers of other revisions drop it.")
+            .played(&[], |played| each(played, |_, life| {
+                life.heard().filter_map(|(_, value)| value.as_array()).find_map(|list| {
+                    let opening = list.iter().any(|one| one["method"] == "initialize");
+                    (opening || played.revision.as_str() != "2025-03-26").then(|| "a batch came".to_owned())
+                })
+            })),
+        Check::should("client-offer", &["LIF-07"], Revisions::LEGACY, "A client that cannot speak the version it is offered ends the connection.")
+            .sent("a server that agrees on 1999-01-01")
+            .after(&["client-waits"])
+        .hosts("Both sides go on in a version that one of them does not know.")
+            .played(&["offer"], |played| each(played, |_, life| {
+                let id = life.first("initialize")?.1.get("id");
+                    let begun = life.said().find(|(_, value)| value.get("id") == id)?.0;
+                let more = life.requests().find(|(at, value)| *at > begun && value["method"] != "initialize" && value["method"] != "server/discover");
+                more.map(|(_, value)| format!("it went on with {}", value["method"]))
+            })),
+        Check::must("client-fallback", &["PRB-04", "PRB-05"], Revisions::LEGACY, "A client that probes goes on with `initialize` after any other error than -32022, and after silence.")
+            .sent("servers that answer the probe with -32601, with -32602, and not at all")
+            .hosts("Every older server that answers otherwise cannot be used.")
+            .played(&["legacy", "legacy-odd", "legacy-silent"], |played| {
+                let probes = played.lives().any(|(_, life)| life.first("server/discover").is_some());
+                let opens = |name: &str| played.scene(name).is_some_and(|scene| scene.lives.iter().any(|life| life.first("initialize").is_some()));
+                let missing = ["legacy", "legacy-odd", "legacy-silent"].into_iter().find(|name| !opens(name));
+                match missing {
+                    Some(name) if probes => Verdict::fail(format!("{name}: initialize never came")),
+                    _ => Verdict::Pass,
+                }
+            }),
+    ]
+}
+
+pub(super) fn modern() -> Vec<Check> {
+    vec![
+        Check::must("client-meta", &["MET-01"], Revisions::MODERN, "Every request carries the version and the client's capabilities in `_meta`.")
+            .hosts("A server has to refuse it with -32602.")
+            .played(&[], |played| each(played, |_, life| {
+                life.requests().find_map(|(_, value)| {
+                    let meta = &value["params"]["_meta"];
+                    let whole = meta[VERSION].is_string() && meta[CAPABILITIES].is_object();
+                    (!whole).then(|| format!("{} has the `_meta` {meta}", value["method"]))
+                })
+            })),
+        Check::should("client-info", &["MET-03"], Revisions::MODERN, "Every request names the client in `_meta`.")
+            .hosts("A server cannot say in its logs who asked.")
+            .played(&[], |played| each(played, |_, life| {
+                life.requests().find_map(|(_, value)| {
+                    let info = &value["params"]["_meta"][CLIENT_INFO];
+                    (!info["name"].is_string()).then(|| format!("{} does not name the client", value["method"]))
+                })
+            })),
+        Check::must("client-no-answers", &["STD-22", "RPC-36"], Revisions::MODERN, "A client of 2026-07-28 writes no answers.")
+            .hosts("A server never asks, so it drops them.")
+            .played(&[], |played| each(played, |_, life| {
+                life.heard().map(|(_, value)| value).find(|value| is_response(value)).map(|value| format!("it answered {value}"))
+            })),
+        Check::must("client-no-handshake", &["PRB-02", "DEP-03"], Revisions::MODERN, "After a good answer to the probe there is no handshake.")
+            .hosts("A server ends up in a mixture of both eras.")
+            .played(&["dual", "modern"], |played| each(played, |_, life| {
+                let odd = life.heard().map(|(_, value)| value).find(|value| value["method"] == "initialize" || is_notification(value) && value["method"] == "notifications/initialized");
+                odd.map(|value| format!("{} came", value["method"]))
+            })),
+        Check::should("client-version-retry", &["PRB-03", "VER-02"], Revisions::MODERN, "After -32022 the client tries again with a version that was offered, and not with `initialize`.")
+            .sent("a server that refuses the first version and offers 2026-07-28")
+            .hosts("A client gives up on a server that it could speak to.")
+            .played(&["modern-version"], |played| {
+                let retried = played.lives().map(|(_, life)| life.requests().filter(|(_, value)| value["params"]["_meta"][VERSION] == "2026-07-28").count()).sum::<usize>() > 1;
+                let opened = played.lives().any(|(_, life)| life.first("initialize").is_some());
+                match (opened, retried) {
+                    (true, _) => Verdict::fail("initialize came after -32022"),
+                    (false, false) => Verdict::fail("it did not try again"),
+                    _ => Verdict::Pass,
+                }
+            }),
+    ]
+}

@@ -1,0 +1,256 @@
+//! The server that is played to a client: good, slow, rude, of one era only.
+//!
+//! A process of its own, started by the client. Writes down what it hears and says. Judges nothing.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, Read as _, Write as _};
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use serde_json::{Value, json};
+
+use super::record::line;
+use crate::cx::VERSION;
+
+/// The scenarios, each with what it is for.
+pub(crate) const SCENARIOS: [(&str, &str); 13] = [
+    ("dual", "a good server of both eras"),
+    ("legacy", "a good server of the older revisions, which refuses server/discover with -32601"),
+    ("legacy-2024", "a server that knows 2024-11-05 only"),
+    ("legacy-odd", "an older server that refuses server/discover with -32602"),
+    ("legacy-silent", "an older server that leaves server/discover unanswered"),
+    ("modern", "a good server of 2026-07-28 only"),
+    ("modern-version", "a server that refuses the first version with -32022 and offers 2026-07-28"),
+    ("offer", "a server that agrees on 1999-01-01"),
+    ("rude", "a server that writes noise, asks the client things and answers what was not asked"),
+    ("slow", "a server of the older revisions that takes a second for each answer"),
+    ("modern-slow", "a server of 2026-07-28 only that takes a second for each answer"),
+    ("pages", "a server whose tools come in pages, one with an empty cursor"),
+    ("stubborn", "a server that does not end when its stdin ends"),
+];
+
+/// How long a player lives at most.
+const LIFETIME: Duration = Duration::from_secs(60);
+
+/// How long the stubborn one stays after its stdin ended.
+const STUBBORN: Duration = Duration::from_secs(12);
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or_default()
+}
+
+struct Player {
+    scenario: String,
+    log: Arc<Mutex<File>>,
+    refused: bool,
+    noise: bool,
+}
+
+/// Plays a scenario on stdin and stdout, and writes down what happens to a new file in `folder`.
+///
+/// # Errors
+///
+/// If that file cannot be written.
+pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
+    let name = format!("{scenario}-{}-{}.jsonl", now(), std::process::id());
+    let log = Arc::new(Mutex::new(File::create(folder.join(name))?));
+    let beats = log.clone();
+    // Not joined: it ends with the process.
+    std::thread::spawn(move || {
+        let began = std::time::Instant::now();
+        while began.elapsed() < LIFETIME {
+            write(&beats, "alive", &[]);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        std::process::exit(0);
+    });
+    // Read ahead, so that what comes before an answer is written down before it.
+    let (heard, lines) = std::sync::mpsc::sync_channel(1024);
+    let ears = log.clone();
+    std::thread::spawn(move || {
+        let mut input = io::BufReader::new(io::stdin().lock());
+        let mut bytes = Vec::new();
+        while matches!(input.by_ref().take(64 << 20).read_until(b'\n', &mut bytes), Ok(1..)) {
+            if bytes.last() == Some(&b'\n') {
+                bytes.pop();
+            }
+            write(&ears, "heard", &bytes);
+            if heard.send(std::mem::take(&mut bytes)).is_err() {
+                return;
+            }
+        }
+        write(&ears, "eof", &[]);
+    });
+    let mut player = Player { scenario: scenario.to_owned(), log, refused: false, noise: false };
+    for bytes in lines {
+        player.line(&bytes);
+    }
+    if scenario == "stubborn" {
+        std::thread::sleep(STUBBORN);
+    }
+    Ok(())
+}
+
+fn write(log: &Mutex<File>, kind: &str, bytes: &[u8]) {
+    let mut file = log.lock().unwrap_or_else(PoisonError::into_inner);
+    // Nobody could be told.
+    let _ = file.write_all(line(kind, now(), bytes).as_bytes()).and_then(|()| file.flush());
+}
+
+impl Player {
+    fn is(&self, name: &str) -> bool {
+        self.scenario == name
+    }
+
+    fn say(&self, value: &Value) {
+        let text = value.to_string();
+        write(&self.log, "said", text.as_bytes());
+        let mut out = io::stdout().lock();
+        let _ = out.write_all(format!("{text}\n").as_bytes()).and_then(|()| out.flush());
+    }
+
+    fn line(&mut self, bytes: &[u8]) {
+        let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return };
+        let (Some(method), Some(id)) = (value["method"].as_str(), value.get("id")) else { return };
+        if self.is("slow") || self.is("modern-slow") {
+            std::thread::sleep(Duration::from_secs(1));
+        }
+        let modern = value["params"]["_meta"].get(VERSION).is_some();
+        let answer = self.answer(method, &value["params"], modern);
+        let Some(answer) = answer else { return };
+        let mut reply = json!({ "jsonrpc": "2.0", "id": id });
+        match answer {
+            Ok(mut result) => {
+                if modern {
+                    result["resultType"] = json!("complete");
+                    result["_meta"] = json!({ "io.modelcontextprotocol/serverInfo": { "name": "played", "version": "1" } });
+                }
+                reply["result"] = result;
+            }
+            Err(error) => reply["error"] = error,
+        }
+        self.say(&reply);
+        if self.is("rude") && !self.noise && method != "initialize" && method != "server/discover" {
+            self.noise = true;
+            self.rudeness();
+        }
+    }
+
+    fn answer(
+        &mut self,
+        method: &str,
+        params: &Value,
+        modern: bool,
+    ) -> Option<Result<Value, Value>> {
+        let error =
+            |code: i64, message: &str| Some(Err(json!({ "code": code, "message": message })));
+        let legacy_only = ["slow", "offer"].contains(&self.scenario.as_str())
+            || self.scenario.starts_with("legacy")
+            || self.is("rude");
+        let modern_only = self.scenario.starts_with("modern");
+        let unsupported = |asked: &Value| {
+            Some(Err(json!({ "code": -32022, "message": "unsupported version",
+            "data": { "supported": ["2026-07-28"], "requested": asked } })))
+        };
+        if modern && legacy_only {
+            return match self.scenario.as_str() {
+                "legacy-silent" => None,
+                "legacy-odd" => error(-32602, "invalid params"),
+                _ => error(-32601, "method not found"),
+            };
+        }
+        if modern && self.is("modern-version") && !self.refused {
+            self.refused = true;
+            return unsupported(&params["_meta"][VERSION]);
+        }
+        if !modern && modern_only {
+            return unsupported(&params["protocolVersion"]);
+        }
+        Some(match method {
+            "initialize" => Ok(self.initialized(params)),
+            "server/discover" if modern => Ok(
+                json!({ "supportedVersions": ["2026-07-28"], "capabilities": capabilities(), "ttlMs": 0, "cacheScope": "private" }),
+            ),
+            "ping" if !modern => Ok(json!({})),
+            "tools/list" => Ok(self.tools(params, modern)),
+            "tools/call" => Ok(
+                json!({ "content": [{ "type": "text", "text": params["arguments"]["text"].as_str().unwrap_or("hello") }] }),
+            ),
+            _ => return error(-32601, "method not found"),
+        })
+    }
+
+    fn initialized(&self, params: &Value) -> Value {
+        let asked = params["protocolVersion"].as_str().unwrap_or_default();
+        let known = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+        let version = match self.scenario.as_str() {
+            "offer" => "1999-01-01",
+            "legacy-2024" => "2024-11-05",
+            _ if known.contains(&asked) => asked,
+            _ => "2025-11-25",
+        };
+        json!({ "protocolVersion": version, "capabilities": capabilities(), "serverInfo": { "name": "played", "version": "1" } })
+    }
+
+    fn tools(&self, params: &Value, modern: bool) -> Value {
+        let tool = |name: &str| {
+            json!({ "name": name, "description": "Say it again",
+            "inputSchema": { "type": "object", "properties": { "text": { "type": "string" } } } })
+        };
+        let mut result = if self.is("pages") {
+            match params["cursor"].as_str() {
+                None => json!({ "tools": [tool("echo")], "nextCursor": "päge/2 =?" }),
+                Some("päge/2 =?") if modern => {
+                    json!({ "tools": [tool("echo2")], "nextCursor": "" })
+                }
+                Some("päge/2 =?") => json!({ "tools": [tool("echo2")], "nextCursor": "last" }),
+                Some(_) => json!({ "tools": [tool("echo3")] }),
+            }
+        } else {
+            json!({ "tools": [tool("echo")] })
+        };
+        if modern {
+            result["ttlMs"] = json!(0);
+            result["cacheScope"] = json!("private");
+        }
+        result
+    }
+
+    /// All that a client has to put up with, and some questions.
+    fn rudeness(&self) {
+        let mut err = io::stderr().lock();
+        let _ = err.write_all("a noisy line on stderr\n".repeat(20_000).as_bytes());
+        let note = |method: &str, params: Value| {
+            self.say(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
+        };
+        note("notifications/no_such", json!({ "a": 1 }));
+        note("notifications/progress", json!({ "progressToken": "never-given", "progress": 1 }));
+        note("notifications/cancelled", json!({ "requestId": "never-asked" }));
+        self.say(&json!({ "jsonrpc": "2.0", "id": 987_654_321, "result": {} }));
+        let ask = |id: Value, method: &str, params: Value| {
+            self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
+        };
+        ask(json!("ping-1"), "ping", json!({}));
+        ask(json!(0), "ping", json!({}));
+        ask(json!("none-1"), "taut-check/none", json!({}));
+        ask(json!("roots-1"), "roots/list", json!({}));
+        let content = json!({ "type": "text", "text": "hi" });
+        ask(
+            json!("sampling-1"),
+            "sampling/createMessage",
+            json!({ "messages": [{ "role": "user", "content": content }], "maxTokens": 5 }),
+        );
+        let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+        ask(
+            json!("elicit-1"),
+            "elicitation/create",
+            json!({ "message": "Who?", "requestedSchema": schema }),
+        );
+    }
+}
+
+fn capabilities() -> Value {
+    json!({ "tools": { "listChanged": true } })
+}

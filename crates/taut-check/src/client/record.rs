@@ -1,0 +1,139 @@
+//! What a played server wrote down, read back: one JSON line for each thing that happened.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::ours::Revision;
+use crate::seen::{is_request, is_response};
+
+/// One thing that happened to the played server.
+#[derive(Clone, Debug)]
+pub(crate) enum Note {
+    /// The client wrote this line.
+    Heard { at: u64, line: Vec<u8>, value: Option<Value> },
+    /// The server wrote this.
+    Said { at: u64, value: Value },
+    /// The client closed our stdin.
+    Eof,
+    /// The server was still there.
+    Alive { at: u64 },
+}
+
+/// One start of the server, in one scenario. A client may start it more than once.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Life {
+    pub(crate) notes: Vec<Note>,
+}
+
+impl Life {
+    /// Every message of the client, with its place.
+    pub(crate) fn heard(&self) -> impl Iterator<Item = (usize, &Value)> {
+        self.notes.iter().enumerate().filter_map(|(at, note)| match note {
+            Note::Heard { value: Some(value), .. } => Some((at, value)),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn lines(&self) -> impl Iterator<Item = (&[u8], Option<&Value>)> {
+        self.notes.iter().filter_map(|note| match note {
+            Note::Heard { line, value, .. } => Some((line.as_slice(), value.as_ref())),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn said(&self) -> impl Iterator<Item = (usize, &Value)> {
+        self.notes.iter().enumerate().filter_map(|(at, note)| match note {
+            Note::Said { value, .. } => Some((at, value)),
+            _ => None,
+        })
+    }
+
+    /// The first message with this method.
+    pub(crate) fn first(&self, method: &str) -> Option<(usize, &Value)> {
+        self.heard().find(|(_, value)| value["method"] == method)
+    }
+
+    /// What the client answered to a request of ours.
+    pub(crate) fn answer(&self, id: &Value) -> Option<&Value> {
+        self.heard()
+            .map(|(_, value)| value)
+            .find(|value| is_response(value) && value.get("id") == Some(id))
+    }
+
+    pub(crate) fn requests(&self) -> impl Iterator<Item = (usize, &Value)> {
+        self.heard().filter(|(_, value)| is_request(value))
+    }
+
+    /// As lines for a report, `>` from the client.
+    pub(crate) fn shown(&self) -> Vec<String> {
+        self.notes
+            .iter()
+            .filter_map(|note| match note {
+                Note::Heard { line, .. } => Some(format!("> {}", String::from_utf8_lossy(line))),
+                Note::Said { value, .. } => Some(format!("< {value}")),
+                Note::Eof => Some("> (end of stdin)".to_owned()),
+                Note::Alive { .. } => None,
+            })
+            .collect()
+    }
+}
+
+/// One scenario that was played.
+#[derive(Clone, Debug)]
+pub(crate) struct Scene {
+    pub(crate) name: &'static str,
+    pub(crate) lives: Vec<Life>,
+    /// When the client ended, in milliseconds since 1970; nothing if it had to be killed.
+    pub(crate) ended: Option<u64>,
+}
+
+/// All that a judge of clients has.
+pub(crate) struct Played<'a> {
+    pub(crate) scenes: Vec<&'a Scene>,
+    /// The revision that the client speaks in these scenes.
+    pub(crate) revision: Revision,
+}
+
+impl<'a> Played<'a> {
+    pub(crate) fn lives(&self) -> impl Iterator<Item = (&'static str, &'a Life)> {
+        self.scenes.iter().flat_map(|scene| scene.lives.iter().map(|life| (scene.name, life)))
+    }
+
+    pub(crate) fn scene(&self, name: &str) -> Option<&'a Scene> {
+        self.scenes.iter().find(|scene| scene.name == name).copied()
+    }
+}
+
+/// A note as the player writes it.
+pub(crate) fn line(kind: &str, at: u64, bytes: &[u8]) -> String {
+    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{}\n", json!({ "kind": kind, "at": at, "hex": hex }))
+}
+
+/// Reads what one player wrote.
+pub(crate) fn read(path: &Path) -> Life {
+    let text = std::fs::read_to_string(path).unwrap_or_default();
+    let mut life = Life::default();
+    for line in text.lines() {
+        let Ok(note) = serde_json::from_str::<Value>(line) else { continue };
+        let at = note["at"].as_u64().unwrap_or_default();
+        let bytes = bytes(note["hex"].as_str().unwrap_or_default());
+        let value: Option<Value> = serde_json::from_slice(&bytes).ok();
+        life.notes.push(match note["kind"].as_str().unwrap_or_default() {
+            "heard" => Note::Heard { at, line: bytes, value },
+            "said" => Note::Said { at, value: value.unwrap_or_default() },
+            "eof" => Note::Eof,
+            _ => Note::Alive { at },
+        });
+    }
+    life
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<u8> = hex.bytes().collect();
+    let value = |pair: &[u8]| {
+        std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok())
+    };
+    digits.chunks(2).filter_map(value).collect()
+}

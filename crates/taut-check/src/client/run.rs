@@ -1,0 +1,219 @@
+//! Starts the client once per scenario, and hands what the played server wrote down to the judges.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime};
+
+use super::play::SCENARIOS;
+use super::record::{Life, Played, Scene, read};
+use crate::check::{Check, Kind, Verdict};
+use crate::ours::Revision;
+use crate::process::{Process, Program};
+use crate::report::{Report, Row};
+
+/// How long a client may take for one scenario.
+const LIMIT: Duration = Duration::from_secs(45);
+
+/// How long a server may outlive its client.
+const OUTLIVE: Duration = Duration::from_secs(15);
+
+/// Checks a client: set it up, then [`run`](Self::run).
+#[derive(Clone, Debug)]
+pub struct ClientCheck {
+    words: Vec<OsString>,
+    player: Vec<OsString>,
+    only: Vec<String>,
+    limit: Duration,
+}
+
+impl ClientCheck {
+    /// Checks a client. `words` is its command, with `{server}` where the command of a server belongs:
+    /// a word of its own becomes several words, within a word it becomes a line for a shell. `player`
+    /// is a command that calls [`play`](crate::play) with the two words that are put after it.
+    pub fn new<W: Into<OsString>, P: Into<OsString>>(
+        words: impl IntoIterator<Item = W>,
+        player: impl IntoIterator<Item = P>,
+    ) -> Self {
+        let words = words.into_iter().map(Into::into).collect();
+        let player = player.into_iter().map(Into::into).collect();
+        Self { words, player, only: Vec::new(), limit: LIMIT }
+    }
+
+    /// Carries out this check, or those whose names begin with it and a dash; may be given again.
+    #[must_use]
+    pub fn only(mut self, id: impl Into<String>) -> Self {
+        self.only.push(id.into());
+        self
+    }
+
+    /// How long the client may take for one scenario. 45 seconds if not said.
+    #[must_use]
+    pub fn limit(mut self, limit: Duration) -> Self {
+        self.limit = limit;
+        self
+    }
+
+    /// Carries out all checks for clients.
+    #[must_use]
+    pub fn run(&self) -> Report {
+        let began = Instant::now();
+        let folder = scratch();
+        let checks: Vec<Check> =
+            super::all().into_iter().filter(|check| self.wants(check)).collect();
+        let needed = |name: &str| {
+            checks.iter().any(|check| match check.kind {
+                Kind::Played([], _) => true,
+                Kind::Played(scenes, _) => scenes.contains(&name),
+                _ => false,
+            })
+        };
+        let names: Vec<&'static str> =
+            SCENARIOS.iter().map(|(name, _)| *name).filter(|name| needed(name)).collect();
+        let scenes: Vec<Scene> = crate::server::pool::pool(names, |name| self.scene(name, &folder));
+        let starts = scenes.len();
+        let _ = std::fs::remove_dir_all(&folder);
+        let mut rows = Vec::new();
+        let mut closed = Vec::new();
+        for revision in Revision::ALL {
+            let spoken: Vec<Scene> =
+                scenes.iter().filter_map(|scene| spoken(scene, revision)).collect();
+            if spoken.is_empty() {
+                closed.push((revision, "the client did not choose it in any scenario".to_owned()));
+                continue;
+            }
+            for check in checks.iter().filter(|check| check.revisions.contains(revision)) {
+                let Kind::Played(wanted, judge) = check.kind else { continue };
+                let fitting: Vec<&Scene> = spoken
+                    .iter()
+                    .filter(|scene| wanted.is_empty() || wanted.contains(&scene.name))
+                    .collect();
+                let verdict = match fitting.is_empty() {
+                    true => Verdict::skip(
+                        "the client does not speak this revision in the scenarios that show it",
+                    ),
+                    false => judge(&Played { scenes: fitting.clone(), revision }),
+                };
+                let exchange = match &verdict {
+                    Verdict::Fail { shown, .. } if shown.is_empty() => fitting
+                        .iter()
+                        .flat_map(|scene| &scene.lives)
+                        .flat_map(Life::shown)
+                        .collect(),
+                    Verdict::Fail { shown, .. } => shown.clone(),
+                    _ => Vec::new(),
+                };
+                rows.push(Row::new(check, revision, verdict, exchange));
+            }
+        }
+        crate::server::judge::explain(&checks, &mut rows);
+        Report::new(self.words.clone(), rows, closed, starts, began.elapsed())
+    }
+
+    fn wants(&self, check: &Check) -> bool {
+        let fits = |only: &String| check.id == only || check.id.starts_with(&format!("{only}-"));
+        self.only.is_empty() || self.only.iter().any(fits)
+    }
+
+    /// Plays one scenario.
+    fn scene(&self, name: &'static str, folder: &Path) -> Scene {
+        let folder = folder.join(name);
+        let ended = std::fs::create_dir_all(&folder).ok().and_then(|()| {
+            let mut process = Process::start(&self.program(name, &folder)).ok()?;
+            let gone = process.gone_within(self.limit);
+            let at = gone.map(|_| millis());
+            // What it started may still be there: that is looked at, too.
+            if gone.is_some() {
+                settle(&folder);
+            }
+            at
+        });
+        Scene { name, lives: lives(&folder), ended }
+    }
+
+    /// The client's command with the player in it.
+    fn program(&self, name: &str, folder: &Path) -> Program {
+        let server: Vec<OsString> = self
+            .player
+            .iter()
+            .cloned()
+            .chain([name.into(), folder.as_os_str().to_owned()])
+            .collect();
+        let line: Vec<String> = server.iter().map(|word| quoted(&word.to_string_lossy())).collect();
+        let line = line.join(" ");
+        let mut words = Vec::new();
+        for word in &self.words {
+            match word.to_str() {
+                Some("{server}") => words.extend(server.iter().cloned()),
+                Some(text) => words.push(text.replace("{server}", &line).into()),
+                None => words.push(word.clone()),
+            }
+        }
+        Program::new(words)
+    }
+}
+
+/// The lives of a scene in which the client spoke this revision.
+fn spoken(scene: &Scene, revision: Revision) -> Option<Scene> {
+    let speaks = |life: &&Life| {
+        let agreed = life.said().find_map(|(_, value)| value["result"]["protocolVersion"].as_str());
+        let opened = life.first("initialize");
+        match agreed {
+            Some(agreed) if agreed == revision.as_str() => true,
+            // One that was refused, or got an offer that nobody knows, is one of what it asked for.
+            Some("1999-01-01") | None if opened.is_some() => opened
+                .is_some_and(|(_, value)| value["params"]["protocolVersion"] == revision.as_str()),
+            Some(_) => false,
+            None => revision.is_modern() && life.heard().next().is_some(),
+        }
+    };
+    let lives: Vec<Life> = scene.lives.iter().filter(speaks).cloned().collect();
+    (!lives.is_empty()).then(|| Scene { lives, ..scene.clone() })
+}
+
+/// Waits until no player writes any more, or long enough.
+fn settle(folder: &Path) {
+    let began = Instant::now();
+    let size = || lives_size(folder);
+    let mut last = (size(), Instant::now());
+    while began.elapsed() < OUTLIVE && last.1.elapsed() < Duration::from_millis(600) {
+        std::thread::sleep(Duration::from_millis(50));
+        let now = size();
+        if now != last.0 {
+            last = (now, Instant::now());
+        }
+    }
+}
+
+fn lives_size(folder: &Path) -> u64 {
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    files.filter_map(|file| file.metadata().ok()).map(|meta| meta.len()).sum()
+}
+
+fn lives(folder: &Path) -> Vec<Life> {
+    let mut files: Vec<PathBuf> =
+        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|file| file.path()).collect();
+    files.sort();
+    files.iter().map(|path| read(path)).collect()
+}
+
+fn millis() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or_default()
+}
+
+/// A folder of our own for what the players write.
+fn scratch() -> PathBuf {
+    static RUNS: AtomicU64 = AtomicU64::new(0);
+    let run = RUNS.fetch_add(1, Ordering::Relaxed);
+    std::env::temp_dir().join(format!("taut-check-{}-{}-{run}", std::process::id(), millis()))
+}
+
+/// A word for a shell.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/-_.:=,+@%".contains(c);
+    match !word.is_empty() && word.chars().all(plain) {
+        true => word.to_owned(),
+        false => format!("'{}'", word.replace('\'', "'\\''")),
+    }
+}

@@ -1,0 +1,293 @@
+//! One process: its bytes in and out, with times, and an end that always comes.
+//!
+//! Knows threads, pipes and signals; must not know what a message means. Reading and writing happen in
+//! threads of their own, so that a peer that does not read, or does not stop writing, blocks nothing.
+
+use std::ffi::OsString;
+use std::io::{self, Read as _, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::wire::{Frame, Splitter};
+
+/// How much of a peer's output is kept, in bytes. What is beyond is dropped and the peer is ended.
+const MAX_OUTPUT: usize = 64 << 20;
+
+/// How much of stderr is kept, in bytes: its end.
+const MAX_STDERR: usize = 16 << 10;
+
+/// Chunks that the reader may be ahead of us.
+const AHEAD: usize = 64;
+
+/// A program, and how to start it.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The program and its arguments.
+    pub words: Vec<OsString>,
+    /// Variables set beside our own environment.
+    pub env: Vec<(OsString, OsString)>,
+    /// Whether nothing of our own environment is passed on, but for what `env` says.
+    pub bare: bool,
+    /// Where it is started.
+    pub dir: Option<PathBuf>,
+}
+
+impl Program {
+    /// A program with its arguments.
+    pub fn new<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Self {
+        let words = words.into_iter().map(Into::into).collect();
+        Self { words, env: Vec::new(), bare: false, dir: None }
+    }
+}
+
+/// Something that happened on the wire.
+#[derive(Clone, Debug)]
+pub enum What {
+    /// We wrote these bytes.
+    Sent(Vec<u8>),
+    /// The peer wrote this.
+    Got(Frame),
+    /// We closed its stdin.
+    Closed,
+    /// Its stdout ended.
+    Eof,
+}
+
+/// What happened, and when.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// How long after the start.
+    pub at: Duration,
+    /// What.
+    pub what: What,
+}
+
+impl Entry {
+    /// The JSON that was received, if any.
+    pub(crate) fn value(&self) -> Option<&serde_json::Value> {
+        match &self.what {
+            What::Got(frame) => frame.value.as_ref(),
+            _ => None,
+        }
+    }
+}
+
+enum Event {
+    Bytes(Vec<u8>),
+    Eof,
+}
+
+/// What is answered to a request of the peer; nothing if it is left alone.
+pub(crate) type Responder = Box<dyn FnMut(&serde_json::Value) -> Vec<Vec<u8>> + Send>;
+
+/// A process that runs.
+pub(crate) struct Process {
+    pub(crate) responder: Option<Responder>,
+    child: Child,
+    input: Option<Sender<Vec<u8>>>,
+    output: Receiver<Event>,
+    splitter: Splitter,
+    began: Instant,
+    taken: usize,
+    stderr: Arc<Mutex<Vec<u8>>>,
+    pub(crate) log: Vec<Entry>,
+    pub(crate) ended: bool,
+}
+
+impl Process {
+    pub(crate) fn start(program: &Program) -> io::Result<Self> {
+        let (first, rest) = program.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let mut command = Command::new(first);
+        command.args(rest).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        if program.bare {
+            command.env_clear();
+        }
+        command.envs(program.env.iter().map(|(name, value)| (name, value)));
+        if let Some(dir) = &program.dir {
+            command.current_dir(dir);
+        }
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let mut child = command.spawn()?;
+        let began = Instant::now();
+        let stderr = Arc::new(Mutex::new(Vec::new()));
+        let (input, output) = threads(&mut child, &stderr);
+        let splitter = Splitter::default();
+        let log = Vec::new();
+        Ok(Self {
+            responder: None,
+            child,
+            input,
+            output,
+            splitter,
+            began,
+            taken: 0,
+            stderr,
+            log,
+            ended: false,
+        })
+    }
+
+    fn note(&mut self, what: What) {
+        let at = self.began.elapsed();
+        self.log.push(Entry { at, what });
+    }
+
+    /// Writes bytes. They may never be read; that is the peer's affair.
+    pub(crate) fn send(&mut self, bytes: Vec<u8>) {
+        if let Some(input) = &self.input {
+            let _ = input.send(bytes.clone());
+        }
+        self.note(What::Sent(bytes));
+    }
+
+    /// Closes the peer's stdin, after what was written.
+    pub(crate) fn close_input(&mut self) {
+        if self.input.take().is_some() {
+            self.note(What::Closed);
+        }
+    }
+
+    /// Takes in what the peer writes until something holds of the log, or a time is over, or the
+    /// stream ended. Says whether it holds.
+    pub(crate) fn wait(&mut self, limit: Duration, holds: impl Fn(&[Entry]) -> bool) -> bool {
+        let until = Instant::now() + limit;
+        loop {
+            if holds(&self.log) {
+                return true;
+            }
+            if self.ended {
+                return false;
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            match self.output.recv_timeout(left) {
+                Ok(Event::Bytes(bytes)) => self.take(&bytes),
+                Ok(Event::Eof) | Err(RecvTimeoutError::Disconnected) => self.end(),
+                Err(RecvTimeoutError::Timeout) => return holds(&self.log),
+            }
+        }
+    }
+
+    /// Takes in what comes for a while.
+    pub(crate) fn listen(&mut self, time: Duration) {
+        self.wait(time, |_| false);
+    }
+
+    fn take(&mut self, bytes: &[u8]) {
+        self.taken += bytes.len();
+        for frame in self.splitter.push(bytes) {
+            let value = frame.value.clone();
+            self.note(What::Got(frame));
+            let (Some(value), Some(mut responder)) = (value, self.responder.take()) else {
+                continue;
+            };
+            let lines = responder(&value);
+            self.responder = Some(responder);
+            lines.into_iter().for_each(|line| self.send(line));
+        }
+        if self.taken > MAX_OUTPUT {
+            self.kill();
+            self.end();
+        }
+    }
+
+    fn end(&mut self) {
+        for frame in self.splitter.finish() {
+            self.note(What::Got(frame));
+        }
+        if !self.ended {
+            self.ended = true;
+            self.note(What::Eof);
+        }
+    }
+
+    /// Waits until the process is gone. Says how long that took, or nothing if it stayed.
+    pub(crate) fn gone_within(&mut self, limit: Duration) -> Option<Duration> {
+        let began = Instant::now();
+        loop {
+            if matches!(self.child.try_wait(), Ok(Some(_))) {
+                let took = began.elapsed();
+                self.wait(Duration::from_millis(200), |_| false);
+                return Some(took);
+            }
+            if began.elapsed() >= limit {
+                return None;
+            }
+            self.wait(Duration::from_millis(5), |_| false);
+            if self.ended {
+                std::thread::sleep(Duration::from_millis(2));
+            }
+        }
+    }
+
+    /// Ends it and all that it started.
+    pub(crate) fn kill(&mut self) {
+        #[cfg(unix)]
+        if let Some(group) =
+            i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw)
+        {
+            let _ = rustix::process::kill_process_group(group, rustix::process::Signal::KILL);
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// The end of what it wrote to stderr.
+    pub(crate) fn stderr(&self) -> String {
+        let bytes = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
+        String::from_utf8_lossy(&bytes).into_owned()
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.input = None;
+        self.kill();
+    }
+}
+
+fn threads(
+    child: &mut Child,
+    tail: &Arc<Mutex<Vec<u8>>>,
+) -> (Option<Sender<Vec<u8>>>, Receiver<Event>) {
+    let (written, to_write) = channel::<Vec<u8>>();
+    if let Some(mut stdin) = child.stdin.take() {
+        std::thread::spawn(move || {
+            for bytes in to_write {
+                if stdin.write_all(&bytes).and_then(|()| stdin.flush()).is_err() {
+                    break;
+                }
+            }
+        });
+    }
+    let (read, received) = sync_channel(AHEAD);
+    if let Some(stdout) = child.stdout.take() {
+        std::thread::spawn(move || pump(stdout, &read));
+    }
+    if let Some(mut stderr) = child.stderr.take() {
+        let tail = tail.clone();
+        std::thread::spawn(move || {
+            let mut chunk = [0; 4096];
+            while let Ok(count @ 1..) = stderr.read(&mut chunk) {
+                let mut kept = tail.lock().unwrap_or_else(PoisonError::into_inner);
+                kept.extend_from_slice(&chunk[..count]);
+                let over = kept.len().saturating_sub(MAX_STDERR);
+                kept.drain(..over);
+            }
+        });
+    }
+    (Some(written), received)
+}
+
+fn pump(mut stdout: impl io::Read, read: &SyncSender<Event>) {
+    let mut chunk = vec![0; 64 << 10];
+    while let Ok(count @ 1..) = stdout.read(&mut chunk) {
+        if read.send(Event::Bytes(chunk[..count].to_vec())).is_err() {
+            return;
+        }
+    }
+    let _ = read.send(Event::Eof);
+}

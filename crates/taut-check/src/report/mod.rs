@@ -1,0 +1,164 @@
+//! What came of a run: rows, counts, and the forms in which they are told.
+
+mod baseline;
+mod json;
+mod junit;
+mod sarif;
+mod table;
+
+pub use baseline::{Baseline, Compared};
+pub use table::table;
+
+use std::ffi::OsString;
+use std::time::Duration;
+
+use crate::check::{Check, Level, Side, Verdict};
+use crate::ours::Revision;
+
+/// One check in one revision.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// The check.
+    pub id: &'static str,
+    /// Whom it is for.
+    pub side: Side,
+    /// How strong its rule is.
+    pub level: Level,
+    /// The rules that it proves.
+    pub rules: &'static [&'static str],
+    /// What has to hold.
+    pub rule: &'static str,
+    /// Who suffers otherwise.
+    pub hosts: &'static str,
+    /// The part of the protocol.
+    pub area: &'static str,
+    /// The page of the specification.
+    pub page: String,
+    /// In which revision.
+    pub revision: Revision,
+    /// What came of it.
+    pub verdict: Verdict,
+    /// What was sent (`>`) and received (`<`), if it failed.
+    pub exchange: Vec<String>,
+}
+
+impl Row {
+    pub(crate) fn new(
+        check: &Check,
+        revision: Revision,
+        verdict: Verdict,
+        exchange: Vec<String>,
+    ) -> Self {
+        Self {
+            id: check.id,
+            side: check.side,
+            level: check.level,
+            rules: check.rules,
+            rule: check.rule,
+            hosts: check.hosts,
+            area: check.area(),
+            page: check.page(revision),
+            revision,
+            verdict,
+            exchange,
+        }
+    }
+
+    /// Whether it makes the run fail: advice never does.
+    #[must_use]
+    pub fn fails(&self) -> bool {
+        self.verdict.failed() && self.level != Level::Advice
+    }
+
+    /// What was wrong, or why it was not tried.
+    #[must_use]
+    pub fn words(&self) -> &str {
+        self.verdict.words()
+    }
+
+    /// Its name in a baseline and in reports of machines: `id@revision`.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("{}@{}", self.id, self.revision.as_str())
+    }
+}
+
+/// What came of a run.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The program that was checked, with its arguments.
+    pub program: Vec<OsString>,
+    /// Every check in every revision that was opened.
+    pub rows: Vec<Row>,
+    /// The revisions that did not open, and why.
+    pub closed: Vec<(Revision, String)>,
+    /// How many processes were started.
+    pub starts: usize,
+    /// How long it took.
+    pub took: Duration,
+}
+
+impl Report {
+    pub(crate) fn new(
+        program: Vec<OsString>,
+        rows: Vec<Row>,
+        closed: Vec<(Revision, String)>,
+        starts: usize,
+        took: Duration,
+    ) -> Self {
+        Self { program, rows, closed, starts, took }
+    }
+
+    /// The revisions that were checked.
+    #[must_use]
+    pub fn revisions(&self) -> Vec<Revision> {
+        let mut all: Vec<Revision> = self.rows.iter().map(|row| row.revision).collect();
+        all.sort();
+        all.dedup();
+        all
+    }
+
+    /// The rows that make the run fail.
+    pub fn failures(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.fails())
+    }
+
+    /// Advice that was not followed.
+    pub fn advice(&self) -> impl Iterator<Item = &Row> {
+        self.rows.iter().filter(|row| row.level == Level::Advice && row.verdict.failed())
+    }
+
+    /// Whether something was checked and nothing failed.
+    #[must_use]
+    pub fn passed(&self) -> bool {
+        !self.rows.is_empty() && self.failures().next().is_none()
+    }
+
+    /// How many rows have this verdict.
+    #[must_use]
+    pub fn count(&self, word: &str) -> usize {
+        self.rows
+            .iter()
+            .filter(|row| row.verdict.word() == word && row.level != Level::Advice)
+            .count()
+    }
+
+    /// The program as one line.
+    #[must_use]
+    pub fn command(&self) -> String {
+        let words: Vec<_> = self.program.iter().map(|word| word.to_string_lossy()).collect();
+        words.join(" ")
+    }
+
+    /// Panics with the failures if there are any: for tests.
+    ///
+    /// # Panics
+    ///
+    /// If a check failed, or nothing could be checked.
+    #[allow(clippy::panic, reason = "it is for tests, and says so")]
+    pub fn assert_passed(&self) {
+        if !self.passed() {
+            panic!("{}", table(self, false));
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! The report for people: failures first, with the bytes, then a table by area.
+
+use std::fmt::Write as _;
+
+use super::{Report, Row};
+use crate::check::{Level, Verdict};
+use crate::ours::Revision;
+
+/// How much of a line is shown, in characters.
+const LINE: usize = 220;
+
+/// How many lines of an exchange are shown.
+const LINES: usize = 12;
+
+/// The report as text. With `colour`, failures are red and what passed is green.
+#[must_use]
+pub fn table(report: &Report, colour: bool) -> String {
+    let paint = |code: &str, text: &str| match colour {
+        true => format!("\x1b[{code}m{text}\x1b[0m"),
+        false => text.to_owned(),
+    };
+    let mut text = String::new();
+    let mut told: Vec<(&str, &str)> = Vec::new();
+    for row in report.rows.iter().filter(|row| row.verdict.failed()) {
+        if told.contains(&(row.id, row.words())) {
+            continue;
+        }
+        told.push((row.id, row.words()));
+        text.push_str(&failure(report, row, &paint));
+    }
+    for (revision, why) in &report.closed {
+        let _ = writeln!(text, "{}  not spoken: {}", revision.as_str(), cut(why));
+    }
+    if !report.closed.is_empty() {
+        text.push('\n');
+    }
+    text.push_str(&areas(report, &paint));
+    let seconds = report.took.as_secs_f64();
+    let (pass, fail) = (report.count("pass"), report.count("fail"));
+    let (skip, blocked) = (report.count("skip"), report.count("blocked"));
+    let advice = report.advice().count();
+    let sum = format!(
+        "{pass} passed, {fail} failed, {skip} skipped, {blocked} not judged, {advice} pieces of advice; {} starts, {seconds:.1} s",
+        report.starts
+    );
+    let mark = if report.passed() { paint("1;32", "✓") } else { paint("1;31", "✗") };
+    let _ = writeln!(text, "\n{mark} {sum}");
+    if report.rows.is_empty() {
+        text.push_str(
+            "nothing could be checked: the server opens in none of the revisions above\n",
+        );
+    }
+    text
+}
+
+fn failure(report: &Report, row: &Row, paint: &impl Fn(&str, &str) -> String) -> String {
+    let same =
+        |other: &&Row| other.id == row.id && other.words() == row.words() && other.verdict.failed();
+    let revisions: Vec<&str> =
+        report.rows.iter().filter(same).map(|row| row.revision.as_str()).collect();
+    let (mark, style) = match row.level {
+        Level::Advice => ("·", "36"),
+        Level::Should => ("✗", "1;33"),
+        Level::Must => ("✗", "1;31"),
+    };
+    let head = paint(style, &format!("{mark} {} {}", row.level.word(), row.id));
+    let mut text = format!("{head}  {}  {}\n", row.rules.join(" "), revisions.join(" "));
+    let _ = writeln!(text, "  {}\n  {}", row.rule, paint("1", &cut(row.words())));
+    let _ = writeln!(text, "  who suffers: {}", row.hosts);
+    for line in row.exchange.iter().take(LINES) {
+        let _ = writeln!(text, "    {}", cut(line));
+    }
+    if row.exchange.len() > LINES {
+        let _ = writeln!(text, "    … {} more", row.exchange.len() - LINES);
+    }
+    text.push('\n');
+    text
+}
+
+/// One line per area, one column per revision: passed of tried.
+fn areas(report: &Report, paint: &impl Fn(&str, &str) -> String) -> String {
+    let revisions = report.revisions();
+    let mut areas: Vec<&str> = report.rows.iter().map(|row| row.area).collect();
+    areas.sort_unstable();
+    areas.dedup();
+    let mut text = format!("{:<12}", "area");
+    revisions.iter().for_each(|revision| text.push_str(&format!(" {:>11}", revision.as_str())));
+    text.push('\n');
+    for area in areas {
+        let _ = write!(text, "{area:<12}");
+        for revision in &revisions {
+            text.push_str(&cell(report, area, *revision, paint));
+        }
+        text.push('\n');
+    }
+    text
+}
+
+fn cell(
+    report: &Report,
+    area: &str,
+    revision: Revision,
+    paint: &impl Fn(&str, &str) -> String,
+) -> String {
+    let (passed, tried) = counts(report, area, revision);
+    let text = if tried == 0 { "-".to_owned() } else { format!("{passed}/{tried}") };
+    let style = if passed == tried { "32" } else { "31" };
+    format!(" {}{}", " ".repeat(11_usize.saturating_sub(text.len())), paint(style, &text))
+}
+
+/// How many checks of an area passed, and how many gave a verdict. Advice does not count.
+pub(super) fn counts(report: &Report, area: &str, revision: Revision) -> (usize, usize) {
+    let rows = report
+        .rows
+        .iter()
+        .filter(|row| row.area == area && row.revision == revision && row.level != Level::Advice);
+    let mut passed = 0;
+    let mut tried = 0;
+    for row in rows {
+        match row.verdict {
+            Verdict::Pass => (passed, tried) = (passed + 1, tried + 1),
+            Verdict::Fail { .. } => tried += 1,
+            Verdict::Skip(_) | Verdict::Blocked(_) => {}
+        }
+    }
+    (passed, tried)
+}
+
+fn cut(text: &str) -> String {
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    match line.char_indices().nth(LINE) {
+        Some((end, _)) => format!("{}… ({} bytes)", &line[..end], text.len()),
+        None => line,
+    }
+}

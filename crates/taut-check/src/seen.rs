@@ -1,0 +1,243 @@
+//! What was said, in the shape that judges read: one exchange, or all sessions of a revision.
+//!
+//! Knows what is a request, an answer and a notification. Judges nothing itself.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::ours::Revision;
+use crate::process::{Entry, What};
+use crate::wire::Frame;
+
+/// One thing that a probe does.
+#[derive(Clone, Debug)]
+pub(crate) enum Step {
+    /// Writes a message as one line.
+    Send(Value),
+    /// Writes bytes as they are.
+    Raw(Vec<u8>),
+    /// Waits for the answer with this id, for as long as a request may take.
+    Await(Value),
+    /// Waits for a notification with this method, for a short while.
+    Hear(&'static str),
+    /// Listens for this many milliseconds.
+    Listen(u64),
+    /// Opens the session, in a probe that has a process of its own, with these client capabilities.
+    Open(Value),
+    /// Sends a harmless request and waits for its answer.
+    Barrier,
+    /// Closes the peer's stdin and waits until it is gone.
+    Close,
+}
+
+/// What is a message, by its members.
+pub(crate) fn is_response(value: &Value) -> bool {
+    value.get("method").is_none() && (value.get("result").is_some() || value.get("error").is_some())
+}
+
+pub(crate) fn is_notification(value: &Value) -> bool {
+    value.get("method").is_some() && value.get("id").is_none()
+}
+
+pub(crate) fn is_request(value: &Value) -> bool {
+    value.get("method").is_some() && value.get("id").is_some()
+}
+
+/// The messages in what was received: one, or those of a batch.
+pub(crate) fn messages(value: &Value) -> &[Value] {
+    match value {
+        Value::Array(list) => list,
+        one => std::slice::from_ref(one),
+    }
+}
+
+/// What happened while a probe was carried out.
+pub(crate) struct Seen<'a> {
+    pub(crate) entries: &'a [Entry],
+    /// Whether the harmless request at the end was answered.
+    pub(crate) barrier: bool,
+    /// Whether the stream ended before we closed it.
+    pub(crate) died: bool,
+    /// How long after its stdin was closed the process was gone; nothing if it stayed, or was not asked.
+    pub(crate) gone: Option<Duration>,
+    /// What opening the session gave, in a probe that has a process of its own.
+    pub(crate) opened: Option<Value>,
+    /// Ids that belong to us: those of the probe and of its barrier.
+    pub(crate) own: Vec<Value>,
+}
+
+impl<'a> Seen<'a> {
+    pub(crate) fn got(&self) -> impl Iterator<Item = &'a Value> + use<'a> {
+        self.entries.iter().filter_map(Entry::value).flat_map(messages)
+    }
+
+    pub(crate) fn frames(&self) -> impl Iterator<Item = &'a Frame> + use<'a> {
+        self.entries.iter().filter_map(|entry| match &entry.what {
+            What::Got(frame) => Some(frame),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn replies(&self, id: &Value) -> Vec<&'a Value> {
+        let mine = |value: &&Value| is_response(value) && value.get("id") == Some(id);
+        self.got().filter(mine).collect()
+    }
+
+    pub(crate) fn reply(&self, id: &Value) -> Option<&'a Value> {
+        self.replies(id).first().copied()
+    }
+
+    pub(crate) fn result(&self, id: &Value) -> Option<&'a Value> {
+        self.reply(id).and_then(|reply| reply.get("result"))
+    }
+
+    pub(crate) fn code(&self, id: &Value) -> Option<i64> {
+        self.reply(id).and_then(|reply| reply.pointer("/error/code")).and_then(Value::as_i64)
+    }
+
+    pub(crate) fn notifications(&self) -> impl Iterator<Item = &'a Value> + use<'a> {
+        self.got().filter(|value| is_notification(value))
+    }
+
+    /// Answers that belong to no request of ours.
+    pub(crate) fn strays(&self) -> Vec<&'a Value> {
+        let stray = |value: &&Value| {
+            is_response(value) && value.get("id").is_none_or(|id| !self.own.contains(id))
+        };
+        self.got().filter(stray).collect()
+    }
+
+    /// The lines that were received, for a report.
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.frames().map(Frame::text).collect()
+    }
+}
+
+/// One process from start to end.
+pub(crate) struct Session {
+    pub(crate) revision: Revision,
+    pub(crate) entries: Vec<Entry>,
+    /// Every message that we sent and that can be read, with its place.
+    pub(crate) sent: Vec<(usize, Value)>,
+    /// What we sent that is no JSON.
+    pub(crate) torn: Vec<String>,
+}
+
+/// An answer with its request.
+pub(crate) struct Answered<'a> {
+    pub(crate) method: &'a str,
+    pub(crate) params: &'a Value,
+    pub(crate) reply: &'a Value,
+    /// The line that has the answer.
+    pub(crate) line: &'a Frame,
+}
+
+impl Answered<'_> {
+    pub(crate) fn result(&self) -> Option<&Value> {
+        self.reply.get("result")
+    }
+}
+
+impl Session {
+    pub(crate) fn frames(&self) -> impl Iterator<Item = (usize, &Frame)> {
+        self.entries.iter().enumerate().filter_map(|(index, entry)| match &entry.what {
+            What::Got(frame) => Some((index, frame)),
+            _ => None,
+        })
+    }
+
+    /// Every message that was received, with its place and its line.
+    pub(crate) fn received(&self) -> impl Iterator<Item = (usize, &Value, &Frame)> {
+        self.frames().flat_map(|(index, frame)| {
+            let list = frame.value.as_ref().map(messages).unwrap_or_default();
+            list.iter().map(move |value| (index, value, frame))
+        })
+    }
+}
+
+impl Session {
+    pub(crate) fn new(revision: Revision, entries: Vec<Entry>) -> Self {
+        let (mut sent, mut torn) = (Vec::new(), Vec::new());
+        for (index, entry) in entries.iter().enumerate() {
+            let What::Sent(bytes) = &entry.what else { continue };
+            for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+                match serde_json::from_slice::<Value>(line) {
+                    Ok(value) => {
+                        sent.extend(messages(&value).iter().map(|one| (index, one.clone())))
+                    }
+                    Err(_) => torn.push(String::from_utf8_lossy(line).into_owned()),
+                }
+            }
+        }
+        Self { revision, entries, sent, torn }
+    }
+}
+
+/// The requests of a session by their id, as JSON text: an id of another type is another id.
+pub(crate) struct Requests<'a>(HashMap<String, Vec<&'a (usize, Value)>>);
+
+impl<'a> Requests<'a> {
+    fn of(session: &'a Session) -> Self {
+        let mut all: HashMap<String, Vec<&'a (usize, Value)>> = HashMap::new();
+        for sent in session.sent.iter().filter(|(_, message)| is_request(message)) {
+            all.entry(sent.1["id"].to_string()).or_default().push(sent);
+        }
+        Self(all)
+    }
+
+    /// The last request with this id that was sent before a place.
+    pub(crate) fn before(&self, id: &Value, place: usize) -> Option<&'a (usize, Value)> {
+        let list = self.0.get(&id.to_string())?;
+        list.iter().rev().find(|(index, _)| *index < place).copied()
+    }
+
+    pub(crate) fn count(&self, id: &Value) -> usize {
+        self.0.get(&id.to_string()).map_or(0, Vec::len)
+    }
+}
+
+/// All that was said in one revision.
+pub(crate) struct All<'a> {
+    pub(crate) sessions: Vec<(&'a Session, Requests<'a>)>,
+    answers: Vec<Answered<'a>>,
+}
+
+impl<'a> All<'a> {
+    pub(crate) fn new(sessions: impl IntoIterator<Item = &'a Session>) -> Self {
+        let with = |session: &'a Session| (session, Requests::of(session));
+        let sessions: Vec<_> = sessions.into_iter().map(with).collect();
+        let mut answers = Vec::new();
+        for (session, requests) in &sessions {
+            for (index, reply, line) in session.received() {
+                let Some(id) = reply.get("id").filter(|_| is_response(reply)) else { continue };
+                let Some((_, request)) = requests.before(id, index) else { continue };
+                let Some(method) = request["method"].as_str() else { continue };
+                answers.push(Answered { method, params: &request["params"], reply, line });
+            }
+        }
+        Self { sessions, answers }
+    }
+
+    /// Every message received.
+    pub(crate) fn received(&self) -> impl Iterator<Item = (&'a Value, &'a Frame)> + '_ {
+        self.sessions
+            .iter()
+            .flat_map(|(session, _)| session.received().map(|(_, value, frame)| (value, frame)))
+    }
+
+    pub(crate) fn frames(&self) -> impl Iterator<Item = &'a Frame> + '_ {
+        self.sessions.iter().flat_map(|(session, _)| session.frames().map(|(_, frame)| frame))
+    }
+
+    /// Every notification received.
+    pub(crate) fn notifications(&self) -> impl Iterator<Item = (&'a Value, &'a Frame)> + '_ {
+        self.received().filter(|(value, _)| is_notification(value))
+    }
+
+    /// Every answer that belongs to a request of ours.
+    pub(crate) fn answers(&self) -> impl Iterator<Item = &Answered<'a>> {
+        self.answers.iter()
+    }
+}

@@ -1,0 +1,322 @@
+//! Which process carries out which probe, and how often.
+//!
+//! Many probes share a process, because a start can cost seconds. A probe that fails there is tried
+//! again in a process of its own, with more time: only what fails twice counts. Knows no rule.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::pool::pool;
+use super::run::{MAX_STARTS, ServerCheck};
+use super::session::{LATE, Live, Times, shown};
+use super::survey::survey;
+use crate::check::{Check, Kind, Verdict};
+use crate::cx::{Cx, Survey};
+use crate::ours::Revision;
+use crate::seen::{Session, Step};
+
+/// What a server said of itself, by revision.
+pub(super) type Surveys = Vec<(Revision, Survey)>;
+
+/// What a probe gave.
+pub(super) struct Outcome {
+    pub(super) check: usize,
+    pub(super) verdict: Verdict,
+    pub(super) exchange: Vec<String>,
+    /// Whether it may be tried again alone.
+    pub(super) again: bool,
+}
+
+/// A probe that failed, and in which survey.
+type Suspect = (usize, Outcome);
+
+pub(super) struct Shared<'a> {
+    /// How long the slowest start took, in milliseconds.
+    pub(super) slowest: AtomicUsize,
+    pub(super) settings: &'a ServerCheck,
+    pub(super) checks: &'a [Check],
+    pub(super) starts: AtomicUsize,
+    pub(super) sessions: Mutex<Vec<Session>>,
+}
+
+impl Shared<'_> {
+    fn start(&self, revision: Revision, times: Times, caps: &Value) -> Result<Live, String> {
+        if self.starts.fetch_add(1, Ordering::Relaxed) >= MAX_STARTS {
+            self.starts.fetch_sub(1, Ordering::Relaxed);
+            return Err(format!("not tried: {MAX_STARTS} processes were started already"));
+        }
+        Live::start(&self.settings.program, revision, times, caps)
+            .map_err(|error| format!("it cannot be started: {error}"))
+    }
+
+    fn keep(&self, session: Session) {
+        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session);
+    }
+
+    /// Starts the server and opens a session in a revision.
+    fn opened(&self, revision: Revision, times: Times) -> Result<(Live, Value), String> {
+        self.start(revision, times, &json!({})).and_then(|mut live| {
+            // A server that speaks first would do it now.
+            live.process.listen(Duration::from_millis(60));
+            let began = Instant::now();
+            let opened = live.open(&json!({}));
+            let took = usize::try_from(began.elapsed().as_millis()).unwrap_or_default();
+            self.slowest.fetch_max(took, Ordering::Relaxed);
+            match opened {
+                Ok(opened) => Ok((live, opened)),
+                Err(why) => {
+                    self.keep(live.close());
+                    Err(why)
+                }
+            }
+        })
+    }
+
+    /// Opens the server once in each revision. Also says which did not open, and why.
+    pub(super) fn surveys(&self) -> (Surveys, Vec<(Revision, String)>) {
+        let wanted = match self.settings.revisions.as_slice() {
+            [] => Revision::ALL.to_vec(),
+            some => some.to_vec(),
+        };
+        let found = pool(wanted, |revision| {
+            let times = self.settings.alone_times();
+            let once = || self.opened(revision, times);
+            // A busy machine may be late once.
+            let opened =
+                once().or_else(|why| if why.starts_with(LATE) { once() } else { Err(why) });
+            let survey = opened.map(|(mut live, opened)| {
+                let settings = self.settings;
+                let (calls, fixture) = (&settings.calls, settings.fixture);
+                let survey = survey(&mut live, revision, opened, calls, fixture, settings.request);
+                live.process.listen(Duration::from_millis(50));
+                self.keep(live.close());
+                survey
+            });
+            (revision, survey)
+        });
+        let (mut surveys, mut closed) = (Vec::new(), Vec::new());
+        for (revision, survey) in found {
+            match survey {
+                Ok(survey) => surveys.push((revision, survey)),
+                Err(why) => closed.push((revision, why)),
+            }
+        }
+        surveys.sort_by_key(|(revision, _)| *revision);
+        closed.sort_by_key(|(revision, _)| *revision);
+        let modern = surveys.iter().any(|(revision, _)| revision.is_modern());
+        let legacy = surveys.iter().any(|(revision, _)| !revision.is_modern());
+        let asked_legacy = legacy || closed.iter().any(|(revision, _)| !revision.is_modern());
+        let opens: Vec<String> = surveys.iter().map(|(it, _)| it.as_str().to_owned()).collect();
+        let more = closed.iter().map(|(revision, _)| revision.as_str().to_owned());
+        let tried: Vec<String> = opens.iter().cloned().chain(more).collect();
+        for (_, survey) in &mut surveys {
+            // One that was not asked may be, so it gets the benefit of the doubt.
+            survey.dual = (modern && legacy) || !asked_legacy;
+            (survey.opens, survey.tried) = (opens.clone(), tried.clone());
+        }
+        (surveys, closed)
+    }
+
+    fn cx<'s>(&self, revision: Revision, survey: &'s Survey, check: usize) -> Cx<'s> {
+        let base = (i64::try_from(check).unwrap_or(0) + 10) * 100;
+        Cx { revision, base, survey, fixture: self.settings.fixture }
+    }
+
+    /// Carries out all probes, and those that failed once more.
+    pub(super) fn probes(&self, surveys: &Surveys) -> Vec<(Revision, Outcome)> {
+        let wanted = |check: &Check| self.settings.wants(check);
+        let mut jobs: Vec<(usize, Vec<usize>)> = Vec::new();
+        for (at, (revision, _)) in surveys.iter().enumerate() {
+            let newest = |check: &Check| {
+                !surveys[at + 1..].iter().any(|(later, _)| check.revisions.contains(*later))
+            };
+            let (mut batch, mut silent) = (Vec::new(), Vec::new());
+            for (index, check) in self.checks.iter().enumerate() {
+                if !wanted(check) || !check.revisions.contains(*revision) {
+                    continue;
+                }
+                match check.kind {
+                    Kind::Fresh(..) if !check.once || newest(check) => jobs.push((at, vec![index])),
+                    // Apart, so that an answer to nothing can have no other cause.
+                    Kind::Probe(..) if check.silent => silent.push(index),
+                    Kind::Probe(..) if !check.once || newest(check) => batch.push(index),
+                    _ => {}
+                }
+            }
+            jobs.extend([(at, batch), (at, silent)]);
+        }
+        jobs.retain(|(_, batch)| !batch.is_empty());
+        // The long ones first.
+        jobs.sort_by_key(|(_, batch)| usize::MAX - batch.len());
+        let first = pool(jobs, |(at, batch)| {
+            let (revision, survey) = &surveys[at];
+            (at, self.batch(*revision, survey, &batch, self.settings.shared_times()))
+        });
+        let mut again = Vec::new();
+        let mut outcomes = Vec::new();
+        for (at, list) in first {
+            for outcome in list {
+                if outcome.again
+                    && (outcome.verdict.failed() || matches!(outcome.verdict, Verdict::Blocked(_)))
+                {
+                    again.push((at, outcome));
+                } else {
+                    outcomes.push((surveys[at].0, outcome));
+                }
+            }
+        }
+        self.again(surveys, again, &mut outcomes);
+        outcomes
+    }
+
+    /// Tries again alone what failed. What failed in the same words in several revisions of one era is
+    /// tried in the newest of them; if it fails there again, it counts for all.
+    fn again(
+        &self,
+        surveys: &Surveys,
+        mut suspects: Vec<Suspect>,
+        outcomes: &mut Vec<(Revision, Outcome)>,
+    ) {
+        let kind = |(at, outcome): &Suspect| {
+            (outcome.check, surveys[*at].0.is_modern(), outcome.verdict.words().to_owned())
+        };
+        while !suspects.is_empty() {
+            suspects.sort_by_key(|suspect| (kind(suspect), suspect.0));
+            let mut groups: Vec<Vec<Suspect>> = Vec::new();
+            for suspect in suspects.drain(..) {
+                match groups.last_mut() {
+                    Some(group)
+                        if group.last().is_some_and(|last| kind(last) == kind(&suspect)) =>
+                    {
+                        group.push(suspect)
+                    }
+                    _ => groups.push(vec![suspect]),
+                }
+            }
+            let tried = pool(groups, |mut group| {
+                let newest = group.pop();
+                let after = newest.as_ref().and_then(|(at, before)| {
+                    let (revision, survey) = &surveys[*at];
+                    self.batch(*revision, survey, &[before.check], self.alone()).pop()
+                });
+                (group, newest, after)
+            });
+            for (rest, newest, after) in tried {
+                let Some((at, before)) = newest else { continue };
+                // The budget may be used up: what was seen before counts then.
+                let after = after.filter(|after| !matches!(after.verdict, Verdict::Blocked(_)));
+                let settled = after.as_ref().is_none_or(|after| after.verdict.failed());
+                outcomes.push((surveys[at].0, after.unwrap_or(before)));
+                match settled {
+                    true => outcomes
+                        .extend(rest.into_iter().map(|(at, outcome)| (surveys[at].0, outcome))),
+                    false => suspects.extend(rest),
+                }
+            }
+        }
+    }
+
+    /// How long things may take alone; a server that starts slowly has more time to end, too.
+    fn alone(&self) -> Times {
+        let slow = Duration::from_millis(self.slowest.load(Ordering::Relaxed) as u64);
+        let times = self.settings.alone_times();
+        Times { exit: times.exit + slow * 2, ..times }
+    }
+
+    /// Carries out probes one after the other, in one process if none of them ends it.
+    fn batch(
+        &self,
+        revision: Revision,
+        survey: &Survey,
+        checks: &[usize],
+        times: Times,
+    ) -> Vec<Outcome> {
+        let mut outcomes: Vec<Outcome> = Vec::new();
+        let mut live: Option<Live> = None;
+        let mut strays = false;
+        let all_silent = checks.iter().all(|index| self.checks[*index].silent);
+        for &index in checks {
+            let check = &self.checks[index];
+            let cx = self.cx(revision, survey, index);
+            let (sends, judge, fresh) = match check.kind {
+                Kind::Probe(sends, judge) => (sends, judge, false),
+                Kind::Fresh(sends, judge) => (sends, judge, true),
+                Kind::Scan(_) | Kind::Played(..) => continue,
+            };
+            let outcome =
+                |verdict, exchange, again| Outcome { check: index, verdict, exchange, again };
+            let steps = match sends(&cx) {
+                Ok(steps) => steps,
+                Err(why) => {
+                    outcomes.push(outcome(Verdict::Skip(why), Vec::new(), false));
+                    continue;
+                }
+            };
+            if live.as_ref().is_none_or(Live::is_over) {
+                if let Some(old) = live.take() {
+                    self.keep(old.close());
+                }
+                match self.ready(revision, times, fresh, &steps) {
+                    Ok(new) => live = Some(new),
+                    Err(why) => {
+                        let why = format!("the session did not open: {why}");
+                        outcomes.push(outcome(Verdict::Blocked(why), Vec::new(), true));
+                        continue;
+                    }
+                }
+            }
+            let Some(open) = live.as_mut() else { continue };
+            open.quiet = check.silent || times.quiet > self.settings.shared_times().quiet;
+            let done = open.carry_out(&steps, !fresh);
+            let seen = open.seen(&done);
+            strays |= !seen.strays().is_empty();
+            let verdict = judge(&cx, &seen);
+            let exchange = if verdict.failed() { shown(seen.entries) } else { Vec::new() };
+            outcomes.push(outcome(verdict, exchange, true));
+            if (!done.barrier || fresh)
+                && let Some(old) = live.take()
+            {
+                self.keep(old.close());
+            }
+        }
+        if let Some(mut open) = live {
+            if checks.len() > 1 && all_silent {
+                open.process.listen(Duration::from_millis(200));
+                strays |= open.strays();
+            }
+            self.keep(open.close());
+        }
+        if strays && checks.len() > 1 && all_silent {
+            // An answer that belongs to nothing came after its cause, maybe: ask each alone.
+            for outcome in &mut outcomes {
+                if self.checks[outcome.check].silent && outcome.verdict == Verdict::Pass {
+                    outcome.verdict =
+                        Verdict::Blocked("an answer came that belongs to nothing".into());
+                }
+            }
+        }
+        outcomes
+    }
+
+    fn ready(
+        &self,
+        revision: Revision,
+        times: Times,
+        fresh: bool,
+        steps: &[Step],
+    ) -> Result<Live, String> {
+        let caps = steps.iter().find_map(|step| match step {
+            Step::Open(caps) => Some(caps.clone()),
+            _ => None,
+        });
+        let caps = caps.unwrap_or_else(|| json!({}));
+        let mut live = self.start(revision, times, &caps)?;
+        if !fresh {
+            live.open(&caps)?;
+        }
+        Ok(live)
+    }
+}

@@ -1,0 +1,316 @@
+//! What needs a call: results of tools, and the tools of the official fixture.
+
+use serde_json::{Value, json};
+
+use super::lists::is_base64;
+use super::{fail, kind, result, short, verdict};
+use crate::check::{Check, Revisions, Verdict};
+use crate::cx::Cx;
+use crate::ours::Validator;
+use crate::seen::{All, Answered, Step};
+
+/// Judges the results of calls, over everything that was said.
+fn scan_results(all: &All<'_>, wrong: impl Fn(&Answered<'_>, &Value) -> Option<String>) -> Verdict {
+    let mut any = false;
+    let mut faults = Vec::new();
+    for answer in all.answers().filter(|answer| answer.method == "tools/call") {
+        let complete = |result: &&Value| {
+            !["input_required", "task"].iter().any(|other| result["resultType"] == *other)
+                && result.get("task").is_none()
+        };
+        let Some(result) = answer.result().filter(complete) else { continue };
+        any = true;
+        faults.extend(wrong(answer, result).map(|what| (what, answer.line.text())));
+    }
+    match any {
+        true => Verdict::from_faults(faults),
+        false => Verdict::skip("no call is allowed: --call TOOL --args JSON, or --fixture"),
+    }
+}
+
+pub(super) fn checks() -> Vec<Check> {
+    let mut all = results();
+    all.extend(calling());
+    all
+}
+
+fn results() -> Vec<Check> {
+    vec![
+        Check::must(
+            "tools-content",
+            &["TOL-04"],
+            Revisions::ALL,
+            "The result of a call has an array `content`, maybe empty.",
+        )
+        .hosts("The official SDKs refuse the answer, and the call fails although the tool worked.")
+        .scan(|_, all| {
+            scan_results(all, |_, result| {
+                (!result["content"].is_array())
+                    .then(|| format!("`content` is {}", kind(&result["content"])))
+            })
+        }),
+        Check::must(
+            "tools-content-types",
+            &["TOL-20", "PRM-07"],
+            Revisions::ALL,
+            "Content blocks are of the types that the revision has, with what each needs.",
+        )
+        .hosts("One block of an unknown type makes the official SDKs refuse the whole answer.")
+        .after(&["tools-content"])
+        .scan(|cx, all| {
+            scan_results(all, |_, result| {
+                let revision = cx.revision.as_str();
+                result["content"]
+                    .as_array()?
+                    .iter()
+                    .find_map(|block| {
+                        let right = match block["type"].as_str()? {
+                            "text" => block["text"].is_string(),
+                            "image" => data(block),
+                            "audio" => revision >= "2025-03-26" && data(block),
+                            "resource" => block["resource"]["uri"].is_string(),
+                            "resource_link" => {
+                                revision >= "2025-06-18"
+                                    && block["uri"].is_string()
+                                    && block["name"].is_string()
+                            }
+                            _ => false,
+                        };
+                        (!right).then(|| format!("a block does not fit: {}", short(block)))
+                    })
+                    .or_else(|| {
+                        let untyped = result["content"]
+                            .as_array()?
+                            .iter()
+                            .find(|block| !block["type"].is_string())?;
+                        Some(format!("a block has no type: {}", short(untyped)))
+                    })
+            })
+        }),
+        Check::must(
+            "tools-structured",
+            &["TOL-10"],
+            Revisions::STRUCTURED_LEGACY,
+            "`structuredContent` is an object in these revisions.",
+        )
+        .hosts("The official SDKs refuse the answer.")
+        .scan(|_, all| {
+            scan_results(all, |_, result| {
+                let data = result.get("structuredContent")?;
+                (!data.is_object()).then(|| format!("`structuredContent` is {}", kind(data)))
+            })
+        }),
+        Check::must(
+            "tools-conform",
+            &["TOL-12"],
+            Revisions::SINCE_0618,
+            "The structured result of a tool with an outputSchema fits that schema.",
+        )
+        .hosts("TypeScript and Python clients validate it and fail the call.")
+        .after(&["tools-structured", "tools-output-schema"])
+        .scan(|cx, all| {
+            scan_results(all, |answer, result| {
+                let tool = cx.survey.tool(answer.params["name"].as_str()?)?;
+                let schema = tool.get("outputSchema").filter(|_| result["isError"] != true)?;
+                let Some(data) = result.get("structuredContent") else {
+                    return Some(
+                        "the tool has an outputSchema, and its result has no structuredContent"
+                            .to_owned(),
+                    );
+                };
+                let validator = Validator::new(&schema.to_string()).ok()?;
+                validator
+                    .validate(&data.to_string())
+                    .err()
+                    .map(|fault| format!("structuredContent does not fit: {fault}"))
+            })
+        }),
+        Check::should(
+            "tools-text-copy",
+            &["TOL-14"],
+            Revisions::SINCE_0618,
+            "A structured result is also given as JSON in a text block.",
+        )
+        .hosts("Hosts that do not know structuredContent show the model an empty result.")
+        .after(&["tools-content"])
+        .scan(|_, all| {
+            scan_results(all, |_, result| {
+                let data = result.get("structuredContent")?;
+                let mut texts =
+                    result["content"].as_array()?.iter().filter_map(|block| block["text"].as_str());
+                let same = texts.any(|text| {
+                    serde_json::from_str::<Value>(text).is_ok_and(|value| value == *data)
+                });
+                (!same).then(|| "no text block has the structured result as JSON".to_owned())
+            })
+        }),
+        Check::must(
+            "tools-is-error",
+            &["TOL-06", "TOL-32"],
+            Revisions::ALL,
+            "`isError` is a boolean, or is left out.",
+        )
+        .hosts("The official SDKs refuse the answer.")
+        .scan(|_, all| {
+            scan_results(all, |_, result| {
+                let flag = result.get("isError")?;
+                (!flag.is_boolean()).then(|| format!("`isError` is {}", kind(flag)))
+            })
+        }),
+    ]
+}
+
+fn data(block: &Value) -> bool {
+    block["data"].as_str().is_some_and(is_base64) && block["mimeType"].is_string()
+}
+
+fn calling() -> Vec<Check> {
+    vec![
+        Check::must("tools-text", &["STD-02", "STD-12", "STD-01"], Revisions::ALL,
+            "Text comes back as it was sent: any script, newlines, separators, quotes.")
+            .sent("an allowed call that gives back one of its arguments, with other texts")
+            .hosts("Every text that is not plain English.")
+            .probe(
+                |cx| {
+                    let call = cx.survey.call(|call| call.echoes.is_some())?;
+                    Ok(texts().iter().enumerate().map(|(n, text)| {
+                        let mut args = call.args.clone();
+                        args[call.echoes.as_deref().unwrap_or_default()] = json!(text);
+                        cx.request(i64::try_from(n).unwrap_or(0), "tools/call", json!({ "name": call.tool, "arguments": args }))
+                    }).collect())
+                },
+                |cx, seen| verdict(texts().iter().enumerate().try_for_each(|(n, text)| {
+                    let result = result(seen, &cx.id(i64::try_from(n).unwrap_or(0)))?;
+                    let same = result["content"].as_array().is_some_and(|blocks| blocks.iter().any(|block| block["text"] == *text));
+                    same.then_some(()).ok_or_else(|| fail(seen, format!("{text:?} came back as {}", short(result))))
+                })),
+            ),
+        Check::should("tools-bad-arguments", &["TOL-08"], Revisions::SINCE_1125,
+            "Arguments that do not fit the inputSchema give a result with isError, so that a model can correct itself.")
+            .sent("an allowed call without one of its required arguments")
+            .hosts("A model sees an error of the protocol, or nothing at all, and cannot correct its call.")
+            .probe(
+                bad_arguments,
+                |cx, seen| match result(seen, &cx.id(0)) {
+                    Ok(result) if result["isError"] == true => Verdict::Pass,
+                    Ok(result) => fail(seen, format!("it was called without a required argument: {}", short(result))),
+                    // The schema of 2026-07-28 still shows it as an example.
+                    Err(_) if seen.code(&cx.id(0)) == Some(-32602) && cx.modern() => Verdict::Pass,
+                    Err(verdict) => verdict,
+                },
+            ),
+        Check::should("tools-bad-arguments-old", &["TOL-07"], Revisions::LEGACY,
+            "Arguments that do not fit the inputSchema are refused, as an error or as a result with isError.")
+            .sent("an allowed call without one of its required arguments")
+            .hosts("A tool runs on input that it did not ask for.")
+            .after(&["tools-bad-arguments"])
+            .probe(
+                bad_arguments,
+                |cx, seen| match result(seen, &cx.id(0)) {
+                    Ok(result) if result["isError"] != true => fail(seen, "it was called without a required argument"),
+                    Err(verdict) if seen.code(&cx.id(0)).is_none() => verdict,
+                    _ => Verdict::Pass,
+                },
+            ),
+        Check::must("tools-arguments-type", &["TOL-09"], Revisions::ALL, "`arguments` that are no object are refused.")
+            .sent("an allowed call with a text and with a list as arguments")
+            .hosts("No host sends it; a tool that runs all the same runs on nothing.")
+            .probe(
+                |cx| {
+                    let call = cx.survey.call(|_| true)?;
+                    Ok(vec![
+                        cx.request(0, "tools/call", json!({ "name": call.tool, "arguments": "text" })),
+                        cx.request(1, "tools/call", json!({ "name": call.tool, "arguments": ["list"] })),
+                    ])
+                },
+                |cx, seen| verdict((0..2).try_for_each(|n| match result(seen, &cx.id(n)) {
+                    Ok(result) if result["isError"] != true => Err(fail(seen, "the tool ran")),
+                    Err(verdict) if seen.code(&cx.id(n)).is_none() => Err(verdict),
+                    _ => Ok(()),
+                })),
+            ),
+        Check::must("progress-asked", &["PRG-01", "PRG-07", "PRG-08", "PRG-09"], Revisions::ALL,
+            "A call with a progressToken works like one without, and any progress has that token.")
+            .sent("each allowed call with the tokens 17 and \"17\"")
+            .hosts("Most hosts send a token with every call.")
+            .after(&["progress-known"])
+            .probe(
+                |cx| {
+                    let call = cx.survey.call(|_| true)?;
+                    let with = |n: i64, token: Value| cx.request(n, "tools/call", json!({ "name": call.tool, "arguments": call.args, "_meta": { "progressToken": token } }));
+                    Ok(vec![with(0, json!(17)), Step::Await(cx.id(0)), with(1, json!("17")), Step::Await(cx.id(1))])
+                },
+                |cx, seen| verdict((0..2).try_for_each(|n| result(seen, &cx.id(n)).map(|_| ()))),
+            ),
+        Check::must("tasks-ignored", &["TSK-02"], Revisions::ONLY_1125,
+            "A server without tasks ignores `task` in a call and answers as always.")
+            .sent("an allowed call with `task: {ttl: 60000}`")
+            .hosts("A client that tries tasks with every server loses the call.")
+            .probe(
+                |cx| {
+                    let call = cx.survey.call(|_| true)?;
+                    if cx.survey.declares("tasks") {
+                        return Err("the server declares tasks".to_owned());
+                    }
+                    Ok(vec![cx.request(0, "tools/call", json!({ "name": call.tool, "arguments": call.args, "task": { "ttl": 60_000 } }))])
+                },
+                |cx, seen| match result(seen, &cx.id(0)) {
+                    Ok(result) if result.get("content").is_some() => Verdict::Pass,
+                    Ok(result) => fail(seen, format!("the result is {}", short(result))),
+                    Err(verdict) => verdict,
+                },
+            ),
+        Check::must("tasks-opt-in", &["TSX-01"], Revisions::MODERN,
+            "A client that did not declare the tasks extension never gets a task.")
+            .hosts("A client that does not know tasks takes the handle for the result.")
+            .scan(|_, all| {
+                let odd = all.answers().filter(|answer| answer.reply["result"]["resultType"] == "task");
+                Verdict::from_faults(odd.map(|answer| ("a call gave a task".to_owned(), answer.line.text())).collect())
+            }),
+        Check::should("input-stray", &["MRTR-12"], Revisions::MODERN,
+            "Answers to questions that were never put are ignored.")
+            .sent("an allowed call with `inputResponses` for an unknown key")
+            .hosts("A client that repeats a call after a restart loses it.")
+            .probe(
+                |cx| {
+                    let call = cx.survey.call(|_| true)?;
+                    let params = json!({ "name": call.tool, "arguments": call.args, "inputResponses": { "taut-check": { "action": "cancel" } } });
+                    Ok(vec![cx.request(0, "tools/call", params)])
+                },
+                |cx, seen| match result(seen, &cx.id(0)) {
+                    Ok(_) => Verdict::Pass,
+                    // "Malformed" may be read to mean this, too.
+                    Err(_) if seen.code(&cx.id(0)) == Some(-32602) => Verdict::Pass,
+                    Err(verdict) => verdict,
+                },
+            ),
+    ]
+}
+
+fn texts() -> [&'static str; 6] {
+    [
+        "grün und blau",
+        "漢字かな交じり文 🎈",
+        "line\nbreak\r\nand\ttab",
+        "a\u{2028}b\u{2029}c\u{85}d",
+        "{\"a\":\"\\\\\"}",
+        "עברית e\u{301}",
+    ]
+}
+
+fn bad_arguments(cx: &Cx<'_>) -> crate::check::Sends {
+    let required = |call: &crate::cx::Called| {
+        let tool = cx.survey.tool(&call.tool)?;
+        let names = tool["inputSchema"]["required"].as_array()?.iter();
+        names
+            .filter_map(Value::as_str)
+            .find(|name| call.args.get(*name).is_some())
+            .map(str::to_owned)
+    };
+    let call = cx.survey.call(|call| required(call).is_some())?;
+    let mut args = call.args.clone();
+    if let (Some(name), Some(members)) = (required(call), args.as_object_mut()) {
+        members.remove(&name);
+    }
+    Ok(vec![cx.request(0, "tools/call", json!({ "name": call.tool, "arguments": args }))])
+}

@@ -1,0 +1,262 @@
+//! Framing and streams (STD).
+
+use serde_json::{Value, json};
+
+use super::{alive, fail, result, short, silent, verdict};
+use crate::check::{Check, Revisions, Verdict};
+use crate::seen::{Step, is_notification, is_request, is_response};
+use crate::wire::Fault;
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        Check::must("frame-line", &["STD-01"], Revisions::ALL,
+            "A message is one line of JSON that ends with LF and holds no raw LF.")
+            .hosts("Every host reads line by line: a message over several lines is lost, and so is one with a Content-Length header.")
+            .scan(|_, all| {
+                let faults = all.frames().filter_map(|frame| match frame.fault {
+                    Some(Fault::ManyLines) => Some(("a message stands on several lines".to_owned(), frame.text())),
+                    Some(Fault::Headers) => Some(("a message has a Content-Length header".to_owned(), frame.text())),
+                    _ => None,
+                });
+                Verdict::from_faults(faults.collect())
+            }),
+        Check::must("frame-utf8", &["STD-02"], Revisions::SINCE_0326,
+            "All message text is UTF-8, without a byte order mark.")
+            .hosts("Python hosts raise an error in their read loop; a byte order mark makes the TypeScript SDK drop the line.")
+            .scan(|_, all| {
+                let faults = all.frames().filter_map(|frame| match frame.fault {
+                    Some(Fault::NotUtf8) => Some(("stdout has bytes that are not UTF-8".to_owned(), frame.text())),
+                    Some(Fault::Bom) => Some(("a line begins with a byte order mark".to_owned(), frame.text())),
+                    _ => None,
+                });
+                Verdict::from_faults(faults.collect())
+            }),
+        Check::must("frame-clean", &["STD-03"], Revisions::ALL,
+            "Stdout carries nothing but messages: no banner, no log line, no blank line.")
+            .hosts("Some hosts drop the session at the first such line, others log an error for each; mcp-go and the Go SDK end the connection.")
+            .after(&["frame-line", "rpc-batch-empty", "rpc-batch-notifications"])
+            .scan(|_, all| {
+                let faults = all.frames().filter_map(|frame| match (&frame.value, frame.fault) {
+                    (None, Some(Fault::NotJson)) => {
+                        let text = frame.text();
+                        let what = if text.trim().is_empty() { "a blank line".to_owned() } else { format!("no JSON: {text:.80}") };
+                        Some((format!("stdout has {what}"), text))
+                    }
+                    (Some(value), _) if !may_be_message(value) => {
+                        Some((format!("stdout has JSON that is no message: {}", short(value)), frame.text()))
+                    }
+                    _ => None,
+                });
+                Verdict::from_faults(faults.collect())
+            }),
+        Check::must("frame-separators", &["STD-12"], Revisions::ALL,
+            "Only LF ends a message: U+2028, U+2029 and U+0085 are ordinary characters.")
+            .sent("a request whose `_meta` has these characters unescaped")
+            .hosts("A model's text has them now and then; a server that splits there never answers, and the host waits for its timeout.")
+            .probe(
+                |cx| {
+                    let mut message = cx.harmless_as(&cx.id(0));
+                    message["params"]["_meta"]["example.com/text"] = json!("a\u{2028}b\u{2029}c\u{85}d");
+                    Ok(vec![Step::Send(message)])
+                },
+                |cx, seen| verdict(result(seen, &cx.id(0)).map(|_| ())),
+            ),
+        Check::must("frame-json", &["STD-01", "RPC-20"], Revisions::ALL,
+            "Any JSON on a line is a message: spaces, escapes and the order of members do not matter.")
+            .sent("a request with spaces and tabs between tokens, escaped member names and `jsonrpc` last")
+            .hosts("The TypeScript SDK writes `jsonrpc` last, Python writes spaces; a server with a hand-written parser fails with one of them.")
+            .probe(
+                |cx| {
+                    let params = cx.harmless_as(&cx.id(0))["params"].to_string();
+                    let params = if params == "null" { "{}".to_owned() } else { params.replace("\":", "\" :\t") };
+                    let (id, method) = (cx.id(0), cx.harmless().replace('i', "\\u0069"));
+                    let line = format!("  {{ \"p\\u0061rams\" : {params},\t\"m\\u0065thod\":\"{method}\" , \"id\": {id},\"jsonrpc\" :\"2.0\" }} \n");
+                    Ok(vec![Step::Raw(line.into_bytes()), Step::Await(cx.id(0))])
+                },
+                |cx, seen| verdict(result(seen, &cx.id(0)).map(|_| ())),
+            ),
+        Check::must("frame-split", &["STD-01", "STD-02"], Revisions::ALL,
+            "A message ends at LF, not at the end of a read: it may come in parts, and several may come at once.")
+            .sent("one request in three writes, cut inside a character, then two requests in one write")
+            .hosts("Claude Code and pi send several messages in one write; long messages arrive in parts from every host.")
+            .probe(
+                |cx| {
+                    let mut message = cx.harmless_as(&cx.id(0));
+                    message["params"]["_meta"]["example.com/text"] = json!("grün 漢字 🎈");
+                    let mut bytes = message.to_string().into_bytes();
+                    bytes.push(b'\n');
+                    let cut = bytes.iter().position(|byte| *byte == 0xE6).map_or(20, |at| at + 1);
+                    let (first, rest) = bytes.split_at(cut);
+                    let (second, third) = rest.split_at(4);
+                    let pair = format!("{}\n{}\n", cx.harmless_as(&cx.id(1)), cx.harmless_as(&cx.id(2)));
+                    Ok(vec![
+                        Step::Raw(first.to_vec()), Step::Listen(80), Step::Raw(second.to_vec()),
+                        Step::Listen(80), Step::Raw(third.to_vec()), Step::Await(cx.id(0)),
+                        Step::Raw(pair.into_bytes()), Step::Await(cx.id(1)), Step::Await(cx.id(2)),
+                    ])
+                },
+                |cx, seen| verdict((0..3).try_for_each(|n| result(seen, &cx.id(n)).map(|_| ()))),
+            ),
+        Check::should("frame-exit", &["STD-17"], Revisions::ALL,
+            "The server exits soon after its stdin ends.")
+            .sent("the handshake, one request, then the end of stdin; 8 seconds are allowed")
+            .hosts("Qwen Code, Continue, Gemini CLI and Hermes leave an orphan behind: they only close stdin, or send one signal.")
+            .fresh(
+                |_| Ok(vec![Step::Open(json!({})), Step::Barrier, Step::Close]),
+                |_, seen| match seen.gone {
+                    Some(_) => Verdict::Pass,
+                    None => fail(seen, "it still ran when the time was over"),
+                },
+            ),
+        Check::should("frame-exit-early", &["STD-17"], Revisions::ALL,
+            "The server exits when its stdin ends before any message.")
+            .sent("the end of stdin, and nothing else")
+            .hosts("A host that gives up on a start leaves a process behind otherwise.")
+            .after(&["frame-exit"])
+            .once()
+            .fresh(
+                |_| Ok(vec![Step::Close]),
+                |_, seen| match seen.gone {
+                    Some(_) => Verdict::Pass,
+                    None => fail(seen, "it still ran when the time was over"),
+                },
+            ),
+        Check::should("frame-exit-midline", &["STD-17", "STD-14"], Revisions::ALL,
+            "The server exits when its stdin ends in the middle of a line.")
+            .sent("the handshake, half a request, then the end of stdin")
+            .hosts("A host that is killed while it writes leaves a process behind otherwise.")
+            .after(&["frame-exit"])
+            .once()
+            .fresh(
+                |cx| {
+                    let half = cx.harmless_as(&cx.id(0)).to_string();
+                    let half = half.as_bytes()[..half.len() / 2].to_vec();
+                    Ok(vec![Step::Open(json!({})), Step::Raw(half), Step::Close])
+                },
+                |_, seen| match seen.gone {
+                    Some(_) => Verdict::Pass,
+                    None => fail(seen, "it still ran when the time was over"),
+                },
+            ),
+        Check::must("frame-direction", &["STD-21", "RPC-36", "DEP-04"], Revisions::MODERN,
+            "A server sends no requests.")
+            .hosts("Clients of 2026-07-28 have no way to answer; a server that waits for an answer hangs.")
+            .scan(|_, all| {
+                let asked = all.received().filter(|(value, _)| is_request(value));
+                Verdict::from_faults(asked.map(|(value, frame)| (format!("the server asked {}", value["method"]), frame.text())).collect())
+            }),
+        Check::must("frame-kinds", &["STD-23"], Revisions::MODERN,
+            "Stdout has only answers, notifications of a running request, and notifications of a subscription.")
+            .hosts("A client has to drop everything else, so what the server wanted to say is lost.")
+            .scan(|_, all| {
+                const KNOWN: [&str; 9] = ["notifications/progress", "notifications/message",
+                    "notifications/cancelled", "notifications/tools/list_changed",
+                    "notifications/prompts/list_changed", "notifications/resources/list_changed",
+                    "notifications/resources/updated", "notifications/subscriptions/acknowledged",
+                    "notifications/tasks"];
+                let odd = all.notifications().filter(|(value, _)| {
+                    value["method"].as_str().is_none_or(|method| !KNOWN.contains(&method))
+                });
+                Verdict::from_faults(odd.map(|(value, frame)| (format!("the server sent {}", value["method"]), frame.text())).collect())
+            }),
+        Check::must("frame-stateless", &["STD-25", "MET-02"], Revisions::MODERN,
+            "Nothing of an earlier request is used for a later one.")
+            .sent("a request with full `_meta`, then `tools/list` without any")
+            .hosts("Two clients behind one gateway would get each other's capabilities and identity.")
+            .fresh(
+                |cx| {
+                    let bare = json!({ "jsonrpc": "2.0", "id": cx.id(1), "method": "tools/list" });
+                    Ok(vec![Step::Open(json!({})), cx.request(0, "server/discover", Value::Null), Step::Await(cx.id(0)), Step::Send(bare), Step::Await(cx.id(1))])
+                },
+                |cx, seen| match seen.reply(&cx.id(1)) {
+                    None => alive(seen).err().unwrap_or_else(|| fail(seen, "it was not answered")),
+                    Some(reply) if reply.get("error").is_some() => Verdict::Pass,
+                    // Served as a request of an older revision, which it may be.
+                    Some(reply) if cx.survey.dual && reply["result"].get("resultType").is_none() => Verdict::Pass,
+                    Some(_) => fail(seen, "a request without `_meta` was served as one of 2026-07-28"),
+                },
+            ),
+        Check::must("frame-match", &["STD-28", "STD-26"], Revisions::ALL,
+            "Every request is answered with its own id, however many are under way.")
+            .sent("48 requests in one write")
+            .hosts("Claude Code sends its first requests together; an answer that is missing costs it the server.")
+            .probe(
+                |cx| {
+                    let lines: String = (0..48).map(|n| format!("{}\n", cx.harmless_as(&cx.id(n)))).collect();
+                    let mut steps = vec![Step::Raw(lines.into_bytes())];
+                    steps.extend((0..48).map(|n| Step::Await(cx.id(n))));
+                    Ok(steps)
+                },
+                |cx, seen| verdict((0..48).try_for_each(|n| result(seen, &cx.id(n)).map(|_| ()))),
+            ),
+        Check::must("frame-once", &["STD-28", "RPC-06"], Revisions::ALL,
+            "A request is answered once, and nothing is answered that was not asked.")
+            .hosts("Hosts log an error or drop the session for an answer that they do not know.")
+            .after(&["rpc-notification-silent", "rpc-id-echo", "cancel-race", "rpc-id-forms", "cancel-malformed", "cancel-unknown",
+                "log-gone", "meta-removed-notifications", "rpc-batch-notifications", "rpc-unreadable-id",
+                "listen-answer", "cancel-silent", "cancel-silent-modern", "listen-cancel"])
+            .scan(|_, all| {
+                let mut faults = Vec::new();
+                for (session, requests) in &all.sessions {
+                    let mut counted: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
+                    for (_, value, frame) in session.received() {
+                        let Some(id) = value.get("id").filter(|id| !id.is_null() && is_response(value)) else { continue };
+                        let sent = requests.count(id) + unreadable(session, id);
+                        let count = counted.entry(id.to_string()).or_default();
+                        *count += 1;
+                        if sent == 0 {
+                            faults.push((format!("the id {id} was never asked"), frame.text()));
+                        } else if *count > sent {
+                            faults.push((format!("the id {id} was answered {count} times"), frame.text()));
+                        }
+                    }
+                }
+                Verdict::from_faults(faults)
+            }),
+        Check::must("frame-quiet-notifications", &["STD-03", "RPC-10"], Revisions::ALL,
+            "A server's notification has a method that begins with `notifications/`, and no id.")
+            .hosts("With an id it is a request, and the host answers it with an error.")
+            .after(&["frame-direction"])
+            .scan(|_, all| {
+                let odd = all.received().filter(|(value, _)| {
+                    let method = value["method"].as_str().unwrap_or_default();
+                    is_request(value) && method.starts_with("notifications/")
+                        || is_notification(value) && !method.starts_with("notifications/")
+                });
+                Verdict::from_faults(odd.map(|(value, frame)| (format!("{} has an id, or has none", value["method"]), frame.text())).collect())
+            }),
+        Check::advice("frame-empty-lines", &["STD-10"], Revisions::ALL,
+            "Blank lines are no messages: nothing is answered.")
+            .sent("empty lines and lines of spaces, then a request")
+            .hosts("Windows shells and some bridges write them.")
+            .silent()
+            .probe(
+                |_| Ok(vec![Step::Raw(b"\n  \n\t\n".to_vec())]),
+                |_, seen| match silent(seen) {
+                    Err(verdict) if seen.died || !seen.barrier => verdict,
+                    // An error without an id is a fair answer to a line that is no JSON.
+                    _ => Verdict::Pass,
+                },
+            ),
+    ]
+}
+
+/// How often an id was sent in a message that is no request, such as one without a method.
+fn unreadable(session: &crate::seen::Session, id: &Value) -> usize {
+    let odd =
+        session.sent.iter().filter(|(_, value)| !is_request(value) && value.get("id") == Some(id));
+    // What is no JSON may still have an id that can be made out.
+    let torn = session.torn.iter().filter(|text| text.contains(&format!("\"id\":{id}")));
+    odd.count() + torn.count()
+}
+
+/// Whether JSON looks like a message: other checks say what is wrong with one that is not quite.
+fn may_be_message(value: &Value) -> bool {
+    match value {
+        Value::Array(list) => !list.is_empty() && list.iter().all(may_be_message),
+        Value::Object(members) => {
+            ["jsonrpc", "method", "result", "error"].iter().any(|name| members.contains_key(*name))
+        }
+        _ => false,
+    }
+}

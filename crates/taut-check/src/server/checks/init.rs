@@ -1,0 +1,266 @@
+//! How a session of the older revisions opens (LIF), and what a server declares.
+
+use serde_json::{Value, json};
+
+use super::{alive, fail, refused, result, short, verdict};
+use crate::check::{Check, Revisions, Verdict};
+use crate::cx::{Cx, initialize};
+use crate::ours::Revision;
+use crate::seen::{Seen, Step, is_request};
+
+/// A version in the answer to `initialize` that a handshake may agree on.
+fn is_legacy(version: &Value) -> bool {
+    let known = version.as_str().and_then(Revision::parse);
+    known.is_some_and(|revision| !revision.is_modern())
+}
+
+/// Judges the answer to a version that no server speaks.
+fn counter_offer(cx: &Cx<'_>, seen: &Seen<'_>) -> Verdict {
+    let Some(reply) = seen.reply(&cx.id(0)) else {
+        return alive(seen).err().unwrap_or_else(|| fail(seen, "it was not answered"));
+    };
+    let offered = &reply["result"]["protocolVersion"];
+    match reply.get("result") {
+        Some(_) if is_legacy(offered) => Verdict::Pass,
+        Some(_) => fail(seen, format!("it agreed on {offered}")),
+        // The page of the lifecycle shows such an error as an example.
+        None if reply.pointer("/error/data/supported").is_some() => Verdict::Pass,
+        None => fail(
+            seen,
+            format!("it was refused, and no version was offered: {}", short(&reply["error"])),
+        ),
+    }
+}
+
+pub(super) fn checks() -> Vec<Check> {
+    let mut all = opening();
+    all.extend(declared());
+    all
+}
+
+fn opening() -> Vec<Check> {
+    vec![
+        Check::must("init-result", &["LIF-03"], Revisions::LEGACY,
+            "The answer to `initialize` has protocolVersion, capabilities and serverInfo with name and version.")
+            .hosts("The official SDKs validate it and give up on the server otherwise.")
+            .scan(|_, all| {
+                let mut faults = Vec::new();
+                for answer in all.answers() {
+                    let Some(result) = answer.result().filter(|_| answer.method == "initialize") else { continue };
+                    let info = &result["serverInfo"];
+                    let what = if !result["protocolVersion"].is_string() {
+                        "protocolVersion is no string"
+                    } else if !result["capabilities"].is_object() {
+                        "capabilities are no object"
+                    } else if !info["name"].is_string() || !info["version"].is_string() {
+                        "serverInfo has no name or no version"
+                    } else if result.get("instructions").is_some_and(|text| !text.is_string()) {
+                        "instructions are no string"
+                    } else {
+                        continue;
+                    };
+                    faults.push((what.to_owned(), answer.line.text()));
+                }
+                Verdict::from_faults(faults)
+            }),
+        Check::must("init-offer", &["LIF-05", "ERR-19"], Revisions::LEGACY,
+            "A version that the server does not know is answered with one that it does, not with an error.")
+            .sent("`initialize` for 1999-01-01")
+            .hosts("Every new revision would lock out every older server.")
+            .once()
+            .fresh(
+                |cx| Ok(vec![Step::Send(initialize(&cx.id(0), "1999-01-01", &json!({}))), Step::Await(cx.id(0))]),
+                counter_offer,
+            ),
+        Check::must("init-offer-future", &["LIF-05"], Revisions::LEGACY,
+            "A version from the future is answered with one that the server knows, not with an error.")
+            .sent("`initialize` for 2099-12-31")
+            .hosts("Every new revision would lock out every older server.")
+            .after(&["init-offer"])
+            .once()
+            .fresh(
+                |cx| Ok(vec![Step::Send(initialize(&cx.id(0), "2099-12-31", &json!({}))), Step::Await(cx.id(0))]),
+                counter_offer,
+            ),
+        Check::must("init-offer-holds", &["LIF-04", "LIF-05"], Revisions::LEGACY,
+            "The version that the server offers is one that it agrees to when it is asked for.")
+            .hosts("A client that retries with the offered version never connects.")
+            .scan(|cx, all| {
+                let mut faults = Vec::new();
+                for answer in all.answers().filter(|answer| answer.method == "initialize") {
+                    let offered = answer.reply["result"]["protocolVersion"].as_str().unwrap_or_default();
+                    let tried = cx.survey.tried.iter().any(|tried| tried == offered);
+                    if tried && !cx.survey.opens.iter().any(|opens| opens == offered) {
+                        let what = format!("{offered} was offered, and not agreed on when it was asked for");
+                        faults.push((what, answer.line.text()));
+                    }
+                }
+                Verdict::from_faults(faults)
+            }),
+        Check::must("init-modern", &["LIF-06"], Revisions::LEGACY,
+            "A handshake never agrees on 2026-07-28.")
+            .sent("`initialize` for 2026-07-28")
+            .hosts("rmcp 3.8 asks for it in its handshake by default, and goes on in a mixture of both eras.")
+            .once()
+            .fresh(
+                |cx| Ok(vec![Step::Send(initialize(&cx.id(0), "2026-07-28", &json!({}))), Step::Await(cx.id(0))]),
+                |cx, seen| {
+                    let Some(reply) = seen.reply(&cx.id(0)) else {
+                        return alive(seen).err().unwrap_or_else(|| fail(seen, "it was not answered"));
+                    };
+                    match reply["result"]["protocolVersion"] == "2026-07-28" {
+                        true => fail(seen, "it agreed on 2026-07-28"),
+                        false => Verdict::Pass,
+                    }
+                },
+            ),
+        Check::must("init-params", &["LIF-02", "RPC-18"], Revisions::LEGACY,
+            "`initialize` without a protocolVersion, or with a number for it, is refused with -32602.")
+            .sent("`initialize` without protocolVersion, then with 5")
+            .hosts("No host does it; a server that goes on guesses what was agreed.")
+            .once()
+            .fresh(
+                |cx| {
+                    let info = json!({ "name": "taut-check", "version": "1" });
+                    let without = json!({ "capabilities": {}, "clientInfo": info });
+                    let number = json!({ "protocolVersion": 5, "capabilities": {}, "clientInfo": info });
+                    let ask = |n: i64, params: &Value| Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(n), "method": "initialize", "params": params }));
+                    Ok(vec![ask(0, &without), Step::Await(cx.id(0)), ask(1, &number), Step::Await(cx.id(1))])
+                },
+                |cx, seen| verdict((0..2).try_for_each(|n| match seen.reply(&cx.id(n)) {
+                    // A server may end after a handshake that failed.
+                    None if n > 0 && seen.died => Ok(()),
+                    _ => refused(seen, &cx.id(n), &[-32602, -32600]),
+                })),
+            ),
+        Check::should("init-quiet", &["LIF-10"], Revisions::LEGACY,
+            "Before `notifications/initialized` the server sends nothing but pings and logs.")
+            .hosts("Hosts that have not registered anything yet drop it, or fail the handshake.")
+            .scan(|_, all| {
+                let mut faults = Vec::new();
+                for (session, _) in &all.sessions {
+                    let ready = session.sent.iter().find(|(_, value)| value["method"] == "notifications/initialized").map(|(at, _)| *at);
+                    for (at, value, frame) in session.received() {
+                        let method = value["method"].as_str().unwrap_or_default();
+                        let early = ready.is_none_or(|ready| at < ready);
+                        if early && !method.is_empty() && !["ping", "notifications/message"].contains(&method) {
+                            faults.push((format!("{method} came before the session was open"), frame.text()));
+                        }
+                    }
+                }
+                Verdict::from_faults(faults)
+            }),
+        Check::must("init-capabilities", &["LIF-12", "LIF-11", "SAM-01", "ROO-01", "ELI-01"], Revisions::LEGACY,
+            "The server asks the client only for what the client declared.")
+            .hosts("Codex, Gemini CLI and most SDK hosts declare no sampling: the request fails and the tool with it.")
+            .after(&["frame-quiet-notifications"])
+            .scan(|_, all| {
+                let mut faults = Vec::new();
+                for (session, _) in &all.sessions {
+                    let opened = session.sent.iter().find(|(_, value)| value["method"] == "initialize");
+                    let caps = opened.map(|(_, value)| value["params"]["capabilities"].clone()).unwrap_or_default();
+                    for (_, value, frame) in session.received().filter(|(_, value, _)| is_request(value)) {
+                        let needed = match value["method"].as_str().unwrap_or_default() {
+                            "roots/list" => "roots",
+                            "sampling/createMessage" => "sampling",
+                            "elicitation/create" => "elicitation",
+                            _ => continue,
+                        };
+                        if caps.get(needed).is_none() {
+                            faults.push((format!("it asked {} of a client without {needed}", value["method"]), frame.text()));
+                        }
+                    }
+                }
+                Verdict::from_faults(faults)
+            }),
+        Check::must("init-vocabulary", &["LIF-12", "LIF-11"], Revisions::LEGACY,
+            "The server sends only requests and notifications that the agreed revision has.")
+            .hosts("A client of that revision refuses or drops what it does not know.")
+            .after(&["init-capabilities", "frame-quiet-notifications"])
+            .scan(|cx, all| {
+                let known = |method: &str| {
+                    let defined = crate::schema::method_definition(method);
+                    defined.is_some_and(|name| crate::schema::defines(cx.revision, name)) && method != "initialize"
+                };
+                let odd = all.received().filter(|(value, _)| value["method"].as_str().is_some_and(|method| !known(method)));
+                Verdict::from_faults(odd.map(|(value, frame)| (format!("{} is not part of this revision", value["method"]), frame.text())).collect())
+            }),
+    ]
+}
+
+/// A capability, the method behind it, and what its result has to have in it.
+fn declares(cx: &Cx<'_>, seen: &Seen<'_>, capability: &str, member: &str) -> Verdict {
+    let declared = cx.survey.declares(capability);
+    let Some(reply) = seen.reply(&cx.id(0)) else {
+        return alive(seen).err().unwrap_or_else(|| fail(seen, "it was not answered"));
+    };
+    let served = reply["result"][member].as_array().is_some_and(|list| !list.is_empty());
+    match (declared, reply.get("result")) {
+        (true, None) => fail(
+            seen,
+            format!(
+                "{capability} is declared, and its list was refused: {}",
+                short(&reply["error"])
+            ),
+        ),
+        (false, Some(_)) if served => {
+            fail(seen, format!("{capability} is not declared, and there is a list of them"))
+        }
+        _ => Verdict::Pass,
+    }
+}
+
+fn declared() -> Vec<Check> {
+    vec![
+        Check::must("tools-declared", &["TOL-01", "LIF-17", "DIS-05"], Revisions::ALL,
+            "A server that has tools declares `tools`, and one that declares it answers `tools/list`.")
+            .sent("`tools/list`")
+            .hosts("No host asks for tools that are not declared: they are invisible.")
+            .probe(|cx| Ok(vec![cx.request(0, "tools/list", Value::Null)]),
+                |cx, seen| declares(cx, seen, "tools", "tools")),
+        Check::must("resources-declared", &["RES-01", "LIF-17", "DIS-05"], Revisions::ALL,
+            "A server that has resources declares `resources`, and one that declares it answers `resources/list`.")
+            .sent("`resources/list`")
+            .hosts("No host asks for resources that are not declared: they are invisible.")
+            .probe(|cx| Ok(vec![cx.request(0, "resources/list", Value::Null)]),
+                |cx, seen| declares(cx, seen, "resources", "resources")),
+        Check::must("prompts-declared", &["PRM-01", "LIF-17", "DIS-05"], Revisions::ALL,
+            "A server that has prompts declares `prompts`, and one that declares it answers `prompts/list`.")
+            .sent("`prompts/list`")
+            .hosts("No host asks for prompts that are not declared: they are invisible.")
+            .probe(|cx| Ok(vec![cx.request(0, "prompts/list", Value::Null)]),
+                |cx, seen| declares(cx, seen, "prompts", "prompts")),
+        Check::must("init-capability-shape", &["LIF-17"], Revisions::ALL,
+            "Each declared capability is an object, and its flags are booleans.")
+            .hosts("The official SDKs validate it and give up on the server otherwise.")
+            .after(&["init-result", "discover-result"])
+            .scan(|_, all| {
+                let mut faults = Vec::new();
+                for answer in all.answers() {
+                    let Some(result) = answer.result().filter(|_| ["initialize", "server/discover"].contains(&answer.method)) else { continue };
+                    for (name, value) in result["capabilities"].as_object().into_iter().flatten() {
+                        let flags = ["listChanged", "subscribe"].iter().filter_map(|flag| value.get(*flag));
+                        if !value.is_object() || flags.into_iter().any(|flag| !flag.is_boolean()) {
+                            faults.push((format!("the capability {name} is {}", short(value)), answer.line.text()));
+                        }
+                    }
+                }
+                Verdict::from_faults(faults)
+            }),
+        Check::must("ping", &["PNG-01"], Revisions::LEGACY,
+            "`ping` is answered at once with an empty result.")
+            .sent("`ping` without params, with {}, and with `_meta`")
+            .hosts("Gemini CLI pings before it lists; hosts that ping to see whether a server lives restart it otherwise.")
+            .probe(
+                |cx| {
+                    let empty = json!({ "jsonrpc": "2.0", "id": cx.id(1), "method": "ping", "params": {} });
+                    Ok(vec![cx.request(0, "ping", Value::Null), Step::Send(empty), cx.request(2, "ping", json!({ "_meta": { "x": 1 } }))])
+                },
+                |cx, seen| verdict((0..3).try_for_each(|n| {
+                    let result = result(seen, &cx.id(n))?;
+                    let empty = result.as_object().is_some_and(|members| members.keys().all(|name| name == "_meta"));
+                    empty.then_some(()).ok_or_else(|| fail(seen, format!("the result is {}", short(result))))
+                })),
+            ),
+    ]
+}

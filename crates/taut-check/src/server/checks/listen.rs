@@ -1,0 +1,220 @@
+//! Subscriptions of 2026-07-28 (SUB).
+
+use serde_json::{Value, json};
+
+use super::{alive, fail, refused, short, verdict};
+use crate::check::{Check, Revisions, Verdict};
+use crate::cx::{Cx, SUBSCRIPTION};
+use crate::seen::{Seen, Step, is_notification};
+
+const ACK: &str = "notifications/subscriptions/acknowledged";
+
+/// Everything that can be listened to.
+fn everything(cx: &Cx<'_>) -> Value {
+    let uri = cx
+        .survey
+        .resources
+        .items
+        .first()
+        .map_or(json!("taut-check://x"), |item| item["uri"].clone());
+    json!({ "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": [uri] })
+}
+
+fn listen(cx: &Cx<'_>, id: &Value, filter: &Value) -> Step {
+    Step::Send(cx.request_as(id, "subscriptions/listen", json!({ "notifications": filter })))
+}
+
+fn cancel(cx: &Cx<'_>, id: &Value) -> Step {
+    cx.note("notifications/cancelled", json!({ "requestId": id }))
+}
+
+/// Whether the server has anything to listen to. One without may refuse.
+fn offers(cx: &Cx<'_>) -> bool {
+    ["tools/listChanged", "prompts/listChanged", "resources/listChanged", "resources/subscribe"]
+        .iter()
+        .any(|flag| cx.survey.declares(flag))
+}
+
+/// The messages that carry the id of a subscription.
+fn tagged<'a>(seen: &Seen<'a>, id: &Value) -> Vec<&'a Value> {
+    seen.notifications()
+        .filter(|value| value["params"]["_meta"].get(SUBSCRIPTION) == Some(id))
+        .collect()
+}
+
+/// Passes a server that has nothing to offer and says so; else the acknowledgement of a stream.
+fn acknowledged<'a>(
+    cx: &Cx<'_>,
+    seen: &Seen<'a>,
+    id: &Value,
+) -> Result<Option<&'a Value>, Verdict> {
+    if let Some(ack) = tagged(seen, id).into_iter().find(|value| value["method"] == ACK) {
+        return Ok(Some(ack));
+    }
+    match seen.reply(id) {
+        Some(reply) if reply["error"]["code"] == -32601 && !offers(cx) => Ok(None),
+        Some(reply) => Err(fail(seen, format!("no acknowledgement came, but {}", short(reply)))),
+        None => {
+            alive(seen)?;
+            let other = seen.notifications().find(|value| value["method"] == ACK);
+            let what = match other {
+                Some(ack) => {
+                    format!("the acknowledgement does not carry the id {id}: {}", short(ack))
+                }
+                None => "no acknowledgement came".to_owned(),
+            };
+            Err(fail(seen, what))
+        }
+    }
+}
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        Check::must("listen-ack", &["SUB-01", "SUB-03"], Revisions::MODERN,
+            "A subscription begins with its acknowledgement, which carries the id of the request with its JSON type.")
+            .sent("`subscriptions/listen` with an integer id, and one with a string id")
+            .hosts("A client cannot tell that it listens, or to which stream a change belongs.")
+            .probe(
+                |cx| {
+                    let (one, two) = (cx.id(0), json!(format!("listen-{}", cx.base)));
+                    Ok(vec![listen(cx, &one, &everything(cx)), Step::Hear(ACK), listen(cx, &two, &json!({ "toolsListChanged": true })),
+                        Step::Barrier, Step::Listen(60), cancel(cx, &one), cancel(cx, &two)])
+                },
+                |cx, seen| verdict([cx.id(0), json!(format!("listen-{}", cx.base))].iter().try_for_each(|id| {
+                    let Some(_) = acknowledged(cx, seen, id)? else { return Ok(()) };
+                    let first = tagged(seen, id);
+                    match first.first().is_some_and(|value| value["method"] == ACK) {
+                        true => Ok(()),
+                        false => Err(fail(seen, "another message came before the acknowledgement")),
+                    }
+                })),
+            ),
+        Check::must("listen-subset", &["SUB-02"], Revisions::MODERN,
+            "The acknowledgement names what is honoured: a part of what was asked for, and only what the server can do.")
+            .sent("`subscriptions/listen` for everything, then for prompts alone")
+            .hosts("A client waits for changes that never come.")
+            .after(&["listen-ack"])
+            .probe(
+                |cx| Ok(vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK), listen(cx, &cx.id(1), &json!({ "promptsListChanged": true })),
+                    Step::Barrier, Step::Listen(60), cancel(cx, &cx.id(0)), cancel(cx, &cx.id(1))]),
+                |cx, seen| verdict((0..2).try_for_each(|n| {
+                    let Some(ack) = acknowledged(cx, seen, &cx.id(n))? else { return Ok(()) };
+                    let honoured = &ack["params"]["notifications"];
+                    let Some(members) = honoured.as_object() else { return Err(fail(seen, "the acknowledgement has no object `notifications`")) };
+                    for (name, value) in members {
+                        let flag = match name.as_str() {
+                            "toolsListChanged" => "tools/listChanged",
+                            "promptsListChanged" => "prompts/listChanged",
+                            "resourcesListChanged" => "resources/listChanged",
+                            "resourceSubscriptions" => "resources/subscribe",
+                            _ => continue,
+                        };
+                        let says_yes = *value == json!(true) || value.as_array().is_some_and(|list| !list.is_empty());
+                        if n == 1 && name != "promptsListChanged" && says_yes {
+                            return Err(fail(seen, format!("{name} was not asked for")));
+                        }
+                        if says_yes && !cx.survey.declares(flag) {
+                            return Err(fail(seen, format!("{name} is honoured, and {} is not declared", flag.replace('/', "."))));
+                        }
+                        if *value == json!(false) {
+                            return Err(fail(seen, format!("{name} is false; what is not honoured is left out")));
+                        }
+                    }
+                    Ok(())
+                })),
+            ),
+        Check::must("listen-answer", &["SUB-05"], Revisions::MODERN, "A subscription has no answer while it is open.")
+            .sent("`subscriptions/listen`, then nothing for a while")
+            .hosts("A client takes the answer for the end, and listens again, and again.")
+            .after(&["listen-ack"])
+            .probe(
+                |cx| {
+                    if !offers(cx) {
+                        return Err("the server declares nothing that changes".to_owned());
+                    }
+                    Ok(vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK), Step::Barrier, Step::Listen(120), Step::Send(cx.harmless_as(&cx.id(1))), Step::Await(cx.id(1)), cancel(cx, &cx.id(0))])
+                },
+                |cx, seen| {
+                    let marker = seen.got().position(|value| value.get("id") == Some(&cx.id(1)));
+                    let answer = seen.got().position(|value| value.get("id") == Some(&cx.id(0)));
+                    match (answer, marker) {
+                        (Some(answer), Some(marker)) if answer < marker => fail(seen, "it was answered while it was open"),
+                        _ => verdict(alive(seen)),
+                    }
+                },
+            ),
+        Check::must("listen-cancel", &["SUB-07", "CAN-10"], Revisions::MODERN, "A cancelled subscription is over: nothing more carries its id.")
+            .sent("`subscriptions/listen`, its cancellation, then a request")
+            .hosts("A client hears of changes on a stream that it closed.")
+            .after(&["listen-ack", "listen-answer"])
+            .probe(
+                |cx| Ok(vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK), cancel(cx, &cx.id(0)), Step::Barrier,
+                    Step::Send(cx.harmless_as(&cx.id(1))), Step::Await(cx.id(1)), Step::Listen(120)]),
+                |cx, seen| {
+                    if let Some(reply) = seen.reply(&cx.id(0)).filter(|reply| reply.get("result").is_some()) {
+                        return fail(seen, format!("it was answered after it was cancelled: {}", short(reply)));
+                    }
+                    let marker = seen.got().position(|value| value.get("id") == Some(&cx.id(1)));
+                    let late = seen.got().skip(marker.map_or(usize::MAX, |at| at + 1));
+                    match late.into_iter().find(|value| value["params"]["_meta"].get(SUBSCRIPTION) == Some(&cx.id(0))) {
+                        Some(value) => fail(seen, format!("it still carried {}", value["method"])),
+                        None => verdict(alive(seen)),
+                    }
+                },
+            ),
+        Check::must("listen-filter", &["SUB-11"], Revisions::MODERN, "`subscriptions/listen` without an object `notifications` is refused with -32602.")
+            .sent("`subscriptions/listen` without it, with a list, and with a text")
+            .hosts("A client believes that it listens to something.")
+            .probe(
+                |cx| Ok([json!({}), json!({ "notifications": [] }), json!({ "notifications": "all" })].into_iter().enumerate().map(|(n, params)| {
+                    Step::Send(cx.request_as(&cx.id(i64::try_from(n).unwrap_or(0)), "subscriptions/listen", params))
+                }).chain([Step::Barrier, Step::Listen(60)]).collect()),
+                |cx, seen| verdict((0..3).try_for_each(|n| match seen.code(&cx.id(n)) {
+                    Some(-32601) if !offers(cx) => Ok(()),
+                    _ => refused(seen, &cx.id(n), &[-32602]),
+                })),
+            ),
+        Check::must("listen-unasked", &["SUB-04", "TOL-25"], Revisions::MODERN, "Changes are told to subscriptions that asked for them, and to nobody else.")
+            .hosts("A client drops what it did not ask for.")
+            .scan(|_, all| {
+                let mut faults = Vec::new();
+                for (session, _) in &all.sessions {
+                    let listens: Vec<&(usize, Value)> = session.sent.iter().filter(|(_, value)| value["method"] == "subscriptions/listen").collect();
+                    for (at, value, frame) in session.received().filter(|(_, value, _)| is_notification(value)) {
+                        let member = match value["method"].as_str().unwrap_or_default() {
+                            "notifications/tools/list_changed" => "toolsListChanged",
+                            "notifications/prompts/list_changed" => "promptsListChanged",
+                            "notifications/resources/list_changed" => "resourcesListChanged",
+                            "notifications/resources/updated" => "resourceSubscriptions",
+                            _ => continue,
+                        };
+                        let id = value["params"]["_meta"].get(SUBSCRIPTION);
+                        let asked = listens.iter().any(|(place, listen)| *place < at && Some(&listen["id"]) == id && listen["params"]["notifications"].get(member).is_some());
+                        if !asked {
+                            faults.push((format!("{} belongs to no subscription that asked for it", value["method"]), frame.text()));
+                        }
+                    }
+                }
+                Verdict::from_faults(faults)
+            }),
+        Check::must("listen-two", &["SUB-06"], Revisions::MODERN, "Two subscriptions may be open, and others are served meanwhile.")
+            .sent("two `subscriptions/listen`, then a request")
+            .hosts("A second window of the same host hears nothing, or the server hangs.")
+            .after(&["listen-ack", "listen-subset"])
+            .probe(
+                |cx| Ok(vec![listen(cx, &cx.id(0), &everything(cx)), listen(cx, &cx.id(1), &everything(cx)), Step::Barrier, Step::Listen(60),
+                    Step::Send(cx.harmless_as(&cx.id(2))), Step::Await(cx.id(2)), cancel(cx, &cx.id(0)), cancel(cx, &cx.id(1))]),
+                |cx, seen| verdict(acknowledged(cx, seen, &cx.id(0)).and_then(|_| acknowledged(cx, seen, &cx.id(1)))
+                    .and_then(|_| super::result(seen, &cx.id(2))).map(|_| ())),
+            ),
+        Check::should("listen-exit", &["STD-17", "SUB-14", "SUB-09"], Revisions::MODERN, "An open subscription does not keep the server alive after its stdin ended.")
+            .sent("`subscriptions/listen`, then the end of stdin")
+            .hosts("Every host that listens leaves a process behind.")
+            .after(&["frame-exit"])
+            .once()
+            .fresh(
+                |cx| Ok(vec![Step::Open(json!({})), listen(cx, &cx.id(0), &everything(cx)), Step::Barrier, Step::Close]),
+                |_, seen| if seen.gone.is_some() { Verdict::Pass } else { fail(seen, "it still ran when the time was over") },
+            ),
+    ]
+}

@@ -1,0 +1,151 @@
+//! The checks for servers, by area. This file has what their judges share.
+
+mod advice;
+mod calls;
+mod fixture;
+mod frame;
+mod init;
+mod listen;
+mod lists;
+mod modern;
+mod pages;
+mod prompts;
+mod resources;
+mod rpc;
+mod scans;
+mod serve;
+mod tools;
+
+use serde_json::Value;
+
+use crate::check::{Check, Verdict};
+use crate::cx::{Cx, Listing};
+use crate::seen::Seen;
+
+/// All checks for servers, in the order of reports.
+pub(crate) fn all() -> Vec<Check> {
+    let mut all = frame::checks();
+    all.extend(rpc::checks());
+    all.extend(init::checks());
+    all.extend(serve::checks());
+    all.extend(tools::checks());
+    all.extend(resources::checks());
+    all.extend(prompts::checks());
+    all.extend(pages::checks());
+    all.extend(calls::checks());
+    all.extend(fixture::checks());
+    all.extend(modern::checks());
+    all.extend(listen::checks());
+    all.extend(scans::checks());
+    all.extend(advice::checks());
+    all
+}
+
+/// Fails, and shows all that was received.
+fn fail(seen: &Seen<'_>, what: impl Into<String>) -> Verdict {
+    Verdict::Fail { what: what.into(), shown: seen.lines() }
+}
+
+/// Fails if the server ended or does not answer any more.
+fn alive(seen: &Seen<'_>) -> Result<(), Verdict> {
+    if seen.died {
+        return Err(fail(seen, "the server ended"));
+    }
+    if !seen.barrier {
+        return Err(fail(seen, "the server answers nothing any more"));
+    }
+    Ok(())
+}
+
+/// The result of a request, or a failure.
+fn result<'a>(seen: &Seen<'a>, id: &Value) -> Result<&'a Value, Verdict> {
+    let Some(reply) = seen.reply(id) else {
+        alive(seen)?;
+        return Err(fail(seen, format!("request {id} was not answered")));
+    };
+    match reply.get("result") {
+        Some(result) => Ok(result),
+        None => Err(fail(seen, format!("request {id} was refused: {}", short(&reply["error"])))),
+    }
+}
+
+/// Passes if a request was refused with one of these codes.
+fn refused(seen: &Seen<'_>, id: &Value, codes: &[i64]) -> Result<(), Verdict> {
+    let Some(reply) = seen.reply(id) else {
+        alive(seen)?;
+        return Err(fail(seen, format!("request {id} was not answered")));
+    };
+    let wanted: Vec<_> = codes.iter().map(ToString::to_string).collect();
+    let wanted = wanted.join(" or ");
+    match reply.pointer("/error/code").and_then(Value::as_i64) {
+        Some(code) if codes.contains(&code) => Ok(()),
+        Some(code) => Err(fail(seen, format!("expected error {wanted}, got {code}"))),
+        None => Err(fail(seen, format!("expected error {wanted}, got {}", short(reply)))),
+    }
+}
+
+/// Passes if a request was refused, with whatever code.
+fn refused_somehow(seen: &Seen<'_>, id: &Value) -> Result<(), Verdict> {
+    let Some(reply) = seen.reply(id) else {
+        alive(seen)?;
+        return Err(fail(seen, format!("request {id} was not answered")));
+    };
+    match reply.get("error") {
+        Some(_) => Ok(()),
+        None => Err(fail(seen, format!("expected an error, got {}", short(reply)))),
+    }
+}
+
+/// Passes if no answer came that belongs to no request, and the server still answers.
+fn silent(seen: &Seen<'_>) -> Result<(), Verdict> {
+    if let Some(stray) = seen.strays().first() {
+        return Err(fail(seen, format!("it was answered: {}", short(stray))));
+    }
+    alive(seen)
+}
+
+/// From the early exits above to a verdict.
+fn verdict(judged: Result<(), Verdict>) -> Verdict {
+    judged.map_or_else(|verdict| verdict, |()| Verdict::Pass)
+}
+
+/// A value on one short line.
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(160) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text,
+    }
+}
+
+/// The kind of a value, in words.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Skips unless the server declares a capability.
+fn needs(cx: &Cx<'_>, capability: &str) -> Result<(), String> {
+    match cx.survey.declares(capability) {
+        true => Ok(()),
+        false => Err(format!("the server does not declare {}", capability.replace('/', "."))),
+    }
+}
+
+/// The lists that a server declares, with the method that gives each.
+fn lists<'a>(cx: &Cx<'a>) -> Vec<(&'static str, &'static str, &'a Listing)> {
+    let survey = cx.survey;
+    let all = [
+        ("tools/list", "tools", &survey.tools),
+        ("resources/list", "resources", &survey.resources),
+        ("resources/templates/list", "resourceTemplates", &survey.templates),
+        ("prompts/list", "prompts", &survey.prompts),
+    ];
+    all.into_iter().filter(|(_, _, listing)| listing.asked).collect()
+}

@@ -1,0 +1,407 @@
+//! 2026-07-28: what every request carries, what every result carries, and what is gone.
+
+use serde_json::{Value, json};
+
+use super::fixture::asks;
+use super::{alive, fail, kind, refused, result, short, silent, verdict};
+use crate::check::{Check, Revisions, Verdict};
+use crate::cx::{CAPABILITIES, CLIENT_INFO, Cx, SERVER_INFO, VERSION};
+use crate::seen::{Seen, Step};
+
+/// Results that may be kept for a while.
+const CACHED: [&str; 6] = [
+    "server/discover",
+    "tools/list",
+    "prompts/list",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+];
+
+/// A request with this `_meta` and no other.
+fn with_meta(cx: &Cx<'_>, n: i64, method: &str, meta: &Value) -> Step {
+    Step::Send(
+        json!({ "jsonrpc": "2.0", "id": cx.id(n), "method": method, "params": { "_meta": meta } }),
+    )
+}
+
+pub(super) fn checks() -> Vec<Check> {
+    let mut all = envelope();
+    all.extend(answers());
+    all.extend(gone());
+    all
+}
+
+fn envelope() -> Vec<Check> {
+    vec![
+        Check::must("discover-result", &["DIS-01", "DIS-02"], Revisions::MODERN,
+            "`server/discover` gives supportedVersions with the version in use, capabilities, ttlMs and cacheScope.")
+            .hosts("Claude Code, Copilot and all Python clients ask it first, and judge the server by it.")
+            .scan(|cx, all| {
+                let mut faults = Vec::new();
+                for answer in all.answers().filter(|answer| answer.method == "server/discover") {
+                    let Some(result) = answer.result() else { continue };
+                    let versions = result["supportedVersions"].as_array();
+                    let what = match versions {
+                        None => "supportedVersions is no array".to_owned(),
+                        Some(list) if !list.iter().all(Value::is_string) => "a version is no string".to_owned(),
+                        Some(list) if !list.contains(&json!(cx.revision.as_str())) => "supportedVersions lacks the version in use".to_owned(),
+                        Some(_) if !result["capabilities"].is_object() => "capabilities are no object".to_owned(),
+                        Some(_) if result.get("serverInfo").is_some() => "serverInfo stands beside supportedVersions; its place is `_meta`".to_owned(),
+                        _ => continue,
+                    };
+                    faults.push((what, answer.line.text()));
+                }
+                Verdict::from_faults(faults)
+            }),
+        Check::must("meta-required", &["MET-02", "DIS-04", "ERA-05"], Revisions::MODERN,
+            "A request whose `_meta` lacks the client's capabilities is refused with -32602.")
+            .sent("`server/discover` and `tools/list` with the version alone")
+            .hosts("A gateway that drops a field would be served with capabilities that nobody declared.")
+            .probe(
+                |cx| {
+                    let meta = json!({ VERSION: cx.revision.as_str() });
+                    Ok(vec![with_meta(cx, 0, "server/discover", &meta), with_meta(cx, 1, "tools/list", &meta)])
+                },
+                |cx, seen| verdict((0..2).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
+            ),
+        Check::must("meta-version-required", &["MET-02"], Revisions::MODERN,
+            "A request whose `_meta` lacks the version is refused.")
+            .sent("`tools/list` with the capabilities alone, with an empty `_meta`, and with empty params")
+            .hosts("A server that guesses the version answers in a form that the client cannot read.")
+            .fresh(
+                |cx| Ok(vec![Step::Open(json!({})),
+                    with_meta(cx, 0, "server/discover", &json!({ CAPABILITIES: {} })),
+                    with_meta(cx, 1, "server/discover", &json!({})),
+                    Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(2), "method": "server/discover", "params": {} })),
+                    Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(3), "method": "server/discover" })), Step::Await(cx.id(3)),
+                ]),
+                // A server that also speaks an older revision may take it for a request of that.
+                |cx, seen| verdict((0..4).try_for_each(|n| {
+                    let codes: &[i64] = if cx.survey.dual { &[-32602, -32601, -32600] } else { &[-32602] };
+                    refused(seen, &cx.id(n), codes)
+                })),
+            ),
+        Check::must("meta-types", &["MET-06"], Revisions::MODERN, "Fields of `_meta` with the wrong type are refused with -32602.")
+            .sent("requests with the version 5 and null, and with the capabilities [] and null")
+            .hosts("A server that goes on believes something that nobody said.")
+            .probe(
+                |cx| {
+                    let version = cx.revision.as_str();
+                    Ok(vec![
+                        with_meta(cx, 0, "server/discover", &json!({ VERSION: 5, CAPABILITIES: {} })),
+                        with_meta(cx, 1, "server/discover", &json!({ VERSION: null, CAPABILITIES: {} })),
+                        with_meta(cx, 2, "server/discover", &json!({ VERSION: version, CAPABILITIES: [] })),
+                        with_meta(cx, 3, "server/discover", &json!({ VERSION: version, CAPABILITIES: null })),
+                    ])
+                },
+                |cx, seen| verdict((0..4).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
+            ),
+        Check::must("meta-client-info", &["MET-03", "MET-04"], Revisions::MODERN, "A request without clientInfo is served.")
+            .sent("`server/discover` without clientInfo")
+            .hosts("A client may leave it out.")
+            .probe(
+                |cx| Ok(vec![with_meta(cx, 0, "server/discover", &json!({ VERSION: cx.revision.as_str(), CAPABILITIES: {} }))]),
+                |cx, seen| verdict(result(seen, &cx.id(0)).map(|_| ())),
+            ),
+        Check::must("meta-foreign", &["MET-07", "MET-08", "TRC-02"], Revisions::MODERN, "Trace context and keys of others in `_meta` do no harm.")
+            .sent("`server/discover` with traceparent, tracestate, baggage and two keys of a host")
+            .hosts("Claude Code and Codex send keys of their own with every call.")
+            .probe(
+                |cx| {
+                    let mut meta = cx.meta();
+                    meta["traceparent"] = json!("00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+                    meta["tracestate"] = json!("vendor=opaque");
+                    meta["baggage"] = json!("k=v");
+                    meta["claudecode/toolUseId"] = json!("toolu_1");
+                    meta["x-codex-turn-metadata"] = json!({ "a": [1, 2] });
+                    Ok(vec![with_meta(cx, 0, "server/discover", &meta)])
+                },
+                |cx, seen| verdict(result(seen, &cx.id(0)).map(|_| ())),
+            ),
+        Check::must("version-unknown", &["VER-01", "ERR-08", "DIS-04"], Revisions::MODERN,
+            "An unknown version is refused with -32022, which says what is supported and what was asked for.")
+            .sent("`server/discover` and `tools/list` for 1900-01-01 and for 2099-01-01")
+            .hosts("A client cannot choose another version, and gives up.")
+            .probe(
+                |cx| {
+                    let ask = |n: i64, method: &str, version: &str| with_meta(cx, n, method, &json!({ VERSION: version, CAPABILITIES: {}, CLIENT_INFO: { "name": "taut-check", "version": "1" } }));
+                    Ok(vec![ask(0, "server/discover", "1900-01-01"), ask(1, "tools/list", "1900-01-01"), ask(2, "server/discover", "2099-01-01")])
+                },
+                |cx, seen| verdict(["1900-01-01", "1900-01-01", "2099-01-01"].iter().enumerate().try_for_each(|(n, asked)| {
+                    let id = cx.id(i64::try_from(n).unwrap_or(0));
+                    refused(seen, &id, &[-32022])?;
+                    let data = seen.reply(&id).map(|reply| &reply["error"]["data"]).unwrap_or(&Value::Null);
+                    let named = data["supported"].as_array().is_some_and(|list| list.contains(&json!(cx.revision.as_str())));
+                    match named && data["requested"] == *asked {
+                        true => Ok(()),
+                        false => Err(fail(seen, format!("data is {}, and needs supported and requested", short(data)))),
+                    }
+                })),
+            ),
+        Check::must("version-mixed", &["VER-03", "STD-25"], Revisions::MODERN, "Each request is judged by its own version.")
+            .sent("a good request, one for 1900-01-01, and a good one")
+            .hosts("One odd request through a gateway would end the server for all.")
+            .after(&["version-unknown"])
+            .probe(
+                |cx| Ok(vec![
+                    cx.request(0, "server/discover", Value::Null),
+                    with_meta(cx, 1, "server/discover", &json!({ VERSION: "1900-01-01", CAPABILITIES: {} })), Step::Await(cx.id(1)),
+                    cx.request(2, "server/discover", Value::Null),
+                ]),
+                |cx, seen| verdict(result(seen, &cx.id(0)).map(|_| ()).and_then(|()| result(seen, &cx.id(2)).map(|_| ()))
+                    .and_then(|()| super::refused_somehow(seen, &cx.id(1)))),
+            ),
+    ]
+}
+
+fn answers() -> Vec<Check> {
+    vec![
+        Check::must("result-type", &["RSL-01"], Revisions::MODERN, "Every result has a string `resultType`.")
+            .hosts("Clients of 2026-07-28 tell by it whether a call is finished.")
+            .scan(|_, all| {
+                let odd = all.answers().filter(|answer| own(answer.params) && answer.result().is_some_and(|result| result.is_object() && !result["resultType"].is_string()));
+                Verdict::from_faults(odd.map(|answer| (format!("the result of {} has no resultType", answer.method), answer.line.text())).collect())
+            }),
+        Check::must("result-type-known", &["RSL-04", "MRTR-01"], Revisions::MODERN,
+            "`resultType` is complete, or input_required for tools/call, prompts/get and resources/read.")
+            .hosts("Clients have to treat any other value as an invalid answer.")
+            .after(&["tasks-opt-in"])
+            .scan(|_, all| {
+                let odd = all.answers().filter(|answer| match answer.reply["result"]["resultType"].as_str() {
+                    None | Some("complete") => false,
+                    Some("input_required") => !["tools/call", "prompts/get", "resources/read"].contains(&answer.method),
+                    Some(_) => true,
+                });
+                Verdict::from_faults(odd.map(|answer| (format!("{} gave resultType {}", answer.method, answer.reply["result"]["resultType"]), answer.line.text())).collect())
+            }),
+        Check::must("input-asks", &["MRTR-02", "MRTR-03", "MRTR-04", "MRTR-14", "CAP-01"], Revisions::MODERN,
+            "A server asks back only for what the request declared, in the form of inputRequests.")
+            .hosts("A client cannot answer what it did not declare, so the call never ends.")
+            .scan(|_, all| {
+                let mut faults = Vec::new();
+                for answer in all.answers() {
+                    let Some(result) = answer.result().filter(|result| result["resultType"] == "input_required") else { continue };
+                    let caps = answer.params["_meta"].get(CAPABILITIES).unwrap_or(&Value::Null);
+                    faults.extend(asks(result, caps).map(|what| (what, answer.line.text())));
+                }
+                Verdict::from_faults(faults)
+            }),
+        Check::should("meta-server-info", &["MET-05"], Revisions::MODERN, "Every result names the server in `_meta`.")
+            .hosts("A host that never asked `server/discover` cannot say who answered.")
+            .scan(|_, all| {
+                let odd = all.answers().filter(|answer| {
+                    let info = &answer.reply["result"]["_meta"][SERVER_INFO];
+                    own(answer.params) && answer.result().is_some() && (!info["name"].is_string() || !info["version"].is_string())
+                });
+                Verdict::from_faults(odd.map(|answer| (format!("the result of {} does not name the server", answer.method), answer.line.text())).collect())
+            }),
+        Check::must("meta-keys", &["MET-07"], Revisions::SINCE_0618, "Keys of `_meta` are names, maybe after a dotted prefix and a slash.")
+            .hosts("Keys of others collide with the protocol's own.")
+            .scan(|_, all| {
+                let mut faults = Vec::new();
+                for (value, frame) in all.received() {
+                    for meta in ["/result/_meta", "/params/_meta"].iter().filter_map(|place| value.pointer(place)) {
+                        let odd = meta.as_object().into_iter().flatten().find(|(key, _)| !is_key(key));
+                        faults.extend(odd.map(|(key, _)| (format!("{key:?} is no key"), frame.text())));
+                        if !meta.is_object() {
+                            faults.push((format!("`_meta` is {}", kind(meta)), frame.text()));
+                        }
+                    }
+                }
+                Verdict::from_faults(faults)
+            }),
+        Check::must("cache-hints", &["CAC-01", "CAC-02"], Revisions::MODERN,
+            "Lists, `server/discover` and `resources/read` say how long they hold (ttlMs, 0 or more) and for whom (cacheScope).")
+            .hosts("Clients that validate refuse the whole list.")
+            .scan(|_, all| {
+                let mut faults = Vec::new();
+                for answer in all.answers().filter(|answer| CACHED.contains(&answer.method) && own(answer.params)) {
+                    let Some(result) = answer.result().filter(|result| result["resultType"] != "input_required") else { continue };
+                    let what = if !result["ttlMs"].is_u64() {
+                        format!("{}: ttlMs is {}", answer.method, result["ttlMs"])
+                    } else if !["public", "private"].iter().any(|scope| result["cacheScope"] == *scope) {
+                        format!("{}: cacheScope is {}", answer.method, result["cacheScope"])
+                    } else {
+                        continue;
+                    };
+                    faults.push((what, answer.line.text()));
+                }
+                Verdict::from_faults(faults)
+            }),
+        Check::must("cache-pages", &["CAC-07"], Revisions::MODERN, "All pages of a list have one cacheScope.")
+            .hosts("A shared cache serves the private part of a list to others.")
+            .after(&["cache-hints"])
+            .scan(|cx, _| {
+                let odd = super::lists(cx).into_iter().find(|(_, _, listing)| listing.pages.windows(2).any(|pair| pair[0]["cacheScope"] != pair[1]["cacheScope"]));
+                match odd {
+                    Some((method, ..)) => Verdict::fail(format!("pages of {method} differ in cacheScope")),
+                    None => Verdict::Pass,
+                }
+            }),
+        Check::must("error-codes", &["ERR-06", "ERR-09", "ERR-10"], Revisions::MODERN,
+            "Of -32020 to -32099 only -32021 and -32022 are used on stdio.")
+            .hosts("-32042 and others have no meaning any more, or another one.")
+            .scan(|_, all| {
+                let odd = all.received().filter(|(value, _)| value["error"]["code"].as_i64().is_some_and(|code| (-32099..=-32020).contains(&code) && code != -32021 && code != -32022));
+                Verdict::from_faults(odd.map(|(value, frame)| (format!("the code {} was used", value["error"]["code"]), frame.text())).collect())
+            }),
+        Check::should("error-codes-avoided", &["ERR-11"], Revisions::MODERN, "Codes from -32019 to -32000 are avoided.")
+            .hosts("Clients read no meaning into them.")
+            .after(&["resources-missing-modern"])
+            .scan(|_, all| {
+                let odd = all.received().filter(|(value, _)| value["error"]["code"].as_i64().is_some_and(|code| (-32019..=-32000).contains(&code)));
+                Verdict::from_faults(odd.map(|(value, frame)| (format!("the code {} was used", value["error"]["code"]), frame.text())).collect())
+            }),
+        Check::must("error-undeclared", &["ERR-13", "CMP-05"], Revisions::MODERN,
+            "A method behind a capability that is not declared is refused with -32601.")
+            .sent("the lists and `completion/complete` of each capability that is not declared")
+            .hosts("An empty list looks like a feature that is there.")
+            .probe(
+                |cx| {
+                    let params = json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "a", "value": "" } });
+                    let all = [("tools", "tools/list", Value::Null), ("resources", "resources/list", Value::Null),
+                        ("prompts", "prompts/list", Value::Null), ("completions", "completion/complete", params)];
+                    let steps: Vec<Step> = all.into_iter().enumerate().filter(|(_, (capability, ..))| !cx.survey.declares(capability))
+                        .map(|(n, (_, method, params))| cx.request(i64::try_from(n).unwrap_or(0), method, params)).collect();
+                    if steps.is_empty() { Err("the server declares everything".to_owned()) } else { Ok(steps) }
+                },
+                |cx, seen| verdict((0..4).filter(|n| seen.own.contains(&cx.id(*n))).try_for_each(|n| refused(seen, &cx.id(n), &[-32601]))),
+            ),
+        Check::must("extension-shape", &["EXT-01", "EXT-03"], Revisions::MODERN,
+            "`capabilities.extensions` maps prefixed names to objects.")
+            .hosts("A client that looks for an extension does not find it.")
+            .after(&["init-capability-shape"])
+            .scan(|cx, _| {
+                let Some(extensions) = cx.survey.capabilities().get("extensions") else { return Verdict::Pass };
+                let Some(members) = extensions.as_object() else { return Verdict::fail("extensions is no object") };
+                match members.iter().find(|(name, value)| !name.contains('/') || !value.is_object()) {
+                    Some((name, _)) => Verdict::fail(format!("the extension {name:?} has no prefix, or is no object")),
+                    None => Verdict::Pass,
+                }
+            }),
+    ]
+}
+
+/// Whether a request is one of 2026-07-28.
+pub(super) fn own(params: &Value) -> bool {
+    params["_meta"][VERSION] == "2026-07-28"
+}
+
+/// The grammar of keys: an optional prefix of labels with dots, a slash, then a name.
+fn is_key(key: &str) -> bool {
+    let (prefix, name) = match key.rsplit_once('/') {
+        Some((prefix, name)) => (Some(prefix), name),
+        None => (None, key),
+    };
+    let label = |label: &str| {
+        label.starts_with(|c: char| c.is_ascii_alphabetic())
+            && label.ends_with(|c: char| c.is_ascii_alphanumeric())
+            && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+    };
+    let edge = |c: char| c.is_ascii_alphanumeric();
+    let named = name.is_empty() && prefix.is_some()
+        || name.starts_with(edge)
+            && name.ends_with(edge)
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
+    named && prefix.is_none_or(|prefix| prefix.split('.').all(label))
+}
+
+fn gone() -> Vec<Check> {
+    fn all_refused(cx: &Cx<'_>, seen: &Seen<'_>, count: i64) -> Verdict {
+        verdict((0..count).try_for_each(|n| refused(seen, &cx.id(n), &[-32601])))
+    }
+    vec![
+        Check::must("ping-gone", &["PNG-05", "DEP-02"], Revisions::MODERN, "`ping` is gone: -32601.")
+            .sent("`ping` with the `_meta` of 2026-07-28")
+            .hosts("A client believes that a request of another era was understood.")
+            .after(&["rpc-unknown-method"])
+            .probe(|cx| Ok(vec![cx.request(0, "ping", Value::Null)]), |cx, seen| all_refused(cx, seen, 1)),
+        Check::must("log-gone", &["LOG-08", "DEP-02"], Revisions::MODERN, "`logging/setLevel` is gone: -32601.")
+            .sent("`logging/setLevel` with the `_meta` of 2026-07-28")
+            .hosts("A client waits for logs that never come.")
+            .after(&["rpc-unknown-method"])
+            .probe(|cx| Ok(vec![cx.request(0, "logging/setLevel", json!({ "level": "info" }))]), |cx, seen| all_refused(cx, seen, 1)),
+        Check::must("resources-gone", &["RES-09", "DEP-02"], Revisions::MODERN, "`resources/subscribe` and `resources/unsubscribe` are gone: -32601.")
+            .sent("both with the `_meta` of 2026-07-28")
+            .hosts("A client waits for updates that never come.")
+            .after(&["rpc-unknown-method"])
+            .probe(
+                |cx| Ok(vec![cx.request(0, "resources/subscribe", json!({ "uri": "taut-check://x" })), cx.request(1, "resources/unsubscribe", json!({ "uri": "taut-check://x" }))]),
+                |cx, seen| all_refused(cx, seen, 2),
+            ),
+        Check::must("tasks-gone", &["TSX-13", "DEP-02"], Revisions::MODERN, "`tasks/list` and `tasks/result` are gone: -32601.")
+            .sent("both with the `_meta` of 2026-07-28")
+            .hosts("A client believes that tasks of the older form are there.")
+            .after(&["rpc-unknown-method"])
+            .probe(
+                |cx| Ok(vec![cx.request(0, "tasks/list", Value::Null), cx.request(1, "tasks/result", json!({ "taskId": "x" }))]),
+                |cx, seen| all_refused(cx, seen, 2),
+            ),
+        Check::must("init-gone", &["DEP-02"], Revisions::MODERN, "`initialize` with the `_meta` of 2026-07-28 is refused.")
+            .sent("`initialize` with the `_meta` of 2026-07-28")
+            .hosts("A client ends up in a mixture of both eras.")
+            .fresh(
+                |cx| Ok(vec![Step::Open(json!({})), cx.request(0, "initialize", json!({ "protocolVersion": "2026-07-28", "capabilities": {}, "clientInfo": { "name": "taut-check", "version": "1" } })), Step::Await(cx.id(0))]),
+                |cx, seen| match seen.reply(&cx.id(0)) {
+                    // One that also speaks an older revision may take it for a handshake of that.
+                    Some(reply) if reply["result"]["protocolVersion"] == "2026-07-28" => fail(seen, "it agreed on 2026-07-28"),
+                    Some(reply) if reply.get("result").is_some() && !cx.survey.dual => fail(seen, "it was served"),
+                    Some(_) => Verdict::Pass,
+                    None => alive(seen).err().unwrap_or_else(|| fail(seen, "it was not answered")),
+                },
+            ),
+        Check::must("meta-removed-notifications", &["DEP-03", "RPC-11", "ROO-04"], Revisions::MODERN, "Notifications that are gone are ignored.")
+            .sent("initialized, roots/list_changed and tasks/status")
+            .hosts("A client that speaks both eras may send them.")
+            .silent()
+            .probe(
+                |cx| Ok(vec![cx.note("notifications/initialized", Value::Null), cx.note("notifications/roots/list_changed", Value::Null),
+                    cx.note("notifications/tasks/status", json!({ "taskId": "x" }))]),
+                |_, seen| verdict(silent(seen)),
+            ),
+        Check::must("meta-removed-fields", &["DEP-06", "ELI-06"], Revisions::MODERN,
+            "Fields that are gone are not sent: Tool.execution, capabilities.tasks, elicitationId.")
+            .hosts("A client reads a promise into them that the revision does not have.")
+            .scan(|_, all| {
+                let mut faults = Vec::new();
+                for answer in all.answers().filter(|answer| own(answer.params)) {
+                    let Some(result) = answer.result() else { continue };
+                    let tools = result["tools"].as_array().into_iter().flatten();
+                    let asked = result["inputRequests"].as_object().into_iter().flatten();
+                    let what = if tools.into_iter().any(|tool| tool.get("execution").is_some()) {
+                        "a tool has `execution`"
+                    } else if answer.method == "server/discover" && result["capabilities"].get("tasks").is_some() {
+                        "capabilities have `tasks`"
+                    } else if asked.into_iter().any(|(_, entry)| entry["params"].get("elicitationId").is_some()) {
+                        "a question has `elicitationId`"
+                    } else {
+                        continue;
+                    };
+                    faults.push((what.to_owned(), answer.line.text()));
+                }
+                Verdict::from_faults(faults)
+            }),
+        Check::should("init-names-versions", &["ERA-04"], Revisions::MODERN,
+            "A server that speaks only 2026-07-28 names its versions when it refuses `initialize`.")
+            .sent("`initialize` for 2025-11-25, as the first message")
+            .hosts("A host of an older revision cannot tell its user why it does not connect.")
+            .once()
+            .fresh(
+                |cx| {
+                    if cx.survey.dual || cx.survey.opens.len() > 1 {
+                        return Err("the server also speaks an older revision".to_owned());
+                    }
+                    if cx.survey.tried.len() < 2 {
+                        return Err("only one revision is checked".to_owned());
+                    }
+                    Ok(vec![Step::Send(crate::cx::initialize(&cx.id(0), "2025-11-25", &json!({}))), Step::Await(cx.id(0))])
+                },
+                |cx, seen| match seen.reply(&cx.id(0)) {
+                    Some(reply) if reply["error"].to_string().contains("2026-07-28") => Verdict::Pass,
+                    Some(reply) => fail(seen, format!("the answer names no version: {}", short(reply))),
+                    None => alive(seen).err().unwrap_or_else(|| fail(seen, "it was not answered")),
+                },
+            ),
+    ]
+}

@@ -1,0 +1,180 @@
+//! Prompts and completion (PRM, CMP).
+
+use serde_json::{Value, json};
+
+use super::lists::{has_list, is_base64, items, named};
+use super::{fail, needs, refused, result, short, verdict};
+use crate::check::{Check, Revisions, Verdict};
+use crate::cx::Cx;
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        Check::must("prompts-list", &["PRM-02"], Revisions::ALL,
+            "`prompts/list` gives an array `prompts`, each with a name; arguments have a name, too.")
+            .hosts("The official SDKs refuse the whole list.")
+            .scan(|_, all| match has_list(all, "prompts/list", "prompts") {
+                Verdict::Pass => items(all, "prompts/list", "prompts", |item| {
+                    named(item, &["name"]).or_else(|| {
+                        let arguments = item.get("arguments")?;
+                        let Some(list) = arguments.as_array() else { return Some("`arguments` is no array".to_owned()) };
+                        list.iter().find_map(|argument| named(argument, &["name"]))
+                    })
+                }),
+                failed => failed,
+            }),
+        Check::must("prompts-get", &["PRM-03", "PRM-07"], Revisions::ALL,
+            "`prompts/get` gives an array `messages`, each with the role user or assistant and one content block.")
+            .sent("`prompts/get` for the first prompt, with a text for each of its arguments")
+            .hosts("The official SDKs refuse the answer.")
+            .probe(
+                |cx| {
+                    let prompt = prompt(cx, |_| true)?;
+                    Ok(vec![cx.request(0, "prompts/get", json!({ "name": prompt["name"], "arguments": filled(prompt) }))])
+                },
+                |cx, seen| {
+                    let result = match result(seen, &cx.id(0)) {
+                        Ok(result) if result["resultType"] == "input_required" => return Verdict::Pass,
+                        Ok(result) => result,
+                        // It may not like what was filled in.
+                        Err(_) if seen.code(&cx.id(0)) == Some(-32602) => return Verdict::skip("the prompt refused the arguments that were made up"),
+                        Err(verdict) => return verdict,
+                    };
+                    let Some(messages) = result["messages"].as_array() else { return fail(seen, "`messages` is no array") };
+                    let odd = |message: &&Value| {
+                        let content = &message["content"];
+                        !["user", "assistant"].iter().any(|role| message["role"] == *role) || !content["type"].is_string()
+                            || content.get("data").is_some_and(|data| !data.as_str().is_some_and(is_base64) || !content["mimeType"].is_string())
+                    };
+                    match messages.iter().find(odd) {
+                        Some(message) => fail(seen, format!("a message is {}", short(message))),
+                        None => Verdict::Pass,
+                    }
+                },
+            ),
+        Check::should("prompts-unknown", &["PRM-04"], Revisions::ALL, "An unknown prompt is refused with -32602.")
+            .sent("`prompts/get` for `taut-check-no-such-prompt`")
+            .hosts("A host cannot tell a wrong name from a broken server.")
+            .probe(
+                |cx| {
+                    needs(cx, "prompts")?;
+                    Ok(vec![cx.request(0, "prompts/get", json!({ "name": "taut-check-no-such-prompt" }))])
+                },
+                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
+            ),
+        Check::should("prompts-missing-argument", &["PRM-04"], Revisions::ALL,
+            "A required argument that is missing is refused with -32602.")
+            .sent("`prompts/get` without arguments, for a prompt that requires one")
+            .hosts("The model gets a prompt with a hole in it.")
+            .probe(
+                |cx| {
+                    let prompt = prompt(cx, requires)?;
+                    Ok(vec![cx.request(0, "prompts/get", json!({ "name": prompt["name"], "arguments": {} }))])
+                },
+                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
+            ),
+        Check::must("prompts-argument-type", &["PRM-05", "RPC-18"], Revisions::ALL,
+            "The values of a prompt's arguments are strings: a number is refused with -32602.")
+            .sent("`prompts/get` with the number 5 for the first argument")
+            .hosts("No host sends it; a server that goes on does not look at what it gets.")
+            .probe(
+                |cx| {
+                    let prompt = prompt(cx, |prompt| prompt["arguments"].get(0).is_some())?;
+                    let mut arguments = filled(prompt);
+                    if let Some(name) = prompt["arguments"][0]["name"].as_str() {
+                        arguments[name] = json!(5);
+                    }
+                    Ok(vec![cx.request(0, "prompts/get", json!({ "name": prompt["name"], "arguments": arguments }))])
+                },
+                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
+            ),
+        Check::must("prompts-request", &["RPC-18"], Revisions::ALL,
+            "`prompts/get` without a name is refused with -32602.")
+            .sent("`prompts/get` with {}")
+            .hosts("No host sends it; a server that goes on gives something that nobody named.")
+            .probe(
+                |cx| {
+                    needs(cx, "prompts")?;
+                    Ok(vec![cx.request(0, "prompts/get", json!({}))])
+                },
+                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
+            ),
+        Check::must("complete-values", &["CMP-02", "CMP-01"], Revisions::ALL,
+            "`completion/complete` gives at most 100 values, each a string.")
+            .sent("`completion/complete` for the first argument of a prompt")
+            .hosts("The official SDKs refuse the answer.")
+            .probe(
+                |cx| {
+                    if cx.revision.as_str() != "2024-11-05" {
+                        needs(cx, "completions")?;
+                    } else if cx.survey.declares("completions") {
+                        // Nothing declares it in this revision, so only a server that has it is asked.
+                    } else {
+                        return Err("this revision has no capability for completion".to_owned());
+                    }
+                    let prompt = prompt(cx, |prompt| prompt["arguments"].get(0).is_some())?;
+                    let params = json!({ "ref": { "type": "ref/prompt", "name": prompt["name"] },
+                        "argument": { "name": prompt["arguments"][0]["name"], "value": "" } });
+                    Ok(vec![cx.request(0, "completion/complete", params)])
+                },
+                |cx, seen| {
+                    let result = match result(seen, &cx.id(0)) {
+                        Ok(result) => result,
+                        Err(verdict) => return verdict,
+                    };
+                    let values = result["completion"]["values"].as_array();
+                    match values {
+                        Some(values) if values.len() <= 100 && values.iter().all(Value::is_string) => Verdict::Pass,
+                        Some(values) if values.len() > 100 => fail(seen, format!("there are {} values", values.len())),
+                        _ => fail(seen, format!("the completion is {}", short(&result["completion"]))),
+                    }
+                },
+            ),
+        Check::must("complete-reference", &["CMP-03", "CMP-05"], Revisions::SINCE_0326,
+            "A reference of another type than ref/prompt or ref/resource is refused with -32602.")
+            .sent("`completion/complete` with the type `ref/none`")
+            .hosts("No host sends it; a server that goes on completes something that nobody named.")
+            .probe(
+                |cx| {
+                    needs(cx, "completions")?;
+                    let params = json!({ "ref": { "type": "ref/none", "name": "x" }, "argument": { "name": "a", "value": "" } });
+                    Ok(vec![cx.request(0, "completion/complete", params)])
+                },
+                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
+            ),
+        Check::should("complete-unknown", &["CMP-05"], Revisions::SINCE_0326,
+            "A reference to a prompt that does not exist is refused with -32602.")
+            .sent("`completion/complete` for `taut-check-no-such-prompt`")
+            .hosts("An empty list looks like an argument without suggestions.")
+            .probe(
+                |cx| {
+                    needs(cx, "completions")?;
+                    let params = json!({ "ref": { "type": "ref/prompt", "name": "taut-check-no-such-prompt" }, "argument": { "name": "a", "value": "" } });
+                    Ok(vec![cx.request(0, "completion/complete", params)])
+                },
+                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
+            ),
+    ]
+}
+
+fn requires(prompt: &Value) -> bool {
+    prompt["arguments"]
+        .as_array()
+        .is_some_and(|list| list.iter().any(|argument| argument["required"] == true))
+}
+
+fn prompt<'a>(cx: &Cx<'a>, fits: impl Fn(&Value) -> bool) -> Result<&'a Value, String> {
+    needs(cx, "prompts")?;
+    let mut found = cx.survey.prompts.items.iter();
+    found
+        .find(|prompt| prompt["name"].is_string() && fits(prompt))
+        .ok_or_else(|| "the server lists no such prompt".to_owned())
+}
+
+fn filled(prompt: &Value) -> Value {
+    let names = prompt["arguments"]
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|argument| argument["name"].as_str());
+    Value::Object(names.map(|name| (name.to_owned(), json!("taut"))).collect())
+}

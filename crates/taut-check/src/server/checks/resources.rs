@@ -1,0 +1,141 @@
+//! Resources and templates (RES).
+
+use serde_json::{Value, json};
+
+use super::lists::{has_list, is_base64, items, named};
+use super::{alive, fail, needs, refused, result, short, verdict};
+use crate::check::{Check, Revisions, Verdict};
+use crate::seen::Step;
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        Check::must("resources-list", &["RES-02"], Revisions::ALL,
+            "`resources/list` gives an array `resources`, each with uri and name.")
+            .hosts("The official SDKs refuse the whole list.")
+            .scan(|_, all| match has_list(all, "resources/list", "resources") {
+                Verdict::Pass => items(all, "resources/list", "resources", |item| named(item, &["uri", "name"])),
+                failed => failed,
+            }),
+        Check::must("resources-templates", &["RES-04"], Revisions::ALL,
+            "`resources/templates/list` gives an array `resourceTemplates`, each with uriTemplate and name.")
+            .sent("`resources/templates/list`")
+            .hosts("Codex asks for it whenever resources are declared.")
+            .scan(|cx, all| {
+                if let Some(error) = &cx.survey.templates.error {
+                    // A server without templates may not know the method; the capability does not say.
+                    if error.pointer("/error/code").and_then(Value::as_i64) != Some(-32601) {
+                        return Verdict::from_faults(vec![(format!("it was refused: {}", short(&error["error"])), error.to_string())]);
+                    }
+                }
+                match has_list(all, "resources/templates/list", "resourceTemplates") {
+                    Verdict::Pass => items(all, "resources/templates/list", "resourceTemplates", |item| named(item, &["uriTemplate", "name"])),
+                    failed => failed,
+                }
+            }),
+        Check::must("resources-uri", &["RES-14"], Revisions::SINCE_0618,
+            "A resource's uri is one by RFC 3986: a scheme, a colon, no spaces.")
+            .hosts("Python hosts parse it as a URL and refuse the whole list.")
+            .after(&["resources-list"])
+            .scan(|_, all| items(all, "resources/list", "resources", |item| {
+                let uri = item["uri"].as_str()?;
+                (!is_uri(uri)).then(|| format!("{uri:?} is no uri"))
+            })),
+        Check::must("resources-read", &["RES-03"], Revisions::ALL,
+            "`resources/read` gives an array `contents`, each with a uri and either text or blob.")
+            .sent("`resources/read` for the first listed resource")
+            .hosts("The official SDKs refuse the answer.")
+            .probe(
+                |cx| {
+                    needs(cx, "resources")?;
+                    let first = cx.survey.resources.items.first().and_then(|item| item["uri"].as_str());
+                    let uri = first.ok_or("the server lists no resource")?;
+                    Ok(vec![cx.request(0, "resources/read", json!({ "uri": uri }))])
+                },
+                |cx, seen| {
+                    let result = match result(seen, &cx.id(0)) {
+                        Ok(result) if result["resultType"] == "input_required" => return Verdict::Pass,
+                        Ok(result) => result,
+                        Err(verdict) => return verdict,
+                    };
+                    let Some(contents) = result["contents"].as_array() else { return fail(seen, "`contents` is no array") };
+                    let whole = |item: &&Value| {
+                        let (text, blob) = (item["text"].is_string(), item["blob"].is_string());
+                        !item["uri"].is_string() || text == blob || blob && !is_base64(item["blob"].as_str().unwrap_or_default())
+                    };
+                    match contents.iter().find(whole) {
+                        Some(item) => fail(seen, format!("an item has no uri, or not exactly one of text and base64 blob: {}", short(item))),
+                        None => Verdict::Pass,
+                    }
+                },
+            ),
+        Check::must("resources-request", &["RPC-18", "SEC-07"], Revisions::ALL,
+            "`resources/read` without a uri, or with one that is no string, is refused with -32602.")
+            .sent("`resources/read` with {} and with the uri 5")
+            .hosts("No host sends it; a server that goes on reads something that nobody named.")
+            .probe(
+                |cx| {
+                    needs(cx, "resources")?;
+                    Ok(vec![cx.request(0, "resources/read", json!({})), cx.request(1, "resources/read", json!({ "uri": 5 }))])
+                },
+                |cx, seen| verdict((0..2).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
+            ),
+        Check::should("resources-missing", &["RES-05", "ERR-02"], Revisions::LEGACY,
+            "A resource that does not exist is refused with -32002.")
+            .sent("`resources/read` for `taut-check://no-such-resource`")
+            .hosts("A host cannot tell a missing resource from a broken server.")
+            .probe(
+                |cx| {
+                    needs(cx, "resources")?;
+                    Ok(vec![cx.request(0, "resources/read", json!({ "uri": "taut-check://no-such-resource" }))])
+                },
+                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32002])),
+            ),
+        Check::must("resources-missing-modern", &["RES-06", "ERR-03"], Revisions::MODERN,
+            "A resource that does not exist is refused with -32602, not with -32002 and not with empty contents.")
+            .sent("`resources/read` for `taut-check://no-such-resource`")
+            .hosts("-32002 has no meaning any more; empty contents look like an empty file.")
+            .probe(
+                |cx| {
+                    needs(cx, "resources")?;
+                    Ok(vec![cx.request(0, "resources/read", json!({ "uri": "taut-check://no-such-resource" }))])
+                },
+                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
+            ),
+        Check::must("resources-traversal", &["RES-11", "SEC-07"], Revisions::ALL,
+            "A uri that leads out of what is offered is refused.")
+            .sent("`resources/read` for `file:///../../../../etc/passwd`")
+            .hosts("Every file of the user is open to any prompt that the model reads.")
+            .probe(
+                |cx| {
+                    needs(cx, "resources")?;
+                    Ok(vec![cx.request(0, "resources/read", json!({ "uri": "file:///../../../../etc/passwd" }))])
+                },
+                |cx, seen| match seen.reply(&cx.id(0)) {
+                    Some(reply) if reply.to_string().contains("root:x:0:0") => fail(seen, "it gave /etc/passwd"),
+                    _ => verdict(alive(seen)),
+                },
+            ),
+        Check::must("resources-subscribe", &["LIF-17", "RES-07", "RES-08"], Revisions::LEGACY,
+            "A server that declares `resources.subscribe` answers subscribe and unsubscribe with an empty result.")
+            .sent("`resources/subscribe` and `resources/unsubscribe` for the first listed resource")
+            .hosts("A host that trusts the flag waits for updates that never come.")
+            .probe(
+                |cx| {
+                    needs(cx, "resources/subscribe")?;
+                    let first = cx.survey.resources.items.first().and_then(|item| item["uri"].as_str());
+                    let uri = first.ok_or("the server lists no resource")?;
+                    Ok(vec![cx.request(0, "resources/subscribe", json!({ "uri": uri })), Step::Await(cx.id(0)),
+                        cx.request(1, "resources/unsubscribe", json!({ "uri": uri }))])
+                },
+                |cx, seen| verdict((0..2).try_for_each(|n| result(seen, &cx.id(n)).map(|_| ()))),
+            ),
+    ]
+}
+
+/// Whether a text is an address with a scheme.
+fn is_uri(text: &str) -> bool {
+    let Some((scheme, _)) = text.split_once(':') else { return false };
+    scheme.starts_with(|c: char| c.is_ascii_alphabetic())
+        && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
+        && !text.contains([' ', '\n', '<', '>', '"'])
+}

@@ -1,0 +1,352 @@
+//! JSON-RPC messages and error codes (RPC, ERR).
+
+use serde_json::{Value, json};
+
+use super::{alive, fail, kind, refused, result, short, silent, verdict};
+use crate::check::{Check, Revisions, Verdict};
+use crate::cx::Cx;
+use crate::seen::{Seen, Step, is_response};
+
+/// Lines that are no JSON.
+const TORN: [&[u8]; 6] = [
+    b"{",
+    b"this is no JSON",
+    b"{\"jsonrpc\":\"2.0\",\"id\":77,\"method\":\"ping\",}",
+    b"{\"jsonrpc\":\"2.0\",\"id\":79,\"method\":\"ping\"} // comment",
+    b"{\"jsonrpc\":\"2.0\",\"id\":80,\"method\":\"ping\"",
+    b"{\"jsonrpc\":\"2.0\",\"id\":81,\"method\":\"\xFF\xFE\"",
+];
+
+/// JSON that is no message.
+fn shapes(cx: &Cx<'_>) -> Vec<String> {
+    let ids: Vec<Value> = (0..4).map(|n| cx.id(n)).collect();
+    vec![
+        "42".to_owned(),
+        "\"x\"".to_owned(),
+        "null".to_owned(),
+        "true".to_owned(),
+        "{}".to_owned(),
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{}}}", ids[0]),
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":null}}", ids[1]),
+        format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":5}}", ids[2]),
+    ]
+}
+
+pub(super) fn checks() -> Vec<Check> {
+    let mut all = messages();
+    all.extend(requests());
+    all.extend(batches());
+    all
+}
+
+fn messages() -> Vec<Check> {
+    vec![
+        Check::must("rpc-version", &["RPC-01"], Revisions::ALL,
+            "Every message has the member `jsonrpc` with the string \"2.0\".")
+            .hosts("The TypeScript SDK drops a message without it, and the request runs into its timeout.")
+            .after(&["frame-clean"])
+            .scan(|_, all| {
+                let odd = all.received().filter(|(value, _)| value.is_object() && value["jsonrpc"] != "2.0");
+                Verdict::from_faults(odd.map(|(value, frame)| (format!("`jsonrpc` is {}", value["jsonrpc"]), frame.text())).collect())
+            }),
+        Check::must("rpc-one-of", &["RPC-07"], Revisions::ALL,
+            "An answer has a result or an error, and not both.")
+            .hosts("Strict clients drop it; others take the one they look at first.")
+            .after(&["frame-clean"])
+            .scan(|_, all| {
+                let odd = all.received().filter(|(value, _)| {
+                    value.is_object() && value.get("method").is_none()
+                        && value.get("result").is_some() == value.get("error").is_some()
+                });
+                Verdict::from_faults(odd.map(|(value, frame)| (format!("neither or both: {}", short(value)), frame.text())).collect())
+            }),
+        Check::must("rpc-result-object", &["RPC-08"], Revisions::ALL,
+            "A result is an object, also when it is empty.")
+            .hosts("`null` for an empty result fails validation in the TypeScript and Python SDKs.")
+            .scan(|_, all| {
+                let odd = all.received().filter(|(value, _)| is_response(value) && value.get("result").is_some_and(|result| !result.is_object()));
+                Verdict::from_faults(odd.map(|(value, frame)| (format!("the result is {}", kind(&value["result"])), frame.text())).collect())
+            }),
+        Check::must("rpc-error-shape", &["RPC-09"], Revisions::ALL,
+            "An error has an integer `code` and a string `message`.")
+            .hosts("Clients that cannot read the error drop it, and the request runs into its timeout.")
+            .scan(|_, all| {
+                let odd = all.received().filter(|(value, _)| {
+                    value.get("error").is_some_and(|error| !error["code"].is_i64() || !error["message"].is_string())
+                });
+                Verdict::from_faults(odd.map(|(value, frame)| (format!("the error is {}", short(&value["error"])), frame.text())).collect())
+            }),
+        Check::must("rpc-id-echo", &["RPC-06"], Revisions::ALL,
+            "An answer repeats the id of its request, with the same JSON type.")
+            .sent("two requests at once, with the ids \"7\" and 7")
+            .hosts("Claude Code and supergateway use string ids, most others integers; an id of another type is never matched.")
+            .probe(
+                |cx| {
+                    let pair = [json!("7"), json!(7)].map(|id| Step::Send(cx.harmless_as(&id)));
+                    Ok(pair.to_vec())
+                },
+                |_, seen| verdict([json!("7"), json!(7)].iter().try_for_each(|id| result(seen, id).map(|_| ()))),
+            ),
+        Check::must("rpc-id-forms", &["RPC-29", "RPC-02"], Revisions::ALL,
+            "0, negative integers, the empty string and any other string are ids.")
+            .sent("requests with the ids 0, -1, \"\", \"ünï-1\" and \"0\"")
+            .hosts("0 is the first id of the TypeScript and Python SDKs, so of most hosts.")
+            .probe(
+                |cx| Ok(forms().iter().map(|id| Step::Send(cx.harmless_as(id))).collect()),
+                |_, seen| verdict(forms().iter().try_for_each(|id| result(seen, id).map(|_| ()))),
+            ),
+        Check::must("rpc-id-null", &["RPC-03"], Revisions::ALL,
+            "A message with the id null is no request: it gets no result.")
+            .sent("a request with the id null")
+            .hosts("An answer with the id null cannot be matched by any host.")
+            .probe(
+                |cx| Ok(vec![Step::Send(cx.harmless_as(&Value::Null))]),
+                |_, seen| {
+                    if let Some(odd) = seen.strays().iter().find(|stray| stray.get("result").is_some()) {
+                        return fail(seen, format!("it got a result: {}", short(odd)));
+                    }
+                    verdict(alive(seen))
+                },
+            ),
+        Check::must("rpc-id-type", &["RPC-02", "RPC-16"], Revisions::ALL,
+            "An id that is neither a string nor an integer is refused, or ignored.")
+            .sent("requests with the ids true, {} and []")
+            .hosts("No host sends them; a server that answers them shows that it does not look at ids.")
+            .probe(
+                |cx| {
+                    let odd = [json!(true), json!({ "a": 1 }), json!([1])];
+                    Ok(odd.iter().map(|id| Step::Send(cx.harmless_as(id))).collect())
+                },
+                |_, seen| {
+                    let odd = seen.got().find(|value| is_response(value) && value.get("id").is_some_and(|id| id.is_boolean() || id.is_object() || id.is_array()));
+                    match odd {
+                        Some(odd) => fail(seen, format!("it answered {}", short(odd))),
+                        None => match seen.strays().iter().find(|stray| stray.get("result").is_some()) {
+                            Some(odd) => fail(seen, format!("it got a result: {}", short(odd))),
+                            None => verdict(alive(seen)),
+                        },
+                    }
+                },
+            ),
+        Check::must("rpc-unreadable-id", &["RPC-12", "RPC-13"], Revisions::ALL,
+            "When the id of a message cannot be read, the error has no id (or null in old revisions), never another request's id.")
+            .sent("a request, then lines that are no JSON")
+            .hosts("A wrong id fails a request that has nothing to do with it.")
+            .probe(
+                |cx| {
+                    let mut steps = vec![Step::Send(cx.harmless_as(&cx.id(0))), Step::Await(cx.id(0))];
+                    steps.extend([b"{\n".to_vec(), b"garbage\n".to_vec()].map(Step::Raw));
+                    Ok(steps)
+                },
+                |cx, seen| {
+                    if seen.replies(&cx.id(0)).len() > 1 {
+                        return fail(seen, "the error has the id of the request before");
+                    }
+                    let known = |id: &Value| id.is_null() || seen.own.contains(id);
+                    let odd = seen.got().find(|value| value.get("error").is_some() && value.get("id").is_some_and(|id| !known(id)));
+                    match odd {
+                        Some(odd) => fail(seen, format!("the error has an id that nobody sent: {}", short(odd))),
+                        None => Verdict::Pass,
+                    }
+                },
+            ),
+    ]
+}
+
+fn forms() -> [Value; 5] {
+    [json!(0), json!(-1), json!(""), json!("ünï-1"), json!("0")]
+}
+
+/// No answer to what is broken is fine. One that comes has to have one of these codes.
+fn codes_of_strays(cx: &Cx<'_>, seen: &Seen<'_>, codes: &[i64]) -> Verdict {
+    if let Err(verdict) = alive(seen) {
+        return verdict;
+    }
+    for value in seen.got().filter(|value| is_response(value)) {
+        let id = value.get("id").unwrap_or(&Value::Null);
+        let mine = id.is_null()
+            || (0..8).any(|n| *id == cx.id(n))
+            || id.as_i64().is_some_and(|id| (77..82).contains(&id));
+        if !mine {
+            continue;
+        }
+        match value.pointer("/error/code").and_then(Value::as_i64) {
+            Some(code) if codes.contains(&code) => {}
+            Some(code) => return fail(seen, format!("expected {codes:?}, got {code}")),
+            None => return fail(seen, format!("it was served: {}", short(value))),
+        }
+    }
+    Verdict::Pass
+}
+
+fn requests() -> Vec<Check> {
+    vec![
+        Check::must("rpc-notification-silent", &["RPC-11"], Revisions::ALL,
+            "A notification is never answered, whatever it says.")
+            .sent("unknown notifications, requests without an id, and known notifications with bad params")
+            .hosts("An answer without an id is an error in the log of most hosts; some end the session.")
+            .silent()
+            .probe(
+                |cx| Ok(vec![
+                    cx.note("notifications/no_such", json!({ "a": 1 })),
+                    cx.note("no/such", Value::Null),
+                    cx.note("tools/list", cx.request_as(&json!(1), "tools/list", Value::Null)["params"].clone()),
+                    cx.note("tools/call", json!({ "name": "taut-check-no-such-tool" })),
+                    cx.note("notifications/progress", json!({ "progressToken": "none", "progress": 1 })),
+                    cx.note("notifications/progress", json!({ "progress": "no number" })),
+                    cx.note("notifications/roots/list_changed", Value::Null),
+                    cx.note(cx.harmless(), Value::Null),
+                ]),
+                |_, seen| verdict(silent(seen)),
+            ),
+        Check::must("rpc-params-array", &["RPC-14"], Revisions::ALL,
+            "Params are an object; a list of them is invalid.")
+            .sent("`tools/call`, or a method that does not exist, with the params []")
+            .hosts("No host sends it; a server that serves it does not look at what it gets.")
+            .fresh(
+                |cx| {
+                    let method = if cx.survey.declares("tools") { "tools/call" } else { "taut-check/none" };
+                    let message = json!({ "jsonrpc": "2.0", "id": cx.id(0), "method": method, "params": [] });
+                    Ok(vec![Step::Open(json!({})), Step::Send(message), Step::Barrier])
+                },
+                |cx, seen| match seen.reply(&cx.id(0)) {
+                    Some(reply) if reply.get("result").is_some() => fail(seen, "it was served"),
+                    _ => verdict(alive(seen)),
+                },
+            ),
+        Check::must("rpc-parse-error", &["RPC-15", "ERR-01"], Revisions::ALL,
+            "A line that is no JSON is answered with -32700, or not at all, and the next one is served.")
+            .sent("six broken lines, each followed by nothing but the next")
+            .hosts("One stray byte from a host's bridge ends a server that gives up here.")
+            .after(&["rpc-unreadable-id"])
+            .probe(
+                |_| Ok(TORN.iter().map(|line| Step::Raw([line, b"\n" as &[u8]].concat())).collect()),
+                |cx, seen| codes_of_strays(cx, seen, &[-32700, -32600]),
+            ),
+        Check::must("rpc-invalid-request", &["RPC-16", "ERR-01"], Revisions::ALL,
+            "JSON that is no message is answered with -32600, or not at all, and the next one is served.")
+            .sent("numbers, strings, null, {}, and objects without a usable method")
+            .hosts("A server that ends here ends with the first odd line of a bridge.")
+            .after(&["rpc-unreadable-id"])
+            .probe(
+                |cx| Ok(shapes(cx).into_iter().map(|line| Step::Raw(format!("{line}\n").into_bytes())).collect()),
+                |cx, seen| codes_of_strays(cx, seen, &[-32600, -32700, -32602, -32601]),
+            ),
+        Check::must("rpc-unknown-method", &["RPC-17", "ERR-01"], Revisions::ALL,
+            "An unknown method is refused with -32601.")
+            .sent("requests for `taut-check/none`, `rpc.discover` and `tools/`")
+            .hosts("Hosts probe with methods that a server may not know; any other answer, or none, costs them seconds or the server.")
+            .probe(
+                |cx| Ok(["taut-check/none", "rpc.discover", "tools/"].iter().enumerate()
+                    .map(|(n, method)| cx.request(i64::try_from(n).unwrap_or(0), method, Value::Null)).collect()),
+                |cx, seen| verdict((0..3).try_for_each(|n| refused(seen, &cx.id(n), &[-32601]))),
+            ),
+        Check::must("rpc-method-case", &["RPC-32"], Revisions::ALL,
+            "Method names are compared exactly.")
+            .sent("requests for `Tools/List`, `PING` and `tools/list ` with a space")
+            .hosts("A server that guesses serves what nobody asked for.")
+            .after(&["rpc-unknown-method"])
+            .probe(
+                |cx| Ok(vec![cx.request(0, "Tools/List", Value::Null), cx.request(1, "PING", Value::Null), cx.request(2, "tools/list ", Value::Null)]),
+                |cx, seen| verdict((0..3).try_for_each(|n| refused(seen, &cx.id(n), &[-32601]))),
+            ),
+        Check::must("rpc-id-reuse", &["RPC-05"], Revisions::MODERN,
+            "An id may be used again once its request is answered.")
+            .sent("two requests with the same id, one after the other")
+            .hosts("A gateway that hands out ids per client uses them again.")
+            .probe(
+                |cx| Ok(vec![cx.request(0, "server/discover", Value::Null), Step::Await(cx.id(0)), Step::Listen(20),
+                    cx.request(0, "server/discover", Value::Null), Step::Barrier]),
+                |cx, seen| {
+                    let replies = seen.replies(&cx.id(0));
+                    match (replies.len(), replies.iter().all(|reply| reply.get("result").is_some())) {
+                        (2, true) => Verdict::Pass,
+                        (2, false) => fail(seen, "the second request was refused"),
+                        _ => alive(seen).err().unwrap_or_else(|| fail(seen, "the second request was not answered")),
+                    }
+                },
+            ),
+        Check::must("rpc-removed", &["LIF-18"], Revisions::LEGACY,
+            "There is no request `shutdown` or `exit`: -32601.")
+            .sent("requests for `shutdown` and `exit`")
+            .hosts("A server that takes them for the Language Server Protocol ends in the middle of a session.")
+            .after(&["rpc-unknown-method"])
+            .probe(
+                |cx| Ok(vec![cx.request(0, "shutdown", Value::Null), cx.request(1, "exit", Value::Null)]),
+                |cx, seen| verdict((0..2).try_for_each(|n| refused(seen, &cx.id(n), &[-32601]))),
+            ),
+    ]
+}
+
+fn batches() -> Vec<Check> {
+    vec![
+        Check::must("rpc-batch", &["RPC-22", "RPC-25"], Revisions::ONLY_0326,
+            "A batch is accepted, and answered with one array that has one answer per request.")
+            .sent("an array of two requests and a notification")
+            .hosts("2025-03-26 obliges a server to accept batches; clients of that revision may send them.")
+            .probe(
+                |cx| Ok(vec![Step::Send(json!([cx.harmless_as(&cx.id(0)),
+                    { "jsonrpc": "2.0", "method": "notifications/no_such" }, cx.harmless_as(&cx.id(1))]))]),
+                |cx, seen| {
+                    if let Err(verdict) = alive(seen) {
+                        return verdict;
+                    }
+                    let array = seen.entries.iter().filter_map(crate::process::Entry::value).find_map(Value::as_array);
+                    let Some(array) = array else { return fail(seen, "no array came back") };
+                    let has = |id: Value| array.iter().any(|one| one.get("id") == Some(&id) && one.get("result").is_some());
+                    match array.len() == 2 && has(cx.id(0)) && has(cx.id(1)) {
+                        true => Verdict::Pass,
+                        false => fail(seen, "the array has other than one answer per request"),
+                    }
+                },
+            ),
+        Check::must("rpc-batch-notifications", &["RPC-25"], Revisions::ONLY_0326,
+            "A batch of notifications alone is not answered.")
+            .sent("an array of two notifications")
+            .hosts("An empty array as an answer is no message.")
+            .silent()
+            .after(&["rpc-batch"])
+            .probe(
+                |_| Ok(vec![Step::Send(json!([{ "jsonrpc": "2.0", "method": "notifications/no_such" },
+                    { "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 12345 } }]))]),
+                |_, seen| {
+                    if seen.entries.iter().filter_map(crate::process::Entry::value).any(Value::is_array) {
+                        return fail(seen, "an array came back");
+                    }
+                    verdict(silent(seen))
+                },
+            ),
+        Check::must("rpc-batch-empty", &["RPC-25"], Revisions::ONLY_0326,
+            "An empty batch is invalid: one error -32600, and no array.")
+            .sent("[]")
+            .hosts("No host sends it; a crash on it is what is looked for.")
+            .after(&["rpc-batch"])
+            .probe(
+                |_| Ok(vec![Step::Raw(b"[]\n".to_vec())]),
+                |cx, seen| {
+                    if seen.entries.iter().filter_map(crate::process::Entry::value).any(Value::is_array) {
+                        return fail(seen, "an array came back");
+                    }
+                    codes_of_strays(cx, seen, &[-32600, -32700])
+                },
+            ),
+        Check::must("rpc-batch-refused", &["RPC-26", "DEP-01"], Revisions::NOT_0326,
+            "An array is no message in this revision: it is refused or dropped, and not carried out.")
+            .sent("an array of two requests")
+            .hosts("A gateway that counts requests per line is passed by.")
+            .probe(
+                |cx| Ok(vec![Step::Raw(format!("{}\n", json!([cx.harmless_as(&cx.id(0)), cx.harmless_as(&cx.id(1))])).into_bytes())]),
+                |cx, seen| {
+                    if let Err(verdict) = alive(seen) {
+                        return verdict;
+                    }
+                    let served = (0..2).any(|n| seen.result(&cx.id(n)).is_some());
+                    // JSON-RPC has batches, and this revision says neither yes nor no.
+                    match served && cx.revision.as_str() != "2024-11-05" {
+                        true => fail(seen, "the requests in it were served"),
+                        false => Verdict::Pass,
+                    }
+                },
+            ),
+    ]
+}

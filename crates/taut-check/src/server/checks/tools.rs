@@ -1,0 +1,114 @@
+//! Tools as they are listed, and requests for tools that do not exist (TOL).
+
+use serde_json::{Value, json};
+
+use super::lists::{has_list, items, named};
+use super::{needs, refused, short, verdict};
+use crate::check::{Check, Revisions, Verdict};
+use crate::cx::Cx;
+use crate::seen::All;
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        Check::must("tools-list", &["TOL-02"], Revisions::ALL, "`tools/list` gives an array `tools`, maybe empty.")
+            .hosts("The official SDKs refuse the whole list.")
+            .scan(|_, all| has_list(all, "tools/list", "tools")),
+        Check::must("tools-shape", &["TOL-03"], Revisions::ALL,
+            "Each tool has a name, and an inputSchema that is an object schema.")
+            .hosts("One such tool makes the official SDKs refuse the whole list, so the host shows no tools at all.")
+            .scan(|_, all| items(all, "tools/list", "tools", |tool| {
+                named(tool, &["name"]).or_else(|| {
+                    let schema = &tool["inputSchema"];
+                    (schema["type"] != "object").then(|| format!("the inputSchema of {} is {}", tool["name"], short(schema)))
+                })
+            })),
+        Check::must("tools-output-schema", &["TOL-15"], Revisions::STRUCTURED_LEGACY,
+            "An outputSchema is an object schema in these revisions.")
+            .hosts("The official SDKs refuse the whole list.")
+            .scan(|_, all| items(all, "tools/list", "tools", |tool| {
+                let schema = tool.get("outputSchema")?;
+                (schema["type"] != "object").then(|| format!("the outputSchema of {} is {}", tool["name"], short(schema)))
+            })),
+        Check::should("tools-names", &["TOL-21"], Revisions::SINCE_1125,
+            "A tool's name has 1 to 128 of the characters A-Z a-z 0-9 _ - . and is the only one of its kind.")
+            .hosts("Model providers refuse other names; hosts cut or change them, or leave the tool out.")
+            .after(&["tools-shape", "page-ends"])
+            .scan(|cx, all| {
+                let names: Vec<&str> = cx.survey.tools.items.iter().filter_map(|tool| tool["name"].as_str()).collect();
+                let line = all.answers().find(|answer| answer.method == "tools/list").map(|answer| answer.line.text()).unwrap_or_default();
+                let fits = |name: &str| (1..=128).contains(&name.len()) && name.chars().all(|c| c.is_ascii_alphanumeric() || "_-.".contains(c));
+                if let Some(name) = names.iter().find(|name| !fits(name)) {
+                    return Verdict::from_faults(vec![(format!("the name {name:?} does not fit"), line)]);
+                }
+                let twice = names.iter().enumerate().find(|(at, name)| names[..*at].contains(name));
+                match twice {
+                    Some((_, name)) => Verdict::from_faults(vec![(format!("the name {name:?} stands twice"), line)]),
+                    None => Verdict::Pass,
+                }
+            }),
+        Check::must("tools-unknown", &["TOL-05"], Revisions::ALL, "An unknown tool is refused with -32602.")
+            .sent("`tools/call` for `taut-check-no-such-tool`")
+            .hosts("A result with isError looks to a model like a tool that exists and failed, so it tries again.")
+            .probe(
+                |cx| {
+                    needs(cx, "tools")?;
+                    Ok(vec![cx.request(0, "tools/call", json!({ "name": "taut-check-no-such-tool", "arguments": {} }))])
+                },
+                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
+            ),
+        Check::must("tools-request", &["TOL-09", "RPC-18"], Revisions::ALL,
+            "`tools/call` without a name, or with one that is no string, is refused with -32602.")
+            .sent("`tools/call` with {}, with the name null, and with the name 5")
+            .hosts("No host sends it; a server that goes on calls something that nobody named.")
+            .probe(
+                |cx| {
+                    needs(cx, "tools")?;
+                    Ok(vec![
+                        cx.request(0, "tools/call", json!({ "arguments": {} })),
+                        cx.request(1, "tools/call", json!({ "name": null })),
+                        cx.request(2, "tools/call", json!({ "name": 5, "arguments": {} })),
+                    ])
+                },
+                |cx, seen| verdict((0..3).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
+            ),
+        Check::should("tools-order", &["TOL-22"], Revisions::MODERN,
+            "Tools are listed in the same order each time.")
+            .hosts("A changed order spoils the cache of a model's prompt: each turn costs more and starts later.")
+            .after(&["tools-same"])
+            .scan(|cx, all| listed(cx, all, true)),
+        Check::must("tools-same", &["TOL-23"], Revisions::MODERN,
+            "The list of tools does not depend on the connection.")
+            .hosts("A gateway with several processes shows tools that come and go.")
+            .scan(|cx, all| listed(cx, all, false)),
+    ]
+}
+
+/// Compares the first page of tools over all sessions.
+fn listed(cx: &Cx<'_>, all: &All<'_>, ordered: bool) -> Verdict {
+    let names = |result: &Value| {
+        let mut names: Vec<String> = result["tools"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|tool| tool["name"].to_string())
+            .collect();
+        if !ordered {
+            names.sort();
+        }
+        names
+    };
+    let Some(first) = cx.survey.tools.pages.first().map(names) else {
+        return Verdict::skip("the server does not declare tools");
+    };
+    let mut faults = Vec::new();
+    for answer in all.answers() {
+        let plain = answer.method == "tools/list"
+            && answer.params.get("cursor").is_none()
+            && super::modern::own(answer.params);
+        let Some(result) = answer.result().filter(|_| plain) else { continue };
+        if names(result) != first {
+            faults.push(("two lists of tools differ".to_owned(), answer.line.text()));
+        }
+    }
+    Verdict::from_faults(faults)
+}

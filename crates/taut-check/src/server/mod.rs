@@ -1,0 +1,12 @@
+//! Servers: started, surveyed, probed, judged.
+
+mod carry;
+mod checks;
+pub(crate) mod judge;
+pub(crate) mod pool;
+pub(crate) mod run;
+pub(crate) mod session;
+mod survey;
+
+pub(crate) use checks::all;
+pub use run::ServerCheck;

@@ -1,0 +1,155 @@
+//! What is to be checked of a server, within which times, and how that becomes a report.
+//!
+//! `carry.rs` carries it out, `judge.rs` judges. Knows no rule.
+
+use std::ffi::OsString;
+use std::sync::atomic::AtomicUsize;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use super::carry::Shared;
+use super::judge::{explain, scans};
+use super::session::Times;
+use crate::check::Check;
+use crate::ours::Revision;
+use crate::process::Program;
+use crate::report::{Report, Row};
+
+/// How many processes are started at most, all together.
+pub const MAX_STARTS: usize = 100;
+
+/// Checks a server: set it up, then [`run`](Self::run).
+#[derive(Clone, Debug)]
+pub struct ServerCheck {
+    pub(super) program: Program,
+    pub(super) calls: Vec<(String, Value)>,
+    pub(super) fixture: bool,
+    pub(super) revisions: Vec<Revision>,
+    only: Vec<String>,
+    pub(super) start: Duration,
+    pub(super) request: Duration,
+}
+
+impl ServerCheck {
+    /// Checks the server that this program is.
+    #[must_use]
+    pub fn new<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Self {
+        Self::program(Program::new(words))
+    }
+
+    /// The same, with an environment and a directory.
+    #[must_use]
+    pub fn program(program: Program) -> Self {
+        Self {
+            program,
+            calls: Vec::new(),
+            fixture: false,
+            revisions: Vec::new(),
+            only: Vec::new(),
+            start: Duration::from_secs(30),
+            request: Duration::from_secs(10),
+        }
+    }
+
+    /// Allows a tool to be called with these arguments, more than once. Without it nothing is called.
+    #[must_use]
+    pub fn call(mut self, tool: impl Into<String>, args: Value) -> Self {
+        self.calls.push((tool.into(), args));
+        self
+    }
+
+    /// Allows the tools of the official conformance fixture to be called.
+    #[must_use]
+    pub fn fixture(mut self) -> Self {
+        self.fixture = true;
+        self
+    }
+
+    /// Checks this revision, and not all that the server speaks; may be given again.
+    #[must_use]
+    pub fn revision(mut self, revision: Revision) -> Self {
+        self.revisions.push(revision);
+        self
+    }
+
+    /// Carries out this check, or those whose names begin with it and a dash; may be given again.
+    #[must_use]
+    pub fn only(mut self, id: impl Into<String>) -> Self {
+        self.only.push(id.into());
+        self
+    }
+
+    /// How long the server may take until its first answer. 30 seconds if not said.
+    #[must_use]
+    pub fn start_timeout(mut self, time: Duration) -> Self {
+        self.start = time;
+        self
+    }
+
+    /// How long an answer may take. 10 seconds if not said.
+    #[must_use]
+    pub fn request_timeout(mut self, time: Duration) -> Self {
+        self.request = time;
+        self
+    }
+
+    /// How long things may take while many probes share a process.
+    pub(super) fn shared_times(&self) -> Times {
+        let short = Duration::from_millis(400);
+        let quiet = Duration::from_millis(12);
+        let exit = Duration::from_secs(5);
+        Times { start: self.start, request: self.request, late: short, quiet, exit }
+    }
+
+    /// How long they may take alone, when a verdict counts.
+    pub(super) fn alone_times(&self) -> Times {
+        let late = self.request.min(Duration::from_secs(4));
+        let quiet = Duration::from_millis(300);
+        let exit = Duration::from_secs(8);
+        Times { start: self.start, request: self.request, late, quiet, exit }
+    }
+
+    /// Carries out all checks.
+    #[must_use]
+    pub fn run(&self) -> Report {
+        let began = Instant::now();
+        let checks = super::all();
+        let shared = Shared {
+            settings: self,
+            checks: &checks,
+            slowest: AtomicUsize::new(0),
+            starts: AtomicUsize::new(0),
+            sessions: Mutex::default(),
+        };
+        let (surveys, closed) = shared.surveys();
+        let mut outcomes = shared.probes(&surveys);
+        let sessions = shared.sessions.into_inner().unwrap_or_else(PoisonError::into_inner);
+        scans(&checks, self, &surveys, &sessions, &mut outcomes);
+        let mut rows: Vec<Row> = Vec::new();
+        for (revision, outcome) in outcomes {
+            rows.push(Row::new(
+                &checks[outcome.check],
+                revision,
+                outcome.verdict,
+                outcome.exchange,
+            ));
+        }
+        rows.sort_by_key(|row| (row.revision, checks.iter().position(|check| check.id == row.id)));
+        explain(&checks, &mut rows);
+        let starts = shared.starts.into_inner();
+        Report::new(self.program.words.clone(), rows, closed, starts, began.elapsed())
+    }
+
+    pub(super) fn wants(&self, check: &Check) -> bool {
+        self.only.is_empty()
+            || self.only.iter().any(|only| {
+                check.id == only
+                    || check
+                        .id
+                        .strip_prefix(only.as_str())
+                        .is_some_and(|rest| rest.starts_with('-'))
+            })
+    }
+}

@@ -1,0 +1,345 @@
+//! One session with a server: opened in a revision, probed, closed.
+//!
+//! Knows how a session opens and how long things may take. Must not know any check.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::cx::{initialize, request};
+use crate::ours::Revision;
+use crate::process::{Entry, Process, Program, What};
+use crate::seen::{Seen, Session, Step, is_request, is_response, messages};
+
+/// How long things may take.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    /// Until the first answer.
+    pub(crate) start: Duration,
+    /// Until an answer that has to come.
+    pub(crate) request: Duration,
+    /// For answers after the barrier was answered: they may come in any order.
+    pub(crate) late: Duration,
+    /// After all of that, for what must not come.
+    pub(crate) quiet: Duration,
+    /// From the end of stdin to the end of the process.
+    pub(crate) exit: Duration,
+}
+
+/// Why a session did not open, if it took too long.
+pub(super) const LATE: &str = "it did not answer in time";
+
+/// The id of the request that opens a session.
+const OPENING: i64 = 1;
+
+/// Where the ids of barriers begin.
+const BARRIERS: i64 = 1_000_000;
+
+/// A session that is under way.
+pub(crate) struct Live {
+    pub(crate) process: Process,
+    revision: Revision,
+    times: Times,
+    barriers: i64,
+    /// Whether a probe is followed by a time in which nothing may come.
+    pub(crate) quiet: bool,
+}
+
+impl Live {
+    pub(crate) fn start(
+        program: &Program,
+        revision: Revision,
+        times: Times,
+        caps: &Value,
+    ) -> std::io::Result<Self> {
+        let mut process = Process::start(program)?;
+        let caps = caps.clone();
+        process.responder = Some(Box::new(move |value| {
+            let asked = messages(value).iter().filter(|value| is_request(value));
+            asked.map(|request| line(&reply_to(request, &caps))).collect()
+        }));
+        Ok(Self { process, revision, times, barriers: 0, quiet: true })
+    }
+
+    /// Opens the session; what the server said of itself, or why that did not work.
+    pub(crate) fn open(&mut self, caps: &Value) -> Result<Value, String> {
+        let id = Value::from(OPENING);
+        let message = if self.revision.is_modern() {
+            request(self.revision, &id, "server/discover", Value::Null, caps)
+        } else {
+            initialize(&id, self.revision.as_str(), caps)
+        };
+        self.process.send(line(&message));
+        let limit = self.times.start;
+        self.process.wait(limit, |log| answered(log, &id));
+        let Some(reply) = reply(&self.process.log, &id) else {
+            let how = if self.process.ended { "it ended" } else { LATE };
+            return Err(format!("{how}{}", self.last_words()));
+        };
+        let Some(result) = reply.get("result") else {
+            return Err(format!("it refused: {}", reply["error"]));
+        };
+        let result = result.clone();
+        if !self.revision.is_modern() {
+            let agreed = result["protocolVersion"].as_str().unwrap_or_default();
+            if agreed != self.revision.as_str() {
+                return Err(format!("it offered {agreed:?} instead"));
+            }
+            let note = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+            self.process.send(line(&note));
+        }
+        Ok(result)
+    }
+
+    fn last_words(&self) -> String {
+        let stderr = self.process.stderr();
+        match stderr.lines().rev().find(|line| !line.trim().is_empty()) {
+            Some(last) => format!("; the end of its stderr: {}", last.trim()),
+            None => String::new(),
+        }
+    }
+
+    /// Whether nothing more can be asked.
+    pub(crate) fn is_over(&self) -> bool {
+        self.process.ended
+    }
+
+    /// Sends one request and waits for its answer.
+    pub(crate) fn ask(&mut self, message: &Value, limit: Duration) -> Option<Value> {
+        let id = message["id"].clone();
+        self.process.send(line(message));
+        self.process.wait(limit, |log| answered(log, &id));
+        reply(&self.process.log, &id).cloned()
+    }
+
+    pub(crate) fn timed_ask(&mut self, message: &Value, limit: Duration) -> (Option<Value>, u64) {
+        let began = std::time::Instant::now();
+        let reply = self.ask(message, limit);
+        (reply, u64::try_from(began.elapsed().as_millis()).unwrap_or(u64::MAX))
+    }
+
+    /// Carries out the steps of a probe. `barrier`: a harmless request follows them.
+    pub(crate) fn carry_out(&mut self, steps: &[Step], barrier: bool) -> Done {
+        let mark = self.process.log.len();
+        let mut done =
+            Done { mark, barrier: true, died: false, gone: None, opened: None, own: vec![] };
+        done.own.push(Value::from(OPENING));
+        let mut closed = false;
+        for step in steps {
+            self.step(step, &mut done, &mut closed);
+        }
+        if barrier && !closed {
+            done.barrier = self.barrier(&mut done.own);
+        }
+        if !closed {
+            let wanted = wanted(steps);
+            let late = self.times.late;
+            let all = |log: &[Entry]| wanted.iter().all(|id| answered(&log[mark..], id));
+            self.process.wait(late, all);
+            if self.quiet {
+                self.process.listen(self.times.quiet);
+            }
+            done.died = self.process.ended;
+        }
+        done
+    }
+
+    fn step(&mut self, step: &Step, done: &mut Done, closed: &mut bool) {
+        match step {
+            Step::Send(message) => {
+                let ids = messages(message).iter().filter_map(|one| one.get("id"));
+                done.own.extend(ids.filter(|id| !id.is_null()).cloned());
+                self.process.send(line(message));
+            }
+            Step::Raw(bytes) => {
+                for part in bytes.split(|byte| *byte == b'\n') {
+                    let value: Value = serde_json::from_slice(part).unwrap_or_default();
+                    let ids = messages(&value).iter().filter_map(|one| one.get("id"));
+                    done.own.extend(
+                        ids.filter(|id| id.is_string() || id.is_i64() || id.is_u64()).cloned(),
+                    );
+                }
+                self.process.send(bytes.clone());
+            }
+            Step::Await(id) => {
+                let (limit, mark) = (self.times.request, done.mark);
+                self.process.wait(limit, |log| answered(&log[mark..], id));
+            }
+            Step::Hear(method) => {
+                let (limit, mark) = (self.times.request, done.mark);
+                self.process.wait(limit, |log| {
+                    log[mark..]
+                        .iter()
+                        .filter_map(Entry::value)
+                        .any(|value| value["method"] == **method)
+                });
+            }
+            Step::Listen(millis) => self.process.listen(Duration::from_millis(*millis)),
+            Step::Open(caps) => done.opened = self.open(caps).ok(),
+            Step::Barrier => done.barrier &= self.barrier(&mut done.own),
+            Step::Close => {
+                *closed = true;
+                done.died = self.process.ended;
+                self.process.close_input();
+                done.gone = self.process.gone_within(self.times.exit);
+            }
+        }
+    }
+
+    /// Sends a harmless request and says whether it was answered.
+    fn barrier(&mut self, own: &mut Vec<Value>) -> bool {
+        self.barriers += 1;
+        let id = Value::from(BARRIERS + self.barriers);
+        own.push(id.clone());
+        let method = if self.revision.is_modern() { "server/discover" } else { "ping" };
+        let message = request(self.revision, &id, method, Value::Null, &json!({}));
+        self.process.send(line(&message));
+        let limit = self.times.request;
+        self.process.wait(limit, |log| answered(log, &id))
+    }
+
+    /// What was seen since a probe began.
+    pub(crate) fn seen<'a>(&'a self, done: &Done) -> Seen<'a> {
+        Seen {
+            entries: &self.process.log[done.mark..],
+            barrier: done.barrier,
+            died: done.died,
+            gone: done.gone,
+            opened: done.opened.clone(),
+            own: done.own.clone(),
+        }
+    }
+
+    /// Ends the session, and gives back what was said in it.
+    pub(crate) fn close(mut self) -> Session {
+        self.process.close_input();
+        let limit = self.times.exit.min(Duration::from_millis(1500));
+        self.process.gone_within(limit);
+        self.process.kill();
+        let entries = std::mem::take(&mut self.process.log);
+        Session::new(self.revision, entries)
+    }
+}
+
+/// What carrying out a probe gave.
+pub(crate) struct Done {
+    mark: usize,
+    pub(crate) barrier: bool,
+    pub(crate) died: bool,
+    gone: Option<Duration>,
+    opened: Option<Value>,
+    own: Vec<Value>,
+}
+
+/// The ids that an answer may be expected for: not those of streams, nor of what is cancelled.
+fn wanted(steps: &[Step]) -> Vec<Value> {
+    let sent: Vec<&Value> = steps
+        .iter()
+        .filter_map(|step| match step {
+            Step::Send(message) => Some(message),
+            _ => None,
+        })
+        .collect();
+    let cancelled: Vec<&Value> =
+        sent.iter().filter_map(|message| message.pointer("/params/requestId")).collect();
+    let asks = |message: &&&Value| {
+        let id = message.get("id");
+        is_request(message)
+            && message["method"] != "subscriptions/listen"
+            && id.is_some_and(|id| (id.is_string() || id.is_number()) && !cancelled.contains(&id))
+    };
+    sent.iter().filter(asks).filter_map(|message| message.get("id")).cloned().collect()
+}
+
+pub(crate) fn line(message: &Value) -> Vec<u8> {
+    let mut bytes = message.to_string().into_bytes();
+    bytes.push(b'\n');
+    bytes
+}
+
+fn reply<'a>(log: &'a [Entry], id: &Value) -> Option<&'a Value> {
+    let found = log.iter().filter_map(Entry::value).flat_map(messages);
+    found.into_iter().find(|value| is_response(value) && value.get("id") == Some(id))
+}
+
+fn answered(log: &[Entry], id: &Value) -> bool {
+    reply(log, id).is_some()
+}
+
+/// What we answer to a server that asks, as a client with these capabilities.
+fn reply_to(request: &Value, caps: &Value) -> Value {
+    let result = match request["method"].as_str().unwrap_or_default() {
+        "ping" => json!({}),
+        "roots/list" if caps.get("roots").is_some() => {
+            json!({ "roots": [{ "uri": "file:///tmp", "name": "tmp" }] })
+        }
+        "sampling/createMessage" if caps.get("sampling").is_some() => json!({
+            "role": "assistant", "content": { "type": "text", "text": "taut-check" },
+            "model": "taut-check", "stopReason": "endTurn",
+        }),
+        "elicitation/create" if caps.get("elicitation").is_some() => {
+            json!({ "action": "accept", "content": filled(&request["params"]["requestedSchema"]) })
+        }
+        _ => {
+            let error =
+                json!({ "code": -32601, "message": "taut-check declares no such capability" });
+            return json!({ "jsonrpc": "2.0", "id": request["id"], "error": error });
+        }
+    };
+    json!({ "jsonrpc": "2.0", "id": request["id"], "result": result })
+}
+
+/// A form filled in with something that fits.
+pub(crate) fn filled(schema: &Value) -> Value {
+    let mut content = serde_json::Map::new();
+    let fields = schema["properties"].as_object().into_iter().flatten();
+    for (name, field) in fields {
+        let first = |list: &Value| list.get(0).cloned();
+        let value = field.get("default").cloned().or_else(|| match field["type"].as_str() {
+            Some("boolean") => Some(json!(true)),
+            Some("integer" | "number") => Some(field.get("minimum").cloned().unwrap_or(json!(1))),
+            Some("array") => first(&field["items"]["enum"]).map(|one| json!([one])),
+            _ => first(&field["enum"])
+                .or_else(|| field["oneOf"].get(0).map(|one| one["const"].clone()))
+                .or_else(|| Some(json!(sample_text(field["format"].as_str())))),
+        });
+        content.extend(value.map(|value| (name.clone(), value)));
+    }
+    Value::Object(content)
+}
+
+fn sample_text(format: Option<&str>) -> &'static str {
+    match format {
+        Some("email") => "taut@example.com",
+        Some("uri") => "https://example.com/",
+        Some("date") => "2026-11-16",
+        Some("date-time") => "2026-11-16T00:00:00Z",
+        _ => "taut-check",
+    }
+}
+
+/// The bytes of a session as lines, `>` from us and `<` from the peer.
+pub(crate) fn shown(entries: &[Entry]) -> Vec<String> {
+    let mut lines = Vec::new();
+    for entry in entries {
+        match &entry.what {
+            What::Sent(bytes) => {
+                lines.push(format!("> {}", String::from_utf8_lossy(bytes).trim_end_matches('\n')));
+            }
+            What::Got(frame) => lines.push(format!("< {}", frame.text())),
+            What::Closed => lines.push("> (end of stdin)".to_owned()),
+            What::Eof => lines.push("< (end of stdout)".to_owned()),
+        }
+    }
+    lines
+}
+
+impl Live {
+    /// Whether any answer so far belongs to no request of ours.
+    pub(crate) fn strays(&self) -> bool {
+        let session = Session::new(self.revision, self.process.log.clone());
+        let known = |id: &Value| session.sent.iter().any(|(_, sent)| sent.get("id") == Some(id));
+        let mut answers = session.received().filter(|(_, value, _)| is_response(value));
+        answers.any(|(_, value, _)| value.get("id").is_none_or(|id| id.is_null() || !known(id)))
+    }
+}

@@ -1,0 +1,88 @@
+//! What a server says of itself in one revision: its capabilities, its lists, and the allowed calls.
+//!
+//! Asks only what every client asks. Calls only what it was told to call.
+
+use serde_json::{Value, json};
+
+use super::session::Live;
+use crate::cx::{Called, Listing, Survey, request};
+use crate::ours::Revision;
+
+/// Pages of one list that are read at most.
+const MAX_PAGES: usize = 50;
+
+/// Tools of the official conformance fixture that ask nothing back.
+pub(crate) const FIXTURE: [&str; 9] = [
+    "test_simple_text",
+    "test_image_content",
+    "test_audio_content",
+    "test_embedded_resource",
+    "test_multiple_content_types",
+    "test_tool_with_logging",
+    "test_logging_tool",
+    "test_error_handling",
+    "test_tool_with_progress",
+];
+
+/// Fills in the survey of an open session.
+pub(crate) fn survey(
+    live: &mut Live,
+    revision: Revision,
+    opened: Value,
+    calls: &[(String, Value)],
+    fixture: bool,
+    limit: std::time::Duration,
+) -> Survey {
+    let mut survey = Survey { opened: Some(opened), ..Survey::default() };
+    let mut next = 10;
+    let mut list = |live: &mut Live, declared: bool, method: &str, member: &str| {
+        let mut listing = Listing { asked: declared, ..Listing::default() };
+        let mut cursor = None;
+        while declared && listing.pages.len() < MAX_PAGES && !live.is_over() {
+            next += 1;
+            let params =
+                cursor.take().map_or(Value::Null, |cursor: Value| json!({ "cursor": cursor }));
+            let message = request(revision, &Value::from(next), method, params, &json!({}));
+            let Some(reply) = live.ask(&message, limit) else { break };
+            let Some(page) = reply.get("result") else {
+                listing.error = Some(reply);
+                break;
+            };
+            listing.items.extend(page[member].as_array().into_iter().flatten().cloned());
+            listing.pages.push(page.clone());
+            match page.get("nextCursor") {
+                Some(next) if next.is_string() => cursor = Some(next.clone()),
+                _ => break,
+            }
+        }
+        listing
+    };
+    let declared = |survey: &Survey, path: &str| survey.declares(path);
+    survey.tools = list(live, declared(&survey, "tools"), "tools/list", "tools");
+    let resources = declared(&survey, "resources");
+    survey.resources = list(live, resources, "resources/list", "resources");
+    survey.templates = list(live, resources, "resources/templates/list", "resourceTemplates");
+    survey.prompts = list(live, declared(&survey, "prompts"), "prompts/list", "prompts");
+    let mut wanted = calls.to_vec();
+    if fixture {
+        let known = FIXTURE.iter().filter(|name| survey.tool(name).is_some());
+        wanted.extend(known.map(|name| ((*name).to_owned(), json!({}))));
+    }
+    for (at, (tool, args)) in wanted.into_iter().enumerate() {
+        let id = Value::from(500 + at);
+        let params = json!({ "name": tool, "arguments": args });
+        let message = request(revision, &id, "tools/call", params, &json!({}));
+        let (reply, took_ms) = live.timed_ask(&message, limit);
+        let echoes = reply.as_ref().and_then(|reply| echoed(&args, reply));
+        survey.calls.push(Called { tool, args, reply, took_ms, echoes });
+    }
+    survey
+}
+
+/// The argument whose text comes back.
+fn echoed(args: &Value, reply: &Value) -> Option<String> {
+    let texts = reply["result"]["content"].as_array()?;
+    let told = |text: &str| texts.iter().any(|block| block["text"].as_str() == Some(text));
+    let mut found = args.as_object()?.iter();
+    found.find(|(_, value)| value.as_str().is_some_and(told)).map(|(name, _)| name.clone())
+}

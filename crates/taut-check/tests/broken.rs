@@ -1,0 +1,133 @@
+//! Every check finds the server that breaks its rule, and only checks of the same rule find it.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::sync::Mutex;
+
+use serde_json::json;
+use taut_check::{Check, ClientCheck, Level, Report, Revision, ServerCheck, Side};
+
+const BROKEN: &str = env!("CARGO_BIN_EXE_taut-check-broken");
+const PLAYER: &str = env!("CARGO_BIN_EXE_taut-check-player");
+
+fn check(words: &[&str]) -> ServerCheck {
+    taut_check::server([BROKEN].iter().chain(words).copied())
+        .call("echo", json!({ "text": "hello" }))
+        .call("slow", json!({}))
+        .call("log", json!({}))
+        .call("add", json!({}))
+        .fixture()
+}
+
+/// The revision that a role is played in: the newest that the check applies to.
+fn revisions(check: &Check) -> Vec<Revision> {
+    let fitting: Vec<Revision> =
+        Revision::ALL.into_iter().filter(|revision| check.revisions.contains(*revision)).collect();
+    match check.id {
+        // These compare revisions.
+        "init-offer-holds" | "init-names-versions" => Revision::ALL.to_vec(),
+        // Undeclared capabilities break another rule in 2026-07-28, and so does a request.
+        "tools-declared"
+        | "resources-declared"
+        | "prompts-declared"
+        | "log-declared"
+        | "frame-quiet-notifications"
+        | "cancel-by-server" => vec![Revision::V2025_11_25],
+        "init-vocabulary" => vec![Revision::V2025_03_26],
+        "rpc-result-object" | "rpc-params-array" | "cancel-race" => vec![Revision::V2025_11_25],
+        "tools-bad-arguments-old" => vec![Revision::V2025_06_18],
+        _ => fitting.last().copied().into_iter().collect(),
+    }
+}
+
+fn play(check: &Check) -> Report {
+    let era = if check.id == "init-names-versions" { "modern" } else { "both" };
+    let setup = self::check(&["--role", check.id, "--era", era]);
+    let setup = revisions(check).into_iter().fold(setup, ServerCheck::revision);
+    setup.run()
+}
+
+/// What is wrong with how a role was found; nothing if it was found and nothing else was.
+fn wrong(check: &Check, report: &Report) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let failed = |row: &&taut_check::Row| row.verdict.failed();
+    if !report.rows.iter().filter(failed).any(|row| row.id == check.id) {
+        let told: Vec<String> = report
+            .rows
+            .iter()
+            .filter(|row| row.id == check.id)
+            .map(|row| format!("{}: {} {}", row.revision.as_str(), row.verdict.word(), row.words()))
+            .collect();
+        wrong.push(format!("{}: not found ({})", check.id, told.join("; ")));
+    }
+    for row in report.failures().filter(|row| row.id != check.id) {
+        let related = row.rules.iter().any(|rule| check.rules.contains(rule));
+        if !related {
+            wrong.push(format!(
+                "{}: {} failed too: {}\n    {}",
+                check.id,
+                row.key(),
+                row.words(),
+                row.exchange.join("\n    ")
+            ));
+        }
+    }
+    wrong
+}
+
+fn play_client(check: &Check) -> Report {
+    let words = [BROKEN, "--role", check.id, "--", "{server}"];
+    ClientCheck::new(words, [PLAYER]).run()
+}
+
+fn all(side: Side, play: fn(&Check) -> Report) {
+    let only = std::env::var("ROLE").ok();
+    let checks: Vec<Check> = taut_check::checks()
+        .into_iter()
+        .filter(|check| check.side == side && check.level != Level::Advice)
+        .filter(|check| only.as_deref().is_none_or(|only| check.id == only))
+        .collect();
+    let (jobs, found) = (Mutex::new(checks.iter()), Mutex::new(Vec::new()));
+    std::thread::scope(|scope| {
+        for _ in 0..10 {
+            scope.spawn(|| {
+                loop {
+                    let Some(check) = jobs.lock().unwrap().next() else { break };
+                    let report = play(check);
+                    found.lock().unwrap().extend(wrong(check, &report));
+                }
+            });
+        }
+    });
+    let found = found.into_inner().unwrap();
+    assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+#[test]
+fn the_server_without_a_role_passes_in_all_revisions() {
+    let report = check(&[]).run();
+    report.assert_passed();
+    assert_eq!(report.revisions(), Revision::ALL);
+    assert!(report.starts <= taut_check::MAX_STARTS);
+    let advice: Vec<String> =
+        report.advice().map(|row| format!("{} {}", row.key(), row.words())).collect();
+    assert!(advice.is_empty(), "{advice:?}");
+}
+
+#[test]
+fn every_check_finds_the_server_that_breaks_its_rule() {
+    all(Side::Server, play);
+}
+
+#[test]
+fn the_client_without_a_role_passes() {
+    let report = ClientCheck::new([BROKEN, "--", "{server}"], [PLAYER]).run();
+    report.assert_passed();
+    assert!(report.revisions().contains(&Revision::V2025_11_25));
+    assert!(report.revisions().contains(&Revision::MODERN));
+}
+
+#[test]
+fn every_check_finds_the_client_that_breaks_its_rule() {
+    all(Side::Client, play_client);
+}

@@ -1,0 +1,272 @@
+//! `taut check`: whether a server or a client keeps the protocol's rules.
+//!
+//! Only leads from options to `taut-check` and from its report to files and the screen. Knows no rule.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+use taut_check::{Baseline, Check, ClientCheck, Program, Report, ServerCheck, Side};
+
+use crate::args::Options;
+use crate::help;
+use crate::hosts::resolve;
+use crate::output::{BOLD, DIM, Output};
+use crate::problem::{Exit, Problem};
+use crate::spinner::Spinner;
+
+/// How long an answer may take, if --timeout does not say less: what is slower counts as missing.
+const LONGEST: Duration = Duration::from_secs(10);
+
+#[derive(clap::Args)]
+#[command(after_help = help::CHECK)]
+pub(crate) struct CheckArgs {
+    /// A server by name: see `taut servers`.
+    name: Option<String>,
+    /// Check a client: its command has {server} where the server's command belongs.
+    #[arg(long, conflicts_with_all = ["name", "call", "fixture"])]
+    client: bool,
+    /// Allow this tool to be called, more than once; may be given again.
+    #[arg(long, value_name = "TOOL")]
+    call: Vec<String>,
+    /// The arguments of the --call before it, a JSON object.
+    #[arg(long, value_name = "JSON", requires = "call")]
+    args: Vec<String>,
+    /// Allow the tools of the official conformance fixture to be called.
+    #[arg(long)]
+    fixture: bool,
+    /// Only this check, or all whose names begin with this word; may be given again.
+    #[arg(long, value_name = "ID")]
+    only: Vec<String>,
+    /// Print all checks with their rules, and check nothing.
+    #[arg(long)]
+    list: bool,
+    /// Explain one check: its rule, the page, what is sent, and who suffers.
+    #[arg(long, value_name = "ID")]
+    explain: Option<String>,
+    /// Known failures, one ID@REVISION a line: only new ones fail the run. Made if it is not there.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    baseline: Option<PathBuf>,
+    /// Also write the report as a JUnit file.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    junit: Option<PathBuf>,
+    /// Also write the report as a SARIF 2.1.0 file.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    sarif: Option<PathBuf>,
+    /// Be the server of a scenario; only --client uses it.
+    #[arg(long, hide = true, num_args = 2, value_names = ["SCENARIO", "LOG"])]
+    play: Vec<String>,
+    #[command(flatten)]
+    pub(crate) options: Options,
+    /// The program and its arguments, untouched.
+    #[arg(last = true, value_name = "COMMAND")]
+    server: Vec<OsString>,
+}
+
+pub(crate) fn run(output: &Output, args: &CheckArgs) -> Result<Exit, Problem> {
+    if let [scenario, log] = args.play.as_slice() {
+        return taut_check::play(scenario, log.as_ref())
+            .map(|()| Exit::Worked)
+            .map_err(|error| Problem::File { what: format!("playing {scenario}"), error });
+    }
+    if args.list {
+        return list(output).map(|()| Exit::Worked);
+    }
+    if let Some(id) = &args.explain {
+        return explain(output, id).map(|()| Exit::Worked);
+    }
+    known(&args.only)?;
+    let baseline = args.baseline.as_ref().map(|path| read(path)).transpose()?;
+    let spinner = Spinner::start(output, "checking");
+    let report = if args.client { client(args)?.run() } else { server(output, args)?.run() };
+    drop(spinner);
+    tell(output, args, &report, baseline.flatten())
+}
+
+/// What is checked: a program with its environment, as the other commands start it.
+fn server(output: &Output, args: &CheckArgs) -> Result<ServerCheck, Problem> {
+    let options = &args.options;
+    let target = resolve(output, options, args.name.as_deref(), &args.server)?;
+    let (words, options) = (target.words, &target.options);
+    let (env, bare) = (environment(options), !options.inherit_env);
+    let program = Program { dir: options.cwd.clone(), env, bare, words };
+    let mut check = ServerCheck::program(program);
+    if args.args.len() > args.call.len() {
+        return Err(Problem::usage("there are more --args than --call"));
+    }
+    for (at, tool) in args.call.iter().enumerate() {
+        let arguments = match args.args.get(at) {
+            Some(text) => Value::Object(super::call::object(text)?),
+            None => Value::Object(serde_json::Map::new()),
+        };
+        check = check.call(tool, arguments);
+    }
+    if args.fixture {
+        check = check.fixture();
+    }
+    if let Some(revision) = options.revision {
+        check = check.revision(revision);
+    }
+    check = check.request_timeout(options.timeout.min(LONGEST));
+    if let Some(time) = options.start_timeout {
+        check = check.start_timeout(time);
+    }
+    Ok(args.only.iter().fold(check, |check, id| check.only(id)))
+}
+
+fn environment(options: &Options) -> Vec<(OsString, OsString)> {
+    let kept = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
+    let own = kept.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
+    let given = options.env.iter().map(|(name, value)| (name.into(), value.into()));
+    own.chain(given).collect()
+}
+
+fn client(args: &CheckArgs) -> Result<ClientCheck, Problem> {
+    let placed = args.server.iter().any(|word| word.to_string_lossy().contains("{server}"));
+    if !placed {
+        return Err(Problem::Usage {
+            what: "the client's command has no {server} in it".to_owned(),
+            next: Some("taut check --client -- my-client --stdio {server}".to_owned()),
+        });
+    }
+    let own = std::env::current_exe()
+        .map_err(|error| Problem::File { what: "finding this program".to_owned(), error })?;
+    let player = [own.into_os_string(), "check".into(), "--play".into()];
+    let check = ClientCheck::new(args.server.iter().cloned(), player);
+    Ok(args.only.iter().fold(check, |check, id| check.only(id)))
+}
+
+/// A name that no check has is a slip, not an empty run.
+fn known(only: &[String]) -> Result<(), Problem> {
+    let checks = taut_check::checks();
+    let fits = |word: &String| {
+        checks.iter().any(|check| check.id == word || check.id.starts_with(&format!("{word}-")))
+    };
+    match only.iter().find(|word| !fits(word)) {
+        Some(word) => Err(unknown(word)),
+        None => Ok(()),
+    }
+}
+
+fn unknown(word: &str) -> Problem {
+    let checks = taut_check::checks();
+    let close = crate::arguments::closest(word, checks.iter().map(|check| check.id));
+    let next = close
+        .map_or("taut check --list".to_owned(), |id| format!("--only {id}, or taut check --list"));
+    Problem::Usage { what: format!("there is no check {word:?}"), next: Some(next) }
+}
+
+fn read(path: &PathBuf) -> Result<Option<Baseline>, Problem> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => {
+            let named = |what| Problem::usage(format!("{}: {what}", path.display()));
+            Baseline::parse(&text).map(Some).map_err(named)
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Problem::File { what: format!("reading {}", path.display()), error }),
+    }
+}
+
+fn write(path: &PathBuf, text: &str) -> Result<(), Problem> {
+    std::fs::write(path, text)
+        .map_err(|error| Problem::Unwritten { what: format!("writing {}", path.display()), error })
+}
+
+fn tell(
+    output: &Output,
+    args: &CheckArgs,
+    report: &Report,
+    baseline: Option<Baseline>,
+) -> Result<Exit, Problem> {
+    if let Some(path) = &args.junit {
+        write(path, &report.junit())?;
+    }
+    if let Some(path) = &args.sarif {
+        let file = args
+            .options
+            .config
+            .first()
+            .map_or_else(|| "README.md".into(), |path| path.to_string_lossy());
+        write(path, &format!("{:#}\n", report.sarif(&file)))?;
+    }
+    if output.json {
+        output.document(&report.json())?;
+    } else {
+        output.print(&taut_check::table(report, false))?;
+    }
+    let Some(path) = &args.baseline else {
+        return Ok(if report.passed() { Exit::Worked } else { Exit::ToolFailed });
+    };
+    let Some(baseline) = baseline else {
+        write(path, &Baseline::write(report))?;
+        output.note(&format!(
+            "{} was not there: these failures are known from now on",
+            path.display()
+        ));
+        return Ok(if report.rows.is_empty() { Exit::ToolFailed } else { Exit::Worked });
+    };
+    let compared = baseline.compare(report);
+    for key in &compared.new {
+        output.note(&format!("new: {key}"));
+    }
+    for key in &compared.fixed {
+        output.note(&format!("fixed, take it out of {}: {key}", path.display()));
+    }
+    output.note(&format!(
+        "{} new, {} known, {} fixed",
+        compared.new.len(),
+        compared.known.len(),
+        compared.fixed.len()
+    ));
+    let fine = compared.new.is_empty() && !report.rows.is_empty();
+    Ok(if fine { Exit::Worked } else { Exit::ToolFailed })
+}
+
+fn side(check: &Check) -> &'static str {
+    match check.side {
+        Side::Server => "server",
+        Side::Client => "client",
+    }
+}
+
+fn list(output: &Output) -> Result<(), Problem> {
+    let checks = taut_check::checks();
+    if output.json {
+        let all: Vec<Value> = checks
+            .iter()
+            .map(|check| {
+                serde_json::json!({ "id": check.id, "side": side(check), "level": check.level.word(),
+                    "rules": check.rules, "revisions": check.revisions.names(), "rule": check.rule })
+            })
+            .collect();
+        return output.document(&all);
+    }
+    let mut text = String::new();
+    for check in &checks {
+        let head = format!("{:<26} {:<6} {:<6}", check.id, side(check), check.level.word());
+        text += &format!("{head} {:<11} {}\n", check.revisions.to_string(), check.rules.join(" "));
+    }
+    text += &format!("{} checks; `taut check --explain ID` tells more of one\n", checks.len());
+    output.print(&text)
+}
+
+fn explain(output: &Output, id: &str) -> Result<(), Problem> {
+    let Some(check) = taut_check::find(id) else { return Err(unknown(id)) };
+    let reader = output.out;
+    let newest =
+        taut_check::Revision::ALL.into_iter().rev().find(|it| check.revisions.contains(*it));
+    let page = newest.map(|revision| check.page(revision)).unwrap_or_default();
+    let title = reader.paint(BOLD, check.id);
+    let line =
+        |name: &str, text: &str| format!("{} {text}\n", reader.paint(DIM, format!("{name:<10}")));
+    let text = format!("{title}\n{}\n\n", check.rule)
+        + &line("level", check.level.word())
+        + &line("for", side(&check))
+        + &line("revisions", &check.revisions.to_string())
+        + &line("rules", &format!("{} (docs/rules.md)", check.rules.join(", ")))
+        + &line("page", &page)
+        + &line("sent", check.sent)
+        + &line("suffers", check.hosts);
+    output.print(&text)
+}
