@@ -1,7 +1,6 @@
 //! An MCP server that answers questions with web search and dated citations.
 //!
-//! A tutorial as much as a tool: `tools.rs` is how a server is built on taut, the rest is what any
-//! server needs around that. This file reads the command line and starts; nothing else.
+//! A tutorial too: `tools.rs` shows how a server is built on taut. This file reads the command line.
 
 #![allow(unreachable_pub, reason = "in a program, `pub` says: used by other files")]
 

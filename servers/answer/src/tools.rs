@@ -102,16 +102,14 @@ pub fn server(config: Config) -> Result<Server<impl Send + Sync + 'static>, Stri
     let answer = tool("answer", "Answer", "Answer a question with web search and dated citations.");
     let detailed = tool("answer_detailed", "Answer in detail", "As `answer`, with more thought.");
     let quick = tool("answer_quick", "Answer quickly", "As `answer`, for short questions.");
-    let policy = policy(&config)?;
-    let service = OpenAi::new(config, policy);
+    let service = OpenAi::new(config.clone(), policy(&config)?);
     Server::with_state(&info.name, &info.version, service)
         .info(info.clone())
         .instructions("Ask `answer` for facts that may have changed; it searches and cites.")
-        // Clients up to 2025-06-18 were promised an error; newer ones get the reason as a result
-        // that the model reads, which is what taut does unless told otherwise.
+        // Clients up to 2025-06-18 were promised an error; with newer ones the model reads the reason.
         .on_bad_arguments(|bad| {
-            let error = Reject::new(INVALID_ARGUMENTS, "answer: invalid arguments");
-            let error = error.data(&serde_json::json!({ "reason": bad.reason }));
+            let error = Reject::new(INVALID_ARGUMENTS, "answer: invalid arguments")
+                .data(&serde_json::json!({ "reason": bad.reason }));
             (bad.revision <= Revision::V2025_06_18).then_some(error)
         })
         .tool(answer, async |question, call| reply("answer", question, call).await)

@@ -159,7 +159,8 @@ fn no_other_file_writes_to_our_streams() {
                 continue;
             }
             let name = path.strip_prefix(&root).unwrap().display().to_string();
-            if name.starts_with("gate/") || name == "demo.rs" {
+            // `taut trace` carries a server's bytes as they are: there stdout is the wire.
+            if name.starts_with("gate/") || name == "demo.rs" || name == "cmd/trace/ends.rs" {
                 continue;
             }
             let text = std::fs::read_to_string(&path).unwrap();

@@ -56,7 +56,9 @@ fn every_example_in_the_help_runs() {
     let mut ran = 0;
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("examples");
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::copy(project().join(".mcp.json"), folder.join(".mcp.json")).unwrap();
+    for file in [".mcp.json", "session.jsonl"] {
+        std::fs::copy(project().join(file), folder.join(file)).unwrap();
+    }
     for command in COMMANDS {
         let text = help(command);
         let examples = text.split("Examples:\n").nth(1).unwrap_or_else(|| panic!("{command}"));

@@ -18,6 +18,7 @@ fn all() -> Vec<PathBuf> {
     files
 }
 
+/// T7
 #[test]
 fn every_capture_replays_against_its_own_mock_without_a_difference() {
     let place = Place::new();

@@ -112,6 +112,7 @@ fn there_and_back(place: &Place, options: &[&str], messages: usize) -> Child {
     child
 }
 
+/// T6
 #[test]
 fn four_hundred_thousand_messages_pass_byte_for_byte() {
     let place = Place::new();
