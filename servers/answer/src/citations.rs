@@ -1,7 +1,6 @@
 //! What stands in a response: the text, whether the web was searched, and the sources, dated.
 //!
-//! Pure: JSON and today's date go in. Services differ in where they put sources, so each form that
-//! was seen is read, the most precise first. Must not know how the response was got.
+//! Pure: JSON and today's date go in. Each form in which services give sources is read.
 
 use std::collections::HashSet;
 
