@@ -102,8 +102,8 @@ pub fn server(config: Config) -> Result<Server<impl Send + Sync + 'static>, Stri
     let answer = tool("answer", "Answer", "Answer a question with web search and dated citations.");
     let detailed = tool("answer_detailed", "Answer in detail", "As `answer`, with more thought.");
     let quick = tool("answer_quick", "Answer quickly", "As `answer`, for short questions.");
-    let service = OpenAi::new(config.clone(), policy(&config)?);
-    Server::with_state(&info.name, &info.version, service)
+    let policy = policy(&config)?;
+    Server::with_state(&info.name, &info.version, OpenAi::new(config, policy))
         .info(info.clone())
         .instructions("Ask `answer` for facts that may have changed; it searches and cites.")
         // Clients up to 2025-06-18 were promised an error; with newer ones the model reads the reason.
