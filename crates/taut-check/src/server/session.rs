@@ -162,7 +162,10 @@ impl Live {
                 self.process.send(bytes.clone());
             }
             Step::Await(id) => {
-                let (limit, mark) = (self.times.request, done.mark);
+                // The first answer of a process may take as long as its start.
+                let silent = !self.process.log.iter().any(|entry| entry.value().is_some());
+                let limit = if silent { self.times.start } else { self.times.request };
+                let mark = done.mark;
                 self.process.wait(limit, |log| answered(&log[mark..], id));
             }
             Step::Hear(method) => {
