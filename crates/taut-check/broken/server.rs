@@ -322,10 +322,10 @@ impl Server {
     fn request(&mut self, id: &Value, method: &str, params: &Value) -> Option<Answer> {
         let meta = &params["_meta"];
         let modern = meta.get(VERSION).is_some();
-        if modern || self.modern_only {
-            if let Err(refused) = self.envelope(id, method, meta) {
-                return Some(Err(refused));
-            }
+        if (modern || self.modern_only)
+            && let Err(refused) = self.envelope(id, method, meta)
+        {
+            return Some(Err(refused));
         }
         let lower = method.to_lowercase();
         let method =

@@ -300,7 +300,9 @@ pub(crate) fn filled(schema: &Value) -> Value {
         let first = |list: &Value| list.get(0).cloned();
         let value = field.get("default").cloned().or_else(|| match field["type"].as_str() {
             Some("boolean") => Some(json!(true)),
-            Some("integer" | "number") => Some(field.get("minimum").cloned().unwrap_or(json!(1))),
+            Some("integer" | "number") => {
+                Some(field.get("minimum").cloned().unwrap_or_else(|| json!(1)))
+            }
             Some("array") => first(&field["items"]["enum"]).map(|one| json!([one])),
             _ => first(&field["enum"])
                 .or_else(|| field["oneOf"].get(0).map(|one| one["const"].clone()))

@@ -254,7 +254,10 @@ fn tol_30_a_pattern_takes_linear_time() {
 fn a_value_that_is_too_long_or_too_deep_is_not_checked() {
     let long = json!("x".repeat(MAX_VALUE)).to_string();
     let limit = MAX_VALUE;
-    assert_eq!(validator(&json!({})).validate(&long), Err(Unfit::TooLong { bytes: limit + 2, limit }));
+    assert_eq!(
+        validator(&json!({})).validate(&long),
+        Err(Unfit::TooLong { bytes: limit + 2, limit })
+    );
     let deep = "[".repeat(500) + &"]".repeat(500);
     assert!(matches!(validator(&json!({})).validate(&deep), Err(Unfit::Misfit(_))));
 }

@@ -52,7 +52,7 @@ pub(super) fn checks() -> Vec<Check> {
                     (!empty).then(|| {
                         format!(
                             "ping {id} was answered with {}",
-                            reply.map_or("nothing".to_owned(), ToString::to_string)
+                            reply.map_or_else(|| "nothing".to_owned(), ToString::to_string)
                         )
                     })
                 })
