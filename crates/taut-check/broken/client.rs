@@ -217,7 +217,8 @@ impl Client {
         let mut cursor: Option<Value> = None;
         let mut listed = Value::Null;
         for _ in 0..10 {
-            let params = cursor.take().map_or(json!({}), |cursor| json!({ "cursor": cursor }));
+            let params =
+                cursor.take().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
             let message = self.message("tools/list", params);
             listed = message["id"].clone();
             let Some(reply) = self.ask(&message, limit) else { return };

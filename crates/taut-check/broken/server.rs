@@ -90,15 +90,11 @@ impl Server {
         {
             return;
         }
-        let value = match serde_json::from_slice::<Value>(
-            line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line),
-        ) {
-            Ok(value) => value,
-            Err(_) => {
-                let stale = self.is("rpc-unreadable-id").then(|| self.last_id.clone());
-                let code = if self.is("rpc-parse-error") { -32603 } else { -32700 };
-                return self.refuse(stale.as_ref(), code, "no JSON");
-            }
+        let bare = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+        let Ok(value) = serde_json::from_slice::<Value>(bare) else {
+            let stale = self.is("rpc-unreadable-id").then(|| self.last_id.clone());
+            let code = if self.is("rpc-parse-error") { -32603 } else { -32700 };
+            return self.refuse(stale.as_ref(), code, "no JSON");
         };
         match value {
             Value::Array(list) => self.batch(&list),
@@ -322,10 +318,10 @@ impl Server {
     fn request(&mut self, id: &Value, method: &str, params: &Value) -> Option<Answer> {
         let meta = &params["_meta"];
         let modern = meta.get(VERSION).is_some();
-        if modern || self.modern_only {
-            if let Err(refused) = self.envelope(id, method, meta) {
-                return Some(Err(refused));
-            }
+        if (modern || self.modern_only)
+            && let Err(refused) = self.envelope(id, method, meta)
+        {
+            return Some(Err(refused));
         }
         let lower = method.to_lowercase();
         let method =

@@ -89,6 +89,14 @@ impl Survey {
         worked().find(|call| fits(call)).ok_or_else(|| none.to_owned())
     }
 
+    /// The call that takes longest, if that is long enough to be cancelled.
+    pub(crate) fn slow_call(&self) -> Result<&Called, String> {
+        let slowest =
+            self.calls.iter().filter(|call| call.worked()).max_by_key(|call| call.took_ms);
+        let why = || "no allowed call takes 300 ms: allow one with --call".to_owned();
+        slowest.filter(|call| call.took_ms >= 300).ok_or_else(why)
+    }
+
     /// The tool as it was listed.
     pub(crate) fn tool(&self, name: &str) -> Option<&Value> {
         self.tools.items.iter().find(|tool| tool["name"] == name)

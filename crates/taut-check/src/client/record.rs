@@ -15,7 +15,7 @@ pub(crate) enum Note {
     /// The server wrote this.
     Said { at: u64, value: Value },
     /// The client closed our stdin.
-    Eof,
+    Eof { at: u64 },
     /// The server was still there.
     Alive { at: u64 },
 }
@@ -61,6 +61,20 @@ impl Life {
             .find(|value| is_response(value) && value.get("id") == Some(id))
     }
 
+    /// Whether the client stayed for a second after the server said something with this id: one that
+    /// was about to leave owes no answer.
+    pub(crate) fn stayed_after(&self, id: &str) -> bool {
+        let said = self.notes.iter().find_map(|note| match note {
+            Note::Said { at, value } if value["id"] == id => Some(*at),
+            _ => None,
+        });
+        let left = self.notes.iter().find_map(|note| match note {
+            Note::Eof { at } => Some(*at),
+            _ => None,
+        });
+        said.is_some_and(|said| left.is_none_or(|left| left > said + 1000))
+    }
+
     pub(crate) fn requests(&self) -> impl Iterator<Item = (usize, &Value)> {
         self.heard().filter(|(_, value)| is_request(value))
     }
@@ -72,7 +86,7 @@ impl Life {
             .filter_map(|note| match note {
                 Note::Heard { line, .. } => Some(format!("> {}", String::from_utf8_lossy(line))),
                 Note::Said { value, .. } => Some(format!("< {value}")),
-                Note::Eof => Some("> (end of stdin)".to_owned()),
+                Note::Eof { .. } => Some("> (end of stdin)".to_owned()),
                 Note::Alive { .. } => None,
             })
             .collect()
@@ -123,7 +137,7 @@ pub(crate) fn read(path: &Path) -> Life {
         life.notes.push(match note["kind"].as_str().unwrap_or_default() {
             "heard" => Note::Heard { at, line: bytes, value },
             "said" => Note::Said { at, value: value.unwrap_or_default() },
-            "eof" => Note::Eof,
+            "eof" => Note::Eof { at },
             _ => Note::Alive { at },
         });
     }

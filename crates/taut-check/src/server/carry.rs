@@ -110,7 +110,9 @@ impl Shared<'_> {
         let legacy = surveys.iter().any(|(revision, _)| !revision.is_modern());
         let asked_legacy = legacy || closed.iter().any(|(revision, _)| !revision.is_modern());
         let opens: Vec<String> = surveys.iter().map(|(it, _)| it.as_str().to_owned()).collect();
-        let more = closed.iter().map(|(revision, _)| revision.as_str().to_owned());
+        // One that was late may speak it all the same.
+        let refused = closed.iter().filter(|(_, why)| !why.starts_with(LATE));
+        let more = refused.map(|(revision, _)| revision.as_str().to_owned());
         let tried: Vec<String> = opens.iter().cloned().chain(more).collect();
         for (_, survey) in &mut surveys {
             // One that was not asked may be, so it gets the benefit of the doubt.

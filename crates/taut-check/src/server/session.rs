@@ -162,7 +162,10 @@ impl Live {
                 self.process.send(bytes.clone());
             }
             Step::Await(id) => {
-                let (limit, mark) = (self.times.request, done.mark);
+                // The first answer of a process may take as long as its start.
+                let silent = !self.process.log.iter().any(|entry| entry.value().is_some());
+                let limit = if silent { self.times.start } else { self.times.request };
+                let mark = done.mark;
                 self.process.wait(limit, |log| answered(&log[mark..], id));
             }
             Step::Hear(method) => {
@@ -297,7 +300,9 @@ pub(crate) fn filled(schema: &Value) -> Value {
         let first = |list: &Value| list.get(0).cloned();
         let value = field.get("default").cloned().or_else(|| match field["type"].as_str() {
             Some("boolean") => Some(json!(true)),
-            Some("integer" | "number") => Some(field.get("minimum").cloned().unwrap_or(json!(1))),
+            Some("integer" | "number") => {
+                Some(field.get("minimum").cloned().unwrap_or_else(|| json!(1)))
+            }
             Some("array") => first(&field["items"]["enum"]).map(|one| json!([one])),
             _ => first(&field["enum"])
                 .or_else(|| field["oneOf"].get(0).map(|one| one["const"].clone()))

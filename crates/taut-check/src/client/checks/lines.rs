@@ -182,7 +182,7 @@ pub(super) fn checks() -> Vec<Check> {
                         Note::Alive { at } | Note::Heard { at, .. } | Note::Said { at, .. } => {
                             Some(*at)
                         }
-                        Note::Eof => None,
+                        Note::Eof { .. } => None,
                     })
                     .max()
                     .unwrap_or_default();

@@ -16,7 +16,7 @@ fn each(played: &Played<'_>, wrong: impl Fn(&'static str, &Life) -> Option<Strin
     let mut first = None;
     for (name, life) in played.lives() {
         if let Some(what) = wrong(name, life) {
-            first.get_or_insert(format!("{name}: {what}"));
+            first.get_or_insert_with(|| format!("{name}: {what}"));
             shown.extend(life.shown());
         }
     }

@@ -16,7 +16,7 @@ fn everything(cx: &Cx<'_>) -> Value {
         .resources
         .items
         .first()
-        .map_or(json!("taut-check://x"), |item| item["uri"].clone());
+        .map_or_else(|| json!("taut-check://x"), |item| item["uri"].clone());
     json!({ "toolsListChanged": true, "promptsListChanged": true, "resourcesListChanged": true, "resourceSubscriptions": [uri] })
 }
 

@@ -98,7 +98,7 @@ fn cancelling() -> Vec<Check> {
 }
 
 fn cancel_steps(cx: &crate::cx::Cx<'_>) -> crate::check::Sends {
-    let call = cx.survey.call(|call| call.took_ms >= 300)?;
+    let call = cx.survey.slow_call()?;
     let params = json!({ "name": call.tool, "arguments": call.args, "_meta": { "progressToken": "taut-check-cancelled" } });
     let listen = call.took_ms + 400;
     Ok(vec![
@@ -131,7 +131,7 @@ fn cancelled_early(cx: &crate::cx::Cx<'_>, seen: &crate::seen::Seen<'_>) -> bool
         let mine = |value: &&Value| is_response(value) && value.get("id") == Some(&cx.id(0));
         entry.value().filter(mine).map(|_| entry.at)
     });
-    let normal = cx.survey.call(|call| call.took_ms >= 300).map_or(0, |call| call.took_ms);
+    let normal = cx.survey.slow_call().map_or(0, |call| call.took_ms);
     match (sent("\"tools/call\""), sent("notifications/cancelled"), answered) {
         (Some(called), Some(cancelled), Some(answered)) => {
             cancelled < answered && (cancelled - called).as_millis() * 2 < u128::from(normal)
