@@ -193,7 +193,7 @@ pub(crate) fn server() -> ServerBuilder<Demo> {
         .title("taut demo")
         .description("One of each thing that an MCP server can do");
     let server = Server::with_state(&info.name, &info.version, Demo::default())
-        .info(info.clone())
+        .info(info)
         .instructions("A server to try clients against. Start with the tool `echo`.")
         .logging()
         .changing();

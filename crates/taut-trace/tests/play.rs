@@ -181,6 +181,7 @@ fn a_new_error_is_found() {
     );
 }
 
+/// T7
 #[test]
 fn a_mock_answers_with_the_callers_ids_and_says_what_it_does_not_know() {
     let mut mock = Mock::new(&capture(&legacy()));

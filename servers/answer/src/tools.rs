@@ -104,7 +104,7 @@ pub fn server(config: Config) -> Result<Server<impl Send + Sync + 'static>, Stri
     let quick = tool("answer_quick", "Answer quickly", "As `answer`, for short questions.");
     let policy = policy(&config)?;
     Server::with_state(&info.name, &info.version, OpenAi::new(config, policy))
-        .info(info.clone())
+        .info(info)
         .instructions("Ask `answer` for facts that may have changed; it searches and cites.")
         // Clients up to 2025-06-18 were promised an error; with newer ones the model reads the reason.
         .on_bad_arguments(|bad| {

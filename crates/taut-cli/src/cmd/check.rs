@@ -77,7 +77,7 @@ pub(crate) fn run(output: &Output, args: &CheckArgs) -> Result<Exit, Problem> {
         return explain(output, id).map(|()| Exit::Worked);
     }
     known(&args.only)?;
-    let baseline = args.baseline.as_ref().map(|path| read(path)).transpose()?;
+    let baseline = args.baseline.as_ref().map(read).transpose()?;
     let spinner = Spinner::start(output, "checking");
     let report = if args.client { client(args)?.run() } else { server(output, args)?.run() };
     drop(spinner);
@@ -152,8 +152,10 @@ fn known(only: &[String]) -> Result<(), Problem> {
 fn unknown(word: &str) -> Problem {
     let checks = taut_check::checks();
     let close = crate::arguments::closest(word, checks.iter().map(|check| check.id));
-    let next = close
-        .map_or("taut check --list".to_owned(), |id| format!("--only {id}, or taut check --list"));
+    let next = close.map_or_else(
+        || "taut check --list".to_owned(),
+        |id| format!("--only {id}, or taut check --list"),
+    );
     Problem::Usage { what: format!("there is no check {word:?}"), next: Some(next) }
 }
 

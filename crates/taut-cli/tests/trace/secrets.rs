@@ -67,6 +67,7 @@ fn spellings(value: &str) -> Vec<String> {
     all
 }
 
+/// T6
 #[test]
 fn no_secret_is_in_a_capture_nor_in_a_page() {
     let place = Place::new();

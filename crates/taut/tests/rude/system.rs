@@ -83,11 +83,11 @@ mod unix {
     }
 
     pub(crate) fn close_stdin() {
-        rustix::stdio::dup2_stdin(&null()).unwrap();
+        rustix::stdio::dup2_stdin(null()).unwrap();
     }
 
     pub(crate) fn close_stderr() {
-        rustix::stdio::dup2_stderr(&null()).unwrap();
+        rustix::stdio::dup2_stderr(null()).unwrap();
     }
 
     /// Closes stdout and lives on.

@@ -65,11 +65,14 @@ pub(crate) struct Catalog<H> {
     cache: Cache,
 }
 
+/// Which list, for which revision, from which item on.
+type CachedPage = (List, Revision, usize);
+
 /// What follows from the catalog, worked out when it is first asked for.
 #[derive(Default)]
 struct Cache {
     /// Only cursors of our own are followed, so there are no more pages than the lists have.
-    pages: Mutex<HashMap<(List, Revision, usize), Arc<[u8]>>>,
+    pages: Mutex<HashMap<CachedPage, Arc<[u8]>>>,
     capabilities: OnceLock<ServerCapabilities>,
 }
 
