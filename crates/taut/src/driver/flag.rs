@@ -70,7 +70,7 @@ mod tests {
     #[test]
     fn everyone_who_waits_is_ready_once_it_is_raised() {
         let flag = Flag::default();
-        let (mut one, mut two) = (pin!(flag.raised()), pin!(flag.clone().raised()));
+        let (mut one, mut two) = (pin!(flag.raised()), pin!(flag.raised()));
         assert!(poll(one.as_mut(), Waker::noop()).is_pending());
         assert!(poll(two.as_mut(), Waker::noop()).is_pending());
         flag.raise();
