@@ -279,7 +279,9 @@ mod tests {
         }
     }
 
+    // About Unix itself: its paths, which are not absolute elsewhere. `tests/windows.rs` has those of Windows.
     #[test]
+    #[cfg(unix)]
     fn a_file_is_looked_for_once_and_where_its_host_was_told_to_keep_it() {
         let places = all(&around("/no-such/me"));
         let cursor = places.iter().filter(|place| place.host == Host::Cursor);

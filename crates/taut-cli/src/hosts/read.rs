@@ -40,9 +40,11 @@ pub(super) fn text_file(path: &Path) -> io::Result<String> {
 }
 
 #[cfg(test)]
+#[cfg(unix)]
 mod tests {
     use super::*;
 
+    // About Unix itself: a device.
     #[test]
     fn a_device_is_no_file_and_what_is_too_large_is_refused() {
         let error = |path: &Path, most, only| file(path, most, only).unwrap_err().to_string();

@@ -47,7 +47,7 @@ pub(super) fn start(command: &Command, found: &Found) -> io::Result<(Process, [P
     let (their_stdin, stdin) = io::pipe()?;
     let (stdout, their_stdout) = io::pipe()?;
     let (stderr, their_stderr) = io::pipe()?;
-    let args: Vec<Vec<u16>> = command.arguments().iter().map(|arg| wide(arg)).collect();
+    let args: Vec<Vec<u16>> = command.arguments().iter().map(wide).collect();
     let (path, command_line) = if is_script(&found.program) {
         let cmd = command_interpreter();
         let line = quoting::for_script(&wide(&cmd), &wide(&found.program), &args);

@@ -110,7 +110,7 @@ async fn c18_changes_that_are_not_taken_are_bounded_in_bytes() {
 #[tokio::test]
 async fn e10_what_a_server_prints_before_it_dies_in_a_call_is_in_the_error() {
     let client = in_time(quick().spawn(server("limits"))).await.unwrap();
-    let error = in_time(client.call("die", ())).await.unwrap_err().to_string();
+    let error = super::said(&in_time(client.call("die", ())).await.unwrap_err());
     assert!(
         error.contains("exited with code 3; its last lines on stdout:\n  out of memory"),
         "{error}"

@@ -3,11 +3,13 @@
 use std::time::Instant;
 
 use serde_json::json;
+#[cfg(unix)]
 use taut::wire::Framing;
 use taut::{ClientEvent, ConnectReason, Revision};
 
 use super::*;
 
+#[cfg(unix)]
 fn reason(error: &Error) -> &ConnectReason {
     match error {
         Error::Connect(error) => &error.reason,
