@@ -156,7 +156,7 @@ pub use mcp::{
 
 /// The vocabulary of the protocol: every message and what it is made of.
 ///
-/// The types that most programs use, such as [`Tool`](crate::Tool), are in the root of the crate as well.
+/// The types that most programs use, such as [`Tool`], are in the root of the crate as well.
 pub mod types {
     pub use crate::mcp::{
         Annotations, AtRevision, AudioContent, BareParams, BooleanField, CacheScope,

@@ -119,7 +119,7 @@ impl<'de> Deserializer<'de> for Checked<'de> {
 
 /// Writes the value member by member, so that any format, and a pretty printer, can show it. What
 /// another type would change is passed on as it is: numbers with unusual digits, strings that are no
-/// text, and what is nested deeper than [`WALKED`].
+/// text, and what is nested deeper than 127 levels.
 impl Serialize for JsonRef<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         Walk { value: *self, depth: 0 }.serialize(serializer)

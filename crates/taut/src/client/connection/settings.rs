@@ -100,7 +100,7 @@ impl Default for ClientSettings {
     }
 }
 
-/// A client about to be connected: [`Client::builder`].
+/// A client about to be connected: [`Client::builder`](crate::Client::builder).
 ///
 /// ```no_run
 /// # async fn run() -> taut::Result<()> {

@@ -16,7 +16,7 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
         self
     }
 
-    /// Lets handlers write to the client's log with [`Call::log`].
+    /// Lets handlers write to the client's log with [`Call::log`](crate::Call::log).
     pub fn logging(mut self) -> Self {
         self.settings.logging = true;
         self
@@ -51,7 +51,7 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
     }
 
     /// How long clients may keep lists and resources, and who may be served them. Not at all and
-    /// nobody else, unless set (CAC-01, CAC-07). A [`ReadResourceResult`](crate::ReadResourceResult)
+    /// nobody else, unless set (CAC-01, CAC-07). A [`ReadResourceResult`](crate::types::ReadResourceResult)
     /// with hints of its own keeps them.
     pub fn cache(mut self, ttl: Duration, scope: CacheScope) -> Self {
         (self.settings.ttl, self.settings.cache_scope) = (ttl, scope);
