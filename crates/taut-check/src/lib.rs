@@ -19,7 +19,6 @@
 mod check;
 mod client;
 mod cx;
-mod lint;
 mod ours;
 mod process;
 mod report;
@@ -32,7 +31,6 @@ use std::ffi::OsString;
 
 pub use check::{Check, Level, Revisions, Side, Verdict};
 pub use client::{ClientCheck, play};
-pub use lint::{Lint, lint};
 pub use ours::Revision;
 pub use process::{Entry, Program, What};
 pub use report::{Baseline, Compared, Report, Row, table};

@@ -47,7 +47,7 @@ pub fn table(report: &Report, colour: bool) -> String {
     let _ = writeln!(text, "\n{mark} {sum}");
     if report.rows.is_empty() {
         text.push_str(
-            "nothing could be checked: the server opens in none of the revisions above\n",
+            "nothing could be checked: the server opens in none of the revisions above; `taut doctor` says why\n",
         );
     }
     text
