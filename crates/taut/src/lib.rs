@@ -105,6 +105,8 @@ mod stdio;
 mod stream;
 #[cfg(feature = "tokio")]
 mod threaded;
+#[cfg(feature = "tokio")]
+pub mod transport;
 #[cfg(all(
     feature = "tokio",
     any(target_os = "linux", target_os = "android", all(unix, feature = "client"))

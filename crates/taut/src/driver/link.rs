@@ -108,13 +108,19 @@ impl Link {
         });
     }
 
-    /// Sends a notification. Its params are written before the lock is taken.
+    /// Sends a notification; `about` is the request that it belongs to. Its params are written before
+    /// the lock is taken.
     ///
     /// # Errors
     /// The connection has ended, or the params have no JSON form.
-    pub(crate) fn notify(&self, method: &str, params: Option<&dyn Body>) -> Result<(), SendError> {
+    pub(crate) fn notify(
+        &self,
+        about: Option<&Id>,
+        method: &str,
+        params: Option<&dyn Body>,
+    ) -> Result<(), SendError> {
         let params = written(params)?;
-        self.with(|state| state.notify(method, params.as_ref().map(JsonBuf::as_json)))
+        self.with(|state| state.notify(about, method, params.as_ref().map(JsonBuf::as_json)))
     }
 
     /// Sends a notification that belongs to a request, if that still waits for its answer.
@@ -130,12 +136,12 @@ impl Link {
     ) -> Result<(), SendError> {
         let params = written(params)?;
         self.with(|state| match state.peer.is_live_serial(id, serial) {
-            true => state.notify(method, params.as_ref().map(JsonBuf::as_json)),
+            true => state.notify(Some(id), method, params.as_ref().map(JsonBuf::as_json)),
             false => Ok(()),
         })
     }
 
-    /// Calls the other side.
+    /// Calls the other side; `about` is the request of the other side that the call belongs to.
     ///
     /// `params` gives the params, told the id that is also the progress token. They are written before
     /// the lock is taken, so that users' code may run there. `read` turns the raw answer into what the caller wants; it
@@ -145,6 +151,7 @@ impl Link {
     /// The connection has ended, or the params have no JSON form. Then nothing was sent.
     pub(crate) fn call<T: Send + 'static, P: Body>(
         &self,
+        about: Option<&Id>,
         method: &str,
         params: impl FnOnce(CallId) -> Option<P>,
         patience: Option<Patience>,
@@ -161,11 +168,22 @@ impl Link {
         });
         self.with(|state| {
             let params = json.as_ref().map(JsonBuf::as_json);
+            state.peer.about(about);
             state.peer.call_as(now(), call, method, params, patience)?;
             state.waiters.insert(call, (waiter, watcher));
             Ok(())
         })?;
         Ok(PendingCall { link: self.clone(), call, answered, done: false })
+    }
+
+    /// The longest message, in bytes.
+    pub(crate) fn limit(&self) -> usize {
+        self.lock().peer.config().limits.message
+    }
+
+    /// Notes from now on which request each message belongs to; see [`Sink::relate`](crate::stream::Sink::relate).
+    pub(crate) fn track_relations(&self) {
+        self.lock().peer.track_relations();
     }
 
     /// Ends the connection. It never becomes gentler again.
@@ -277,10 +295,16 @@ impl LinkState {
     }
 
     /// L18: once it is over nothing counts as sent, and nothing piles up.
-    fn notify(&mut self, method: &str, params: Option<JsonRef<'_>>) -> Result<(), SendError> {
+    fn notify(
+        &mut self,
+        about: Option<&Id>,
+        method: &str,
+        params: Option<JsonRef<'_>>,
+    ) -> Result<(), SendError> {
         if self.ended.is_some() {
             return Err(SendError::Closed);
         }
+        self.peer.about(about);
         self.peer.notify(method, params)
     }
 

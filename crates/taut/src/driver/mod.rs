@@ -87,7 +87,11 @@ where
     S: Service,
     F: Future<Output = Ending>,
 {
-    let decoder = Decoder::new(link.lock().peer.config().limits);
+    let config = *link.lock().peer.config();
+    let decoder = match config.socket {
+        true => Decoder::for_socket(config.limits),
+        false => Decoder::new(config.limits),
+    };
     let mut stop = std::pin::pin!(stop);
     let mut driver = Driver {
         source: Some(source),
@@ -247,6 +251,13 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             let all = self.source.is_none();
             match self.work.take_frame(cx, clock, &mut self.decoder, all) {
                 Taken::Until(ended) => clock = ended,
+                Taken::Refused => {
+                    self.source = None;
+                    self.starved = true;
+                    self.phase = Phase::Flushing(Ending::Refused);
+                    self.limit.set_after(FLUSH_LIMIT);
+                    return true;
+                }
                 Taken::Nothing { starved } => {
                     self.starved = starved;
                     return any;

@@ -58,6 +58,36 @@ pub(crate) trait Service: Send {
     fn input_ended(&mut self) {}
 }
 
+impl Service for Box<dyn Service> {
+    fn request(&mut self, request: IncomingRequest<'_>) -> AnswerFuture {
+        (**self).request(request)
+    }
+
+    fn notification(&mut self, method: &str, params: &Params<'_>) {
+        (**self).notification(method, params);
+    }
+
+    fn stray_error(&mut self, error: &ErrorObject) {
+        (**self).stray_error(error);
+    }
+
+    fn trouble(&mut self, trouble: &Trouble) {
+        (**self).trouble(trouble);
+    }
+
+    fn blocked(&mut self, method: &str, params: &Params<'_>, took: Duration) {
+        (**self).blocked(method, params, took);
+    }
+
+    fn pump(&mut self) -> bool {
+        (**self).pump()
+    }
+
+    fn input_ended(&mut self) {
+        (**self).input_ended();
+    }
+}
+
 /// A request as a service sees it.
 pub(crate) struct IncomingRequest<'a> {
     pub(crate) id: &'a Id,

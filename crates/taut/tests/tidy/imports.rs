@@ -31,7 +31,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     // What results are checked against; knows JSON and nothing of ours.
     ("schema", &[]),
     ("ending", &[]),
-    ("stream", &[]),
+    // The messages of a transport that is no byte stream know which request they belong to.
+    ("stream", &["rpc"]),
     ("width", &[]),
     // The calls to Windows that need `unsafe`; knows handles and nothing of ours.
     ("win32", &[]),
@@ -41,16 +42,44 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("process", &["stream", "threaded", "width", "win32"]),
     ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio", "process"]),
     ("driver", &["wire", "json", "rpc", "ending", "stream"]),
-    ("service", &["wire", "json", "rpc", "ending", "error", "stream", "stdio", "driver"]),
+    // The seam for transports outside the crate; knows messages and no method.
+    ("transport", &["json", "rpc", "ending", "stream", "driver"]),
+    (
+        "service",
+        &["wire", "json", "rpc", "ending", "error", "stream", "stdio", "driver", "transport"],
+    ),
     (
         "server",
-        &["wire", "json", "rpc", "mcp", "ending", "error", "stream", "stdio", "driver", "service"],
+        &[
+            "wire",
+            "json",
+            "rpc",
+            "mcp",
+            "ending",
+            "error",
+            "stream",
+            "stdio",
+            "driver",
+            "transport",
+            "service",
+        ],
     ),
     (
         "client",
         &[
-            "wire", "json", "rpc", "mcp", "schema", "ending", "error", "stream", "stdio",
-            "process", "driver", "service",
+            "wire",
+            "json",
+            "rpc",
+            "mcp",
+            "schema",
+            "ending",
+            "error",
+            "stream",
+            "stdio",
+            "process",
+            "driver",
+            "transport",
+            "service",
         ],
     ),
     // The one place that knows both ends: a client joined to a server without a process.

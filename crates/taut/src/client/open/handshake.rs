@@ -119,7 +119,7 @@ impl Handshake {
                     }
                     ConnectAction::Confirm => {
                         // LIF-08. If it is gone by now, the first request says so.
-                        let _ = session.link.notify(Method::Initialized.as_str(), None);
+                        let _ = session.link.notify(None, Method::Initialized.as_str(), None);
                     }
                     ConnectAction::Restart(framing) => return Err(Stopped::Restart(framing)),
                     ConnectAction::Beside(framing, at) => return Err(Stopped::Second(framing, at)),
@@ -200,7 +200,7 @@ fn ask<T: Send + 'static>(
         Err(_) => None,
     };
     // A connection that has ended says so by itself.
-    session.link.call(method.as_str(), |_| params, None, None, read).ok()
+    session.link.call(None, method.as_str(), |_| params, None, None, read).ok()
 }
 
 /// Waits for the next thing to happen.

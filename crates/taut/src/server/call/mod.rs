@@ -24,6 +24,7 @@ use crate::mcp::{
     Terms, Trace, WriteJson,
 };
 use crate::rpc::Id;
+use crate::transport::Principal;
 
 pub(crate) use questions::{Questions, Run, Suspendable};
 pub(crate) use shared::{Handler, ServerShared};
@@ -59,6 +60,8 @@ pub(crate) struct Connection<S> {
     pub(crate) subscriber: Arc<Subscriber>,
     /// The level of the legacy session.
     pub(crate) level: SessionLevel,
+    /// Who has opened it.
+    pub(crate) principal: Principal,
 }
 
 /// What a call is made of.
@@ -126,6 +129,13 @@ impl<S> Call<S> {
     #[must_use]
     pub fn client(&self) -> ClientInfo<'_> {
         ClientInfo(&self.inner.terms.asker)
+    }
+
+    /// The user or program that the transport has authenticated. Over stdio it is
+    /// [anonymous](Principal::ANONYMOUS).
+    #[must_use]
+    pub fn principal(&self) -> &Principal {
+        &self.inner.connection.principal
     }
 
     /// The `_meta` of the request, as it came.

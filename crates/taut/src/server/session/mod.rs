@@ -25,6 +25,7 @@ use crate::mcp::{
 };
 use crate::rpc::{ErrorObject, NoId, Params, ParamsError, Trouble};
 use crate::service::Reporter;
+use crate::transport::Principal;
 
 /// A request that is to be served, and under which rules.
 pub(super) struct Query<'a> {
@@ -44,7 +45,12 @@ pub(super) struct ServerSession<S> {
 }
 
 impl<S: Send + Sync + 'static> ServerSession<S> {
-    pub(super) fn new(shared: Arc<ServerShared<S>>, link: Link, on_stdio: bool) -> Self {
+    pub(super) fn new(
+        shared: Arc<ServerShared<S>>,
+        link: Link,
+        on_stdio: bool,
+        principal: Principal,
+    ) -> Self {
         // Until a revision is agreed the newest rules hold: no id rather than null (RPC-12), and an
         // array is no message (RPC-26).
         link.agree(NoId::Absent, false);
@@ -53,7 +59,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         let catalog = shared.catalog.snapshot();
         let level = SessionLevel::default();
         Self {
-            connection: Arc::new(Connection { shared, link, subscriber, level }),
+            connection: Arc::new(Connection { shared, link, subscriber, level, principal }),
             catalog,
             accept: Accept::default(),
             closing: Flag::default(),
