@@ -93,6 +93,8 @@ mod error;
 mod memory;
 #[cfg(feature = "client")]
 mod process;
+#[cfg(all(feature = "server", feature = "client"))]
+mod proxy;
 #[cfg(feature = "validate")]
 mod schema;
 #[cfg(feature = "server")]
@@ -133,10 +135,13 @@ pub use error::{ConnectError, ConnectPhase, ConnectReason, ConnectionLost, Secon
 pub use error::{Error, Reject, Result};
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
+#[cfg(all(feature = "server", feature = "client"))]
 #[cfg(feature = "client")]
 pub use process::{
     Command, ExitStatus, GracePeriods, NotFoundHint, ProcessEnd, ShutdownStep, SpawnError,
 };
+#[cfg(all(feature = "server", feature = "client"))]
+pub use proxy::{Connector, Proxy, ProxyBuilder, ProxyEvent};
 #[cfg(feature = "validate")]
 pub use schema::{Misfit, SchemaFault, Unfit, Validator};
 #[cfg(feature = "server")]

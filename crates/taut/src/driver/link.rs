@@ -100,8 +100,8 @@ impl Link {
         self.with(|_| ());
     }
 
-    /// Answers a request.
-    pub(super) fn answer(&self, ticket: Ticket, mut outcome: Outcome) {
+    /// Answers a request that was [taken over](super::Service::take_over), or that a task has worked on.
+    pub(crate) fn answer(&self, ticket: Ticket, mut outcome: Outcome) {
         self.with(|state| {
             state.waiting.remove(&ticket.serial());
             state.peer.answer(ticket, outcome.as_mut().map_err(|error| &*error));
@@ -179,6 +179,48 @@ impl Link {
     /// The longest message, in bytes.
     pub(crate) fn limit(&self) -> usize {
         self.lock().peer.config().limits.message
+    }
+
+    /// An id for a call that is about to be made with [`start_call`](Self::start_call).
+    #[cfg(all(feature = "server", feature = "client"))]
+    pub(crate) fn reserve_call(&self) -> CallId {
+        self.lock().peer.reserve_call()
+    }
+
+    /// Calls the other side: `write` appends the whole message with the id that it is given, and must
+    /// run no users' code. `waiter` gets the answer, or the failure if the connection has ended.
+    #[cfg(all(feature = "server", feature = "client"))]
+    pub(crate) fn start_call(
+        &self,
+        call: CallId,
+        about: Option<&Id>,
+        method: &str,
+        write: impl FnOnce(&mut Vec<u8>, &Id),
+        watcher: Option<Watcher>,
+        waiter: Waiter,
+    ) {
+        let refused = self.with(|state| {
+            state.peer.about(about);
+            match state.peer.call_written(now(), call, method, None, write) {
+                Ok(()) => {
+                    state.waiters.insert(call, (waiter, watcher));
+                    None
+                }
+                Err(_) => Some(waiter),
+            }
+        });
+        if let Some(waiter) = refused {
+            waiter(Err(Failure::Ended));
+        }
+    }
+
+    /// Withdraws a call; its waiter is dropped.
+    #[cfg(all(feature = "server", feature = "client"))]
+    pub(crate) fn cancel(&self, call: CallId, reason: &str) {
+        let _gone = self.with(|state| {
+            state.peer.cancel(call, reason);
+            state.waiters.remove(&call)
+        });
     }
 
     /// Notes from now on which request each message belongs to; see [`Sink::relate`](crate::stream::Sink::relate).

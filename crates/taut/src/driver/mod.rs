@@ -38,6 +38,7 @@ pub(crate) use link::{Body, Close, Link, PendingCall, Watcher};
 pub(crate) use service::{AnswerFuture, IncomingRequest, Outcome, Service, no_json, ready};
 
 pub use steps::Steps;
+pub(crate) use waiting::Owed;
 #[cfg(feature = "server")]
 pub(crate) use work::log_panic;
 
@@ -211,13 +212,13 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             return false;
         }
         if !self.starved {
-            let any = self.take_frames(cx);
+            let any = self.work.service.has_room() && self.take_frames(cx);
             if any || !self.starved {
                 return any;
             }
         }
         let Some(source) = &mut self.source else { return false };
-        if !wanting && !self.work.link.lock().peer.wants_input() {
+        if !wanting && !self.work.link.lock().peer.wants_input() || !self.work.service.has_room() {
             return false;
         }
         match source.poll_read(cx, self.decoder.space()) {
@@ -264,6 +265,10 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
                 }
             }
             any = true;
+            if !self.work.service.has_room() && !all {
+                self.starved = false;
+                return any;
+            }
             if clock > turn {
                 self.taken = YIELD;
                 self.starved = false;

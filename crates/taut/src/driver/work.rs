@@ -129,6 +129,7 @@ impl<W: Sink, S: Service> Work<W, S> {
                     clock = super::now();
                 }
                 Event::Withdrawn(serial) => {
+                    self.service.withdrawn(serial);
                     let cancelled = self.link.lock().cancelled(serial);
                     if let Some(cancelled) = cancelled {
                         cancelled.raise();
@@ -168,6 +169,7 @@ impl<W: Sink, S: Service> Work<W, S> {
 
     /// Polls the answer to a request once. What is ready leaves; what waits becomes a task.
     fn start(&mut self, cx: &mut Context<'_>, request: PeerRequest<'_>, began: Instant) -> Instant {
+        let Some(request) = self.service.take_over(request) else { return super::now() };
         let PeerRequest { ticket, method, params, .. } = request;
         let cancelled = self.spare.take().unwrap_or_default();
         let polled = catch_unwind(AssertUnwindSafe(|| {

@@ -82,6 +82,23 @@ const LAYERS: &[(&str, &[&str])] = &[
             "service",
         ],
     ),
+    // Forwards what a client asks to another server; knows both ends.
+    (
+        "proxy",
+        &[
+            "json",
+            "rpc",
+            "mcp",
+            "ending",
+            "error",
+            "stream",
+            "stdio",
+            "driver",
+            "transport",
+            "service",
+            "client",
+        ],
+    ),
     // The one place that knows both ends: a client joined to a server without a process.
     ("memory", &["rpc", "mcp", "error", "stream", "driver", "server", "client"]),
 ];

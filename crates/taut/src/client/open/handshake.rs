@@ -60,6 +60,7 @@ impl Handshake {
             Plan {
                 pin: settings.revision,
                 known: settings.known,
+                offer: offer(settings),
                 framing: settings.framing.or_else(|| (!second).then_some(Framing::Lines)),
                 probe: settings.probe,
                 start: settings.start,
@@ -76,6 +77,7 @@ impl Handshake {
             Plan {
                 pin: settings.revision,
                 known: Some(Era::Legacy),
+                offer: offer(settings),
                 framing: Some(framing),
                 probe: settings.probe,
                 start: left,
@@ -117,6 +119,8 @@ impl Handshake {
                         self.asking(session, ConnectPhase::Handshake, revision);
                         self.initialize = self.initialize(session, revision);
                     }
+                    // A proxy passes on what its own client says.
+                    ConnectAction::Confirm if self.settings.relay.is_some() => {}
                     ConnectAction::Confirm => {
                         // LIF-08. If it is gone by now, the first request says so.
                         let _ = session.link.notify(None, Method::Initialized.as_str(), None);
@@ -167,6 +171,11 @@ impl Handshake {
     }
 
     fn initialize(&self, session: &Session, revision: Revision) -> Awaited<Initialized> {
+        let relayed = self.settings.relay.as_ref().and_then(|relayed| relayed.initialize.as_ref());
+        if let Some((_, params)) = relayed.filter(|(offer, _)| *offer == revision) {
+            let params = Some(params.raw().to_owned());
+            return ask(session, Method::Initialize, params, Initialized::read);
+        }
         let params = InitializeParams::new(
             revision.as_str(),
             self.settings.capabilities.clone(),
@@ -175,6 +184,12 @@ impl Handshake {
         let params = serde_json::value::to_raw_value(&params.at(revision)).ok();
         ask(session, Method::Initialize, params, Initialized::read)
     }
+}
+
+/// What a proxy's own client offers.
+fn offer(settings: &ClientSettings) -> Option<Revision> {
+    let relayed = settings.relay.as_ref()?;
+    relayed.initialize.as_ref().map(|(offer, _)| *offer)
 }
 
 /// An answer came, whatever it says.

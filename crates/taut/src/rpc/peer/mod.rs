@@ -183,6 +183,15 @@ pub struct PeerRequest<'a> {
     pub params: Params<'a>,
 }
 
+#[cfg(all(feature = "server", feature = "client"))]
+impl PeerRequest<'_> {
+    /// The same request with its own copy of the text.
+    pub(crate) fn into_owned(self) -> PeerRequest<'static> {
+        let method = Cow::Owned(self.method.into_owned());
+        PeerRequest { ticket: self.ticket, method, params: self.params.into_owned() }
+    }
+}
+
 /// Something that the other side did.
 #[derive(Debug)]
 #[non_exhaustive]
