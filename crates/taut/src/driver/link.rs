@@ -3,11 +3,12 @@
 //! Knows who waits for which call and which requests can still be withdrawn; must not know a
 //! method. The loop owns the streams; everybody else holds a [`Link`] and uses its verbs.
 
+mod pending;
+
 use std::collections::HashMap;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::Instant;
 
 use serde::Serialize;
@@ -20,6 +21,8 @@ use super::service::Outcome;
 use crate::ending::Ending;
 use crate::json::{JsonBuf, JsonRef};
 use crate::rpc::{self, CallId, Failure, Id, NoId, Patience, Peer, Seed, SendError, Ticket};
+
+pub(crate) use pending::PendingCall;
 
 /// Takes the answer to a call, still raw, on the loop.
 pub(crate) type Waiter = Box<dyn FnOnce(Result<&RawValue, Failure>) + Send>;
@@ -173,7 +176,7 @@ impl Link {
             state.waiters.insert(call, (waiter, watcher));
             Ok(())
         })?;
-        Ok(PendingCall { link: self.clone(), call, answered, done: false })
+        Ok(PendingCall::new(self.clone(), call, answered))
     }
 
     /// The longest message, in bytes.
@@ -422,44 +425,4 @@ fn written(params: Option<&dyn Body>) -> Result<Option<JsonBuf>, SendError> {
     let mut json = JsonBuf::default();
     params.write(json.start()).map_err(SendError::Json)?;
     Ok(Some(json))
-}
-
-/// A call under way. Dropping it withdraws the call on the wire.
-pub(crate) struct PendingCall<T> {
-    link: Link,
-    call: CallId,
-    answered: oneshot::Receiver<T>,
-    done: bool,
-}
-
-impl<T> PendingCall<T> {
-    /// Lets the call run on although nobody waits for its answer.
-    #[cfg(feature = "client")]
-    pub(crate) fn detach(mut self) {
-        self.done = true;
-    }
-}
-
-impl<T> Future for PendingCall<T> {
-    /// Nothing if the loop itself is gone.
-    type Output = Option<T>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        let answer = std::task::ready!(Pin::new(&mut self.answered).poll(cx));
-        self.done = true;
-        Poll::Ready(answer.ok())
-    }
-}
-
-impl<T> Drop for PendingCall<T> {
-    fn drop(&mut self) {
-        if !self.done {
-            let call = self.call;
-            // The watcher may own a handle of its own on this link: it is dropped after the lock.
-            let _gone = self.link.with(|state| {
-                state.peer.cancel(call, "no longer wanted");
-                state.waiters.remove(&call)
-            });
-        }
-    }
 }

@@ -3,99 +3,24 @@
 //! Knows both eras of clients; must not know how a message reads in the other era. A legacy session has a
 //! connection to the server of its own; modern requests share one with those of the same principal.
 
-use std::collections::HashMap;
-use std::future::Future;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::task::AbortHandle;
-
-use super::ProxyShared;
-use super::back::Back;
 use super::relay::relay;
-use super::slot::{Identity, Slot};
-use super::to_legacy;
-use super::to_modern::{self, LegacySession};
+use super::state::{Back, BackSlot, FrontState, Identity, InFlight, LegacySession, ProxyShared};
+use super::text::JsonText;
 use super::translate::{union, welcome};
-use crate::driver::{AnswerFuture, Flag, IncomingRequest, Link, Outcome, Owed, Service, ready};
+use super::{to_legacy, to_modern};
+use crate::driver::{AnswerFuture, Flag, IncomingRequest, Link, Service, ready};
 use crate::json::edit::{Edit, edited};
 use crate::json::{JsonBuf, JsonRef, RawJson};
 use crate::mcp::{
     Accept, Era, Implementation, Level, Method, RequestMeta, Revision, Verdict, meta_keys,
 };
-use crate::rpc::{CallId, ErrorObject, NoId, Params, PeerRequest, Ticket, Trouble};
+use crate::rpc::{ErrorObject, NoId, Params, PeerRequest, Trouble};
 use crate::service::Reporter;
 use crate::transport::Principal;
-
-/// What becomes of a request while it is under way.
-pub(super) enum Target {
-    /// It was relayed.
-    Call(Link, CallId),
-    /// A task works on it.
-    Task(AbortHandle),
-}
-
-/// What the parts of one connection share.
-pub(super) struct FrontState {
-    pub(super) shared: Arc<ProxyShared>,
-    pub(super) link: Link,
-    pub(super) principal: Principal,
-    session: Mutex<Option<Arc<LegacySession>>>,
-    targets: Mutex<HashMap<u64, Target>>,
-    /// Connections to the server that wait until the client has read more.
-    unread: Mutex<Vec<Link>>,
-    /// Raised when the client has closed its end: streams of changes end.
-    pub(super) closing: Flag,
-}
-
-impl FrontState {
-    pub(super) fn session(&self) -> Option<Arc<LegacySession>> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn targets(&self) -> MutexGuard<'_, HashMap<u64, Target>> {
-        self.targets.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A request is under way.
-    pub(super) fn add(&self, serial: u64, target: Target) {
-        self.targets().insert(serial, target);
-    }
-
-    /// A request is answered.
-    pub(super) fn done(&self, serial: u64) {
-        let _gone = self.targets().remove(&serial);
-    }
-
-    /// The duty to answer a request.
-    pub(super) fn owe(&self, ticket: Ticket) -> Owed {
-        Owed::new(ticket, self.link.clone())
-    }
-
-    /// Works on a request in a task, which ends when the request is withdrawn.
-    pub(super) fn spawn(
-        self: &Arc<Self>,
-        ticket: Ticket,
-        work: impl Future<Output = Outcome> + Send + 'static,
-    ) {
-        let (serial, state) = (ticket.serial(), self.clone());
-        let owed = self.owe(ticket);
-        // Held while the task is made: it must not be done before it is known.
-        let mut targets = self.targets();
-        let task = tokio::spawn(async move {
-            let outcome = work.await;
-            state.done(serial);
-            owed.answer(outcome);
-        });
-        targets.insert(serial, Target::Task(task.abort_handle()));
-    }
-
-    /// Wakes a connection to the server when the client has read more.
-    pub(super) fn wake_when_read(&self, back: &Link) {
-        self.unread.lock().unwrap_or_else(PoisonError::into_inner).push(back.clone());
-    }
-}
 
 /// So little may be left unread when a connection to the server is woken.
 const READ_AGAIN: usize = 1 << 20;
@@ -106,7 +31,7 @@ pub(super) struct Front {
     accept: Accept,
     session: Option<Arc<LegacySession>>,
     /// The shared connection that was used last; for asking whether it has room.
-    shared_slot: Option<Arc<Slot>>,
+    shared_slot: Option<Arc<BackSlot>>,
     reporter: Reporter,
 }
 
@@ -192,7 +117,7 @@ impl Front {
         let shared = &self.state.shared;
         let slot = match shared.settings.children {
             Some(_) => shared.shared_slot(&self.state.principal, || identity.clone()),
-            None => Slot::new(shared, identity, true),
+            None => BackSlot::new(shared, identity, true),
         };
         let session = Arc::new(LegacySession::new(slot.clone(), asker));
         self.session = Some(session.clone());
@@ -253,7 +178,7 @@ impl Front {
 
 /// Keeps a request until there is a connection.
 fn wait(
-    slot: &Arc<Slot>,
+    slot: &Arc<BackSlot>,
     front: &Arc<FrontState>,
     request: PeerRequest<'_>,
     serve: impl FnOnce(&Arc<Back>, PeerRequest<'static>) + Send + 'static,
@@ -316,7 +241,7 @@ fn serve_legacy(
 
 fn serve_modern(
     front: &Arc<FrontState>,
-    slot: &Arc<Slot>,
+    slot: &Arc<BackSlot>,
     back: &Arc<Back>,
     request: PeerRequest<'_>,
 ) {
@@ -356,7 +281,7 @@ impl Service for Front {
             if let Some(back) = self.shared_slot.as_ref().and_then(|slot| slot.ready())
                 && back.is_modern()
             {
-                let text = params.raw().map(|raw| super::relay::Text(raw.get().to_owned()));
+                let text = params.raw().map(|raw| JsonText(raw.get().to_owned()));
                 let _ = back.link.notify(None, method, text.as_ref().map(|text| text as _));
             }
             return;
@@ -377,7 +302,7 @@ impl Service for Front {
                     }
                 }
                 if !back.is_modern() {
-                    let text = text.map(super::relay::Text);
+                    let text = text.map(JsonText);
                     let _ = back.link.notify(None, &method, text.as_ref().map(|text| text as _));
                 }
             }),
@@ -420,10 +345,10 @@ impl Service for Front {
     }
 }
 
-fn withdraw(target: Option<Target>) {
+fn withdraw(target: Option<InFlight>) {
     match target {
-        Some(Target::Call(link, call)) => link.cancel(call, "no longer wanted"),
-        Some(Target::Task(task)) => task.abort(),
+        Some(InFlight::Call(link, call)) => link.cancel(call, "no longer wanted"),
+        Some(InFlight::Task(task)) => task.abort(),
         None => {}
     }
 }

@@ -3,41 +3,49 @@
 //! | folder or file | what it knows |
 //! |---|---|
 //! | `translate` | how a message of one era reads in the other; pure |
-//! | `back` | one connection to the server, and which calls are open on it |
-//! | `slot` | a place for a back: opened on demand, opened again when it dies |
+//! | `connector` | how the server is reached |
+//! | `state` | what everything below is made of, as data |
+//! | `shared`, `in_flight`, `text`, `calls`, `streams`, `session`, `parked` | one part of that data each |
+//! | `back` | what a server says unasked: questions, log lines, changes |
 //! | `relay` | messages between equal eras: only ids and progress tokens change |
-//! | `parked` | calls that wait for an answer of a modern client |
-//! | `to_modern` | what a legacy client needs of a modern server |
 //! | `to_legacy` | what a modern client needs of a legacy server |
+//! | `to_modern` | what a legacy client needs of a modern server |
+//! | `slot` | a place for a connection: opened on demand, opened again when it was lost |
 //! | `front` | one connection of a client: where each message goes |
+//!
+//! Each knows only those above it.
 //!
 //! Data flows one way: a message of the front goes to a slot, from there to a back, and its answer comes
 //! back by the waiter of that call. What the back says unasked goes to the fronts that it belongs to.
 
 mod back;
+mod calls;
+mod connector;
 mod front;
+mod in_flight;
 mod parked;
 mod relay;
+mod session;
+mod shared;
 mod slot;
+mod state;
+mod streams;
+mod text;
 mod to_legacy;
 mod to_modern;
 mod translate;
 
-use std::collections::HashMap;
-use std::fmt;
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use crate::client::{Client, ClientBuilder, RestartPolicy};
+use crate::client::{ClientBuilder, RestartPolicy};
 use crate::driver::{self, Link, Options};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
-use crate::mcp::{DIALECT, Era, Revision};
+use crate::mcp::{DIALECT, Era};
 use crate::rpc::{Config, Peer};
 use crate::service::run_stdio;
 use crate::stdio;
@@ -45,91 +53,9 @@ use crate::stream::{Reader, Writer};
 use crate::transport::{Answers, Principal, Started};
 
 use front::Front;
-use parked::Parked;
-use slot::{Identity, Slot};
+use state::{BackSlot, Parked, ProxySettings, ProxyShared};
 
-/// Opens connections to a server. A closure from a [`ClientBuilder`] to a future of a [`Client`] is one.
-pub trait Connector: Send + Sync + 'static {
-    /// Opens a connection with this builder, which has the identity, the capabilities and the era of the
-    /// client that asks: `builder.spawn(command)`, `builder.connect(reader, writer)`.
-    fn connect(
-        &self,
-        builder: ClientBuilder,
-    ) -> Pin<Box<dyn Future<Output = Result<Client>> + Send>>;
-}
-
-impl<F, Fut> Connector for F
-where
-    F: Fn(ClientBuilder) -> Fut + Send + Sync + 'static,
-    Fut: Future<Output = Result<Client>> + Send + 'static,
-{
-    fn connect(
-        &self,
-        builder: ClientBuilder,
-    ) -> Pin<Box<dyn Future<Output = Result<Client>> + Send>> {
-        Box::pin(self(builder))
-    }
-}
-
-/// Something that happened to a connection between a [`Proxy`] and its server.
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum ProxyEvent {
-    /// A connection is open.
-    Opened {
-        /// The revision that the server speaks.
-        revision: Revision,
-        /// The process, if there is one.
-        pid: Option<u32>,
-    },
-    /// No connection came of it.
-    Failed {
-        /// Why.
-        error: String,
-    },
-    /// A connection ended that was not closed by the proxy.
-    Lost {
-        /// How it ended.
-        reason: String,
-    },
-}
-
-impl fmt::Display for ProxyEvent {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Opened { revision, pid: Some(pid) } => {
-                write!(f, "connected to the server, process {pid}, revision {revision}")
-            }
-            Self::Opened { revision, pid: None } => {
-                write!(f, "connected to the server, revision {revision}")
-            }
-            Self::Failed { error } => write!(f, "no connection to the server: {error}"),
-            Self::Lost { reason } => write!(f, "lost the server: {reason}"),
-        }
-    }
-}
-
-type EventHook = Arc<dyn Fn(&ProxyEvent) + Send + Sync>;
-
-/// Everything that can be set.
-#[derive(Clone)]
-pub(crate) struct ProxySettings {
-    client: ClientBuilder,
-    config: Config,
-    options: Options,
-    signals: bool,
-    restart: RestartPolicy,
-    /// Shares so many connections among all clients; otherwise each legacy session has its own.
-    children: Option<usize>,
-    serial: bool,
-    /// The only era that clients may speak.
-    front_era: Option<Era>,
-    max_parked: usize,
-    max_parked_bytes: usize,
-    parked_for: Duration,
-    attribution: Duration,
-    on_event: Option<EventHook>,
-}
+pub use connector::{Connector, ProxyEvent};
 
 /// A [`Proxy`] about to be built.
 #[derive(Clone)]
@@ -250,77 +176,6 @@ pub struct Proxy {
     shared: Arc<ProxyShared>,
 }
 
-/// What all connections of a proxy share.
-pub(crate) struct ProxyShared {
-    connector: Arc<dyn Connector>,
-    settings: ProxySettings,
-    /// For modern requests: the connections of each principal, or of all in one pool.
-    slots: Mutex<HashMap<Principal, Vec<Arc<Slot>>>>,
-    /// All slots, those of legacy sessions included.
-    all: Mutex<Vec<Weak<Slot>>>,
-    parked: Arc<Parked>,
-    /// How many connections to the server there are.
-    open: watch::Sender<usize>,
-}
-
-/// A connection that counts while this lives.
-pub(crate) struct Counted(Weak<ProxyShared>);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        if let Some(shared) = self.0.upgrade() {
-            shared.open.send_modify(|open| *open -= 1);
-        }
-    }
-}
-
-impl ProxyShared {
-    fn count_back(self: &Arc<Self>) -> Counted {
-        self.open.send_modify(|open| *open += 1);
-        Counted(Arc::downgrade(self))
-    }
-
-    fn add_slot(&self, slot: &Arc<Slot>) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        if all.len() == all.capacity() {
-            all.retain(|slot| slot.strong_count() > 0);
-        }
-        all.push(Arc::downgrade(slot));
-    }
-
-    fn tell(&self, event: &ProxyEvent) {
-        match event {
-            ProxyEvent::Opened { .. } => tracing::debug!(%event, "proxy"),
-            _ => tracing::warn!(%event, "proxy"),
-        }
-        if let Some(hook) = &self.settings.on_event {
-            hook(event);
-        }
-    }
-
-    /// The slot for a modern request of this principal, or for any request where all share a pool. Opened
-    /// with the identity that `identity` gives, if it is the first.
-    fn shared_slot(
-        self: &Arc<Self>,
-        principal: &Principal,
-        identity: impl Fn() -> Identity,
-    ) -> Arc<Slot> {
-        let pool = self.settings.children;
-        let key = if pool.is_some() { Principal::ANONYMOUS } else { principal.clone() };
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
-        let slots = slots.entry(key).or_default();
-        let idlest = slots.iter().min_by_key(|slot| slot.load()).cloned();
-        match idlest {
-            Some(slot) if slot.load() == 0 || slots.len() >= pool.unwrap_or(1) => slot,
-            _ => {
-                let slot = Slot::new(self, identity(), false);
-                slots.push(slot.clone());
-                slot
-            }
-        }
-    }
-}
-
 impl Proxy {
     /// A proxy to the server that `connector` connects to.
     pub fn builder(connector: impl Connector) -> ProxyBuilder {
@@ -373,7 +228,7 @@ impl Proxy {
 
     /// Ends all servers, politely, and waits for it. Requests that come later are refused.
     pub async fn close(&self) {
-        let slots: Vec<Arc<Slot>> = {
+        let slots: Vec<Arc<BackSlot>> = {
             let all = self.shared.all.lock().unwrap_or_else(PoisonError::into_inner);
             all.iter().filter_map(Weak::upgrade).collect()
         };

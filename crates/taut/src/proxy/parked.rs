@@ -3,46 +3,17 @@
 //! Knows handles, owners and bounds; must not know what is asked. A handle is random, belongs to one
 //! principal and one request, and is good for one retry.
 
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::time::{Duration, Instant};
+use std::hash::BuildHasher;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use super::ProxySettings;
-use super::slot::Slot;
-use super::to_legacy::Flow;
+use super::state::{BackSlot, Flow, Parked, ParkedCall, ParkedState, ProxySettings};
 use crate::driver::now;
 use crate::rpc::ErrorObject;
 use crate::transport::Principal;
 
 /// How many states of modern servers are remembered, for finding the connection that each came from.
 const ROUTES: usize = 4_096;
-
-/// A call that waits.
-struct ParkedCall {
-    flow: Flow,
-    principal: Principal,
-    bound_to: String,
-    expires: Instant,
-    bytes: usize,
-}
-
-/// The calls that wait.
-pub(super) struct Parked {
-    state: Mutex<ParkedState>,
-    time: Duration,
-    max: usize,
-    max_bytes: usize,
-}
-
-#[derive(Default)]
-struct ParkedState {
-    calls: HashMap<String, ParkedCall>,
-    bytes: usize,
-    hasher: RandomState,
-    routes: HashMap<u64, Weak<Slot>>,
-    order: VecDeque<u64>,
-}
 
 impl Parked {
     pub(super) fn new(settings: &ProxySettings) -> Self {
@@ -128,7 +99,7 @@ impl Parked {
     }
 
     /// Remembers that a state came from this slot.
-    pub(super) fn remember(&self, request_state: &str, slot: &Arc<Slot>) {
+    pub(super) fn remember(&self, request_state: &str, slot: &Arc<BackSlot>) {
         let mut state = self.lock();
         let key = state.hasher.hash_one(request_state);
         if state.routes.insert(key, Arc::downgrade(slot)).is_none() {
@@ -142,7 +113,7 @@ impl Parked {
     }
 
     /// The slot that a state came from, while it lives.
-    pub(super) fn route(&self, request_state: &str) -> Option<Arc<Slot>> {
+    pub(super) fn route(&self, request_state: &str) -> Option<Arc<BackSlot>> {
         let state = self.lock();
         let key = state.hasher.hash_one(request_state);
         state.routes.get(&key)?.upgrade()

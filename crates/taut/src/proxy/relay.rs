@@ -7,70 +7,14 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::back::{Back, CallKind, OpenCall};
-use super::front::{FrontState, Target};
-use super::slot::Slot;
+use super::state::{Back, BackSlot, CallKind, FrontState, InFlight, ProxiedCall};
+use super::text::{progress_watcher, raw_outcome};
 use super::translate::{adapted_result, progress_token, relayed_params};
-use crate::client::Client;
-use crate::driver::{Body, Either, Outcome, Watcher, first};
+use crate::driver::{Either, Outcome, first};
 use crate::json::edit::around;
 use crate::json::{JsonBuf, JsonRef, quote};
 use crate::mcp::{Level, Method, Revision, meta_keys};
 use crate::rpc::{ErrorObject, Failure, Id, Params, PeerRequest};
-
-/// JSON text that is sent as it is.
-pub(super) struct Text(pub(super) String);
-
-impl Text {
-    pub(super) fn of(params: &Params<'_>) -> Self {
-        Self(params.raw().map_or("{}", |raw| raw.get()).to_owned())
-    }
-}
-
-impl Body for Text {
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        out.extend_from_slice(self.0.as_bytes());
-        Ok(())
-    }
-}
-
-/// What a call came to, as it came. `lost` makes the error where the connection has ended.
-pub(super) fn raw_outcome(
-    outcome: Result<&RawValue, Failure>,
-    lost: impl FnOnce() -> ErrorObject,
-) -> Outcome {
-    match outcome {
-        Ok(raw) => Ok(JsonBuf::copied(&[raw.get()])),
-        Err(Failure::Refused(error)) => Err(error),
-        Err(Failure::Violation(fault)) => {
-            Err(ErrorObject::internal(format!("the answer is no valid response: {fault}")))
-        }
-        Err(_) => Err(lost()),
-    }
-}
-
-/// The error for a call that the end of the server has cut off.
-pub(super) fn lost(client: &Client, method: &str) -> ErrorObject {
-    ErrorObject::internal(client.0.session.lost(method.to_owned().into()).to_string())
-}
-
-/// The params of a report of progress with another token; nothing if it has none.
-pub(super) fn with_token(params: JsonRef<'_>, token: &str) -> Option<String> {
-    let written = params.member(meta_keys::PROGRESS_TOKEN)?;
-    Some(around(params.text(), written.text(), token).concat())
-}
-
-/// Passes reports of progress on a call to its client, under the client's own token.
-pub(super) fn progress_watcher(call: &OpenCall, token: JsonRef<'_>) -> Watcher {
-    let (link, id, serial) = (call.front.link.clone(), call.id.clone(), call.serial);
-    let token = token.text().to_owned();
-    Box::new(move |params| {
-        if let Some(text) = with_token(JsonRef::from(params), &token) {
-            let method = Method::Progress.as_str();
-            let _ = link.notify_about(&id, serial, method, Some(&Text(text)));
-        }
-    })
-}
 
 /// Relays a request whose client and server speak the same era.
 pub(super) fn relay(
@@ -79,12 +23,12 @@ pub(super) fn relay(
     request: PeerRequest<'_>,
     level: Option<Level>,
     revision: Revision,
-    pool: Option<&Arc<Slot>>,
+    pool: Option<&Arc<BackSlot>>,
 ) {
     let PeerRequest { ticket, method, params, .. } = request;
     let known = Method::parse(&method);
     let listen = known == Some(Method::Listen);
-    let call = OpenCall {
+    let call = ProxiedCall {
         front: front.clone(),
         id: ticket.id().clone(),
         serial: ticket.serial(),
@@ -100,7 +44,7 @@ pub(super) fn relay(
     let (serial, owed) = (ticket.serial(), front.owe(ticket));
     let pool = pool.map(Arc::downgrade);
     let number = back.link.reserve_call();
-    front.add(serial, Target::Call(back.link.clone(), number));
+    front.add(serial, InFlight::Call(back.link.clone(), number));
     let guard = back.state.enter(number.number(), call);
     let (answered, owner) = (front.clone(), Arc::downgrade(back));
     let older = (revision < back.revision()).then_some(revision);
@@ -144,7 +88,7 @@ pub(super) fn relay(
 /// Relays a request in a task of its own: one that has to wait for its turn, or a stream of changes, which
 /// also ends when the client closes its end.
 async fn slowly(
-    call: OpenCall,
+    call: ProxiedCall,
     back: Arc<Back>,
     method: String,
     params: Params<'static>,

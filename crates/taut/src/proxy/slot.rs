@@ -9,27 +9,16 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use super::back::{Back, BackState};
-use super::front::FrontState;
-use super::{Counted, ProxyEvent, ProxyShared};
-use crate::client::{Backoff, Relayed};
+use super::connector::ProxyEvent;
+use super::state::{
+    Back, BackJob, BackSlot, BackState, Counted, FrontState, Identity, ProxyShared, SlotPhase,
+    SlotState,
+};
+use crate::client::Relayed;
 use crate::driver::now;
-use crate::json::RawJson;
-use crate::mcp::{ClientCapabilities, Era, Implementation, Revision};
+use crate::mcp::Era;
 use crate::rpc::ErrorObject;
-
-/// Who a connection is opened for: the first client that needs it.
-#[derive(Clone)]
-pub(super) struct Identity {
-    pub(super) era: Era,
-    /// The params of its own `initialize`, and the revision that they offer.
-    pub(super) initialize: Option<(Revision, RawJson)>,
-    pub(super) info: Option<Implementation>,
-    pub(super) capabilities: ClientCapabilities,
-}
-
-/// Something to be done with the connection, or with the error that there is none.
-pub(super) type Job = Box<dyn FnOnce(Result<&Arc<Back>, &ErrorObject>) + Send>;
+use crate::transport::Principal;
 
 /// How many bytes of requests may wait for a connection.
 const MAX_WAITING: usize = 4 << 20;
@@ -37,35 +26,7 @@ const MAX_WAITING: usize = 4 << 20;
 /// What a job costs beside the bytes of its request.
 const JOB: usize = 256;
 
-/// The place.
-pub(super) struct Slot {
-    shared: Weak<ProxyShared>,
-    dedicated: bool,
-    identity: Identity,
-    state: Mutex<SlotState>,
-}
-
-#[derive(Default)]
-struct SlotState {
-    phase: Phase,
-    backoff: Backoff,
-    /// The legacy sessions that use it, so that a connection in place of a lost one knows them.
-    sessions: Vec<Weak<FrontState>>,
-}
-
-#[derive(Default)]
-enum Phase {
-    #[default]
-    Idle,
-    Opening {
-        waiting: VecDeque<(usize, Job)>,
-        bytes: usize,
-    },
-    Ready(Arc<Back>),
-    Closed,
-}
-
-impl Slot {
+impl BackSlot {
     /// For one legacy session alone (`dedicated`), or for several clients.
     pub(super) fn new(shared: &Arc<ProxyShared>, identity: Identity, dedicated: bool) -> Arc<Self> {
         let slot = Arc::new(Self {
@@ -85,7 +46,7 @@ impl Slot {
     /// The connection, if it is open and nothing waits for it.
     pub(super) fn ready(&self) -> Option<Arc<Back>> {
         match &self.lock().phase {
-            Phase::Ready(back) => Some(back.clone()),
+            SlotPhase::Ready(back) => Some(back.clone()),
             _ => None,
         }
     }
@@ -93,9 +54,9 @@ impl Slot {
     /// How many calls are under way or wait.
     pub(super) fn load(&self) -> usize {
         match &self.lock().phase {
-            Phase::Idle | Phase::Closed => 0,
-            Phase::Opening { waiting, .. } => waiting.len(),
-            Phase::Ready(back) => back.state.open_calls(),
+            SlotPhase::Idle | SlotPhase::Closed => 0,
+            SlotPhase::Opening { waiting, .. } => waiting.len(),
+            SlotPhase::Ready(back) => back.state.open_calls(),
         }
     }
 
@@ -104,38 +65,38 @@ impl Slot {
         let mut state = self.lock();
         state.sessions.retain(|session| session.strong_count() > 0);
         state.sessions.push(Arc::downgrade(front));
-        if let Phase::Ready(back) = &state.phase {
+        if let SlotPhase::Ready(back) = &state.phase {
             back.state.attach(front);
         }
     }
 
     /// Does `job` with the connection: now, or when it is open, after what waits already. `size` is how
     /// many bytes the job keeps meanwhile.
-    pub(super) fn run(self: &Arc<Self>, size: usize, job: Job) {
+    pub(super) fn run(self: &Arc<Self>, size: usize, job: BackJob) {
         let mut state = self.lock();
         match &mut state.phase {
-            Phase::Ready(back) => {
+            SlotPhase::Ready(back) => {
                 let back = back.clone();
                 drop(state);
                 job(Ok(&back));
             }
-            Phase::Opening { bytes, .. } if *bytes + size > MAX_WAITING => {
+            SlotPhase::Opening { bytes, .. } if *bytes + size > MAX_WAITING => {
                 drop(state);
                 job(Err(&ErrorObject::internal(format!(
                     "busy: {MAX_WAITING} bytes of requests wait for the server to start; try again"
                 ))));
             }
-            Phase::Opening { waiting, bytes } => {
+            SlotPhase::Opening { waiting, bytes } => {
                 *bytes += size + JOB;
                 waiting.push_back((size, job));
             }
-            Phase::Idle => {
+            SlotPhase::Idle => {
                 let waiting = VecDeque::from([(size, job)]);
-                state.phase = Phase::Opening { waiting, bytes: size + JOB };
+                state.phase = SlotPhase::Opening { waiting, bytes: size + JOB };
                 drop(state);
                 tokio::spawn(self.clone().open_after(Duration::ZERO));
             }
-            Phase::Closed => {
+            SlotPhase::Closed => {
                 drop(state);
                 job(Err(&ErrorObject::internal("the connection to the server is closed")));
             }
@@ -194,11 +155,11 @@ impl Slot {
             let jobs = {
                 let mut state = self.lock();
                 match &mut state.phase {
-                    Phase::Opening { waiting, .. } if waiting.is_empty() => {
-                        state.phase = Phase::Ready(back.clone());
+                    SlotPhase::Opening { waiting, .. } if waiting.is_empty() => {
+                        state.phase = SlotPhase::Ready(back.clone());
                         return;
                     }
-                    Phase::Opening { waiting, bytes } => {
+                    SlotPhase::Opening { waiting, bytes } => {
                         *bytes = 0;
                         std::mem::take(waiting)
                     }
@@ -213,7 +174,7 @@ impl Slot {
     /// There is no connection: whoever waits is told, and the next request tries again.
     fn failed(&self, error: &ErrorObject) {
         let phase = std::mem::take(&mut self.lock().phase);
-        if let Phase::Opening { waiting, .. } = phase {
+        if let SlotPhase::Opening { waiting, .. } = phase {
             waiting.into_iter().for_each(|(_, job)| job(Err(error)));
         }
     }
@@ -231,7 +192,7 @@ impl Slot {
         let Some(shared) = slot.shared.upgrade() else { return };
         let delay = {
             let mut state = slot.lock();
-            if !matches!(state.phase, Phase::Ready(_)) {
+            if !matches!(state.phase, SlotPhase::Ready(_)) {
                 return;
             }
             let uptime = now().saturating_duration_since(began);
@@ -239,10 +200,10 @@ impl Slot {
             let wanted = fronts.iter().any(|front| front.strong_count() > 0) || calls.has_streams();
             match delay {
                 Some(_) if wanted => {
-                    state.phase = Phase::Opening { waiting: VecDeque::new(), bytes: 0 };
+                    state.phase = SlotPhase::Opening { waiting: VecDeque::new(), bytes: 0 };
                 }
                 // The next request opens it again.
-                _ => state.phase = Phase::Idle,
+                _ => state.phase = SlotPhase::Idle,
             }
             delay.filter(|_| wanted)
         };
@@ -258,8 +219,8 @@ impl Slot {
         }
     }
 
-    fn lock_waiting(&self, job: Job) {
-        if let Phase::Opening { waiting, .. } = &mut self.lock().phase {
+    fn lock_waiting(&self, job: BackJob) {
+        if let SlotPhase::Opening { waiting, .. } = &mut self.lock().phase {
             waiting.push_front((0, job));
         }
     }
@@ -279,16 +240,40 @@ impl Slot {
 
     /// Closes the connection politely and lets nothing new in.
     pub(super) async fn close(&self) {
-        let phase = std::mem::replace(&mut self.lock().phase, Phase::Closed);
+        let phase = std::mem::replace(&mut self.lock().phase, SlotPhase::Closed);
         match phase {
-            Phase::Ready(back) => {
+            SlotPhase::Ready(back) => {
                 let _ = back.client.close().await;
             }
-            Phase::Opening { waiting, .. } => {
+            SlotPhase::Opening { waiting, .. } => {
                 let error = ErrorObject::internal("the connection to the server is closed");
                 waiting.into_iter().for_each(|(_, job)| job(Err(&error)));
             }
-            Phase::Idle | Phase::Closed => {}
+            SlotPhase::Idle | SlotPhase::Closed => {}
+        }
+    }
+}
+
+impl ProxyShared {
+    /// The slot for a modern request of this principal, or for any request where all share a pool. Opened
+    /// with the identity that `identity` gives, if it is the first.
+    pub(super) fn shared_slot(
+        self: &Arc<Self>,
+        principal: &Principal,
+        identity: impl Fn() -> Identity,
+    ) -> Arc<BackSlot> {
+        let pool = self.settings.children;
+        let key = if pool.is_some() { Principal::ANONYMOUS } else { principal.clone() };
+        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let slots = slots.entry(key).or_default();
+        let idlest = slots.iter().min_by_key(|slot| slot.load()).cloned();
+        match idlest {
+            Some(slot) if slot.load() == 0 || slots.len() >= pool.unwrap_or(1) => slot,
+            _ => {
+                let slot = BackSlot::new(self, identity(), false);
+                slots.push(slot.clone());
+                slot
+            }
         }
     }
 }

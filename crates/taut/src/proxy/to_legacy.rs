@@ -4,26 +4,24 @@
 //! legacy server asks in the middle of a call and waits. So the call is parked, the client gets
 //! `input_required`, and its retry brings the answers and waits for the same call.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::back::{Asked, Back, BackCall, CallKind, OpenCall};
-use super::front::FrontState;
-use super::relay::{Text, with_token};
+use super::calls::{set_level, subscribed};
+use super::state::{Asked, Back, CallKind, Flow, FrontState, LocalStream, ProxiedCall, Reports};
+use super::text::{JsonText, with_token};
 use super::translate::{
-    InputRequest, discovery, legacy_params, modern_error, modern_question, modern_result,
+    EmbeddedQuestion, discovery, legacy_params, modern_error, modern_question, modern_result,
     progress_token,
 };
 use crate::driver::{Either, Outcome, Watcher, first};
-use crate::json::edit::{Edit, edited};
 use crate::json::{JsonBuf, JsonRef, quote};
 use crate::mcp::{
-    Accept, ClientCapabilities, ElicitationCapability, JsonObject, Level,
-    MISSING_CLIENT_CAPABILITY, Method, MissingCapability, RootsCapability, SamplingCapability,
-    SubscriptionFilter, Terms, URL_ELICITATION_REQUIRED, Verdict, binding, meta_keys,
+    Accept, ClientCapabilities, ElicitationCapability, JsonObject, MISSING_CLIENT_CAPABILITY,
+    Method, MissingCapability, RootsCapability, SamplingCapability, SubscriptionFilter, Terms,
+    URL_ELICITATION_REQUIRED, Verdict, binding, meta_keys,
 };
 use crate::rpc::{ErrorObject, Id, Params, PeerRequest};
 
@@ -72,29 +70,6 @@ struct ModernRequest {
     method: Method,
     params: Params<'static>,
     terms: Arc<Terms>,
-}
-
-/// Where reports of progress on a call go now.
-struct Reports {
-    front: Arc<FrontState>,
-    id: Id,
-    serial: u64,
-    /// The client's own token; without one it wants no reports.
-    token: Option<String>,
-}
-
-/// A call on a legacy server, over all requests of the client that belong to it.
-pub(super) struct Flow {
-    /// Nothing if the call has to be made anew.
-    call: Option<BackCall>,
-    asked: mpsc::UnboundedReceiver<Asked>,
-    /// What the client has been asked and has not answered, by key.
-    open: Vec<(String, Asked)>,
-    keys: usize,
-    reports: Arc<Mutex<Reports>>,
-    back: Arc<Back>,
-    /// What the client would have to offer for a question that was refused.
-    missing: Option<ClientCapabilities>,
 }
 
 impl ModernRequest {
@@ -158,7 +133,7 @@ impl ModernRequest {
     fn begin(&self) -> Flow {
         let (ask, asked) = mpsc::unbounded_channel();
         let reports = Arc::new(Mutex::new(self.reports()));
-        let call = OpenCall {
+        let call = ProxiedCall {
             front: self.front.clone(),
             id: self.id.clone(),
             serial: self.serial,
@@ -235,7 +210,7 @@ impl ModernRequest {
     fn take(&self, flow: &mut Flow, asked: Asked) {
         let params = asked.params.as_deref().map(JsonRef::sound);
         let capabilities = &self.terms.asker.capabilities;
-        if InputRequest::fits(asked.method, params, capabilities) {
+        if EmbeddedQuestion::fits(asked.method, params, capabilities) {
             flow.keys += 1;
             flow.open.push((format!("q{}", flow.keys), asked));
             return;
@@ -305,7 +280,7 @@ impl ModernRequest {
             honoured.resource_subscriptions = Some(followed);
         }
         let notifications = serde_json::to_string(&honoured).unwrap_or_else(|_| "{}".to_owned());
-        let stream = Stream {
+        let stream = LocalStream {
             front: self.front.clone(),
             id: self.id.clone(),
             serial: self.serial,
@@ -318,7 +293,7 @@ impl ModernRequest {
         );
         let link = &self.front.link;
         let method = Method::Acknowledged.as_str();
-        let _ = link.notify_about(&self.id, self.serial, method, Some(&Text(ack)));
+        let _ = link.notify_about(&self.id, self.serial, method, Some(&JsonText(ack)));
         let _open = self.back.state.streams.open(stream, &self.back);
         self.front.closing.raised().await;
         let info = self.back.info();
@@ -414,152 +389,7 @@ fn watcher(reports: &Arc<Mutex<Reports>>) -> Watcher {
         if let Some(text) = with_token(JsonRef::from(params), token) {
             let link = &reports.front.link;
             let method = Method::Progress.as_str();
-            let _ = link.notify_about(&reports.id, reports.serial, method, Some(&Text(text)));
+            let _ = link.notify_about(&reports.id, reports.serial, method, Some(&JsonText(text)));
         }
     })
-}
-
-/// Tells a legacy server its log level. Nobody waits for the answer.
-pub(super) fn set_level(back: &Arc<Back>, level: &Level) {
-    request(back, Method::SetLevel, json!({ "level": level }).to_string());
-}
-
-/// Subscribes a legacy server to a resource, or ends that. Nobody waits for the answer.
-pub(super) fn subscribe(back: &Arc<Back>, uri: &str, follow: bool) {
-    let method = if follow { Method::Subscribe } else { Method::Unsubscribe };
-    request(back, method, json!({ "uri": uri }).to_string());
-}
-
-fn request(back: &Arc<Back>, method: Method, params: String) {
-    let sent = back.link.call(None, method.as_str(), |_| Some(Text(params)), None, None, |_| ());
-    if let Ok(pending) = sent {
-        pending.detach();
-    }
-}
-
-async fn subscribed(back: &Arc<Back>, uri: &str) -> bool {
-    let params = Text(json!({ "uri": uri }).to_string());
-    let method = Method::Subscribe.as_str();
-    let sent =
-        back.link.call(None, method, |_| Some(params), None, None, |outcome| outcome.is_ok());
-    match sent {
-        Ok(pending) => pending.await == Some(true),
-        Err(_) => false,
-    }
-}
-
-/// A stream of changes of a modern client, where the server is legacy.
-#[derive(Clone)]
-pub(super) struct Stream {
-    front: Arc<FrontState>,
-    id: Id,
-    serial: u64,
-    filter: SubscriptionFilter,
-}
-
-impl Stream {
-    fn covers(&self, method: Method, uri: Option<&str>) -> bool {
-        let filter = &self.filter;
-        match method {
-            Method::ToolsChanged => filter.tools_list_changed == Some(true),
-            Method::PromptsChanged => filter.prompts_list_changed == Some(true),
-            Method::ResourcesChanged => filter.resources_list_changed == Some(true),
-            // RES-10: a change inside of what is followed counts, too.
-            Method::ResourceUpdated => uri.is_some_and(|uri| {
-                filter.resource_subscriptions.iter().flatten().any(|followed| {
-                    uri.strip_prefix(followed.as_str()).is_some_and(|rest| {
-                        rest.is_empty() || followed.ends_with('/') || rest.starts_with('/')
-                    })
-                })
-            }),
-            _ => false,
-        }
-    }
-
-    fn follows(&self, uri: &str) -> bool {
-        self.filter.resource_subscriptions.iter().flatten().any(|followed| followed == uri)
-    }
-}
-
-/// The streams of changes that are open on one connection.
-#[derive(Default)]
-pub(super) struct Streams(Mutex<Vec<Stream>>);
-
-/// A stream; dropped, it is over, and what nobody else follows is followed no longer.
-struct OpenStream {
-    stream: Stream,
-    back: std::sync::Weak<Back>,
-}
-
-impl Drop for OpenStream {
-    fn drop(&mut self) {
-        let Some(back) = self.back.upgrade() else { return };
-        let streams = &back.state.streams;
-        streams.lock().retain(|stream| {
-            stream.serial != self.stream.serial || !Arc::ptr_eq(&stream.front, &self.stream.front)
-        });
-        for uri in self.stream.filter.resource_subscriptions.iter().flatten() {
-            if !streams.follows(uri) {
-                subscribe(&back, uri, false);
-            }
-        }
-    }
-}
-
-impl Streams {
-    fn lock(&self) -> MutexGuard<'_, Vec<Stream>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn open(&self, stream: Stream, back: &Arc<Back>) -> OpenStream {
-        self.lock().push(stream.clone());
-        OpenStream { stream, back: Arc::downgrade(back) }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
-    }
-
-    /// Takes over the streams of a connection that was lost.
-    pub(super) fn adopt(&self, lost: &Self) {
-        let streams = std::mem::take(&mut *lost.lock());
-        self.lock().extend(streams);
-    }
-
-    /// Whether any stream follows this address.
-    fn follows(&self, uri: &str) -> bool {
-        self.lock().iter().any(|stream| stream.follows(uri))
-    }
-
-    /// All addresses that are followed.
-    pub(super) fn followed(&self) -> Vec<String> {
-        let streams = self.lock();
-        let uris = streams.iter().flat_map(|stream| stream.filter.resource_subscriptions.iter());
-        let mut uris: Vec<String> = uris.flatten().cloned().collect();
-        uris.sort_unstable();
-        uris.dedup();
-        uris
-    }
-
-    /// Tells every stream that wants to hear of it.
-    pub(super) fn tell(&self, method: Method, params: Option<JsonRef<'_>>) {
-        let uri = params.and_then(|params| params.member("uri")).and_then(JsonRef::string);
-        let streams: Vec<Stream> = self.lock().clone();
-        for stream in streams.iter().filter(|stream| stream.covers(method, uri.as_deref())) {
-            let id = stream.id.as_json();
-            let tag = [(meta_keys::SUBSCRIPTION_ID, id)];
-            let params = params.unwrap_or_else(|| JsonRef::sound("{}"));
-            let meta = params.member("_meta").filter(|meta| meta.is_object());
-            let meta =
-                edited(meta.unwrap_or_else(|| JsonRef::sound("{}")), |_, _| Edit::Keep, &tag);
-            let text = edited(
-                params,
-                |name, _| if name == "_meta" { Edit::Drop } else { Edit::Keep },
-                &[("_meta", &meta)],
-            );
-            let link = &stream.front.link;
-            let _ =
-                link.notify_about(&stream.id, stream.serial, method.as_str(), Some(&Text(text)));
-        }
-    }
 }

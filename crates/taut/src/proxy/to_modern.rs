@@ -4,227 +4,23 @@
 //! Questions that come inside a result are asked of the client, and the request is sent again with the
 //! answers. Subscriptions become one stream of changes, which is opened anew whenever they change.
 
-use std::collections::BTreeSet;
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-use tokio::task::AbortHandle;
-
-use super::back::{Back, BackCall, CallKind, OpenCall};
-use super::front::FrontState;
-use super::relay::{Text, raw_outcome, with_token};
-use super::slot::Slot;
+use super::state::{Back, CallKind, FrontState, LegacySession, ProxiedCall};
+use super::text::{JsonText, raw_outcome, with_token};
 use super::translate::{
-    InputRequest, ResultKind, envelope, input_requests, kind_of_result, legacy_error,
-    legacy_question, legacy_result, modern_params, progress_token,
+    EmbeddedQuestion, ResultKind, input_requests, kind_of_result, legacy_error, legacy_question,
+    legacy_result, modern_params, progress_token,
 };
-use crate::driver::{Either, Outcome, PendingCall, first};
+use crate::driver::{Outcome, PendingCall, Watcher};
 use crate::json::edit::{Edit, edited};
 use crate::json::{JsonBuf, JsonRef, quote};
-use crate::mcp::{Asker, Level, Method, Revision, ServerCapabilities};
+use crate::mcp::{Level, Method, Revision};
 use crate::rpc::{ErrorObject, Id, Params, PeerRequest};
 
 /// How often one request may be answered with questions before it is given up (MRTR-16).
 const ROUNDS: usize = 10;
-
-/// A legacy session.
-pub(super) struct LegacySession {
-    pub(super) slot: Arc<Slot>,
-    pub(super) asker: Arc<Asker>,
-    /// What was agreed, once it was.
-    pub(super) revision: OnceLock<Revision>,
-    pub(super) level: Mutex<Option<Level>>,
-    /// Whether the client has said that it is ready.
-    pub(super) initialized: AtomicBool,
-    /// Whether no connection came of it.
-    failed: AtomicBool,
-    /// The addresses that the client follows.
-    followed: Mutex<BTreeSet<String>>,
-    /// The stream of changes, and the turn to change it.
-    stream: tokio::sync::Mutex<Option<AbortHandle>>,
-}
-
-impl Drop for LegacySession {
-    fn drop(&mut self) {
-        if let Some(stream) = self.stream.get_mut().take() {
-            stream.abort();
-        }
-    }
-}
-
-impl LegacySession {
-    pub(super) fn new(slot: Arc<Slot>, asker: Arc<Asker>) -> Self {
-        Self {
-            slot,
-            asker,
-            revision: OnceLock::new(),
-            level: Mutex::default(),
-            initialized: AtomicBool::new(false),
-            failed: AtomicBool::new(false),
-            followed: Mutex::default(),
-            stream: tokio::sync::Mutex::new(None),
-        }
-    }
-
-    pub(super) fn revision(&self) -> Revision {
-        self.revision.get().copied().unwrap_or(Revision::LATEST_LEGACY)
-    }
-
-    /// No connection came of it: the client may try again.
-    pub(super) fn fail(&self) {
-        self.failed.store(true, Ordering::Release);
-    }
-
-    pub(super) fn has_failed(&self) -> bool {
-        self.failed.load(Ordering::Acquire)
-    }
-
-    fn followed(&self) -> Vec<String> {
-        self.followed.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
-    }
-
-    fn level(&self) -> Option<Level> {
-        self.level.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Notes what a relayed request means for a session that may have to be taken up again.
-    pub(super) fn note(&self, method: Option<Method>, params: &Params<'_>) {
-        let uri = || params.optional::<String>("uri").ok().flatten();
-        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
-        match method {
-            Some(Method::Subscribe) => followed.extend(uri()),
-            Some(Method::Unsubscribe) => {
-                if let Some(uri) = uri() {
-                    followed.remove(&uri);
-                }
-            }
-            Some(Method::SetLevel) => {
-                drop(followed);
-                let level = params.optional::<Level>("level").ok().flatten();
-                *self.level.lock().unwrap_or_else(PoisonError::into_inner) = level;
-            }
-            _ => {}
-        }
-    }
-
-    /// Goes on with a connection that stands in for a lost one.
-    pub(super) fn resume(self: &Arc<Self>, front: &Arc<FrontState>, back: &Arc<Back>) {
-        if !self.initialized.load(Ordering::Acquire) {
-            return;
-        }
-        if back.is_modern() {
-            self.clone().open_stream(front.clone(), back.clone());
-            return;
-        }
-        let _ = back.link.notify(None, Method::Initialized.as_str(), None);
-        for uri in self.followed() {
-            super::to_legacy::subscribe(back, &uri, true);
-        }
-        if let Some(level) = self.level() {
-            super::to_legacy::set_level(back, &level);
-        }
-    }
-
-    /// Opens the stream of changes, in the background.
-    pub(super) fn open_stream(self: Arc<Self>, front: Arc<FrontState>, back: Arc<Back>) {
-        tokio::spawn(async move {
-            let _ = self.listen(&front, &back).await;
-        });
-    }
-
-    /// Opens a stream for all that the client follows, in place of the one that is open. Returns what
-    /// the server has acknowledged.
-    async fn listen(
-        self: &Arc<Self>,
-        front: &Arc<FrontState>,
-        back: &Arc<Back>,
-    ) -> Result<String, ErrorObject> {
-        let mut stream = self.stream.lock().await;
-        let filter = filter(back.capabilities(), &self.followed());
-        let members = self.envelope();
-        let members: Vec<(&str, &str)> =
-            members.iter().map(|(name, value)| (*name, value.as_str())).collect();
-        let (ack, acknowledged) = oneshot::channel();
-        let call = OpenCall {
-            front: front.clone(),
-            id: Id::from(0),
-            serial: u64::MAX,
-            level: None,
-            asked: None,
-            kind: CallKind::SessionListen(Arc::new(Mutex::new(Some(ack)))),
-        };
-        let params = |_: &str| {
-            let added = [("notifications", filter.as_str())];
-            modern_params(&Params::ABSENT, &members, "0", &added)
-        };
-        let mut listening = back.call(call, Method::Listen.as_str(), params, None);
-        let acked = match first(acknowledged, listening.answer()).await {
-            Either::First(acked) => acked.ok(),
-            Either::Second(ended) => {
-                return Err(ended.err().unwrap_or_else(|| {
-                    ErrorObject::internal("the server ended the stream of changes at once")
-                }));
-            }
-        };
-        let kept = keep_listening(Arc::downgrade(self), front.clone(), back.clone(), listening);
-        let task = tokio::spawn(kept);
-        // The new one is open, so nothing is missed when the old one ends.
-        if let Some(old) = stream.replace(task.abort_handle()) {
-            old.abort();
-        }
-        Ok(acked.unwrap_or_else(|| "{}".to_owned()))
-    }
-
-    fn envelope(&self) -> Vec<(&'static str, String)> {
-        envelope(self.asker.info.as_ref(), &self.asker.capabilities, self.level().as_ref())
-    }
-}
-
-/// Waits until the server ends a stream, and opens it again. Who replaces the stream aborts this.
-fn keep_listening(
-    session: Weak<LegacySession>,
-    front: Arc<FrontState>,
-    back: Arc<Back>,
-    mut listening: BackCall,
-) -> Pin<Box<dyn Future<Output = ()> + Send>> {
-    Box::pin(async move {
-        let _ = listening.answer().await;
-        drop(listening);
-        let mut pause = Duration::from_millis(250);
-        while back.client.0.session.is_up() {
-            tokio::time::sleep(pause).await;
-            let Some(session) = session.upgrade() else { return };
-            // Changes may have been missed.
-            back.state.tell_all_changed(back.capabilities());
-            if session.listen(&front, &back).await.is_ok() {
-                return;
-            }
-            pause = (pause * 2).min(Duration::from_secs(30));
-        }
-    })
-}
-
-/// What a legacy client hears of unasked, and what it follows.
-fn filter(offer: &ServerCapabilities, uris: &[String]) -> String {
-    let mut members = Vec::new();
-    let mut add = |told: Option<bool>, name: &str| {
-        if told == Some(true) {
-            members.push(format!("\"{name}\":true"));
-        }
-    };
-    add(offer.tools.as_ref().and_then(|offer| offer.list_changed), "toolsListChanged");
-    add(offer.prompts.as_ref().and_then(|offer| offer.list_changed), "promptsListChanged");
-    add(offer.resources.as_ref().and_then(|offer| offer.list_changed), "resourcesListChanged");
-    if !uris.is_empty() {
-        let uris = serde_json::to_string(uris).unwrap_or_else(|_| "[]".to_owned());
-        members.push(format!("\"resourceSubscriptions\":{uris}"));
-    }
-    format!("{{{}}}", members.join(","))
-}
 
 /// Serves a request of a legacy session whose server is modern.
 pub(super) fn serve(
@@ -325,7 +121,7 @@ async fn subscribe(
 
 /// How far the reports of progress have come, over all rounds of a request.
 #[derive(Default)]
-struct Progress {
+struct ProgressSoFar {
     last: f64,
     offset: f64,
 }
@@ -339,7 +135,7 @@ struct Forward {
     serial: u64,
     method: Method,
     params: Params<'static>,
-    progress: Arc<Mutex<Progress>>,
+    progress: Arc<Mutex<ProgressSoFar>>,
 }
 
 impl Forward {
@@ -394,7 +190,7 @@ impl Forward {
         let mut added = Vec::new();
         added.extend(answers.map(|answers| ("inputResponses", answers)));
         added.extend(state.map(|state| ("requestState", state)));
-        let call = OpenCall {
+        let call = ProxiedCall {
             front: self.front.clone(),
             id: self.id.clone(),
             serial: self.serial,
@@ -410,7 +206,7 @@ impl Forward {
     }
 
     /// Passes reports of progress on. A server begins anew in each round; the client sees one rise.
-    fn watcher(&self, token: String) -> crate::driver::Watcher {
+    fn watcher(&self, token: String) -> Watcher {
         let (link, id, serial) = (self.front.link.clone(), self.id.clone(), self.serial);
         let progress = self.progress.clone();
         Box::new(move |params| {
@@ -436,22 +232,22 @@ impl Forward {
             }
             drop(progress);
             let method = Method::Progress.as_str();
-            let _ = link.notify_about(&id, serial, method, Some(&Text(text)));
+            let _ = link.notify_about(&id, serial, method, Some(&JsonText(text)));
         })
     }
 
     /// Asks the client everything at once. Returns the answers as JSON.
-    async fn ask_client(&self, questions: &[InputRequest]) -> Result<String, String> {
+    async fn ask_client(&self, questions: &[EmbeddedQuestion]) -> Result<String, String> {
         let revision = self.session.revision();
-        let mut asked: Vec<(&InputRequest, PendingCall<Outcome>)> = Vec::new();
+        let mut asked: Vec<(&EmbeddedQuestion, PendingCall<Outcome>)> = Vec::new();
         for (place, question) in questions.iter().enumerate() {
             let params = JsonRef::from(question.params.raw());
             let capabilities = &self.session.asker.capabilities;
-            if !InputRequest::fits(question.method, Some(params), capabilities) {
+            if !EmbeddedQuestion::fits(question.method, Some(params), capabilities) {
                 return Err(format!("this client does not offer {}", question.method.as_str()));
             }
             let visit = format!("{}-{place}", self.serial);
-            let text = Text(legacy_question(question, revision, &visit));
+            let text = JsonText(legacy_question(question, revision, &visit));
             let gone = || ErrorObject::internal("the client has gone");
             let pending = self.front.link.call(
                 Some(&self.id),

@@ -6,14 +6,14 @@ use crate::mcp::{ClientCapabilities, Method, Revision};
 
 /// One question of a modern server, with the key that its answer needs.
 #[derive(Clone, Debug)]
-pub(crate) struct InputRequest {
+pub(crate) struct EmbeddedQuestion {
     pub(crate) key: String,
     pub(crate) method: Method,
     pub(crate) params: RawJson,
 }
 
 /// The questions of an `input_required` result. A question that is not understood is an error, in words.
-pub(crate) fn input_requests(result: JsonRef<'_>) -> Result<Vec<InputRequest>, String> {
+pub(crate) fn input_requests(result: JsonRef<'_>) -> Result<Vec<EmbeddedQuestion>, String> {
     let Some(requests) = result.member("inputRequests") else { return Ok(Vec::new()) };
     let members = requests.members().ok_or("inputRequests is not an object")?;
     members
@@ -22,14 +22,14 @@ pub(crate) fn input_requests(result: JsonRef<'_>) -> Result<Vec<InputRequest>, S
             let method = Method::parse(&name).filter(|method| method.is_embedded_in_modern());
             let method = method.ok_or_else(|| format!("unknown method {name:?}"))?;
             let params = entry.member("params").unwrap_or_else(|| JsonRef::sound("{}"));
-            Ok(InputRequest { key: key.into_owned(), method, params: params.into() })
+            Ok(EmbeddedQuestion { key: key.into_owned(), method, params: params.into() })
         })
         .collect()
 }
 
 /// The params of a modern question for a legacy client. `id` names a visit to a page, where the revision
 /// wants that.
-pub(crate) fn legacy_question(request: &InputRequest, revision: Revision, id: &str) -> String {
+pub(crate) fn legacy_question(request: &EmbeddedQuestion, revision: Revision, id: &str) -> String {
     let params = JsonRef::from(request.params.raw());
     let is_url = params.member("mode").and_then(JsonRef::string).as_deref() == Some("url");
     let id = format!("\"{id}\"");
@@ -55,7 +55,7 @@ pub(crate) fn modern_question(method: Method, params: Option<JsonRef<'_>>) -> St
     format!("{{\"method\":\"{}\",\"params\":{params}}}", method.as_str())
 }
 
-impl InputRequest {
+impl EmbeddedQuestion {
     /// Whether a client with these capabilities can be asked.
     pub(crate) fn fits(
         method: Method,
