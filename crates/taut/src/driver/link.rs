@@ -3,8 +3,6 @@
 //! Knows who waits for which call and which requests can still be withdrawn; must not know a
 //! method. The loop owns the streams; everybody else holds a [`Link`] and uses its verbs.
 
-mod pending;
-
 use std::collections::HashMap;
 use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,12 +15,11 @@ use tokio::sync::oneshot;
 
 use super::flag::Flag;
 use super::now;
+use super::pending::PendingCall;
 use super::service::Outcome;
 use crate::ending::Ending;
 use crate::json::{JsonBuf, JsonRef};
 use crate::rpc::{self, CallId, Failure, Id, NoId, Patience, Peer, Seed, SendError, Ticket};
-
-pub(crate) use pending::PendingCall;
 
 /// Takes the answer to a call, still raw, on the loop.
 pub(crate) type Waiter = Box<dyn FnOnce(Result<&RawValue, Failure>) + Send>;
@@ -218,7 +215,6 @@ impl Link {
     }
 
     /// Withdraws a call; its waiter is dropped.
-    #[cfg(all(feature = "server", feature = "client"))]
     pub(crate) fn cancel(&self, call: CallId, reason: &str) {
         let _gone = self.with(|state| {
             state.peer.cancel(call, reason);

@@ -11,6 +11,7 @@ mod alarm;
 mod flag;
 mod join;
 mod link;
+mod pending;
 mod service;
 
 mod steps;
@@ -34,7 +35,8 @@ pub(crate) use flag::Flag;
 #[cfg(feature = "client")]
 pub(crate) use join::both;
 pub(crate) use join::{Either, first};
-pub(crate) use link::{Body, Close, Link, PendingCall, Watcher};
+pub(crate) use link::{Body, Close, Link, Watcher};
+pub(crate) use pending::PendingCall;
 pub(crate) use service::{AnswerFuture, IncomingRequest, Outcome, Service, no_json, ready};
 
 pub use steps::Steps;

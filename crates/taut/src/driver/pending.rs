@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use tokio::sync::oneshot;
 
-use super::Link;
+use super::link::Link;
 use crate::rpc::CallId;
 
 /// A call under way. Dropping it withdraws the call on the wire.
@@ -43,12 +43,7 @@ impl<T> Future for PendingCall<T> {
 impl<T> Drop for PendingCall<T> {
     fn drop(&mut self) {
         if !self.done {
-            let call = self.call;
-            // The watcher may own a handle of its own on this link: it is dropped after the lock.
-            let _gone = self.link.with(|state| {
-                state.peer.cancel(call, "no longer wanted");
-                state.waiters.remove(&call)
-            });
+            self.link.cancel(self.call, "no longer wanted");
         }
     }
 }
