@@ -268,7 +268,7 @@ fn whole<T: Clone, H>(entries: &[Entry<Spec<T>, H>]) -> Vec<T> {
 }
 
 fn copy(page: &[u8]) -> JsonBuf {
-    JsonBuf::written(|out| out.extend_from_slice(page))
+    JsonBuf::default().written(|out| out.extend_from_slice(page))
 }
 
 /// MET-05: who answers. Left out by itself where the revision does not know it.

@@ -304,5 +304,5 @@ fn done(value: &impl WriteJson, revision: Revision) -> AnswerFuture {
 }
 
 fn write_for(value: &impl WriteJson, revision: Revision) -> Outcome {
-    Ok(JsonBuf::written(|out| value.write_json(Target::of(revision), out)))
+    Ok(JsonBuf::default().written(|out| value.write_json(Target::of(revision), out)))
 }
