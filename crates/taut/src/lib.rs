@@ -129,6 +129,7 @@ pub use error::{BadOutput, OutputFault};
 pub use error::{ConnectError, ConnectPhase, ConnectReason, ConnectionLost, SecondProcess};
 #[cfg(feature = "tokio")]
 pub use error::{Error, Reject, Result};
+pub use json::is_secret_name;
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
 #[cfg(feature = "client")]
