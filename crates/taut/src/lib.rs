@@ -89,6 +89,8 @@ mod driver;
 mod ending;
 #[cfg(feature = "tokio")]
 mod error;
+#[cfg(any(feature = "server", feature = "client"))]
+mod lock;
 #[cfg(all(feature = "server", feature = "client"))]
 mod memory;
 #[cfg(feature = "client")]

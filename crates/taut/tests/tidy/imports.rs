@@ -31,6 +31,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     // What results are checked against; knows JSON and nothing of ours.
     ("schema", &[]),
     ("ending", &[]),
+    ("lock", &[]),
     ("stream", &[]),
     ("width", &[]),
     // The calls to Windows that need `unsafe`; knows handles and nothing of ours.
@@ -44,12 +45,15 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("service", &["wire", "json", "rpc", "ending", "error", "stream", "stdio", "driver"]),
     (
         "server",
-        &["wire", "json", "rpc", "mcp", "ending", "error", "stream", "stdio", "driver", "service"],
+        &[
+            "wire", "json", "rpc", "mcp", "ending", "lock", "error", "stream", "stdio", "driver",
+            "service",
+        ],
     ),
     (
         "client",
         &[
-            "wire", "json", "rpc", "mcp", "schema", "ending", "error", "stream", "stdio",
+            "wire", "json", "rpc", "mcp", "schema", "ending", "lock", "error", "stream", "stdio",
             "process", "driver", "service",
         ],
     ),
