@@ -89,6 +89,8 @@ mod driver;
 mod ending;
 #[cfg(feature = "tokio")]
 mod error;
+#[cfg(any(feature = "server", feature = "client"))]
+mod lock;
 #[cfg(all(feature = "server", feature = "client"))]
 mod memory;
 #[cfg(feature = "client")]
@@ -133,6 +135,7 @@ pub use error::{BadOutput, OutputFault};
 pub use error::{ConnectError, ConnectPhase, ConnectReason, ConnectionLost, SecondProcess};
 #[cfg(feature = "tokio")]
 pub use error::{Error, Reject, Result};
+pub use json::is_secret_name;
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
 #[cfg(all(feature = "server", feature = "client"))]

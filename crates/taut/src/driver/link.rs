@@ -57,6 +57,8 @@ pub(super) struct LinkState {
     waiters: HashMap<CallId, (Waiter, Option<Watcher>), Seed>,
     /// Requests that are being worked on elsewhere, by serial.
     waiting: HashMap<u64, Flag, Seed>,
+    /// The buffer of the last answer, for the next one.
+    spare: JsonBuf,
     driver: Option<Waker>,
     /// Whether somebody did something since the loop last looked.
     changed: bool,
@@ -70,6 +72,7 @@ impl Link {
             close: Close::No,
             waiters: HashMap::default(),
             waiting: HashMap::default(),
+            spare: JsonBuf::default(),
             driver: None,
             changed: false,
         };
@@ -101,11 +104,17 @@ impl Link {
     }
 
     /// Answers a request that was [taken over](super::Service::take_over), or that a task has worked on.
-    pub(crate) fn answer(&self, ticket: Ticket, mut outcome: Outcome) {
+    pub(crate) fn answer(&self, ticket: Ticket, outcome: Outcome) {
         self.with(|state| {
             state.waiting.remove(&ticket.serial());
-            state.peer.answer(ticket, outcome.as_mut().map_err(|error| &*error));
+            state.answer(ticket, outcome);
         });
+    }
+
+    /// A buffer to write an answer into. It comes back with the answer, so most answers allocate none.
+    #[cfg(feature = "server")]
+    pub(crate) fn answer_buffer(&self) -> JsonBuf {
+        std::mem::take(&mut self.lock().spare)
     }
 
     /// Sends a notification; `about` is the request that it belongs to. Its params are written before
@@ -347,6 +356,15 @@ impl LinkState {
         }
         self.peer.about(about);
         self.peer.notify(method, params)
+    }
+
+    /// Answers a request, and keeps the buffer for the next answer.
+    pub(super) fn answer(&mut self, ticket: Ticket, mut outcome: Outcome) {
+        self.peer.answer(ticket, outcome.as_mut().map_err(|error| &*error));
+        if let Ok(mut json) = outcome {
+            json.clear();
+            self.spare = json;
+        }
     }
 
     /// A request goes on in a task of its own; `cancelled` reaches it there.

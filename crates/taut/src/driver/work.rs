@@ -101,20 +101,21 @@ impl<W: Sink, S: Service> Work<W, S> {
         if !all && decoder.held() == 0 {
             return Taken::Nothing { starved: true };
         }
-        let (frame, events, troubles) = {
+        let (frame, events, troubles);
+        {
             let mut state = self.link.lock();
             // Under the same lock: what others add to the output meanwhile must not turn a request
             // away that was let in.
             if !all && !state.peer.wants_input() {
                 return Taken::Nothing { starved: false };
             }
-            let Some(frame) = decoder.poll_frame() else {
+            let Some(next) = decoder.poll_frame() else {
                 return Taken::Nothing { starved: true };
             };
-            let events = state.peer.handle_frame(now, frame);
-            let troubles: Vec<_> = std::iter::from_fn(|| state.peer.poll_trouble()).collect();
-            (frame, events, troubles)
-        };
+            frame = next;
+            events = state.peer.handle_frame(now, frame);
+            troubles = std::iter::from_fn(|| state.peer.poll_trouble()).collect::<Vec<_>>();
+        }
         self.tap.received(&frame);
         let refused = matches!(frame, crate::wire::Frame::Refused { .. });
         for trouble in &troubles {
@@ -194,11 +195,11 @@ impl<W: Sink, S: Service> Work<W, S> {
             self.service.blocked(&method, &params, took);
         }
         match polled.unwrap_or_else(|panic| Ok(Err(panicked(&*panic)))) {
-            Ok(mut outcome) => {
+            Ok(outcome) => {
                 self.spare = cancelled.is_unused().then_some(cancelled);
                 let ready = {
                     let mut state = self.link.lock();
-                    state.peer.answer(ticket, outcome.as_mut().map_err(|error| &*error));
+                    state.answer(ticket, outcome);
                     state.peer.output().len()
                 };
                 if ready >= FLUSH || took > SLOW_POLL {

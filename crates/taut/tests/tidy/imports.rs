@@ -31,6 +31,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     // What results are checked against; knows JSON and nothing of ours.
     ("schema", &[]),
     ("ending", &[]),
+    ("lock", &[]),
     // The messages of a transport that is no byte stream know which request they belong to.
     ("stream", &["rpc"]),
     ("width", &[]),
@@ -43,7 +44,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio", "process"]),
     ("driver", &["wire", "json", "rpc", "ending", "stream"]),
     // The seam for transports outside the crate; knows messages and no method.
-    ("transport", &["json", "rpc", "ending", "stream", "driver"]),
+    ("transport", &["json", "rpc", "ending", "lock", "stream", "driver"]),
     (
         "service",
         &["wire", "json", "rpc", "ending", "error", "stream", "stdio", "driver", "transport"],
@@ -61,6 +62,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "stdio",
             "driver",
             "transport",
+            "lock",
             "service",
         ],
     ),
@@ -79,6 +81,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "process",
             "driver",
             "transport",
+            "lock",
             "service",
         ],
     ),
@@ -97,6 +100,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "transport",
             "service",
             "client",
+            "lock",
         ],
     ),
     // The one place that knows both ends: a client joined to a server without a process.
