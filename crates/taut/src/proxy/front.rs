@@ -301,6 +301,9 @@ impl Service for Front {
                     if back.is_modern() {
                         return session.clone().open_stream(front, back.clone());
                     }
+                    if !session.slot.dedicated {
+                        return;
+                    }
                 }
                 if !back.is_modern() {
                     let text = text.map(JsonText);

@@ -17,7 +17,7 @@ use super::state::{
 use crate::client::Relayed;
 use crate::driver::now;
 use crate::lock::lock;
-use crate::mcp::Era;
+use crate::mcp::{Era, Method};
 use crate::rpc::ErrorObject;
 use crate::transport::Principal;
 
@@ -140,6 +140,10 @@ impl BackSlot {
         };
         shared
             .tell(&ProxyEvent::Opened { revision: back.client.revision(), pid: back.client.pid() });
+        if !self.dedicated && !back.is_modern() {
+            // A session says by itself when it is ready; here there may be several, or none.
+            let _ = back.link.notify(None, Method::Initialized.as_str(), None);
+        }
         let (began, slot, watched) = (now(), Arc::downgrade(&self), back.clone());
         let counted = shared.count_back();
         tokio::spawn(async move {
