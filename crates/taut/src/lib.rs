@@ -95,6 +95,8 @@ mod lock;
 mod memory;
 #[cfg(feature = "client")]
 mod process;
+#[cfg(all(feature = "server", feature = "client"))]
+mod proxy;
 #[cfg(feature = "validate")]
 mod schema;
 #[cfg(feature = "server")]
@@ -107,6 +109,8 @@ mod stdio;
 mod stream;
 #[cfg(feature = "tokio")]
 mod threaded;
+#[cfg(feature = "tokio")]
+pub mod transport;
 #[cfg(all(
     feature = "tokio",
     any(target_os = "linux", target_os = "android", all(unix, feature = "client"))
@@ -134,10 +138,13 @@ pub use error::{Error, Reject, Result};
 pub use json::is_secret_name;
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
+#[cfg(all(feature = "server", feature = "client"))]
 #[cfg(feature = "client")]
 pub use process::{
     Command, ExitStatus, GracePeriods, NotFoundHint, ProcessEnd, ShutdownStep, SpawnError,
 };
+#[cfg(all(feature = "server", feature = "client"))]
+pub use proxy::{Connector, Proxy, ProxyBuilder, ProxyEvent};
 #[cfg(feature = "validate")]
 pub use schema::{Misfit, SchemaFault, Unfit, Validator};
 #[cfg(feature = "server")]

@@ -3,6 +3,8 @@
 //! Knows the grammar of JSON; must not know JSON-RPC, MCP, or what any member means. Pure. serde_json
 //! does all that is unusual; what is here handles the usual case faster, and tests compare the two.
 
+#[cfg(all(feature = "server", feature = "client"))]
+pub(crate) mod edit;
 #[cfg_attr(not(feature = "tokio"), allow(dead_code, reason = "only the loop shows whole frames"))]
 mod mask;
 mod plain;

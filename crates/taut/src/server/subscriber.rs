@@ -192,7 +192,7 @@ impl Subscriber {
         wants.has_room(bytes)?;
         let ack = SubscriptionParams::new(filter.clone()).meta(tag(id));
         // A connection that has ended needs no acknowledgement.
-        let _ = say(&self.link, Method::Acknowledged, &ack, Revision::MODERN);
+        let _ = say(&self.link, Some(id), Method::Acknowledged, &ack, Revision::MODERN);
         wants.bytes += bytes;
         wants.streams.push(Stream {
             id: id.clone(),
@@ -273,12 +273,12 @@ impl Subscriber {
                 Some(uri) => {
                     let mut params = ResourceParams::new(uri);
                     params.meta = meta;
-                    say(&self.link, method, &params, revision)
+                    say(&self.link, stream, method, &params, revision)
                 }
                 None => {
                     let mut params = BareParams::new();
                     params.meta = meta;
-                    say(&self.link, method, &params, revision)
+                    say(&self.link, stream, method, &params, revision)
                 }
             };
             if self.is_crowded() {
@@ -313,15 +313,17 @@ fn tag(id: &Id) -> Meta {
     Meta::new().with(meta_keys::SUBSCRIPTION_ID, id.clone())
 }
 
+/// Says something, on the stream that this request opened if there is one.
 fn say(
     link: &Link,
+    stream: Option<&Id>,
     method: Method,
     params: &impl WriteJson,
     revision: Revision,
 ) -> Result<(), crate::rpc::SendError> {
     let params =
         crate::mcp::RawJson::of(&params.at(revision)).map_err(crate::rpc::SendError::Json)?;
-    link.notify(method.as_str(), Some(&params))
+    link.notify(stream, method.as_str(), Some(&params))
 }
 
 fn too_many() -> ErrorObject {

@@ -201,6 +201,7 @@ impl<T: Send + 'static> Request<T> {
         let level = self.shared.level();
         let (subject, read) = (self.subject.clone(), self.read);
         let sent = session.link.call(
+            None,
             &self.subject.method,
             |call| {
                 Some(OutgoingParams {

@@ -22,9 +22,10 @@ use crate::lock::lock;
 use crate::mcp::{Method, Revision};
 use crate::process::{Command, GracePeriods, SpawnError};
 use handle::RenewedStream;
-use policy::{Backoff, HealthCheck};
+use policy::HealthCheck;
 
 pub use handle::SupervisedCall;
+pub(crate) use policy::Backoff;
 pub use policy::RestartPolicy;
 
 /// What happens to a supervised server.

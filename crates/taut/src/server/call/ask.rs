@@ -306,7 +306,14 @@ impl<S: Send + Sync + 'static> Call<S> {
         }
         let link = &self.inner.connection.link;
         let patience = Some(Patience::new(patience));
-        let pending = link.call(method.as_str(), |_| Some(params), patience, None, read);
+        let pending = link.call(
+            Some(&self.inner.id),
+            method.as_str(),
+            |_| Some(params),
+            patience,
+            None,
+            read,
+        );
         let pending = pending.map_err(|_| AskError::Ended)?;
         // Leaving drops the question, which withdraws it on the wire: no dialog stays open in vain.
         let over = first(cancelled.raised(), questions.over());

@@ -25,6 +25,7 @@ use crate::mcp::{
     Terms, Trace, WriteJson,
 };
 use crate::rpc::Id;
+use crate::transport::Principal;
 
 pub(crate) use questions::{Questions, Run, Suspendable};
 pub(crate) use shared::{Handler, ServerShared};
@@ -60,6 +61,8 @@ pub(crate) struct Connection<S> {
     pub(crate) subscriber: Arc<Subscriber>,
     /// The level that a legacy client has set, for the calls under way as well.
     pub(crate) level: Mutex<Level>,
+    /// Who has opened it.
+    pub(crate) principal: Principal,
 }
 
 /// What a call is made of.
@@ -127,6 +130,13 @@ impl<S> Call<S> {
     #[must_use]
     pub fn client(&self) -> ClientInfo<'_> {
         ClientInfo(&self.inner.terms.asker)
+    }
+
+    /// The user or program that the transport has authenticated. Over stdio it is
+    /// [anonymous](Principal::ANONYMOUS).
+    #[must_use]
+    pub fn principal(&self) -> &Principal {
+        &self.inner.connection.principal
     }
 
     /// The `_meta` of the request, as it came.

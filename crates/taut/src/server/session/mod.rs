@@ -26,6 +26,7 @@ use crate::mcp::{
 };
 use crate::rpc::{ErrorObject, NoId, Params, ParamsError, Trouble};
 use crate::service::Reporter;
+use crate::transport::Principal;
 
 /// A request that is to be served, and under which rules.
 pub(super) struct Query<'a> {
@@ -45,7 +46,12 @@ pub(super) struct ServerSession<S> {
 }
 
 impl<S: Send + Sync + 'static> ServerSession<S> {
-    pub(super) fn new(shared: Arc<ServerShared<S>>, link: Link, on_stdio: bool) -> Self {
+    pub(super) fn new(
+        shared: Arc<ServerShared<S>>,
+        link: Link,
+        on_stdio: bool,
+        principal: Principal,
+    ) -> Self {
         // Until a revision is agreed the newest rules hold: no id rather than null (RPC-12), and an
         // array is no message (RPC-26).
         link.agree(NoId::Absent, false);
@@ -55,7 +61,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         // LOG-05: until the client says, it hears what is not for debugging.
         let level = Mutex::new(Level::Info);
         Self {
-            connection: Arc::new(Connection { shared, link, subscriber, level }),
+            connection: Arc::new(Connection { shared, link, subscriber, level, principal }),
             catalog,
             accept: Accept::default(),
             closing: Flag::default(),
