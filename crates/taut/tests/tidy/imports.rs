@@ -44,7 +44,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio", "process"]),
     ("driver", &["wire", "json", "rpc", "ending", "stream"]),
     // The seam for transports outside the crate; knows messages and no method.
-    ("transport", &["json", "rpc", "ending", "stream", "driver"]),
+    ("transport", &["json", "rpc", "ending", "lock", "stream", "driver"]),
     (
         "service",
         &["wire", "json", "rpc", "ending", "error", "stream", "stdio", "driver", "transport"],
@@ -100,6 +100,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "transport",
             "service",
             "client",
+            "lock",
         ],
     ),
     // The one place that knows both ends: a client joined to a server without a process.
