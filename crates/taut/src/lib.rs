@@ -1,8 +1,8 @@
 //! The Model Context Protocol over stdio, both ends, with plain JSON-RPC underneath.
 //!
-//! A tin-can telephone works only while its string is taut. taut is the string: it carries messages
-//! between a host and a server, in all five revisions of the protocol, and keeps what goes wrong on
-//! one side from hurting the other.
+//! taut carries messages between a host and a server, in all five revisions of the protocol. What goes
+//! wrong on one side does not harm the other: bad input, floods, hangs and crashes end a message, or at
+//! worst the connection, with a reason that a person can read.
 //!
 //! # A server
 //!

@@ -435,7 +435,7 @@ impl Reporter {
             TroubleKind::Busy => format!("request {excerpt} refused: the queue is full"),
         };
         let seen = std::mem::discriminant(kind);
-        // Late and unknown answers are the other side's business; CRLF is nobody's.
+        // These do no harm, so they are logged only for debugging.
         let quiet =
             matches!(kind, TroubleKind::Late | TroubleKind::Unknown | TroubleKind::CarriageReturn);
         if quiet || self.said.contains(&seen) {

@@ -393,7 +393,7 @@ impl WriteJson for FormField {
 }
 
 impl FormField {
-    /// The field that this schema describes. A tree, because the kind shows in any member.
+    /// The field that this schema describes. Read from a `Value`, because any member may tell the kind.
     pub(super) fn read(value: Value) -> Result<Self, serde_json::Error> {
         let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
         let choice = ["enum", "oneOf", "items"].iter().any(|member| value.get(member).is_some());

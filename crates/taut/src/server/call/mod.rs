@@ -94,14 +94,14 @@ impl<S> CallState<S> {
         let Some(on_call) = &self.shared().settings.on_call else { return };
         if !self.ended.swap(true, Ordering::Relaxed) {
             let took = crate::driver::now() - self.began;
-            // It is too late to refuse: there is nothing left to refuse.
+            // An error has no effect here: the call has run.
             let _ = on_call(&CallEvent::finished(self.method, &self.name, took, end));
         }
     }
 }
 
 impl<S> Drop for CallState<S> {
-    /// A call that was dropped, or whose handler panicked, has finished too: an audit has no gaps.
+    /// A call that was dropped, or whose handler panicked, has finished too, so that an audit log has no gaps.
     fn drop(&mut self) {
         self.end(CallEnd::Failed);
     }
@@ -233,9 +233,9 @@ impl<S> Call<S> {
 
     /// Sends a notification that belongs to this call, unless the call is over (CAN-10, LOG-10).
     fn tell(&self, method: Method, params: &impl WriteJson) {
-        // RawJson, because what is written must own itself: `At` borrows.
+        // As RawJson, because the link takes params that own their data, and `at` borrows.
         let Ok(params) = RawJson::of(&params.at(self.revision())) else { return };
-        // A connection that has ended hears nothing; the handler will notice by itself.
+        // An error means that the connection has ended. The handler learns of that in other ways.
         let _ = self.inner.connection.link.notify_about(
             &self.inner.id,
             self.inner.serial,

@@ -22,8 +22,8 @@ use crate::rpc::ErrorObject;
 #[derive(Default)]
 pub(crate) struct Questions {
     state: Mutex<QuestionState>,
-    /// Raised when the run has ended: a question from another task is asked in vain. Made when it is
-    /// first needed, because few calls ask.
+    /// Raised when the run has ended: a question that another task asks then is not answered. Made when it
+    /// is first needed, because few calls ask.
     over: OnceLock<Flag>,
 }
 
@@ -185,7 +185,7 @@ impl<F: Future, S> Future for Suspendable<'_, F, S> {
 
 impl<F, S> Drop for Suspendable<'_, F, S> {
     fn drop(&mut self) {
-        // Who is alone with the call is the only one who could ask.
+        // If this is the only reference to the call, no other task can ask.
         if Arc::strong_count(&self.call.inner) > 1 {
             self.call.inner.questions.end();
         }
