@@ -17,6 +17,7 @@ mod pattern;
 mod process;
 mod running;
 mod schemas;
+mod shapes;
 mod transcript;
 mod transcripts;
 mod wire;

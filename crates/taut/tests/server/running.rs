@@ -42,7 +42,7 @@ async fn can_10_a_cancelled_call_writes_nothing_more_and_its_future_is_dropped()
     let gone = Arc::new(AtomicBool::new(false));
     let held = gone.clone();
     let server = Server::builder("stubborn", "1")
-        .tool("stay", move |_: NoArgs, call: Call| {
+        .tool(("stay", "Tool stay."), move |_: NoArgs, call: Call| {
             let _held = Gone(held.clone());
             async move {
                 let _held = _held;
@@ -74,8 +74,8 @@ async fn can_10_a_cancelled_call_writes_nothing_more_and_its_future_is_dropped()
 #[tokio::test(start_paused = true)]
 async fn c14_a_panicking_tool_fails_like_any_other_and_costs_one_call() {
     let server = Server::builder("shaky", "1")
-        .tool("now", async |_: NoArgs, _| -> String { panic!("at once") })
-        .tool("later", async |_: NoArgs, _| -> String {
+        .tool(("now", "Tool now."), async |_: NoArgs, _| -> String { panic!("at once") })
+        .tool(("later", "Tool later."), async |_: NoArgs, _| -> String {
             tokio::time::sleep(Duration::from_millis(10)).await;
             panic!("later")
         })
@@ -100,7 +100,7 @@ async fn c14_a_panicking_tool_fails_like_any_other_and_costs_one_call() {
 #[tokio::test(start_paused = true)]
 async fn prg_12_progress_is_monotonic_limited_and_never_after_the_answer() {
     let server = Server::builder("eager", "1")
-        .tool("work", async |_: NoArgs, call: Call| {
+        .tool(("work", "Tool work."), async |_: NoArgs, call: Call| {
             for n in 0..10_000 {
                 call.progress(Progress::new(n % 100).total(1000));
                 tokio::time::sleep(Duration::from_millis(1)).await;
