@@ -20,4 +20,6 @@ mod schemas;
 mod shapes;
 mod transcript;
 mod transcripts;
+#[cfg(target_os = "linux")]
+mod unread;
 mod wire;
