@@ -10,7 +10,7 @@ mod shared;
 
 use std::fmt;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -59,6 +59,8 @@ pub(crate) struct Connection<S> {
     pub(crate) subscriber: Arc<Subscriber>,
     /// The level of the legacy session.
     pub(crate) level: SessionLevel,
+    /// Log lines that were dropped since the last that was sent.
+    pub(crate) lost_logs: AtomicUsize,
 }
 
 /// What a call is made of.
@@ -174,6 +176,9 @@ impl<S> Call<S> {
     pub fn progress(&self, progress: impl Into<Progress>) {
         let Ok(Some(token)) = &self.inner.terms.progress_token else { return };
         let Progress { value, total, message } = progress.into();
+        if self.is_crowded() {
+            return;
+        }
         {
             let mut reported = self.inner.reported.lock().unwrap_or_else(PoisonError::into_inner);
             let now = crate::driver::now();
@@ -194,6 +199,8 @@ impl<S> Call<S> {
     /// Writes a line to the client's log, if it wants lines of this level.
     ///
     /// Needs [`ServerBuilder::logging`](super::ServerBuilder::logging). Never put secrets in it (LOG-12).
+    /// While more than [`ServerBuilder::log_queue`](super::ServerBuilder::log_queue) bytes wait to be
+    /// sent, lines are dropped and counted.
     pub fn log(&self, level: Level, data: impl Serialize) {
         self.log_as(None, level, data);
     }
@@ -213,11 +220,29 @@ impl<S> Call<S> {
         if !wanted || !self.inner.shared().settings.logging {
             return;
         }
+        if self.is_crowded() {
+            self.inner.connection.lost_logs.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let lost = self.inner.connection.lost_logs.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            let words =
+                format!("{lost} log lines were dropped: the client did not read fast enough");
+            let mut params = LogParams::new(level.clone(), serde_json::Value::from(words));
+            params.logger = Some("taut".to_owned());
+            self.tell(Method::Message, &params);
+        }
         if let Ok(data) = RawJson::of(&data) {
             let mut params = LogParams::new(level, data);
             params.logger = logger;
             self.tell(Method::Message, &params);
         }
+    }
+
+    /// Whether so much waits to be sent that what may be lost is.
+    fn is_crowded(&self) -> bool {
+        let connection = &self.inner.connection;
+        connection.link.waiting() > connection.shared.settings.log_queue
     }
 
     /// Sends a notification that belongs to this call, unless the call is over (CAN-10, LOG-10).

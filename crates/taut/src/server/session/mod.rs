@@ -6,7 +6,7 @@
 mod routes;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -52,8 +52,9 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         shared.add_subscriber(&subscriber);
         let catalog = shared.catalog.snapshot();
         let level = SessionLevel::default();
+        let lost_logs = AtomicUsize::new(0);
         Self {
-            connection: Arc::new(Connection { shared, link, subscriber, level }),
+            connection: Arc::new(Connection { shared, link, subscriber, level, lost_logs }),
             catalog,
             accept: Accept::default(),
             closing: Flag::default(),
