@@ -21,6 +21,7 @@ mod encode;
 pub(crate) mod find;
 mod frame;
 mod header;
+mod memory;
 
 pub use decode::Decoder;
 pub use encode::Encoder;
