@@ -418,7 +418,7 @@ def main():
     told = began
     try:
         while time.monotonic() - began < args.seconds and not faults:
-            for _ in range(load.rng.randrange(1, 60)):
+            for _ in range(load.rng.randrange(1, 20)):
                 load.once()
             server.settle()
             samples.append({"at": time.monotonic() - began, **server.figures()})
