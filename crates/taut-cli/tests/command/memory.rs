@@ -22,7 +22,10 @@ fn echo(id: usize, bytes: usize) -> Vec<u8> {
 }
 
 /// Sends from a thread, because answers may be longer than a pipe.
-fn sends(child: &mut Child, messages: Vec<Vec<u8>>) -> std::thread::JoinHandle<std::process::ChildStdin> {
+fn sends(
+    child: &mut Child,
+    messages: Vec<Vec<u8>>,
+) -> std::thread::JoinHandle<std::process::ChildStdin> {
     let mut stdin = child.stdin.take().unwrap();
     std::thread::spawn(move || {
         for message in messages {
@@ -38,7 +41,8 @@ fn a_message_that_memory_has_no_room_for_is_refused_and_the_next_is_served() {
     let sender = sends(&mut child, vec![echo(1, 10), echo(2, 60 << 20), echo(3, 10)]);
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut next = || {
-        let line = lines.next().unwrap_or_else(|| panic!("it ended: {:?}", child.try_wait())).unwrap();
+        let line =
+            lines.next().unwrap_or_else(|| panic!("it ended: {:?}", child.try_wait())).unwrap();
         serde_json::from_str::<Value>(&line).unwrap()
     };
     assert_eq!(next()["result"]["content"][0]["text"], "xxxxxxxxxx");

@@ -22,10 +22,12 @@ pub(crate) mod find;
 mod frame;
 mod header;
 mod memory;
+mod opening;
 
 pub use decode::Decoder;
 pub use encode::Encoder;
 pub use frame::{Frame, HeaderFault, Limits};
+pub use opening::Opening;
 
 /// How one message is told from the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
