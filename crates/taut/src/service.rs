@@ -330,6 +330,9 @@ pub(crate) async fn run_stdio(
         stdio::say(&format!("signals are not watched: {error}"));
         None
     });
+    #[cfg(unix)]
+    let watchdog = stdio::Watchdog::start(wire.watched, options.drain)
+        .inspect_err(|error| stdio::say(&format!("the end of stdin is not watched: {error}")));
     let stop = async {
         match &signals {
             Some(signals) => Ending::Signal(signals.stopped().await.number()),
@@ -337,6 +340,8 @@ pub(crate) async fn run_stdio(
         }
     };
     let ending = driver::run(link, wire.input, wire.output, service, options, stop).await;
+    #[cfg(unix)]
+    drop(watchdog);
     if let Ending::Signal(_) = ending {
         // S9: a handler in the runtime's blocking pool holds the process after the loop has ended,
         // because the runtime waits for it. So the guard stays, and its half second runs on.

@@ -83,6 +83,12 @@ impl Link {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many bytes wait to be written.
+    #[cfg(feature = "server")]
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().peer.output().len()
+    }
+
     /// Does something to the peer, then lets the loop write what came of it.
     fn with<T>(&self, act: impl FnOnce(&mut LinkState) -> T) -> T {
         let (value, waker) = {

@@ -227,7 +227,8 @@ impl Peer {
     fn describe(&self, kind: Fault) -> ErrorObject {
         let text = match kind {
             Fault::TooLong => {
-                format!("message longer than the limit of {} bytes", self.config.limits.message)
+                let limit = self.config.limits.message;
+                format!("message longer than the limit of {limit} bytes, or than memory allows")
             }
             _ => kind.to_string(),
         };

@@ -103,6 +103,15 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
         self
     }
 
+    /// How many bytes may wait to be sent before log lines and progress are dropped. 4 MiB unless set.
+    ///
+    /// A handler that logs faster than the client reads would else fill the memory. Lines that were
+    /// dropped are counted, and the next line that is sent comes after one that says how many.
+    pub fn log_queue(mut self, bytes: usize) -> Self {
+        self.settings.log_queue = bytes;
+        self
+    }
+
     /// Leaves SIGINT and SIGTERM to the program.
     pub fn leave_signals(mut self) -> Self {
         self.settings.signals = false;

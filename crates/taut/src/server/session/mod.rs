@@ -6,7 +6,7 @@
 mod routes;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -60,8 +60,10 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         let catalog = shared.catalog.snapshot();
         // LOG-05: until the client says, it hears what is not for debugging.
         let level = Mutex::new(Level::Info);
+        let lost_logs = AtomicUsize::new(0);
+        let connection = Connection { shared, link, subscriber, level, principal, lost_logs };
         Self {
-            connection: Arc::new(Connection { shared, link, subscriber, level, principal }),
+            connection: Arc::new(connection),
             catalog,
             accept: Accept::default(),
             closing: Flag::default(),
