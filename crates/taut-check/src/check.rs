@@ -194,6 +194,7 @@ pub struct Check {
     pub hosts: &'static str,
     pub(crate) once: bool,
     pub(crate) silent: bool,
+    pub(crate) before: bool,
     pub(crate) after: &'static [&'static str],
     pub(crate) kind: Kind,
 }
@@ -215,8 +216,22 @@ impl Check {
         let (sent, hosts) = ("", "");
         let kind = Kind::Scan(|_, _| Verdict::skip("nothing to do"));
         let side = Side::Server;
-        let (once, silent, after) = (false, false, &[] as &[_]);
-        Self { id, side, level, rules, revisions, rule, sent, hosts, once, silent, after, kind }
+        let (once, silent, before, after) = (false, false, false, &[] as &[_]);
+        Self {
+            id,
+            side,
+            level,
+            rules,
+            revisions,
+            rule,
+            sent,
+            hosts,
+            once,
+            silent,
+            before,
+            after,
+            kind,
+        }
     }
 
     pub(crate) fn must(
@@ -262,6 +277,11 @@ impl Check {
     /// Wants no answer at all: tried alone again if an answer came that belongs to nothing.
     pub(crate) fn silent(self) -> Self {
         Self { silent: true, ..self }
+    }
+
+    /// Also judged where the session did not open: what it looks at holds for any message.
+    pub(crate) fn before(self) -> Self {
+        Self { before: true, ..self }
     }
 
     /// Tried in one of its revisions only, the newest: what it does depends on none.

@@ -66,6 +66,8 @@ pub(crate) struct Survey {
     /// The revisions that were tried, and those of them that the server opens in.
     pub(crate) tried: Vec<String>,
     pub(crate) opens: Vec<String>,
+    /// Why it did not open in this revision.
+    pub(crate) closed: Option<String>,
 }
 
 impl Survey {

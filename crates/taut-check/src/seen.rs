@@ -175,6 +175,28 @@ impl Session {
     }
 }
 
+impl Session {
+    /// The first request with each progress token, by the token as JSON text.
+    pub(crate) fn tokens(&self) -> HashMap<String, &Value> {
+        let mut tokens = HashMap::new();
+        for (_, message) in &self.sent {
+            if let Some(token) = message.pointer("/params/_meta/progressToken") {
+                tokens.entry(token.to_string()).or_insert(message);
+            }
+        }
+        tokens
+    }
+
+    /// The place of the first answer to each id, by the id as JSON text.
+    pub(crate) fn ends(&self) -> HashMap<String, usize> {
+        let mut ends = HashMap::new();
+        for (place, reply, _) in self.received().filter(|(_, reply, _)| is_response(reply)) {
+            ends.entry(reply["id"].to_string()).or_insert(place);
+        }
+        ends
+    }
+}
+
 /// The requests of a session by their id, as JSON text: an id of another type is another id.
 pub(crate) struct Requests<'a>(HashMap<String, Vec<&'a (usize, Value)>>);
 

@@ -75,35 +75,48 @@ impl Shared<'_> {
         })
     }
 
-    /// Opens the server once in each revision. Also says which did not open, and why.
+    /// Opens the server in a revision, and asks what it has.
+    fn survey(&self, revision: Revision) -> Result<Survey, String> {
+        let (mut live, opened) = self.opened(revision, self.settings.alone_times())?;
+        let settings = self.settings;
+        let (calls, fixture) = (&settings.calls, settings.fixture);
+        let survey = survey(&mut live, revision, opened, calls, fixture, settings.request);
+        live.process.listen(Duration::from_millis(50));
+        self.keep(live.close());
+        Ok(survey)
+    }
+
+    /// Opens the server in each revision. Also says which did not open, and why.
     pub(super) fn surveys(&self) -> (Surveys, Vec<(Revision, String)>) {
         let wanted = match self.settings.revisions.as_slice() {
             [] => Revision::ALL.to_vec(),
             some => some.to_vec(),
         };
-        let found = pool(wanted, |revision| {
-            let times = self.settings.alone_times();
-            let once = || self.opened(revision, times);
-            // A busy machine may be late once.
-            let opened =
-                once().or_else(|why| if why.starts_with(LATE) { once() } else { Err(why) });
-            let survey = opened.map(|(mut live, opened)| {
-                let settings = self.settings;
-                let (calls, fixture) = (&settings.calls, settings.fixture);
-                let survey = survey(&mut live, revision, opened, calls, fixture, settings.request);
-                live.process.listen(Duration::from_millis(50));
-                self.keep(live.close());
-                survey
-            });
-            (revision, survey)
-        });
         let (mut surveys, mut closed) = (Vec::new(), Vec::new());
-        for (revision, survey) in found {
-            match survey {
-                Ok(survey) => surveys.push((revision, survey)),
-                Err(why) => closed.push((revision, why)),
+        let mut sort = |found: Vec<(Revision, Result<Survey, String>)>| {
+            let mut late = Vec::new();
+            for (revision, survey) in found {
+                match survey {
+                    Ok(survey) => surveys.push((revision, survey)),
+                    Err(why) if why.starts_with(LATE) => late.push((revision, why)),
+                    Err(why) => closed.push((revision, why)),
+                }
             }
+            (late, surveys.is_empty())
+        };
+        let (mut late, none) = sort(pool(wanted, |revision| (revision, self.survey(revision))));
+        // A busy machine may be late once. One that answered nothing at all is asked once more, not often.
+        late.sort_by_key(|(revision, _)| *revision);
+        let waiting = if none { late.split_off(1.min(late.len())) } else { Vec::new() };
+        let again = |late: Vec<(Revision, String)>| {
+            pool(late, |(revision, _)| (revision, self.survey(revision)))
+        };
+        let (mut still, none) = sort(again(late));
+        match none {
+            true => still.extend(waiting),
+            false => still.extend(sort(again(waiting)).0),
         }
+        closed.extend(still);
         surveys.sort_by_key(|(revision, _)| *revision);
         closed.sort_by_key(|(revision, _)| *revision);
         let modern = surveys.iter().any(|(revision, _)| revision.is_modern());

@@ -126,7 +126,7 @@ impl ServerCheck {
         let (surveys, closed) = shared.surveys();
         let mut outcomes = shared.probes(&surveys);
         let sessions = shared.sessions.into_inner().unwrap_or_else(PoisonError::into_inner);
-        scans(&checks, self, &surveys, &sessions, &mut outcomes);
+        scans(&checks, self, &surveys, &closed, &sessions, &mut outcomes);
         let mut rows: Vec<Row> = Vec::new();
         for (revision, outcome) in outcomes {
             rows.push(Row::new(

@@ -70,8 +70,7 @@ impl Live {
             initialize(&id, self.revision.as_str(), caps)
         };
         self.process.send(line(&message));
-        let limit = self.times.start;
-        self.process.wait(limit, |log| answered(log, &id));
+        self.process.wait(self.times.start, 0, |entry| answers(entry, &id));
         let Some(reply) = reply(&self.process.log, &id) else {
             let how = if self.process.ended { "it ended" } else { LATE };
             return Err(format!("{how}{}", self.last_words()));
@@ -107,8 +106,9 @@ impl Live {
     /// Sends one request and waits for its answer.
     pub(crate) fn ask(&mut self, message: &Value, limit: Duration) -> Option<Value> {
         let id = message["id"].clone();
+        let mark = self.process.log.len();
         self.process.send(line(message));
-        self.process.wait(limit, |log| answered(log, &id));
+        self.process.wait(limit, mark, |entry| answers(entry, &id));
         reply(&self.process.log, &id).cloned()
     }
 
@@ -132,10 +132,13 @@ impl Live {
             done.barrier = self.barrier(&mut done.own);
         }
         if !closed {
-            let wanted = wanted(steps);
-            let late = self.times.late;
-            let all = |log: &[Entry]| wanted.iter().all(|id| answered(&log[mark..], id));
-            self.process.wait(late, all);
+            let mut wanted = wanted(steps);
+            if !wanted.is_empty() {
+                self.process.wait(self.times.late, mark, |entry| {
+                    wanted.retain(|id| !answers(entry, id));
+                    wanted.is_empty()
+                });
+            }
             if self.quiet {
                 self.process.listen(self.times.quiet);
             }
@@ -165,16 +168,11 @@ impl Live {
                 // The first answer of a process may take as long as its start.
                 let silent = !self.process.log.iter().any(|entry| entry.value().is_some());
                 let limit = if silent { self.times.start } else { self.times.request };
-                let mark = done.mark;
-                self.process.wait(limit, |log| answered(&log[mark..], id));
+                self.process.wait(limit, done.mark, |entry| answers(entry, id));
             }
             Step::Hear(method) => {
-                let (limit, mark) = (self.times.request, done.mark);
-                self.process.wait(limit, |log| {
-                    log[mark..]
-                        .iter()
-                        .filter_map(Entry::value)
-                        .any(|value| value["method"] == **method)
+                self.process.wait(self.times.request, done.mark, |entry| {
+                    entry.value().is_some_and(|value| value["method"] == **method)
                 });
             }
             Step::Listen(millis) => self.process.listen(Duration::from_millis(*millis)),
@@ -196,9 +194,9 @@ impl Live {
         own.push(id.clone());
         let method = if self.revision.is_modern() { "server/discover" } else { "ping" };
         let message = request(self.revision, &id, method, Value::Null, &json!({}));
+        let mark = self.process.log.len();
         self.process.send(line(&message));
-        let limit = self.times.request;
-        self.process.wait(limit, |log| answered(log, &id))
+        self.process.wait(self.times.request, mark, |entry| answers(entry, &id))
     }
 
     /// What was seen since a probe began.
@@ -261,12 +259,29 @@ pub(crate) fn line(message: &Value) -> Vec<u8> {
 }
 
 fn reply<'a>(log: &'a [Entry], id: &Value) -> Option<&'a Value> {
-    let found = log.iter().filter_map(Entry::value).flat_map(messages);
-    found.into_iter().find(|value| is_response(value) && value.get("id") == Some(id))
+    let all = || log.iter().filter_map(Entry::value).flat_map(messages);
+    let exact = all().find(|value| is_response(value) && value.get("id") == Some(id));
+    exact.or_else(|| all().find(|value| is_response(value) && is_meant(value, id)))
 }
 
-fn answered(log: &[Entry], id: &Value) -> bool {
-    reply(log, id).is_some()
+/// Whether an entry has the answer to a request. The judges look at the type of the id; here one of
+/// another type is forgiven, so that the rest of the server can be checked, too.
+fn answers(entry: &Entry, id: &Value) -> bool {
+    let list = entry.value().map(messages).unwrap_or_default();
+    list.iter().any(|value| is_response(value) && is_meant(value, id))
+}
+
+fn is_meant(reply: &Value, id: &Value) -> bool {
+    let Some(given) = reply.get("id") else { return false };
+    // Smaller ones are sent by the checks of ids themselves, as a number and as a string.
+    let Some(number) = id.as_i64().filter(|id| *id == OPENING || *id >= 10) else {
+        return given == id;
+    };
+    match given {
+        Value::String(text) => text.parse() == Ok(number),
+        #[allow(clippy::cast_precision_loss, reason = "our own ids are small")]
+        other => other.as_f64() == Some(number as f64),
+    }
 }
 
 /// What we answer to a server that asks, as a client with these capabilities.

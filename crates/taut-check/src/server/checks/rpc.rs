@@ -43,6 +43,7 @@ fn messages() -> Vec<Check> {
     vec![
         Check::must("rpc-version", &["RPC-01"], Revisions::ALL,
             "Every message has the member `jsonrpc` with the string \"2.0\".")
+            .before()
             .hosts("The TypeScript SDK drops a message without it, and the request runs into its timeout.")
             .after(&["frame-clean"])
             .scan(|_, all| {
@@ -51,6 +52,7 @@ fn messages() -> Vec<Check> {
             }),
         Check::must("rpc-one-of", &["RPC-07"], Revisions::ALL,
             "An answer has a result or an error, and not both.")
+            .before()
             .hosts("Strict clients drop it; others take the one they look at first.")
             .after(&["frame-clean"])
             .scan(|_, all| {
@@ -62,6 +64,7 @@ fn messages() -> Vec<Check> {
             }),
         Check::must("rpc-result-object", &["RPC-08"], Revisions::ALL,
             "A result is an object, also when it is empty.")
+            .before()
             .hosts("`null` for an empty result fails validation in the TypeScript and Python SDKs.")
             .scan(|_, all| {
                 let odd = all.received().filter(|(value, _)| is_response(value) && value.get("result").is_some_and(|result| !result.is_object()));
@@ -69,6 +72,7 @@ fn messages() -> Vec<Check> {
             }),
         Check::must("rpc-error-shape", &["RPC-09"], Revisions::ALL,
             "An error has an integer `code` and a string `message`.")
+            .before()
             .hosts("Clients that cannot read the error drop it, and the request runs into its timeout.")
             .scan(|_, all| {
                 let odd = all.received().filter(|(value, _)| {

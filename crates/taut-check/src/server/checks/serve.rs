@@ -180,14 +180,14 @@ fn progress() -> Vec<Check> {
             .scan(|_, all| {
                 let mut faults = Vec::new();
                 for (session, _) in &all.sessions {
-                    let sent = &session.sent;
+                    let (tokens, ends) = (session.tokens(), session.ends());
                     for (at, value, frame) in session.received().filter(|(_, value, _)| value["method"] == "notifications/progress") {
                         let token = &value["params"]["progressToken"];
-                        let asked = sent.iter().find(|(_, message)| message.pointer("/params/_meta/progressToken") == Some(token));
+                        let asked = tokens.get(&token.to_string());
                         let what = match asked {
                             None => format!("no request has the token {token}"),
-                            Some((_, request)) => {
-                                let done = session.received().any(|(place, reply, _)| place < at && is_response(reply) && reply.get("id") == request.get("id"));
+                            Some(request) => {
+                                let done = ends.get(&request["id"].to_string()).is_some_and(|place| *place < at);
                                 if !done { continue }
                                 "progress came after the answer".to_owned()
                             }
@@ -312,10 +312,9 @@ fn logging() -> Vec<Check> {
             .scan(|_, all| {
                 let mut faults = Vec::new();
                 for (session, _) in &all.sessions {
-                    let sent = &session.sent;
+                    let asked = session.sent.iter().find(|(_, value)| value["params"]["_meta"].get(LOG_LEVEL).is_some()).map(|(place, _)| *place);
                     for (at, _, frame) in session.received().filter(|(_, value, _)| value["method"] == "notifications/message") {
-                        let asked = sent.iter().any(|(place, value)| *place < at && value.pointer(&format!("/params/_meta/{}", LOG_LEVEL.replace('/', "~1"))).is_some());
-                        if !asked {
+                        if asked.is_none_or(|asked| asked > at) {
                             faults.push(("a log came, and no request asked for logs".to_owned(), frame.text()));
                         }
                     }
