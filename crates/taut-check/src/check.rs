@@ -127,6 +127,8 @@ impl Revisions {
     pub const ONLY_0326: Self = Self(0b00010);
     /// All but 2025-03-26.
     pub const NOT_0326: Self = Self(0b11101);
+    /// From 2025-03-26 to 2025-11-25.
+    pub const LEGACY_SINCE_0326: Self = Self(0b01110);
     /// 2025-11-25 only.
     pub const ONLY_1125: Self = Self(0b01000);
     /// All but 2025-11-25.

@@ -26,6 +26,8 @@ pub(crate) struct Listing {
     pub(crate) pages: Vec<Value>,
     /// The answer that ended the list early.
     pub(crate) error: Option<Value>,
+    /// Whether a page was not answered.
+    pub(crate) lost: bool,
 }
 
 /// A call that was allowed, and what came of it.

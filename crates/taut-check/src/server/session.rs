@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::cx::{initialize, request};
 use crate::ours::Revision;
 use crate::process::{Entry, Process, Program, What};
-use crate::seen::{Seen, Session, Step, is_request, is_response, messages};
+use crate::seen::{Seen, Session, Step, is_meant, is_request, is_response, messages};
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
@@ -259,29 +259,14 @@ pub(crate) fn line(message: &Value) -> Vec<u8> {
 }
 
 fn reply<'a>(log: &'a [Entry], id: &Value) -> Option<&'a Value> {
-    let all = || log.iter().filter_map(Entry::value).flat_map(messages);
-    let exact = all().find(|value| is_response(value) && value.get("id") == Some(id));
-    exact.or_else(|| all().find(|value| is_response(value) && is_meant(value, id)))
+    let mut all = log.iter().filter_map(Entry::value).flat_map(messages);
+    all.find(|value| is_response(value) && is_meant(value.get("id"), id))
 }
 
-/// Whether an entry has the answer to a request. The judges look at the type of the id; here one of
-/// another type is forgiven, so that the rest of the server can be checked, too.
+/// Whether an entry has the answer to a request.
 fn answers(entry: &Entry, id: &Value) -> bool {
     let list = entry.value().map(messages).unwrap_or_default();
-    list.iter().any(|value| is_response(value) && is_meant(value, id))
-}
-
-fn is_meant(reply: &Value, id: &Value) -> bool {
-    let Some(given) = reply.get("id") else { return false };
-    // Smaller ones are sent by the checks of ids themselves, as a number and as a string.
-    let Some(number) = id.as_i64().filter(|id| *id == OPENING || *id >= 10) else {
-        return given == id;
-    };
-    match given {
-        Value::String(text) => text.parse() == Ok(number),
-        #[allow(clippy::cast_precision_loss, reason = "our own ids are small")]
-        other => other.as_f64() == Some(number as f64),
-    }
+    list.iter().any(|value| is_response(value) && is_meant(value.get("id"), id))
 }
 
 /// What we answer to a server that asks, as a client with these capabilities.
@@ -358,7 +343,7 @@ impl Live {
     /// Whether any answer so far belongs to no request of ours.
     pub(crate) fn strays(&self) -> bool {
         let session = Session::new(self.revision, self.process.log.clone());
-        let known = |id: &Value| session.sent.iter().any(|(_, sent)| sent.get("id") == Some(id));
+        let known = |id: &Value| session.sent.iter().any(|(_, sent)| is_meant(sent.get("id"), id));
         let mut answers = session.received().filter(|(_, value, _)| is_response(value));
         answers.any(|(_, value, _)| value.get("id").is_none_or(|id| id.is_null() || !known(id)))
     }

@@ -43,7 +43,10 @@ pub(crate) fn survey(
             let params =
                 cursor.take().map_or(Value::Null, |cursor: Value| json!({ "cursor": cursor }));
             let message = request(revision, &Value::from(next), method, params, &json!({}));
-            let Some(reply) = live.ask(&message, limit) else { break };
+            let Some(reply) = live.ask(&message, limit) else {
+                listing.lost = true;
+                break;
+            };
             let Some(page) = reply.get("result") else {
                 listing.error = Some(reply);
                 break;

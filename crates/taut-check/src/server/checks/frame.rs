@@ -196,7 +196,7 @@ pub(super) fn checks() -> Vec<Check> {
             "A request is answered once, and nothing is answered that was not asked.")
             .before()
             .hosts("Hosts log an error or drop the session for an answer that they do not know.")
-            .after(&["rpc-notification-silent", "rpc-id-echo", "cancel-race", "rpc-id-forms", "cancel-malformed", "cancel-unknown",
+            .after(&["rpc-once", "rpc-notification-silent", "rpc-id-echo", "cancel-race", "rpc-id-forms", "cancel-malformed", "cancel-unknown",
                 "log-gone", "meta-removed-notifications", "rpc-batch-notifications", "rpc-unreadable-id",
                 "listen-answer", "cancel-silent", "cancel-silent-modern", "listen-cancel"])
             .scan(|_, all| {

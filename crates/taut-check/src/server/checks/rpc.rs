@@ -80,6 +80,35 @@ fn messages() -> Vec<Check> {
                 });
                 Verdict::from_faults(odd.map(|(value, frame)| (format!("the error is {}", short(&value["error"])), frame.text())).collect())
             }),
+        Check::must("rpc-array", &["RPC-26", "DEP-01"], Revisions::SINCE_0618,
+            "A message of the server is an object: there are no batches in this revision.")
+            .before()
+            .hosts("No client of this revision reads an array, so its answers are lost.")
+            .scan(|_, all| {
+                let odd = all.frames().filter(|frame| frame.value.as_ref().is_some_and(Value::is_array));
+                Verdict::from_faults(odd.map(|frame| ("stdout has an array".to_owned(), frame.text())).collect())
+            }),
+        Check::must("rpc-once", &["RPC-06", "STD-28"], Revisions::ALL,
+            "A plain request is answered once.")
+            .sent("one request of each kind that has no side effects, then a short time of silence")
+            .hosts("Hosts log an error or drop the session for the second answer.")
+            .probe(
+                |cx| {
+                    let mut steps = vec![Step::Send(cx.harmless_as(&cx.id(0))), Step::Await(cx.id(0))];
+                    if cx.survey.declares("tools") {
+                        steps.extend([cx.request(1, "tools/list", Value::Null), Step::Await(cx.id(1))]);
+                    }
+                    steps.push(Step::Listen(60));
+                    Ok(steps)
+                },
+                |cx, seen| {
+                    let most = (0..2).map(|n| seen.replies(&cx.id(n)).len()).max().unwrap_or_default();
+                    match most > 1 {
+                        true => fail(seen, format!("a request was answered {most} times")),
+                        false => verdict(alive(seen)),
+                    }
+                },
+            ),
         Check::must("rpc-id-echo", &["RPC-06"], Revisions::ALL,
             "An answer repeats the id of its request, with the same JSON type.")
             .sent("two requests at once, with the ids \"7\" and 7")
@@ -136,6 +165,7 @@ fn messages() -> Vec<Check> {
             "When the id of a message cannot be read, the error has no id (or null in old revisions), never another request's id.")
             .sent("a request, then lines that are no JSON")
             .hosts("A wrong id fails a request that has nothing to do with it.")
+            .after(&["rpc-once"])
             .probe(
                 |cx| {
                     let mut steps = vec![Step::Send(cx.harmless_as(&cx.id(0))), Step::Await(cx.id(0))];
@@ -146,7 +176,7 @@ fn messages() -> Vec<Check> {
                     if seen.replies(&cx.id(0)).len() > 1 {
                         return fail(seen, "the error has the id of the request before");
                     }
-                    let known = |id: &Value| id.is_null() || seen.own.contains(id);
+                    let known = |id: &Value| id.is_null() || seen.own.iter().any(|own| crate::seen::is_meant(Some(id), own));
                     let odd = seen.got().find(|value| value.get("error").is_some() && value.get("id").is_some_and(|id| !known(id)));
                     match odd {
                         Some(odd) => fail(seen, format!("the error has an id that nobody sent: {}", short(odd))),

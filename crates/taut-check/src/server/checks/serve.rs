@@ -24,6 +24,7 @@ fn cancelling() -> Vec<Check> {
             .sent("a request, and its cancellation after the answer; then one for an id that was never used")
             .hosts("opencode cancels after every call that worked.")
             .silent()
+            .after(&["rpc-once"])
             .probe(
                 |cx| Ok(vec![
                     Step::Send(cx.harmless_as(&cx.id(0))), Step::Await(cx.id(0)),
@@ -54,6 +55,7 @@ fn cancelling() -> Vec<Check> {
             "A cancellation that meets the answer on its way does no harm: one answer or none.")
             .sent("a request and its cancellation in one write")
             .hosts("Every host's stop button does this.")
+            .after(&["rpc-once"])
             .probe(
                 |cx| {
                     let list = if cx.survey.declares("tools") { "tools/list" } else { cx.harmless() };
@@ -128,7 +130,9 @@ fn cancelled_early(cx: &crate::cx::Cx<'_>, seen: &crate::seen::Seen<'_>) -> bool
         })
     };
     let answered = seen.entries.iter().find_map(|entry| {
-        let mine = |value: &&Value| is_response(value) && value.get("id") == Some(&cx.id(0));
+        let mine = |value: &&Value| {
+            is_response(value) && crate::seen::is_meant(value.get("id"), &cx.id(0))
+        };
         entry.value().filter(mine).map(|_| entry.at)
     });
     let normal = cx.survey.slow_call().map_or(0, |call| call.took_ms);
@@ -147,8 +151,9 @@ fn cancel_judge(cx: &crate::cx::Cx<'_>, seen: &crate::seen::Seen<'_>) -> Verdict
             false => Verdict::skip("the call was over before it could be cancelled"),
         };
     }
-    let marker =
-        seen.got().position(|value| is_response(value) && value.get("id") == Some(&cx.id(1)));
+    let marker = seen
+        .got()
+        .position(|value| is_response(value) && crate::seen::is_meant(value.get("id"), &cx.id(1)));
     let late = seen.got().skip(marker.map_or(usize::MAX, |at| at + 1));
     let progress =
         late.into_iter().find(|value| value["params"]["progressToken"] == "taut-check-cancelled");
@@ -200,7 +205,7 @@ fn progress() -> Vec<Check> {
         Check::must("progress-rises", &["PRG-04"], Revisions::ALL,
             "Each progress is larger than the one before.")
             .hosts("A progress bar that goes back.")
-            .after(&["progress-known"])
+            .after(&["progress-known", "rpc-once"])
             .scan(|_, all| {
                 let mut faults = Vec::new();
                 for (session, _) in &all.sessions {
@@ -298,7 +303,7 @@ fn logging() -> Vec<Check> {
                     Ok(steps)
                 },
                 |cx, seen| {
-                    let set = seen.got().position(|value| is_response(value) && value.get("id") == Some(&cx.id(0)));
+                    let set = seen.got().position(|value| is_response(value) && crate::seen::is_meant(value.get("id"), &cx.id(0)));
                     let mut later = seen.got().skip(set.map_or(usize::MAX, |at| at + 1));
                     match later.find(|value| value["method"] == "notifications/message" && value["params"]["level"] != "emergency") {
                         Some(log) => fail(seen, format!("a log of level {} came", log["params"]["level"])),
