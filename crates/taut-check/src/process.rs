@@ -122,7 +122,7 @@ impl Process {
         let began = Instant::now();
         let stderr = Arc::new(Mutex::new(Vec::new()));
         let (input, output) = threads(&mut child, &stderr);
-        let splitter = Splitter::default();
+        let splitter = Splitter::new(program.headers);
         let log = Vec::new();
         Ok(Self {
             responder: None,

@@ -57,6 +57,8 @@ pub(crate) struct Splitter {
     buffer: Vec<u8>,
     /// How far the buffer was searched for a newline.
     searched: usize,
+    /// Whether messages are expected to have headers, so that they are no fault.
+    expected: bool,
     /// The lines of a header block that has begun.
     headers: Vec<Vec<u8>>,
     /// How long the body is that a header block announced.
@@ -92,6 +94,11 @@ impl Nesting {
 }
 
 impl Splitter {
+    /// For a peer that writes lines, or one that is spoken to with headers and may answer with them.
+    pub(crate) fn new(headers: bool) -> Self {
+        Self { expected: headers, ..Self::default() }
+    }
+
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Frame> {
         let mut buffer = std::mem::take(&mut self.buffer);
         buffer.extend_from_slice(bytes);
@@ -140,8 +147,13 @@ impl Splitter {
     /// A body that a `Content-Length` header announced.
     fn headed(&mut self, raw: Vec<u8>) -> Frame {
         (self.body, self.searched) = (None, 0);
-        let value = serde_json::from_slice(&raw).ok();
-        Frame { raw, value, fault: Some(Fault::Headers), cr: false }
+        let value: Option<Value> = serde_json::from_slice(&raw).ok();
+        let fault = match value {
+            Some(_) if self.expected => None,
+            None if self.expected => Some(Fault::NotJson),
+            _ => Some(Fault::Headers),
+        };
+        Frame { raw, value, fault, cr: false }
     }
 
     fn line(&mut self, mut line: Vec<u8>, frames: &mut Vec<Frame>) {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::pool::pool;
+use super::pool::{SERVERS, pool};
 use super::run::{MAX_STARTS, ServerCheck};
 use super::session::{LATE, Live, Times, shown};
 use super::survey::survey;
@@ -36,6 +36,8 @@ type Suspect = (usize, Outcome);
 pub(super) struct Shared<'a> {
     /// How long the slowest start took, in milliseconds.
     pub(super) slowest: AtomicUsize,
+    /// How often the server did not answer any more.
+    pub(super) hung: AtomicUsize,
     pub(super) settings: &'a ServerCheck,
     pub(super) checks: &'a [Check],
     pub(super) starts: AtomicUsize,
@@ -104,12 +106,13 @@ impl Shared<'_> {
             }
             (late, surveys.is_empty())
         };
-        let (mut late, none) = sort(pool(wanted, |revision| (revision, self.survey(revision))));
+        let (mut late, none) =
+            sort(pool(SERVERS, wanted, |revision| (revision, self.survey(revision))));
         // A busy machine may be late once. One that answered nothing at all is asked once more, not often.
         late.sort_by_key(|(revision, _)| *revision);
         let waiting = if none { late.split_off(1.min(late.len())) } else { Vec::new() };
         let again = |late: Vec<(Revision, String)>| {
-            pool(late, |(revision, _)| (revision, self.survey(revision)))
+            pool(SERVERS, late, |(revision, _)| (revision, self.survey(revision)))
         };
         let (mut still, none) = sort(again(late));
         match none {
@@ -166,7 +169,7 @@ impl Shared<'_> {
         jobs.retain(|(_, batch)| !batch.is_empty());
         // The long ones first.
         jobs.sort_by_key(|(_, batch)| usize::MAX - batch.len());
-        let first = pool(jobs, |(at, batch)| {
+        let first = pool(SERVERS, jobs, |(at, batch)| {
             let (revision, survey) = &surveys[at];
             (at, self.batch(*revision, survey, &batch, self.settings.shared_times()))
         });
@@ -211,11 +214,16 @@ impl Shared<'_> {
                     _ => groups.push(vec![suspect]),
                 }
             }
-            let tried = pool(groups, |mut group| {
+            let tried = pool(SERVERS, groups, |mut group| {
                 let newest = group.pop();
                 let after = newest.as_ref().and_then(|(at, before)| {
                     let (revision, survey) = &surveys[*at];
-                    self.batch(*revision, survey, &[before.check], self.alone()).pop()
+                    let once =
+                        || self.batch(*revision, survey, &[before.check], self.alone()).pop();
+                    // What a busy machine was too late for is worth another try.
+                    once()
+                        .filter(|after| !matches!(after.verdict, Verdict::Blocked(_)))
+                        .or_else(once)
                 });
                 (group, newest, after)
             });
@@ -232,6 +240,16 @@ impl Shared<'_> {
                 }
             }
         }
+    }
+
+    /// The time for an answer shrinks while the server hangs again and again: a run has to end.
+    fn patient(&self, times: Times) -> Times {
+        let most = match self.hung.load(Ordering::Relaxed) {
+            0..4 => return times,
+            4..12 => Duration::from_secs(3),
+            _ => Duration::from_secs(1),
+        };
+        Times { request: times.request.min(most), late: times.late.min(most), ..times }
     }
 
     /// How long things may take alone; a server that starts slowly has more time to end, too.
@@ -288,6 +306,9 @@ impl Shared<'_> {
             let done = open.carry_out(&steps, !fresh);
             let seen = open.seen(&done);
             strays |= !seen.strays().is_empty();
+            if !done.barrier && !done.died {
+                self.hung.fetch_add(1, Ordering::Relaxed);
+            }
             let verdict = judge(&cx, &seen);
             let exchange = if verdict.failed() { shown(seen.entries) } else { Vec::new() };
             outcomes.push(outcome(verdict, exchange, true));
@@ -328,7 +349,7 @@ impl Shared<'_> {
             _ => None,
         });
         let caps = caps.unwrap_or_else(|| json!({}));
-        let mut live = self.start(revision, times, &caps)?;
+        let mut live = self.start(revision, self.patient(times), &caps)?;
         if !fresh {
             live.open(&caps)?;
         }

@@ -120,6 +120,7 @@ impl ServerCheck {
             settings: self,
             checks: &checks,
             slowest: AtomicUsize::new(0),
+            hung: AtomicUsize::new(0),
             starts: AtomicUsize::new(0),
             sessions: Mutex::default(),
         };

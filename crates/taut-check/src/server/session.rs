@@ -29,6 +29,9 @@ pub(crate) struct Times {
 /// Why a session did not open, if it took too long.
 pub(super) const LATE: &str = "it did not answer in time";
 
+/// How long a second answer may take where the first did not come.
+const AGAIN: Duration = Duration::from_millis(500);
+
 /// The id of the request that opens a session.
 const OPENING: i64 = 1;
 
@@ -121,8 +124,15 @@ impl Live {
     /// Carries out the steps of a probe. `barrier`: a harmless request follows them.
     pub(crate) fn carry_out(&mut self, steps: &[Step], barrier: bool) -> Done {
         let mark = self.process.log.len();
-        let mut done =
-            Done { mark, barrier: true, died: false, gone: None, opened: None, own: vec![] };
+        let mut done = Done {
+            mark,
+            barrier: true,
+            died: false,
+            gone: None,
+            opened: None,
+            own: vec![],
+            missed: false,
+        };
         done.own.push(Value::from(OPENING));
         let mut closed = false;
         for step in steps {
@@ -168,7 +178,9 @@ impl Live {
                 // The first answer of a process may take as long as its start.
                 let silent = !self.process.log.iter().any(|entry| entry.value().is_some());
                 let limit = if silent { self.times.start } else { self.times.request };
-                self.process.wait(limit, done.mark, |entry| answers(entry, id));
+                // Who left one unanswered may leave them all.
+                let limit = if done.missed { limit.min(AGAIN) } else { limit };
+                done.missed |= !self.process.wait(limit, done.mark, |entry| answers(entry, id));
             }
             Step::Hear(method) => {
                 self.process.wait(self.times.request, done.mark, |entry| {
@@ -230,6 +242,8 @@ pub(crate) struct Done {
     gone: Option<Duration>,
     opened: Option<Value>,
     own: Vec<Value>,
+    /// Whether an answer did not come that was waited for.
+    missed: bool,
 }
 
 /// The ids that an answer may be expected for: not those of streams, nor of what is cancelled.
@@ -263,10 +277,10 @@ fn reply<'a>(log: &'a [Entry], id: &Value) -> Option<&'a Value> {
     all.find(|value| is_response(value) && is_meant(value.get("id"), id))
 }
 
-/// Whether an entry has the answer to a request.
+/// Whether an entry has the answer to a request, even one that has neither a result nor an error.
 fn answers(entry: &Entry, id: &Value) -> bool {
     let list = entry.value().map(messages).unwrap_or_default();
-    list.iter().any(|value| is_response(value) && is_meant(value.get("id"), id))
+    list.iter().any(|value| value.get("method").is_none() && is_meant(value.get("id"), id))
 }
 
 /// What we answer to a server that asks, as a client with these capabilities.

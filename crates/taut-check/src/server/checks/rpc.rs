@@ -17,6 +17,9 @@ const TORN: [&[u8]; 6] = [
     b"{\"jsonrpc\":\"2.0\",\"id\":81,\"method\":\"\xFF\xFE\"",
 ];
 
+/// How long is listened for an answer that must not come, in milliseconds: it may be behind the barrier's.
+const QUIET: u64 = 80;
+
 /// JSON that is no message.
 fn shapes(cx: &Cx<'_>) -> Vec<String> {
     let ids: Vec<Value> = (0..4).map(|n| cx.id(n)).collect();
@@ -84,6 +87,7 @@ fn messages() -> Vec<Check> {
             "A message of the server is an object: there are no batches in this revision.")
             .before()
             .hosts("No client of this revision reads an array, so its answers are lost.")
+            .after(&["rpc-batch-refused"])
             .scan(|_, all| {
                 let odd = all.frames().filter(|frame| frame.value.as_ref().is_some_and(Value::is_array));
                 Verdict::from_faults(odd.map(|frame| ("stdout has an array".to_owned(), frame.text())).collect())
@@ -133,7 +137,7 @@ fn messages() -> Vec<Check> {
             .sent("a request with the id null")
             .hosts("An answer with the id null cannot be matched by any host.")
             .probe(
-                |cx| Ok(vec![Step::Send(cx.harmless_as(&Value::Null))]),
+                |cx| Ok(vec![Step::Send(cx.harmless_as(&Value::Null)), Step::Barrier, Step::Listen(QUIET)]),
                 |_, seen| {
                     if let Some(odd) = seen.strays().iter().find(|stray| stray.get("result").is_some()) {
                         return fail(seen, format!("it got a result: {}", short(odd)));
@@ -148,7 +152,8 @@ fn messages() -> Vec<Check> {
             .probe(
                 |cx| {
                     let odd = [json!(true), json!({ "a": 1 }), json!([1])];
-                    Ok(odd.iter().map(|id| Step::Send(cx.harmless_as(id))).collect())
+                    let sent = odd.iter().map(|id| Step::Send(cx.harmless_as(id)));
+                    Ok(sent.chain([Step::Barrier, Step::Listen(QUIET)]).collect())
                 },
                 |_, seen| {
                     let odd = seen.got().find(|value| is_response(value) && value.get("id").is_some_and(|id| id.is_boolean() || id.is_object() || id.is_array()));
@@ -170,6 +175,7 @@ fn messages() -> Vec<Check> {
                 |cx| {
                     let mut steps = vec![Step::Send(cx.harmless_as(&cx.id(0))), Step::Await(cx.id(0))];
                     steps.extend([b"{\n".to_vec(), b"garbage\n".to_vec()].map(Step::Raw));
+                    steps.extend([Step::Barrier, Step::Listen(QUIET)]);
                     Ok(steps)
                 },
                 |cx, seen| {
@@ -254,7 +260,10 @@ fn requests() -> Vec<Check> {
             .hosts("One stray byte from a host's bridge ends a server that gives up here.")
             .after(&["rpc-unreadable-id"])
             .probe(
-                |_| Ok(TORN.iter().map(|line| Step::Raw([line, b"\n" as &[u8]].concat())).collect()),
+                |_| {
+                    let torn = TORN.iter().map(|line| Step::Raw([line, b"\n" as &[u8]].concat()));
+                    Ok(torn.chain([Step::Barrier, Step::Listen(QUIET)]).collect())
+                },
                 |cx, seen| codes_of_strays(cx, seen, &[-32700, -32600]),
             ),
         Check::must("rpc-invalid-request", &["RPC-16", "ERR-01"], Revisions::ALL,
@@ -263,7 +272,10 @@ fn requests() -> Vec<Check> {
             .hosts("A server that ends here ends with the first odd line of a bridge.")
             .after(&["rpc-unreadable-id"])
             .probe(
-                |cx| Ok(shapes(cx).into_iter().map(|line| Step::Raw(format!("{line}\n").into_bytes())).collect()),
+                |cx| {
+                    let odd = shapes(cx).into_iter().map(|line| Step::Raw(format!("{line}\n").into_bytes()));
+                    Ok(odd.chain([Step::Barrier, Step::Listen(QUIET)]).collect())
+                },
                 |cx, seen| codes_of_strays(cx, seen, &[-32600, -32700, -32602, -32601]),
             ),
         Check::must("rpc-unknown-method", &["RPC-17", "ERR-01"], Revisions::ALL,
@@ -369,7 +381,7 @@ fn batches() -> Vec<Check> {
             .sent("an array of two requests")
             .hosts("A gateway that counts requests per line is passed by.")
             .probe(
-                |cx| Ok(vec![Step::Raw(format!("{}\n", json!([cx.harmless_as(&cx.id(0)), cx.harmless_as(&cx.id(1))])).into_bytes())]),
+                |cx| Ok(vec![Step::Raw(format!("{}\n", json!([cx.harmless_as(&cx.id(0)), cx.harmless_as(&cx.id(1))])).into_bytes()), Step::Barrier, Step::Listen(QUIET)]),
                 |cx, seen| {
                     if let Err(verdict) = alive(seen) {
                         return verdict;

@@ -148,7 +148,8 @@ fn cancel_judge(cx: &crate::cx::Cx<'_>, seen: &crate::seen::Seen<'_>) -> Verdict
     if let Some(reply) = seen.reply(&cx.id(0)) {
         return match cancelled_early(cx, seen) {
             true => fail(seen, format!("it was answered: {}", short(reply))),
-            false => Verdict::skip("the call was over before it could be cancelled"),
+            // Tried again alone.
+            false => Verdict::Blocked("the call was over before it could be cancelled".to_owned()),
         };
     }
     let marker = seen
