@@ -19,6 +19,8 @@ pub enum Ending {
     ReaderGone,
     /// A signal asked us to stop.
     Signal(i32),
+    /// On a socket: what came is no message in the framing that the connection began with.
+    Refused,
     /// We closed it ourselves.
     Closed,
     /// The other side has read nothing for so long that its answers filled their bound.
@@ -47,6 +49,9 @@ impl fmt::Display for Ending {
             }
             Self::ReaderGone => f.write_str("nobody reads our output any more"),
             Self::Signal(signal) => write!(f, "stopped by signal {signal}"),
+            Self::Refused => f.write_str(
+                "refused: what came is no JSON-RPC message, or is framed in another way than the first",
+            ),
             Self::Closed => f.write_str("closed by this side"),
             Self::Stuck { bytes } => {
                 write!(f, "the other side reads nothing: {bytes} bytes of output were waiting")

@@ -89,10 +89,14 @@ mod driver;
 mod ending;
 #[cfg(feature = "tokio")]
 mod error;
+#[cfg(any(feature = "server", feature = "client"))]
+mod lock;
 #[cfg(all(feature = "server", feature = "client"))]
 mod memory;
 #[cfg(feature = "client")]
 mod process;
+#[cfg(all(feature = "server", feature = "client"))]
+mod proxy;
 #[cfg(feature = "validate")]
 mod schema;
 #[cfg(feature = "server")]
@@ -105,6 +109,8 @@ mod stdio;
 mod stream;
 #[cfg(feature = "tokio")]
 mod threaded;
+#[cfg(feature = "tokio")]
+pub mod transport;
 #[cfg(all(
     feature = "tokio",
     any(target_os = "linux", target_os = "android", all(unix, feature = "client"))
@@ -129,12 +135,16 @@ pub use error::{BadOutput, OutputFault};
 pub use error::{ConnectError, ConnectPhase, ConnectReason, ConnectionLost, SecondProcess};
 #[cfg(feature = "tokio")]
 pub use error::{Error, Reject, Result};
+pub use json::is_secret_name;
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
+#[cfg(all(feature = "server", feature = "client"))]
 #[cfg(feature = "client")]
 pub use process::{
     Command, ExitStatus, GracePeriods, NotFoundHint, ProcessEnd, ShutdownStep, SpawnError,
 };
+#[cfg(all(feature = "server", feature = "client"))]
+pub use proxy::{Connector, Proxy, ProxyBuilder, ProxyEvent};
 #[cfg(feature = "validate")]
 pub use schema::{Misfit, SchemaFault, Unfit, Validator};
 #[cfg(feature = "server")]

@@ -40,6 +40,7 @@ use crate::json::JsonBuf;
 use crate::rpc::{self, Config, Dialect, ErrorObject, Id, Peer, Trouble, TroubleKind};
 use crate::stdio;
 use crate::stream::{Reader, Writer};
+use crate::transport::{Answers, Principal, Started};
 
 pub use remote::{Remote, RemoteCall};
 
@@ -284,15 +285,29 @@ where
 
     fn start(&self, on_stdio: bool) -> (Link, Plain<H, F, T>) {
         let link = Link::new(Peer::new(self.config));
-        let service = Plain {
+        (link.clone(), self.plain(link, on_stdio))
+    }
+
+    fn plain(&self, link: Link, on_stdio: bool) -> Plain<H, F, T> {
+        Plain {
             handler: self.handler.clone(),
             notified: self.notified.clone(),
             exceptions: self.exceptions,
-            remote: Remote::new(link.clone()),
+            remote: Remote::new(link),
             reporter: Reporter::new(on_stdio),
             types: PhantomData,
-        };
-        (link, service)
+        }
+    }
+}
+
+impl<H, F, T> Answers for Serve<H, F, T>
+where
+    H: Fn(String, RequestParams, ServiceRequest) -> F + Send + Sync + 'static,
+    F: Future<Output = Result<T, Failed>> + Send + 'static,
+    T: Serialize + Send + 'static,
+{
+    fn start(&self, _: Principal, adjust: &dyn Fn(Config) -> Config) -> Started {
+        Started::new(adjust(self.config), self.options, |link| Box::new(self.plain(link, false)))
     }
 }
 

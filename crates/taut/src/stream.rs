@@ -4,10 +4,13 @@
 //! `process/` implement these over real descriptors; any `AsyncRead` and `AsyncWrite` fits
 //! through [`Reader`] and [`Writer`].
 
+use std::collections::VecDeque;
 use std::future::Future;
 use std::io;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll};
+
+use crate::rpc::Relation;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
@@ -22,6 +25,13 @@ pub(crate) trait Source: Send {
 
 /// Where bytes go. Dropping it closes it.
 pub(crate) trait Sink: Send {
+    /// Whether it wants to be told which request each message belongs to.
+    const RELATES: bool = false;
+
+    /// Takes the relations of the messages that are offered next, in their order. Called only if
+    /// [`RELATES`](Self::RELATES) is set, and before those messages are offered.
+    fn relate(&mut self, _relations: VecDeque<Relation>) {}
+
     /// Writes some of `bytes`; the rest is the caller's to offer again.
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>>;
 

@@ -33,6 +33,9 @@ impl Service for ClientService {
         // L16: no server sends these. An answer would come back, too, and look like one to us.
         let echo = matches!(known, Some(Method::Discover | Method::Initialize));
         let modern = state.is_modern();
+        if let (false, Some(relayed)) = (echo, &state.settings.relay) {
+            return relayed.relay.request(request);
+        }
         let mut refusal = ErrorObject::method_not_found(method);
         if echo {
             state.monitor.echo.raise();
@@ -56,6 +59,9 @@ impl Service for ClientService {
     }
 
     fn notification(&mut self, method: &str, params: &Params<'_>) {
+        if let Some(relayed) = &self.0.settings.relay {
+            relayed.relay.notification(method, params);
+        }
         let params = params.raw();
         if let Some(known) = Method::parse(method) {
             self.hear(known, params);
@@ -66,6 +72,17 @@ impl Service for ClientService {
     fn stray_error(&mut self, error: &ErrorObject) {
         tracing::warn!(%error, "the server reports an error that belongs to no request");
         self.0.monitor.tell(&ClientEvent::StrayError(error));
+    }
+
+    fn pump(&mut self) -> bool {
+        if let Some(relayed) = &self.0.settings.relay {
+            relayed.relay.pump();
+        }
+        false
+    }
+
+    fn has_room(&mut self) -> bool {
+        self.0.settings.relay.as_ref().is_none_or(|relayed| relayed.relay.has_room())
     }
 
     fn trouble(&mut self, trouble: &Trouble) {

@@ -92,7 +92,7 @@ impl Drop for Subscription {
             let params = ResourceParams::new(uri);
             // The answer is not waited for, and a connection that is over needs none.
             let sent =
-                link.call(Method::Unsubscribe.as_str(), |_| Some(params), None, None, |_| ());
+                link.call(None, Method::Unsubscribe.as_str(), |_| Some(params), None, None, |_| ());
             if let Ok(call) = sent {
                 call.detach();
             }
@@ -208,6 +208,7 @@ impl ClientShared {
         let mut number = None;
         let ending = queue.clone();
         let sent = session.link.call(
+            None,
             LISTEN,
             |call| {
                 // Before it leaves, so that the acknowledgement finds it.

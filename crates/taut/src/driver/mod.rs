@@ -11,6 +11,7 @@ mod alarm;
 mod flag;
 mod join;
 mod link;
+mod pending;
 mod service;
 
 mod steps;
@@ -34,10 +35,12 @@ pub(crate) use flag::Flag;
 #[cfg(feature = "client")]
 pub(crate) use join::both;
 pub(crate) use join::{Either, first};
-pub(crate) use link::{Body, Close, Link, PendingCall, Watcher};
+pub(crate) use link::{Body, Close, Link, Watcher};
+pub(crate) use pending::PendingCall;
 pub(crate) use service::{AnswerFuture, IncomingRequest, Outcome, Service, no_json, ready};
 
 pub use steps::Steps;
+pub(crate) use waiting::Owed;
 #[cfg(feature = "server")]
 pub(crate) use work::log_panic;
 
@@ -87,7 +90,11 @@ where
     S: Service,
     F: Future<Output = Ending>,
 {
-    let decoder = Decoder::new(link.lock().peer.config().limits);
+    let config = *link.lock().peer.config();
+    let decoder = match config.socket {
+        true => Decoder::for_socket(config.limits),
+        false => Decoder::new(config.limits),
+    };
     let mut stop = std::pin::pin!(stop);
     let mut driver = Driver {
         source: Some(source),
@@ -207,13 +214,13 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             return false;
         }
         if !self.starved {
-            let any = self.take_frames(cx);
+            let any = self.work.service.has_room() && self.take_frames(cx);
             if any || !self.starved {
                 return any;
             }
         }
         let Some(source) = &mut self.source else { return false };
-        if !wanting && !self.work.link.lock().peer.wants_input() {
+        if !wanting && !self.work.link.lock().peer.wants_input() || !self.work.service.has_room() {
             return false;
         }
         match source.poll_read(cx, self.decoder.space()) {
@@ -247,12 +254,23 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             let all = self.source.is_none();
             match self.work.take_frame(cx, clock, &mut self.decoder, all) {
                 Taken::Until(ended) => clock = ended,
+                Taken::Refused => {
+                    self.source = None;
+                    self.starved = true;
+                    self.phase = Phase::Flushing(Ending::Refused);
+                    self.limit.set_after(FLUSH_LIMIT);
+                    return true;
+                }
                 Taken::Nothing { starved } => {
                     self.starved = starved;
                     return any;
                 }
             }
             any = true;
+            if !self.work.service.has_room() && !all {
+                self.starved = false;
+                return any;
+            }
             if clock > turn {
                 self.taken = YIELD;
                 self.starved = false;

@@ -88,6 +88,9 @@ fn tell(way: &'static str, frame: &Frame<'_>) {
             );
             tracing::trace!(target: TARGET, way, json = masked(bytes), "json");
         }
+        Frame::Refused { offset, .. } => {
+            tracing::debug!(target: TARGET, way, offset, "refused");
+        }
         Frame::TooLong { framing, offset, .. } => {
             tracing::debug!(target: TARGET, way, %framing, offset, "frame over the limit");
         }

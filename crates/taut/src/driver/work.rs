@@ -72,14 +72,19 @@ impl<W: Sink, S: Service> Work<W, S> {
         let due = state.awake();
         let queued = state.peer.has_queued();
         let taken = self.writing.is_empty() && self.sink.is_some();
+        let mut relations = None;
         if taken {
             state.peer.output().swap(&mut self.writing);
+            relations = W::RELATES.then(|| state.peer.take_relations());
         }
         let more = !state.peer.output().is_empty();
         let wanting = state.peer.wants_input();
         drop(state);
         if taken {
             self.tap.sent(self.writing.bytes());
+        }
+        if let (Some(sink), Some(relations)) = (&mut self.sink, relations) {
+            sink.relate(relations);
         }
         Look { due, queued, more, wanting }
     }
@@ -96,21 +101,23 @@ impl<W: Sink, S: Service> Work<W, S> {
         if !all && decoder.held() == 0 {
             return Taken::Nothing { starved: true };
         }
-        let (frame, events, troubles) = {
+        let (frame, events, troubles);
+        {
             let mut state = self.link.lock();
             // Under the same lock: what others add to the output meanwhile must not turn a request
             // away that was let in.
             if !all && !state.peer.wants_input() {
                 return Taken::Nothing { starved: false };
             }
-            let Some(frame) = decoder.poll_frame() else {
+            let Some(next) = decoder.poll_frame() else {
                 return Taken::Nothing { starved: true };
             };
-            let events = state.peer.handle_frame(now, frame);
-            let troubles: Vec<_> = std::iter::from_fn(|| state.peer.poll_trouble()).collect();
-            (frame, events, troubles)
-        };
+            frame = next;
+            events = state.peer.handle_frame(now, frame);
+            troubles = std::iter::from_fn(|| state.peer.poll_trouble()).collect::<Vec<_>>();
+        }
         self.tap.received(&frame);
+        let refused = matches!(frame, crate::wire::Frame::Refused { .. });
         for trouble in &troubles {
             self.service.trouble(trouble);
         }
@@ -123,6 +130,7 @@ impl<W: Sink, S: Service> Work<W, S> {
                     clock = super::now();
                 }
                 Event::Withdrawn(serial) => {
+                    self.service.withdrawn(serial);
                     let cancelled = self.link.lock().cancelled(serial);
                     if let Some(cancelled) = cancelled {
                         cancelled.raise();
@@ -144,7 +152,7 @@ impl<W: Sink, S: Service> Work<W, S> {
                 Event::StrayError(error) => self.service.stray_error(&error),
             }
         }
-        Taken::Until(clock)
+        if refused { Taken::Refused } else { Taken::Until(clock) }
     }
 
     /// Starts what waited and has a place now. Says whether there is more after a turn's worth.
@@ -162,6 +170,7 @@ impl<W: Sink, S: Service> Work<W, S> {
 
     /// Polls the answer to a request once. What is ready leaves; what waits becomes a task.
     fn start(&mut self, cx: &mut Context<'_>, request: PeerRequest<'_>, began: Instant) -> Instant {
+        let Some(request) = self.service.take_over(request) else { return super::now() };
         let PeerRequest { ticket, method, params, .. } = request;
         let cancelled = self.spare.take().unwrap_or_default();
         let polled = catch_unwind(AssertUnwindSafe(|| {
@@ -186,11 +195,11 @@ impl<W: Sink, S: Service> Work<W, S> {
             self.service.blocked(&method, &params, took);
         }
         match polled.unwrap_or_else(|panic| Ok(Err(panicked(&*panic)))) {
-            Ok(mut outcome) => {
+            Ok(outcome) => {
                 self.spare = cancelled.is_unused().then_some(cancelled);
                 let ready = {
                     let mut state = self.link.lock();
-                    state.peer.answer(ticket, outcome.as_mut().map_err(|error| &*error));
+                    state.answer(ticket, outcome);
                     state.peer.output().len()
                 };
                 if ready >= FLUSH || took > SLOW_POLL {
@@ -223,7 +232,12 @@ impl<W: Sink, S: Service> Work<W, S> {
         let Some(sink) = &mut self.sink else { return Ok(()) };
         while *written < YIELD {
             if self.writing.is_empty() && std::mem::take(&mut more) {
-                self.link.lock().peer.output().swap(&mut self.writing);
+                let mut state = self.link.lock();
+                state.peer.output().swap(&mut self.writing);
+                if W::RELATES {
+                    sink.relate(state.peer.take_relations());
+                }
+                drop(state);
                 self.tap.sent(self.writing.bytes());
             }
             if self.writing.is_empty() {
@@ -263,6 +277,8 @@ impl<W: Sink, S: Service> Work<W, S> {
 pub(super) enum Taken {
     /// One was taken in, and all that came of it is done at this time.
     Until(Instant),
+    /// What came is not what the connection began with; it ends now.
+    Refused,
     /// None, because there is none, or because no more is wanted.
     Nothing { starved: bool },
 }

@@ -84,7 +84,9 @@ impl MemberIndex {
     #[inline]
     fn add(&mut self, text: &[u8], rests: [&[u8]; 4]) {
         if let Some(place) = self.places.get_mut(usize::from(self.count)) {
-            *place = MemberPlace(rests.map(|rest| (text.len() - rest.len()) as u32));
+            let at = |rest: &[u8]| (text.len() - rest.len()) as u32;
+            // Not with `map`, which is compiled to a call and a loop.
+            *place = MemberPlace([at(rests[0]), at(rests[1]), at(rests[2]), at(rests[3])]);
         }
         self.count = self.count.saturating_add(1);
     }

@@ -45,6 +45,8 @@ const HEADERS: Duration = Duration::from_secs(5);
 pub(crate) struct Plan {
     /// This revision and no other.
     pub(crate) pin: Option<Revision>,
+    /// The revision that a handshake offers first; the newest unless set.
+    pub(crate) offer: Option<Revision>,
     /// What an earlier connection found out.
     pub(crate) known: Option<Era>,
     /// This framing and no other.
@@ -129,7 +131,11 @@ impl Connect {
             plan,
             state: ConnectState::Idle,
             framing: plan.framing.unwrap_or_default(),
-            offer: plan.pin.filter(|pin| !pin.is_modern()).unwrap_or(Revision::LATEST_LEGACY),
+            offer: plan
+                .pin
+                .or(plan.offer)
+                .filter(|offer| !offer.is_modern())
+                .unwrap_or(Revision::LATEST_LEGACY),
             skip_probe: legacy,
             probed: false,
             heard: false,

@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::Value;
 
 use super::form::FormSchema;
-use super::macros::{wire_enum, wire_struct};
+use super::macros::{from_variants, wire_enum, wire_struct};
 use super::meta::Meta;
 use super::revision::Revision;
 use super::write::{Target, WriteJson, serialize_any};
@@ -74,17 +74,7 @@ impl ElicitParams {
     }
 }
 
-impl From<ElicitForm> for ElicitParams {
-    fn from(form: ElicitForm) -> Self {
-        Self::Form(form)
-    }
-}
-
-impl From<ElicitUrl> for ElicitParams {
-    fn from(url: ElicitUrl) -> Self {
-        Self::Url(url)
-    }
-}
+from_variants!(ElicitParams: Form(ElicitForm), Url(ElicitUrl));
 
 impl WriteJson for ElicitParams {
     fn write_json(&self, target: Target, out: &mut Vec<u8>) {

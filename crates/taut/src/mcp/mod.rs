@@ -77,6 +77,8 @@ pub(crate) use opened::{Agreed, ConnectFault, Discovered, Initialized};
 pub use opening::*;
 pub use progress::*;
 pub use prompts::*;
+#[cfg(all(feature = "server", feature = "client"))]
+pub(crate) use request_meta::RequestMeta;
 pub use request_meta::Trace;
 pub use resources::*;
 pub use result::*;

@@ -28,7 +28,7 @@ pub(crate) use params::without_place;
 #[cfg(feature = "tokio")]
 pub(crate) use peer::Seed;
 pub use peer::{
-    CallId, Config, Dialect, Event, Events, Failure, HoldId, Patience, Peer, PeerRequest,
+    CallId, Config, Dialect, Event, Events, Failure, HoldId, Patience, Peer, PeerRequest, Relation,
     SendError, Ticket, Trouble, TroubleKind,
 };
 pub use read::{MAX_BATCH, read};

@@ -33,10 +33,11 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::driver::{self, Link};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
-use crate::rpc::Peer;
+use crate::rpc::{Config, Peer};
 use crate::service::run_stdio;
 use crate::stdio;
 use crate::stream::{Reader, Writer};
+use crate::transport::{Answers, Principal, Started};
 
 use call::ServerShared;
 use session::ServerSession;
@@ -74,7 +75,7 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// Something else has stdin and stdout already, or reading or writing failed.
     pub async fn serve_stdio(&self) -> Result<()> {
         let wire = stdio::take()?;
-        let (link, session) = self.open(true);
+        let (link, session) = self.start(true);
         let settings = &self.shared.settings;
         match run_stdio(wire, link, session, settings.options, settings.signals).await {
             ending @ (Ending::Io { .. } | Ending::Stuck { .. }) => Err(Error::Ended(ending)),
@@ -88,14 +89,24 @@ impl<S: Send + Sync + 'static> Server<S> {
         R: AsyncRead + Unpin + Send,
         W: AsyncWrite + Unpin + Send,
     {
-        let (link, session) = self.open(false);
+        let (link, session) = self.start(false);
         let (options, never) = (self.shared.settings.options, std::future::pending());
         driver::run(link, Reader(reader), Writer(writer), session, options, never).await
     }
 
-    fn open(&self, on_stdio: bool) -> (Link, ServerSession<S>) {
+    fn start(&self, on_stdio: bool) -> (Link, ServerSession<S>) {
         let link = Link::new(Peer::new(self.shared.settings.config));
-        let session = ServerSession::new(self.shared.clone(), link.clone(), on_stdio);
+        let shared = self.shared.clone();
+        let session = ServerSession::new(shared, link.clone(), on_stdio, Principal::ANONYMOUS);
         (link, session)
+    }
+}
+
+impl<S: Send + Sync + 'static> Answers for Server<S> {
+    fn start(&self, principal: Principal, adjust: &dyn Fn(Config) -> Config) -> Started {
+        let settings = &self.shared.settings;
+        Started::new(adjust(settings.config), settings.options, |link| {
+            Box::new(ServerSession::new(self.shared.clone(), link, false, principal))
+        })
     }
 }

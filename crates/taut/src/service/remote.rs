@@ -50,7 +50,7 @@ impl Remote {
     /// The connection is over, or `params` has no JSON form.
     pub fn notify(&self, method: &str, params: impl Serialize + Send) -> Result<()> {
         self.link
-            .notify(method, Some(&params))
+            .notify(None, method, Some(&params))
             .map_err(|error| Error::from_send(method.to_owned().into(), error, || self.reason()))
     }
 
@@ -105,7 +105,7 @@ impl<T: DeserializeOwned + Send + 'static> IntoFuture for RemoteCall<T> {
                 outcome.map(|raw| serde_json::from_str(raw.get()))
             };
             let pending = link
-                .call(&method, |_| Some(params), patience, None, read)
+                .call(None, &method, |_| Some(params), patience, None, read)
                 .map_err(|error| Error::from_send(method.clone(), error, reason))?;
             match pending.await {
                 Some(Ok(Ok(value))) => Ok(value),

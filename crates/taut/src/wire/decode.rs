@@ -17,8 +17,11 @@
 //! | `SkipLine`, `SkipBody` | the end of what was too long | `Start` |
 //! | `Resync` | a line that looks like a frame | `Start` |
 
+mod skip;
+mod socket;
+
 use super::frame::{Frame, HeaderFault, Limits};
-use super::header::{HeaderStart, find_opener, opens_header, read_header};
+use super::header::{HeaderStart, opens_header, read_header};
 use super::{Framing, find};
 
 /// A byte-order mark, which Windows tools put before their first line (F3).
@@ -61,6 +64,7 @@ pub struct Decoder {
     cr: bool,
     ended: bool,
     limits: Limits,
+    socket: Option<SocketKind>,
     /// Bytes searched and moved, so that a test can tell linear from quadratic.
     #[cfg(test)]
     work: u64,
@@ -76,12 +80,21 @@ enum DecodeState {
     SkipLine { resync: bool },
     SkipBody { left: u64 },
     Resync,
+    Refused,
+}
+
+/// What is spoken on a socket: decided by its first bytes, for all that follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SocketKind {
+    Undecided,
+    Decided(Framing),
 }
 
 /// What [`Decoder::step`] found, by position, so that the borrow can wait.
 enum DecodeStep {
     Cut { from: usize, to: usize, framing: Framing, offset: u64, too_long: bool },
     Fault { fault: HeaderFault, offset: u64 },
+    Refused { offset: u64 },
     Again,
     Starved,
 }
@@ -100,9 +113,18 @@ impl Decoder {
             cr: false,
             ended: false,
             limits,
+            socket: None,
             #[cfg(test)]
             work: 0,
         }
+    }
+
+    /// A decoder for a socket, which anybody on the machine may have opened, a web page included: the
+    /// first bytes decide on lines or headers for the whole connection, and what does not fit is
+    /// [refused](Frame::Refused) instead of skipped.
+    #[must_use]
+    pub fn for_socket(limits: Limits) -> Self {
+        Self { socket: Some(SocketKind::Undecided), ..Self::new(limits) }
     }
 
     /// Takes in the next bytes of the stream.
@@ -142,6 +164,10 @@ impl Decoder {
                 DecodeStep::Starved => return None,
                 DecodeStep::Fault { fault, offset } => {
                     return Some(Frame::BadHeader { fault, offset });
+                }
+                DecodeStep::Refused { offset } => {
+                    let to = self.buf.len().min(self.head + PREFIX);
+                    return Some(Frame::Refused { prefix: &self.buf[self.head..to], offset });
                 }
                 DecodeStep::Cut { from, to, framing, offset, too_long } => {
                     break (from, to, framing, offset, too_long);
@@ -191,6 +217,10 @@ impl Decoder {
             DecodeState::SkipLine { resync } => self.skip_line(resync),
             DecodeState::SkipBody { left } => self.skip_body(left),
             DecodeState::Resync => self.resync(),
+            DecodeState::Refused => {
+                self.take(self.rest().len());
+                DecodeStep::Starved
+            }
         }
     }
 
@@ -222,6 +252,9 @@ impl Decoder {
     }
 
     fn start(&mut self) -> DecodeStep {
+        if let Some(kind) = self.socket {
+            return self.start_on_socket(kind);
+        }
         // Nearly every frame is this, and needs no closer look.
         if let Some(b'{') = self.rest().first() {
             self.state = DecodeState::Line;
@@ -305,7 +338,7 @@ impl Decoder {
                 let step = self.bad_header(HeaderFault::TooLong, began);
                 // F27: the rest of the line is not searched for openers, each of which would look
                 // for the same far newline again.
-                if inside {
+                if inside && self.socket.is_none() {
                     self.state = DecodeState::SkipLine { resync: true };
                 }
                 return step;
@@ -322,6 +355,9 @@ impl Decoder {
             return self.header_done(length, fault, began);
         }
         if matches!(text[0], b'{' | b'[') {
+            if self.socket.is_some() {
+                return self.refuse();
+            }
             // The body came at once: read it as the line that it is.
             self.take(line);
             self.state = DecodeState::Start;
@@ -362,6 +398,9 @@ impl Decoder {
     }
 
     fn bad_header(&mut self, fault: HeaderFault, offset: u64) -> DecodeStep {
+        if self.socket.is_some() {
+            return self.refuse();
+        }
         self.enter(DecodeState::Resync);
         DecodeStep::Fault { fault, offset }
     }
@@ -394,65 +433,6 @@ impl Decoder {
         self.take(kept);
         self.state = DecodeState::SkipBody { left: length - kept as u64 };
         DecodeStep::Cut { from, to: from + kept, framing: Framing::Headers, offset, too_long: true }
-    }
-
-    fn skip_line(&mut self, resync: bool) -> DecodeStep {
-        match self.newline(usize::MAX) {
-            Some(at) => {
-                self.take(at + 1);
-                self.enter(if resync { DecodeState::Resync } else { DecodeState::Start })
-            }
-            None => {
-                self.take(self.rest().len());
-                DecodeStep::Starved
-            }
-        }
-    }
-
-    fn skip_body(&mut self, left: u64) -> DecodeStep {
-        let came = self.rest().len();
-        let skipped = usize::try_from(left).map_or(came, |left| left.min(came));
-        self.take(skipped);
-        let left = left - skipped as u64;
-        if left == 0 {
-            return self.enter(DecodeState::Start);
-        }
-        self.state = DecodeState::SkipBody { left };
-        DecodeStep::Starved
-    }
-
-    /// After a bad header nothing is known but that lines and header names can be recognised.
-    fn resync(&mut self) -> DecodeStep {
-        let newline = self.newline(usize::MAX);
-        let len = newline.unwrap_or_else(|| self.rest().len());
-        if len > self.limits.message {
-            return self.enter(DecodeState::SkipLine { resync: true });
-        }
-        let end = match newline {
-            Some(at) => at + 1,
-            None if self.ended && len > 0 => len,
-            None => return DecodeStep::Starved,
-        };
-        let line = self.rest()[..end].trim_ascii();
-        let whole = matches!(
-            (line.first(), line.last()),
-            (Some(b'{'), Some(b'}')) | (Some(b'['), Some(b']'))
-        );
-        if whole {
-            return self.enter(DecodeState::Start);
-        }
-        // The body that the bad header left nameless ends where the next header begins.
-        match find_opener(&self.rest()[..end]) {
-            Some(at) => {
-                self.take(at);
-                self.enter(DecodeState::Start)
-            }
-            None if matches!(line.first(), Some(b'{' | b'[')) => self.enter(DecodeState::Start),
-            None => {
-                self.take(end);
-                DecodeStep::Again
-            }
-        }
     }
 }
 

@@ -12,6 +12,7 @@ enum Got {
     Framed(String),
     TooLong(String),
     Bad(HeaderFault),
+    Refused(String),
 }
 
 fn own(frame: Frame<'_>) -> Got {
@@ -21,6 +22,7 @@ fn own(frame: Frame<'_>) -> Got {
         Frame::Message { bytes, .. } => Got::Framed(text(bytes)),
         Frame::TooLong { prefix, .. } => Got::TooLong(text(prefix)),
         Frame::BadHeader { fault, .. } => Got::Bad(fault),
+        Frame::Refused { prefix, .. } => Got::Refused(text(prefix)),
     }
 }
 
@@ -365,4 +367,61 @@ proptest! {
             while decoder.poll_frame().is_some() {}
         }
     }
+}
+
+/// On a socket: the frames, and what was refused; the same however the bytes are cut.
+fn on_socket(stream: &str) -> Vec<Got> {
+    let decode = |pieces: Vec<&[u8]>| {
+        let mut decoder = Decoder::for_socket(Limits::default());
+        let mut got = Vec::new();
+        for piece in pieces {
+            decoder.push(piece);
+            while let Some(frame) = decoder.poll_frame() {
+                got.push(own(frame));
+            }
+        }
+        decoder.finish();
+        while let Some(frame) = decoder.poll_frame() {
+            got.push(own(frame));
+        }
+        got
+    };
+    let whole = decode(vec![stream.as_bytes()]);
+    // What is shown of refused bytes depends on how many have come.
+    let kinds = |got: &[Got]| -> Vec<Got> {
+        let plain = |got: &Got| match got {
+            Got::Refused(_) => Got::Refused(String::new()),
+            other => other.clone(),
+        };
+        got.iter().map(plain).collect()
+    };
+    let cut = decode(stream.as_bytes().chunks(1).collect());
+    assert_eq!(kinds(&cut), kinds(&whole), "byte by byte: {stream:?}");
+    whole
+}
+
+#[test]
+fn on_a_socket_the_first_frame_decides_and_what_does_not_fit_ends_it() {
+    let framed = "Content-Length: 2\r\n\r\n{}";
+    let refused = |text: &str| Got::Refused(text.to_owned());
+    assert_eq!(on_socket("{}\n\r\n [1]\n"), [line("{}"), line("[1]")]);
+    assert_eq!(on_socket("\u{feff}{}\n{}"), [line("{}"), line("{}")]);
+    assert_eq!(on_socket(&framed.repeat(2)), [Got::Framed("{}".into()), Got::Framed("{}".into())]);
+    for (stream, before) in [
+        ("POST / HTTP/1.1\r\n\r\n{}\n", vec![]),
+        ("GET / HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", vec![]),
+        ("words\n{}\n", vec![]),
+        ("{}\nwords\n{}\n", vec![line("{}")]),
+        ("{}\nContent-Length: 2\r\n\r\n{}", vec![line("{}")]),
+        ("Content-Length: 2\r\n\r\n{}{}\n", vec![Got::Framed("{}".into())]),
+        ("Content-Length: x\r\n\r\n{}\n", vec![]),
+        ("Content-Length: 2\r\n{}\n", vec![]),
+        ("Content-Le", vec![]),
+        ("Content-Length: 9\r\n\r\n{}", vec![]),
+    ] {
+        let got = on_socket(stream);
+        assert_eq!(got[..got.len() - 1], before[..], "{stream:?}");
+        assert!(matches!(got.last(), Some(Got::Refused(_))), "{stream:?}: {got:?}");
+    }
+    assert_eq!(on_socket("hello"), [refused("hello")]);
 }

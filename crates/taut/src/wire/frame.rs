@@ -61,6 +61,14 @@ pub enum Frame<'a> {
         /// Where in the stream it began.
         offset: u64,
     },
+    /// On a socket: bytes that are not what the connection began with, or no messages at all. Nothing
+    /// after them is read.
+    Refused {
+        /// The first of these bytes.
+        prefix: &'a [u8],
+        /// Where in the stream they began.
+        offset: u64,
+    },
     /// A header block that names no body. What follows is searched for the next frame.
     BadHeader {
         /// What is wrong with it.

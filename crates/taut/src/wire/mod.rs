@@ -21,10 +21,12 @@ mod encode;
 pub(crate) mod find;
 mod frame;
 mod header;
+mod opening;
 
 pub use decode::Decoder;
 pub use encode::Encoder;
 pub use frame::{Frame, HeaderFault, Limits};
+pub use opening::Opening;
 
 /// How one message is told from the next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -203,7 +203,7 @@ impl Session {
         if self.is_closing() {
             return Err(self.lost(method));
         }
-        self.link.notify(&method, params).map_err(|error| match error {
+        self.link.notify(None, &method, params).map_err(|error| match error {
             crate::rpc::SendError::Closed => self.lost(method),
             other => Error::from_send(method, other, || Ending::Eof),
         })

@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use super::handlers::Handlers;
 use crate::client::state::{ClientEvent, EventHook};
+use crate::driver::{AnswerFuture, IncomingRequest};
+use crate::json::RawJson;
 use crate::mcp::{ClientCapabilities, Era, Implementation, Revision};
 use crate::process::{GracePeriods, LineSink};
+use crate::rpc::Params;
 use crate::wire::{Framing, Limits};
 
 /// Everything that can be set.
@@ -36,8 +39,36 @@ pub(crate) struct ClientSettings {
     pub(crate) handlers: Handlers,
     pub(crate) rounds: usize,
     pub(crate) keep_lists: bool,
+    /// A proxy in place of the handlers.
+    pub(crate) relay: Option<Relayed>,
     #[cfg(feature = "validate")]
     pub(crate) check_answers: bool,
+}
+
+/// What a proxy makes of a connection: it takes all that the server asks and tells, and it opens the
+/// connection in the words of the client that it stands for.
+#[derive(Clone)]
+pub(crate) struct Relayed {
+    pub(crate) relay: Arc<dyn Relay>,
+    /// The params of that client's own `initialize`, and the revision that they offer.
+    pub(crate) initialize: Option<(Revision, RawJson)>,
+}
+
+/// Takes what a server asks and tells, instead of handlers.
+pub(crate) trait Relay: Send + Sync {
+    /// Answers a request of the server.
+    fn request(&self, request: IncomingRequest<'_>) -> AnswerFuture;
+
+    /// Takes in a notification.
+    fn notification(&self, method: &str, params: &Params<'_>);
+
+    /// Called on every pass of the loop.
+    fn pump(&self) {}
+
+    /// Whether more may be read from the server.
+    fn has_room(&self) -> bool {
+        true
+    }
 }
 
 /// A duration as it is used: what is longer than a clock can count stands for "as long as it takes", and
@@ -94,6 +125,7 @@ impl Default for ClientSettings {
             // MRTR-16: as many as the official SDKs allow.
             rounds: 10,
             keep_lists: false,
+            relay: None,
             #[cfg(feature = "validate")]
             check_answers: false,
         }

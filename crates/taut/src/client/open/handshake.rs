@@ -60,6 +60,7 @@ impl Handshake {
             Plan {
                 pin: settings.revision,
                 known: settings.known,
+                offer: offer(settings),
                 framing: settings.framing.or_else(|| (!second).then_some(Framing::Lines)),
                 probe: settings.probe,
                 start: settings.start,
@@ -76,6 +77,7 @@ impl Handshake {
             Plan {
                 pin: settings.revision,
                 known: Some(Era::Legacy),
+                offer: offer(settings),
                 framing: Some(framing),
                 probe: settings.probe,
                 start: left,
@@ -117,9 +119,11 @@ impl Handshake {
                         self.asking(session, ConnectPhase::Handshake, revision);
                         self.initialize = self.initialize(session, revision);
                     }
+                    // A proxy passes on what its own client says.
+                    ConnectAction::Confirm if self.settings.relay.is_some() => {}
                     ConnectAction::Confirm => {
                         // LIF-08. If it is gone by now, the first request says so.
-                        let _ = session.link.notify(Method::Initialized.as_str(), None);
+                        let _ = session.link.notify(None, Method::Initialized.as_str(), None);
                     }
                     ConnectAction::Restart(framing) => return Err(Stopped::Restart(framing)),
                     ConnectAction::Beside(framing, at) => return Err(Stopped::Second(framing, at)),
@@ -167,6 +171,11 @@ impl Handshake {
     }
 
     fn initialize(&self, session: &Session, revision: Revision) -> Awaited<Initialized> {
+        let relayed = self.settings.relay.as_ref().and_then(|relayed| relayed.initialize.as_ref());
+        if let Some((_, params)) = relayed.filter(|(offer, _)| *offer == revision) {
+            let params = Some(params.raw().to_owned());
+            return ask(session, Method::Initialize, params, Initialized::read);
+        }
         let params = InitializeParams::new(
             revision.as_str(),
             self.settings.capabilities.clone(),
@@ -175,6 +184,12 @@ impl Handshake {
         let params = serde_json::value::to_raw_value(&params.at(revision)).ok();
         ask(session, Method::Initialize, params, Initialized::read)
     }
+}
+
+/// What a proxy's own client offers.
+fn offer(settings: &ClientSettings) -> Option<Revision> {
+    let relayed = settings.relay.as_ref()?;
+    relayed.initialize.as_ref().map(|(offer, _)| *offer)
 }
 
 /// An answer came, whatever it says.
@@ -200,7 +215,7 @@ fn ask<T: Send + 'static>(
         Err(_) => None,
     };
     // A connection that has ended says so by itself.
-    session.link.call(method.as_str(), |_| params, None, None, read).ok()
+    session.link.call(None, method.as_str(), |_| params, None, None, read).ok()
 }
 
 /// Waits for the next thing to happen.

@@ -23,7 +23,8 @@ use crate::ending::Ending;
 use crate::error::{ConnectError, ConnectPhase, ConnectReason, Error, Result, SecondProcess};
 use crate::mcp::{ConnectFault, Method};
 use crate::process::{Child, ChildOptions, Command, GracePeriods, StartedChild};
-use crate::stream::{Reader, Writer};
+use crate::stream::{Reader, Sink, Source, Writer};
+use crate::transport::{MessagePipe, pipe};
 use crate::wire::Framing;
 use handshake::{Handshake, Stopped};
 use second::Second;
@@ -67,6 +68,20 @@ impl ClientBuilder {
         R: AsyncRead + Unpin + Send + 'static,
         W: AsyncWrite + Unpin + Send + 'static,
     {
+        self.open((Reader(reader), Writer(writer))).await
+    }
+
+    /// Opens a connection over a transport that carries whole messages. Returns the transport's end of
+    /// it, and the future that opens the connection while the transport delivers; see
+    /// [`transport`](crate::transport).
+    pub fn connect_messages(
+        self,
+    ) -> (MessagePipe, impl Future<Output = Result<Client>> + Send + 'static) {
+        let (pipe, source, sink) = pipe(self.settings.limits.message);
+        (pipe, self.open((source, sink)))
+    }
+
+    async fn open(self, streams: (impl Source + 'static, impl Sink + 'static)) -> Result<Client> {
         let settings = self.settings.settle();
         if let Err(error) = tokio::runtime::Handle::try_current() {
             let error = Arc::new(std::io::Error::other(error));
@@ -75,7 +90,6 @@ impl ClientBuilder {
         let mut handshake = Handshake::new(&settings, false, false);
         let state = SessionState::new(settings);
         let service = ClientService(state.clone());
-        let streams = (Reader(reader), Writer(writer));
         let session = Session::start(state, handshake.framing(), streams, None, service);
         handshake.begin();
         match handshake.run(&session).await {

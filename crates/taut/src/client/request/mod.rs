@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::future::{Future, IntoFuture};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use super::connection::{Client, ClientShared, bounded};
 use crate::driver::{PendingCall, Watcher};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use crate::mcp::{Meta, Method, ProgressParams, ResultType, Target, WriteJson};
 use crate::rpc::{ErrorObject, Failure, Patience, SendError};
 
@@ -200,6 +201,7 @@ impl<T: Send + 'static> Request<T> {
         let level = self.shared.level();
         let (subject, read) = (self.subject.clone(), self.read);
         let sent = session.link.call(
+            None,
             &self.subject.method,
             |call| {
                 Some(OutgoingParams {
@@ -241,7 +243,7 @@ type PendingRequest<T> = PendingCall<Option<Received<T>>>;
 
 fn watcher(shared: &Arc<Mutex<Watcher>>) -> Watcher {
     let shared = shared.clone();
-    Box::new(move |raw| (shared.lock().unwrap_or_else(PoisonError::into_inner))(raw))
+    Box::new(move |raw| (lock(&shared))(raw))
 }
 
 /// Reads an answer. The caller's type may panic when it is read; the loop goes on.

@@ -274,6 +274,8 @@ impl Peer {
             // The ticket itself is still out; when it comes back it finds nothing left to answer.
             let ticket = Ticket { id, serial, framing, batch, slot: Slot::Nothing };
             self.write_answer(&ticket, Err(&error));
+        } else {
+            self.relations.withdrawn(&id);
         }
         // A request that is still in the queue was never given out, so no event is needed.
         if self.empty_queued(serial) { None } else { Some(Event::Withdrawn(serial)) }
@@ -300,6 +302,7 @@ impl Peer {
             (Ok(json), None) => {
                 let (head, tail) = write::around_result(&ticket.id);
                 let (message, start) = json.enclose(&head, tail);
+                self.relations.add(Some(&ticket.id));
                 self.out.add(ticket.framing, message, start);
             }
             (Ok(json), Some(batch)) => {
@@ -311,6 +314,7 @@ impl Peer {
                 json.clear();
             }
             (Err(error), None) => {
+                self.relations.add(Some(&ticket.id));
                 self.out.frame(ticket.framing, |out| write::error(out, Ok(&ticket.id), error));
             }
             (Err(error), Some(batch)) => self
@@ -371,6 +375,7 @@ impl Peer {
             && body.len() > 1
         {
             self.batched_bytes = self.batched_bytes.saturating_sub(body.len() - 1);
+            self.relations.add(None);
             self.out.frame(framing, |out| {
                 out.extend_from_slice(&body);
                 out.push(b']');

@@ -52,6 +52,10 @@ impl Peer {
                 let malformed = Malformed { kind: Fault::TooLong, id: found.id };
                 Events::One(self.take_malformed(malformed, framing, offset, prefix))
             }
+            Frame::Refused { prefix, offset } => {
+                self.note(TroubleKind::Malformed(Fault::Header), offset, prefix);
+                Events::One(None)
+            }
             Frame::BadHeader { fault, offset } => {
                 self.note(
                     TroubleKind::Malformed(Fault::Header),
@@ -232,6 +236,7 @@ impl Peer {
 
     fn answer_garbage(&mut self, id: Option<&super::Id>, error: &ErrorObject, offset: u64) {
         if self.count_bad(offset) && self.config.serving {
+            self.relations.add(id);
             let id = id.ok_or(self.no_id);
             self.out.frame(self.framing, |out| write::error(out, id, error));
         }

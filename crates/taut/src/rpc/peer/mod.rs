@@ -12,15 +12,16 @@
 //! - A call of ours ends exactly once: answered, refused, timed out, cancelled or lost.
 //! - Every queue has a bound, in bytes.
 
+mod hash;
 mod incoming;
 mod intake;
 mod outgoing;
+mod relation;
 mod table;
 mod trouble;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasher, Hasher, RandomState};
 use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
@@ -32,8 +33,10 @@ use super::params::Params;
 use super::write::NoId;
 use crate::wire::{Encoder, Framing, Limits};
 
+pub(crate) use hash::Seed;
 pub use incoming::Ticket;
 pub use outgoing::HoldId;
+pub use relation::Relation;
 pub use trouble::{Trouble, TroubleKind};
 
 /// What a protocol calls the few things that the engine must recognise.
@@ -77,6 +80,8 @@ pub struct Config {
     pub dialect: Dialect,
     /// Whether it serves. Only a serving side answers garbage and stops reading when it is full.
     pub serving: bool,
+    /// Whether the connection is a socket: see [`Decoder::for_socket`](crate::wire::Decoder::for_socket).
+    pub socket: bool,
     /// The framing it opens with. A serving side then answers in kind; a calling side stays.
     pub framing: Framing,
     /// How many requests run at once. 1,024: far above what hosts have in flight, far below what
@@ -109,6 +114,7 @@ impl Config {
         Self {
             dialect,
             serving,
+            socket: false,
             framing: Framing::Lines,
             running: 1_024,
             open_ended: 1_024,
@@ -175,6 +181,15 @@ pub struct PeerRequest<'a> {
     pub method: Cow<'a, str>,
     /// Its params.
     pub params: Params<'a>,
+}
+
+#[cfg(all(feature = "server", feature = "client"))]
+impl PeerRequest<'_> {
+    /// The same request with its own copy of the text.
+    pub(crate) fn into_owned(self) -> PeerRequest<'static> {
+        let method = Cow::Owned(self.method.into_owned());
+        PeerRequest { ticket: self.ticket, method, params: self.params.into_owned() }
+    }
 }
 
 /// Something that the other side did.
@@ -264,6 +279,7 @@ pub enum SendError {
 pub struct Peer {
     config: Config,
     out: Encoder,
+    relations: relation::Relations,
     /// How answers and our own messages are framed now.
     framing: Framing,
     /// How the other side framed its last sound message.
@@ -310,6 +326,7 @@ impl Peer {
         let seed = Seed::default();
         Self {
             out: Encoder::default(),
+            relations: relation::Relations::default(),
             framing: config.framing,
             heard: None,
             no_id: NoId::Null,
@@ -399,48 +416,6 @@ impl Peer {
     /// Whether the queue is full, or so much output waits.
     fn is_full(&self, output: usize) -> bool {
         self.queued_bytes >= self.config.queue || self.out.len() >= output
-    }
-}
-
-/// A keyed hash for tables that are small, short-lived and bounded. Ids are the peer's to choose,
-/// so the key is random; the mixing is far cheaper than SipHash, which shows at a million a second.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Seed(u64);
-
-impl Default for Seed {
-    fn default() -> Self {
-        Self(RandomState::new().build_hasher().finish() | 1)
-    }
-}
-
-impl BuildHasher for Seed {
-    type Hasher = Mix;
-
-    fn build_hasher(&self) -> Mix {
-        Mix(self.0)
-    }
-}
-
-#[derive(Debug)]
-pub(crate) struct Mix(u64);
-
-impl Hasher for Mix {
-    fn write(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(8) {
-            let mut word = [0; 8];
-            word[..chunk.len()].copy_from_slice(chunk);
-            self.write_u64(u64::from_le_bytes(word) ^ ((chunk.len() as u64) << 56));
-        }
-    }
-
-    fn write_u64(&mut self, word: u64) {
-        // A 64-bit factor, so that the product fits: a wider one overflows on the first request.
-        let product = u128::from(self.0 ^ word) * 0x9E37_79B9_7F4A_7C15;
-        self.0 = (product >> 64) as u64 ^ product as u64;
-    }
-
-    fn finish(&self) -> u64 {
-        self.0
     }
 }
 

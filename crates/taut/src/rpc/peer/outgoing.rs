@@ -17,6 +17,8 @@ use crate::rpc::write;
 pub(super) struct OpenCall {
     firm: bool,
     deadline: Option<Deadline>,
+    /// The request that it belongs to, where that is [tracked](Peer::track_relations).
+    about: Option<Id>,
 }
 
 /// Keeps the deadlines of the calls that were under way from running. [`Peer::hold`] makes it,
@@ -94,11 +96,27 @@ impl Peer {
         params: Option<JsonRef<'_>>,
         patience: Option<Patience>,
     ) -> Result<(), SendError> {
+        self.call_written(now, call, method, patience, |out, id| {
+            write::request(out, id, method, params);
+        })
+    }
+
+    /// As [`call_as`](Self::call_as), with a message that `write` appends whole.
+    pub(crate) fn call_written(
+        &mut self,
+        now: Instant,
+        call: CallId,
+        method: &str,
+        patience: Option<Patience>,
+        write: impl FnOnce(&mut Vec<u8>, &Id),
+    ) -> Result<(), SendError> {
         if self.ended {
             return Err(SendError::Closed);
         }
         let id = Id::from(call.0);
-        self.out.frame(self.framing, |out| write::request(out, &id, method, params));
+        let about = self.relations.next().cloned();
+        self.relations.add(None);
+        self.out.frame(self.framing, |out| write(out, &id));
         // A time beyond all clocks is no deadline.
         let deadline = patience.and_then(|patience| {
             let ceiling = patience.ceiling.unwrap_or(patience.timeout);
@@ -107,7 +125,7 @@ impl Peer {
             Some(Deadline { due, began: now, patience, held: None })
         });
         let firm = self.config.dialect.firm.contains(&method);
-        self.calls.insert(call.0, OpenCall { firm, deadline });
+        self.calls.insert(call.0, OpenCall { firm, deadline, about });
         Ok(())
     }
 
@@ -121,6 +139,7 @@ impl Peer {
         if self.ended && !self.config.serving {
             return Err(SendError::Closed);
         }
+        self.relations.add(None);
         self.out.frame(self.framing, |out| write::notification(out, method, params));
         Ok(())
     }
@@ -211,6 +230,8 @@ impl Peer {
         // Numbers and strings always have a JSON form.
         let params = JsonBuf::of(&params).unwrap_or_default();
         let params = Some(params.as_json());
+        self.relations.about(pending.about.as_ref());
+        self.relations.add(None);
         self.out.frame(self.framing, |out| write::notification(out, dialect.cancel, params));
     }
 

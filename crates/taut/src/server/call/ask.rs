@@ -38,6 +38,14 @@ pub enum UserReply<T> {
 }
 
 impl<T> UserReply<T> {
+    fn of(action: &ElicitAction, value: T) -> Self {
+        match action {
+            ElicitAction::Accept => Self::Accepted(value),
+            ElicitAction::Decline => Self::Declined,
+            _ => Self::Cancelled,
+        }
+    }
+
     /// The answer, if there is one.
     pub fn accepted(self) -> Option<T> {
         match self {
@@ -139,11 +147,7 @@ impl<S: Send + Sync + 'static> Call<S> {
         let capability = ElicitationCapability::new().form(JsonObject::new());
         self.require(can, "show a form", || ClientCapabilities::new().elicitation(capability))?;
         let answer = self.elicit(ElicitForm::new(message, form).into()).await?;
-        Ok(match answer.action {
-            ElicitAction::Accept => UserReply::Accepted(answer.content.unwrap_or_default()),
-            ElicitAction::Decline => UserReply::Declined,
-            _ => UserReply::Cancelled,
-        })
+        Ok(UserReply::of(&answer.action, answer.content.unwrap_or_default()))
     }
 
     /// Asks the user to visit a page, for what the client must not see. That they agree does not
@@ -166,11 +170,7 @@ impl<S: Send + Sync + 'static> Call<S> {
             question = question.elicitation_id(format!("{}-{}", self.inner.serial, self.id()));
         }
         let answer = self.elicit(question.into()).await?;
-        Ok(match answer.action {
-            ElicitAction::Accept => UserReply::Accepted(()),
-            ElicitAction::Decline => UserReply::Declined,
-            _ => UserReply::Cancelled,
-        })
+        Ok(UserReply::of(&answer.action, ()))
     }
 
     async fn elicit(&self, question: ElicitParams) -> Result<ElicitResult, AskError> {
@@ -306,7 +306,14 @@ impl<S: Send + Sync + 'static> Call<S> {
         }
         let link = &self.inner.connection.link;
         let patience = Some(Patience::new(patience));
-        let pending = link.call(method.as_str(), |_| Some(params), patience, None, read);
+        let pending = link.call(
+            Some(&self.inner.id),
+            method.as_str(),
+            |_| Some(params),
+            patience,
+            None,
+            read,
+        );
         let pending = pending.map_err(|_| AskError::Ended)?;
         // Leaving drops the question, which withdraws it on the wire: no dialog stays open in vain.
         let over = first(cancelled.raised(), questions.over());

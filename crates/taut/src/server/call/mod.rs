@@ -10,8 +10,8 @@ mod shared;
 
 use std::fmt;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -19,11 +19,13 @@ use serde::Serialize;
 use super::settings::{CallEnd, CallEvent};
 use super::subscriber::Subscriber;
 use crate::driver::{Flag, Link};
+use crate::lock::lock;
 use crate::mcp::{
     Asker, ClientCapabilities, Level, LogParams, Meta, Method, ProgressParams, RawJson, Revision,
     Terms, Trace, WriteJson,
 };
 use crate::rpc::Id;
+use crate::transport::Principal;
 
 pub(crate) use questions::{Questions, Run, Suspendable};
 pub(crate) use shared::{Handler, ServerShared};
@@ -57,8 +59,10 @@ pub(crate) struct Connection<S> {
     pub(crate) shared: Arc<ServerShared<S>>,
     pub(crate) link: Link,
     pub(crate) subscriber: Arc<Subscriber>,
-    /// The level of the legacy session.
-    pub(crate) level: SessionLevel,
+    /// The level that a legacy client has set, for the calls under way as well.
+    pub(crate) level: Mutex<Level>,
+    /// Who has opened it.
+    pub(crate) principal: Principal,
 }
 
 /// What a call is made of.
@@ -128,6 +132,13 @@ impl<S> Call<S> {
         ClientInfo(&self.inner.terms.asker)
     }
 
+    /// The user or program that the transport has authenticated. Over stdio it is
+    /// [anonymous](Principal::ANONYMOUS).
+    #[must_use]
+    pub fn principal(&self) -> &Principal {
+        &self.inner.connection.principal
+    }
+
     /// The `_meta` of the request, as it came.
     #[must_use]
     pub fn meta(&self) -> Option<Meta> {
@@ -175,7 +186,7 @@ impl<S> Call<S> {
         let Ok(Some(token)) = &self.inner.terms.progress_token else { return };
         let Progress { value, total, message } = progress.into();
         {
-            let mut reported = self.inner.reported.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut reported = lock(&self.inner.reported);
             let now = crate::driver::now();
             let complete = total.is_some_and(|total| value >= total);
             let rises = reported.is_none_or(|(_, last)| value > last);
@@ -208,7 +219,7 @@ impl<S> Call<S> {
             Some(least) => level >= *least,
             // LOG-09: a modern request that names no level wants no lines.
             None if self.revision().is_modern() => false,
-            None => self.inner.connection.level.wants(&level),
+            None => level >= *lock(&self.inner.connection.level),
         };
         if !wanted || !self.inner.shared().settings.logging {
             return;
@@ -291,40 +302,5 @@ impl Progress {
 impl From<f64> for Progress {
     fn from(value: f64) -> Self {
         Self::new(value)
-    }
-}
-
-/// The level that a legacy client has set, for the calls under way as well.
-#[derive(Debug)]
-pub(crate) struct SessionLevel(AtomicU8);
-
-impl SessionLevel {
-    const ORDER: [Level; 8] = [
-        Level::Debug,
-        Level::Info,
-        Level::Notice,
-        Level::Warning,
-        Level::Error,
-        Level::Critical,
-        Level::Alert,
-        Level::Emergency,
-    ];
-
-    pub(crate) fn set(&self, level: &Level) {
-        let at = Self::ORDER.iter().position(|known| known == level).unwrap_or(0);
-        self.0.store(at as u8, Ordering::Relaxed);
-    }
-
-    fn wants(&self, level: &Level) -> bool {
-        Self::ORDER
-            .get(usize::from(self.0.load(Ordering::Relaxed)))
-            .is_none_or(|least| level >= least)
-    }
-}
-
-impl Default for SessionLevel {
-    /// LOG-05: until the client says, it hears what is not for debugging.
-    fn default() -> Self {
-        Self(AtomicU8::new(1))
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use serde::de::DeserializeOwned;
@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 
 use super::{AskError, Call};
 use crate::driver::Flag;
+use crate::lock::lock;
 use crate::mcp::{Memory, Question};
 use crate::rpc::ErrorObject;
 
@@ -63,14 +64,10 @@ impl Questions {
         Self { state: Mutex::new(QuestionState { round, runner: None }), over: OnceLock::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, QuestionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Puts a question; ready when an earlier round has brought the answer.
     pub(crate) fn put<T>(&self, question: Question) -> PendingQuestion<'_, T> {
         let digest = question.digest();
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         let times = state.round().put.entry(digest.clone()).or_default();
         *times += 1;
         let key = format!("{times}-{digest}");
@@ -98,16 +95,16 @@ impl Questions {
     }
 
     pub(crate) fn remembered(&self, key: &str) -> Option<Box<RawValue>> {
-        self.lock().round.as_ref()?.memory.onces.get(key).cloned()
+        lock(&self.state).round.as_ref()?.memory.onces.get(key).cloned()
     }
 
     pub(crate) fn remember(&self, key: &str, value: Box<RawValue>) {
-        self.lock().round().memory.onces.insert(key.to_owned(), value);
+        lock(&self.state).round().memory.onces.insert(key.to_owned(), value);
     }
 
     /// Whether the run waits for the client. Called after each poll that was not ready.
     fn poll_standing<T>(&self, cx: &Context<'_>) -> Poll<Run<T>> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if let Some(round) = &mut state.round {
             if let Some(error) = round.refused.take() {
                 return Poll::Ready(Run::Refused(error));
@@ -138,7 +135,7 @@ impl<T: DeserializeOwned> Future for PendingQuestion<'_, T> {
         if self.over.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Err(AskError::Ended));
         }
-        let mut state = self.questions.lock();
+        let mut state = lock(&self.questions.state);
         let round = state.round();
         let parsed = round.memory.answers.get(&self.key).map(|raw| serde_json::from_str(raw.get()));
         match parsed {
@@ -165,7 +162,7 @@ impl<T: DeserializeOwned> Future for PendingQuestion<'_, T> {
 
 impl<T> Drop for PendingQuestion<'_, T> {
     fn drop(&mut self) {
-        self.questions.lock().round().open.remove(&self.key);
+        lock(&self.questions.state).round().open.remove(&self.key);
     }
 }
 

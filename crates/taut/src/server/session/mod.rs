@@ -12,19 +12,21 @@ use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::call::{Call, CallState, Connection, Handler, Questions, ServerShared, SessionLevel};
+use super::call::{Call, CallState, Connection, Handler, Questions, ServerShared};
 use super::catalog::{Catalog, List, Snapshot, stamp};
 use super::handler::unix_time;
 use super::settings::CallEvent;
 use super::subscriber::{Subscriber, end_of_stream};
 use crate::driver::{AnswerFuture, Flag, IncomingRequest, Link, Outcome, Service, first, ready};
 use crate::json::{JsonBuf, JsonRef};
+use crate::lock::lock;
 use crate::mcp::{
     Accept, DiscoverResult, EmptyResult, InitializeResult, Level, Memory, Method, Revision,
     SubscriptionFilter, Target, Terms, Verdict, WriteJson, binding, meta_keys,
 };
 use crate::rpc::{ErrorObject, NoId, Params, ParamsError, Trouble};
 use crate::service::Reporter;
+use crate::transport::Principal;
 
 /// A request that is to be served, and under which rules.
 pub(super) struct Query<'a> {
@@ -44,16 +46,22 @@ pub(super) struct ServerSession<S> {
 }
 
 impl<S: Send + Sync + 'static> ServerSession<S> {
-    pub(super) fn new(shared: Arc<ServerShared<S>>, link: Link, on_stdio: bool) -> Self {
+    pub(super) fn new(
+        shared: Arc<ServerShared<S>>,
+        link: Link,
+        on_stdio: bool,
+        principal: Principal,
+    ) -> Self {
         // Until a revision is agreed the newest rules hold: no id rather than null (RPC-12), and an
         // array is no message (RPC-26).
         link.agree(NoId::Absent, false);
         let subscriber = Arc::new(Subscriber::new(link.clone()));
         shared.add_subscriber(&subscriber);
         let catalog = shared.catalog.snapshot();
-        let level = SessionLevel::default();
+        // LOG-05: until the client says, it hears what is not for debugging.
+        let level = Mutex::new(Level::Info);
         Self {
-            connection: Arc::new(Connection { shared, link, subscriber, level }),
+            connection: Arc::new(Connection { shared, link, subscriber, level, principal }),
             catalog,
             accept: Accept::default(),
             closing: Flag::default(),
@@ -150,7 +158,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         if !level.is_known() {
             return Err(ErrorObject::invalid_params(format!("unknown level {level}")));
         }
-        self.connection.level.set(&level);
+        *lock(&self.connection.level) = level;
         Ok(())
     }
 
@@ -304,5 +312,5 @@ fn done(value: &impl WriteJson, revision: Revision) -> AnswerFuture {
 }
 
 fn write_for(value: &impl WriteJson, revision: Revision) -> Outcome {
-    Ok(JsonBuf::written(|out| value.write_json(Target::of(revision), out)))
+    Ok(JsonBuf::default().written(|out| value.write_json(Target::of(revision), out)))
 }

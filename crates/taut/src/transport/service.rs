@@ -1,0 +1,73 @@
+//! What answers requests, whatever carries them.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::pipe::{MessagePipe, pipe};
+use super::principal::Principal;
+use crate::driver::{self, Link, Options, Service};
+use crate::ending::Ending;
+use crate::rpc::{Config, Peer};
+use crate::stream::{Reader, Writer};
+
+/// A session that was begun and has nothing to carry it yet.
+pub struct Started {
+    pub(crate) link: Link,
+    pub(crate) service: Box<dyn Service>,
+    pub(crate) options: Options,
+}
+
+/// How a service begins a session. Only this crate can implement it.
+pub trait Answers: Send + Sync + 'static {
+    /// Begins a session. `adjust` changes how the peer is made.
+    fn start(&self, principal: Principal, adjust: &dyn Fn(Config) -> Config) -> Started;
+}
+
+impl Started {
+    pub(crate) fn new(
+        config: Config,
+        options: Options,
+        service: impl FnOnce(Link) -> Box<dyn Service>,
+    ) -> Self {
+        let link = Link::new(Peer::new(config));
+        Self { service: service(link.clone()), link, options }
+    }
+}
+
+/// A byte stream in both directions, such as a socket.
+pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> ByteStream for T {}
+
+/// Whatever answers requests: a [`Server`](crate::Server), a [`Proxy`](crate::Proxy), a plain JSON-RPC
+/// [service](crate::service). The [module](self) says how a transport uses it.
+pub trait MessageService: Answers {
+    /// Opens a session for `principal`, which lives in a task of its own on the current runtime. It
+    /// ends when the [receiver](super::MessageReceiver) is dropped, or when the pipe was
+    /// [closed](super::MessageSender::close) and everything accepted is answered.
+    fn open(&self, principal: Principal) -> MessagePipe {
+        let Started { link, service, options } = self.start(principal, &|config| config);
+        link.track_relations();
+        let (pipe, source, sink) = pipe(link.limit());
+        tokio::spawn(driver::run(link, source, sink, service, options, std::future::pending()));
+        pipe
+    }
+
+    /// Serves one connection on a socket until it ends. The first bytes decide on the framing for the
+    /// whole connection; anything that does not fit is refused, and the connection closed.
+    fn serve_socket(
+        &self,
+        stream: Box<dyn ByteStream>,
+        principal: Principal,
+    ) -> Pin<Box<dyn Future<Output = Ending> + Send>> {
+        let socket = |config: Config| Config { socket: true, ..config };
+        let Started { link, service, options } = self.start(principal, &socket);
+        let (reader, writer) = tokio::io::split(stream);
+        let (reader, writer) = (Reader(reader), Writer(writer));
+        Box::pin(driver::run(link, reader, writer, service, options, std::future::pending()))
+    }
+}
+
+impl<T: Answers + ?Sized> MessageService for T {}

@@ -1,0 +1,247 @@
+//! The seam for transports that carry whole messages: what leaves says which request it belongs to.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use taut::transport::{
+    MessagePipe, MessageService, Outgoing, Principal, Relation, SendMessageError,
+};
+use taut::{Call, Client, Level, NoArgs, Server};
+
+fn server() -> Server {
+    Server::builder("seam", "1")
+        .logging()
+        .tool("talk", async |_: NoArgs, call: Call| {
+            call.log(Level::Warning, "a line");
+            call.progress(1.0);
+            "said"
+        })
+        .tool("wait", async |_: NoArgs, call: Call| {
+            call.cancelled().await;
+            "never seen"
+        })
+        .tool("ask", async |_: NoArgs, call: Call| {
+            call.roots().await.map(|roots| roots.len().to_string())
+        })
+        .tool("who", async |_: NoArgs, call: Call| {
+            call.principal().id().unwrap_or("nobody").to_owned()
+        })
+        .tool("panic", async |_: NoArgs, _: Call| -> String { panic!("on purpose") })
+        .build()
+        .unwrap()
+}
+
+async fn send(pipe: &MessagePipe, message: Value) {
+    pipe.send(message.to_string().into_bytes()).await.unwrap();
+}
+
+async fn receive(pipe: &mut MessagePipe) -> (Value, Relation) {
+    let received = tokio::time::timeout(Duration::from_secs(20), pipe.recv()).await;
+    let Outgoing { json, relation, .. } = received.unwrap().unwrap();
+    (serde_json::from_slice(&json).unwrap_or_default(), relation)
+}
+
+/// A legacy session, which is ready for requests.
+async fn opened(principal: Principal) -> MessagePipe {
+    let mut pipe = server().open(principal);
+    let params = json!({
+        "protocolVersion": "2025-11-25", "capabilities": { "roots": {} },
+        "clientInfo": { "name": "test", "version": "1" }
+    });
+    send(&pipe, json!({ "jsonrpc": "2.0", "id": "i", "method": "initialize", "params": params }))
+        .await;
+    let (_, relation) = receive(&mut pipe).await;
+    assert_eq!(relation, Relation::Answer(id("\"i\"")));
+    send(&pipe, json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+    pipe
+}
+
+fn id(json: &str) -> taut::rpc::Id {
+    taut::rpc::Id::from_json(json).unwrap()
+}
+
+fn call(id: u64, tool: &str) -> Value {
+    let params = json!({ "name": tool, "_meta": { "progressToken": id } });
+    json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+}
+
+#[tokio::test]
+async fn what_a_call_says_is_marked_with_its_request() {
+    let mut pipe = opened(Principal::ANONYMOUS).await;
+    for number in [1, 2] {
+        send(&pipe, call(number, "talk")).await;
+        let about = Relation::About(id(&number.to_string()));
+        let (log, relation) = receive(&mut pipe).await;
+        assert_eq!((&log["method"], &relation), (&json!("notifications/message"), &about));
+        let (progress, relation) = receive(&mut pipe).await;
+        assert_eq!((&progress["method"], relation), (&json!("notifications/progress"), about));
+        let (answer, relation) = receive(&mut pipe).await;
+        assert_eq!(answer["id"], number);
+        assert_eq!(relation, Relation::Answer(id(&number.to_string())));
+    }
+}
+
+#[tokio::test]
+async fn a_question_and_its_withdrawal_belong_to_the_call_that_asks() {
+    let mut pipe = opened(Principal::ANONYMOUS).await;
+    send(&pipe, call(7, "ask")).await;
+    let (question, relation) = receive(&mut pipe).await;
+    assert_eq!(question["method"], "roots/list");
+    assert_eq!(relation, Relation::About(id("7")));
+    send(&pipe, json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 7 } }))
+        .await;
+    // First the note that nothing more comes of the call; then its question is withdrawn.
+    let (nothing, relation) = receive(&mut pipe).await;
+    assert_eq!((nothing, relation), (Value::Null, Relation::Withdrawn(id("7"))));
+    let (withdrawn, relation) = receive(&mut pipe).await;
+    assert_eq!(withdrawn["method"], "notifications/cancelled");
+    assert_eq!(relation, Relation::About(id("7")));
+}
+
+#[tokio::test]
+async fn a_stream_of_changes_belongs_to_its_listen_request() {
+    let server = Server::builder("seam", "1").build().unwrap();
+    let mut pipe = server.open(Principal::ANONYMOUS);
+    let meta = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+    });
+    let params = json!({ "_meta": meta, "notifications": { "toolsListChanged": true } });
+    send(
+        &pipe,
+        json!({ "jsonrpc": "2.0", "id": 3, "method": "subscriptions/listen", "params": params }),
+    )
+    .await;
+    let (ack, relation) = receive(&mut pipe).await;
+    assert_eq!(ack["method"], "notifications/subscriptions/acknowledged");
+    assert_eq!(relation, Relation::About(id("3")));
+}
+
+#[tokio::test]
+async fn a_message_of_several_lines_is_one_message_and_what_is_no_json_is_not_taken() {
+    let mut pipe = opened(Principal::ANONYMOUS).await;
+    let pretty = serde_json::to_vec_pretty(&call(1, "who")).unwrap();
+    pipe.send(pretty).await.unwrap();
+    let (answer, _) = receive(&mut pipe).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "nobody");
+    let broken = b"{\"id\":\"a\nb\"}".to_vec();
+    assert_eq!(pipe.send(broken).await, Err(SendMessageError::NotJson));
+    let long = vec![b' '; (64 << 20) + 1];
+    assert_eq!(pipe.send(long).await, Err(SendMessageError::TooLong { limit: 64 << 20 }));
+}
+
+#[tokio::test]
+async fn a_handler_knows_who_asks_and_a_panic_costs_one_call() {
+    let mut pipe = opened(Principal::new("ann")).await;
+    send(&pipe, call(1, "panic")).await;
+    let (answer, _) = receive(&mut pipe).await;
+    assert_eq!(answer["result"]["isError"], true);
+    send(&pipe, call(2, "who")).await;
+    let (answer, _) = receive(&mut pipe).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "ann");
+}
+
+/// A transport that does not read makes the session wait, and the session makes the sender wait.
+#[tokio::test(start_paused = true)]
+async fn both_directions_are_bounded_in_bytes() {
+    let pipe = opened(Principal::ANONYMOUS).await;
+    let mut sent = 0;
+    let flood = async {
+        loop {
+            send(&pipe, json!({ "jsonrpc": "2.0", "id": sent, "method": "ping" })).await;
+            sent += 1;
+        }
+    };
+    let stopped = tokio::time::timeout(Duration::from_secs(5), flood).await;
+    assert!(stopped.is_err() && (100..100_000).contains(&sent), "{sent}");
+}
+
+#[tokio::test]
+async fn closing_finishes_what_was_accepted_and_dropping_ends_it() {
+    let (sender, mut receiver) = opened(Principal::ANONYMOUS).await.split();
+    sender.send(call(1, "who").to_string().into_bytes()).await.unwrap();
+    sender.close();
+    let answer = receiver.recv().await.unwrap();
+    assert_eq!(answer.relation, Relation::Answer(id("1")));
+    assert!(receiver.recv().await.is_none());
+    let late = sender.send(call(2, "who").to_string().into_bytes()).await;
+    assert_eq!(late, Err(SendMessageError::Closed));
+
+    let (sender, receiver) = opened(Principal::ANONYMOUS).await.split();
+    sender.send(call(1, "wait").to_string().into_bytes()).await.unwrap();
+    drop(receiver);
+    while sender.send(b"{}".to_vec()).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_client_works_over_messages_as_over_bytes() {
+    let (near, client) = Client::builder().connect_messages();
+    let far = server().open(Principal::new("bob"));
+    let (to_client, mut from_client) = near.split();
+    let (to_server, mut from_server) = far.split();
+    tokio::spawn(async move {
+        while let Some(message) = from_client.recv().await {
+            if to_server.send(message.json).await.is_err() {
+                break;
+            }
+        }
+        to_server.close();
+    });
+    tokio::spawn(async move {
+        while let Some(message) = from_server.recv().await {
+            if !message.json.is_empty() && to_client.send(message.json).await.is_err() {
+                break;
+            }
+        }
+        to_client.close();
+    });
+    let client = client.await.unwrap();
+    assert!(client.revision().is_modern());
+    assert_eq!(client.call("who", json!({})).await.unwrap().text().unwrap(), "bob");
+    client.close().await.unwrap();
+}
+
+/// What a web page can send to a local port runs nothing, wherever a message hides in it.
+#[tokio::test]
+async fn a_socket_decides_once_and_refuses_the_rest() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    let framed = format!("Content-Length: {}\r\n\r\n{ping}", ping.len());
+    let table = [
+        (format!("{ping}\n"), true),
+        (framed.clone(), true),
+        (format!("POST / HTTP/1.1\r\nContent-Length: 40\r\n\r\n{ping}\n"), false),
+        (format!("POST / HTTP/1.1\r\n\r\n\n{framed}"), false),
+        (format!("hello\n{ping}\n"), false),
+        (format!("\x16\x03\x01{ping}\n"), false),
+        (format!("Content-Length: x\r\n\r\n{ping}\n"), false),
+        (format!("Content-Length: {}\r\n{ping}\n", ping.len()), false),
+    ];
+    for (bytes, answered) in table {
+        let (mut near, far) = tokio::io::duplex(4096);
+        let ending = tokio::spawn(server().serve_socket(Box::new(far), Principal::ANONYMOUS));
+        near.write_all(bytes.as_bytes()).await.unwrap();
+        if answered {
+            near.shutdown().await.unwrap();
+        }
+        let mut out = String::new();
+        near.read_to_string(&mut out).await.unwrap();
+        let ending = ending.await.unwrap();
+        assert_eq!(out.contains("\"result\":{}"), answered, "{bytes:?}: {out:?}");
+        assert_eq!(matches!(ending, taut::Ending::Refused), !answered, "{bytes:?}: {ending}");
+        assert!(answered || out.is_empty(), "{bytes:?}: {out:?}");
+    }
+    // A connection that began in one framing does not go on in the other.
+    let (mut near, far) = tokio::io::duplex(4096);
+    let ending = tokio::spawn(server().serve_socket(Box::new(far), Principal::ANONYMOUS));
+    near.write_all(format!("{ping}\n{framed}").as_bytes()).await.unwrap();
+    let mut out = String::new();
+    near.read_to_string(&mut out).await.unwrap();
+    assert_eq!(out.matches("\"result\":{}").count(), 1, "{out}");
+    assert!(matches!(ending.await.unwrap(), taut::Ending::Refused));
+}
