@@ -18,6 +18,7 @@ mod answers;
 mod asker;
 mod bench;
 mod besides;
+mod check;
 mod debug;
 mod doctor;
 mod exits;
