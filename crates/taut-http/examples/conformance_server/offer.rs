@@ -177,7 +177,7 @@ fn more_tools(server: ServerBuilder) -> ServerBuilder {
         .tool(
             described("test_reconnection", "Work for longer than its stream is open."),
             async |_: NoArgs, _: Call| {
-                tokio::time::sleep(Duration::from_millis(2500)).await;
+                tokio::time::sleep(Duration::from_millis(1500)).await;
                 "done after the client came back"
             },
         )
