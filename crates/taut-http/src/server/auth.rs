@@ -70,38 +70,10 @@ impl fmt::Display for AuthError {
 
 impl std::error::Error for AuthError {}
 
-/// What [`Authenticate`] comes to.
-pub type AuthFuture<'a> = Pin<Box<dyn Future<Output = Result<Principal, AuthError>> + Send + 'a>>;
+/// Finds out who sends a request.
+pub(super) type Authenticate = dyn Fn(&Parts) -> AuthFuture + Send + Sync;
 
-/// Finds out who sends a request. A function from the head of the request to a future is one:
-///
-/// ```
-/// use taut::transport::Principal;
-/// use taut_http::server::{AuthError, Options, bearer};
-///
-/// let options = Options::new().authenticate(|head: &http::request::Parts| {
-///     let token = bearer(&head.headers).map(str::to_owned);
-///     Box::pin(async move {
-///         match token?.as_str() {
-///             "ann's token" => Ok(Principal::new("ann")),
-///             _ => Err(AuthError::invalid("it is nobody's")),
-///         }
-///     }) as taut_http::server::AuthFuture<'_>
-/// });
-/// ```
-pub trait Authenticate: Send + Sync + 'static {
-    /// Who sends the request with this head. Asked for each request, before its body is read.
-    fn authenticate<'a>(&'a self, head: &'a Parts) -> AuthFuture<'a>;
-}
-
-impl<F> Authenticate for F
-where
-    F: for<'a> Fn(&'a Parts) -> AuthFuture<'a> + Send + Sync + 'static,
-{
-    fn authenticate<'a>(&'a self, head: &'a Parts) -> AuthFuture<'a> {
-        self(head)
-    }
-}
+pub(super) type AuthFuture = Pin<Box<dyn Future<Output = Result<Principal, AuthError>> + Send>>;
 
 /// The token of a request.
 ///
@@ -223,12 +195,12 @@ pub(super) async fn authenticate(options: &Options, head: &Parts) -> Result<Prin
             Ok(Some(principal)) => Ok(principal),
             // The hook may know it.
             other => match (hook, other) {
-                (Some(hook), _) => hook.authenticate(head).await,
+                (Some(hook), _) => hook(head).await,
                 (None, Err(error)) => Err(error),
                 (None, Ok(_)) => Err(AuthError::invalid("it is not the one that was set")),
             },
         },
-        (Some(hook), true) => hook.authenticate(head).await,
+        (Some(hook), true) => hook(head).await,
     };
     found.map_err(|error| refuse(options, &error))
 }

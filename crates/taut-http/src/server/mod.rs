@@ -43,7 +43,7 @@ mod stream;
 #[cfg(feature = "tls")]
 mod tls;
 
-pub use auth::{AuthError, AuthFuture, Authenticate, ProtectedResource, bearer};
+pub use auth::{AuthError, ProtectedResource, bearer};
 pub use body::Body;
 #[cfg(unix)]
 pub use listen::bind_unix;

@@ -7,7 +7,10 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::auth::{Authenticate, ProtectedResource, Secret};
+use http::request::Parts;
+use taut::transport::Principal;
+
+use super::auth::{AuthError, Authenticate, ProtectedResource, Secret};
 #[cfg(feature = "tls")]
 use super::tls::Certificate;
 
@@ -22,7 +25,7 @@ pub struct Options {
     pub(super) origins: Vec<String>,
     pub(super) exposed: bool,
     pub(super) secrets: Vec<Arc<Secret>>,
-    pub(super) authenticate: Option<Arc<dyn Authenticate>>,
+    pub(super) authenticate: Option<Arc<Authenticate>>,
     pub(super) resource: Option<Arc<ProtectedResource>>,
     #[cfg(feature = "tls")]
     pub(super) certificate: Option<Certificate>,
@@ -122,9 +125,30 @@ impl Options {
         self
     }
 
-    /// Asks `authenticate` who sends each request.
-    pub fn authenticate(mut self, authenticate: impl Authenticate) -> Self {
-        self.authenticate = Some(Arc::new(authenticate));
+    /// Asks `authenticate` who sends each request, before its body is read.
+    ///
+    /// ```
+    /// use taut::transport::Principal;
+    /// use taut_http::server::{AuthError, Options, bearer};
+    ///
+    /// let options = Options::new().authenticate(|head| {
+    ///     let token = bearer(&head.headers).map(str::to_owned);
+    ///     async move {
+    ///         match token?.as_str() {
+    ///             "ann's token" => Ok(Principal::new("ann")),
+    ///             _ => Err(AuthError::invalid("it is nobody's")),
+    ///         }
+    ///     }
+    /// });
+    /// ```
+    pub fn authenticate<F>(
+        mut self,
+        authenticate: impl Fn(&Parts) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = Result<Principal, AuthError>> + Send + 'static,
+    {
+        self.authenticate = Some(Arc::new(move |head| Box::pin(authenticate(head))));
         self
     }
 

@@ -226,9 +226,8 @@ impl Session {
                 Vec::new()
             }
             Relation::Withdrawn(id) => {
-                if let Some(post) = self.lock().open.remove(&id)
-                    && post.one_less()
-                {
+                let post = self.lock().open.remove(&id);
+                if let Some(post) = post.filter(|post| post.one_less()) {
                     self.finished(&post.log, options.replay);
                 }
                 Vec::new()
