@@ -3,11 +3,11 @@
 //! Knows the JSON-RPC envelope; must not know MCP. There are no sessions and no streams.
 
 use http::{Response, StatusCode};
-use taut::rpc::{ErrorObject, Messages};
+use taut::rpc::Messages;
 use taut::transport::{MessageService, Principal, Relation};
 
 use super::body::Body;
-use super::posted::{Entry, entries};
+use super::posted::{Entry, entries, malformed};
 use super::refusal::{Refusal, empty, json};
 
 /// Serves one POST.
@@ -16,14 +16,8 @@ pub(super) async fn serve(
     principal: Principal,
     body: Vec<u8>,
 ) -> Result<Response<Body>, Refusal> {
-    let batch = match taut::rpc::read(&body) {
-        Ok(messages) => matches!(messages, Messages::Batch(_)),
-        Err(malformed) => {
-            let error = ErrorObject::new(malformed.kind.code(), malformed.kind.to_string());
-            let refusal = Refusal::with_error(StatusCode::BAD_REQUEST, error);
-            return Err(refusal.of(malformed.id.as_ref()));
-        }
-    };
+    let read = taut::rpc::read(&body).map_err(|error| malformed(&error))?;
+    let batch = matches!(read, Messages::Batch(_));
     let mut answers: Vec<Vec<u8>> = Vec::new();
     let mut messages = Vec::new();
     if batch {

@@ -7,7 +7,7 @@ use http::StatusCode;
 use http::request::Parts;
 use serde_json::value::RawValue;
 use taut::Revision;
-use taut::rpc::{ErrorObject, Id, Malformed, Message, Messages, code};
+use taut::rpc::{ErrorObject, Fault, Id, Malformed, Message, Messages, code};
 use taut::transport::MessageService;
 use taut::types::{claimed_version, opens_session};
 
@@ -50,9 +50,15 @@ pub(super) enum Era {
     Ignored,
 }
 
-fn malformed(malformed: &Malformed) -> Refusal {
-    let error = ErrorObject::new(malformed.kind.code(), malformed.kind.to_string());
-    Refusal::with_error(StatusCode::BAD_REQUEST, error).of(malformed.id.as_ref())
+/// The error for what is no message. Here a message may span lines, so one that does not end is no JSON.
+fn fault(kind: Fault) -> ErrorObject {
+    let kind = if kind == Fault::SpansLines { Fault::Json } else { kind };
+    ErrorObject::new(kind.code(), kind.to_string())
+}
+
+/// The refusal of a body that is no message (HTP-07, HTP-11).
+pub(super) fn malformed(malformed: &Malformed) -> Refusal {
+    Refusal::with_error(StatusCode::BAD_REQUEST, fault(malformed.kind)).of(malformed.id.as_ref())
 }
 
 /// Tells eras apart (ERH-04) and checks what belongs to a modern request.
@@ -109,8 +115,6 @@ fn entry(text: &str) -> Result<Entry, Refusal> {
         }
         Ok(Messages::One(_)) => Entry::Message { id: None, json: text.into() },
         Ok(_) => refused(None, &ErrorObject::invalid_request("an array in an array")),
-        Err(Malformed { kind, id, .. }) => {
-            refused(id.as_ref(), &ErrorObject::new(kind.code(), kind.to_string()))
-        }
+        Err(Malformed { kind, id, .. }) => refused(id.as_ref(), &fault(kind)),
     })
 }

@@ -19,7 +19,7 @@ async fn htp_10_and_11_the_status_follows_the_code() {
         ("no/such", json!({}), 404, -32601),
         ("initialize", json!({}), 404, -32601),
         ("ping", json!({}), 404, -32601),
-        ("resources/read", json!({ "uri": "x:none" }), 404, -32601),
+        ("resources/read", json!({ "uri": "x:none" }), 400, -32602),
         ("tools/call", json!({ "name": "none" }), 400, -32602),
     ];
     for (method, params, status, code) in cases {

@@ -36,6 +36,28 @@ pub(crate) struct Shared {
     pub(crate) gate: Semaphore,
 }
 
+/// One run of a tool: counted as cancelled if it is dropped before its end.
+struct Run(Arc<Shared>, bool);
+
+impl Run {
+    fn new(shared: Arc<Shared>) -> Self {
+        shared.running.fetch_add(1, Ordering::SeqCst);
+        Self(shared, false)
+    }
+
+    fn is_through(mut self) {
+        self.1 = true;
+    }
+}
+
+impl Drop for Run {
+    fn drop(&mut self) {
+        if !self.1 {
+            self.0.cancelled.fetch_add(1, Ordering::SeqCst);
+        }
+    }
+}
+
 pub(crate) fn fixture() -> (Server<Arc<Shared>>, Arc<Shared>) {
     type Of = Call<Arc<Shared>>;
     let shared = Arc::new(Shared {
@@ -58,13 +80,9 @@ pub(crate) fn fixture() -> (Server<Arc<Shared>>, Arc<Shared>) {
             "said"
         })
         .tool("gated", async |_: NoArgs, call: Of| {
-            call.state().running.fetch_add(1, Ordering::SeqCst);
-            tokio::select! {
-                permit = call.state().gate.acquire() => permit.unwrap().forget(),
-                () = call.cancelled() => {
-                    call.state().cancelled.fetch_add(1, Ordering::SeqCst);
-                }
-            }
+            let run = Run::new(call.state().clone());
+            call.state().gate.acquire().await.unwrap().forget();
+            run.is_through();
             "through"
         })
         .tool("lines", async |_: NoArgs, call: Of| {
