@@ -309,6 +309,10 @@ where
     fn start(&self, _: Principal, adjust: &dyn Fn(Config) -> Config) -> Started {
         Started::new(adjust(self.config), self.options, |link| Box::new(self.plain(link, false)))
     }
+
+    fn is_mcp(&self) -> bool {
+        false
+    }
 }
 
 /// The handler of a side that only calls.

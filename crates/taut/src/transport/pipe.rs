@@ -48,6 +48,11 @@ impl MessagePipe {
     pub async fn recv(&mut self) -> Option<Outgoing> {
         self.receiver.recv().await
     }
+
+    /// See [`MessageReceiver::poll_recv`].
+    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
+        self.receiver.poll_recv(cx)
+    }
 }
 
 /// A message that leaves, to be delivered by the transport.

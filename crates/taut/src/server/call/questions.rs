@@ -39,7 +39,7 @@ struct QuestionState {
 #[derive(Default)]
 struct Round {
     memory: Memory,
-    /// How often each question was put in this run, by its digest.
+    /// How often each question was put in this run, by its key or its digest.
     put: BTreeMap<String, usize>,
     open: BTreeMap<String, Question>,
     refused: Option<ErrorObject>,
@@ -64,13 +64,17 @@ impl Questions {
         Self { state: Mutex::new(QuestionState { round, runner: None }), over: OnceLock::new() }
     }
 
-    /// Puts a question; ready when an earlier round has brought the answer.
-    pub(crate) fn put<T>(&self, question: Question) -> PendingQuestion<'_, T> {
-        let digest = question.digest();
+    /// Puts a question, under a key of its own if one is given; ready when an earlier round has brought
+    /// the answer.
+    pub(crate) fn put<T>(&self, question: Question, key: Option<&str>) -> PendingQuestion<'_, T> {
+        let name = key.map_or_else(|| question.digest(), str::to_owned);
         let mut state = lock(&self.state);
-        let times = state.round().put.entry(digest.clone()).or_default();
+        let times = state.round().put.entry(name.clone()).or_default();
         *times += 1;
-        let key = format!("{times}-{digest}");
+        let key = match (key, *times) {
+            (Some(_), 1) => name,
+            (_, times) => format!("{times}-{name}"),
+        };
         PendingQuestion {
             questions: self,
             key,

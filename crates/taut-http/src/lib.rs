@@ -1,0 +1,9 @@
+//! MCP over Streamable HTTP for [`taut`], both sides.
+//!
+//! Knows HTTP and the seam for transports ([`taut::transport`]); must not know stdio or a tool. What
+//! depends on a revision or a method it asks `taut` for. [`server`] serves whatever answers messages.
+
+pub mod headers;
+#[cfg(feature = "server")]
+pub mod server;
+mod sse;
