@@ -22,6 +22,8 @@ mod challenge;
 mod connector;
 mod error;
 mod http;
+#[cfg(feature = "login")]
+pub mod login;
 mod message;
 mod options;
 mod sse;

@@ -111,7 +111,10 @@ impl SseReader {
             return self.dispatch();
         }
         let (field, value) = match line.iter().position(|byte| *byte == b':') {
-            Some(at) => (&line[..at], line[at + 1..].strip_prefix(b" ").unwrap_or(&line[at + 1..])),
+            Some(at) => {
+                let value = &line[at + 1..];
+                (&line[..at], value.strip_prefix(b" ").unwrap_or(value))
+            }
             None => (line, &[][..]),
         };
         let text = || String::from_utf8_lossy(value).into_owned();

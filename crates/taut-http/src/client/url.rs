@@ -49,12 +49,15 @@ impl Url {
     /// Reads an address that a person or a server gave.
     pub(crate) fn parse(text: &str) -> Result<Self, HttpError> {
         let bad = |why: &str| HttpError::Address { address: shown(text), why: why.to_owned() };
+        if !text.contains("://") {
+            return Err(bad("it has to begin with http:// or https://"));
+        }
         let text = text.split('#').next().unwrap_or_default();
         let uri: Uri = text.parse().map_err(|error| bad(&format!("it cannot be read: {error}")))?;
         match uri.scheme_str() {
             Some("http" | "https") => {}
             Some(other) => return Err(bad(&format!("{other:?} is neither http nor https"))),
-            None => return Err(bad("it has to begin with http:// or https://")),
+            None => return Err(bad("it names no scheme")),
         }
         let Some(authority) = uri.authority() else { return Err(bad("it names no host")) };
         if authority.host().is_empty() {
@@ -89,6 +92,7 @@ impl Url {
     }
 
     /// Whether it is this machine, by name or by number.
+    #[cfg(feature = "login")]
     pub(crate) fn is_loopback(&self) -> bool {
         let host = self.host().trim_start_matches('[').trim_end_matches(']');
         host.eq_ignore_ascii_case("localhost")
@@ -110,7 +114,7 @@ impl Url {
             None => (reference.split('#').next().unwrap_or_default(), None),
         };
         let (path, query) = if path.is_empty() {
-            (self.path().to_owned(), query.or(self.0.query()))
+            (self.path().to_owned(), query.or_else(|| self.0.query()))
         } else if path.starts_with('/') {
             (without_dots(path), query)
         } else {
@@ -123,6 +127,7 @@ impl Url {
     }
 
     /// The same place with another path and no query.
+    #[cfg(feature = "login")]
     pub(crate) fn at_path(&self, path: &str) -> Result<Self, HttpError> {
         Self::parse(&format!("{}{path}", self.origin()))
     }
@@ -209,7 +214,7 @@ mod tests {
         let cases = [
             ("ftp://x/", "neither http nor https"),
             ("example.com/mcp", "begin with http://"),
-            ("https:///x", "cannot be read"),
+            ("https:///x", "is no usable address"),
             ("https://me:secret@x/?token=secret", "as a header"),
         ];
         for (text, why) in cases {
@@ -219,6 +224,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "login")]
     #[test]
     fn loopback_is_known_by_name_and_number() {
         for local in ["http://localhost/", "http://127.0.0.1:80/", "http://[::1]/"] {
