@@ -271,7 +271,11 @@ fn reason(
 ) -> ConnectReason {
     let seen = session.state.monitor.diagnostics();
     match fault {
-        ConnectFault::Exited => session.exit().map_or(ConnectReason::Closed, ConnectReason::Exited),
+        ConnectFault::Exited => match (session.exit(), session.link.ending()) {
+            (Some(exit), _) => ConnectReason::Exited(exit),
+            (None, Some(failed @ Ending::Io { .. })) => ConnectReason::Failed(failed),
+            (None, _) => ConnectReason::Closed,
+        },
         ConnectFault::Silent { after } => match seen.first_invalid {
             Some(invalid) => {
                 let (fault, first) = (invalid.fault, invalid.excerpt);
