@@ -88,6 +88,13 @@ pub(crate) fn run(output: &Output, args: &CheckArgs) -> Result<Exit, Problem> {
 fn server(output: &Output, args: &CheckArgs) -> Result<ServerCheck, Problem> {
     let options = &args.options;
     let target = resolve(output, options, args.name.as_deref(), &args.server)?;
+    if target.words.is_empty() {
+        return Err(Problem::Usage {
+            what: "taut check starts its server again and again, and a socket cannot be started"
+                .to_owned(),
+            next: Some("the server's own command: taut check -- COMMAND".to_owned()),
+        });
+    }
     let (words, options) = (target.words, &target.options);
     let (env, bare) = (environment(options), !options.inherit_env);
     let program = Program { dir: options.cwd.clone(), env, bare, words };

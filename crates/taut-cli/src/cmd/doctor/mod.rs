@@ -28,10 +28,10 @@ pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem>
         (None, _) => None,
     };
     let target = resolve(output, &args.options, args.name.as_deref(), &args.server)?;
-    let (started, name) = (target.command, target.shown);
+    let (reach, name) = (target.reach, target.shown);
     let mut interrupts = Interrupts::new()?;
     let spinner = Spinner::start(output, "starting the server");
-    let exam = Exam::new(output, &args.options, &started);
+    let exam = Exam::new(output, &args.options, &reach);
     let mut work = Box::pin(exam.run(call, &spinner));
     tokio::select! {
         () = &mut work => drop(work),

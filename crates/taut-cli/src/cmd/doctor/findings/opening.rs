@@ -67,6 +67,13 @@ fn opening(facts: &Facts) -> Option<Finding> {
             let (what, change) = reason(&error.reason, facts);
             (what, change.to_owned())
         }
+        // Nobody listens there; the words say both.
+        other if facts.socket.is_some() => {
+            let text = headline(other);
+            let (what, change) =
+                text.split_once("; ").unwrap_or((&text, "see that it listens there"));
+            (what.to_owned(), change.to_owned())
+        }
         other => (headline(other), "see what it says with -v".to_owned()),
     };
     Some(Finding::new(Level::Broken, what, EVERY_HOST, change))
