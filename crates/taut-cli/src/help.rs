@@ -195,8 +195,8 @@ Examples:
   taut bridge -- taut serve < /dev/null
   taut smoke -- taut bridge -- taut serve
   taut call add a=2 b=3 --revision 2026-07-28 -- taut bridge --revision 2025-06-18 -- taut serve
-  timeout 1 taut bridge --listen unix:/tmp/taut-example.sock -- taut serve
-  timeout 1 taut bridge --listen 127.0.0.1:0 --children 2 -- taut serve";
+  timeout --preserve-status 1 taut bridge --listen unix:example.sock -- taut serve
+  timeout --preserve-status 1 taut bridge --listen 127.0.0.1:0 --children 2 -- taut serve";
 
 pub(crate) const DOCTOR: &str = "\
 Starts the server as a host would, three times at most, and checks what it does: how soon it is ready,

@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
+use taut::types::Era;
 use taut::{Client, ClientBuilder, ClientEvent, ConnectPhase, ConnectReason, Error};
 use tokio::sync::Notify;
 
@@ -314,13 +315,13 @@ impl<'a> Exam<'a> {
 
     /// A second one gets SIGTERM while its stdin is open.
     async fn term(&self) {
-        let Some(revision) = lock(&self.facts).revision() else { return };
         let began = Instant::now();
         let quiet = Output { verbose: false, ..self.output.clone() };
         let lines = self.facts.clone();
         let opening = builder(&quiet, self.options)
             .start_timeout(self.start)
-            .known(revision.era())
+            // Most hosts begin with `initialize`; one that refuses that is asked as before.
+            .known(Era::Legacy)
             .on_stderr(move |line| lock(&lines).stderr_unprobed += line.len() + 1)
             .on_event(self.counted())
             .eof_grace(TERM / 20)
@@ -328,7 +329,10 @@ impl<'a> Exam<'a> {
         let opened = self.reach.open_unless(opening, self.stop.notified()).await;
         let Ok(Some(client)) = opened else { return };
         self.holds(&client);
-        lock(&self.facts).second = Some(began.elapsed());
+        let mut facts = lock(&self.facts);
+        facts.second = Some(began.elapsed());
+        facts.modern_only = client.revision().is_modern() && self.options.revision.is_none();
+        drop(facts);
         let Some(pid) = client.pid() else { return };
         let asked = Instant::now();
         if !processes::terminate(pid) {

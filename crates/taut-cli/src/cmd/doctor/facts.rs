@@ -60,6 +60,8 @@ pub(super) struct Facts {
     /// What was still there after the end, and whether it had left the server's group.
     pub(super) left: Vec<Process>,
     pub(super) on_term: Option<Option<Duration>>,
+    /// It refuses `initialize`.
+    pub(super) modern_only: bool,
     /// How long a second one took to be ready, which was not probed.
     pub(super) second: Option<Duration>,
     pub(super) stderr: String,

@@ -174,7 +174,8 @@ impl Transcript<'_> {
         spawned: Duration,
         ready: Duration,
     ) -> Result<(), Problem> {
-        self.step("started", "", Some(spawned))?;
+        let how = if client.pid().is_some() { "started" } else { "connected" };
+        self.step(how, "", Some(spawned))?;
         let revision = client.revision();
         let era = if revision.is_modern() { "modern" } else { "legacy" };
         let framing = client.framing().unwrap_or_default();

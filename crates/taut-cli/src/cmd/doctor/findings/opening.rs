@@ -28,6 +28,7 @@ pub(super) fn all(facts: &Facts) -> Vec<Finding> {
         environment(facts),
         opening(facts),
         framing(facts),
+        modern_only(facts),
         exits_on_probe(facts),
         swallows_probe(facts),
         late_probe(facts),
@@ -226,10 +227,23 @@ fn framing(facts: &Facts) -> Option<Finding> {
     let change = "read and write one JSON message per line; Content-Length headers belong to language servers";
     if facts.beside.is_some() && opened.framing == Framing::Headers {
         let what = "it understands only messages with Content-Length headers";
-        return Some(Finding::new(Level::Broken, what, hurts, change));
+        return Some(Finding::new(Level::Broken, what, hurts, change).bridged());
     }
     let what = "it answers lines with Content-Length headers";
-    (opened.framing == Framing::Headers).then(|| Finding::new(Level::Broken, what, hurts, change))
+    (opened.framing == Framing::Headers)
+        .then(|| Finding::new(Level::Broken, what, hurts, change).bridged())
+}
+
+fn modern_only(facts: &Facts) -> Option<Finding> {
+    facts.modern_only.then(|| {
+        Finding::new(
+            Level::Hurts,
+            "it speaks only 2026-07-28: it refuses initialize",
+            "codex, gemini, cline and every other host that begins with initialize: no connection",
+            "also answer initialize, with 2025-11-25",
+        )
+        .bridged()
+    })
 }
 
 fn exits_on_probe(facts: &Facts) -> Option<Finding> {
@@ -243,6 +257,7 @@ fn exits_on_probe(facts: &Facts) -> Option<Finding> {
              probe first, and lose the server; claude has to start it twice",
             "answer a method that is not known with error -32601, and live on",
         )
+        .bridged()
     })
 }
 
@@ -255,6 +270,7 @@ fn swallows_probe(facts: &Facts) -> Option<Finding> {
              TypeScript SDK 2 when it probes",
             "answer a method that is not known with error -32601 at once",
         )
+        .bridged()
     })
 }
 
@@ -268,7 +284,8 @@ fn late_probe(facts: &Facts) -> Option<Finding> {
          probes (up to 60 s)",
         "answer a method that is not known with error -32601 at once, and keep slow work out of the loop \
          that reads stdin",
-    ))
+    )
+    .bridged())
 }
 
 /// How fast it is.
