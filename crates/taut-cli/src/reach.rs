@@ -3,6 +3,7 @@
 //! Knows how addresses are written (`tcp:HOST:PORT`, `unix:PATH`) and what to say if nobody listens there.
 //! Must not know where a server's name leads (`hosts/`), nor what is asked of it.
 
+use std::ffi::OsStr;
 #[cfg(target_os = "linux")]
 use std::ffi::OsString;
 use std::fmt;
@@ -194,6 +195,14 @@ impl Reach {
                 () = stop => Ok(None),
             },
         }
+    }
+
+    /// The words of its command; none if it is not started from here.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let Some(command) = self.command() else { return Vec::new() };
+        let words =
+            [command.program()].into_iter().chain(command.arguments().iter().map(AsRef::as_ref));
+        words.map(|word: &OsStr| word.to_string_lossy().into_owned()).collect()
     }
 
     /// The command that starts it, if that is how it is reached.

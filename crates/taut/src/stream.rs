@@ -21,6 +21,11 @@ pub(crate) trait Source: Send {
     /// `Ok(0)` is the end of input. A short read proves nothing: the caller asks again until it is
     /// told `Pending`, and only then is its waker kept.
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>>;
+
+    /// Why the input has ended, if a transport has said that it failed. Asked once, after the end.
+    fn take_failure(&mut self) -> Option<io::Error> {
+        None
+    }
 }
 
 /// Where bytes go. Dropping it closes it.

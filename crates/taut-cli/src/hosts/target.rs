@@ -24,9 +24,7 @@ pub(crate) struct Target {
     pub(crate) reach: Reach,
     /// Its command or address for people, with secrets masked.
     pub(crate) shown: String,
-    /// Its command in its parts: the words, and the options with the server's own variables. No words if it
-    /// is not started from here.
-    pub(crate) words: Vec<OsString>,
+    /// The options, with the server's own variables and directory.
     pub(crate) options: Options,
 }
 
@@ -50,9 +48,8 @@ pub(crate) fn resolve(
     };
     match (name, typed) {
         (None, [_, ..]) if options.config.is_empty() => {
-            let (words, options) = (typed.to_vec(), options.clone());
-            let reach = Reach::Start(session::command(typed, &options));
-            Ok(Target { reach, shown: session::shown(typed), words, options })
+            let reach = Reach::Start(session::command(typed, options));
+            Ok(Target { reach, shown: session::shown(typed), options: options.clone() })
         }
         (None, [_, ..]) => {
             Err(Problem::usage("--config is for servers by name, not for a command"))
@@ -89,7 +86,7 @@ pub(crate) fn resolve(
 fn socket(word: &str, options: &Options) -> Result<Target, Problem> {
     let address = Address::read(word).unwrap_or_else(|| Err(Problem::usage(word)))?;
     let (shown, options) = (word.to_owned(), options.clone());
-    Ok(Target { reach: Reach::Socket(address), shown, words: Vec::new(), options })
+    Ok(Target { reach: Reach::Socket(address), shown, options })
 }
 
 /// How to start the server of this name: for what starts it without the library.
@@ -142,7 +139,6 @@ pub(crate) fn target_of(
     Ok(Target {
         reach: Reach::Start(session::command(&words, &options)),
         shown: mask::words(stdio.words.iter().map(String::as_str)).join(" "),
-        words,
         options,
     })
 }
@@ -188,7 +184,7 @@ fn hide(words: &[String], env: &[(String, String)], around: &Surroundings) {
     used.for_each(|(name, value)| secrets::hide(name, value));
 }
 
-pub(super) fn unfilled(from: &str, missing: &[Missing], env: &[(String, String)]) -> Problem {
+fn unfilled(from: &str, missing: &[Missing], env: &[(String, String)]) -> Problem {
     let words: Vec<String> = missing.iter().map(ToString::to_string).collect();
     let mut next: Vec<String> = Vec::new();
     for what in missing {

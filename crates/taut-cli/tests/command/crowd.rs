@@ -77,7 +77,7 @@ impl Crowded {
     }
 
     fn resident(&self) -> usize {
-        super::bridge::resident(self.0.id())
+        bridge::resident(self.0.id())
     }
 }
 

@@ -19,6 +19,7 @@ mod asker;
 mod bench;
 mod besides;
 mod bridge;
+mod check;
 mod crowd;
 mod debug;
 mod doctor;
@@ -28,6 +29,7 @@ mod gate;
 mod help;
 mod hostile;
 mod hosts;
+mod memory;
 mod newcomer;
 mod pages;
 #[path = "../../../taut/tests/rude/mod.rs"]

@@ -57,6 +57,8 @@ pub(super) struct LinkState {
     waiters: HashMap<CallId, (Waiter, Option<Watcher>), Seed>,
     /// Requests that are being worked on elsewhere, by serial.
     waiting: HashMap<u64, Flag, Seed>,
+    /// The buffer of the last answer, for the next one.
+    spare: JsonBuf,
     driver: Option<Waker>,
     /// Whether somebody did something since the loop last looked.
     changed: bool,
@@ -70,6 +72,7 @@ impl Link {
             close: Close::No,
             waiters: HashMap::default(),
             waiting: HashMap::default(),
+            spare: JsonBuf::default(),
             driver: None,
             changed: false,
         };
@@ -78,6 +81,12 @@ impl Link {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, LinkState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many bytes wait to be written.
+    #[cfg(feature = "server")]
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().peer.output().len()
     }
 
     /// Does something to the peer, then lets the loop write what came of it.
@@ -101,11 +110,17 @@ impl Link {
     }
 
     /// Answers a request that was [taken over](super::Service::take_over), or that a task has worked on.
-    pub(crate) fn answer(&self, ticket: Ticket, mut outcome: Outcome) {
+    pub(crate) fn answer(&self, ticket: Ticket, outcome: Outcome) {
         self.with(|state| {
             state.waiting.remove(&ticket.serial());
-            state.peer.answer(ticket, outcome.as_mut().map_err(|error| &*error));
+            state.answer(ticket, outcome);
         });
+    }
+
+    /// A buffer to write an answer into. It comes back with the answer, so most answers allocate none.
+    #[cfg(feature = "server")]
+    pub(crate) fn answer_buffer(&self) -> JsonBuf {
+        std::mem::take(&mut self.lock().spare)
     }
 
     /// Sends a notification; `about` is the request that it belongs to. Its params are written before
@@ -163,7 +178,7 @@ impl Link {
         let json = written(params.as_ref().map(|params| params as &dyn Body))?;
         let (answer, answered) = oneshot::channel();
         let waiter: Waiter = Box::new(move |outcome| {
-            // The caller may be gone; then nobody wants the answer.
+            // The caller may have dropped the call; then the answer is dropped, too.
             let _ = answer.send(read(outcome));
         });
         self.with(|state| {
@@ -227,7 +242,7 @@ impl Link {
         self.lock().peer.track_relations();
     }
 
-    /// Ends the connection. It never becomes gentler again.
+    /// Ends the connection. A later call can only make the end quicker, not gentler.
     pub(crate) fn close(&self, how: Close) {
         self.with(|state| state.close = state.close.max(how));
     }
@@ -311,7 +326,7 @@ pub(crate) struct Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         if let Some(hold) = self.hold.take() {
-            // The loop has to look anew when something is due.
+            // The loop has to work out its next deadline again.
             self.link.with(|state| state.peer.resume(now(), hold));
         }
     }
@@ -335,7 +350,7 @@ impl LinkState {
         self.changed
     }
 
-    /// L18: once it is over nothing counts as sent, and nothing piles up.
+    /// L18: after the end, sending is an error, and nothing is queued.
     fn notify(
         &mut self,
         about: Option<&Id>,
@@ -347,6 +362,15 @@ impl LinkState {
         }
         self.peer.about(about);
         self.peer.notify(method, params)
+    }
+
+    /// Answers a request, and keeps the buffer for the next answer.
+    pub(super) fn answer(&mut self, ticket: Ticket, mut outcome: Outcome) {
+        self.peer.answer(ticket, outcome.as_mut().map_err(|error| &*error));
+        if let Ok(mut json) = outcome {
+            json.clear();
+            self.spare = json;
+        }
     }
 
     /// A request goes on in a task of its own; `cancelled` reaches it there.

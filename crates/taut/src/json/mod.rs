@@ -14,6 +14,7 @@ pub(crate) mod scan;
 mod text;
 mod write;
 
+pub use mask::is_secret_name;
 #[cfg(feature = "tokio")]
 pub(crate) use mask::masked;
 pub(crate) use mask::masked_text;

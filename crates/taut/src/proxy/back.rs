@@ -5,7 +5,7 @@
 //! only call that is open, or waits until only one is.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use tokio::sync::oneshot;
 
@@ -17,6 +17,7 @@ use crate::client::Relay;
 use crate::driver::{AnswerFuture, Either, IncomingRequest, Link, Outcome, Watcher, first, ready};
 use crate::json::edit::{Edit, around, edited};
 use crate::json::{JsonBuf, JsonRef};
+use crate::lock::lock;
 use crate::mcp::{Level, Method, ServerCapabilities, meta_keys};
 use crate::rpc::{ErrorObject, Id, Params};
 
@@ -29,7 +30,7 @@ impl BackState {
         if !self.dedicated {
             return None;
         }
-        let sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let sessions = lock(&self.sessions);
         sessions.first().and_then(Weak::upgrade)
     }
 
@@ -156,7 +157,7 @@ impl BackState {
             Some(ProxiedCall { front, kind: CallKind::SessionListen(ack), .. }) => {
                 if known == Some(Method::Acknowledged) {
                     let filter = params.member("notifications").map_or("{}", JsonRef::text);
-                    let ack = ack.lock().unwrap_or_else(PoisonError::into_inner).take();
+                    let ack = lock(&ack).take();
                     if let Some(ack) = ack {
                         let _ = ack.send(filter.to_owned());
                     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 
 use serde_json::json;
 use tokio::sync::{Notify, Semaphore};
@@ -13,6 +13,7 @@ use super::state::{
 use super::text::{JsonText, lost, raw_outcome};
 use crate::client::Client;
 use crate::driver::{Link, Outcome, Watcher};
+use crate::lock::lock;
 use crate::mcp::{Level, Method, Revision, ServerCapabilities, WriteJson};
 use crate::rpc::{ErrorObject, Id};
 
@@ -139,7 +140,7 @@ impl BackState {
     }
 
     pub(super) fn calls(&self) -> MutexGuard<'_, HashMap<u64, ProxiedCall>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.calls)
     }
 
     pub(super) fn open_calls(&self) -> usize {
@@ -172,7 +173,7 @@ impl BackState {
     }
 
     pub(super) fn attach(&self, front: &Arc<FrontState>) {
-        let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut sessions = lock(&self.sessions);
         sessions.retain(|known| {
             known.strong_count() > 0 && !Weak::ptr_eq(known, &Arc::downgrade(front))
         });
@@ -180,7 +181,7 @@ impl BackState {
     }
 
     pub(super) fn sessions(&self) -> Vec<Weak<FrontState>> {
-        self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.sessions).clone()
     }
 
     /// The connection has ended: clients that wait for room are let go.
@@ -204,14 +205,14 @@ impl BackState {
         if self.over.load(Ordering::Acquire) || !self.link.get().is_some_and(crowded) {
             return false;
         }
-        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(link.clone());
+        lock(&self.waiting).push(link.clone());
         self.has_waiting.store(true, Ordering::Release);
         true
     }
 
     pub(super) fn wake_waiting(&self) {
         if self.has_waiting.swap(false, Ordering::AcqRel) {
-            let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut waiting = lock(&self.waiting);
             let links = std::mem::take(&mut *waiting);
             drop(waiting);
             links.iter().for_each(Link::wake);

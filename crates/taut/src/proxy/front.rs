@@ -4,7 +4,7 @@
 //! connection to the server of its own; modern requests share one with those of the same principal.
 
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::relay::relay;
@@ -15,6 +15,7 @@ use super::{to_legacy, to_modern};
 use crate::driver::{AnswerFuture, Flag, IncomingRequest, Link, Service, ready};
 use crate::json::edit::{Edit, edited};
 use crate::json::{JsonBuf, JsonRef, RawJson};
+use crate::lock::lock;
 use crate::mcp::{
     Accept, Era, Implementation, Level, Method, RequestMeta, Revision, Verdict, meta_keys,
 };
@@ -121,7 +122,7 @@ impl Front {
         };
         let session = Arc::new(LegacySession::new(slot.clone(), asker));
         self.session = Some(session.clone());
-        *self.state.session.lock().unwrap_or_else(PoisonError::into_inner) = Some(session.clone());
+        *lock(&self.state.session) = Some(session.clone());
         slot.attach(&self.state);
         let (front, ticket) = (self.state.clone(), request.ticket);
         let pinned = shared.settings.client.settings.revision.is_some();
@@ -300,6 +301,9 @@ impl Service for Front {
                     if back.is_modern() {
                         return session.clone().open_stream(front, back.clone());
                     }
+                    if !session.slot.dedicated {
+                        return;
+                    }
                 }
                 if !back.is_modern() {
                     let text = text.map(JsonText);
@@ -322,7 +326,7 @@ impl Service for Front {
     }
 
     fn pump(&mut self) -> bool {
-        let mut unread = self.state.unread.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut unread = lock(&self.state.unread);
         if !unread.is_empty() && self.state.link.output_waiting() <= READ_AGAIN {
             let backs = std::mem::take(&mut *unread);
             drop(unread);
@@ -358,12 +362,12 @@ impl Drop for Front {
         let targets = std::mem::take(&mut *self.state.targets());
         targets.into_values().for_each(|target| withdraw(Some(target)));
         let unread = {
-            let mut unread = self.state.unread.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut unread = lock(&self.state.unread);
             std::mem::take(&mut *unread)
         };
         unread.iter().for_each(Link::wake);
         let session = self.session.take();
-        self.state.session.lock().unwrap_or_else(PoisonError::into_inner).take();
+        lock(&self.state.session).take();
         if let Some(session) = session
             && self.state.shared.settings.children.is_none()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()

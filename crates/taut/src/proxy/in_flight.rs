@@ -2,19 +2,20 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, MutexGuard};
 
 use super::state::{FrontState, InFlight, LegacySession};
 use crate::driver::{Link, Outcome, Owed};
+use crate::lock::lock;
 use crate::rpc::Ticket;
 
 impl FrontState {
     pub(super) fn session(&self) -> Option<Arc<LegacySession>> {
-        self.session.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.session).clone()
     }
 
     pub(super) fn targets(&self) -> MutexGuard<'_, HashMap<u64, InFlight>> {
-        self.targets.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.targets)
     }
 
     /// A request is under way.
@@ -52,6 +53,6 @@ impl FrontState {
 
     /// Wakes a connection to the server when the client has read more.
     pub(super) fn wake_when_read(&self, back: &Link) {
-        self.unread.lock().unwrap_or_else(PoisonError::into_inner).push(back.clone());
+        lock(&self.unread).push(back.clone());
     }
 }

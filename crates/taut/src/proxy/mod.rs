@@ -36,7 +36,7 @@ mod to_modern;
 mod translate;
 
 use std::future::Future;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -46,6 +46,7 @@ use crate::client::{ClientBuilder, RestartPolicy};
 use crate::driver::{self, Link, Options};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use crate::mcp::{DIALECT, Era};
 use crate::rpc::{Config, Peer};
 use crate::service::run_stdio;
@@ -249,7 +250,7 @@ impl Proxy {
     /// Ends all servers, politely, and waits for it. Requests that come later are refused.
     pub async fn close(&self) {
         let slots: Vec<Arc<BackSlot>> = {
-            let all = self.shared.all.lock().unwrap_or_else(PoisonError::into_inner);
+            let all = lock(&self.shared.all);
             all.iter().filter_map(Weak::upgrade).collect()
         };
         let closing: Vec<_> =

@@ -4,11 +4,12 @@
 //! principal and one request, and is good for one retry.
 
 use std::hash::BuildHasher;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
 use super::state::{BackSlot, Flow, Parked, ParkedCall, ParkedState, ProxySettings};
 use crate::driver::now;
+use crate::lock::lock;
 use crate::rpc::ErrorObject;
 use crate::transport::Principal;
 
@@ -26,7 +27,7 @@ impl Parked {
     }
 
     fn lock(&self) -> MutexGuard<'_, ParkedState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Parks a call. Returns the handle that resumes it.

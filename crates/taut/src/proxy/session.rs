@@ -5,7 +5,7 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -14,6 +14,7 @@ use super::calls::{set_level, subscribe};
 use super::state::{Back, BackCall, BackSlot, CallKind, FrontState, LegacySession, ProxiedCall};
 use super::translate::{envelope, modern_params};
 use crate::driver::{Either, first};
+use crate::lock::lock;
 use crate::mcp::{Asker, Level, Method, Revision, ServerCapabilities};
 use crate::rpc::{ErrorObject, Id, Params};
 
@@ -53,17 +54,17 @@ impl LegacySession {
     }
 
     fn followed(&self) -> Vec<String> {
-        self.followed.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        lock(&self.followed).iter().cloned().collect()
     }
 
     fn level(&self) -> Option<Level> {
-        self.level.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.level).clone()
     }
 
     /// Notes what a relayed request means for a session that may have to be taken up again.
     pub(super) fn note(&self, method: Option<Method>, params: &Params<'_>) {
         let uri = || params.optional::<String>("uri").ok().flatten();
-        let mut followed = self.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut followed = lock(&self.followed);
         match method {
             Some(Method::Subscribe) => followed.extend(uri()),
             Some(Method::Unsubscribe) => {
@@ -74,7 +75,7 @@ impl LegacySession {
             Some(Method::SetLevel) => {
                 drop(followed);
                 let level = params.optional::<Level>("level").ok().flatten();
-                *self.level.lock().unwrap_or_else(PoisonError::into_inner) = level;
+                *lock(&self.level) = level;
             }
             _ => {}
         }

@@ -1,9 +1,10 @@
 //! What all connections of a proxy share: its slots, and how many connections to the server there are.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::connector::ProxyEvent;
 use super::state::{BackSlot, Counted, ProxyShared};
+use crate::lock::lock;
 
 impl Drop for Counted {
     fn drop(&mut self) {
@@ -20,7 +21,7 @@ impl ProxyShared {
     }
 
     pub(super) fn add_slot(&self, slot: &Arc<BackSlot>) {
-        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.all);
         if all.len() == all.capacity() {
             all.retain(|slot| slot.strong_count() > 0);
         }

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
 use super::connector::ProxyEvent;
@@ -16,7 +16,8 @@ use super::state::{
 };
 use crate::client::Relayed;
 use crate::driver::now;
-use crate::mcp::Era;
+use crate::lock::lock;
+use crate::mcp::{Era, Method};
 use crate::rpc::ErrorObject;
 use crate::transport::Principal;
 
@@ -40,7 +41,7 @@ impl BackSlot {
     }
 
     fn lock(&self) -> MutexGuard<'_, SlotState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// The connection, if it is open and nothing waits for it.
@@ -139,6 +140,10 @@ impl BackSlot {
         };
         shared
             .tell(&ProxyEvent::Opened { revision: back.client.revision(), pid: back.client.pid() });
+        if !self.dedicated && !back.is_modern() {
+            // A session says by itself when it is ready; here there may be several, or none.
+            let _ = back.link.notify(None, Method::Initialized.as_str(), None);
+        }
         let (began, slot, watched) = (now(), Arc::downgrade(&self), back.clone());
         let counted = shared.count_back();
         tokio::spawn(async move {
@@ -264,7 +269,7 @@ impl ProxyShared {
     ) -> Arc<BackSlot> {
         let pool = self.settings.children;
         let key = if pool.is_some() { Principal::ANONYMOUS } else { principal.clone() };
-        let mut slots = self.slots.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut slots = lock(&self.slots);
         let slots = slots.entry(key).or_default();
         let idlest = slots.iter().min_by_key(|slot| slot.load()).cloned();
         match idlest {

@@ -1,12 +1,13 @@
 //! Streams of changes that are kept for modern clients, where the server is legacy.
 
-use std::sync::{Arc, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, MutexGuard, Weak};
 
 use super::calls::subscribe;
 use super::state::{Back, LocalStream, LocalStreams};
 use super::text::JsonText;
 use crate::json::JsonRef;
 use crate::json::edit::{Edit, edited};
+use crate::lock::lock;
 use crate::mcp::{Method, meta_keys};
 
 impl LocalStream {
@@ -56,7 +57,7 @@ impl Drop for LocalStreamGuard {
 
 impl LocalStreams {
     fn lock(&self) -> MutexGuard<'_, Vec<LocalStream>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     pub(super) fn open(&self, stream: LocalStream, back: &Arc<Back>) -> LocalStreamGuard {

@@ -4,7 +4,7 @@
 //! legacy server asks in the middle of a call and waits. So the call is parked, the client gets
 //! `input_required`, and its retry brings the answers and waits for the same call.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tokio::sync::mpsc;
@@ -18,6 +18,7 @@ use super::translate::{
 };
 use crate::driver::{Either, Outcome, Watcher, first};
 use crate::json::{JsonBuf, JsonRef, quote};
+use crate::lock::lock;
 use crate::mcp::{
     Accept, ClientCapabilities, ElicitationCapability, JsonObject, MISSING_CLIENT_CAPABILITY,
     Method, MissingCapability, RootsCapability, SamplingCapability, SubscriptionFilter, Terms,
@@ -161,7 +162,7 @@ impl ModernRequest {
 
     /// Goes on with a parked call: the answers go to the server.
     fn resume(&self, mut flow: Flow) -> Flow {
-        *flow.reports.lock().unwrap_or_else(PoisonError::into_inner) = self.reports();
+        *lock(&flow.reports) = self.reports();
         if let Some(call) = &flow.call {
             let state = &flow.back.state;
             state.rebind(call.number(), &self.front, &self.id, self.serial);
@@ -255,7 +256,7 @@ impl ModernRequest {
         if self.back.capabilities().logging.is_none() {
             return;
         }
-        let mut level = self.back.state.level.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut level = lock(&self.back.state.level);
         if level.as_ref().is_none_or(|level| wanted < level) {
             *level = Some(wanted.clone());
             drop(level);
@@ -384,7 +385,7 @@ impl Flow {
 fn watcher(reports: &Arc<Mutex<Reports>>) -> Watcher {
     let reports = reports.clone();
     Box::new(move |params| {
-        let reports = reports.lock().unwrap_or_else(PoisonError::into_inner);
+        let reports = lock(&reports);
         let Some(token) = &reports.token else { return };
         if let Some(text) = with_token(JsonRef::from(params), token) {
             let link = &reports.front.link;

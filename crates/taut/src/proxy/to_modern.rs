@@ -4,7 +4,7 @@
 //! Questions that come inside a result are asked of the client, and the request is sent again with the
 //! answers. Subscriptions become one stream of changes, which is opened anew whenever they change.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::state::{Back, CallKind, FrontState, LegacySession, ProxiedCall};
@@ -16,6 +16,7 @@ use super::translate::{
 use crate::driver::{Outcome, PendingCall, Watcher};
 use crate::json::edit::{Edit, edited};
 use crate::json::{JsonBuf, JsonRef, quote};
+use crate::lock::lock;
 use crate::mcp::{Level, Method, Revision};
 use crate::rpc::{ErrorObject, Id, Params, PeerRequest};
 
@@ -41,7 +42,7 @@ pub(super) fn serve(
             let outcome = match level {
                 _ if offer.logging.is_none() => Err(ErrorObject::method_not_found(&method)),
                 Ok(level) if level.is_known() => {
-                    *session.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
+                    *lock(&session.level) = Some(level);
                     empty()
                 }
                 Ok(level) => Err(ErrorObject::invalid_params(format!("unknown level {level}"))),
@@ -91,7 +92,7 @@ async fn subscribe(
     uri: String,
 ) -> Outcome {
     let change = |add: bool| {
-        let mut followed = session.followed.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut followed = lock(&session.followed);
         if add { followed.insert(uri.clone()) } else { followed.remove(&uri) }
     };
     let adding = method == Method::Subscribe;
@@ -176,7 +177,7 @@ impl Forward {
                     Err(why) => return self.given_up(&why),
                 },
             };
-            let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut progress = lock(&self.progress);
             progress.offset = progress.last;
         }
         Err(ErrorObject::internal(format!("the server asked for input more than {ROUNDS} times")))
@@ -213,7 +214,7 @@ impl Forward {
             let params = JsonRef::from(params);
             let Some(mut text) = with_token(params, &token) else { return };
             let value: Option<f64> = params.member("progress").and_then(|value| value.read().ok());
-            let mut progress = progress.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut progress = lock(&progress);
             if let Some(value) = value {
                 progress.last = progress.offset + value;
             }

@@ -29,8 +29,7 @@ pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem>
         (None, _) => None,
     };
     let target = resolve(output, &args.options, args.name.as_deref(), &args.server)?;
-    let words: Vec<String> =
-        target.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let words: Vec<String> = target.reach.words();
     let words = mask::words(words.iter().map(String::as_str));
     let (reach, name) = (target.reach, target.shown);
     let mut interrupts = Interrupts::new()?;

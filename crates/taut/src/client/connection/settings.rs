@@ -73,8 +73,8 @@ pub(crate) trait Relay: Send + Sync {
     }
 }
 
-/// A duration as it is used: what is longer than a clock can count stands for "as long as it takes", and
-/// so does this. About thirty years; tokio's own "far future" is as long.
+/// The longest duration that is used, about thirty years, as for tokio's own timers. A longer one could
+/// overflow when it is added to a time, and means "as long as it takes" anyway.
 pub(crate) fn bounded(duration: Duration) -> Duration {
     duration.min(Duration::from_secs(86_400 * 365 * 30))
 }
@@ -122,7 +122,7 @@ impl Default for ClientSettings {
             max_kept_bytes: 16 << 20,
             // Thousands of resources at a time.
             max_change_bytes: 1 << 20,
-            // Real lists have a handful; only a server that goes round in circles has so many.
+            // Real lists have a few pages; only a server whose cursors lead in a circle has so many.
             max_pages: 10_000,
             handlers: Handlers::default(),
             // MRTR-16: as many as the official SDKs allow.
