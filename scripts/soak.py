@@ -398,6 +398,8 @@ def main():
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     args = parser.parse_args()
     taut, rng = os.path.abspath(args.taut), random.Random(args.seed)
+    # Started in the background, SIGINT is ignored, and so it would be in all that is started here.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     print(f"seed {args.seed}, {args.seconds:.0f} s", flush=True)
     server = Server(taut)
     load, lives = Load(server, random.Random(rng.random())), Lives(taut, random.Random(rng.random()))
