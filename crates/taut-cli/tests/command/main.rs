@@ -26,6 +26,7 @@ mod gate;
 mod help;
 mod hostile;
 mod hosts;
+mod lint;
 mod memory;
 mod newcomer;
 mod pages;
