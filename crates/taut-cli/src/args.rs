@@ -139,7 +139,7 @@ impl Sub {
 #[derive(clap::Args)]
 #[command(after_help = help::SMOKE)]
 pub(crate) struct Smoke {
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
     pub(crate) name: Option<String>,
     /// Check every server that `taut servers` shows.
     #[arg(long, conflicts_with_all = ["name", "named", "server", "call"])]
@@ -163,7 +163,7 @@ pub(crate) struct List {
     /// What to list: tools, resources, templates or prompts; all of them by default.
     #[arg(value_name = "KIND")]
     first: Option<String>,
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "NAME")]
     second: Option<String>,
     /// Show one item with its whole schema: a tool or prompt by name, a resource by address.
@@ -241,7 +241,7 @@ pub(crate) struct Call {
 pub(crate) struct Read {
     /// The resource's address.
     pub(crate) uri: String,
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
     #[command(flatten)]
@@ -269,7 +269,7 @@ pub(crate) struct Prompt {
 #[derive(clap::Args)]
 #[command(after_help = help::DOCTOR)]
 pub(crate) struct Doctor {
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
     pub(crate) name: Option<String>,
     /// Also call this tool, with the arguments of --args.
     #[arg(long, value_name = "TOOL")]
@@ -306,7 +306,7 @@ pub(crate) fn name_after<'a>(
 /// The options of every command that starts a server.
 #[derive(clap::Args, Clone)]
 pub(crate) struct Options {
-    /// A server by its name in a host's file: see `taut servers`.
+    /// A server by its name in a host's file (see `taut servers`), or its address.
     #[arg(long = "server", short = 's', value_name = "NAME", help_heading = "The server")]
     pub(crate) named: Option<String>,
     /// Read servers only from this file, of any host; can be repeated.

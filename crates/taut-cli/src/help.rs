@@ -4,7 +4,7 @@
 
 pub(crate) const TAUT: &str = "\
 Everything after -- is the server's own command line, passed on unchanged. A server in a host's file
-can be given by its name; `taut servers` shows the names.
+can be given by its name; `taut servers` shows the names. One that listens is tcp:HOST:PORT or unix:PATH.
 
 Examples:
   taut smoke                                    the demo, end to end
@@ -13,6 +13,7 @@ Examples:
   taut call add a=2 b=3 -- taut serve           call one of its tools
   taut shell -- taut serve                      several calls in one session
   taut doctor -- taut serve                     why it does not connect
+  taut smoke -- taut bridge -- taut serve       any client to any server
   taut check --list                             the rules that a server is checked for
   taut bench --quick -- taut serve              how fast it is
 
