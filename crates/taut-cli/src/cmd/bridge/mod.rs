@@ -28,7 +28,7 @@ use crate::signals::Interrupts;
 #[derive(clap::Args)]
 #[command(after_help = help::BRIDGE)]
 pub(crate) struct Bridge {
-    /// A server by name (see `taut servers`), or one that listens: tcp:HOST:PORT or unix:PATH.
+    /// A server by name (see `taut servers`), or one that listens: a URL, tcp:HOST:PORT or unix:PATH.
     name: Option<String>,
     /// Serve clients on a socket, not on stdin and stdout: HOST:PORT on this machine, or unix:PATH.
     #[arg(long, value_name = "ADDRESS", help_heading = "Clients")]
@@ -73,6 +73,12 @@ pub(crate) struct Bridge {
     /// Speak only this framing to the server: lines or headers.
     #[arg(long, value_name = "FRAMING", value_parser = args::framing, help_heading = "The server")]
     framing: Option<Framing>,
+    /// Send this header to a server at a URL; can be repeated.
+    #[arg(long, value_name = "NAME: VALUE", value_parser = args::header, help_heading = "The server")]
+    header: Vec<(String, String)>,
+    /// Trust the certificates in this file for a server at a URL, and no others.
+    #[arg(long, value_name = "FILE", help_heading = "The server")]
+    ca_file: Option<PathBuf>,
     /// Show on stderr which servers are started and lost, and what goes wrong.
     #[arg(long, short, help_heading = "Output")]
     verbose: bool,
@@ -106,6 +112,8 @@ impl Bridge {
             cwd: self.cwd.clone(),
             revision: self.revision,
             framing: self.framing,
+            header: self.header.clone(),
+            ca_file: self.ca_file.clone(),
             asked: AskOptions::default(),
             json: false,
             verbose: self.verbose,
