@@ -74,9 +74,8 @@ mod with_http {
     /// What is sent with each request.
     pub(crate) fn http_options(headers: &[(String, String)], options: &Options) -> HttpOptions {
         let mut http = HttpOptions::new();
-        let typed = |name: &str| {
-            options.header.iter().any(|(typed, _)| typed.eq_ignore_ascii_case(name))
-        };
+        let typed =
+            |name: &str| options.header.iter().any(|(typed, _)| typed.eq_ignore_ascii_case(name));
         let kept = headers.iter().filter(|(name, _)| !typed(name));
         for (name, value) in kept.chain(&options.header) {
             secrets::hide(name, value);

@@ -76,10 +76,7 @@ pub(crate) async fn run(output: &Output, args: &LoginArgs) -> Result<Exit, Probl
     let (url, headers) = address(&args.server, &args.options.config)?;
     let http = http_options(&headers, &args.options);
     let asked = Terminal { output: output.clone(), browser: !args.no_browser };
-    let mut login = LoginOptions::new()
-        .store(store()?)
-        .timeout(args.timeout)
-        .ask(Arc::new(asked));
+    let mut login = LoginOptions::new().store(store()?).timeout(args.timeout).ask(Arc::new(asked));
     if let Some(scope) = &args.scope {
         login = login.scope(scope);
     }
@@ -143,10 +140,7 @@ pub(crate) async fn logins(output: &Output, args: &LoginsArgs) -> Result<Exit, P
 }
 
 /// The URL that a word means, with the headers of a host's file.
-fn address(
-    word: &str,
-    config: &[PathBuf],
-) -> Result<(String, Vec<(String, String)>), Problem> {
+fn address(word: &str, config: &[PathBuf]) -> Result<(String, Vec<(String, String)>), Problem> {
     if is_url(word) {
         return Ok((word.to_owned(), Vec::new()));
     }

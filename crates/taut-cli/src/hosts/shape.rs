@@ -196,9 +196,7 @@ fn how(node: &Node) -> Result<How, Mistake> {
         return Ok(How::Remote { kind, url, headers: headers(node)? });
     }
     match kind {
-        Some(kind) if !local => {
-            Ok(How::Remote { kind, url: String::new(), headers: Vec::new() })
-        }
+        Some(kind) if !local => Ok(How::Remote { kind, url: String::new(), headers: Vec::new() }),
         _ => {
             let keys = node.members().iter().map(|(key, ..)| key.as_str());
             let meant = closest("command", keys);

@@ -4,6 +4,9 @@
 //! no message.
 
 mod drain;
+#[cfg(feature = "http")]
+mod http;
+#[cfg(feature = "http")]
 mod listen;
 
 use std::ffi::OsString;
@@ -37,6 +40,31 @@ pub(crate) struct Bridge {
     #[arg(long, value_name = "N", requires = "listen", default_value_t = 256)]
     #[arg(help_heading = "Clients", value_parser = clap::value_parser!(u16).range(1..))]
     max_connections: u16,
+    /// Over HTTP, demand the token in this file from every client; needed beyond this machine.
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "FILE", requires = "listen", help_heading = "Clients")]
+    token_file: Option<PathBuf>,
+    /// Over HTTP, also serve requests to this host name, which a reverse proxy has; can be repeated.
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "NAME", requires = "listen", help_heading = "Clients")]
+    allow_host: Vec<String>,
+    /// Over HTTP, also serve web pages from this origin; can be repeated.
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "ORIGIN", requires = "listen", help_heading = "Clients")]
+    allow_origin: Vec<String>,
+    /// Speak TLS with the certificates in this file (PEM).
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "FILE", requires = "key", help_heading = "Clients")]
+    certificate: Option<PathBuf>,
+    /// The key of the certificate (PEM).
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "FILE", requires = "certificate", help_heading = "Clients")]
+    key: Option<PathBuf>,
+    /// Serve everyone who can reach the address, without a token. Unsafe unless a firewall keeps
+    /// strangers out.
+    #[cfg(feature = "http")]
+    #[arg(long, requires = "listen", conflicts_with = "token_file", help_heading = "Clients")]
+    serve_everyone_unsafely: bool,
     /// Serve only clients of this era.
     #[arg(long, value_enum, value_name = "ERA", help_heading = "Clients")]
     front_era: Option<FrontEra>,
@@ -131,11 +159,32 @@ pub(crate) async fn run(output: &Output, args: &Bridge) -> Result<Exit, Problem>
     let proxy = proxy(output, args, target);
     match &args.listen {
         Some(word) => {
-            let (at_once, limit) = (usize::from(args.max_connections), args.drain);
-            listen::run(output, &proxy, word, at_once, limit).await
+            #[cfg(feature = "http")]
+            return http::run(output, &proxy, word, clients(args)?).await;
+            #[cfg(not(feature = "http"))]
+            Err(Problem::Usage {
+                what: format!(
+                    "--listen {word}: this build has no HTTP, and serves stdin and stdout only"
+                ),
+                next: Some("cargo install taut-cli --features http".to_owned()),
+            })
         }
         None => stdio(&proxy, args.drain).await,
     }
+}
+
+/// How clients over HTTP are served.
+#[cfg(feature = "http")]
+fn clients(args: &Bridge) -> Result<http::Clients, Problem> {
+    Ok(http::Clients {
+        at_once: usize::from(args.max_connections),
+        limit: args.drain,
+        token: args.token_file.as_deref().map(http::token).transpose()?,
+        hosts: args.allow_host.clone(),
+        origins: args.allow_origin.clone(),
+        certificate: args.certificate.clone().zip(args.key.clone()),
+        everyone: args.serve_everyone_unsafely,
+    })
 }
 
 fn proxy(output: &Output, args: &Bridge, target: Target) -> Proxy {
