@@ -1,8 +1,8 @@
 //! The Model Context Protocol over stdio, both ends, with plain JSON-RPC underneath.
 //!
-//! A tin-can telephone works only while its string is taut. taut is the string: it carries messages
-//! between a host and a server, in all five revisions of the protocol, and keeps what goes wrong on
-//! one side from hurting the other.
+//! taut carries messages between a host and a server, in all five revisions of the protocol. What goes
+//! wrong on one side does not harm the other: bad input, floods, hangs and crashes end a message, or at
+//! worst the connection, with a reason that a person can read.
 //!
 //! # A server
 //!
@@ -89,10 +89,14 @@ mod driver;
 mod ending;
 #[cfg(feature = "tokio")]
 mod error;
+#[cfg(any(feature = "server", feature = "client"))]
+mod lock;
 #[cfg(all(feature = "server", feature = "client"))]
 mod memory;
 #[cfg(feature = "client")]
 mod process;
+#[cfg(all(feature = "server", feature = "client"))]
+mod proxy;
 #[cfg(feature = "validate")]
 mod schema;
 #[cfg(feature = "server")]
@@ -131,12 +135,16 @@ pub use error::{BadOutput, OutputFault};
 pub use error::{ConnectError, ConnectPhase, ConnectReason, ConnectionLost, SecondProcess};
 #[cfg(feature = "tokio")]
 pub use error::{Error, Reject, Result};
+pub use json::is_secret_name;
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
+#[cfg(all(feature = "server", feature = "client"))]
 #[cfg(feature = "client")]
 pub use process::{
     Command, ExitStatus, GracePeriods, NotFoundHint, ProcessEnd, ShutdownStep, SpawnError,
 };
+#[cfg(all(feature = "server", feature = "client"))]
+pub use proxy::{Connector, Proxy, ProxyBuilder, ProxyEvent};
 #[cfg(feature = "validate")]
 pub use schema::{Misfit, SchemaFault, Unfit, Validator};
 #[cfg(feature = "server")]

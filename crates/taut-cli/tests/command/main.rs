@@ -26,6 +26,7 @@ mod gate;
 mod help;
 mod hostile;
 mod hosts;
+mod memory;
 mod newcomer;
 mod pages;
 #[path = "../../../taut/tests/rude/mod.rs"]

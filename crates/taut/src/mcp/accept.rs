@@ -98,6 +98,12 @@ impl Accept {
         self.agreed.as_deref()
     }
 
+    /// A modern request was seen that somebody else judges.
+    #[cfg(feature = "client")]
+    pub(crate) fn saw_modern(&mut self) {
+        self.modern_seen = true;
+    }
+
     /// Judges a request.
     pub(crate) fn judge(&mut self, name: &str, params: &Params<'_>) -> Verdict {
         if params.is_array() {

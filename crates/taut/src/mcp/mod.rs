@@ -81,6 +81,8 @@ pub use opening::*;
 pub use parameter_headers::*;
 pub use progress::*;
 pub use prompts::*;
+#[cfg(all(feature = "server", feature = "client"))]
+pub(crate) use request_meta::RequestMeta;
 pub use request_meta::Trace;
 pub use resources::*;
 pub use result::*;

@@ -38,6 +38,14 @@ pub enum UserReply<T> {
 }
 
 impl<T> UserReply<T> {
+    fn of(action: &ElicitAction, value: T) -> Self {
+        match action {
+            ElicitAction::Accept => Self::Accepted(value),
+            ElicitAction::Decline => Self::Declined,
+            _ => Self::Cancelled,
+        }
+    }
+
     /// The answer, if there is one.
     pub fn accepted(self) -> Option<T> {
         match self {
@@ -162,11 +170,7 @@ impl<S: Send + Sync + 'static> Call<S> {
         let capability = ElicitationCapability::new().form(JsonObject::new());
         self.require(can, "show a form", || ClientCapabilities::new().elicitation(capability))?;
         let answer = self.elicit(key, ElicitForm::new(message, form).into()).await?;
-        Ok(match answer.action {
-            ElicitAction::Accept => UserReply::Accepted(answer.content.unwrap_or_default()),
-            ElicitAction::Decline => UserReply::Declined,
-            _ => UserReply::Cancelled,
-        })
+        Ok(UserReply::of(&answer.action, answer.content.unwrap_or_default()))
     }
 
     /// Asks the user to visit a page, for what the client must not see. That they agree does not
@@ -189,11 +193,7 @@ impl<S: Send + Sync + 'static> Call<S> {
             question = question.elicitation_id(format!("{}-{}", self.inner.serial, self.id()));
         }
         let answer = self.elicit(None, question.into()).await?;
-        Ok(match answer.action {
-            ElicitAction::Accept => UserReply::Accepted(()),
-            ElicitAction::Decline => UserReply::Declined,
-            _ => UserReply::Cancelled,
-        })
+        Ok(UserReply::of(&answer.action, ()))
     }
 
     async fn elicit(
@@ -249,11 +249,11 @@ impl<S: Send + Sync + 'static> Call<S> {
     }
 
     /// Does something once, however often this call is run for the sake of its questions: the
-    /// result is kept in the state that the client brings back. Until the next question, that is:
-    /// a client that never comes back and begins anew begins a new call.
+    /// result is kept in the state that the client brings back. It is kept only until the call
+    /// ends: a client that sends the request from the beginning starts a new call.
     ///
     /// The client can read what is kept (it is signed, not hidden), so keep no secrets. Put no
-    /// question inside `work`: it is work that stopped half-way, and begins again.
+    /// question inside `work`: it would stop half-way there, and run again.
     ///
     /// # Errors
     /// The value has no JSON form, or what came back is no `T`.
@@ -277,7 +277,7 @@ impl<S: Send + Sync + 'static> Call<S> {
         capabilities.elicitation.as_ref().filter(|_| self.revision().has_elicitation())
     }
 
-    /// ELI-04, MRTR-04: nobody is asked for what they did not offer.
+    /// ELI-04, MRTR-04: a client is asked only for what it has declared.
     fn require(
         &self,
         can: bool,
@@ -325,7 +325,7 @@ impl<S: Send + Sync + 'static> Call<S> {
             Err(_) => Err(AskError::Ended),
         };
         let (questions, cancelled) = (&self.inner.questions, &self.inner.cancelled);
-        // Nobody is asked for a call that is over.
+        // A call that is over asks no questions.
         if cancelled.is_raised() {
             return Err(AskError::Withdrawn);
         }
@@ -343,7 +343,7 @@ impl<S: Send + Sync + 'static> Call<S> {
             read,
         );
         let pending = pending.map_err(|_| AskError::Ended)?;
-        // Leaving drops the question, which withdraws it on the wire: no dialog stays open in vain.
+        // Returning drops the question, which withdraws it on the wire, so that the client can close its dialog.
         let over = first(cancelled.raised(), questions.over());
         match first(pending, over).await {
             Either::First(answer) => answer.unwrap_or(Err(AskError::Ended)),
