@@ -7,3 +7,14 @@ pub mod headers;
 #[cfg(feature = "server")]
 pub mod server;
 mod sse;
+
+/// What the pages show is compiled.
+#[cfg(all(doctest, feature = "server"))]
+mod documents {
+    #[doc = include_str!("../../../docs/http.md")]
+    mod http {}
+    #[doc = include_str!("../../../docs/guides/axum.md")]
+    mod axum {}
+    #[doc = include_str!("../../../docs/guides/team.md")]
+    mod team {}
+}
