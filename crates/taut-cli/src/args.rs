@@ -57,6 +57,8 @@ pub(crate) enum Sub {
     Watch(crate::cmd::watch::Watch),
     /// See what passes between a host and a server, keep it, and use it again.
     Trace(crate::cmd::trace::Trace),
+    /// Connect any client to any server: eras, framings, stray output, crashes, orphans.
+    Bridge(crate::cmd::bridge::Bridge),
     /// Find out why a server does not connect, and which hosts will have problems with it.
     Doctor(Doctor),
     /// See whether a server, or a client, keeps the protocol's rules.
@@ -96,7 +98,7 @@ macro_rules! options {
             | Self::Check(crate::cmd::check::CheckArgs { options, .. })
             | Self::Doctor(Doctor { options, .. }) => Some(options),
             Self::Servers(_) | Self::Completions(_) | Self::Man(_) | Self::Serve(_) => None,
-            Self::Trace(_) => None,
+            Self::Trace(_) | Self::Bridge(_) => None,
             #[cfg(target_os = "linux")]
             Self::Bench(_) => None,
         }
@@ -114,6 +116,7 @@ impl Sub {
             #[cfg(target_os = "linux")]
             Self::Bench(_) => true,
             Self::Trace(trace) => trace.takes_server(),
+            Self::Bridge(_) => true,
             other => other.options().is_some(),
         }
     }
@@ -136,7 +139,7 @@ impl Sub {
 #[derive(clap::Args)]
 #[command(after_help = help::SMOKE)]
 pub(crate) struct Smoke {
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
     pub(crate) name: Option<String>,
     /// Check every server that `taut servers` shows.
     #[arg(long, conflicts_with_all = ["name", "named", "server", "call"])]
@@ -160,7 +163,7 @@ pub(crate) struct List {
     /// What to list: tools, resources, templates or prompts; all of them by default.
     #[arg(value_name = "KIND")]
     first: Option<String>,
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "NAME")]
     second: Option<String>,
     /// Show one item with its whole schema: a tool or prompt by name, a resource by address.
@@ -238,7 +241,7 @@ pub(crate) struct Call {
 pub(crate) struct Read {
     /// The resource's address.
     pub(crate) uri: String,
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
     #[command(flatten)]
@@ -266,7 +269,7 @@ pub(crate) struct Prompt {
 #[derive(clap::Args)]
 #[command(after_help = help::DOCTOR)]
 pub(crate) struct Doctor {
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
     pub(crate) name: Option<String>,
     /// Also call this tool, with the arguments of --args.
     #[arg(long, value_name = "TOOL")]
@@ -303,7 +306,7 @@ pub(crate) fn name_after<'a>(
 /// The options of every command that starts a server.
 #[derive(clap::Args, Clone)]
 pub(crate) struct Options {
-    /// A server by its name in a host's file: see `taut servers`.
+    /// A server by its name in a host's file (see `taut servers`), or its address.
     #[arg(long = "server", short = 's', value_name = "NAME", help_heading = "The server")]
     pub(crate) named: Option<String>,
     /// Read servers only from this file, of any host; can be repeated.

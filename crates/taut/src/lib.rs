@@ -89,7 +89,7 @@ mod driver;
 mod ending;
 #[cfg(feature = "tokio")]
 mod error;
-#[cfg(any(feature = "server", feature = "client"))]
+#[cfg(feature = "tokio")]
 mod lock;
 #[cfg(all(feature = "server", feature = "client"))]
 mod memory;
@@ -138,7 +138,6 @@ pub use error::{Error, Reject, Result};
 pub use json::is_secret_name;
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
-#[cfg(all(feature = "server", feature = "client"))]
 #[cfg(feature = "client")]
 pub use process::{
     Command, ExitStatus, GracePeriods, NotFoundHint, ProcessEnd, ShutdownStep, SpawnError,

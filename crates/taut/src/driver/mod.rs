@@ -21,6 +21,7 @@ mod work;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -32,8 +33,6 @@ use alarm::Alarm;
 use work::{Look, Taken, Work};
 
 pub(crate) use flag::Flag;
-#[cfg(feature = "client")]
-pub(crate) use join::both;
 pub(crate) use join::{Either, first};
 pub(crate) use link::{Body, Close, Link, Watcher};
 pub(crate) use pending::PendingCall;
@@ -57,6 +56,9 @@ const TURN: Duration = Duration::from_millis(10);
 
 /// How long what is ready may take to leave when the connection is being ended.
 const FLUSH_LIMIT: Duration = Duration::from_millis(250);
+
+/// What [`Ending::Io`] names when a transport says that it cannot go on.
+const TRANSPORT: &str = "the connection";
 
 /// How the loop behaves.
 #[derive(Clone, Copy, Debug)]
@@ -234,10 +236,18 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
                 if let Err(error) = end {
                     tracing::debug!(%error, "reading ended with an error");
                 }
+                let failure = source.take_failure();
                 self.source = None;
                 self.decoder.finish();
                 self.take_frames(cx);
-                self.input_ended();
+                match failure {
+                    Some(error) => {
+                        let ending = Ending::Io { during: TRANSPORT, error: Arc::new(error) };
+                        self.phase = Phase::Flushing(ending);
+                        self.limit.set_after(FLUSH_LIMIT);
+                    }
+                    None => self.input_ended(),
+                }
                 return true;
             }
         }
@@ -320,7 +330,10 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         if let Some(sink) = &mut self.work.sink
             && sink.poll_gone(cx).is_ready()
         {
-            return Idle::End(Ending::ReaderGone);
+            return Idle::End(match &self.phase {
+                Phase::Flushing(ending) => ending.clone(),
+                _ => Ending::ReaderGone,
+            });
         }
         let late = self.limit.poll(cx).is_ready();
         let (flushed, unanswered) = {

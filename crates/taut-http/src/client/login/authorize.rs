@@ -1,0 +1,530 @@
+//! Tokens for one server: kept, refreshed, and got anew.
+//!
+//! Knows when to do what after a refusal; must not know how a token is asked for (`flow`, `requests`) nor
+//! how it is kept (`store`). AUC-01, AUC-07, AUC-09 to AUC-11.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
+
+use tokio::sync::{Mutex, MutexGuard};
+
+use super::client_id::{ClientId, Introduction, register};
+use super::discovery::{Discovered, discover};
+use super::flow::Flow;
+use super::listener::Listener;
+use super::metadata::{self, canonical, refuse, safe};
+use super::requests::{Requests, Said};
+use super::store::{Kept, LoginSummary, StoreLock, TokenStore};
+use super::tokens::{self, Tokens};
+use crate::client::url::Url;
+use crate::client::{Authorize, AuthorizeFuture, Challenge, HttpError, HttpOptions, Secret};
+
+/// A token that is refused so soon after its login would be refused after the next one as well.
+const JUST_NOW: Duration = Duration::from_secs(60);
+
+/// How often more rights are asked for in one session.
+const STEP_UPS: usize = 3;
+
+/// Shows a user where to log in, and brings back where the browser was sent to.
+pub trait AskUser: Send + Sync + 'static {
+    /// Lets the user open [`LoginRequest::address`]. Returns the address that the browser was sent back to:
+    /// what [`LoginRequest::redirected`] gives, or what the user has pasted.
+    fn ask<'a>(&'a self, request: LoginRequest<'a>) -> AuthorizeFuture<'a, String>;
+}
+
+/// A login that waits for the user.
+#[derive(Debug)]
+pub struct LoginRequest<'a> {
+    flow: &'a Flow,
+    listener: &'a Listener,
+}
+
+impl LoginRequest<'_> {
+    /// The address that the user has to open. Never put it through a shell.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        self.flow.address()
+    }
+
+    /// Waits until a browser on this machine was sent back, and returns the address that it came to.
+    ///
+    /// # Errors
+    /// Nothing can be listened on any more.
+    pub async fn redirected(&self) -> Result<String, HttpError> {
+        self.listener.wait(|address| self.flow.is_ours(address)).await
+    }
+}
+
+/// How to log in.
+#[derive(Clone)]
+#[must_use]
+pub struct LoginOptions {
+    name: String,
+    client: Option<(String, Option<Secret>)>,
+    document: Option<String>,
+    scope: Option<String>,
+    port: Option<u16>,
+    machine: bool,
+    timeout: Duration,
+    store: Option<TokenStore>,
+    ask: Option<Arc<dyn AskUser>>,
+}
+
+impl Default for LoginOptions {
+    fn default() -> Self {
+        Self {
+            name: "taut".to_owned(),
+            client: None,
+            document: None,
+            scope: None,
+            port: None,
+            machine: false,
+            // A person may have to find a second device first.
+            timeout: Duration::from_secs(300),
+            store: None,
+            ask: None,
+        }
+    }
+}
+
+impl LoginOptions {
+    /// Logs nobody in, and keeps nothing, until told otherwise.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the name of this program that users see when they log in. `taut`.
+    pub fn client_name(mut self, name: impl Into<String>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// Uses this client id, which was registered at the authorization server by hand, and its secret.
+    pub fn client(mut self, id: impl Into<String>, secret: Option<Secret>) -> Self {
+        self.client = Some((id.into(), secret));
+        self
+    }
+
+    /// Uses the document at this https address for a client id, where the authorization server takes one.
+    pub fn metadata_document(mut self, address: impl Into<String>) -> Self {
+        self.document = Some(address.into());
+        self
+    }
+
+    /// Asks for these scopes, separated by blanks, and not for those that the server names.
+    pub fn scope(mut self, scope: impl Into<String>) -> Self {
+        self.scope = Some(scope.into());
+        self
+    }
+
+    /// Listens on this port for the browser, for client ids that were registered with it.
+    pub fn redirect_port(mut self, port: u16) -> Self {
+        self.port = Some(port);
+        self
+    }
+
+    /// Logs in as a program, with the client's own id and secret and without a user.
+    pub fn as_machine(mut self) -> Self {
+        self.machine = true;
+        self
+    }
+
+    /// Sets how long a user may take. 5 min.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Keeps tokens here.
+    pub fn store(mut self, store: TokenStore) -> Self {
+        self.store = Some(store);
+        self
+    }
+
+    /// Asks the user this way. Without it only tokens that are kept are used and refreshed.
+    pub fn ask(mut self, ask: Arc<dyn AskUser>) -> Self {
+        self.ask = Some(ask);
+        self
+    }
+}
+
+impl fmt::Debug for LoginOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let id = self.client.as_ref().map(|(id, _)| id);
+        f.debug_struct("LoginOptions").field("client", &id).finish_non_exhaustive()
+    }
+}
+
+/// The login at one server.
+pub struct Login {
+    server: Url,
+    /// The server's name in the store.
+    name: String,
+    requests: Requests,
+    options: LoginOptions,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    loaded: bool,
+    kept: Option<Kept>,
+    discovered: Option<Discovered>,
+    /// What was asked for last.
+    asked: Option<String>,
+    logged_in: Option<Instant>,
+    /// The sets of scopes that were asked for after a 403.
+    stepped: Vec<String>,
+}
+
+impl State {
+    fn tokens(&self) -> Option<&Tokens> {
+        self.kept.as_ref()?.tokens.as_ref()
+    }
+}
+
+fn now() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_secs())
+}
+
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("server", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl Login {
+    /// For the server at `url`, which is reached as `http` says.
+    ///
+    /// # Errors
+    /// The address or an option cannot be used. A login needs https, except on this machine.
+    pub fn new(url: &str, http: &HttpOptions, options: LoginOptions) -> Result<Self, HttpError> {
+        let server = safe(url)?;
+        if let Some(document) = &options.document {
+            // AUC-08
+            let address = Url::parse(document)?;
+            if !address.is_https() || matches!(address.path(), "" | "/") {
+                let why = "the document of a client has to be at an https address with a path";
+                return Err(HttpError::Setting { why: why.to_owned() });
+            }
+        }
+        if options.machine && options.client.as_ref().is_none_or(|(_, secret)| secret.is_none()) {
+            let why = "to log in as a program, give its client id and secret";
+            return Err(HttpError::Setting { why: why.to_owned() });
+        }
+        let requests = Requests::new(http)?;
+        let name = canonical(&server);
+        Ok(Self { server, name, requests, options, state: Mutex::default() })
+    }
+
+    /// Logs in now, whether there are tokens or not.
+    ///
+    /// # Errors
+    /// The login failed, or nobody can be asked.
+    pub async fn log_in(&self) -> Result<LoginSummary, HttpError> {
+        let mut state = self.loaded().await;
+        let discovered = discover(&self.requests, &self.server, None).await?;
+        state.discovered = Some(discovered.clone());
+        if !self.get_tokens(&mut state, &discovered, None).await? {
+            return Err(refuse("there is nobody to ask for a login"));
+        }
+        let tokens = state.tokens();
+        Ok(LoginSummary {
+            server: self.name.clone(),
+            issuer: discovered.metadata.issuer,
+            scope: tokens.and_then(|tokens| tokens.scope.clone()),
+            expires_at: tokens.and_then(|tokens| tokens.expires_at),
+            refreshable: tokens.is_some_and(|tokens| tokens.refresh.is_some()),
+        })
+    }
+
+    async fn loaded(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state.lock().await;
+        if !std::mem::replace(&mut state.loaded, true) {
+            state.kept = self.stored().await;
+        }
+        state
+    }
+
+    /// What the store has. A store that cannot be read is as good as none, and says why in the log.
+    async fn stored(&self) -> Option<Kept> {
+        match self.options.store.as_ref()?.find(&self.name).await {
+            Ok(kept) => kept,
+            Err(error) => {
+                tracing::warn!(%error, "kept tokens cannot be used");
+                None
+            }
+        }
+    }
+
+    async fn locked(&self) -> Option<StoreLock> {
+        match self.options.store.as_ref()?.lock().await {
+            Ok(lock) => Some(lock),
+            Err(error) => {
+                tracing::warn!(%error, "tokens cannot be kept");
+                None
+            }
+        }
+    }
+
+    /// Keeps tokens. The caller holds the lock of the store, if it could be had.
+    async fn keep(&self, state: &mut State, lock: Option<&StoreLock>, kept: Kept) {
+        state.kept = Some(kept.clone());
+        if let Some(store) = self.options.store.as_ref().filter(|_| lock.is_some())
+            && let Err(error) = store.keep(kept).await
+        {
+            tracing::warn!(%error, "the tokens are used, but could not be kept");
+        }
+    }
+
+    async fn discovered(
+        &self,
+        state: &mut State,
+        challenge: Option<&Challenge>,
+    ) -> Result<Discovered, HttpError> {
+        let found = discover(&self.requests, &self.server, challenge).await?;
+        state.discovered = Some(found.clone());
+        Ok(found)
+    }
+
+    /// Gets new tokens for the refresh token, unless another process has done it. Says whether there are
+    /// others than `old` now.
+    async fn refresh(
+        &self,
+        state: &mut State,
+        discovered: &Discovered,
+        old: Option<&Secret>,
+    ) -> Result<bool, HttpError> {
+        let lock = self.locked().await;
+        if lock.is_some()
+            && let Some(stored) = self.stored().await
+            && stored.tokens.as_ref().is_some_and(|tokens| Some(&tokens.access) != old)
+            && stored.issuer == discovered.metadata.issuer
+        {
+            state.kept = Some(stored);
+            return Ok(true);
+        }
+        // AUC-09: what another authorization server gave out is of no use here.
+        let kept = state.kept.clone().filter(|kept| kept.issuer == discovered.metadata.issuer);
+        let Some(mut kept) = kept else { return Ok(false) };
+        let Some(refresh) = kept.tokens.as_ref().and_then(|tokens| tokens.refresh.clone()) else {
+            return Ok(false);
+        };
+        let pairs = [
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh.reveal()),
+            ("resource", &discovered.resource),
+        ];
+        let auth = kept.client.auth(&discovered.metadata);
+        let said = self.requests.form(&discovered.metadata.token_endpoint, &pairs, &auth).await?;
+        let scope = kept.tokens.as_ref().and_then(|tokens| tokens.scope.clone());
+        match said {
+            Said::Yes(body) => {
+                let mut tokens = tokens::read(&body, scope.as_deref(), now())?;
+                tokens.refresh = tokens.refresh.or(Some(refresh));
+                kept.tokens = Some(tokens);
+                self.keep(state, lock.as_ref(), kept).await;
+                Ok(true)
+            }
+            Said::No(error) => {
+                tracing::debug!(error = error.words(&[&refresh]), "the refresh token was refused");
+                // It will not get better. The registration is still good.
+                kept.tokens = None;
+                self.keep(state, lock.as_ref(), kept).await;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Gets tokens by a login. Says whether there was anybody to ask.
+    async fn get_tokens(
+        &self,
+        state: &mut State,
+        discovered: &Discovered,
+        challenge: Option<&Challenge>,
+    ) -> Result<bool, HttpError> {
+        let before = state
+            .asked
+            .clone()
+            .filter(|_| challenge.is_some_and(|c| c.error() == Some("insufficient_scope")));
+        let scope = self.options.scope.clone().or_else(|| {
+            metadata::scope(
+                challenge.and_then(Challenge::scope),
+                discovered.scopes.as_deref(),
+                before.as_deref(),
+                discovered.metadata.scopes_supported.as_deref().filter(|_| !self.options.machine),
+            )
+        });
+        state.asked.clone_from(&scope);
+        let (client, tokens) = if self.options.machine {
+            self.as_machine(discovered, scope).await?
+        } else if let Some(ask) = self.options.ask.clone() {
+            self.as_user(state, discovered, scope, ask.as_ref()).await?
+        } else {
+            return Ok(false);
+        };
+        let kept = Kept {
+            server: self.name.clone(),
+            issuer: discovered.metadata.issuer.clone(),
+            client,
+            tokens: Some(tokens),
+        };
+        let lock = self.locked().await;
+        self.keep(state, lock.as_ref(), kept).await;
+        state.logged_in = Some(Instant::now());
+        Ok(true)
+    }
+
+    async fn as_user(
+        &self,
+        state: &State,
+        discovered: &Discovered,
+        scope: Option<String>,
+        ask: &dyn AskUser,
+    ) -> Result<(ClientId, Tokens), HttpError> {
+        let metadata = &discovered.metadata;
+        let known =
+            self.options.client.as_ref().map(|(id, secret)| ClientId::known(id, secret.as_ref()));
+        let by_document = self
+            .options
+            .document
+            .as_ref()
+            .filter(|_| metadata.client_id_metadata_document_supported);
+        let known = known.or_else(|| by_document.map(|id| ClientId::known(id, None)));
+        // AUC-09: a registration is good at its own authorization server only.
+        let earlier = state.kept.as_ref().filter(|kept| kept.issuer == metadata.issuer);
+        let earlier = earlier.map(|kept| &kept.client).filter(|client| client.port.is_some());
+        let port = self.options.port.or_else(|| earlier.and_then(|client| client.port));
+        let listener =
+            Listener::bind(port.filter(|_| known.is_none() || self.options.port.is_some())).await?;
+        let redirect = listener.address();
+        let client = match (known, earlier) {
+            (Some(known), _) => known,
+            (None, Some(earlier)) if earlier.port == Some(listener.port()) => earlier.clone(),
+            (None, _) => {
+                let name = &self.options.name;
+                let (port, scope) = (Some(listener.port()), scope.as_deref());
+                let about = Introduction { name, redirect: &redirect, port, scope };
+                register(&self.requests, metadata, &about).await?
+            }
+        };
+        let flow = Flow::new(&self.requests, discovered, client.clone(), scope, &redirect)?;
+        let after = self.options.timeout;
+        let asked = ask.ask(LoginRequest { flow: &flow, listener: &listener });
+        let Ok(redirected) = tokio::time::timeout(after, asked).await else {
+            return Err(refuse(format!(
+                "nobody has logged in within {} s; try again, and leave the browser open until it says \
+                 that you are done",
+                after.as_secs()
+            )));
+        };
+        Ok((client, flow.finish(&redirected?, now()).await?))
+    }
+
+    async fn as_machine(
+        &self,
+        discovered: &Discovered,
+        scope: Option<String>,
+    ) -> Result<(ClientId, Tokens), HttpError> {
+        let Some((id, secret)) = &self.options.client else {
+            return Err(refuse("there is no client id"));
+        };
+        let client = ClientId::known(id, secret.as_ref());
+        let mut pairs =
+            vec![("grant_type", "client_credentials"), ("resource", &discovered.resource)];
+        if let Some(scope) = &scope {
+            pairs.push(("scope", scope));
+        }
+        let auth = client.auth(&discovered.metadata);
+        match self.requests.form(&discovered.metadata.token_endpoint, &pairs, &auth).await? {
+            Said::Yes(body) => Ok((client, tokens::read(&body, scope.as_deref(), now())?)),
+            Said::No(error) => {
+                let secrets: Vec<&Secret> = secret.iter().collect();
+                Err(refuse(format!("no token was given: {}", error.words(&secrets))))
+            }
+        }
+    }
+
+    async fn refused_once(
+        &self,
+        status: u16,
+        challenge: Option<&Challenge>,
+        token: Option<&Secret>,
+    ) -> Result<bool, HttpError> {
+        let mut state = self.loaded().await;
+        // Another request has got another token meanwhile.
+        if state.tokens().is_some_and(|tokens| Some(&tokens.access) != token) {
+            return Ok(true);
+        }
+        let discovered = self.discovered(&mut state, challenge).await?;
+        if status == 403 {
+            return self.step_up(&mut state, &discovered, challenge).await;
+        }
+        if token.is_some() && self.refresh(&mut state, &discovered, token).await? {
+            return Ok(true);
+        }
+        if token.is_some() && state.logged_in.is_some_and(|at| at.elapsed() < JUST_NOW) {
+            return Err(refuse("the server refuses the token that was given for it just now"));
+        }
+        if token.is_none() && self.refresh(&mut state, &discovered, None).await? {
+            return Ok(true);
+        }
+        self.get_tokens(&mut state, &discovered, challenge).await
+    }
+
+    /// AUC-11: asks for more rights, once for each set of them.
+    async fn step_up(
+        &self,
+        state: &mut State,
+        discovered: &Discovered,
+        challenge: Option<&Challenge>,
+    ) -> Result<bool, HttpError> {
+        let granted = state.tokens().and_then(|tokens| tokens.scope.clone());
+        state.asked = state.asked.take().or(granted);
+        let wanted = challenge.and_then(Challenge::scope);
+        let wanted =
+            metadata::scope(wanted, None, state.asked.as_deref(), None).unwrap_or_default();
+        if state.stepped.len() >= STEP_UPS || state.stepped.contains(&wanted) {
+            return Ok(false);
+        }
+        state.stepped.push(wanted);
+        self.get_tokens(state, discovered, challenge).await
+    }
+
+    async fn current(&self) -> Result<Option<Secret>, HttpError> {
+        let mut state = self.loaded().await;
+        let Some(tokens) = state.tokens().cloned() else { return Ok(None) };
+        if tokens.is_over(now()) && tokens.refresh.is_some() {
+            let discovered = match state.discovered.clone() {
+                Some(discovered) => Ok(discovered),
+                None => self.discovered(&mut state, None).await,
+            };
+            let refreshed = match discovered {
+                Ok(found) => self.refresh(&mut state, &found, Some(&tokens.access)).await,
+                Err(error) => Err(error),
+            };
+            // The server has the last word on the old one.
+            if let Err(error) = refreshed {
+                tracing::debug!(%error, "the token could not be refreshed");
+            }
+        }
+        Ok(state.tokens().map(|tokens| tokens.access.clone()))
+    }
+}
+
+impl Authorize for Login {
+    fn token(&self) -> AuthorizeFuture<'_, Option<Secret>> {
+        Box::pin(self.current())
+    }
+
+    fn refused<'a>(
+        &'a self,
+        status: u16,
+        challenge: Option<&'a Challenge>,
+        token: Option<&'a Secret>,
+    ) -> AuthorizeFuture<'a, bool> {
+        Box::pin(self.refused_once(status, challenge, token))
+    }
+}

@@ -1,0 +1,10 @@
+//! The client's side of HTTP, against small servers that are written for one test each.
+
+#![cfg(feature = "client")]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::expect_used)]
+
+mod faults;
+mod legacy;
+mod modern;
+mod opening;
+mod server;
