@@ -173,7 +173,8 @@ struct State {
     discovered: Option<Discovered>,
     /// What was asked for last.
     asked: Option<String>,
-    logged_in: Option<Instant>,
+    /// When the last login was, and who gave out its tokens.
+    logged_in: Option<(Instant, String)>,
     /// The sets of scopes that were asked for after a 403.
     stepped: Vec<String>,
 }
@@ -373,7 +374,7 @@ impl Login {
         };
         let lock = self.locked().await;
         self.keep(state, lock.as_ref(), kept).await;
-        state.logged_in = Some(Instant::now());
+        state.logged_in = Some((Instant::now(), discovered.metadata.issuer.clone()));
         Ok(true)
     }
 
@@ -465,7 +466,10 @@ impl Login {
         if token.is_some() && self.refresh(&mut state, &discovered, token).await? {
             return Ok(true);
         }
-        if token.is_some() && state.logged_in.is_some_and(|at| at.elapsed() < JUST_NOW) {
+        let just_now = |(at, issuer): &(Instant, String)| {
+            at.elapsed() < JUST_NOW && *issuer == discovered.metadata.issuer
+        };
+        if token.is_some() && state.logged_in.as_ref().is_some_and(just_now) {
             return Err(refuse("the server refuses the token that was given for it just now"));
         }
         if token.is_none() && self.refresh(&mut state, &discovered, None).await? {
