@@ -12,7 +12,7 @@ use taut::{Client, ClientBuilder};
 use super::carry::{Carrier, Refusals};
 use super::error::HttpError;
 use super::http::Http;
-use super::options::HttpOptions;
+use super::options::{HttpOptions, TokenRefusal};
 use super::url::Url;
 
 /// How often a login is tried for one connection: once for a token, once for more rights, once more for a
@@ -80,7 +80,9 @@ impl HttpTransport {
                 return Err(error);
             };
             let token = authorize.token().await.map_err(HttpError::into_taut)?;
-            let again = authorize.refused(*status, challenge.as_ref(), token.as_ref()).await;
+            let (status, challenge) = (*status, challenge.as_ref());
+            let refusal = TokenRefusal { status, challenge, token: token.as_ref(), may_ask: true };
+            let again = authorize.refused(refusal).await;
             if !again.map_err(HttpError::into_taut)? {
                 return Err(error);
             }

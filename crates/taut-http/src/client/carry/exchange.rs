@@ -24,6 +24,7 @@ use crate::client::challenge::Challenge;
 use crate::client::error::HttpError;
 use crate::client::http::{Ask, MAX_ERROR_BODY, media_type, retry_after, value, words};
 use crate::client::message::{Message, method};
+use crate::client::options::TokenRefusal;
 use crate::headers;
 
 pub(super) const JSON: &str = "application/json";
@@ -372,6 +373,15 @@ impl Carrier {
 
     /// Sends a request with a token, and with another if the server refuses that.
     pub(super) async fn send(&self, ask: &Ask) -> Result<Response<Incoming>, HttpError> {
+        self.send_with(ask, true).await
+    }
+
+    /// Sends a request that nobody waits for: no user is asked to log in for it.
+    pub(super) async fn send_quietly(&self, ask: &Ask) -> Result<Response<Incoming>, HttpError> {
+        self.send_with(ask, false).await
+    }
+
+    async fn send_with(&self, ask: &Ask, may_ask: bool) -> Result<Response<Incoming>, HttpError> {
         let authorize = self.http.options.authorize.as_ref();
         let authorize = authorize.filter(|_| !ask.headers.contains_key(AUTHORIZATION));
         let mut tokens = 0;
@@ -398,10 +408,16 @@ impl Carrier {
             let words = self.read_refusal(&ask, response).await?.words;
             let scope = challenge.as_ref().and_then(Challenge::error) == Some("insufficient_scope");
             let outside = self.refusals == Refusals::EndTheOpening && !self.is_opened();
+            let refusal = TokenRefusal {
+                status,
+                challenge: challenge.as_ref(),
+                token: token.as_ref(),
+                may_ask,
+            };
             tokens += 1;
             if let Some(authorize) = authorize.filter(|_| tokens <= TOKENS && !outside)
                 && (status == 401 || scope)
-                && authorize.refused(status, challenge.as_ref(), token.as_ref()).await?
+                && authorize.refused(refusal).await?
             {
                 continue;
             }
@@ -470,7 +486,7 @@ impl Carrier {
             let (headers, session) = self.session_headers();
             let ask = self.post(headers, json.clone());
             let after = self.http.options.body_timeout;
-            let response = match tokio::time::timeout(after, self.send(&ask)).await {
+            let response = match tokio::time::timeout(after, self.send_quietly(&ask)).await {
                 Ok(response) => response?,
                 Err(_) => {
                     return Err(HttpError::TimedOut {

@@ -18,7 +18,9 @@ use super::requests::{Requests, Said};
 use super::store::{Kept, LoginSummary, StoreLock, TokenStore};
 use super::tokens::{self, Tokens};
 use crate::client::url::Url;
-use crate::client::{Authorize, AuthorizeFuture, Challenge, HttpError, HttpOptions, Secret};
+use crate::client::{
+    Authorize, AuthorizeFuture, Challenge, HttpError, HttpOptions, Secret, TokenRefusal,
+};
 
 /// A token that is refused so soon after its login would be refused after the next one as well.
 const JUST_NOW: Duration = Duration::from_secs(60);
@@ -448,20 +450,20 @@ impl Login {
         }
     }
 
-    async fn refused_once(
-        &self,
-        status: u16,
-        challenge: Option<&Challenge>,
-        token: Option<&Secret>,
-    ) -> Result<bool, HttpError> {
+    async fn refused_once(&self, refusal: TokenRefusal<'_>) -> Result<bool, HttpError> {
+        let TokenRefusal { status, challenge, token, may_ask } = refusal;
         let mut state = self.loaded().await;
         // Another request has got another token meanwhile.
         if state.tokens().is_some_and(|tokens| Some(&tokens.access) != token) {
             return Ok(true);
         }
         let discovered = self.discovered(&mut state, challenge).await?;
+        let may_ask = may_ask || self.options.machine;
         if status == 403 {
-            return self.step_up(&mut state, &discovered, challenge).await;
+            return match may_ask {
+                true => self.step_up(&mut state, &discovered, challenge).await,
+                false => Ok(false),
+            };
         }
         if token.is_some() && self.refresh(&mut state, &discovered, token).await? {
             return Ok(true);
@@ -474,6 +476,9 @@ impl Login {
         }
         if token.is_none() && self.refresh(&mut state, &discovered, None).await? {
             return Ok(true);
+        }
+        if !may_ask {
+            return Ok(false);
         }
         self.get_tokens(&mut state, &discovered, challenge).await
     }
@@ -523,12 +528,7 @@ impl Authorize for Login {
         Box::pin(self.current())
     }
 
-    fn refused<'a>(
-        &'a self,
-        status: u16,
-        challenge: Option<&'a Challenge>,
-        token: Option<&'a Secret>,
-    ) -> AuthorizeFuture<'a, bool> {
-        Box::pin(self.refused_once(status, challenge, token))
+    fn refused<'a>(&'a self, refusal: TokenRefusal<'a>) -> AuthorizeFuture<'a, bool> {
+        Box::pin(self.refused_once(refusal))
     }
 }
