@@ -41,6 +41,10 @@ impl Out {
             true => format!("{message:#}"),
             false => message.to_string(),
         };
+        let text = match self.is("rpc-array") && message["result"].get("prompts").is_some() {
+            true => format!("[{text}]"),
+            false => text,
+        };
         let mut bytes = text.into_bytes();
         if self.is("frame-utf8") {
             let found = bytes.windows(7).position(|part| part == b"Say it ");
@@ -48,7 +52,9 @@ impl Out {
         }
         bytes.push(b'\n');
         self.bytes(&bytes);
-        if self.is("frame-once") && message["result"].get("prompts").is_some() {
+        let twice = self.is("frame-once") && message["result"].get("prompts").is_some()
+            || self.is("rpc-once") && message["result"].get("tools").is_some();
+        if twice {
             self.bytes(&bytes);
         }
     }

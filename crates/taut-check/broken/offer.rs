@@ -25,6 +25,7 @@ impl Server {
         leave("prompts-declared", "prompts");
         leave("log-declared", "logging");
         leave("error-undeclared", "completions");
+        leave("complete-declared", "completions");
         if self.is("init-capability-shape") {
             caps["logging"] = json!([]);
         }

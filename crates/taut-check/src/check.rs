@@ -127,6 +127,8 @@ impl Revisions {
     pub const ONLY_0326: Self = Self(0b00010);
     /// All but 2025-03-26.
     pub const NOT_0326: Self = Self(0b11101);
+    /// From 2025-03-26 to 2025-11-25.
+    pub const LEGACY_SINCE_0326: Self = Self(0b01110);
     /// 2025-11-25 only.
     pub const ONLY_1125: Self = Self(0b01000);
     /// All but 2025-11-25.
@@ -194,6 +196,7 @@ pub struct Check {
     pub hosts: &'static str,
     pub(crate) once: bool,
     pub(crate) silent: bool,
+    pub(crate) before: bool,
     pub(crate) after: &'static [&'static str],
     pub(crate) kind: Kind,
 }
@@ -215,8 +218,22 @@ impl Check {
         let (sent, hosts) = ("", "");
         let kind = Kind::Scan(|_, _| Verdict::skip("nothing to do"));
         let side = Side::Server;
-        let (once, silent, after) = (false, false, &[] as &[_]);
-        Self { id, side, level, rules, revisions, rule, sent, hosts, once, silent, after, kind }
+        let (once, silent, before, after) = (false, false, false, &[] as &[_]);
+        Self {
+            id,
+            side,
+            level,
+            rules,
+            revisions,
+            rule,
+            sent,
+            hosts,
+            once,
+            silent,
+            before,
+            after,
+            kind,
+        }
     }
 
     pub(crate) fn must(
@@ -262,6 +279,11 @@ impl Check {
     /// Wants no answer at all: tried alone again if an answer came that belongs to nothing.
     pub(crate) fn silent(self) -> Self {
         Self { silent: true, ..self }
+    }
+
+    /// Also judged where the session did not open: what it looks at holds for any message.
+    pub(crate) fn before(self) -> Self {
+        Self { before: true, ..self }
     }
 
     /// Tried in one of its revisions only, the newest: what it does depends on none.

@@ -26,6 +26,8 @@ pub(crate) struct Listing {
     pub(crate) pages: Vec<Value>,
     /// The answer that ended the list early.
     pub(crate) error: Option<Value>,
+    /// Whether a page was not answered.
+    pub(crate) lost: bool,
 }
 
 /// A call that was allowed, and what came of it.
@@ -66,6 +68,8 @@ pub(crate) struct Survey {
     /// The revisions that were tried, and those of them that the server opens in.
     pub(crate) tried: Vec<String>,
     pub(crate) opens: Vec<String>,
+    /// Why it did not open in this revision.
+    pub(crate) closed: Option<String>,
 }
 
 impl Survey {

@@ -16,6 +16,9 @@ use crate::wire::{Frame, Splitter};
 /// How much of a peer's output is kept, in bytes. What is beyond is dropped and the peer is ended.
 const MAX_OUTPUT: usize = 64 << 20;
 
+/// How many messages of a peer are kept. One that writes more is ended, too: every check reads them all.
+const MAX_ENTRIES: usize = 100_000;
+
 /// How much of stderr is kept, in bytes: its end.
 const MAX_STDERR: usize = 16 << 10;
 
@@ -33,13 +36,15 @@ pub struct Program {
     pub bare: bool,
     /// Where it is started.
     pub dir: Option<PathBuf>,
+    /// Whether messages go out with a `Content-Length` header each, and not as lines.
+    pub headers: bool,
 }
 
 impl Program {
     /// A program with its arguments.
     pub fn new<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Self {
         let words = words.into_iter().map(Into::into).collect();
-        Self { words, env: Vec::new(), bare: false, dir: None }
+        Self { words, env: Vec::new(), bare: false, dir: None, headers: false }
     }
 }
 
@@ -90,6 +95,8 @@ pub(crate) struct Process {
     input: Option<Sender<Vec<u8>>>,
     output: Receiver<Event>,
     splitter: Splitter,
+    /// What is not yet a whole message, where messages have headers.
+    part: Option<Vec<u8>>,
     began: Instant,
     taken: usize,
     stderr: Arc<Mutex<Vec<u8>>>,
@@ -115,7 +122,7 @@ impl Process {
         let began = Instant::now();
         let stderr = Arc::new(Mutex::new(Vec::new()));
         let (input, output) = threads(&mut child, &stderr);
-        let splitter = Splitter::default();
+        let splitter = Splitter::new(program.headers);
         let log = Vec::new();
         Ok(Self {
             responder: None,
@@ -123,6 +130,7 @@ impl Process {
             input,
             output,
             splitter,
+            part: program.headers.then(Vec::new),
             began,
             taken: 0,
             stderr,
@@ -138,26 +146,54 @@ impl Process {
 
     /// Writes bytes. They may never be read; that is the peer's affair.
     pub(crate) fn send(&mut self, bytes: Vec<u8>) {
+        let framed = self.framed(&bytes);
         if let Some(input) = &self.input {
-            let _ = input.send(bytes.clone());
+            let _ = input.send(framed.unwrap_or_else(|| bytes.clone()));
         }
         self.note(What::Sent(bytes));
     }
 
+    /// The lines in these bytes with a header each; nothing if messages are lines.
+    fn framed(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let part = self.part.as_mut()?;
+        let mut out = Vec::new();
+        for byte in bytes {
+            match byte {
+                b'\n' if part.is_empty() => {}
+                b'\n' => out.extend(headed(&std::mem::take(part))),
+                byte => part.push(*byte),
+            }
+        }
+        Some(out)
+    }
+
     /// Closes the peer's stdin, after what was written.
     pub(crate) fn close_input(&mut self) {
-        if self.input.take().is_some() {
+        if let Some(input) = self.input.take() {
+            if let Some(part) = self.part.take().filter(|part| !part.is_empty()) {
+                let _ = input.send(headed(&part));
+            }
             self.note(What::Closed);
         }
     }
 
-    /// Takes in what the peer writes until something holds of the log, or a time is over, or the
-    /// stream ended. Says whether it holds.
-    pub(crate) fn wait(&mut self, limit: Duration, holds: impl Fn(&[Entry]) -> bool) -> bool {
+    /// Takes in what the peer writes until an entry of the log is found, from `mark` on, or a time is
+    /// over, or the stream ended. Says whether it was found. Each entry is looked at once, so that a peer
+    /// that writes without end costs no more than its bytes.
+    pub(crate) fn wait(
+        &mut self,
+        limit: Duration,
+        mark: usize,
+        mut found: impl FnMut(&Entry) -> bool,
+    ) -> bool {
         let until = Instant::now() + limit;
+        let mut next = mark;
         loop {
-            if holds(&self.log) {
-                return true;
+            while let Some(entry) = self.log.get(next) {
+                next += 1;
+                if found(entry) {
+                    return true;
+                }
             }
             if self.ended {
                 return false;
@@ -166,14 +202,19 @@ impl Process {
             match self.output.recv_timeout(left) {
                 Ok(Event::Bytes(bytes)) => self.take(&bytes),
                 Ok(Event::Eof) | Err(RecvTimeoutError::Disconnected) => self.end(),
-                Err(RecvTimeoutError::Timeout) => return holds(&self.log),
+                Err(RecvTimeoutError::Timeout) => return false,
+            }
+            // One that never stops must not keep us here.
+            if left.is_zero() {
+                let rest = self.log.iter().skip(next);
+                return rest.into_iter().any(found);
             }
         }
     }
 
     /// Takes in what comes for a while.
     pub(crate) fn listen(&mut self, time: Duration) {
-        self.wait(time, |_| false);
+        self.wait(time, usize::MAX, |_| false);
     }
 
     fn take(&mut self, bytes: &[u8]) {
@@ -188,7 +229,7 @@ impl Process {
             self.responder = Some(responder);
             lines.into_iter().for_each(|line| self.send(line));
         }
-        if self.taken > MAX_OUTPUT {
+        if self.taken > MAX_OUTPUT || self.log.len() > MAX_ENTRIES {
             self.kill();
             self.end();
         }
@@ -210,13 +251,13 @@ impl Process {
         loop {
             if matches!(self.child.try_wait(), Ok(Some(_))) {
                 let took = began.elapsed();
-                self.wait(Duration::from_millis(200), |_| false);
+                self.listen(Duration::from_millis(200));
                 return Some(took);
             }
             if began.elapsed() >= limit {
                 return None;
             }
-            self.wait(Duration::from_millis(5), |_| false);
+            self.listen(Duration::from_millis(5));
             if self.ended {
                 std::thread::sleep(Duration::from_millis(2));
             }
@@ -247,6 +288,10 @@ impl Drop for Process {
         self.input = None;
         self.kill();
     }
+}
+
+fn headed(body: &[u8]) -> Vec<u8> {
+    [format!("Content-Length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
 }
 
 fn threads(

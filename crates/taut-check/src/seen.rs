@@ -45,6 +45,25 @@ pub(crate) fn is_request(value: &Value) -> bool {
     value.get("method").is_some() && value.get("id").is_some()
 }
 
+/// Whether an answer with this id is meant for a request with that id. An id of another JSON type is
+/// forgiven, so that one broken rule does not hide the others: the checks of ids tell it.
+pub(crate) fn is_meant(given: Option<&Value>, id: &Value) -> bool {
+    given.is_some_and(|given| given == id || key(given) == key(id))
+}
+
+/// An id as text, the same for every JSON type of the same number.
+fn key(id: &Value) -> String {
+    let number = match id {
+        Value::String(text) => text.parse().ok(),
+        other => other.as_f64(),
+    };
+    // Others are sent by the checks of ids themselves, as a number and as a string. 1 opens a session.
+    match number.filter(|number| *number == 1.0 || *number >= 10.0 && number.fract() == 0.0) {
+        Some(number) if number < 9e15 => format!("{number:.0}"),
+        _ => id.to_string(),
+    }
+}
+
 /// The messages in what was received: one, or those of a batch.
 pub(crate) fn messages(value: &Value) -> &[Value] {
     match value {
@@ -81,7 +100,7 @@ impl<'a> Seen<'a> {
     }
 
     pub(crate) fn replies(&self, id: &Value) -> Vec<&'a Value> {
-        let mine = |value: &&Value| is_response(value) && value.get("id") == Some(id);
+        let mine = |value: &&Value| is_response(value) && is_meant(value.get("id"), id);
         self.got().filter(mine).collect()
     }
 
@@ -104,7 +123,7 @@ impl<'a> Seen<'a> {
     /// Answers that belong to no request of ours.
     pub(crate) fn strays(&self) -> Vec<&'a Value> {
         let stray = |value: &&Value| {
-            is_response(value) && value.get("id").is_none_or(|id| !self.own.contains(id))
+            is_response(value) && !self.own.iter().any(|own| is_meant(value.get("id"), own))
         };
         self.got().filter(stray).collect()
     }
@@ -175,26 +194,50 @@ impl Session {
     }
 }
 
-/// The requests of a session by their id, as JSON text: an id of another type is another id.
+impl Session {
+    /// The first request with each progress token, by the token as JSON text.
+    pub(crate) fn tokens(&self) -> HashMap<String, &Value> {
+        let mut tokens = HashMap::new();
+        for (_, message) in &self.sent {
+            if let Some(token) = message.pointer("/params/_meta/progressToken") {
+                tokens.entry(token.to_string()).or_insert(message);
+            }
+        }
+        tokens
+    }
+
+    /// The place of the first answer to each id, by the id as JSON text.
+    pub(crate) fn ends(&self) -> HashMap<String, usize> {
+        let mut ends = HashMap::new();
+        for (place, reply, _) in self.received().filter(|(_, reply, _)| is_response(reply)) {
+            ends.entry(reply["id"].to_string()).or_insert(place);
+        }
+        ends
+    }
+}
+
+/// The requests of a session by their id.
 pub(crate) struct Requests<'a>(HashMap<String, Vec<&'a (usize, Value)>>);
 
 impl<'a> Requests<'a> {
     fn of(session: &'a Session) -> Self {
         let mut all: HashMap<String, Vec<&'a (usize, Value)>> = HashMap::new();
         for sent in session.sent.iter().filter(|(_, message)| is_request(message)) {
-            all.entry(sent.1["id"].to_string()).or_default().push(sent);
+            all.entry(key(&sent.1["id"])).or_default().push(sent);
         }
         Self(all)
     }
 
     /// The last request with this id that was sent before a place.
     pub(crate) fn before(&self, id: &Value, place: usize) -> Option<&'a (usize, Value)> {
-        let list = self.0.get(&id.to_string())?;
+        let list = self.0.get(&key(id))?;
         list.iter().rev().find(|(index, _)| *index < place).copied()
     }
 
+    /// How many have this id, with the same JSON type.
     pub(crate) fn count(&self, id: &Value) -> usize {
-        self.0.get(&id.to_string()).map_or(0, Vec::len)
+        let same = |sent: &&&(usize, Value)| sent.1["id"] == *id;
+        self.0.get(&key(id)).map_or(0, |list| list.iter().filter(same).count())
     }
 }
 

@@ -5,8 +5,13 @@
 
 use serde_json::Value;
 
-/// How long a message over several lines may get before it is given up, in bytes.
+/// How long a message over several lines may get before it is given up, in bytes and in lines.
 const MAX_JOINED: usize = 1 << 20;
+const MAX_LINES: usize = 20_000;
+
+/// How many lines a header block may have, and how long the body that it announces may be.
+const MAX_HEADERS: usize = 16;
+const MAX_BODY: usize = 64 << 20;
 
 /// What is wrong with the bytes of a frame, before anybody asks what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,26 +57,74 @@ pub(crate) struct Splitter {
     buffer: Vec<u8>,
     /// How far the buffer was searched for a newline.
     searched: usize,
+    /// Whether messages are expected to have headers, so that they are no fault.
+    expected: bool,
+    /// The lines of a header block that has begun.
+    headers: Vec<Vec<u8>>,
+    /// How long the body is that a header block announced.
+    body: Option<usize>,
     /// Lines that may be the beginning of a message over several lines.
     open: Vec<Vec<u8>>,
+    nesting: Nesting,
+}
+
+/// How deep in brackets the open lines end.
+#[derive(Debug, Default)]
+struct Nesting {
+    depth: i64,
+    bytes: usize,
+    text: bool,
+    escaped: bool,
+}
+
+impl Nesting {
+    fn read(&mut self, line: &[u8]) {
+        self.bytes += line.len() + 1;
+        for byte in line {
+            match byte {
+                _ if self.escaped => self.escaped = false,
+                b'\\' if self.text => self.escaped = true,
+                b'"' => self.text = !self.text,
+                b'{' | b'[' if !self.text => self.depth += 1,
+                b'}' | b']' if !self.text => self.depth -= 1,
+                _ => {}
+            }
+        }
+    }
 }
 
 impl Splitter {
+    /// For a peer that writes lines, or one that is spoken to with headers and may answer with them.
+    pub(crate) fn new(headers: bool) -> Self {
+        Self { expected: headers, ..Self::default() }
+    }
+
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<Frame> {
-        self.buffer.extend_from_slice(bytes);
-        let mut frames = Vec::new();
-        while let Some(found) = self.buffer[self.searched..].iter().position(|byte| *byte == b'\n')
-        {
+        let mut buffer = std::mem::take(&mut self.buffer);
+        buffer.extend_from_slice(bytes);
+        let (mut frames, mut done) = (Vec::new(), 0);
+        loop {
+            let rest = &buffer[done..];
+            if let Some(length) = self.body {
+                if rest.len() < length {
+                    break;
+                }
+                frames.push(self.headed(rest[..length].to_vec()));
+                done += length;
+                continue;
+            }
+            let found = rest[self.searched..].iter().position(|byte| *byte == b'\n');
+            let Some(found) = found else {
+                self.searched = rest.len();
+                break;
+            };
             let end = self.searched + found;
-            let mut line: Vec<u8> = self.buffer.drain(..=end).collect();
-            line.pop();
             self.searched = 0;
-            self.line(line, &mut frames);
+            self.line(rest[..end].to_vec(), &mut frames);
+            done += end + 1;
         }
-        self.searched = self.buffer.len();
-        if let Some(frame) = self.headed() {
-            frames.push(frame);
-        }
+        buffer.drain(..done);
+        self.buffer = buffer;
         frames
     }
 
@@ -79,7 +132,9 @@ impl Splitter {
     pub(crate) fn finish(&mut self) -> Vec<Frame> {
         let mut frames = Vec::new();
         let rest = std::mem::take(&mut self.buffer);
-        if !rest.is_empty() {
+        if self.body.is_some() {
+            frames.push(self.headed(rest));
+        } else if !rest.is_empty() {
             self.line(rest, &mut frames);
             if let Some(last) = frames.last_mut() {
                 last.fault.get_or_insert(Fault::Unended);
@@ -89,61 +144,84 @@ impl Splitter {
         frames
     }
 
-    /// A body that a `Content-Length` header announced, once it is complete. The header was kept as
-    /// the only open lines.
-    fn headed(&mut self) -> Option<Frame> {
-        let length = self.open.iter().find_map(|line| announced(line))?;
-        let ended = self.open.last().is_some_and(|line| trimmed(line).is_empty());
-        if !ended || self.buffer.len() < length {
-            return None;
-        }
-        let raw: Vec<u8> = self.buffer.drain(..length).collect();
-        self.searched = 0;
-        self.open.clear();
-        let value = serde_json::from_slice(&raw).ok();
-        Some(Frame { raw, value, fault: Some(Fault::Headers), cr: false })
+    /// A body that a `Content-Length` header announced.
+    fn headed(&mut self, raw: Vec<u8>) -> Frame {
+        (self.body, self.searched) = (None, 0);
+        let value: Option<Value> = serde_json::from_slice(&raw).ok();
+        let fault = match value {
+            Some(_) if self.expected => None,
+            None if self.expected => Some(Fault::NotJson),
+            _ => Some(Fault::Headers),
+        };
+        Frame { raw, value, fault, cr: false }
     }
 
     fn line(&mut self, mut line: Vec<u8>, frames: &mut Vec<Frame>) {
         let cr = line.last() == Some(&b'\r');
-        if announced(&line).is_some() || self.open.iter().any(|open| announced(open).is_some()) {
-            self.open.push(line);
-            if self.open.len() > 16 {
-                self.give_up(frames);
-            }
-            return;
-        }
         if cr {
             line.pop();
         }
         let whole = single(&line);
-        if let Some(frame) = whole {
-            let message = frame.value.as_ref().is_some_and(|value| value.get("jsonrpc").is_some());
-            if self.open.is_empty() || message {
-                self.give_up(frames);
-                frames.push(Frame { cr, ..frame });
-                return;
-            }
+        let message = whole
+            .as_ref()
+            .and_then(|frame| frame.value.as_ref())
+            .is_some_and(|value| value.get("jsonrpc").is_some());
+        if !message && self.header(&line) {
+            return;
+        }
+        if let Some(frame) = whole.filter(|_| message || self.open.is_empty()) {
+            self.give_up(frames);
+            frames.push(Frame { cr, ..frame });
+            return;
         }
         let begins = matches!(trimmed(&line).first(), Some(b'{' | b'['));
         if self.open.is_empty() && !begins {
+            self.give_up(frames);
             frames.push(broken(line, cr));
             return;
         }
+        self.nesting.read(&line);
         self.open.push(line);
-        let joined = self.open.join(&b'\n');
-        let closes = matches!(trimmed(&joined).last(), Some(b'}' | b']'));
-        if closes && let Ok(value) = serde_json::from_slice::<Value>(&joined) {
-            self.open.clear();
-            let fault = Some(Fault::ManyLines);
-            frames.push(Frame { raw: joined, value: Some(value), fault, cr });
-        } else if joined.len() > MAX_JOINED {
+        // Only here can it be whole, so it is parsed once.
+        if self.nesting.depth <= 0 {
+            let joined = self.open.join(&b'\n');
+            if let Ok(value) = serde_json::from_slice::<Value>(&joined) {
+                self.open.clear();
+                let fault = Some(Fault::ManyLines);
+                frames.push(Frame { raw: joined, value: Some(value), fault, cr });
+            }
+            self.give_up(frames);
+        } else if self.nesting.bytes > MAX_JOINED || self.open.len() > MAX_LINES {
             self.give_up(frames);
         }
     }
 
+    /// Whether a line belongs to a header block, which it may end.
+    fn header(&mut self, line: &[u8]) -> bool {
+        let begins =
+            |name: &[u8]| line.len() > name.len() && line[..name.len()].eq_ignore_ascii_case(name);
+        if self.headers.is_empty() && !begins(b"content-length:") && !begins(b"content-type:") {
+            return false;
+        }
+        if trimmed(line).is_empty() {
+            let length = self.headers.iter().find_map(|line| announced(line));
+            self.body = length.filter(|length| *length <= MAX_BODY);
+            if self.body.is_some() {
+                self.headers.clear();
+            }
+            return self.body.is_some();
+        }
+        let is_header = line.contains(&b':') && self.headers.len() < MAX_HEADERS;
+        if is_header {
+            self.headers.push(line.to_vec());
+        }
+        is_header
+    }
+
     fn give_up(&mut self, frames: &mut Vec<Frame>) {
-        frames.extend(self.open.drain(..).map(|line| broken(line, false)));
+        let lines = self.headers.drain(..).chain(self.open.drain(..));
+        frames.extend(lines.map(|line| broken(line, false)));
+        self.nesting = Nesting::default();
     }
 }
 
@@ -214,7 +292,25 @@ mod tests {
     }
 
     #[test]
+    fn lines_that_look_like_json_cost_no_more_than_their_bytes() {
+        let log = b"[INFO] working\n".repeat(50_000);
+        let began = std::time::Instant::now();
+        assert_eq!(faults(&log).len(), 50_000);
+        let open = b"{\n".repeat(200_000);
+        assert_eq!(faults(&open).len(), 200_000);
+        assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+    }
+
+    #[test]
     fn headers_are_read_and_told() {
-        assert_eq!(faults(b"Content-Length: 2\r\n\r\n{}"), [(Some(Fault::Headers), true)]);
+        let headed = (Some(Fault::Headers), true);
+        assert_eq!(faults(b"Content-Length: 2\r\n\r\n{}"), [headed]);
+        let two = b"Content-Length: 2\r\n\r\n{}Content-Type: a\r\ncontent-length: 4\r\n\r\n[{}]";
+        assert_eq!(faults(two), [headed, headed]);
+        let cut = b"Content-Length: 9\r\n\r\n{}";
+        assert_eq!(faults(cut), [headed]);
+        // A line of a log that looks like one.
+        let log = b"Content-Length: 5\n{\"jsonrpc\":\"2.0\"}\n";
+        assert_eq!(faults(log), [(Some(Fault::NotJson), false), (None, true)]);
     }
 }

@@ -1,86 +1,12 @@
-//! What looks like a secret: the one list of names and of looks in this command.
+//! What looks like a secret on a command line, in an address and in the environment.
 //!
-//! Pure. Names decide first, then the look of a value; a mere reference (`${TOKEN}`) says nothing and
+//! Pure. The names that secrets have are the library's list, the tokens of services are that of captures.
+//! Names decide first, then the look of a value; a mere reference (`${TOKEN}`) says nothing and
 //! stays. `secrets.rs` hides the values, wherever they turn up. In doubt something is hidden: what is
 //! hidden here still stands in the file.
 
-pub(crate) const HIDDEN: &str = "***";
-
-/// Parts of a name whose values are never shown: a name that has one of them between its separators.
-const WORDS: [&str; 17] = [
-    "auth",
-    "authorization",
-    "bearer",
-    "cookie",
-    "credential",
-    "credentials",
-    "jwt",
-    "key",
-    "keys",
-    "pass",
-    "passphrase",
-    "passwd",
-    "pat",
-    "pin",
-    "pwd",
-    "signature",
-    "sig",
-];
-
-/// The same, anywhere in it.
-const PARTS: [&str; 9] = [
-    "token",
-    "secret",
-    "password",
-    "passwd",
-    "authorization",
-    "apikey",
-    "credential",
-    "privatekey",
-    "cookie",
-];
-
-/// How the tokens of well-known services begin.
-const BEGINNINGS: [&str; 16] = [
-    "sk-",
-    "sk_",
-    "rk_",
-    "pk_",
-    "ghp_",
-    "gho_",
-    "ghs_",
-    "ghu_",
-    "github_pat_",
-    "glpat-",
-    "xox",
-    "AKIA",
-    "eyJ",
-    "npm_",
-    "hf_",
-    "AIza",
-];
-
-/// Whether a name is one that secrets have.
-pub(crate) fn is_secret_name(name: &str) -> bool {
-    let name = apart(name.trim_start_matches('-')).to_ascii_lowercase();
-    let mut parts = name.split(|c: char| !c.is_ascii_alphanumeric());
-    let joined: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
-    parts.any(|part| WORDS.contains(&part)) || PARTS.iter().any(|part| joined.contains(part))
-}
-
-/// `privateKey` as `private-Key`: a capital after a small letter begins a word.
-fn apart(name: &str) -> String {
-    let mut out = String::with_capacity(name.len() + 4);
-    let mut small = false;
-    for letter in name.chars() {
-        if small && letter.is_uppercase() {
-            out.push('-');
-        }
-        small = letter.is_lowercase();
-        out.push(letter);
-    }
-    out
-}
+pub(crate) use taut::is_secret_name;
+pub(crate) use taut_trace::MASK as HIDDEN;
 
 /// A value of the environment: always hidden, unless it is a mere reference.
 pub(crate) fn env(value: &str) -> String {
@@ -173,7 +99,7 @@ pub(crate) fn looks_secret(value: &str) -> bool {
     if value.len() < 12 || value.contains(['/', ' ', '$', '{']) {
         return false;
     }
-    if BEGINNINGS.iter().any(|start| value.starts_with(start)) {
+    if taut_trace::begins_like_token(value) {
         return true;
     }
     let has = |is: fn(&char) -> bool| value.chars().any(|c| is(&c));

@@ -1,7 +1,13 @@
-//! Streamable HTTP for [`taut`]: the Model Context Protocol over HTTP.
+//! MCP over Streamable HTTP for [`taut`], both sides.
 //!
-//! `client` turns a URL into a [`taut::Client`].
+//! Knows HTTP and the seam for transports ([`taut::transport`]); must not know stdio or a tool. What
+//! depends on a revision or a method it asks `taut` for. [`server`] serves whatever answers messages;
+//! [`client`] turns a URL into a [`taut::Client`].
 
 #[cfg(feature = "client")]
 pub mod client;
-mod headers;
+pub mod headers;
+#[cfg(feature = "server")]
+pub mod server;
+#[cfg(feature = "server")]
+mod sse;

@@ -18,13 +18,22 @@ const LONGEST_NAME: usize = 64;
 /// How many names are remembered with the verdict on them; judging one takes longer than looking it up.
 const REMEMBERED: usize = 4096;
 
-/// Names that sound secret and are not: MCP's own.
-const HARMLESS: [&str; 3] = ["progresstoken", "maxtokens", "tokens"];
-
 /// How tokens of well-known services begin; the first group says it all, the second needs a digit or
 /// a capital letter after it to be told from a word.
-const CERTAIN: [&str; 9] =
-    ["ghp_", "gho_", "ghs_", "ghu_", "ghr_", "github_pat_", "glpat-", "xoxb-", "xoxp-"];
+const CERTAIN: [&str; 12] = [
+    "ghp_",
+    "gho_",
+    "ghs_",
+    "ghu_",
+    "ghr_",
+    "github_pat_",
+    "glpat-",
+    "xoxa-",
+    "xoxb-",
+    "xoxp-",
+    "xoxr-",
+    "xoxs-",
+];
 const LIKELY: [&str; 12] =
     ["sk-", "sk_", "rk_", "pk_", "AKIA", "ASIA", "npm_", "hf_", "AIza", "pypi-", "eyJ", "ya29."];
 
@@ -38,7 +47,7 @@ pub struct Masker {
     /// one list for each byte: every byte of every message is looked up here.
     values: Vec<Vec<String>>,
     longest: usize,
-    names: Option<fn(&str) -> bool>,
+    on: bool,
     known: HashMap<Vec<u8>, bool>,
 }
 
@@ -49,21 +58,21 @@ impl Masker {
         Self::default()
     }
 
-    /// Hides the values of names for which this says yes, and tokens.
+    /// Hides the values of names that [secrets have](taut::is_secret_name), and tokens.
     #[must_use]
-    pub fn new(is_secret_name: fn(&str) -> bool) -> Self {
-        Self { names: Some(is_secret_name), ..Self::default() }
+    pub fn on() -> Self {
+        Self { on: true, ..Self::default() }
     }
 
     /// Whether it hides anything.
     #[must_use]
     pub fn is_on(&self) -> bool {
-        self.names.is_some()
+        self.on
     }
 
     /// Also hides this value, wherever it stands, if it is long enough.
     pub fn hide(&mut self, value: &str) {
-        if self.names.is_none() {
+        if !self.on {
             return;
         }
         for part in parts(value) {
@@ -157,15 +166,18 @@ impl Masker {
         if let Some(verdict) = self.known.get(name) {
             return *verdict;
         }
-        let text = String::from_utf8_lossy(name);
-        let lower = text.to_ascii_lowercase();
-        let verdict =
-            !HARMLESS.contains(&lower.as_str()) && self.names.is_some_and(|names| names(&text));
+        let verdict = taut::is_secret_name(&String::from_utf8_lossy(name));
         if self.known.len() < REMEMBERED {
             self.known.insert(name.to_vec(), verdict);
         }
         verdict
     }
+}
+
+/// Whether a text begins as the tokens of well-known services do.
+#[must_use]
+pub fn begins_like_token(text: &str) -> bool {
+    CERTAIN.iter().chain(&LIKELY).any(|beginning| text.starts_with(beginning))
 }
 
 /// Where a secret stands, and the quotes that its mask needs.

@@ -2,15 +2,8 @@
 
 use super::*;
 
-fn sounds(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    ["token", "password", "apikey", "api_key", "authorization", "pin"]
-        .iter()
-        .any(|s| name.contains(s))
-}
-
 fn masked_with(values: &[&str], text: &str) -> String {
-    let mut masker = Masker::new(sounds);
+    let mut masker = Masker::on();
     values.iter().for_each(|value| masker.hide(value));
     let (mut out, mut places) = (Vec::new(), Vec::new());
     masker.apply(text.as_bytes(), &mut out, &mut places);
@@ -90,7 +83,7 @@ fn known_values_are_masked_however_they_are_written() {
 
 #[test]
 fn the_beginning_of_a_value_at_a_cut_is_left_out() {
-    let mut masker = Masker::new(sounds);
+    let mut masker = Masker::on();
     masker.hide("zebra-crossing");
     let (mut out, mut places) = (Vec::new(), Vec::new());
     masker.apply_to_cut(b"its zebra-cros", &mut out, &mut places);

@@ -261,38 +261,24 @@ impl std::error::Error for Error {
     }
 }
 
-#[cfg(feature = "client")]
-impl From<SpawnError> for Error {
-    fn from(error: SpawnError) -> Self {
-        Self::Spawn(Arc::new(error))
-    }
+/// `From` for the errors that are shared, because an [`Error`] can be cloned.
+macro_rules! from_shared {
+    ($($(#[$cfg:meta])? $Variant:ident($T:ty);)*) => {$(
+        $(#[$cfg])?
+        impl From<$T> for Error {
+            fn from(error: $T) -> Self {
+                Self::$Variant(Arc::new(error))
+            }
+        }
+    )*};
 }
 
-#[cfg(feature = "client")]
-impl From<ConnectError> for Error {
-    fn from(error: ConnectError) -> Self {
-        Self::Connect(Arc::new(error))
-    }
-}
-
-#[cfg(feature = "client")]
-impl From<ConnectionLost> for Error {
-    fn from(lost: ConnectionLost) -> Self {
-        Self::Lost(Arc::new(lost))
-    }
-}
-
-#[cfg(feature = "validate")]
-impl From<BadOutput> for Error {
-    fn from(bad: BadOutput) -> Self {
-        Self::Output(Arc::new(bad))
-    }
-}
-
-impl From<ClaimError> for Error {
-    fn from(error: ClaimError) -> Self {
-        Self::Stdio(Arc::new(error))
-    }
+from_shared! {
+    Stdio(ClaimError);
+    #[cfg(feature = "client")] Spawn(SpawnError);
+    #[cfg(feature = "client")] Connect(ConnectError);
+    #[cfg(feature = "client")] Lost(ConnectionLost);
+    #[cfg(feature = "validate")] Output(BadOutput);
 }
 
 /// A JSON-RPC error that a handler returns to have it sent as it is.

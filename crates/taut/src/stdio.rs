@@ -22,6 +22,8 @@ mod signals;
 mod stderr;
 #[cfg(unix)]
 mod unix;
+#[cfg(unix)]
+mod watchdog;
 #[cfg(windows)]
 mod windows;
 
@@ -34,6 +36,8 @@ use windows as platform;
 
 pub(crate) use signals::watch;
 pub(crate) use stderr::say;
+#[cfg(unix)]
+pub(crate) use watchdog::Watchdog;
 
 #[cfg(test)]
 #[cfg(any(target_os = "linux", windows))]
@@ -149,6 +153,9 @@ fn claim(state: &mut Claim) -> Result<(), ClaimError> {
 pub(crate) struct Stdio {
     pub(crate) input: Input,
     pub(crate) output: Output,
+    /// A copy of the input's descriptor, for the [`Watchdog`].
+    #[cfg(unix)]
+    pub(crate) watched: Option<std::os::fd::OwnedFd>,
 }
 
 /// Claims stdin and stdout if that has not been done and hands them out, once.

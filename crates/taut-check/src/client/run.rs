@@ -11,6 +11,7 @@ use crate::check::{Check, Kind, Verdict};
 use crate::ours::Revision;
 use crate::process::{Process, Program};
 use crate::report::{Report, Row};
+use crate::server::pool::{CLIENTS, pool};
 
 /// How long a client may take for one scenario.
 const LIMIT: Duration = Duration::from_secs(45);
@@ -70,7 +71,7 @@ impl ClientCheck {
         };
         let names: Vec<&'static str> =
             SCENARIOS.iter().map(|(name, _)| *name).filter(|name| needed(name)).collect();
-        let scenes: Vec<Scene> = crate::server::pool::pool(names, |name| self.scene(name, &folder));
+        let scenes: Vec<Scene> = pool(CLIENTS, names, |name| self.scene(name, &folder));
         let starts = scenes.len();
         let _ = std::fs::remove_dir_all(&folder);
         let mut rows = Vec::new();

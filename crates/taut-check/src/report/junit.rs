@@ -17,7 +17,7 @@ impl Report {
             "<testsuites name=\"taut check\" tests=\"{}\" failures=\"{failures}\" errors=\"0\" time=\"{seconds:.3}\">",
             self.rows.len()
         );
-        for revision in self.revisions() {
+        for revision in self.told() {
             let rows: Vec<&Row> = self.rows.iter().filter(|row| row.revision == revision).collect();
             let failed = rows.iter().filter(|row| row.fails()).count();
             let skipped = rows.iter().filter(|row| skipped(row)).count();

@@ -7,13 +7,16 @@ mod sarif;
 mod table;
 
 pub use baseline::{Baseline, Compared};
-pub use table::table;
+pub use table::{Tone, plain, table};
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::check::{Check, Level, Side, Verdict};
 use crate::ours::Revision;
+
+/// How many lines of an exchange a report has at most.
+const MAX_SHOWN: usize = 400;
 
 /// One check in one revision.
 #[derive(Clone, Debug)]
@@ -47,8 +50,9 @@ impl Row {
         check: &Check,
         revision: Revision,
         verdict: Verdict,
-        exchange: Vec<String>,
+        mut exchange: Vec<String>,
     ) -> Self {
+        exchange.truncate(MAX_SHOWN);
         Self {
             id: check.id,
             side: check.side,
@@ -112,6 +116,13 @@ impl Report {
     /// The revisions that were checked.
     #[must_use]
     pub fn revisions(&self) -> Vec<Revision> {
+        let mut all = self.told();
+        all.retain(|revision| !self.closed.iter().any(|(closed, _)| closed == revision));
+        all
+    }
+
+    /// The revisions that have rows: those that were checked, and those that did not open and broke a rule.
+    pub(crate) fn told(&self) -> Vec<Revision> {
         let mut all: Vec<Revision> = self.rows.iter().map(|row| row.revision).collect();
         all.sort();
         all.dedup();
@@ -158,7 +169,7 @@ impl Report {
     #[allow(clippy::panic, reason = "it is for tests, and says so")]
     pub fn assert_passed(&self) {
         if !self.passed() {
-            panic!("{}", table(self, false));
+            panic!("{}", table(self, &plain));
         }
     }
 }

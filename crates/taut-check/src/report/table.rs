@@ -12,13 +12,24 @@ const LINE: usize = 220;
 /// How many lines of an exchange are shown.
 const LINES: usize = 12;
 
-/// The report as text. With `colour`, failures are red and what passed is green.
+/// What a part of the table says, for who gives it a colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tone {
+    /// A rule was kept.
+    Good,
+    /// A MUST was broken.
+    Bad,
+    /// A SHOULD was broken.
+    Weak,
+    /// Advice that was not followed.
+    Advice,
+    /// What was wrong, in words.
+    Strong,
+}
+
+/// The report as text. `paint` may put colours around a part; [`plain`] puts none.
 #[must_use]
-pub fn table(report: &Report, colour: bool) -> String {
-    let paint = |code: &str, text: &str| match colour {
-        true => format!("\x1b[{code}m{text}\x1b[0m"),
-        false => text.to_owned(),
-    };
+pub fn table(report: &Report, paint: &dyn Fn(Tone, &str) -> String) -> String {
     let mut text = String::new();
     let mut told: Vec<(&str, &str)> = Vec::new();
     for row in report.rows.iter().filter(|row| row.verdict.failed()) {
@@ -26,7 +37,7 @@ pub fn table(report: &Report, colour: bool) -> String {
             continue;
         }
         told.push((row.id, row.words()));
-        text.push_str(&failure(report, row, &paint));
+        text.push_str(&failure(report, row, paint));
     }
     for (revision, why) in &report.closed {
         let _ = writeln!(text, "{}  not spoken: {}", revision.as_str(), cut(why));
@@ -34,7 +45,9 @@ pub fn table(report: &Report, colour: bool) -> String {
     if !report.closed.is_empty() {
         text.push('\n');
     }
-    text.push_str(&areas(report, &paint));
+    if !report.revisions().is_empty() {
+        text.push_str(&areas(report, paint));
+    }
     let seconds = report.took.as_secs_f64();
     let (pass, fail) = (report.count("pass"), report.count("fail"));
     let (skip, blocked) = (report.count("skip"), report.count("blocked"));
@@ -43,9 +56,9 @@ pub fn table(report: &Report, colour: bool) -> String {
         "{pass} passed, {fail} failed, {skip} skipped, {blocked} not judged, {advice} pieces of advice; {} starts, {seconds:.1} s",
         report.starts
     );
-    let mark = if report.passed() { paint("1;32", "✓") } else { paint("1;31", "✗") };
+    let mark = if report.passed() { paint(Tone::Good, "✓") } else { paint(Tone::Bad, "✗") };
     let _ = writeln!(text, "\n{mark} {sum}");
-    if report.rows.is_empty() {
+    if report.revisions().is_empty() {
         text.push_str(
             "nothing could be checked: the server opens in none of the revisions above; `taut doctor` says why\n",
         );
@@ -53,19 +66,25 @@ pub fn table(report: &Report, colour: bool) -> String {
     text
 }
 
-fn failure(report: &Report, row: &Row, paint: &impl Fn(&str, &str) -> String) -> String {
+/// A text without colours.
+#[must_use]
+pub fn plain(_: Tone, text: &str) -> String {
+    text.to_owned()
+}
+
+fn failure(report: &Report, row: &Row, paint: &dyn Fn(Tone, &str) -> String) -> String {
     let same =
         |other: &&Row| other.id == row.id && other.words() == row.words() && other.verdict.failed();
     let revisions: Vec<&str> =
         report.rows.iter().filter(same).map(|row| row.revision.as_str()).collect();
     let (mark, style) = match row.level {
-        Level::Advice => ("·", "36"),
-        Level::Should => ("✗", "1;33"),
-        Level::Must => ("✗", "1;31"),
+        Level::Advice => ("·", Tone::Advice),
+        Level::Should => ("✗", Tone::Weak),
+        Level::Must => ("✗", Tone::Bad),
     };
     let head = paint(style, &format!("{mark} {} {}", row.level.word(), row.id));
     let mut text = format!("{head}  {}  {}\n", row.rules.join(" "), revisions.join(" "));
-    let _ = writeln!(text, "  {}\n  {}", row.rule, paint("1", &cut(row.words())));
+    let _ = writeln!(text, "  {}\n  {}", row.rule, paint(Tone::Strong, &cut(row.words())));
     let _ = writeln!(text, "  who suffers: {}", row.hosts);
     for line in row.exchange.iter().take(LINES) {
         let _ = writeln!(text, "    {}", cut(line));
@@ -78,7 +97,7 @@ fn failure(report: &Report, row: &Row, paint: &impl Fn(&str, &str) -> String) ->
 }
 
 /// One line per area, one column per revision: passed of tried.
-fn areas(report: &Report, paint: &impl Fn(&str, &str) -> String) -> String {
+fn areas(report: &Report, paint: &dyn Fn(Tone, &str) -> String) -> String {
     let revisions = report.revisions();
     let mut areas: Vec<&str> = report.rows.iter().map(|row| row.area).collect();
     areas.sort_unstable();
@@ -100,11 +119,11 @@ fn cell(
     report: &Report,
     area: &str,
     revision: Revision,
-    paint: &impl Fn(&str, &str) -> String,
+    paint: &dyn Fn(Tone, &str) -> String,
 ) -> String {
     let (passed, tried) = counts(report, area, revision);
     let text = if tried == 0 { "-".to_owned() } else { format!("{passed}/{tried}") };
-    let style = if passed == tried { "32" } else { "31" };
+    let style = if passed == tried { Tone::Good } else { Tone::Bad };
     format!(" {}{}", " ".repeat(11_usize.saturating_sub(text.len())), paint(style, &text))
 }
 

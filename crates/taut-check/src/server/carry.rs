@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::pool::pool;
+use super::pool::{SERVERS, pool};
 use super::run::{MAX_STARTS, ServerCheck};
 use super::session::{LATE, Live, Times, shown};
 use super::survey::survey;
@@ -36,6 +36,8 @@ type Suspect = (usize, Outcome);
 pub(super) struct Shared<'a> {
     /// How long the slowest start took, in milliseconds.
     pub(super) slowest: AtomicUsize,
+    /// How often the server did not answer any more.
+    pub(super) hung: AtomicUsize,
     pub(super) settings: &'a ServerCheck,
     pub(super) checks: &'a [Check],
     pub(super) starts: AtomicUsize,
@@ -75,35 +77,49 @@ impl Shared<'_> {
         })
     }
 
-    /// Opens the server once in each revision. Also says which did not open, and why.
+    /// Opens the server in a revision, and asks what it has.
+    fn survey(&self, revision: Revision) -> Result<Survey, String> {
+        let (mut live, opened) = self.opened(revision, self.settings.alone_times())?;
+        let settings = self.settings;
+        let (calls, fixture) = (&settings.calls, settings.fixture);
+        let survey = survey(&mut live, revision, opened, calls, fixture, settings.request);
+        live.process.listen(Duration::from_millis(50));
+        self.keep(live.close());
+        Ok(survey)
+    }
+
+    /// Opens the server in each revision. Also says which did not open, and why.
     pub(super) fn surveys(&self) -> (Surveys, Vec<(Revision, String)>) {
         let wanted = match self.settings.revisions.as_slice() {
             [] => Revision::ALL.to_vec(),
             some => some.to_vec(),
         };
-        let found = pool(wanted, |revision| {
-            let times = self.settings.alone_times();
-            let once = || self.opened(revision, times);
-            // A busy machine may be late once.
-            let opened =
-                once().or_else(|why| if why.starts_with(LATE) { once() } else { Err(why) });
-            let survey = opened.map(|(mut live, opened)| {
-                let settings = self.settings;
-                let (calls, fixture) = (&settings.calls, settings.fixture);
-                let survey = survey(&mut live, revision, opened, calls, fixture, settings.request);
-                live.process.listen(Duration::from_millis(50));
-                self.keep(live.close());
-                survey
-            });
-            (revision, survey)
-        });
         let (mut surveys, mut closed) = (Vec::new(), Vec::new());
-        for (revision, survey) in found {
-            match survey {
-                Ok(survey) => surveys.push((revision, survey)),
-                Err(why) => closed.push((revision, why)),
+        let mut sort = |found: Vec<(Revision, Result<Survey, String>)>| {
+            let mut late = Vec::new();
+            for (revision, survey) in found {
+                match survey {
+                    Ok(survey) => surveys.push((revision, survey)),
+                    Err(why) if why.starts_with(LATE) => late.push((revision, why)),
+                    Err(why) => closed.push((revision, why)),
+                }
             }
+            (late, surveys.is_empty())
+        };
+        let (mut late, none) =
+            sort(pool(SERVERS, wanted, |revision| (revision, self.survey(revision))));
+        // A busy machine may be late once. One that answered nothing at all is asked once more, not often.
+        late.sort_by_key(|(revision, _)| *revision);
+        let waiting = if none { late.split_off(1.min(late.len())) } else { Vec::new() };
+        let again = |late: Vec<(Revision, String)>| {
+            pool(SERVERS, late, |(revision, _)| (revision, self.survey(revision)))
+        };
+        let (mut still, none) = sort(again(late));
+        match none {
+            true => still.extend(waiting),
+            false => still.extend(sort(again(waiting)).0),
         }
+        closed.extend(still);
         surveys.sort_by_key(|(revision, _)| *revision);
         closed.sort_by_key(|(revision, _)| *revision);
         let modern = surveys.iter().any(|(revision, _)| revision.is_modern());
@@ -153,7 +169,7 @@ impl Shared<'_> {
         jobs.retain(|(_, batch)| !batch.is_empty());
         // The long ones first.
         jobs.sort_by_key(|(_, batch)| usize::MAX - batch.len());
-        let first = pool(jobs, |(at, batch)| {
+        let first = pool(SERVERS, jobs, |(at, batch)| {
             let (revision, survey) = &surveys[at];
             (at, self.batch(*revision, survey, &batch, self.settings.shared_times()))
         });
@@ -198,11 +214,16 @@ impl Shared<'_> {
                     _ => groups.push(vec![suspect]),
                 }
             }
-            let tried = pool(groups, |mut group| {
+            let tried = pool(SERVERS, groups, |mut group| {
                 let newest = group.pop();
                 let after = newest.as_ref().and_then(|(at, before)| {
                     let (revision, survey) = &surveys[*at];
-                    self.batch(*revision, survey, &[before.check], self.alone()).pop()
+                    let once =
+                        || self.batch(*revision, survey, &[before.check], self.alone()).pop();
+                    // What a busy machine was too late for is worth another try.
+                    once()
+                        .filter(|after| !matches!(after.verdict, Verdict::Blocked(_)))
+                        .or_else(once)
                 });
                 (group, newest, after)
             });
@@ -219,6 +240,16 @@ impl Shared<'_> {
                 }
             }
         }
+    }
+
+    /// The time for an answer shrinks while the server hangs again and again: a run has to end.
+    fn patient(&self, times: Times) -> Times {
+        let most = match self.hung.load(Ordering::Relaxed) {
+            0..4 => return times,
+            4..12 => Duration::from_secs(3),
+            _ => Duration::from_secs(1),
+        };
+        Times { request: times.request.min(most), late: times.late.min(most), ..times }
     }
 
     /// How long things may take alone; a server that starts slowly has more time to end, too.
@@ -275,6 +306,9 @@ impl Shared<'_> {
             let done = open.carry_out(&steps, !fresh);
             let seen = open.seen(&done);
             strays |= !seen.strays().is_empty();
+            if !done.barrier && !done.died {
+                self.hung.fetch_add(1, Ordering::Relaxed);
+            }
             let verdict = judge(&cx, &seen);
             let exchange = if verdict.failed() { shown(seen.entries) } else { Vec::new() };
             outcomes.push(outcome(verdict, exchange, true));
@@ -315,7 +349,7 @@ impl Shared<'_> {
             _ => None,
         });
         let caps = caps.unwrap_or_else(|| json!({}));
-        let mut live = self.start(revision, times, &caps)?;
+        let mut live = self.start(revision, self.patient(times), &caps)?;
         if !fresh {
             live.open(&caps)?;
         }

@@ -1,9 +1,11 @@
 //! Verdicts over all sessions, and failures that another failure explains.
 
+use std::collections::{HashMap, HashSet};
+
 use super::carry::{Outcome, Surveys};
 use super::run::ServerCheck;
 use crate::check::{Check, Kind, Verdict};
-use crate::cx::Cx;
+use crate::cx::{Cx, Survey};
 use crate::ours::Revision;
 use crate::report::Row;
 use crate::seen::{All, Session};
@@ -13,19 +15,33 @@ pub(super) fn scans(
     checks: &[Check],
     settings: &ServerCheck,
     surveys: &Surveys,
+    closed: &[(Revision, String)],
     sessions: &[Session],
     outcomes: &mut Vec<(Revision, Outcome)>,
 ) {
-    for (revision, survey) in surveys {
+    let opens: Vec<String> = surveys.iter().map(|(it, _)| it.as_str().to_owned()).collect();
+    let unopened = closed.iter().map(|(revision, why)| {
+        let closed = Some(why.clone());
+        (*revision, Survey { closed, opens: opens.clone(), ..Survey::default() })
+    });
+    let unopened: Surveys = unopened.collect();
+    for (revision, survey) in surveys.iter().chain(&unopened) {
         let all = All::new(sessions.iter().filter(|session| session.revision == *revision));
         for (index, check) in checks.iter().enumerate() {
             let Kind::Scan(judge) = check.kind else { continue };
             if !settings.wants(check) || !check.revisions.contains(*revision) {
                 continue;
             }
+            if survey.closed.is_some() && !check.before {
+                continue;
+            }
             let base = 0;
             let cx = Cx { revision: *revision, base, survey, fixture: settings.fixture };
             let verdict = judge(&cx, &all);
+            // Where the server does not open, a rule that was not broken was not kept either.
+            if survey.closed.is_some() && !verdict.failed() {
+                continue;
+            }
             let exchange = match &verdict {
                 Verdict::Fail { shown, .. } => {
                     shown.iter().map(|line| format!("< {line}")).collect()
@@ -42,14 +58,12 @@ pub(super) fn scans(
 pub(crate) fn explain(checks: &[Check], rows: &mut [Row]) {
     let failed: Vec<(Revision, &'static str)> =
         rows.iter().filter(|row| row.verdict.failed()).map(|row| (row.revision, row.id)).collect();
-    let shown: Vec<(Revision, Vec<String>)> = rows
-        .iter()
-        .filter(|row| row.id != "schema-valid")
-        .filter_map(|row| match &row.verdict {
-            Verdict::Fail { shown, .. } => Some((row.revision, shown.clone())),
-            _ => None,
-        })
-        .collect();
+    let mut shown: HashMap<Revision, HashSet<String>> = HashMap::new();
+    for row in rows.iter().filter(|row| row.id != "schema-valid") {
+        if let Verdict::Fail { shown: lines, .. } = &row.verdict {
+            shown.entry(row.revision).or_default().extend(lines.iter().cloned());
+        }
+    }
     for row in rows.iter_mut().filter(|row| row.verdict.failed()) {
         let after = checks.iter().find(|check| check.id == row.id).map_or(&[] as &[_], |c| c.after);
         let cause = after.iter().find(|id| failed.contains(&(row.revision, **id)));
@@ -58,9 +72,8 @@ pub(crate) fn explain(checks: &[Check], rows: &mut [Row]) {
             continue;
         }
         let Verdict::Fail { shown: own, .. } = &row.verdict else { continue };
-        let told = |line: &String| {
-            shown.iter().any(|(revision, lines)| *revision == row.revision && lines.contains(line))
-        };
+        let lines = shown.get(&row.revision);
+        let told = |line: &String| lines.is_some_and(|lines| lines.contains(line));
         if row.id == "schema-valid" && !own.is_empty() && own.iter().all(told) {
             let why = "other checks name what is wrong with these messages".to_owned();
             row.verdict = Verdict::Blocked(why);

@@ -120,13 +120,14 @@ impl ServerCheck {
             settings: self,
             checks: &checks,
             slowest: AtomicUsize::new(0),
+            hung: AtomicUsize::new(0),
             starts: AtomicUsize::new(0),
             sessions: Mutex::default(),
         };
         let (surveys, closed) = shared.surveys();
         let mut outcomes = shared.probes(&surveys);
         let sessions = shared.sessions.into_inner().unwrap_or_else(PoisonError::into_inner);
-        scans(&checks, self, &surveys, &sessions, &mut outcomes);
+        scans(&checks, self, &surveys, &closed, &sessions, &mut outcomes);
         let mut rows: Vec<Row> = Vec::new();
         for (revision, outcome) in outcomes {
             rows.push(Row::new(

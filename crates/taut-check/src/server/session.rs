@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::cx::{initialize, request};
 use crate::ours::Revision;
 use crate::process::{Entry, Process, Program, What};
-use crate::seen::{Seen, Session, Step, is_request, is_response, messages};
+use crate::seen::{Seen, Session, Step, is_meant, is_request, is_response, messages};
 
 /// How long things may take.
 #[derive(Clone, Copy, Debug)]
@@ -28,6 +28,9 @@ pub(crate) struct Times {
 
 /// Why a session did not open, if it took too long.
 pub(super) const LATE: &str = "it did not answer in time";
+
+/// How long a second answer may take where the first did not come.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// The id of the request that opens a session.
 const OPENING: i64 = 1;
@@ -70,8 +73,7 @@ impl Live {
             initialize(&id, self.revision.as_str(), caps)
         };
         self.process.send(line(&message));
-        let limit = self.times.start;
-        self.process.wait(limit, |log| answered(log, &id));
+        self.process.wait(self.times.start, 0, |entry| answers(entry, &id));
         let Some(reply) = reply(&self.process.log, &id) else {
             let how = if self.process.ended { "it ended" } else { LATE };
             return Err(format!("{how}{}", self.last_words()));
@@ -107,8 +109,9 @@ impl Live {
     /// Sends one request and waits for its answer.
     pub(crate) fn ask(&mut self, message: &Value, limit: Duration) -> Option<Value> {
         let id = message["id"].clone();
+        let mark = self.process.log.len();
         self.process.send(line(message));
-        self.process.wait(limit, |log| answered(log, &id));
+        self.process.wait(limit, mark, |entry| answers(entry, &id));
         reply(&self.process.log, &id).cloned()
     }
 
@@ -121,8 +124,15 @@ impl Live {
     /// Carries out the steps of a probe. `barrier`: a harmless request follows them.
     pub(crate) fn carry_out(&mut self, steps: &[Step], barrier: bool) -> Done {
         let mark = self.process.log.len();
-        let mut done =
-            Done { mark, barrier: true, died: false, gone: None, opened: None, own: vec![] };
+        let mut done = Done {
+            mark,
+            barrier: true,
+            died: false,
+            gone: None,
+            opened: None,
+            own: vec![],
+            missed: false,
+        };
         done.own.push(Value::from(OPENING));
         let mut closed = false;
         for step in steps {
@@ -132,10 +142,13 @@ impl Live {
             done.barrier = self.barrier(&mut done.own);
         }
         if !closed {
-            let wanted = wanted(steps);
-            let late = self.times.late;
-            let all = |log: &[Entry]| wanted.iter().all(|id| answered(&log[mark..], id));
-            self.process.wait(late, all);
+            let mut wanted = wanted(steps);
+            if !wanted.is_empty() {
+                self.process.wait(self.times.late, mark, |entry| {
+                    wanted.retain(|id| !answers(entry, id));
+                    wanted.is_empty()
+                });
+            }
             if self.quiet {
                 self.process.listen(self.times.quiet);
             }
@@ -165,16 +178,13 @@ impl Live {
                 // The first answer of a process may take as long as its start.
                 let silent = !self.process.log.iter().any(|entry| entry.value().is_some());
                 let limit = if silent { self.times.start } else { self.times.request };
-                let mark = done.mark;
-                self.process.wait(limit, |log| answered(&log[mark..], id));
+                // Who left one unanswered may leave them all.
+                let limit = if done.missed { limit.min(AGAIN) } else { limit };
+                done.missed |= !self.process.wait(limit, done.mark, |entry| answers(entry, id));
             }
             Step::Hear(method) => {
-                let (limit, mark) = (self.times.request, done.mark);
-                self.process.wait(limit, |log| {
-                    log[mark..]
-                        .iter()
-                        .filter_map(Entry::value)
-                        .any(|value| value["method"] == **method)
+                self.process.wait(self.times.request, done.mark, |entry| {
+                    entry.value().is_some_and(|value| value["method"] == **method)
                 });
             }
             Step::Listen(millis) => self.process.listen(Duration::from_millis(*millis)),
@@ -196,9 +206,9 @@ impl Live {
         own.push(id.clone());
         let method = if self.revision.is_modern() { "server/discover" } else { "ping" };
         let message = request(self.revision, &id, method, Value::Null, &json!({}));
+        let mark = self.process.log.len();
         self.process.send(line(&message));
-        let limit = self.times.request;
-        self.process.wait(limit, |log| answered(log, &id))
+        self.process.wait(self.times.request, mark, |entry| answers(entry, &id))
     }
 
     /// What was seen since a probe began.
@@ -232,6 +242,8 @@ pub(crate) struct Done {
     gone: Option<Duration>,
     opened: Option<Value>,
     own: Vec<Value>,
+    /// Whether an answer did not come that was waited for.
+    missed: bool,
 }
 
 /// The ids that an answer may be expected for: not those of streams, nor of what is cancelled.
@@ -261,12 +273,14 @@ pub(crate) fn line(message: &Value) -> Vec<u8> {
 }
 
 fn reply<'a>(log: &'a [Entry], id: &Value) -> Option<&'a Value> {
-    let found = log.iter().filter_map(Entry::value).flat_map(messages);
-    found.into_iter().find(|value| is_response(value) && value.get("id") == Some(id))
+    let mut all = log.iter().filter_map(Entry::value).flat_map(messages);
+    all.find(|value| is_response(value) && is_meant(value.get("id"), id))
 }
 
-fn answered(log: &[Entry], id: &Value) -> bool {
-    reply(log, id).is_some()
+/// Whether an entry has the answer to a request, even one that has neither a result nor an error.
+fn answers(entry: &Entry, id: &Value) -> bool {
+    let list = entry.value().map(messages).unwrap_or_default();
+    list.iter().any(|value| value.get("method").is_none() && is_meant(value.get("id"), id))
 }
 
 /// What we answer to a server that asks, as a client with these capabilities.
@@ -343,7 +357,7 @@ impl Live {
     /// Whether any answer so far belongs to no request of ours.
     pub(crate) fn strays(&self) -> bool {
         let session = Session::new(self.revision, self.process.log.clone());
-        let known = |id: &Value| session.sent.iter().any(|(_, sent)| sent.get("id") == Some(id));
+        let known = |id: &Value| session.sent.iter().any(|(_, sent)| is_meant(sent.get("id"), id));
         let mut answers = session.received().filter(|(_, value, _)| is_response(value));
         answers.any(|(_, value, _)| value.get("id").is_none_or(|id| id.is_null() || !known(id)))
     }

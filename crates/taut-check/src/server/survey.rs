@@ -11,6 +11,9 @@ use crate::ours::Revision;
 /// Pages of one list that are read at most.
 const MAX_PAGES: usize = 50;
 
+/// How long an answer may take after one did not come.
+const HUNG: std::time::Duration = std::time::Duration::from_secs(2);
+
 /// Tools of the official conformance fixture that ask nothing back.
 pub(crate) const FIXTURE: [&str; 9] = [
     "test_simple_text",
@@ -35,6 +38,8 @@ pub(crate) fn survey(
 ) -> Survey {
     let mut survey = Survey { opened: Some(opened), ..Survey::default() };
     let mut next = 10;
+    // Who left one request unanswered may leave them all.
+    let patience = std::cell::Cell::new(limit);
     let mut list = |live: &mut Live, declared: bool, method: &str, member: &str| {
         let mut listing = Listing { asked: declared, ..Listing::default() };
         let mut cursor = None;
@@ -43,7 +48,11 @@ pub(crate) fn survey(
             let params =
                 cursor.take().map_or(Value::Null, |cursor: Value| json!({ "cursor": cursor }));
             let message = request(revision, &Value::from(next), method, params, &json!({}));
-            let Some(reply) = live.ask(&message, limit) else { break };
+            let Some(reply) = live.ask(&message, patience.get()) else {
+                listing.lost = true;
+                patience.set(limit.min(HUNG));
+                break;
+            };
             let Some(page) = reply.get("result") else {
                 listing.error = Some(reply);
                 break;
@@ -72,7 +81,10 @@ pub(crate) fn survey(
         let id = Value::from(500 + at);
         let params = json!({ "name": tool, "arguments": args });
         let message = request(revision, &id, "tools/call", params, &json!({}));
-        let (reply, took_ms) = live.timed_ask(&message, limit);
+        let (reply, took_ms) = live.timed_ask(&message, patience.get());
+        if reply.is_none() {
+            patience.set(limit.min(HUNG));
+        }
         let echoes = reply.as_ref().and_then(|reply| echoed(&args, reply));
         survey.calls.push(Called { tool, args, reply, took_ms, echoes });
     }

@@ -7,12 +7,13 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
-use taut_check::{Baseline, Check, ClientCheck, Program, Report, ServerCheck, Side};
+use taut::wire::Framing;
+use taut_check::{Baseline, Check, ClientCheck, Program, Report, ServerCheck, Side, Tone};
 
 use crate::args::Options;
 use crate::help;
 use crate::hosts::resolve;
-use crate::output::{BOLD, DIM, Output};
+use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW};
 use crate::problem::{Exit, Problem};
 use crate::spinner::Spinner;
 
@@ -21,6 +22,8 @@ const LONGEST: Duration = Duration::from_secs(10);
 
 #[derive(clap::Args)]
 #[command(after_help = help::CHECK)]
+// The checks answer a server's questions themselves.
+#[command(mut_arg("root", |arg| arg.hide(true)), mut_arg("answer", |arg| arg.hide(true)))]
 pub(crate) struct CheckArgs {
     /// A server by name: see `taut servers`.
     name: Option<String>,
@@ -77,6 +80,13 @@ pub(crate) fn run(output: &Output, args: &CheckArgs) -> Result<Exit, Problem> {
         return explain(output, id).map(|()| Exit::Worked);
     }
     known(&args.only)?;
+    let asked = &args.options.asked;
+    if !asked.root.is_empty() || asked.answer.is_some() {
+        return Err(Problem::Usage {
+            what: "the checks answer a server's questions themselves".to_owned(),
+            next: Some("leave out --root and --answer".to_owned()),
+        });
+    }
     let baseline = args.baseline.as_ref().map(read).transpose()?;
     let spinner = Spinner::start(output, "checking");
     let report = if args.client { client(args)?.run() } else { server(output, args)?.run() };
@@ -88,9 +98,16 @@ pub(crate) fn run(output: &Output, args: &CheckArgs) -> Result<Exit, Problem> {
 fn server(output: &Output, args: &CheckArgs) -> Result<ServerCheck, Problem> {
     let options = &args.options;
     let target = resolve(output, options, args.name.as_deref(), &args.server)?;
-    let (words, options) = (target.words, &target.options);
-    let (env, bare) = (environment(options), !options.inherit_env);
-    let program = Program { dir: options.cwd.clone(), env, bare, words };
+    let (command, options) = (&target.command, &target.options);
+    // Not found, or not to be started: as the other commands tell it.
+    let file = command.find_program().map_err(taut::Error::from)?;
+    let program = Program {
+        words: [file.into_os_string()].into_iter().chain(command.arguments().to_vec()).collect(),
+        env: command.effective_env().into_iter().collect(),
+        bare: true,
+        dir: options.cwd.clone(),
+        headers: options.framing == Some(Framing::Headers),
+    };
     let mut check = ServerCheck::program(program);
     if args.args.len() > args.call.len() {
         return Err(Problem::usage("there are more --args than --call"));
@@ -113,13 +130,6 @@ fn server(output: &Output, args: &CheckArgs) -> Result<ServerCheck, Problem> {
         check = check.start_timeout(time);
     }
     Ok(args.only.iter().fold(check, |check, id| check.only(id)))
-}
-
-fn environment(options: &Options) -> Vec<(OsString, OsString)> {
-    let kept = ["HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER"];
-    let own = kept.iter().filter_map(|name| Some((OsString::from(name), std::env::var_os(name)?)));
-    let given = options.env.iter().map(|(name, value)| (name.into(), value.into()));
-    own.chain(given).collect()
 }
 
 fn client(args: &CheckArgs) -> Result<ClientCheck, Problem> {
@@ -195,7 +205,8 @@ fn tell(
     if output.json {
         output.document(&report.json())?;
     } else {
-        output.print(&taut_check::table(report, false))?;
+        let paint = |tone, text: &str| output.out.paint(style(tone), text);
+        output.print(&taut_check::table(report, &paint))?;
     }
     let Some(path) = &args.baseline else {
         return Ok(if report.passed() { Exit::Worked } else { Exit::ToolFailed });
@@ -206,7 +217,7 @@ fn tell(
             "{} was not there: these failures are known from now on",
             path.display()
         ));
-        return Ok(if report.rows.is_empty() { Exit::ToolFailed } else { Exit::Worked });
+        return Ok(if report.revisions().is_empty() { Exit::ToolFailed } else { Exit::Worked });
     };
     let compared = baseline.compare(report);
     for key in &compared.new {
@@ -221,8 +232,18 @@ fn tell(
         compared.known.len(),
         compared.fixed.len()
     ));
-    let fine = compared.new.is_empty() && !report.rows.is_empty();
+    let fine = compared.new.is_empty() && !report.revisions().is_empty();
     Ok(if fine { Exit::Worked } else { Exit::ToolFailed })
+}
+
+const fn style(tone: Tone) -> anstyle::Style {
+    match tone {
+        Tone::Good => GREEN,
+        Tone::Bad => RED,
+        Tone::Weak => YELLOW,
+        Tone::Advice => CYAN,
+        Tone::Strong => BOLD,
+    }
 }
 
 fn side(check: &Check) -> &'static str {
@@ -244,10 +265,14 @@ fn list(output: &Output) -> Result<(), Problem> {
             .collect();
         return output.document(&all);
     }
+    let widest = |width: fn(&Check) -> usize| checks.iter().map(width).max().unwrap_or_default();
+    let id = widest(|check| check.id.len());
+    let revisions = widest(|check| check.revisions.to_string().len());
     let mut text = String::new();
     for check in &checks {
-        let head = format!("{:<26} {:<6} {:<6}", check.id, side(check), check.level.word());
-        text += &format!("{head} {:<11} {}\n", check.revisions.to_string(), check.rules.join(" "));
+        let head = format!("{:<id$}  {}  {:<6}", check.id, side(check), check.level.word());
+        let applies = check.revisions.to_string();
+        text += &format!("{head}  {applies:<revisions$}  {}\n", check.rules.join(" "));
     }
     text += &format!("{} checks; `taut check --explain ID` tells more of one\n", checks.len());
     output.print(&text)

@@ -1,12 +1,11 @@
 //! Servers by name, from the files that hosts already have.
 //!
 //! `places` knows where the files are, `read` and `tree` read them, `shape` finds the servers in them,
-//! `find` orders them, `expand` fills in variables, `target` makes a command of what was typed, `launch` a
-//! process that somebody else starts, `wrap` edits the text of a file. Writes no file and starts nothing.
+//! `find` orders them, `expand` fills in variables, `target` makes a command of what was typed,
+//! `wrap` edits the text of a file. Writes no file and starts nothing.
 
 mod expand;
 mod find;
-mod launch;
 mod places;
 mod read;
 mod shape;
@@ -15,7 +14,6 @@ mod tree;
 pub(crate) mod wrap;
 
 pub(crate) use find::{Found, Server, find};
-pub(crate) use launch::{Launched, launch_of};
 pub(crate) use places::Surroundings;
 pub(crate) use shape::How;
 pub(crate) use target::{

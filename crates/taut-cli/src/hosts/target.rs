@@ -25,8 +25,7 @@ pub(crate) struct Target {
     pub(crate) command: Command,
     /// The command for people, with secrets masked.
     pub(crate) shown: String,
-    /// The same as `command`, in its parts: the words, and the options with the server's own variables.
-    pub(crate) words: Vec<OsString>,
+    /// The options, with the server's own variables and directory.
     pub(crate) options: Options,
 }
 
@@ -50,9 +49,8 @@ pub(crate) fn resolve(
     };
     match (name, typed) {
         (None, [_, ..]) if options.config.is_empty() => {
-            let (words, options) = (typed.to_vec(), options.clone());
-            let command = session::command(typed, &options);
-            Ok(Target { command, shown: session::shown(typed), words, options })
+            let command = session::command(typed, options);
+            Ok(Target { command, shown: session::shown(typed), options: options.clone() })
         }
         (None, [_, ..]) => {
             Err(Problem::usage("--config is for servers by name, not for a command"))
@@ -132,7 +130,6 @@ pub(crate) fn target_of(
     Ok(Target {
         command: session::command(&words, &options),
         shown: mask::words(stdio.words.iter().map(String::as_str)).join(" "),
-        words,
         options,
     })
 }
@@ -178,7 +175,7 @@ fn hide(words: &[String], env: &[(String, String)], around: &Surroundings) {
     used.for_each(|(name, value)| secrets::hide(name, value));
 }
 
-pub(super) fn unfilled(from: &str, missing: &[Missing], env: &[(String, String)]) -> Problem {
+fn unfilled(from: &str, missing: &[Missing], env: &[(String, String)]) -> Problem {
     let words: Vec<String> = missing.iter().map(ToString::to_string).collect();
     let mut next: Vec<String> = Vec::new();
     for what in missing {

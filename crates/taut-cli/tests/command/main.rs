@@ -18,6 +18,7 @@ mod answers;
 mod asker;
 mod bench;
 mod besides;
+mod check;
 mod debug;
 mod doctor;
 mod exits;
@@ -26,6 +27,7 @@ mod gate;
 mod help;
 mod hostile;
 mod hosts;
+mod memory;
 mod newcomer;
 mod pages;
 #[path = "../../../taut/tests/rude/mod.rs"]

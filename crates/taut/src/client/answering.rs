@@ -30,9 +30,13 @@ impl Service for ClientService {
     fn request(&mut self, request: IncomingRequest<'_>) -> AnswerFuture {
         let (state, method) = (&self.0, request.method);
         let known = Method::parse(method);
-        // L16: no server sends these. An answer would come back, too, and look like one to us.
+        // L16: no server sends these. The other side is an echo, and an answer of ours would come back as well and
+        // look like an answer to us.
         let echo = matches!(known, Some(Method::Discover | Method::Initialize));
         let modern = state.is_modern();
+        if let (false, Some(relayed)) = (echo, &state.settings.relay) {
+            return relayed.relay.request(request);
+        }
         let mut refusal = ErrorObject::method_not_found(method);
         if echo {
             state.monitor.echo.raise();
@@ -56,6 +60,9 @@ impl Service for ClientService {
     }
 
     fn notification(&mut self, method: &str, params: &Params<'_>) {
+        if let Some(relayed) = &self.0.settings.relay {
+            relayed.relay.notification(method, params);
+        }
         let params = params.raw();
         if let Some(known) = Method::parse(method) {
             self.hear(known, params);
@@ -66,6 +73,17 @@ impl Service for ClientService {
     fn stray_error(&mut self, error: &ErrorObject) {
         tracing::warn!(%error, "the server reports an error that belongs to no request");
         self.0.monitor.tell(&ClientEvent::StrayError(error));
+    }
+
+    fn pump(&mut self) -> bool {
+        if let Some(relayed) = &self.0.settings.relay {
+            relayed.relay.pump();
+        }
+        false
+    }
+
+    fn has_room(&mut self) -> bool {
+        self.0.settings.relay.as_ref().is_none_or(|relayed| relayed.relay.has_room())
     }
 
     fn trouble(&mut self, trouble: &Trouble) {
@@ -87,7 +105,7 @@ impl ClientService {
         Box::pin(async move {
             // Not on the loop itself, which polls this once: the handler may use the connection.
             tokio::task::yield_now().await;
-            // A server may ask the moment it has agreed; there is a client a moment later.
+            // A server may ask as soon as both sides have agreed, which is shortly before the client exists.
             state.settled.raised().await;
             // While a handler works, the server cannot go on: a person who takes a minute to answer
             // must not cost the request that the question is for.

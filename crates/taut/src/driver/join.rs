@@ -1,6 +1,6 @@
 //! Two futures side by side: the first that is ready, or both.
 //!
-//! tokio's macros would do the same; they bring a compiler of their own into every user's build.
+//! tokio's macros would do the same, but they add a procedural macro to every user's build.
 
 use std::future::Future;
 use std::pin::pin;

@@ -5,9 +5,8 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Waker};
 use std::time::Instant;
 
 use serde::Serialize;
@@ -16,6 +15,7 @@ use tokio::sync::oneshot;
 
 use super::flag::Flag;
 use super::now;
+use super::pending::PendingCall;
 use super::service::Outcome;
 use crate::ending::Ending;
 use crate::json::{JsonBuf, JsonRef};
@@ -57,6 +57,8 @@ pub(super) struct LinkState {
     waiters: HashMap<CallId, (Waiter, Option<Watcher>), Seed>,
     /// Requests that are being worked on elsewhere, by serial.
     waiting: HashMap<u64, Flag, Seed>,
+    /// The buffer of the last answer, for the next one.
+    spare: JsonBuf,
     driver: Option<Waker>,
     /// Whether somebody did something since the loop last looked.
     changed: bool,
@@ -70,6 +72,7 @@ impl Link {
             close: Close::No,
             waiters: HashMap::default(),
             waiting: HashMap::default(),
+            spare: JsonBuf::default(),
             driver: None,
             changed: false,
         };
@@ -78,6 +81,12 @@ impl Link {
 
     pub(super) fn lock(&self) -> MutexGuard<'_, LinkState> {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// How many bytes wait to be written.
+    #[cfg(feature = "server")]
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().peer.output().len()
     }
 
     /// Does something to the peer, then lets the loop write what came of it.
@@ -100,12 +109,18 @@ impl Link {
         self.with(|_| ());
     }
 
-    /// Answers a request.
-    pub(super) fn answer(&self, ticket: Ticket, mut outcome: Outcome) {
+    /// Answers a request that was [taken over](super::Service::take_over), or that a task has worked on.
+    pub(crate) fn answer(&self, ticket: Ticket, outcome: Outcome) {
         self.with(|state| {
             state.waiting.remove(&ticket.serial());
-            state.peer.answer(ticket, outcome.as_mut().map_err(|error| &*error));
+            state.answer(ticket, outcome);
         });
+    }
+
+    /// A buffer to write an answer into. It comes back with the answer, so most answers allocate none.
+    #[cfg(feature = "server")]
+    pub(crate) fn answer_buffer(&self) -> JsonBuf {
+        std::mem::take(&mut self.lock().spare)
     }
 
     /// Sends a notification; `about` is the request that it belongs to. Its params are written before
@@ -163,7 +178,7 @@ impl Link {
         let json = written(params.as_ref().map(|params| params as &dyn Body))?;
         let (answer, answered) = oneshot::channel();
         let waiter: Waiter = Box::new(move |outcome| {
-            // The caller may be gone; then nobody wants the answer.
+            // The caller may have dropped the call; then the answer is dropped, too.
             let _ = answer.send(read(outcome));
         });
         self.with(|state| {
@@ -173,7 +188,7 @@ impl Link {
             state.waiters.insert(call, (waiter, watcher));
             Ok(())
         })?;
-        Ok(PendingCall { link: self.clone(), call, answered, done: false })
+        Ok(PendingCall::new(self.clone(), call, answered))
     }
 
     /// The longest message, in bytes.
@@ -181,12 +196,53 @@ impl Link {
         self.lock().peer.config().limits.message
     }
 
+    /// An id for a call that is about to be made with [`start_call`](Self::start_call).
+    #[cfg(all(feature = "server", feature = "client"))]
+    pub(crate) fn reserve_call(&self) -> CallId {
+        self.lock().peer.reserve_call()
+    }
+
+    /// Calls the other side: `write` appends the whole message with the id that it is given, and must
+    /// run no users' code. `waiter` gets the answer, or the failure if the connection has ended.
+    #[cfg(all(feature = "server", feature = "client"))]
+    pub(crate) fn start_call(
+        &self,
+        call: CallId,
+        about: Option<&Id>,
+        method: &str,
+        write: impl FnOnce(&mut Vec<u8>, &Id),
+        watcher: Option<Watcher>,
+        waiter: Waiter,
+    ) {
+        let refused = self.with(|state| {
+            state.peer.about(about);
+            match state.peer.call_written(now(), call, method, None, write) {
+                Ok(()) => {
+                    state.waiters.insert(call, (waiter, watcher));
+                    None
+                }
+                Err(_) => Some(waiter),
+            }
+        });
+        if let Some(waiter) = refused {
+            waiter(Err(Failure::Ended));
+        }
+    }
+
+    /// Withdraws a call; its waiter is dropped.
+    pub(crate) fn cancel(&self, call: CallId, reason: &str) {
+        let _gone = self.with(|state| {
+            state.peer.cancel(call, reason);
+            state.waiters.remove(&call)
+        });
+    }
+
     /// Notes from now on which request each message belongs to; see [`Sink::relate`](crate::stream::Sink::relate).
     pub(crate) fn track_relations(&self) {
         self.lock().peer.track_relations();
     }
 
-    /// Ends the connection. It never becomes gentler again.
+    /// Ends the connection. A later call can only make the end quicker, not gentler.
     pub(crate) fn close(&self, how: Close) {
         self.with(|state| state.close = state.close.max(how));
     }
@@ -270,7 +326,7 @@ pub(crate) struct Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         if let Some(hold) = self.hold.take() {
-            // The loop has to look anew when something is due.
+            // The loop has to work out its next deadline again.
             self.link.with(|state| state.peer.resume(now(), hold));
         }
     }
@@ -294,7 +350,7 @@ impl LinkState {
         self.changed
     }
 
-    /// L18: once it is over nothing counts as sent, and nothing piles up.
+    /// L18: after the end, sending is an error, and nothing is queued.
     fn notify(
         &mut self,
         about: Option<&Id>,
@@ -306,6 +362,15 @@ impl LinkState {
         }
         self.peer.about(about);
         self.peer.notify(method, params)
+    }
+
+    /// Answers a request, and keeps the buffer for the next answer.
+    pub(super) fn answer(&mut self, ticket: Ticket, mut outcome: Outcome) {
+        self.peer.answer(ticket, outcome.as_mut().map_err(|error| &*error));
+        if let Ok(mut json) = outcome {
+            json.clear();
+            self.spare = json;
+        }
     }
 
     /// A request goes on in a task of its own; `cancelled` reaches it there.
@@ -380,44 +445,4 @@ fn written(params: Option<&dyn Body>) -> Result<Option<JsonBuf>, SendError> {
     let mut json = JsonBuf::default();
     params.write(json.start()).map_err(SendError::Json)?;
     Ok(Some(json))
-}
-
-/// A call under way. Dropping it withdraws the call on the wire.
-pub(crate) struct PendingCall<T> {
-    link: Link,
-    call: CallId,
-    answered: oneshot::Receiver<T>,
-    done: bool,
-}
-
-impl<T> PendingCall<T> {
-    /// Lets the call run on although nobody waits for its answer.
-    #[cfg(feature = "client")]
-    pub(crate) fn detach(mut self) {
-        self.done = true;
-    }
-}
-
-impl<T> Future for PendingCall<T> {
-    /// Nothing if the loop itself is gone.
-    type Output = Option<T>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {
-        let answer = std::task::ready!(Pin::new(&mut self.answered).poll(cx));
-        self.done = true;
-        Poll::Ready(answer.ok())
-    }
-}
-
-impl<T> Drop for PendingCall<T> {
-    fn drop(&mut self) {
-        if !self.done {
-            let call = self.call;
-            // The watcher may own a handle of its own on this link: it is dropped after the lock.
-            let _gone = self.link.with(|state| {
-                state.peer.cancel(call, "no longer wanted");
-                state.waiters.remove(&call)
-            });
-        }
-    }
 }

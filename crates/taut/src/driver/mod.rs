@@ -11,6 +11,7 @@ mod alarm;
 mod flag;
 mod join;
 mod link;
+mod pending;
 mod service;
 
 mod steps;
@@ -35,10 +36,12 @@ pub(crate) use flag::Flag;
 #[cfg(feature = "client")]
 pub(crate) use join::both;
 pub(crate) use join::{Either, first};
-pub(crate) use link::{Body, Close, Link, PendingCall, Watcher};
+pub(crate) use link::{Body, Close, Link, Watcher};
+pub(crate) use pending::PendingCall;
 pub(crate) use service::{AnswerFuture, IncomingRequest, Outcome, Service, no_json, ready};
 
 pub use steps::Steps;
+pub(crate) use waiting::Owed;
 #[cfg(feature = "server")]
 pub(crate) use work::log_panic;
 
@@ -175,7 +178,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             more |= queued | self.tell_time(cx, due);
             let more_queued = queued && self.work.start_queued(cx);
             more |= self.work.service.pump();
-            // Whoever adds output behind our back also says that something has changed.
+            // Other threads that add output set the flag for changes, so that the loop does not sleep over it.
             if (more || self.work.is_writing())
                 && let Err(ending) = self.work.poll_write(cx, more, &mut written)
             {
@@ -196,13 +199,13 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         }
     }
 
-    /// Lets others run: spawned handlers, timers, whatever else lives here.
+    /// Lets other tasks of the runtime run: spawned handlers, timers.
     fn poll_yield(&mut self, cx: &mut Context<'_>) -> Poll<Ending> {
-        // A peer that never lets us rest must not keep us from ending.
+        // Also a peer that always has more to read must not keep the connection from ending.
         if let Idle::End(ending) = self.poll_idle(cx) {
             return Poll::Ready(ending);
         }
-        // The runtime's own way: who wakes itself may be polled again before anybody else.
+        // With tokio's `yield_now`: a task that wakes itself may be polled again before the others.
         if std::pin::pin!(tokio::task::yield_now()).poll(cx).is_ready() {
             cx.waker().wake_by_ref();
         }
@@ -215,13 +218,13 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             return false;
         }
         if !self.starved {
-            let any = self.take_frames(cx);
+            let any = self.work.service.has_room() && self.take_frames(cx);
             if any || !self.starved {
                 return any;
             }
         }
         let Some(source) = &mut self.source else { return false };
-        if !wanting && !self.work.link.lock().peer.wants_input() {
+        if !wanting && !self.work.link.lock().peer.wants_input() || !self.work.service.has_room() {
             return false;
         }
         match source.poll_read(cx, self.decoder.space()) {
@@ -276,6 +279,10 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
                 }
             }
             any = true;
+            if !self.work.service.has_room() && !all {
+                self.starved = false;
+                return any;
+            }
             if clock > turn {
                 self.taken = YIELD;
                 self.starved = false;
@@ -334,7 +341,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         let (flushed, unanswered) = {
             let mut state = self.work.link.lock();
             let waiting = state.peer.output().len() + self.work.writing.len();
-            // What was taken from the peer to be written waits as much as what was not.
+            // What was already taken out of the peer to be written counts, too.
             if waiting > state.peer.config().output_cap {
                 return Idle::End(Ending::Stuck { bytes: waiting });
             }
@@ -353,7 +360,8 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
                 return Idle::Again;
             }
             state.sleep(cx);
-            // Who only calls owes nothing to a peer that is gone: a person may still be thinking.
+            // A side that only calls need not answer a peer that is gone, although a handler, which may
+            // ask a person, still works on an answer.
             let serving = state.peer.config().serving;
             let unanswered = if serving { state.peer.unanswered() } else { 0 };
             (waiting == 0 && !self.work.flushing, unanswered)
@@ -383,16 +391,16 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
 }
 
 impl<R, W: Sink, S: Service> Driver<R, W, S> {
-    /// Tells everybody who waits that it is over.
+    /// Ends the connection, and tells everybody who waits for something.
     fn end(&mut self, ending: &Ending) {
-        // Handlers first: what they hold may want to say goodbye through the link.
+        // Handlers first: what they own may use the link when it is dropped.
         self.work.tasks.abort_all();
         let lost = self.work.link.end(ending.clone());
         self.work.fail(lost);
     }
 }
 
-/// Who drops the loop half-way has closed the connection; who waits for an answer must learn it.
+/// Dropping the loop before its end closes the connection, and everybody who waits for an answer is told.
 impl<R, W: Sink, S: Service> Drop for Driver<R, W, S> {
     fn drop(&mut self) {
         if self.work.link.lock().ended.is_none() {

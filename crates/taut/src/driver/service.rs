@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::flag::Flag;
 use super::link::Link;
 use crate::json::JsonBuf;
-use crate::rpc::{ErrorObject, Id, Params, Trouble};
+use crate::rpc::{ErrorObject, Id, Params, PeerRequest, Trouble};
 
 /// What a request came to.
 pub(crate) type Outcome = Result<JsonBuf, ErrorObject>;
@@ -33,6 +33,21 @@ pub(crate) fn no_json(error: &serde_json::Error) -> ErrorObject {
 pub(crate) trait Service: Send {
     /// Answers a request.
     fn request(&mut self, request: IncomingRequest<'_>) -> AnswerFuture;
+
+    /// Takes a request over altogether: then it answers by [`Link::answer`], once, whenever it can,
+    /// and this returns nothing. A proxy does so, because what it relays must keep its order.
+    fn take_over<'a>(&mut self, request: PeerRequest<'a>) -> Option<PeerRequest<'a>> {
+        Some(request)
+    }
+
+    /// The other side has withdrawn the request with this serial.
+    fn withdrawn(&mut self, _serial: u64) {}
+
+    /// Whether it can take more. While it cannot, nothing is read; it wakes the loop when it can
+    /// again.
+    fn has_room(&mut self) -> bool {
+        true
+    }
 
     /// Takes in a notification, before anything that came after it.
     fn notification(&mut self, method: &str, params: &Params<'_>);
@@ -61,6 +76,18 @@ pub(crate) trait Service: Send {
 impl Service for Box<dyn Service> {
     fn request(&mut self, request: IncomingRequest<'_>) -> AnswerFuture {
         (**self).request(request)
+    }
+
+    fn take_over<'a>(&mut self, request: PeerRequest<'a>) -> Option<PeerRequest<'a>> {
+        (**self).take_over(request)
+    }
+
+    fn withdrawn(&mut self, serial: u64) {
+        (**self).withdrawn(serial);
+    }
+
+    fn has_room(&mut self) -> bool {
+        (**self).has_room()
     }
 
     fn notification(&mut self, method: &str, params: &Params<'_>) {

@@ -28,17 +28,18 @@ pub(super) async fn finish(answer: AnswerFuture, owed: Owed, cancelled: Flag, gr
 }
 
 /// The duty to answer one request. Dropped with the loop, it still gives the ticket back.
-pub(super) struct Owed {
+pub(crate) struct Owed {
     ticket: Option<Ticket>,
     link: Link,
 }
 
 impl Owed {
-    pub(super) fn new(ticket: Ticket, link: Link) -> Self {
+    pub(crate) fn new(ticket: Ticket, link: Link) -> Self {
         Self { ticket: Some(ticket), link }
     }
 
-    fn answer(mut self, outcome: Outcome) {
+    /// Answers the request.
+    pub(crate) fn answer(mut self, outcome: Outcome) {
         if let Some(ticket) = self.ticket.take() {
             self.link.answer(ticket, outcome);
         }

@@ -3,6 +3,8 @@
 //! Knows the grammar of JSON; must not know JSON-RPC, MCP, or what any member means. Pure. serde_json
 //! does all that is unusual; what is here handles the usual case faster, and tests compare the two.
 
+#[cfg(all(feature = "server", feature = "client"))]
+pub(crate) mod edit;
 #[cfg_attr(not(feature = "tokio"), allow(dead_code, reason = "only the loop shows whole frames"))]
 mod mask;
 mod plain;
@@ -12,6 +14,7 @@ pub(crate) mod scan;
 mod text;
 mod write;
 
+pub use mask::is_secret_name;
 #[cfg(feature = "tokio")]
 pub(crate) use mask::masked;
 pub(crate) use mask::masked_text;

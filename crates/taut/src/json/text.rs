@@ -69,7 +69,7 @@ impl<'a> JsonRef<'a> {
     }
 
     /// The elements of an array; none if it is no array.
-    fn elements(self) -> impl Iterator<Item = Self> {
+    pub(crate) fn elements(self) -> impl Iterator<Item = Self> {
         let mut rest = Members { rest: self.0.strip_prefix('[').unwrap_or_default() };
         std::iter::from_fn(move || {
             let rest = &mut rest;
@@ -97,7 +97,7 @@ struct Checked<'a>(&'a str);
 impl<'de> Deserializer<'de> for Checked<'de> {
     type Error = Error;
 
-    /// How a raw value is asked for: under a name, which it wants to hear again.
+    /// Answers serde_json's request for a raw value, which is a struct with a special name.
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,
@@ -194,6 +194,20 @@ impl<'a> Members<'a> {
         }
         let name = self.take(length_of_value(self.rest.as_bytes())?)?;
         Some(JsonRef(name).string().unwrap_or(Cow::Borrowed(name)))
+    }
+}
+
+#[cfg(all(feature = "server", feature = "client"))]
+impl<'a> Members<'a> {
+    /// The next member, with its name as it was written, quotes included, and as it reads.
+    pub(super) fn next_as_written(&mut self) -> Option<(&'a str, Cow<'a, str>, JsonRef<'a>)> {
+        self.skip(b',');
+        let before = self.rest;
+        let name = self.name()?;
+        let written = &before[..before.len() - self.rest.len()];
+        self.skip(b':');
+        let length = length_of_value(self.rest.as_bytes())?;
+        Some((written, name, JsonRef(self.take(length)?)))
     }
 }
 

@@ -19,6 +19,13 @@ const ROOM: usize = 64;
 /// out from its quickest lists.
 const USUAL: usize = 896;
 
+/// The largest capacity that an empty buffer keeps.
+const KEEP: usize = 2 << 20;
+
+/// What is put behind a value: the bracket that closes its message, and a newline.
+#[cfg(all(feature = "server", feature = "client"))]
+const TAIL: usize = 8;
+
 /// The JSON text of one value.
 ///
 /// An answer is written into one of these and then given to the peer, which takes the text without
@@ -40,12 +47,21 @@ impl JsonBuf {
         Ok(json)
     }
 
-    /// What `write` appends, which has to be one value.
+    /// This buffer with what `write` appends, which has to be one value.
     #[cfg(feature = "server")]
-    pub(crate) fn written(write: impl FnOnce(&mut Vec<u8>)) -> Self {
-        let mut json = Self::default();
-        write(json.start());
-        json
+    pub(crate) fn written(mut self, write: impl FnOnce(&mut Vec<u8>)) -> Self {
+        write(self.start());
+        self
+    }
+
+    /// A copy of a text that is known to be one sound value.
+    #[cfg(all(feature = "server", feature = "client"))]
+    pub(crate) fn copied(parts: &[&str]) -> Self {
+        let length: usize = parts.iter().map(|part| part.len()).sum();
+        let mut bytes = Vec::with_capacity(ROOM + length + TAIL);
+        bytes.resize(ROOM, b' ');
+        parts.iter().for_each(|part| bytes.extend_from_slice(part.as_bytes()));
+        Self { bytes }
     }
 
     /// Forgets what was written. One value has to be appended to the vector that this returns; what
@@ -57,16 +73,17 @@ impl JsonBuf {
         &mut self.bytes
     }
 
-    /// Forgets what was written, and keeps the memory.
+    /// Forgets what was written, and keeps the memory unless it is large.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
+        self.bytes.shrink_to(KEEP);
     }
 
     /// The text. An empty buffer has the text `null`.
     #[must_use]
     pub fn as_json(&self) -> JsonRef<'_> {
         let text = self.bytes.get(ROOM..).filter(|text| !text.is_empty()).unwrap_or(b"null");
-        // What writes JSON writes UTF-8.
+        // All that writes JSON writes UTF-8, so this never falls back.
         JsonRef::sound(std::str::from_utf8(text).unwrap_or("null"))
     }
 
@@ -77,21 +94,18 @@ impl JsonBuf {
             self.start().extend_from_slice(b"null");
         }
         self.bytes.extend_from_slice(tail);
-        let length: usize = head.iter().map(|part| part.len()).sum();
-        let start = match ROOM.checked_sub(length) {
-            Some(start) => start,
-            None => {
-                let missing = std::iter::repeat_n(b' ', length - ROOM);
+        // From its end to its beginning, because it has to end where the text begins.
+        let mut at = ROOM;
+        for part in head.iter().rev() {
+            if part.len() > at {
+                let missing = std::iter::repeat_n(b' ', part.len() - at);
                 self.bytes.splice(..0, missing);
-                0
+                at = part.len();
             }
-        };
-        let mut at = start;
-        for part in head {
-            self.bytes[at..at + part.len()].copy_from_slice(part);
-            at += part.len();
+            at -= part.len();
+            self.bytes[at..][..part.len()].copy_from_slice(part);
         }
-        (&mut self.bytes, start)
+        (&mut self.bytes, at)
     }
 }
 
@@ -167,7 +181,7 @@ pub(crate) fn quote(out: &mut Vec<u8>, text: &str) {
         let Some((odd, after)) = odd.split_first() else { break };
         push(out, *odd);
         rest = after;
-        // Where there is one escape the next is often near.
+        // After one escape the next is often near.
         count = plain(rest);
     }
     out.push(b'"');

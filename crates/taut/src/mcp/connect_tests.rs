@@ -11,6 +11,7 @@ const SECOND: Duration = Duration::from_secs(1);
 fn plan() -> Plan {
     Plan {
         pin: None,
+        offer: None,
         known: None,
         framing: None,
         probe: 5 * SECOND,

@@ -7,7 +7,7 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::Value;
 
 use super::form::FormSchema;
-use super::macros::{wire_enum, wire_struct};
+use super::macros::{from_variants, wire_enum, wire_struct};
 use super::meta::Meta;
 use super::revision::Revision;
 use super::write::{Target, WriteJson, serialize_any};
@@ -74,17 +74,7 @@ impl ElicitParams {
     }
 }
 
-impl From<ElicitForm> for ElicitParams {
-    fn from(form: ElicitForm) -> Self {
-        Self::Form(form)
-    }
-}
-
-impl From<ElicitUrl> for ElicitParams {
-    fn from(url: ElicitUrl) -> Self {
-        Self::Url(url)
-    }
-}
+from_variants!(ElicitParams: Form(ElicitForm), Url(ElicitUrl));
 
 impl WriteJson for ElicitParams {
     fn write_json(&self, target: Target, out: &mut Vec<u8>) {
@@ -100,8 +90,8 @@ serialize_any!(ElicitParams);
 
 impl<'de> Deserialize<'de> for ElicitParams {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Twice over the text, because the mode may stand last, and a tree would lose the order
-        // of the fields.
+        // The text is read twice: the mode may be the last member, and reading into a `Value` first would
+        // lose the order of the fields.
         let params = RawJson::deserialize(deserializer)?;
         match JsonRef::from(params.raw()).member("mode").map(JsonRef::text) {
             None | Some("null" | "\"form\"") => params.parse().map(Self::Form),

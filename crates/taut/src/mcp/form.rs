@@ -5,15 +5,15 @@
 
 use std::collections::HashSet;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess};
+use serde::de::{Error, MapAccess};
 use serde_json::{Map, Value, json};
 
 use super::extra::Extra;
-use super::macros::{wire_enum, wire_struct};
+use super::macros::{from_variants, read_members, wire_enum, wire_struct};
 use super::revision::Revision;
 use super::write::{Target, WriteJson, serialize_any};
 use crate::json::ObjectWriter;
-use crate::json::read::{FromMembers, Name, ObjectVisitor, fixed_member};
+use crate::json::read::{FromMembers, Name, fixed_member};
 
 /// The fields of a form, in the order they are shown.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -71,12 +71,6 @@ impl<'de> FromMembers<'de> for FormFields {
     }
 }
 
-impl<'de> Deserialize<'de> for FormFields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor::<Self>::new())
-    }
-}
-
 impl WriteJson for FormSchema {
     fn write_json(&self, target: Target, out: &mut Vec<u8>) {
         let (fit, unfit): (Vec<_>, Vec<_>) =
@@ -128,11 +122,7 @@ impl<'de> FromMembers<'de> for FormSchema {
     }
 }
 
-impl<'de> Deserialize<'de> for FormSchema {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor::<Self>::new())
-    }
-}
+read_members!(FormFields, FormSchema);
 
 wire_struct! {
     /// A line of text.
@@ -311,7 +301,9 @@ impl WriteJson for ChoiceField {
         for (member, value) in &self.rest {
             // ELI-10: defaults on choices came with 2025-11-25.
             let too_new = member == "default" && !target.since(Revision::V2025_11_25);
-            if !too_new && !known.contains(&member.as_str()) {
+            // The names of 2025-06-18, given by hand, stay what they are in any revision.
+            let by_hand = member == "enumNames" && !self.titled() && !self.several;
+            if !too_new && (by_hand || !known.contains(&member.as_str())) {
                 object.value(member, value);
             }
         }
@@ -383,16 +375,12 @@ impl FormField {
     }
 }
 
-macro_rules! field_from {
-    ($($Variant:ident($T:ty)),*) => {$(
-        impl From<$T> for FormField {
-            fn from(field: $T) -> Self {
-                Self::$Variant(field)
-            }
-        }
-    )*};
-}
-field_from!(Text(TextField), Number(NumberField), Boolean(BooleanField), Choice(ChoiceField));
+from_variants!(
+    FormField: Text(TextField),
+    Number(NumberField),
+    Boolean(BooleanField),
+    Choice(ChoiceField)
+);
 
 impl WriteJson for FormField {
     fn write_json(&self, target: Target, out: &mut Vec<u8>) {
@@ -407,7 +395,7 @@ impl WriteJson for FormField {
 }
 
 impl FormField {
-    /// The field that this schema describes. A tree, because the kind shows in any member.
+    /// The field that this schema describes. Read from a `Value`, because any member may tell the kind.
     pub(super) fn read(value: Value) -> Result<Self, serde_json::Error> {
         let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
         let choice = ["enum", "oneOf", "items"].iter().any(|member| value.get(member).is_some());
@@ -507,6 +495,9 @@ mod tests {
         assert_eq!(newer["default"], "a");
         let older = FormField::read(at(&field, Revision::V2025_06_18)).unwrap();
         assert_eq!(at(&older, Revision::V2025_11_25)["oneOf"], newer["oneOf"]);
+        let FormField::Choice(choice) = FormField::one(["a"]) else { panic!() };
+        let by_hand = FormField::from(choice.with("enumNames", json!(["A"])));
+        assert_eq!(at(&by_hand, Revision::V2025_11_25)["enumNames"], json!(["A"]));
     }
 
     #[test]

@@ -92,11 +92,7 @@ macro_rules! wire_struct {
             }
         }
 
-        impl<'de> serde::Deserialize<'de> for $Name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_map($crate::json::read::ObjectVisitor::<Self>::new())
-            }
-        }
+        $crate::mcp::macros::read_members!($Name);
 
         $crate::mcp::write::serialize_any!($Name);
 
@@ -234,13 +230,7 @@ macro_rules! wire_union {
             Other(serde_json::Value),
         }
 
-        $(
-            impl From<$T> for $Name {
-                fn from(value: $T) -> Self {
-                    Self::$Variant(value)
-                }
-            }
-        )*
+        $crate::mcp::macros::from_variants!($Name: $($Variant($T)),*);
 
         impl<'de> $crate::json::read::FromTagged<'de> for $Name {
             const EXPECTED: &'static str = concat!("a ", stringify!($Name), " object");
@@ -279,3 +269,27 @@ macro_rules! wire_union {
     };
 }
 pub(super) use wire_union;
+
+/// `From` for the types that an enum holds.
+macro_rules! from_variants {
+    ($Name:ident: $($Variant:ident($T:ty)),*) => {$(
+        impl From<$T> for $Name {
+            fn from(value: $T) -> Self {
+                Self::$Variant(value)
+            }
+        }
+    )*};
+}
+pub(super) use from_variants;
+
+/// `Deserialize` for types that are read from the members of an object.
+macro_rules! read_members {
+    ($($T:ty),*) => {$(
+        impl<'de> serde::Deserialize<'de> for $T {
+            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                deserializer.deserialize_map($crate::json::read::ObjectVisitor::<Self>::new())
+            }
+        }
+    )*};
+}
+pub(super) use read_members;

@@ -5,11 +5,12 @@
 
 use std::borrow::Cow;
 
-use serde::de::{Deserialize, Deserializer, MapAccess};
+use serde::de::MapAccess;
 
+use super::macros::read_members;
 use super::revision::Revision;
 use super::write::{Target, WriteJson, serialize_any};
-use crate::json::read::{FromMembers, Name, ObjectVisitor};
+use crate::json::read::{FromMembers, Name};
 use crate::json::{ObjectWriter, RawJson};
 use crate::rpc::Id;
 
@@ -175,11 +176,7 @@ impl<'de> FromMembers<'de> for Meta {
     }
 }
 
-impl<'de> Deserialize<'de> for Meta {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(ObjectVisitor::<Self>::new())
-    }
-}
+read_members!(Meta);
 
 #[cfg(test)]
 mod tests {

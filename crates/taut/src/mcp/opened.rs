@@ -40,6 +40,9 @@ pub(crate) struct Agreed {
     pub(crate) instructions: Option<String>,
     /// What the answer should have had, and did not (LIF-03).
     pub(crate) missing: Vec<&'static str>,
+    /// The result that was agreed on, as it came, for a proxy.
+    #[cfg_attr(not(feature = "server"), allow(dead_code, reason = "only a proxy passes it on"))]
+    pub(crate) opening: RawJson,
 }
 
 /// An answer to `server/discover`, read with as few demands as possible (L17).
@@ -55,11 +58,17 @@ pub(crate) struct Discovered {
     server_info: Option<RawJson>,
     #[serde(default, rename = "_meta")]
     meta: Option<Meta>,
+    /// All of it, as it came.
+    #[serde(skip)]
+    opening: Option<RawJson>,
 }
 
 impl Discovered {
     pub(crate) fn read(result: &RawValue) -> Result<Self, ConnectFault> {
-        serde_json::from_str(result.get()).map_err(|error| malformed(&error))
+        let mut read: Self =
+            serde_json::from_str(result.get()).map_err(|error| malformed(&error))?;
+        read.opening = Some(result.into());
+        Ok(read)
     }
 
     pub(super) fn agree(self, revision: Revision) -> Agreed {
@@ -70,6 +79,7 @@ impl Discovered {
             server_info: from_meta.or_else(|| self.server_info?.parse().ok()),
             instructions: self.instructions,
             missing: Vec::new(),
+            opening: self.opening.unwrap_or_else(|| serde_json::Value::Null.into()),
         }
     }
 }
@@ -89,11 +99,17 @@ pub(crate) struct Initialized {
     instructions: Option<String>,
     #[serde(default)]
     server_info: Option<RawJson>,
+    /// All of it, as it came.
+    #[serde(skip)]
+    opening: Option<RawJson>,
 }
 
 impl Initialized {
     pub(crate) fn read(result: &RawValue) -> Result<Self, ConnectFault> {
-        serde_json::from_str(result.get()).map_err(|error| malformed(&error))
+        let mut read: Self =
+            serde_json::from_str(result.get()).map_err(|error| malformed(&error))?;
+        read.opening = Some(result.into());
+        Ok(read)
     }
 
     pub(super) fn agree(self, revision: Revision) -> Agreed {
@@ -104,6 +120,7 @@ impl Initialized {
             server_info: self.server_info.and_then(|info| info.parse().ok()),
             instructions: self.instructions,
             missing,
+            opening: self.opening.unwrap_or_else(|| serde_json::Value::Null.into()),
         }
     }
 

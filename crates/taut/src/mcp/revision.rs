@@ -84,92 +84,38 @@ impl Revision {
     pub fn has_batches(self) -> bool {
         self == Self::V2025_03_26
     }
+}
 
-    /// Whether tools carry behaviour hints (TOL-17).
-    #[must_use]
-    pub fn has_tool_annotations(self) -> bool {
-        self >= Self::V2025_03_26
-    }
+/// A method for each feature that a revision brought and later ones kept.
+macro_rules! since {
+    ($($(#[$doc:meta])* $name:ident: $revision:ident;)*) => {
+        impl Revision {$(
+            $(#[$doc])*
+            #[must_use]
+            pub fn $name(self) -> bool {
+                self >= Self::$revision
+            }
+        )*}
+    };
+}
 
-    /// Whether audio is a content type (TOL-20).
-    #[must_use]
-    pub fn has_audio(self) -> bool {
-        self >= Self::V2025_03_26
-    }
-
-    /// Whether a progress notification may carry words (PRG-06).
-    #[must_use]
-    pub fn has_progress_messages(self) -> bool {
-        self >= Self::V2025_03_26
-    }
-
+since! {
     /// Whether `completions` is a capability; before, the method just exists (CMP-01).
-    #[must_use]
-    pub fn has_completions_capability(self) -> bool {
-        self >= Self::V2025_03_26
-    }
-
-    /// Whether tools, resources and prompts carry a display `title` (TOL-19).
-    #[must_use]
-    pub fn has_titles(self) -> bool {
-        self >= Self::V2025_06_18
-    }
-
+    has_completions_capability: V2025_03_26;
     /// Whether a tool result may carry `structuredContent`, and a tool its `outputSchema`.
-    #[must_use]
-    pub fn has_structured_content(self) -> bool {
-        self >= Self::V2025_06_18
-    }
-
-    /// Whether structured content and its schema may be something else than an object
-    /// (TOL-10, TOL-11, TOL-15, TOL-16).
-    #[must_use]
-    pub fn has_any_structured_content(self) -> bool {
-        self >= Self::V2026_07_28
-    }
-
-    /// Whether `resource_link` is a content type (TOL-20).
-    #[must_use]
-    pub fn has_resource_links(self) -> bool {
-        self >= Self::V2025_06_18
-    }
-
+    has_structured_content: V2025_06_18;
     /// Whether a server may ask the user a question (ELI-01).
-    #[must_use]
-    pub fn has_elicitation(self) -> bool {
-        self >= Self::V2025_06_18
-    }
-
+    has_elicitation: V2025_06_18;
     /// Whether a question may send the user to a URL (ELI-05).
-    #[must_use]
-    pub fn has_url_elicitation(self) -> bool {
-        self >= Self::V2025_11_25
-    }
-
-    /// Whether things carry `icons`.
-    #[must_use]
-    pub fn has_icons(self) -> bool {
-        self >= Self::V2025_11_25
-    }
-
+    has_url_elicitation: V2025_11_25;
     /// Whether sampling may offer tools and hold several blocks per message (SAM-05, SAM-07).
-    #[must_use]
-    pub fn has_sampling_tools(self) -> bool {
-        self >= Self::V2025_11_25
-    }
-
-    /// Whether bad tool arguments belong in an `isError` result (TOL-07, TOL-08).
-    #[must_use]
-    pub fn has_argument_errors_in_results(self) -> bool {
-        self >= Self::V2025_11_25
-    }
-
+    has_sampling_tools: V2025_11_25;
     /// Whether an error may leave its id out; before, the schema knows no such error
     /// (RPC-12, RPC-13).
-    #[must_use]
-    pub fn has_errors_without_id(self) -> bool {
-        self >= Self::V2025_11_25
-    }
+    has_errors_without_id: V2025_11_25;
+    /// Whether structured content and its schema may be something else than an object
+    /// (TOL-10, TOL-11, TOL-15, TOL-16).
+    has_any_structured_content: V2026_07_28;
 }
 
 impl fmt::Display for Revision {
@@ -232,9 +178,9 @@ mod tests {
     #[test]
     fn features_appear_where_the_matrix_says() {
         let first = |has: fn(Revision) -> bool| Revision::ALL.into_iter().find(|r| has(*r));
-        assert_eq!(first(Revision::has_tool_annotations), Some(Revision::V2025_03_26));
+        assert_eq!(first(Revision::has_completions_capability), Some(Revision::V2025_03_26));
         assert_eq!(first(Revision::has_structured_content), Some(Revision::V2025_06_18));
-        assert_eq!(first(Revision::has_icons), Some(Revision::V2025_11_25));
+        assert_eq!(first(Revision::has_sampling_tools), Some(Revision::V2025_11_25));
         assert_eq!(first(Revision::has_any_structured_content), Some(Revision::V2026_07_28));
         let batches: Vec<_> = Revision::ALL.into_iter().filter(|r| r.has_batches()).collect();
         assert_eq!(batches, [Revision::V2025_03_26]);

@@ -4,15 +4,15 @@
 
 use std::sync::LazyLock;
 
-use serde::de::{Deserialize, Deserializer};
-use serde::ser::{Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::write::{Target, WriteJson};
 use crate::json::{JsonRef, RawJson};
 
 /// A JSON Schema; by default the one that any object fits.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Schema(RawJson);
 
 impl Schema {
@@ -46,18 +46,6 @@ impl Default for Schema {
 impl<T: Into<RawJson>> From<T> for Schema {
     fn from(json: T) -> Self {
         Self(json.into())
-    }
-}
-
-impl<'de> Deserialize<'de> for Schema {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        RawJson::deserialize(deserializer).map(Self)
-    }
-}
-
-impl Serialize for Schema {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
     }
 }
 

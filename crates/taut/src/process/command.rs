@@ -1,7 +1,7 @@
 //! What to start: a program, its arguments, its directory and its environment, as plain data.
 //!
-//! Knows how the child's environment is put together. Must not know how a program is found
-//! (`lookup.rs`) or started (`start.rs`).
+//! Knows how the child's environment is put together. How a program is found is in `lookup.rs`,
+//! how it is started in `start.rs`.
 //!
 //! Obeys the scars P20 (explicit environment modes), W3 (what Windows programs need) and W10.
 
@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::path::{Path, PathBuf};
+
+use super::error::SpawnError;
 
 /// A program to start, with its arguments, directory and environment.
 ///
@@ -121,6 +123,15 @@ impl Command {
     #[must_use]
     pub fn effective_env(&self) -> BTreeMap<OsString, OsString> {
         self.env_on_top_of(std::env::vars_os())
+    }
+
+    /// The file that would be started, for a program that starts it in another way than this library does.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such program or directory. The error says where it was looked for.
+    pub fn find_program(&self) -> Result<PathBuf, SpawnError> {
+        super::lookup::find(self).map(|found| found.program)
     }
 
     fn env_on_top_of(

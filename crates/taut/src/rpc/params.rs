@@ -57,8 +57,10 @@ impl<'a> Params<'a> {
     /// such member.
     pub(crate) fn member(&self, name: &str) -> Option<JsonRef<'_>> {
         let raw = self.raw()?;
-        let indexed = self.index.member(raw.get(), name);
-        indexed.unwrap_or_else(|| JsonRef::from(raw).member(name))
+        match self.index.member(raw.get(), name) {
+            Some(indexed) => indexed,
+            None => search(raw, name),
+        }
     }
 
     /// A member that may be absent or null.
@@ -86,6 +88,12 @@ impl<'a> Params<'a> {
             None => self.required::<String>(name).map(Cow::Owned),
         }
     }
+}
+
+/// Searches params whose places are not known, which few are.
+#[cold]
+fn search<'s>(params: &'s RawValue, name: &str) -> Option<JsonRef<'s>> {
+    JsonRef::from(params).member(name)
 }
 
 impl<'a> From<Option<&'a RawValue>> for Params<'a> {

@@ -5,8 +5,10 @@
 //! more leaves the queue and never runs.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
+
+use crate::lock::lock;
 
 /// A thread without work ends after so long.
 const IDLE: Duration = Duration::from_secs(10);
@@ -80,7 +82,7 @@ impl Pool {
     }
 
     fn submit(&self, bytes: usize, work: JobFn) -> Result<u64, NotRun> {
-        let mut state = self.lock();
+        let mut state = lock(&self.0.state);
         // An empty queue takes any job, however large: it fitted into a message.
         if !state.jobs.is_empty() && state.bytes.saturating_add(bytes) > self.0.queue {
             return Err(NotRun::Busy(state.bytes));
@@ -100,7 +102,7 @@ impl Pool {
         if started.is_err() {
             state.threads -= 1;
             if state.threads == 0 {
-                // No thread will ever take it; dropping it, after the lock, tells the caller.
+                // No thread will take the job. Dropping it, after the lock, tells the caller.
                 let _work = state.take(job);
                 drop(state);
             }
@@ -110,7 +112,7 @@ impl Pool {
 
     /// What one thread does.
     fn serve(&self) {
-        let mut state = self.lock();
+        let mut state = lock(&self.0.state);
         loop {
             if let Some((&job, _)) = state.jobs.first_key_value() {
                 let work = state.take(job);
@@ -119,7 +121,7 @@ impl Pool {
                 let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
                     work.into_iter().for_each(|work| work());
                 }));
-                state = self.lock();
+                state = lock(&self.0.state);
                 continue;
             }
             state.idle += 1;
@@ -132,10 +134,6 @@ impl Pool {
                 return;
             }
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PoolState> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -157,7 +155,7 @@ struct Waiting<'a> {
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         // Dropped after the lock: what it holds is users' code.
-        let _work = self.pool.lock().take(self.job);
+        let _work = lock(&self.pool.0.state).take(self.job);
     }
 }
 
@@ -213,9 +211,9 @@ mod tests {
             let mut job = std::pin::pin!(pool.run(1000, move || ran.send(())));
             let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
             assert!(job.as_mut().poll(&mut cx).is_pending());
-            assert_eq!(pool.lock().bytes, 1000 + JOB);
+            assert_eq!(lock(&pool.0.state).bytes, 1000 + JOB);
         }
-        assert_eq!(pool.lock().bytes, 0);
+        assert_eq!(lock(&pool.0.state).bytes, 0);
         go.send(()).unwrap();
         blocked.await.unwrap();
         assert_eq!(pool.run(0, || 1).await, Ok(1));

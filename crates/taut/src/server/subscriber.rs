@@ -8,9 +8,10 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use crate::driver::{IncomingRequest, Link};
+use crate::lock::lock;
 use crate::mcp::{
     BareParams, EmptyResult, Meta, Method, ResourceParams, Revision, SubscriptionFilter,
     SubscriptionParams, WriteJson, meta_keys,
@@ -96,7 +97,7 @@ pub(crate) struct ListenStream {
 
 impl Drop for ListenStream {
     fn drop(&mut self) {
-        self.subscriber.lock().keep_streams(|stream| stream.serial != self.serial);
+        lock(&self.subscriber.wants).keep_streams(|stream| stream.serial != self.serial);
     }
 }
 
@@ -141,18 +142,14 @@ impl Subscriber {
         Self { link, wants: Mutex::default(), marked: AtomicBool::new(false) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Wants> {
-        self.wants.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// The legacy session is ready to hear of changes.
     pub(crate) fn initialized(&self, revision: Revision) {
-        self.lock().session = Some(revision);
+        lock(&self.wants).session = Some(revision);
     }
 
     /// `resources/subscribe` (RES-07).
     pub(crate) fn follow(&self, uri: String) -> Result<(), ErrorObject> {
-        let mut wants = self.lock();
+        let mut wants = lock(&self.wants);
         if wants.followed.contains(&uri) {
             return Ok(());
         }
@@ -168,7 +165,7 @@ impl Subscriber {
 
     /// `resources/unsubscribe` (RES-08).
     pub(crate) fn unfollow(&self, uri: &String) {
-        let mut wants = self.lock();
+        let mut wants = lock(&self.wants);
         if wants.followed.remove(uri) {
             wants.bytes -= bytes_of([uri]);
         }
@@ -182,7 +179,7 @@ impl Subscriber {
         filter: SubscriptionFilter,
     ) -> Result<ListenStream, ErrorObject> {
         let (id, serial) = (request.id, request.serial);
-        let mut wants = self.lock();
+        let mut wants = lock(&self.wants);
         if wants.streams.len() >= MAX_FOLLOWED {
             // Those that were withdrawn just now may not have been dropped yet.
             wants.keep_streams(|stream| self.is_live(stream));
@@ -215,7 +212,7 @@ impl Subscriber {
     pub(crate) fn updated(&self, update: Update<'_>) {
         let mut any = false;
         {
-            let mut wants = self.lock();
+            let mut wants = lock(&self.wants);
             let Wants { session, followed, streams, marks, .. } = &mut *wants;
             // SUB-04: only what was asked for.
             let wanted = match update {
@@ -252,7 +249,7 @@ impl Subscriber {
         if self.is_crowded() || !self.marked.swap(false, Ordering::AcqRel) {
             return false;
         }
-        let mut wants = self.lock();
+        let mut wants = lock(&self.wants);
         // SUB-07
         wants.keep_streams(|stream| self.is_live(stream));
         let Wants { session, streams, marks, .. } = &mut *wants;

@@ -8,13 +8,14 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::future::poll_fn;
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
 use serde::de::IgnoredAny;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::lock::lock;
 use crate::rpc::Relation;
 use crate::stream::{Sink, Source};
 
@@ -46,6 +47,11 @@ impl MessagePipe {
     /// See [`MessageReceiver::recv`].
     pub async fn recv(&mut self) -> Option<Outgoing> {
         self.receiver.recv().await
+    }
+
+    /// See [`MessageReceiver::poll_recv`].
+    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
+        self.receiver.poll_recv(cx)
     }
 }
 
@@ -215,7 +221,7 @@ struct OutboxState {
 
 impl Outbox {
     fn lock(&self) -> MutexGuard<'_, OutboxState> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     fn push(&self, message: Outgoing) {

@@ -16,13 +16,14 @@
 //! | `LongBody` | the first bytes of it | too long → `SkipBody` |
 //! | `SkipLine`, `SkipBody` | the end of what was too long | `Start` |
 //! | `Resync` | a line that looks like a frame | `Start` |
+//! | `GivenUp` | nothing: there was no memory for a message | too long → `SkipLine` or `SkipBody` |
 
 mod skip;
 mod socket;
 
 use super::frame::{Frame, HeaderFault, Limits};
 use super::header::{HeaderStart, opens_header, read_header};
-use super::{Framing, find};
+use super::{Framing, find, memory};
 
 /// A byte-order mark, which Windows tools put before their first line (F3).
 const BOM: &[u8] = b"\xEF\xBB\xBF";
@@ -74,13 +75,34 @@ pub struct Decoder {
 enum DecodeState {
     Start,
     Line,
-    Header { line: usize, length: Option<u64>, fault: Option<HeaderFault>, began: u64 },
-    Body { length: usize, began: u64 },
-    LongBody { length: u64, began: u64 },
-    SkipLine { resync: bool },
-    SkipBody { left: u64 },
+    Header {
+        line: usize,
+        length: Option<u64>,
+        fault: Option<HeaderFault>,
+        began: u64,
+    },
+    Body {
+        length: usize,
+        began: u64,
+    },
+    LongBody {
+        length: u64,
+        began: u64,
+    },
+    SkipLine {
+        resync: bool,
+    },
+    SkipBody {
+        left: u64,
+    },
     Resync,
     Refused,
+    /// What is held is the beginning of a message for which there was no memory.
+    GivenUp {
+        framing: Framing,
+        left: u64,
+        dropped: usize,
+    },
 }
 
 /// What is spoken on a socket: decided by its first bytes, for all that follows.
@@ -177,8 +199,8 @@ impl Decoder {
         let bom = std::mem::take(&mut self.bom);
         let cr = std::mem::take(&mut self.cr);
         let bytes = self.buf.get(from..to).unwrap_or_default();
-        Some(if too_long {
-            Frame::TooLong { prefix: bytes, framing, offset }
+        Some(if too_long || (bytes.len() > LONG && !memory::is_there_for(bytes.len())) {
+            Frame::TooLong { prefix: &bytes[..bytes.len().min(PREFIX)], framing, offset }
         } else {
             Frame::Message { bytes, framing, offset, bom, cr }
         })
@@ -201,8 +223,24 @@ impl Decoder {
             // Where there is not so much, what is needed may still be there.
             let _ = self.buf.try_reserve_exact(ample.saturating_sub(self.buf.len()));
         }
-        self.buf.reserve(bytes);
+        if self.buf.try_reserve(bytes).is_err() {
+            self.give_up();
+            self.buf.reserve(bytes);
+        }
         &mut self.buf
+    }
+
+    /// There is no memory for the rest of a message: it is given up as one over the limit is.
+    fn give_up(&mut self) {
+        let held = self.buf.len();
+        let (framing, left) = match self.state {
+            DecodeState::Body { length, .. } => (Framing::Headers, (length - held) as u64),
+            _ => (Framing::Lines, 0),
+        };
+        self.buf.truncate(PREFIX);
+        self.buf.shrink_to_fit();
+        self.searched = 0;
+        self.state = DecodeState::GivenUp { framing, left, dropped: held - self.buf.len() };
     }
 
     fn step(&mut self) -> DecodeStep {
@@ -220,6 +258,16 @@ impl Decoder {
             DecodeState::Refused => {
                 self.take(self.rest().len());
                 DecodeStep::Starved
+            }
+            DecodeState::GivenUp { framing, left, dropped } => {
+                let (from, to, offset) = (self.head, self.buf.len(), self.offset);
+                self.take(to - from);
+                self.offset += dropped as u64;
+                self.state = match framing {
+                    Framing::Lines => DecodeState::SkipLine { resync: false },
+                    Framing::Headers => DecodeState::SkipBody { left },
+                };
+                DecodeStep::Cut { from, to, framing, offset, too_long: true }
             }
         }
     }

@@ -18,7 +18,7 @@ async fn both(_: NoArgs, call: Call) -> Result<String, AskError> {
 }
 
 fn pair() -> Server {
-    Server::builder("pair", "1").tool("both", both).build().unwrap()
+    Server::builder("pair", "1").tool(("both", "Tool both."), both).build().unwrap()
 }
 
 /// MRTR-02, MRTR-03, MRTR-14
@@ -58,7 +58,7 @@ async fn mrtr_11_who_answers_half_is_asked_for_the_rest() {
 async fn mrtr_13_a_client_that_never_answers_costs_nothing() {
     let held = Counter::default();
     let server = Server::with_state("held", "1", held.clone())
-        .tool("hold", async |_: NoArgs, call: Call<Counter>| {
+        .tool(("hold", "Tool hold."), async |_: NoArgs, call: Call<Counter>| {
             let mine = call.state().clone();
             let theirs = call.clone();
             // A task that asks must not outlive the run either.
@@ -88,7 +88,7 @@ async fn mrtr_13_a_client_that_never_answers_costs_nothing() {
 async fn once_is_once_over_three_runs() {
     let (paid, runs) = (Counter::default(), Counter::default());
     let server = Server::with_state("shop", "1", (paid.clone(), runs.clone()))
-        .tool("buy", async |_: NoArgs, call: Call<(Counter, Counter)>| {
+        .tool(("buy", "Tool buy."), async |_: NoArgs, call: Call<(Counter, Counter)>| {
             call.state().1.up();
             let receipt = call.once("pay", async { call.state().0.up() }).await?;
             let first = line(&call, "first?").await?;
@@ -115,7 +115,7 @@ async fn once_is_once_over_three_runs() {
 #[tokio::test(start_paused = true)]
 async fn what_once_kept_in_another_shape_is_an_error() {
     let server = Server::builder("odd", "1")
-        .tool("odd", async |_: NoArgs, call: Call| {
+        .tool(("odd", "Tool odd."), async |_: NoArgs, call: Call| {
             call.once("k", async { "text".to_owned() }).await?;
             call.once("k", async { 5u8 }).await?;
             Ok::<_, AskError>("no")
@@ -130,7 +130,7 @@ async fn what_once_kept_in_another_shape_is_an_error() {
 #[tokio::test(start_paused = true)]
 async fn the_same_question_may_be_asked_again() {
     let server = Server::builder("again", "1")
-        .tool("again", async |_: NoArgs, call: Call| {
+        .tool(("again", "Tool again."), async |_: NoArgs, call: Call| {
             let mut tries = 1;
             while line(&call, "the password?").await? != "swordfish" {
                 tries += 1;
@@ -155,7 +155,7 @@ async fn chains_side_by_side_ask_each_question_once() {
         Ok(first + &second)
     }
     let server = Server::builder("chains", "1")
-        .tool("chains", async |_: NoArgs, call: Call| {
+        .tool(("chains", "Tool chains."), async |_: NoArgs, call: Call| {
             let (a, b) = tokio::join!(chain(&call, "a"), chain(&call, "b"));
             Ok::<_, AskError>(a? + &b?)
         })
@@ -173,7 +173,7 @@ async fn chains_side_by_side_ask_each_question_once() {
 #[tokio::test(start_paused = true)]
 async fn a_question_that_was_dropped_is_not_asked() {
     let server = Server::builder("race", "1")
-        .tool("race", async |_: NoArgs, call: Call| {
+        .tool(("race", "Tool race."), async |_: NoArgs, call: Call| {
             tokio::select! {
                 biased;
                 _ = line(&call, "lost?") => {}
@@ -195,7 +195,7 @@ async fn on_call_sees_a_question_as_an_end_that_is_no_failure() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     let server = Server::builder("seen", "1")
-        .tool("coffee", coffee)
+        .tool(("coffee", "Tool coffee."), coffee)
         .on_call(move |moment| {
             log.lock().unwrap().push(match moment {
                 CallEvent::Started { .. } => "began",

@@ -31,6 +31,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     // What results are checked against; knows JSON and nothing of ours.
     ("schema", &[]),
     ("ending", &[]),
+    ("lock", &[]),
     // The messages of a transport that is no byte stream know which request they belong to.
     ("stream", &["rpc"]),
     ("width", &[]),
@@ -43,7 +44,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio", "process"]),
     ("driver", &["wire", "json", "rpc", "ending", "stream"]),
     // The seam for transports outside the crate; knows messages and no method.
-    ("transport", &["json", "rpc", "ending", "stream", "driver"]),
+    ("transport", &["json", "rpc", "ending", "lock", "stream", "driver"]),
     (
         "service",
         &["wire", "json", "rpc", "ending", "error", "stream", "stdio", "driver", "transport"],
@@ -56,6 +57,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "rpc",
             "mcp",
             "ending",
+            "lock",
             "error",
             "stream",
             "stdio",
@@ -73,6 +75,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "mcp",
             "schema",
             "ending",
+            "lock",
             "error",
             "stream",
             "stdio",
@@ -80,6 +83,24 @@ const LAYERS: &[(&str, &[&str])] = &[
             "driver",
             "transport",
             "service",
+        ],
+    ),
+    // Forwards what a client asks to another server; knows both ends.
+    (
+        "proxy",
+        &[
+            "json",
+            "rpc",
+            "mcp",
+            "ending",
+            "error",
+            "stream",
+            "stdio",
+            "driver",
+            "transport",
+            "service",
+            "client",
+            "lock",
         ],
     ),
     // The one place that knows both ends: a client joined to a server without a process.

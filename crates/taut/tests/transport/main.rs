@@ -247,6 +247,21 @@ async fn a_socket_decides_once_and_refuses_the_rest() {
     assert!(matches!(ending.await.unwrap(), taut::Ending::Refused));
 }
 
+/// What a transport can ask of a service before it opens a session.
+#[test]
+fn a_service_says_whether_it_speaks_mcp_and_what_its_tools_take() {
+    let server = server();
+    assert!(server.speaks_mcp());
+    let schema = server.tool_schema("talk").unwrap();
+    assert!(schema.text().contains("\"type\":\"object\""), "{schema:?}");
+    assert!(server.tool_schema("nothing").is_none());
+    use taut::service::{Failed, RequestParams, ServiceRequest};
+    let plain = taut::service::serve(async |_: String, _: RequestParams, _: ServiceRequest| {
+        Ok::<_, Failed>(1)
+    });
+    assert!(!plain.speaks_mcp() && plain.tool_schema("talk").is_none());
+}
+
 /// A transport that cannot go on says why, to who opens and to who waits for an answer.
 #[tokio::test]
 async fn a_transport_that_fails_says_why() {

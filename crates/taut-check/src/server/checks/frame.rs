@@ -11,6 +11,7 @@ pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::must("frame-line", &["STD-01"], Revisions::ALL,
             "A message is one line of JSON that ends with LF and holds no raw LF.")
+            .before()
             .hosts("Every host reads line by line: a message over several lines is lost, and so is one with a Content-Length header.")
             .scan(|_, all| {
                 let faults = all.frames().filter_map(|frame| match frame.fault {
@@ -22,6 +23,7 @@ pub(super) fn checks() -> Vec<Check> {
             }),
         Check::must("frame-utf8", &["STD-02"], Revisions::SINCE_0326,
             "All message text is UTF-8, without a byte order mark.")
+            .before()
             .hosts("Python hosts raise an error in their read loop; a byte order mark makes the TypeScript SDK drop the line.")
             .scan(|_, all| {
                 let faults = all.frames().filter_map(|frame| match frame.fault {
@@ -33,6 +35,7 @@ pub(super) fn checks() -> Vec<Check> {
             }),
         Check::must("frame-clean", &["STD-03"], Revisions::ALL,
             "Stdout carries nothing but messages: no banner, no log line, no blank line.")
+            .before()
             .hosts("Some hosts drop the session at the first such line, others log an error for each; mcp-go and the Go SDK end the connection.")
             .after(&["frame-line", "rpc-batch-empty", "rpc-batch-notifications"])
             .scan(|_, all| {
@@ -191,8 +194,9 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::must("frame-once", &["STD-28", "RPC-06"], Revisions::ALL,
             "A request is answered once, and nothing is answered that was not asked.")
+            .before()
             .hosts("Hosts log an error or drop the session for an answer that they do not know.")
-            .after(&["rpc-notification-silent", "rpc-id-echo", "cancel-race", "rpc-id-forms", "cancel-malformed", "cancel-unknown",
+            .after(&["rpc-once", "rpc-notification-silent", "rpc-id-echo", "cancel-race", "rpc-id-forms", "cancel-malformed", "cancel-unknown",
                 "log-gone", "meta-removed-notifications", "rpc-batch-notifications", "rpc-unreadable-id",
                 "listen-answer", "cancel-silent", "cancel-silent-modern", "listen-cancel"])
             .scan(|_, all| {
@@ -215,6 +219,7 @@ pub(super) fn checks() -> Vec<Check> {
             }),
         Check::must("frame-quiet-notifications", &["STD-03", "RPC-10"], Revisions::ALL,
             "A server's notification has a method that begins with `notifications/`, and no id.")
+            .before()
             .hosts("With an id it is a request, and the host answers it with an error.")
             .after(&["frame-direction"])
             .scan(|_, all| {

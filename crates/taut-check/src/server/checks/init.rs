@@ -40,8 +40,21 @@ pub(super) fn checks() -> Vec<Check> {
 
 fn opening() -> Vec<Check> {
     vec![
+        Check::must("init-opens", &["LIF-03", "DIS-01"], Revisions::ALL,
+            "The server opens a session in at least one revision.")
+            .before()
+            .hosts("No host can use it.")
+            .after(&["init-result", "rpc-one-of", "rpc-result-object"])
+            .scan(|cx, all| match &cx.survey.closed {
+                Some(why) if cx.survey.opens.is_empty() => Verdict::Fail {
+                    what: why.clone(),
+                    shown: all.frames().take(20).map(crate::wire::Frame::text).collect(),
+                },
+                _ => Verdict::Pass,
+            }),
         Check::must("init-result", &["LIF-03"], Revisions::LEGACY,
             "The answer to `initialize` has protocolVersion, capabilities and serverInfo with name and version.")
+            .before()
             .hosts("The official SDKs validate it and give up on the server otherwise.")
             .scan(|_, all| {
                 let mut faults = Vec::new();

@@ -135,8 +135,8 @@ pub(super) fn checks() -> Vec<Check> {
                     Ok(vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK), Step::Barrier, Step::Listen(120), Step::Send(cx.harmless_as(&cx.id(1))), Step::Await(cx.id(1)), cancel(cx, &cx.id(0))])
                 },
                 |cx, seen| {
-                    let marker = seen.got().position(|value| value.get("id") == Some(&cx.id(1)));
-                    let answer = seen.got().position(|value| value.get("id") == Some(&cx.id(0)));
+                    let marker = seen.got().position(|value| crate::seen::is_meant(value.get("id"), &cx.id(1)));
+                    let answer = seen.got().position(|value| crate::seen::is_meant(value.get("id"), &cx.id(0)));
                     match (answer, marker) {
                         (Some(answer), Some(marker)) if answer < marker => fail(seen, "it was answered while it was open"),
                         _ => verdict(alive(seen)),
@@ -154,7 +154,7 @@ pub(super) fn checks() -> Vec<Check> {
                     if let Some(reply) = seen.reply(&cx.id(0)).filter(|reply| reply.get("result").is_some()) {
                         return fail(seen, format!("it was answered after it was cancelled: {}", short(reply)));
                     }
-                    let marker = seen.got().position(|value| value.get("id") == Some(&cx.id(1)));
+                    let marker = seen.got().position(|value| crate::seen::is_meant(value.get("id"), &cx.id(1)));
                     let late = seen.got().skip(marker.map_or(usize::MAX, |at| at + 1));
                     match late.into_iter().find(|value| value["params"]["_meta"].get(SUBSCRIPTION) == Some(&cx.id(0))) {
                         Some(value) => fail(seen, format!("it still carried {}", value["method"])),

@@ -59,22 +59,29 @@ fn alive(seen: &Seen<'_>) -> Result<(), Verdict> {
 
 /// The result of a request, or a failure.
 fn result<'a>(seen: &Seen<'a>, id: &Value) -> Result<&'a Value, Verdict> {
-    let Some(reply) = seen.reply(id) else {
-        alive(seen)?;
-        return Err(fail(seen, format!("request {id} was not answered")));
-    };
+    let Some(reply) = seen.reply(id) else { return Err(unanswered(seen, id)) };
     match reply.get("result") {
         Some(result) => Ok(result),
         None => Err(fail(seen, format!("request {id} was refused: {}", short(&reply["error"])))),
     }
 }
 
+/// What an answer that is missing means.
+fn unanswered(seen: &Seen<'_>, id: &Value) -> Verdict {
+    if let Err(verdict) = alive(seen) {
+        return verdict;
+    }
+    let mine =
+        |value: &Value| value.get("method").is_none() && crate::seen::is_meant(value.get("id"), id);
+    match seen.got().any(mine) {
+        true => Verdict::Blocked("rpc-one-of explains it".to_owned()),
+        false => fail(seen, format!("request {id} was not answered")),
+    }
+}
+
 /// Passes if a request was refused with one of these codes.
 fn refused(seen: &Seen<'_>, id: &Value, codes: &[i64]) -> Result<(), Verdict> {
-    let Some(reply) = seen.reply(id) else {
-        alive(seen)?;
-        return Err(fail(seen, format!("request {id} was not answered")));
-    };
+    let Some(reply) = seen.reply(id) else { return Err(unanswered(seen, id)) };
     let wanted: Vec<_> = codes.iter().map(ToString::to_string).collect();
     let wanted = wanted.join(" or ");
     match reply.pointer("/error/code").and_then(Value::as_i64) {
@@ -86,10 +93,7 @@ fn refused(seen: &Seen<'_>, id: &Value, codes: &[i64]) -> Result<(), Verdict> {
 
 /// Passes if a request was refused, with whatever code.
 fn refused_somehow(seen: &Seen<'_>, id: &Value) -> Result<(), Verdict> {
-    let Some(reply) = seen.reply(id) else {
-        alive(seen)?;
-        return Err(fail(seen, format!("request {id} was not answered")));
-    };
+    let Some(reply) = seen.reply(id) else { return Err(unanswered(seen, id)) };
     match reply.get("error") {
         Some(_) => Ok(()),
         None => Err(fail(seen, format!("expected an error, got {}", short(reply)))),

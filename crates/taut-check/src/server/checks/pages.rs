@@ -70,6 +70,12 @@ pub(super) fn checks() -> Vec<Check> {
                 }
             }
             for (method, _, listing) in lists(cx) {
+                if let (true, Some(last)) = (listing.lost, listing.pages.last()) {
+                    faults.push((
+                        format!("the next page of {method} was not answered"),
+                        last.to_string(),
+                    ));
+                }
                 if let (Some(error), false) = (&listing.error, listing.pages.is_empty()) {
                     faults.push((
                         format!(

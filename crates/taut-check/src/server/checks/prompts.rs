@@ -129,6 +129,25 @@ pub(super) fn checks() -> Vec<Check> {
                     }
                 },
             ),
+        Check::must("complete-declared", &["CMP-01"], Revisions::LEGACY_SINCE_0326,
+            "A server that completes arguments declares `completions`.")
+            .sent("`completion/complete` for the first argument of a prompt, where completions are not declared")
+            .hosts("No host asks for completions that are not declared.")
+            .probe(
+                |cx| {
+                    if cx.survey.declares("completions") {
+                        return Err("the server declares completions".to_owned());
+                    }
+                    let prompt = prompt(cx, |prompt| prompt["arguments"].get(0).is_some())?;
+                    let params = json!({ "ref": { "type": "ref/prompt", "name": prompt["name"] },
+                        "argument": { "name": prompt["arguments"][0]["name"], "value": "" } });
+                    Ok(vec![cx.request(0, "completion/complete", params)])
+                },
+                |cx, seen| match seen.result(&cx.id(0)).and_then(|result| result["completion"]["values"].as_array()) {
+                    Some(values) if !values.is_empty() => fail(seen, "completions are not declared, and values came"),
+                    _ => Verdict::Pass,
+                },
+            ),
         Check::must("complete-reference", &["CMP-03", "CMP-05"], Revisions::SINCE_0326,
             "A reference of another type than ref/prompt or ref/resource is refused with -32602.")
             .sent("`completion/complete` with the type `ref/none`")

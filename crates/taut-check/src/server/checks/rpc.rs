@@ -17,6 +17,9 @@ const TORN: [&[u8]; 6] = [
     b"{\"jsonrpc\":\"2.0\",\"id\":81,\"method\":\"\xFF\xFE\"",
 ];
 
+/// How long is listened for an answer that must not come, in milliseconds: it may be behind the barrier's.
+const QUIET: u64 = 80;
+
 /// JSON that is no message.
 fn shapes(cx: &Cx<'_>) -> Vec<String> {
     let ids: Vec<Value> = (0..4).map(|n| cx.id(n)).collect();
@@ -43,6 +46,7 @@ fn messages() -> Vec<Check> {
     vec![
         Check::must("rpc-version", &["RPC-01"], Revisions::ALL,
             "Every message has the member `jsonrpc` with the string \"2.0\".")
+            .before()
             .hosts("The TypeScript SDK drops a message without it, and the request runs into its timeout.")
             .after(&["frame-clean"])
             .scan(|_, all| {
@@ -51,6 +55,7 @@ fn messages() -> Vec<Check> {
             }),
         Check::must("rpc-one-of", &["RPC-07"], Revisions::ALL,
             "An answer has a result or an error, and not both.")
+            .before()
             .hosts("Strict clients drop it; others take the one they look at first.")
             .after(&["frame-clean"])
             .scan(|_, all| {
@@ -62,6 +67,7 @@ fn messages() -> Vec<Check> {
             }),
         Check::must("rpc-result-object", &["RPC-08"], Revisions::ALL,
             "A result is an object, also when it is empty.")
+            .before()
             .hosts("`null` for an empty result fails validation in the TypeScript and Python SDKs.")
             .scan(|_, all| {
                 let odd = all.received().filter(|(value, _)| is_response(value) && value.get("result").is_some_and(|result| !result.is_object()));
@@ -69,6 +75,7 @@ fn messages() -> Vec<Check> {
             }),
         Check::must("rpc-error-shape", &["RPC-09"], Revisions::ALL,
             "An error has an integer `code` and a string `message`.")
+            .before()
             .hosts("Clients that cannot read the error drop it, and the request runs into its timeout.")
             .scan(|_, all| {
                 let odd = all.received().filter(|(value, _)| {
@@ -76,6 +83,36 @@ fn messages() -> Vec<Check> {
                 });
                 Verdict::from_faults(odd.map(|(value, frame)| (format!("the error is {}", short(&value["error"])), frame.text())).collect())
             }),
+        Check::must("rpc-array", &["RPC-26", "DEP-01"], Revisions::SINCE_0618,
+            "A message of the server is an object: there are no batches in this revision.")
+            .before()
+            .hosts("No client of this revision reads an array, so its answers are lost.")
+            .after(&["rpc-batch-refused"])
+            .scan(|_, all| {
+                let odd = all.frames().filter(|frame| frame.value.as_ref().is_some_and(Value::is_array));
+                Verdict::from_faults(odd.map(|frame| ("stdout has an array".to_owned(), frame.text())).collect())
+            }),
+        Check::must("rpc-once", &["RPC-06", "STD-28"], Revisions::ALL,
+            "A plain request is answered once.")
+            .sent("one request of each kind that has no side effects, then a short time of silence")
+            .hosts("Hosts log an error or drop the session for the second answer.")
+            .probe(
+                |cx| {
+                    let mut steps = vec![Step::Send(cx.harmless_as(&cx.id(0))), Step::Await(cx.id(0))];
+                    if cx.survey.declares("tools") {
+                        steps.extend([cx.request(1, "tools/list", Value::Null), Step::Await(cx.id(1))]);
+                    }
+                    steps.push(Step::Listen(60));
+                    Ok(steps)
+                },
+                |cx, seen| {
+                    let most = (0..2).map(|n| seen.replies(&cx.id(n)).len()).max().unwrap_or_default();
+                    match most > 1 {
+                        true => fail(seen, format!("a request was answered {most} times")),
+                        false => verdict(alive(seen)),
+                    }
+                },
+            ),
         Check::must("rpc-id-echo", &["RPC-06"], Revisions::ALL,
             "An answer repeats the id of its request, with the same JSON type.")
             .sent("two requests at once, with the ids \"7\" and 7")
@@ -100,7 +137,7 @@ fn messages() -> Vec<Check> {
             .sent("a request with the id null")
             .hosts("An answer with the id null cannot be matched by any host.")
             .probe(
-                |cx| Ok(vec![Step::Send(cx.harmless_as(&Value::Null))]),
+                |cx| Ok(vec![Step::Send(cx.harmless_as(&Value::Null)), Step::Barrier, Step::Listen(QUIET)]),
                 |_, seen| {
                     if let Some(odd) = seen.strays().iter().find(|stray| stray.get("result").is_some()) {
                         return fail(seen, format!("it got a result: {}", short(odd)));
@@ -115,7 +152,8 @@ fn messages() -> Vec<Check> {
             .probe(
                 |cx| {
                     let odd = [json!(true), json!({ "a": 1 }), json!([1])];
-                    Ok(odd.iter().map(|id| Step::Send(cx.harmless_as(id))).collect())
+                    let sent = odd.iter().map(|id| Step::Send(cx.harmless_as(id)));
+                    Ok(sent.chain([Step::Barrier, Step::Listen(QUIET)]).collect())
                 },
                 |_, seen| {
                     let odd = seen.got().find(|value| is_response(value) && value.get("id").is_some_and(|id| id.is_boolean() || id.is_object() || id.is_array()));
@@ -132,17 +170,19 @@ fn messages() -> Vec<Check> {
             "When the id of a message cannot be read, the error has no id (or null in old revisions), never another request's id.")
             .sent("a request, then lines that are no JSON")
             .hosts("A wrong id fails a request that has nothing to do with it.")
+            .after(&["rpc-once"])
             .probe(
                 |cx| {
                     let mut steps = vec![Step::Send(cx.harmless_as(&cx.id(0))), Step::Await(cx.id(0))];
                     steps.extend([b"{\n".to_vec(), b"garbage\n".to_vec()].map(Step::Raw));
+                    steps.extend([Step::Barrier, Step::Listen(QUIET)]);
                     Ok(steps)
                 },
                 |cx, seen| {
                     if seen.replies(&cx.id(0)).len() > 1 {
                         return fail(seen, "the error has the id of the request before");
                     }
-                    let known = |id: &Value| id.is_null() || seen.own.contains(id);
+                    let known = |id: &Value| id.is_null() || seen.own.iter().any(|own| crate::seen::is_meant(Some(id), own));
                     let odd = seen.got().find(|value| value.get("error").is_some() && value.get("id").is_some_and(|id| !known(id)));
                     match odd {
                         Some(odd) => fail(seen, format!("the error has an id that nobody sent: {}", short(odd))),
@@ -220,7 +260,10 @@ fn requests() -> Vec<Check> {
             .hosts("One stray byte from a host's bridge ends a server that gives up here.")
             .after(&["rpc-unreadable-id"])
             .probe(
-                |_| Ok(TORN.iter().map(|line| Step::Raw([line, b"\n" as &[u8]].concat())).collect()),
+                |_| {
+                    let torn = TORN.iter().map(|line| Step::Raw([line, b"\n" as &[u8]].concat()));
+                    Ok(torn.chain([Step::Barrier, Step::Listen(QUIET)]).collect())
+                },
                 |cx, seen| codes_of_strays(cx, seen, &[-32700, -32600]),
             ),
         Check::must("rpc-invalid-request", &["RPC-16", "ERR-01"], Revisions::ALL,
@@ -229,7 +272,10 @@ fn requests() -> Vec<Check> {
             .hosts("A server that ends here ends with the first odd line of a bridge.")
             .after(&["rpc-unreadable-id"])
             .probe(
-                |cx| Ok(shapes(cx).into_iter().map(|line| Step::Raw(format!("{line}\n").into_bytes())).collect()),
+                |cx| {
+                    let odd = shapes(cx).into_iter().map(|line| Step::Raw(format!("{line}\n").into_bytes()));
+                    Ok(odd.chain([Step::Barrier, Step::Listen(QUIET)]).collect())
+                },
                 |cx, seen| codes_of_strays(cx, seen, &[-32600, -32700, -32602, -32601]),
             ),
         Check::must("rpc-unknown-method", &["RPC-17", "ERR-01"], Revisions::ALL,
@@ -335,7 +381,7 @@ fn batches() -> Vec<Check> {
             .sent("an array of two requests")
             .hosts("A gateway that counts requests per line is passed by.")
             .probe(
-                |cx| Ok(vec![Step::Raw(format!("{}\n", json!([cx.harmless_as(&cx.id(0)), cx.harmless_as(&cx.id(1))])).into_bytes())]),
+                |cx| Ok(vec![Step::Raw(format!("{}\n", json!([cx.harmless_as(&cx.id(0)), cx.harmless_as(&cx.id(1))])).into_bytes()), Step::Barrier, Step::Listen(QUIET)]),
                 |cx, seen| {
                     if let Err(verdict) = alive(seen) {
                         return verdict;

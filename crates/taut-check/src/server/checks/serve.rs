@@ -24,6 +24,7 @@ fn cancelling() -> Vec<Check> {
             .sent("a request, and its cancellation after the answer; then one for an id that was never used")
             .hosts("opencode cancels after every call that worked.")
             .silent()
+            .after(&["rpc-once"])
             .probe(
                 |cx| Ok(vec![
                     Step::Send(cx.harmless_as(&cx.id(0))), Step::Await(cx.id(0)),
@@ -54,6 +55,7 @@ fn cancelling() -> Vec<Check> {
             "A cancellation that meets the answer on its way does no harm: one answer or none.")
             .sent("a request and its cancellation in one write")
             .hosts("Every host's stop button does this.")
+            .after(&["rpc-once"])
             .probe(
                 |cx| {
                     let list = if cx.survey.declares("tools") { "tools/list" } else { cx.harmless() };
@@ -128,7 +130,9 @@ fn cancelled_early(cx: &crate::cx::Cx<'_>, seen: &crate::seen::Seen<'_>) -> bool
         })
     };
     let answered = seen.entries.iter().find_map(|entry| {
-        let mine = |value: &&Value| is_response(value) && value.get("id") == Some(&cx.id(0));
+        let mine = |value: &&Value| {
+            is_response(value) && crate::seen::is_meant(value.get("id"), &cx.id(0))
+        };
         entry.value().filter(mine).map(|_| entry.at)
     });
     let normal = cx.survey.slow_call().map_or(0, |call| call.took_ms);
@@ -144,11 +148,13 @@ fn cancel_judge(cx: &crate::cx::Cx<'_>, seen: &crate::seen::Seen<'_>) -> Verdict
     if let Some(reply) = seen.reply(&cx.id(0)) {
         return match cancelled_early(cx, seen) {
             true => fail(seen, format!("it was answered: {}", short(reply))),
-            false => Verdict::skip("the call was over before it could be cancelled"),
+            // Tried again alone.
+            false => Verdict::Blocked("the call was over before it could be cancelled".to_owned()),
         };
     }
-    let marker =
-        seen.got().position(|value| is_response(value) && value.get("id") == Some(&cx.id(1)));
+    let marker = seen
+        .got()
+        .position(|value| is_response(value) && crate::seen::is_meant(value.get("id"), &cx.id(1)));
     let late = seen.got().skip(marker.map_or(usize::MAX, |at| at + 1));
     let progress =
         late.into_iter().find(|value| value["params"]["progressToken"] == "taut-check-cancelled");
@@ -180,14 +186,14 @@ fn progress() -> Vec<Check> {
             .scan(|_, all| {
                 let mut faults = Vec::new();
                 for (session, _) in &all.sessions {
-                    let sent = &session.sent;
+                    let (tokens, ends) = (session.tokens(), session.ends());
                     for (at, value, frame) in session.received().filter(|(_, value, _)| value["method"] == "notifications/progress") {
                         let token = &value["params"]["progressToken"];
-                        let asked = sent.iter().find(|(_, message)| message.pointer("/params/_meta/progressToken") == Some(token));
+                        let asked = tokens.get(&token.to_string());
                         let what = match asked {
                             None => format!("no request has the token {token}"),
-                            Some((_, request)) => {
-                                let done = session.received().any(|(place, reply, _)| place < at && is_response(reply) && reply.get("id") == request.get("id"));
+                            Some(request) => {
+                                let done = ends.get(&request["id"].to_string()).is_some_and(|place| *place < at);
                                 if !done { continue }
                                 "progress came after the answer".to_owned()
                             }
@@ -200,7 +206,7 @@ fn progress() -> Vec<Check> {
         Check::must("progress-rises", &["PRG-04"], Revisions::ALL,
             "Each progress is larger than the one before.")
             .hosts("A progress bar that goes back.")
-            .after(&["progress-known"])
+            .after(&["progress-known", "rpc-once"])
             .scan(|_, all| {
                 let mut faults = Vec::new();
                 for (session, _) in &all.sessions {
@@ -298,7 +304,7 @@ fn logging() -> Vec<Check> {
                     Ok(steps)
                 },
                 |cx, seen| {
-                    let set = seen.got().position(|value| is_response(value) && value.get("id") == Some(&cx.id(0)));
+                    let set = seen.got().position(|value| is_response(value) && crate::seen::is_meant(value.get("id"), &cx.id(0)));
                     let mut later = seen.got().skip(set.map_or(usize::MAX, |at| at + 1));
                     match later.find(|value| value["method"] == "notifications/message" && value["params"]["level"] != "emergency") {
                         Some(log) => fail(seen, format!("a log of level {} came", log["params"]["level"])),
@@ -312,10 +318,9 @@ fn logging() -> Vec<Check> {
             .scan(|_, all| {
                 let mut faults = Vec::new();
                 for (session, _) in &all.sessions {
-                    let sent = &session.sent;
+                    let asked = session.sent.iter().find(|(_, value)| value["params"]["_meta"].get(LOG_LEVEL).is_some()).map(|(place, _)| *place);
                     for (at, _, frame) in session.received().filter(|(_, value, _)| value["method"] == "notifications/message") {
-                        let asked = sent.iter().any(|(place, value)| *place < at && value.pointer(&format!("/params/_meta/{}", LOG_LEVEL.replace('/', "~1"))).is_some());
-                        if !asked {
+                        if asked.is_none_or(|asked| asked > at) {
                             faults.push(("a log came, and no request asked for logs".to_owned(), frame.text()));
                         }
                     }

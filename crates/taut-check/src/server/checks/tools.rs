@@ -14,12 +14,16 @@ pub(super) fn checks() -> Vec<Check> {
             .hosts("The official SDKs refuse the whole list.")
             .scan(|_, all| has_list(all, "tools/list", "tools")),
         Check::must("tools-shape", &["TOL-03"], Revisions::ALL,
-            "Each tool has a name, and an inputSchema that is an object schema.")
+            "Each tool has a name, and an inputSchema that is a valid object schema.")
             .hosts("One such tool makes the official SDKs refuse the whole list, so the host shows no tools at all.")
             .scan(|_, all| items(all, "tools/list", "tools", |tool| {
                 named(tool, &["name"]).or_else(|| {
                     let schema = &tool["inputSchema"];
-                    (schema["type"] != "object").then(|| format!("the inputSchema of {} is {}", tool["name"], short(schema)))
+                    let named = |list: &Value| list.as_array().is_some_and(|list| list.iter().all(Value::is_string));
+                    let wrong = schema["type"] != "object"
+                        || schema.get("properties").is_some_and(|properties| !properties.is_object())
+                        || schema.get("required").is_some_and(|required| !named(required));
+                    wrong.then(|| format!("the inputSchema of {} is {}", tool["name"], short(schema)))
                 })
             })),
         Check::must("tools-output-schema", &["TOL-15"], Revisions::STRUCTURED_LEGACY,

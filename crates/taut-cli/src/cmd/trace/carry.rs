@@ -26,10 +26,54 @@ const QUIET: Duration = Duration::from_millis(50);
 pub(super) struct Launch {
     /// The program and its arguments.
     pub(super) words: Vec<std::ffi::OsString>,
-    /// Set beside our own environment, or instead of it.
+    /// Set on top of our own environment.
     pub(super) env: Vec<(String, String)>,
-    pub(super) clear_env: bool,
+    /// Whether only the short list of harmless variables is passed on of our own environment.
+    pub(super) short_env: bool,
     pub(super) cwd: Option<PathBuf>,
+}
+
+impl Launch {
+    /// The same for the library, which knows where a program is looked for and what is harmless.
+    fn described(&self) -> taut::Command {
+        let mut words = self.words.iter().cloned();
+        let command = taut::Command::new(words.next().unwrap_or_default()).args(words);
+        let command = if self.short_env { command } else { command.inherit_env() };
+        let command =
+            self.env.iter().fold(command, |command, (name, value)| command.env(name, value));
+        match &self.cwd {
+            Some(dir) => command.current_dir(dir),
+            None => command,
+        }
+    }
+
+    /// The program with its arguments.
+    pub(super) fn command(&self) -> Command {
+        let mut words = self.words.iter();
+        let mut command = Command::new(words.next().map_or_else(Default::default, Clone::clone));
+        command.args(words);
+        command
+    }
+
+    /// Gives a process the environment and the directory of the server.
+    pub(super) fn surround<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+        if self.short_env {
+            command.env_clear().envs(self.described().effective_env());
+        }
+        command.envs(self.env.iter().map(|(name, value)| (name, value)));
+        if let Some(dir) = &self.cwd {
+            command.current_dir(dir);
+        }
+        command
+    }
+
+    /// What to say where the server could not be started: where it was looked for, if it is not there.
+    pub(super) fn not_started(&self, error: std::io::Error) -> Problem {
+        match self.described().find_program() {
+            Err(missing) => taut::Error::from(missing).into(),
+            Ok(program) => Problem::File { what: format!("starting {}", program.display()), error },
+        }
+    }
 }
 
 /// Carries until the server has ended. Does not return: the process ends as the server did.
@@ -43,7 +87,7 @@ pub(super) fn carry(
         Err(error) => {
             recorder.ended(End::NotStarted(error.to_string()));
             recorder.finish();
-            return Err(not_started(launch, error));
+            return Err(launch.not_started(error));
         }
     };
     recorder.started(child.id());
@@ -87,34 +131,14 @@ fn wait(child: &mut Child, heard: &mut Heard, progress: &Progress) -> ExitStatus
     }
 }
 
-/// What to say where a server could not be started.
-fn not_started(launch: &Launch, error: std::io::Error) -> Problem {
-    let program = launch.words.first().map(|word| word.to_string_lossy()).unwrap_or_default();
-    Problem::File { what: format!("starting {program}"), error }
-}
-
-fn command(launch: &Launch) -> Command {
-    let mut words = launch.words.iter();
-    let mut command = Command::new(words.next().map_or_else(Default::default, Clone::clone));
-    command.args(words);
-    command
-}
-
 /// The environment and the pipes of the server, for whichever process becomes it.
 fn prepare<'c>(command: &'c mut Command, launch: &Launch) -> &'c mut Command {
-    if launch.clear_env {
-        command.env_clear();
-    }
-    command.envs(launch.env.iter().map(|(name, value)| (name, value)));
-    if let Some(dir) = &launch.cwd {
-        command.current_dir(dir);
-    }
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped())
+    launch.surround(command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped())
 }
 
 #[cfg(not(target_os = "linux"))]
 fn start(launch: &Launch) -> std::io::Result<Child> {
-    let mut command = command(launch);
+    let mut command = launch.command();
     #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     prepare(&mut command, launch).spawn()
@@ -139,16 +163,16 @@ pub(super) fn become_server(parent: i32, words: &[std::ffi::OsString]) -> Proble
     use rustix::process::{Signal, getppid, set_parent_process_death_signal};
     let launch = Launch { words: words.to_vec(), ..Launch::default() };
     if let Err(error) = set_parent_process_death_signal(Some(Signal::KILL)) {
-        return not_started(&launch, error.into());
+        return launch.not_started(error.into());
     }
     // If the parent died before the line above took effect, no signal will come any more.
     if getppid().map(|pid| pid.as_raw_nonzero().get()) != Some(parent) {
         return Problem::Interrupted;
     }
-    let error = command(&launch).exec();
+    let error = launch.command().exec();
     // As shells say it: 127 is not found, 126 cannot be executed.
     let code = if error.kind() == std::io::ErrorKind::NotFound { 127 } else { 126 };
-    crate::output::Output::new(None).report(&not_started(&launch, error));
+    crate::output::Output::new(None).report(&launch.not_started(error));
     std::process::exit(code)
 }
 

@@ -22,7 +22,7 @@ use std::path::PathBuf;
 
 use taut_trace::{Masker, Recorder, Session, Watch, create};
 
-use crate::hosts::{Launched, Surroundings, find, launch_of, unknown};
+use crate::hosts::start_of;
 use crate::output::{DIM, Output};
 use crate::problem::{Exit, Problem};
 use crate::{args, help};
@@ -126,7 +126,8 @@ pub(crate) fn run(output: &Output, args: &Trace) -> Result<Exit, Problem> {
 
 /// Stands between the host that started us and the server that is meant.
 fn between(output: &Output, args: &Trace) -> Result<Exit, Problem> {
-    let (launch, entry) = server_of(args.name.as_deref(), &args.server, &args.config, &args.env)?;
+    let (launch, entry) =
+        server_of(output, args.name.as_deref(), &args.server, &args.config, &args.env)?;
     let launch = Launch { cwd: args.cwd.clone().or(launch.cwd), ..launch };
     let masker =
         if args.unmasked { Masker::off() } else { hide::masker(&launch.words, &entry, &args.hide) };
@@ -187,6 +188,7 @@ fn tell(output: &Output, args: &Trace, words: &str) {
 
 /// The server that is meant, and what its entry sets.
 fn server_of(
+    output: &Output,
     name: Option<&str>,
     words: &[OsString],
     config: &[PathBuf],
@@ -210,14 +212,12 @@ fn server_of(
         }
         (None, words) => Launch { words: words.to_vec(), ..Launch::default() },
         (Some(name), []) => {
-            let found = find(Surroundings::here(), config);
-            let server = found.named(name).ok_or_else(|| unknown(&found, name))?;
-            let Launched { start, base } = launch_of(&found, server, env)?;
+            let start = start_of(output, name, config, env)?;
             entry.extend(start.env.iter().cloned());
             Launch {
                 words: start.words.into_iter().map(OsString::from).collect(),
-                env: base.into_iter().chain(start.env).collect(),
-                clear_env: !start.inherit,
+                env: start.env,
+                short_env: !start.inherit,
                 cwd: start.cwd,
             }
         }

@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::io::{Read, Write as _};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Command, Stdio};
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -179,21 +179,11 @@ impl Tried {
 
 pub(super) fn replay(output: &Output, args: &ReplayArgs) -> Result<Exit, Problem> {
     let capture = load(&args.file)?;
-    let launch = server_of(args.name.as_deref(), &args.server, &args.config, &args.env)?.0;
-    let mut command = Command::new(launch.words.first().cloned().unwrap_or_default());
-    command.args(launch.words.iter().skip(1));
-    if launch.clear_env {
-        command.env_clear();
-    }
-    command.envs(launch.env.iter().map(|(name, value)| (name, value)));
-    if let Some(dir) = &launch.cwd {
-        command.current_dir(dir);
-    }
+    let launch = server_of(output, args.name.as_deref(), &args.server, &args.config, &args.env)?.0;
+    let mut command = launch.command();
+    launch.surround(&mut command);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().map_err(|error| {
-        let program = launch.words.first().map(|word| word.to_string_lossy().into_owned());
-        Problem::File { what: format!("starting {}", program.unwrap_or_default()), error }
-    })?;
+    let mut child = command.spawn().map_err(|error| launch.not_started(error))?;
     let stdin = child.stdin.take();
     let Some(mut stdout) = child.stdout.take() else {
         return Err(Problem::usage("the system gave no pipes for the server"));

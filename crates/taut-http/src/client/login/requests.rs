@@ -68,7 +68,7 @@ impl Requests {
         headers.insert(ACCEPT, HeaderValue::from_static("application/json"));
         // 2025-03-26 wants it here.
         let version = HeaderValue::from_static(taut::Revision::MODERN.as_str());
-        headers.insert(HeaderName::from_static(headers::PROTOCOL_VERSION), version);
+        headers.insert(headers::PROTOCOL_VERSION, version);
         let ask = Ask { method: Method::GET, url: url.clone(), headers, body: Bytes::new() };
         let (status, body) = match self.send(&ask).await {
             Ok(answer) => answer,

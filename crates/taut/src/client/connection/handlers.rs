@@ -5,7 +5,7 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::Client;
 use super::session::SessionState;
@@ -13,6 +13,7 @@ use super::settings::ClientBuilder;
 use crate::client::state::Change;
 use crate::driver::Flag;
 use crate::error::{Reject, Result};
+use crate::lock::lock;
 use crate::mcp::{
     ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitForm,
     ElicitResult, ElicitUrl, JsonObject, LogParams, Method, Root, RootsCapability,
@@ -88,10 +89,6 @@ pub(crate) struct Handlers {
 enum Roots {
     Kept(Arc<Mutex<Vec<Root>>>),
     Asked(HostHandler<(), Vec<Root>>),
-}
-
-fn lock(roots: &Mutex<Vec<Root>>) -> MutexGuard<'_, Vec<Root>> {
-    roots.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Wraps a user's handler.

@@ -9,10 +9,11 @@ mod settings;
 
 use std::fmt;
 use std::fmt::Write as _;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use super::state::Diagnostics;
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use crate::mcp::{
     Agreed, Implementation, Level, Revision, ServerCapabilities, WriteJson, meta_keys,
 };
@@ -25,6 +26,8 @@ pub use session::Closed;
 pub(crate) use session::{Session, SessionState};
 pub use settings::ClientBuilder;
 pub(crate) use settings::{ClientSettings, bounded, setters};
+#[cfg(feature = "server")]
+pub(crate) use settings::{Relay, Relayed};
 
 /// A connection to a server.
 ///
@@ -63,11 +66,11 @@ impl ClientShared {
     }
 
     pub(crate) fn level(&self) -> Option<Level> {
-        self.level.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.level).clone()
     }
 
     pub(crate) fn set_level(&self, level: Level) {
-        *self.level.lock().unwrap_or_else(PoisonError::into_inner) = Some(level);
+        *lock(&self.level) = Some(level);
     }
 }
 

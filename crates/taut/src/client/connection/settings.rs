@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use super::handlers::Handlers;
 use crate::client::state::{ClientEvent, EventHook};
+use crate::driver::{AnswerFuture, IncomingRequest};
+use crate::json::RawJson;
 use crate::mcp::{ClientCapabilities, Era, Implementation, Revision};
 use crate::process::{GracePeriods, LineSink};
+use crate::rpc::Params;
 use crate::wire::{Framing, Limits};
 
 /// Everything that can be set.
@@ -36,12 +39,40 @@ pub(crate) struct ClientSettings {
     pub(crate) handlers: Handlers,
     pub(crate) rounds: usize,
     pub(crate) keep_lists: bool,
+    /// A proxy in place of the handlers.
+    pub(crate) relay: Option<Relayed>,
     #[cfg(feature = "validate")]
     pub(crate) check_answers: bool,
 }
 
-/// A duration as it is used: what is longer than a clock can count stands for "as long as it takes", and
-/// so does this. About thirty years; tokio's own "far future" is as long.
+/// What a proxy makes of a connection: it takes all that the server asks and tells, and it opens the
+/// connection in the words of the client that it stands for.
+#[derive(Clone)]
+pub(crate) struct Relayed {
+    pub(crate) relay: Arc<dyn Relay>,
+    /// The params of that client's own `initialize`, and the revision that they offer.
+    pub(crate) initialize: Option<(Revision, RawJson)>,
+}
+
+/// Takes what a server asks and tells, instead of handlers.
+pub(crate) trait Relay: Send + Sync {
+    /// Answers a request of the server.
+    fn request(&self, request: IncomingRequest<'_>) -> AnswerFuture;
+
+    /// Takes in a notification.
+    fn notification(&self, method: &str, params: &Params<'_>);
+
+    /// Called on every pass of the loop.
+    fn pump(&self) {}
+
+    /// Whether more may be read from the server.
+    fn has_room(&self) -> bool {
+        true
+    }
+}
+
+/// The longest duration that is used, about thirty years, as for tokio's own timers. A longer one could
+/// overflow when it is added to a time, and means "as long as it takes" anyway.
 pub(crate) fn bounded(duration: Duration) -> Duration {
     duration.min(Duration::from_secs(86_400 * 365 * 30))
 }
@@ -88,12 +119,13 @@ impl Default for ClientSettings {
             max_kept_bytes: 16 << 20,
             // Thousands of resources at a time.
             max_change_bytes: 1 << 20,
-            // Real lists have a handful; only a server that goes round in circles has so many.
+            // Real lists have a few pages; only a server whose cursors lead in a circle has so many.
             max_pages: 10_000,
             handlers: Handlers::default(),
             // MRTR-16: as many as the official SDKs allow.
             rounds: 10,
             keep_lists: false,
+            relay: None,
             #[cfg(feature = "validate")]
             check_answers: false,
         }

@@ -60,6 +60,7 @@ impl Handshake {
             Plan {
                 pin: settings.revision,
                 known: settings.known,
+                offer: offer(settings),
                 framing: settings.framing.or_else(|| (!second).then_some(Framing::Lines)),
                 probe: settings.probe,
                 start: settings.start,
@@ -76,6 +77,7 @@ impl Handshake {
             Plan {
                 pin: settings.revision,
                 known: Some(Era::Legacy),
+                offer: offer(settings),
                 framing: Some(framing),
                 probe: settings.probe,
                 start: left,
@@ -104,7 +106,8 @@ impl Handshake {
         self.connect.handle_started(now());
     }
 
-    /// Speaks to it until it agrees or is of no use, or until something else is to be done meanwhile.
+    /// Speaks to the process until both sides agree, until it cannot be used, or until the caller has to act
+    /// first: see [`Stopped`].
     pub(super) async fn run(&mut self, session: &Session) -> Result<Agreed, Stopped> {
         loop {
             while let Some(action) = self.connect.poll_action() {
@@ -117,6 +120,8 @@ impl Handshake {
                         self.asking(session, ConnectPhase::Handshake, revision);
                         self.initialize = self.initialize(session, revision);
                     }
+                    // A proxy passes on what its own client says.
+                    ConnectAction::Confirm if self.settings.relay.is_some() => {}
                     ConnectAction::Confirm => {
                         // LIF-08. If it is gone by now, the first request says so.
                         let _ = session.link.notify(None, Method::Initialized.as_str(), None);
@@ -167,6 +172,11 @@ impl Handshake {
     }
 
     fn initialize(&self, session: &Session, revision: Revision) -> Awaited<Initialized> {
+        let relayed = self.settings.relay.as_ref().and_then(|relayed| relayed.initialize.as_ref());
+        if let Some((_, params)) = relayed.filter(|(offer, _)| *offer == revision) {
+            let params = Some(params.raw().to_owned());
+            return ask(session, Method::Initialize, params, Initialized::read);
+        }
         let params = InitializeParams::new(
             revision.as_str(),
             self.settings.capabilities.clone(),
@@ -175,6 +185,12 @@ impl Handshake {
         let params = serde_json::value::to_raw_value(&params.at(revision)).ok();
         ask(session, Method::Initialize, params, Initialized::read)
     }
+}
+
+/// What a proxy's own client offers.
+fn offer(settings: &ClientSettings) -> Option<Revision> {
+    let relayed = settings.relay.as_ref()?;
+    relayed.initialize.as_ref().map(|(offer, _)| *offer)
 }
 
 /// An answer came, whatever it says.
@@ -219,7 +235,7 @@ async fn next(
     let mut echo = pin!(session.state.monitor.echo.raised());
     let mut ended = pin!(session.link.ended());
     std::future::poll_fn(|cx| {
-        // First: what an echo answers is not an answer.
+        // Checked first, because what an echo sends back is not an answer.
         if echo.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Happened::Echo);
         }

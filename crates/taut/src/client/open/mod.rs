@@ -98,7 +98,7 @@ impl ClientBuilder {
                 let reason = reason(&session, fault, (None, None));
                 Err(ConnectError::new(phase, reason, session.last_output()).into())
             }
-            // Not restartable, so this is never asked for.
+            // A pair of streams cannot be restarted, so the plan never asks for it.
             Err(Stopped::Restart(_) | Stopped::Second(..)) => {
                 Err(session.lost(Method::Initialize.as_str().into()))
             }
@@ -209,7 +209,7 @@ async fn failed(
     let mut reason = reason(session, fault, silence);
     end(session, GIVEN_UP).await;
     if let ConnectReason::Silent { after, .. } = reason {
-        // What it holds back comes when it ends, and has to be read first.
+        // A server that does not flush writes what it holds back when it ends. That is read first.
         let _ = tokio::time::timeout(GIVEN_UP, session.over()).await;
         let seen = session.state.monitor.diagnostics();
         if seen.bytes > 0 && seen.invalid_messages == 0 {

@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use std::future::{Future, IntoFuture};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,6 +23,7 @@ use super::connection::{Client, ClientShared, bounded};
 use crate::driver::{PendingCall, Watcher};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use crate::mcp::{Meta, Method, ProgressParams, ResultType, Target, WriteJson};
 use crate::rpc::{ErrorObject, Failure, Patience, SendError};
 
@@ -52,7 +53,7 @@ pub struct Request<T> {
     params: Vec<u8>,
     timeout: Option<Duration>,
     ceiling: Option<Duration>,
-    /// ClientShared with each round of the request.
+    /// Shared by all rounds of the request.
     progress: Option<Arc<Mutex<Watcher>>>,
     meta: Option<Meta>,
     /// The error to return without sending anything.
@@ -242,7 +243,7 @@ type PendingRequest<T> = PendingCall<Option<Received<T>>>;
 
 fn watcher(shared: &Arc<Mutex<Watcher>>) -> Watcher {
     let shared = shared.clone();
-    Box::new(move |raw| (shared.lock().unwrap_or_else(PoisonError::into_inner))(raw))
+    Box::new(move |raw| (lock(&shared))(raw))
 }
 
 /// Reads an answer. The caller's type may panic when it is read; the loop goes on.
@@ -352,7 +353,7 @@ pub(super) fn read_result<T: TypedResult>(raw: &RawValue, subject: Subject) -> R
         },
         Ok(result) => Ok(result),
         Err(error) => {
-            // What is not complete need not have the members of what is.
+            // A result that is not complete need not have the members of a complete one.
             if subject.modern {
                 check_type(raw, &subject)?;
             }
@@ -372,7 +373,7 @@ fn check_type(raw: &RawValue, subject: &Subject) -> Result<()> {
 fn unfinished(kind: &ResultType, subject: &Subject) -> Error {
     let method = subject.method.clone();
     match kind {
-        // MRTR-01. Only a mark: `read_safely` reads what is asked.
+        // MRTR-01. This error only marks the case; `read_safely` then reads the questions.
         ResultType::InputRequired
             if Method::parse(&method).is_none_or(Method::may_require_input) =>
         {

@@ -4,12 +4,13 @@
 //! is opened (`listen.rs`). SUB-03, SUB-06, CAC-06; invariant 7.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tokio::sync::Notify;
 
+use crate::lock::lock;
 use crate::mcp::{Meta, Method, SubscriptionFilter};
 use crate::rpc::{ErrorObject, Id};
 
@@ -42,8 +43,8 @@ fn size(change: &Change) -> usize {
 /// The changes of a stream that were not taken yet.
 pub(crate) struct ChangeQueue {
     state: Mutex<QueueState>,
-    /// Wakes the task that takes changes, and the one that waits for the acknowledgement: there may be
-    /// two.
+    /// Wakes the task that takes changes. `acknowledged` wakes the one that waits for the
+    /// acknowledgement, which may be another.
     changed: Notify,
     acknowledged: Notify,
     /// How many bytes of changes may wait; see `ClientBuilder::max_change_bytes`.
@@ -88,17 +89,13 @@ impl ChangeQueue {
         Self { state, changed, acknowledged, limit, kind }
     }
 
-    fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Puts a change in, unless it waits already. One that does not fit any more makes
     /// [`Change::Anything`] of all that wait.
     pub(crate) fn push(&self, change: Change) {
         if self.kind == QueueKind::Own {
             return;
         }
-        let mut waiting = self.lock();
+        let mut waiting = lock(&self.state);
         if waiting.known.contains(&change) || waiting.known.contains(&Change::Anything) {
             return;
         }
@@ -119,12 +116,12 @@ impl ChangeQueue {
 
     /// The server has said what it will tell, or why it will not.
     pub(crate) fn opened(&self, how: Result<SubscriptionFilter, ErrorObject>) {
-        self.lock().opened.get_or_insert(how);
+        lock(&self.state).opened.get_or_insert(how);
         self.acknowledged.notify_one();
     }
 
     pub(crate) fn end(&self, end: StreamEnd) {
-        self.lock().end.get_or_insert(end);
+        lock(&self.state).end.get_or_insert(end);
         self.acknowledged.notify_one();
         self.changed.notify_one();
     }
@@ -139,14 +136,14 @@ impl ChangeQueue {
 
     /// Makes a lasting queue ready for the next connection.
     pub(crate) fn reopen(&self) {
-        self.lock().opened = None;
+        lock(&self.state).opened = None;
     }
 
     /// Waits for the acknowledgement; nothing if the stream ended first.
     pub(crate) async fn wait_opened(&self) -> Option<Result<SubscriptionFilter, ErrorObject>> {
         loop {
             {
-                let mut waiting = self.lock();
+                let mut waiting = lock(&self.state);
                 if waiting.opened.is_some() || waiting.end.is_some() {
                     return waiting.opened.take();
                 }
@@ -158,7 +155,7 @@ impl ChangeQueue {
     pub(crate) async fn next(&self) -> Result<Change, StreamEnd> {
         loop {
             {
-                let mut waiting = self.lock();
+                let mut waiting = lock(&self.state);
                 if let Some(change) = waiting.order.pop_front() {
                     waiting.known.remove(&change);
                     waiting.bytes -= size(&change);
@@ -203,13 +200,9 @@ struct Note {
 }
 
 impl Streams {
-    fn lock(&self) -> MutexGuard<'_, Open> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Enters a modern stream, under the number of its request.
     pub(crate) fn open(&self, number: u64, queue: Arc<ChangeQueue>, filter: SubscriptionFilter) {
-        let mut open = self.lock();
+        let mut open = lock(&self.0);
         if open.over {
             queue.end_with_connection();
         }
@@ -219,7 +212,7 @@ impl Streams {
     /// Enters a legacy stream.
     pub(crate) fn open_next(&self, queue: Arc<ChangeQueue>, filter: SubscriptionFilter) -> u64 {
         let number = {
-            let mut open = self.lock();
+            let mut open = lock(&self.0);
             open.next += 1;
             open.next
         };
@@ -228,12 +221,12 @@ impl Streams {
     }
 
     pub(crate) fn close(&self, number: u64) {
-        self.lock().streams.remove(&number);
+        lock(&self.0).streams.remove(&number);
     }
 
     /// One more stream watches a resource: whether it is the first.
     pub(crate) fn watch(&self, uri: &str) -> bool {
-        let mut open = self.lock();
+        let mut open = lock(&self.0);
         let watching = open.watched.entry(uri.to_owned()).or_default();
         *watching += 1;
         *watching == 1
@@ -241,7 +234,7 @@ impl Streams {
 
     /// One stream less watches a resource: whether it was the last.
     pub(crate) fn unwatch(&self, uri: &str) -> bool {
-        let mut open = self.lock();
+        let mut open = lock(&self.0);
         let Some(watching) = open.watched.get_mut(uri) else { return false };
         *watching -= 1;
         let last = *watching == 0;
@@ -253,7 +246,7 @@ impl Streams {
 
     /// The connection is over.
     pub(crate) fn end(&self) {
-        let mut open = self.lock();
+        let mut open = lock(&self.0);
         open.over = true;
         open.streams.values().for_each(|stream| stream.queue.end_with_connection());
     }
@@ -277,7 +270,7 @@ impl Streams {
             params.and_then(|params| serde_json::from_str(params.get()).ok()).unwrap_or_default();
         let tag = note.meta.as_ref().and_then(Meta::subscription_id);
         let tag = tag.or(note.request).and_then(|id| number(&id));
-        let open = self.lock();
+        let open = lock(&self.0);
         let tagged = tag.filter(|_| modern).and_then(|tag| open.streams.get(&tag));
         let change = match (method, kind, note.uri) {
             (Method::Acknowledged, ..) => {
@@ -337,7 +330,7 @@ mod tests {
     }
 
     fn drain(queue: &ChangeQueue) -> Vec<Change> {
-        let mut waiting = queue.lock();
+        let mut waiting = lock(&queue.state);
         waiting.known.clear();
         waiting.bytes = 0;
         waiting.order.drain(..).collect()
@@ -360,7 +353,7 @@ mod tests {
         for (count, uri) in [(100_000, String::new()), (100, "x".repeat(LIMIT / 8))] {
             for n in 0..count {
                 queue.push(Change::Resource(format!("{uri}{n}")));
-                let waiting = queue.lock();
+                let waiting = lock(&queue.state);
                 let kept: usize = waiting.order.iter().map(size).sum();
                 assert!(kept <= LIMIT && kept == waiting.bytes, "{kept} bytes");
             }
@@ -376,7 +369,7 @@ mod tests {
             queue.push(change.clone());
             assert_eq!(queue.next().await, Ok(change));
         }
-        assert_eq!(queue.lock().bytes, 0);
+        assert_eq!(lock(&queue.state).bytes, 0);
     }
 
     /// SUB-06.

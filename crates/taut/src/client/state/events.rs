@@ -6,12 +6,13 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use serde_json::value::RawValue;
 
 use crate::driver::Flag;
 use crate::error::ConnectPhase;
+use crate::lock::lock;
 use crate::mcp::Revision;
 use crate::process::PipeEvents;
 use crate::rpc::{ErrorObject, Fault, Trouble, TroubleKind};
@@ -136,7 +137,7 @@ impl Monitor {
     }
 
     pub(crate) fn diagnostics(&self) -> Diagnostics {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let kept = lock(&self.kept).clone();
         Diagnostics { bytes: self.bytes.load(Ordering::Relaxed), ..kept }
     }
 
@@ -147,12 +148,12 @@ impl Monitor {
 
     /// The last lines on stdout that are no messages, shortened.
     pub(crate) fn last_invalid(&self) -> String {
-        let mut last = self.last_invalid.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last_invalid);
         last.make_contiguous().join("\n")
     }
 
     fn keep_line(&self, line: &str) {
-        let mut last = self.last_invalid.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last_invalid);
         if last.len() == LAST_LINES {
             last.pop_front();
         }
@@ -211,7 +212,7 @@ impl Monitor {
     }
 
     fn with<T>(&self, change: impl FnOnce(&mut Diagnostics) -> T) -> T {
-        change(&mut self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut lock(&self.kept))
     }
 }
 

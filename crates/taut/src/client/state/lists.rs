@@ -5,10 +5,11 @@
 
 use std::any::Any;
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use super::changes::Change;
+use crate::lock::lock;
 use crate::mcp::Method;
 
 /// What a page is kept under (CAC-04): the method, and the cursor.
@@ -39,13 +40,9 @@ struct KeptPage {
 }
 
 impl KeptLists {
-    fn lock(&self) -> MutexGuard<'_, KeptPages> {
-        self.pages.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// A page that still holds; or the count that [`keep`](Self::keep) wants for a fresh one.
     pub(crate) fn page<T: Clone + 'static>(&self, key: &PageKey, now: Instant) -> Result<T, u64> {
-        let pages = self.lock();
+        let pages = lock(&self.pages);
         let page = pages.kept.get(key).filter(|page| now < page.until);
         page.and_then(|page| page.content.downcast_ref::<T>()).cloned().ok_or(pages.changes)
     }
@@ -61,7 +58,7 @@ impl KeptLists {
         seen: u64,
         limit: usize,
     ) {
-        let mut pages = self.lock();
+        let mut pages = lock(&self.pages);
         // CAC-03: a page without a time does not hold at all.
         let Some(until) = now.checked_add(ttl).filter(|_| !ttl.is_zero()) else { return };
         let bytes = bytes.saturating_add(size_of::<KeptPage>() + size_of::<PageKey>());
@@ -89,7 +86,7 @@ impl KeptLists {
         if gone.contains(&Method::ListTools) {
             self.outputs.forget();
         }
-        let mut pages = self.lock();
+        let mut pages = lock(&self.pages);
         pages.changes += 1;
         pages.kept.retain(|(method, _), _| !gone.contains(method));
         pages.bytes = pages.kept.values().map(|page| page.bytes).sum();
@@ -102,9 +99,10 @@ pub(crate) use outputs::OutputSchema;
 #[cfg(feature = "validate")]
 mod outputs {
     use std::collections::HashMap;
-    use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+    use std::sync::{Arc, Mutex, OnceLock};
 
     use crate::error::OutputFault;
+    use crate::lock::lock;
     use crate::mcp::{CallToolResult, Schema, Tool};
     use crate::schema::{SchemaFault, Unfit, Validator};
 
@@ -134,19 +132,15 @@ mod outputs {
     }
 
     impl OutputSchemas {
-        fn lock(&self) -> MutexGuard<'_, Known> {
-            self.known.lock().unwrap_or_else(PoisonError::into_inner)
-        }
-
         /// How often the list of tools has changed; to be passed to [`learn`](Self::learn).
         pub(crate) fn changes(&self) -> u64 {
-            self.lock().changes
+            lock(&self.known).changes
         }
 
         /// Takes in a page of the list of tools, unless the list has changed since `seen`. All schemas
         /// together have at most `limit` bytes; a tool for which there is no room is not checked.
         pub(crate) fn learn(&self, tools: &[Tool], seen: u64, limit: usize) {
-            let mut known = self.lock();
+            let mut known = lock(&self.known);
             if known.changes != seen {
                 return;
             }
@@ -166,11 +160,11 @@ mod outputs {
 
         /// The list of tools was read to its end, and has changed so often before.
         pub(crate) fn listed(&self, seen: u64) {
-            self.lock().listed = Some(seen);
+            lock(&self.known).listed = Some(seen);
         }
 
         pub(crate) fn forget(&self) {
-            let mut known = self.lock();
+            let mut known = lock(&self.known);
             known.changes += 1;
             known.bytes = 0;
             known.tools.clear();
@@ -178,7 +172,7 @@ mod outputs {
 
         /// What is known of a tool; an error with the count of changes if the list has to be read.
         pub(crate) fn find(&self, tool: &str) -> Result<Option<Arc<OutputSchema>>, u64> {
-            let known = self.lock();
+            let known = lock(&self.known);
             match known.tools.get(tool) {
                 Some(output) => Ok(Some(output.clone())),
                 None if known.listed == Some(known.changes) => Ok(None),
@@ -231,12 +225,15 @@ mod tests {
         for n in 0..1_000 {
             lists.keep(key(n), (n, 3_000), (now, HOUR), 0, LIMIT);
             assert_eq!(lists.page::<usize>(&key(n), now), Ok(n));
-            let pages = lists.lock();
+            let pages = lock(&lists.pages);
             assert!(pages.bytes <= LIMIT && pages.kept.len() <= 3);
         }
         lists.keep(key(5_000), (0, LIMIT), (now, HOUR), 0, LIMIT);
         assert_eq!(lists.page::<usize>(&key(5_000), now), Err(0));
-        assert!(!lists.lock().kept.is_empty(), "a page that never fits costs no other its place");
+        assert!(
+            !lock(&lists.pages).kept.is_empty(),
+            "a page that never fits costs no other its place"
+        );
     }
 
     #[test]
@@ -246,7 +243,7 @@ mod tests {
             lists.keep(key(1), (n, 3_000), (now, HOUR), n, LIMIT);
             assert_eq!(lists.page::<u64>(&key(1), now), Ok(n));
             lists.drop_changed(&Change::Tools);
-            assert_eq!(lists.lock().bytes, 0);
+            assert_eq!(lock(&lists.pages).bytes, 0);
         }
         lists.keep(key(1), (0_u64, 3_000), (now, HOUR), 0, LIMIT);
         assert_eq!(lists.page::<u64>(&key(1), now), Err(100), "it was on its way meanwhile");

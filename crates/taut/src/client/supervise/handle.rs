@@ -5,7 +5,7 @@
 
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -17,6 +17,7 @@ use crate::client::listen::{ChangeStream, Subscription};
 use crate::client::request::Answer;
 use crate::client::state::{Change, ChangeQueue, QueueKind, StreamEnd};
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use crate::mcp::{Method, SubscriptionFilter, Tool};
 
 /// A call of a supervised server's tool; await it.
@@ -131,7 +132,7 @@ impl SupervisedClient {
             open: Mutex::default(),
         });
         {
-            let mut streams = self.0.streams();
+            let mut streams = lock(&self.0.streams);
             streams.retain(|stream| stream.strong_count() > 0);
             streams.push(Arc::downgrade(&renewed));
         }
@@ -151,7 +152,7 @@ pub(super) struct RenewedStream {
 
 impl RenewedStream {
     fn put(&self, open: Subscription) {
-        let before = self.open.lock().unwrap_or_else(PoisonError::into_inner).replace(open);
+        let before = lock(&self.open).replace(open);
         drop(before);
     }
 

@@ -8,7 +8,7 @@ mod policy;
 
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::sync::watch;
@@ -18,12 +18,14 @@ use super::open::{self, unless};
 use crate::driver::{Flag, now};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
+use crate::lock::lock;
 use crate::mcp::{Method, Revision};
 use crate::process::{Command, GracePeriods, SpawnError};
 use handle::RenewedStream;
-use policy::{Backoff, HealthCheck};
+use policy::HealthCheck;
 
 pub use handle::SupervisedCall;
+pub(crate) use policy::Backoff;
 pub use policy::RestartPolicy;
 
 /// What happens to a supervised server.
@@ -178,10 +180,6 @@ impl fmt::Debug for SupervisedClient {
 }
 
 impl Core {
-    fn streams(&self) -> MutexGuard<'_, Vec<Weak<RenewedStream>>> {
-        self.streams.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Why the server was given up, if it was.
     fn over(&self) -> Option<Error> {
         match &*self.state.borrow() {
@@ -203,7 +201,7 @@ impl Core {
     }
 
     fn end_streams(&self) {
-        self.streams().drain(..).filter_map(|stream| stream.upgrade()).for_each(|s| s.end());
+        lock(&self.streams).drain(..).filter_map(|stream| stream.upgrade()).for_each(|s| s.end());
     }
 }
 
@@ -301,7 +299,7 @@ fn is_hopeless(why: &Error) -> bool {
 
 /// SUB-08: what was subscribed to is subscribed to again, beside everything else.
 fn renew(core: &Core, client: &Client) {
-    let mut streams = core.streams();
+    let mut streams = lock(&core.streams);
     streams.retain(|stream| stream.strong_count() > 0);
     for stream in streams.iter().filter_map(Weak::upgrade) {
         let (client, stop) = (client.clone(), core.stop.clone());
@@ -324,7 +322,7 @@ async fn unwell(shared: Weak<ClientShared>, check: Option<HealthCheck>) -> Error
         } else {
             client.ping().timeout(within).await
         };
-        // Any answer is one. A connection that is over says so by itself.
+        // Any answer shows that the server is well. The end of a connection is noticed elsewhere.
         if let Err(error @ Error::TimedOut { .. }) = answer {
             return error;
         }

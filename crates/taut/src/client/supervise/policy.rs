@@ -115,13 +115,13 @@ impl fmt::Debug for RestartPolicy {
 
 /// How often it has been started again in a row.
 #[derive(Debug, Default)]
-pub(super) struct Backoff {
+pub(crate) struct Backoff {
     pub(super) restarts: u32,
 }
 
 impl Backoff {
     /// A server has ended after so long: how long to wait before the next, if there is to be one.
-    pub(super) fn handle_lost(
+    pub(crate) fn handle_lost(
         &mut self,
         policy: &RestartPolicy,
         uptime: Duration,

@@ -96,13 +96,27 @@ impl Peer {
         params: Option<JsonRef<'_>>,
         patience: Option<Patience>,
     ) -> Result<(), SendError> {
+        self.call_written(now, call, method, patience, |out, id| {
+            write::request(out, id, method, params);
+        })
+    }
+
+    /// As [`call_as`](Self::call_as), with a message that `write` appends whole.
+    pub(crate) fn call_written(
+        &mut self,
+        now: Instant,
+        call: CallId,
+        method: &str,
+        patience: Option<Patience>,
+        write: impl FnOnce(&mut Vec<u8>, &Id),
+    ) -> Result<(), SendError> {
         if self.ended {
             return Err(SendError::Closed);
         }
         let id = Id::from(call.0);
         let about = self.relations.next().cloned();
         self.relations.add(None);
-        self.out.frame(self.framing, |out| write::request(out, &id, method, params));
+        self.out.frame(self.framing, |out| write(out, &id));
         // A time beyond all clocks is no deadline.
         let deadline = patience.and_then(|patience| {
             let ceiling = patience.ceiling.unwrap_or(patience.timeout);

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
 
 use serde::de::DeserializeOwned;
@@ -14,6 +14,7 @@ use serde_json::value::RawValue;
 
 use super::{AskError, Call};
 use crate::driver::Flag;
+use crate::lock::lock;
 use crate::mcp::{Memory, Question};
 use crate::rpc::ErrorObject;
 
@@ -21,8 +22,8 @@ use crate::rpc::ErrorObject;
 #[derive(Default)]
 pub(crate) struct Questions {
     state: Mutex<QuestionState>,
-    /// Raised when the run has ended: a question from another task is asked in vain. Made when it is
-    /// first needed, because few calls ask.
+    /// Raised when the run has ended: a question that another task asks then is not answered. Made when it
+    /// is first needed, because few calls ask.
     over: OnceLock<Flag>,
 }
 
@@ -38,7 +39,7 @@ struct QuestionState {
 #[derive(Default)]
 struct Round {
     memory: Memory,
-    /// How often each question was put in this run, by its digest.
+    /// How often each question was put in this run, by its key or its digest.
     put: BTreeMap<String, usize>,
     open: BTreeMap<String, Question>,
     refused: Option<ErrorObject>,
@@ -63,17 +64,17 @@ impl Questions {
         Self { state: Mutex::new(QuestionState { round, runner: None }), over: OnceLock::new() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, QuestionState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Puts a question; ready when an earlier round has brought the answer.
-    pub(crate) fn put<T>(&self, question: Question) -> PendingQuestion<'_, T> {
-        let digest = question.digest();
-        let mut state = self.lock();
-        let times = state.round().put.entry(digest.clone()).or_default();
+    /// Puts a question, under a key of its own if one is given; ready when an earlier round has brought
+    /// the answer.
+    pub(crate) fn put<T>(&self, question: Question, key: Option<&str>) -> PendingQuestion<'_, T> {
+        let name = key.map_or_else(|| question.digest(), str::to_owned);
+        let mut state = lock(&self.state);
+        let times = state.round().put.entry(name.clone()).or_default();
         *times += 1;
-        let key = format!("{times}-{digest}");
+        let key = match (key, *times) {
+            (Some(_), 1) => name,
+            (_, times) => format!("{times}-{name}"),
+        };
         PendingQuestion {
             questions: self,
             key,
@@ -98,16 +99,16 @@ impl Questions {
     }
 
     pub(crate) fn remembered(&self, key: &str) -> Option<Box<RawValue>> {
-        self.lock().round.as_ref()?.memory.onces.get(key).cloned()
+        lock(&self.state).round.as_ref()?.memory.onces.get(key).cloned()
     }
 
     pub(crate) fn remember(&self, key: &str, value: Box<RawValue>) {
-        self.lock().round().memory.onces.insert(key.to_owned(), value);
+        lock(&self.state).round().memory.onces.insert(key.to_owned(), value);
     }
 
     /// Whether the run waits for the client. Called after each poll that was not ready.
     fn poll_standing<T>(&self, cx: &Context<'_>) -> Poll<Run<T>> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if let Some(round) = &mut state.round {
             if let Some(error) = round.refused.take() {
                 return Poll::Ready(Run::Refused(error));
@@ -138,7 +139,7 @@ impl<T: DeserializeOwned> Future for PendingQuestion<'_, T> {
         if self.over.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Err(AskError::Ended));
         }
-        let mut state = self.questions.lock();
+        let mut state = lock(&self.questions.state);
         let round = state.round();
         let parsed = round.memory.answers.get(&self.key).map(|raw| serde_json::from_str(raw.get()));
         match parsed {
@@ -165,7 +166,7 @@ impl<T: DeserializeOwned> Future for PendingQuestion<'_, T> {
 
 impl<T> Drop for PendingQuestion<'_, T> {
     fn drop(&mut self) {
-        self.questions.lock().round().open.remove(&self.key);
+        lock(&self.questions.state).round().open.remove(&self.key);
     }
 }
 
@@ -188,7 +189,7 @@ impl<F: Future, S> Future for Suspendable<'_, F, S> {
 
 impl<F, S> Drop for Suspendable<'_, F, S> {
     fn drop(&mut self) {
-        // Who is alone with the call is the only one who could ask.
+        // If this is the only reference to the call, no other task can ask.
         if Arc::strong_count(&self.call.inner) > 1 {
             self.call.inner.questions.end();
         }

@@ -1,10 +1,11 @@
 //! What all connections of a server share: what it offers, its settings, its state.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 use super::Call;
 use crate::driver::AnswerFuture;
 use crate::json::JsonRef;
+use crate::lock::lock;
 use crate::mcp::{Implementation, RawJson, Revision, WriteJson};
 use crate::server::catalog::{Catalog, Versioned};
 use crate::server::pool::Pool;
@@ -50,7 +51,7 @@ impl<S> ServerShared<S> {
 
     /// Adds a connection that may want to hear of changes.
     pub(crate) fn add_subscriber(&self, subscriber: &Arc<Subscriber>) {
-        let mut all = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut all = lock(&self.subscribers);
         // Before the list grows, connections that have gone leave it, so that it is never much longer
         // than the most connections there were at once.
         if all.len() == all.capacity() {
@@ -65,7 +66,7 @@ impl<S> ServerShared<S> {
             return;
         }
         let subscribers: Vec<_> = {
-            let mut all = self.subscribers.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut all = lock(&self.subscribers);
             all.retain(|subscriber| subscriber.strong_count() > 0);
             all.iter().filter_map(Weak::upgrade).collect()
         };

@@ -10,10 +10,11 @@ mod template;
 mod versioned;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use super::settings::Settings;
 use crate::json::JsonBuf;
+use crate::lock::lock;
 use crate::mcp::{
     CompletionReference, JsonObject, ListPromptsResult, ListResourceTemplatesResult,
     ListResourcesResult, ListToolsResult, Meta, Prompt, PromptsCapability, RawJson, Resource,
@@ -207,7 +208,7 @@ impl<H> Catalog<H> {
             })?,
         };
         let key = (list, revision, start);
-        let mut pages = self.cache.pages.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut pages = lock(&self.cache.pages);
         if let Some(page) = pages.get(&key) {
             return Ok(copy(page));
         }
@@ -268,7 +269,7 @@ fn whole<T: Clone, H>(entries: &[Entry<Spec<T>, H>]) -> Vec<T> {
 }
 
 fn copy(page: &[u8]) -> JsonBuf {
-    JsonBuf::written(|out| out.extend_from_slice(page))
+    JsonBuf::default().written(|out| out.extend_from_slice(page))
 }
 
 /// MET-05: who answers. Left out by itself where the revision does not know it.

@@ -87,7 +87,8 @@ pub(crate) fn finish<S, T: HandlerResult>(
         let meta = value.meta_mut().get_or_insert_default();
         meta.insert(meta_keys::SERVER_INFO, call.inner.shared().info_json.clone());
     }
-    Ok(JsonBuf::written(|out| value.write_json(Target::of(revision), out)))
+    let buffer = call.inner.connection.link.answer_buffer();
+    Ok(buffer.written(|out| value.write_json(Target::of(revision), out)))
 }
 
 /// Ends a run with questions, and with the state that the answers must bring back.

@@ -6,19 +6,20 @@
 mod routes;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
 
-use super::call::{Call, CallState, Connection, Handler, Questions, ServerShared, SessionLevel};
+use super::call::{Call, CallState, Connection, Handler, Questions, ServerShared};
 use super::catalog::{Catalog, List, Snapshot, stamp};
 use super::handler::unix_time;
 use super::settings::CallEvent;
 use super::subscriber::{Subscriber, end_of_stream};
 use crate::driver::{AnswerFuture, Flag, IncomingRequest, Link, Outcome, Service, first, ready};
 use crate::json::{JsonBuf, JsonRef};
+use crate::lock::lock;
 use crate::mcp::{
     Accept, DiscoverResult, EmptyResult, InitializeResult, Level, Memory, Method, Revision,
     SubscriptionFilter, Target, Terms, Verdict, WriteJson, binding, meta_keys,
@@ -57,9 +58,12 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         let subscriber = Arc::new(Subscriber::new(link.clone()));
         shared.add_subscriber(&subscriber);
         let catalog = shared.catalog.snapshot();
-        let level = SessionLevel::default();
+        // LOG-05: until the client says, it hears what is not for debugging.
+        let level = Mutex::new(Level::Info);
+        let lost_logs = AtomicUsize::new(0);
+        let connection = Connection { shared, link, subscriber, level, principal, lost_logs };
         Self {
-            connection: Arc::new(Connection { shared, link, subscriber, level, principal }),
+            connection: Arc::new(connection),
             catalog,
             accept: Accept::default(),
             closing: Flag::default(),
@@ -117,7 +121,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         Ok(ready(catalog.page(settings, info_json, list, revision, cursor.as_deref())))
     }
 
-    /// ERR-13, ERR-14: what is not advertised is not there.
+    /// ERR-13, ERR-14: a method whose capability is not advertised is unknown.
     fn is_offered(&self, method: Method, catalog: &Catalog<Handler<S>>) -> Result<(), ErrorObject> {
         let offer = catalog.capabilities(&self.connection.shared.settings);
         let offered = match method {
@@ -156,7 +160,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         if !level.is_known() {
             return Err(ErrorObject::invalid_params(format!("unknown level {level}")));
         }
-        self.connection.level.set(&level);
+        *lock(&self.connection.level) = level;
         Ok(())
     }
 
@@ -269,7 +273,7 @@ impl<S: Send + Sync + 'static> Service for ServerSession<S> {
     }
 
     fn notification(&mut self, method: &str, _: &Params<'_>) {
-        // RPC-11, DEP-03: whatever else it is, it has no answer.
+        // RPC-11, DEP-03: any other notification is ignored, and none is answered.
         if let (Some(Method::Initialized), Some(terms)) =
             (Method::parse(method), self.accept.session())
         {
@@ -310,5 +314,5 @@ fn done(value: &impl WriteJson, revision: Revision) -> AnswerFuture {
 }
 
 fn write_for(value: &impl WriteJson, revision: Revision) -> Outcome {
-    Ok(JsonBuf::written(|out| value.write_json(Target::of(revision), out)))
+    Ok(JsonBuf::default().written(|out| value.write_json(Target::of(revision), out)))
 }

@@ -1,0 +1,153 @@
+//! `taut check` as people use it: reports, known failures, what is explained and what is refused.
+//!
+//! What the checks find is tested in `crates/taut-check`. Here each run is a few checks in one revision.
+
+use super::*;
+
+/// A server of the older revisions that answers every unknown method with a result.
+const LAX: &str = r#"
+while read -r line; do
+    id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
+    case $line in
+        *'"initialize"'*) result='{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"lax","version":"1"}}' ;;
+        *) result='{}' ;;
+    esac
+    [ -n "$id" ] && printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
+done
+"#;
+
+fn check(words: &[&str], server: &[&str]) -> Run {
+    let words = ["check"].iter().chain(words).chain(&["--"]).chain(server);
+    taut(words).output().unwrap().into()
+}
+
+fn lax(words: &[&str]) -> Run {
+    let words: Vec<&str> = ["--revision", "2025-11-25", "--only", "rpc-unknown-method"]
+        .iter()
+        .chain(words)
+        .copied()
+        .collect();
+    check(&words, &["sh", "-c", LAX])
+}
+
+fn file(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("check");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(name);
+    let _ = std::fs::remove_file(&path);
+    path
+}
+
+#[test]
+fn a_good_server_passes_and_a_bad_one_does_not() {
+    let good = check(&["--only", "rpc", "--revision", "2025-11-25"], &["taut", "serve"]).exits(0);
+    assert!(good.out.contains("✓") && good.out.contains(" 0 failed"), "{}", good.out);
+    let bad = lax(&[]).exits(1);
+    assert!(bad.out.contains("✗ MUST rpc-unknown-method"), "{}", bad.out);
+    assert!(bad.out.contains("> {") && bad.out.contains("< {"), "the bytes: {}", bad.out);
+}
+
+#[test]
+fn the_table_has_colours_where_they_are_wanted() {
+    let words = ["check", "--revision", "2025-11-25", "--only", "rpc-unknown-method", "--"];
+    let words = words.iter().chain(&["sh", "-c", LAX]);
+    let run: Run = taut(words).env("CLICOLOR_FORCE", "1").output().unwrap().into();
+    assert!(run.exits(1).out.contains("\u{1b}[1m\u{1b}[31m✗ MUST"), "red");
+}
+
+#[test]
+fn headers_are_spoken_where_they_are_asked_for() {
+    let words = ["--only", "frame", "--only", "rpc", "--revision", "2025-11-25"];
+    let words: Vec<&str> = words.iter().chain(&["--framing", "headers"]).copied().collect();
+    let run = check(&words, &["taut", "serve"]).exits(0);
+    assert!(run.out.contains(" 0 failed"), "{}", run.out);
+    // A server of lines is found out by it: it answers nothing.
+    let words = ["--framing", "headers", "--start-timeout", "1s", "--only", "init-opens"];
+    let run = check(&words, &["sh", "-c", LAX]).exits(1);
+    assert!(run.out.contains("MUST init-opens"), "{}", run.out);
+}
+
+#[test]
+fn a_baseline_is_made_then_known_then_held_against_what_changed() {
+    let path = file("baseline.txt");
+    let words = ["--baseline", path.to_str().unwrap()];
+    let made = lax(&words).exits(0);
+    assert!(made.err.contains("these failures are known from now on"), "{}", made.err);
+    let text = std::fs::read_to_string(&path).unwrap();
+    assert!(text.contains("rpc-unknown-method@2025-11-25"), "{text}");
+
+    let known = lax(&words).exits(0);
+    assert!(known.err.contains("0 new, 1 known, 0 fixed"), "{}", known.err);
+
+    std::fs::write(&path, "# none\n").unwrap();
+    let new = lax(&words).exits(1);
+    assert!(new.err.contains("new: rpc-unknown-method@2025-11-25"), "{}", new.err);
+
+    std::fs::write(&path, text).unwrap();
+    let words = ["--revision", "2025-11-25", "--only", "rpc-unknown-method", words[0], words[1]];
+    let fixed = check(&words, &["taut", "serve"]).exits(0);
+    assert!(fixed.err.contains("fixed, take it out of"), "{}", fixed.err);
+
+    std::fs::write(&path, "rpc-unknown-method\n").unwrap();
+    let wrong = lax(&["--baseline", path.to_str().unwrap()]).exits(2);
+    assert!(wrong.err.contains("line 1") && wrong.err.contains("@2025-11-25"), "{}", wrong.err);
+}
+
+#[test]
+fn every_check_is_listed_in_columns_and_explained() {
+    let run: Run = taut(["check", "--list"]).output().unwrap().into();
+    let run = run.exits(0);
+    let rows: Vec<&str> = run.out.lines().filter(|line| line.contains("  MUST  ")).collect();
+    assert!(rows.len() > 100, "{}", rows.len());
+    let column = |row: &&str| row.find("  MUST  ");
+    assert!(rows.iter().all(|row| column(row) == column(&rows[0])), "{}", run.out);
+
+    let all: Run = taut(["check", "--list", "--json"]).output().unwrap().into();
+    let all = all.exits(0).json();
+    // Each takes a process of its own, so one of each area.
+    let mut areas: Vec<&str> = Vec::new();
+    for check in all.as_array().unwrap() {
+        let id = check["id"].as_str().unwrap();
+        let area = id.split('-').next().unwrap();
+        if areas.contains(&area) {
+            continue;
+        }
+        areas.push(area);
+        let told: Run = taut(["check", "--explain", id]).output().unwrap().into();
+        let told = told.exits(0).out;
+        let page = "page       https://modelcontextprotocol.io/specification/2";
+        assert!(told.starts_with(id) && told.contains(page), "{told}");
+        assert!(told.contains(check["rules"][0].as_str().unwrap()), "{told}");
+    }
+    assert!(areas.len() > 15, "{areas:?}");
+    let slip: Run = taut(["check", "--explain", "rpc-unknown-methd"]).output().unwrap().into();
+    assert!(slip.exits(2).err.contains("rpc-unknown-method"));
+}
+
+#[test]
+fn reports_for_machines_are_written_beside_the_table() {
+    let (junit, sarif) = (file("check.xml"), file("check.sarif"));
+    let words = ["--junit", junit.to_str().unwrap(), "--sarif", sarif.to_str().unwrap()];
+    let run = lax(&words).exits(1);
+    assert!(run.out.contains("1 failed"), "{}", run.out);
+    let junit = std::fs::read_to_string(junit).unwrap();
+    assert!(junit.contains("<testsuite name=\"2025-11-25\" tests=\"1\" failures=\"1\""), "{junit}");
+    let sarif: Value = serde_json::from_slice(&std::fs::read(sarif).unwrap()).unwrap();
+    assert_eq!(sarif["runs"][0]["results"][0]["ruleId"], "rpc-unknown-method");
+}
+
+#[test]
+fn what_cannot_be_checked_is_told_with_what_to_do() {
+    let missing = check(&[], &["no-such-server-of-taut"]).exits(4);
+    assert!(missing.err.contains("was not found; looked in:\n  /"), "{}", missing.err);
+    let rooted = check(&["--root", "/tmp"], &["taut", "serve"]).exits(2);
+    assert!(rooted.err.contains("leave out --root"), "{}", rooted.err);
+    let client: Run = taut(["check", "--client", "--", "cat"]).output().unwrap().into();
+    assert!(client.exits(2).err.contains("{server}"));
+    let dead = check(&["--start-timeout", "2s"], &["false"]).exits(1);
+    assert!(
+        dead.out.contains("MUST init-opens") && dead.out.contains("taut doctor"),
+        "{}",
+        dead.out
+    );
+}

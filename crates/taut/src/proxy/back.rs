@@ -1,0 +1,317 @@
+//! What a server says unasked: questions, log lines, changes.
+//!
+//! Knows to whom a question, a log line or a change belongs; must not know how a
+//! connection is opened. stdio has no link between a question and a call, so a question belongs to the
+//! only call that is open, or waits until only one is.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use tokio::sync::oneshot;
+
+use super::calls::CROWDED;
+use super::state::{Asked, BackState, CallKind, FrontState, ProxiedCall};
+use super::text::{JsonText, raw_outcome, with_token};
+use super::translate::{progress_token, relayed_params};
+use crate::client::Relay;
+use crate::driver::{AnswerFuture, Either, IncomingRequest, Link, Outcome, Watcher, first, ready};
+use crate::json::edit::{Edit, around, edited};
+use crate::json::{JsonBuf, JsonRef};
+use crate::lock::lock;
+use crate::mcp::{Level, Method, ServerCapabilities, meta_keys};
+use crate::rpc::{ErrorObject, Id, Params};
+
+/// So much may wait to be sent to the only client of a server before the server is no longer read.
+const CLIENT_CROWDED: usize = 4 << 20;
+
+impl BackState {
+    /// The only client, where there is one: a legacy session that shares the connection with nobody.
+    fn only_session(&self) -> Option<Arc<FrontState>> {
+        if !self.dedicated {
+            return None;
+        }
+        let sessions = lock(&self.sessions);
+        sessions.first().and_then(Weak::upgrade)
+    }
+
+    /// The request that something belongs to, if only one is open.
+    fn only_call(&self) -> Option<ProxiedCall> {
+        let calls = self.calls();
+        let mut requests = calls.values().filter(|call| matches!(call.kind, CallKind::Request));
+        match (requests.next(), requests.next()) {
+            (Some(only), None) => Some(only.clone()),
+            _ => None,
+        }
+    }
+
+    /// The call that a question belongs to: the only one, or the one that is left in time.
+    async fn whose(&self) -> Result<ProxiedCall, ErrorObject> {
+        let limit = self.shared.upgrade().map(|shared| shared.settings.attribution);
+        let found = async {
+            loop {
+                let mut changed = std::pin::pin!(self.changed.notified());
+                changed.as_mut().enable();
+                if let Some(call) = self.only_call() {
+                    return Some(call);
+                }
+                if self.open_calls() == 0 {
+                    return None;
+                }
+                changed.await;
+            }
+        };
+        let found = tokio::time::timeout(limit.unwrap_or_default(), found).await;
+        match found {
+            Ok(Some(call)) => Ok(call),
+            Ok(None) => Err(ErrorObject::internal(
+                "nobody can be asked: no request of a client is under way",
+            )),
+            Err(_) => Err(ErrorObject::internal(
+                "nobody can be asked: several requests are under way, and nothing tells to which of \
+                 them the question belongs; --serial sends one at a time",
+            )),
+        }
+    }
+
+    /// Tells every client of a change of every list, because some may have been missed.
+    pub(super) fn tell_all_changed(&self, offer: &ServerCapabilities) {
+        let lists = [
+            (offer.tools.as_ref().and_then(|tools| tools.list_changed), Method::ToolsChanged),
+            (
+                offer.prompts.as_ref().and_then(|prompts| prompts.list_changed),
+                Method::PromptsChanged,
+            ),
+            (
+                offer.resources.as_ref().and_then(|resources| resources.list_changed),
+                Method::ResourcesChanged,
+            ),
+        ];
+        for (_, method) in lists.iter().filter(|(told, _)| *told == Some(true)) {
+            for front in self.sessions().iter().filter_map(Weak::upgrade) {
+                let _ = front.link.notify(None, method.as_str(), None);
+            }
+            self.streams.tell(*method, None);
+        }
+    }
+
+    /// A notification of a legacy server.
+    fn legacy_notification(&self, method: &str, params: &Params<'_>) {
+        let known = Method::parse(method);
+        if let Some(known) = known {
+            self.streams.tell(known, params.raw().map(JsonRef::from));
+        }
+        if known == Some(Method::Message) {
+            return self.log(params);
+        }
+        for front in self.sessions().iter().filter_map(Weak::upgrade) {
+            forward(&front, self.about(&front).as_ref(), method, params);
+        }
+    }
+
+    /// The request that an unmarked message to this client most likely belongs to.
+    fn about(&self, front: &Arc<FrontState>) -> Option<Id> {
+        self.only_call().filter(|call| Arc::ptr_eq(&call.front, front)).map(|call| call.id)
+    }
+
+    /// A log line goes to the session that is alone here, or to the only request that wants lines.
+    fn log(&self, params: &Params<'_>) {
+        if let Some(front) = self.only_session() {
+            let about = self.about(&front);
+            return forward(&front, about.as_ref(), Method::Message.as_str(), params);
+        }
+        let level: Option<Level> = params.optional("level").ok().flatten();
+        let wanting: Vec<ProxiedCall> = {
+            let calls = self.calls();
+            let wants = |call: &&ProxiedCall| match (&call.level, &level) {
+                (Some(least), Some(level)) => level >= least,
+                (None, _) => call.front.session().is_some(),
+                _ => false,
+            };
+            let requests = calls.values().filter(|call| matches!(call.kind, CallKind::Request));
+            requests.filter(wants).cloned().collect()
+        };
+        // With several nobody knows whose it is, and another's line is nobody's to see.
+        if let [only] = &wanting[..] {
+            let text = JsonText::of(params);
+            let method = Method::Message.as_str();
+            let _ = only.front.link.notify_about(&only.id, only.serial, method, Some(&text));
+        }
+    }
+
+    /// A notification of a modern server.
+    fn modern_notification(&self, method: &str, params: &Params<'_>) {
+        let known = Method::parse(method);
+        if known == Some(Method::Message) {
+            return self.log(params);
+        }
+        let meta = params.member("_meta").filter(|meta| meta.is_object());
+        let tag = meta.and_then(|meta| meta.member(meta_keys::SUBSCRIPTION_ID));
+        let number = tag.and_then(|tag| tag.text().trim_matches('"').parse().ok());
+        match number.and_then(|number| self.call(number)) {
+            Some(ProxiedCall { front, id, serial, kind: CallKind::Listen, .. }) => {
+                let (text, tag) =
+                    (params.raw().map_or("{}", |raw| raw.get()), tag.unwrap_or_default());
+                let text = JsonText(around(text, tag.text(), id.as_json()).concat());
+                let _ = front.link.notify_about(&id, serial, method, Some(&text));
+            }
+            Some(ProxiedCall { front, kind: CallKind::SessionListen(ack), .. }) => {
+                if known == Some(Method::Acknowledged) {
+                    let filter = params.member("notifications").map_or("{}", JsonRef::text);
+                    let ack = lock(&ack).take();
+                    if let Some(ack) = ack {
+                        let _ = ack.send(filter.to_owned());
+                    }
+                } else {
+                    let text = JsonText(untagged(params));
+                    let _ = front.link.notify(None, method, Some(&text));
+                }
+            }
+            _ if tag.is_some() => {}
+            // What is new to us is passed on where it is clear to whom.
+            _ => {
+                if let Some(call) = self.only_call() {
+                    let text = JsonText::of(params);
+                    let _ =
+                        call.front.link.notify_about(&call.id, call.serial, method, Some(&text));
+                }
+            }
+        }
+    }
+}
+
+/// The params of a notification without what marks it as part of a stream.
+fn untagged(params: &Params<'_>) -> String {
+    let text = params.raw().map_or("{}", |raw| raw.get());
+    edited(
+        JsonRef::sound(text),
+        |name, value| match name {
+            "_meta" if value.is_object() => {
+                let meta = edited(
+                    value,
+                    |key, _| match key {
+                        meta_keys::SUBSCRIPTION_ID => Edit::Drop,
+                        _ => Edit::Keep,
+                    },
+                    &[],
+                );
+                if meta == "{}" { Edit::Drop } else { Edit::Put(meta) }
+            }
+            _ => Edit::Keep,
+        },
+        &[],
+    )
+}
+
+/// Passes a notification on as it is.
+fn forward(front: &FrontState, about: Option<&Id>, method: &str, params: &Params<'_>) {
+    let text = params.raw().map(|raw| JsonText(raw.get().to_owned()));
+    let _ = front.link.notify(about, method, text.as_ref().map(|text| text as _));
+}
+
+impl Relay for BackState {
+    fn request(&self, request: IncomingRequest<'_>) -> AnswerFuture {
+        let modern = self.revision.get().is_some_and(|revision| revision.is_modern());
+        let known = Method::parse(request.method);
+        if modern {
+            // STD-22: a modern client writes no response, not even to a server that breaks the rules.
+            request.link.forget(request.id);
+            return ready(Err(ErrorObject::method_not_found(request.method)));
+        }
+        if known == Some(Method::Ping) {
+            return ready(Ok(JsonBuf::copied(&["{}"])));
+        }
+        let method = request.method.to_owned();
+        let params = request.params.clone().into_owned();
+        let cancelled = request.cancelled.clone();
+        let back = request.link.clone();
+        let only = self.only_session();
+        let about = only.as_ref().and_then(|front| self.about(front));
+        let state = self.this.upgrade();
+        Box::pin(async move {
+            let asking = async {
+                if let Some(front) = only {
+                    return ask(&front, about.as_ref(), &method, &params, &back).await;
+                }
+                let state = state.ok_or_else(|| ErrorObject::internal("the proxy has ended"))?;
+                let call = state.whose().await?;
+                match (&call.asked, known) {
+                    (Some(asked), Some(method)) if method.is_embedded_in_modern() => {
+                        let (reply, answer) = oneshot::channel();
+                        let params = params.raw().map(|raw| raw.get().to_owned());
+                        let _ = asked.send(Asked { method, params, reply });
+                        let gone = || ErrorObject::internal("the client did not answer");
+                        answer.await.unwrap_or_else(|_| Err(gone()))
+                    }
+                    (Some(_), _) => Err(ErrorObject::method_not_found(&method)),
+                    (None, _) => ask(&call.front, Some(&call.id), &method, &params, &back).await,
+                }
+            };
+            match first(asking, cancelled.raised()).await {
+                Either::First(outcome) => outcome,
+                Either::Second(()) => Err(ErrorObject::internal("the question was withdrawn")),
+            }
+        })
+    }
+
+    fn notification(&self, method: &str, params: &Params<'_>) {
+        match self.revision.get() {
+            Some(revision) if revision.is_modern() => self.modern_notification(method, params),
+            Some(_) => self.legacy_notification(method, params),
+            // Before the connection is open nothing is anybody's.
+            None => {}
+        }
+    }
+
+    fn pump(&self) {
+        if self.has_waiting.load(Ordering::Acquire)
+            && self.link.get().is_some_and(|link| link.output_waiting() <= CROWDED / 2)
+        {
+            self.wake_waiting();
+        }
+    }
+
+    fn has_room(&self) -> bool {
+        let Some(front) = self.only_session() else { return true };
+        let (Some(own), true) = (self.link.get(), front.link.output_waiting() > CLIENT_CROWDED)
+        else {
+            return true;
+        };
+        front.wake_when_read(own);
+        false
+    }
+}
+
+/// Asks a legacy client what a legacy server asks.
+async fn ask(
+    front: &Arc<FrontState>,
+    about: Option<&Id>,
+    method: &str,
+    params: &Params<'_>,
+    back: &Link,
+) -> Outcome {
+    let watcher = progress_token(params).map(|token| {
+        let (back, token) = (back.clone(), token.text().to_owned());
+        let watch: Watcher = Box::new(move |params| {
+            if let Some(text) = with_token(JsonRef::from(params), &token) {
+                let _ = back.notify(None, Method::Progress.as_str(), Some(&JsonText(text)));
+            }
+        });
+        watch
+    });
+    let pending = front.link.call(
+        about,
+        method,
+        |call| {
+            let token = call.number().to_string();
+            relayed_params(params, &token).map(|pieces| JsonText(pieces.concat()))
+        },
+        None,
+        watcher,
+        |outcome| raw_outcome(outcome, || ErrorObject::internal("the client has gone")),
+    );
+    let gone = || Err(ErrorObject::internal("the client has gone"));
+    match pending {
+        Ok(pending) => pending.await.unwrap_or_else(gone),
+        Err(_) => gone(),
+    }
+}

@@ -1,0 +1,70 @@
+//! How a proxy reaches its server, and what it tells about that.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::client::{Client, ClientBuilder};
+use crate::error::Result;
+use crate::mcp::Revision;
+
+/// Opens connections to a server. A closure from a [`ClientBuilder`] to a future of a [`Client`] is one.
+pub trait Connector: Send + Sync + 'static {
+    /// Opens a connection with this builder, which has the identity, the capabilities and the era of the
+    /// client that asks: `builder.spawn(command)`, `builder.connect(reader, writer)`.
+    fn connect(
+        &self,
+        builder: ClientBuilder,
+    ) -> Pin<Box<dyn Future<Output = Result<Client>> + Send>>;
+}
+
+impl<F, Fut> Connector for F
+where
+    F: Fn(ClientBuilder) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<Client>> + Send + 'static,
+{
+    fn connect(
+        &self,
+        builder: ClientBuilder,
+    ) -> Pin<Box<dyn Future<Output = Result<Client>> + Send>> {
+        Box::pin(self(builder))
+    }
+}
+
+/// Something that happened to a connection between a [`Proxy`] and its server.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum ProxyEvent {
+    /// A connection is open.
+    Opened {
+        /// The revision that the server speaks.
+        revision: Revision,
+        /// The process, if there is one.
+        pid: Option<u32>,
+    },
+    /// No connection came of it.
+    Failed {
+        /// Why.
+        error: String,
+    },
+    /// A connection ended that was not closed by the proxy.
+    Lost {
+        /// How it ended.
+        reason: String,
+    },
+}
+
+impl fmt::Display for ProxyEvent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Opened { revision, pid: Some(pid) } => {
+                write!(f, "connected to the server, process {pid}, revision {revision}")
+            }
+            Self::Opened { revision, pid: None } => {
+                write!(f, "connected to the server, revision {revision}")
+            }
+            Self::Failed { error } => write!(f, "no connection to the server: {error}"),
+            Self::Lost { reason } => write!(f, "lost the server: {reason}"),
+        }
+    }
+}

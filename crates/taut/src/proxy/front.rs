@@ -1,0 +1,378 @@
+//! One connection of a client: where each of its messages goes.
+//!
+//! Knows both eras of clients; must not know how a message reads in the other era. A legacy session has a
+//! connection to the server of its own; modern requests share one with those of the same principal.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::relay::relay;
+use super::state::{Back, BackSlot, FrontState, Identity, InFlight, LegacySession, ProxyShared};
+use super::text::JsonText;
+use super::translate::{union, welcome};
+use super::{to_legacy, to_modern};
+use crate::driver::{AnswerFuture, Flag, IncomingRequest, Link, Service, ready};
+use crate::json::edit::{Edit, edited};
+use crate::json::{JsonBuf, JsonRef, RawJson};
+use crate::lock::lock;
+use crate::mcp::{
+    Accept, Era, Implementation, Level, Method, RequestMeta, Revision, Verdict, meta_keys,
+};
+use crate::rpc::{ErrorObject, NoId, Params, PeerRequest, Trouble};
+use crate::service::Reporter;
+use crate::transport::Principal;
+
+/// So little may be left unread when a connection to the server is woken.
+const READ_AGAIN: usize = 1 << 20;
+
+/// The loop's service for one client.
+pub(super) struct Front {
+    state: Arc<FrontState>,
+    accept: Accept,
+    session: Option<Arc<LegacySession>>,
+    /// The shared connection that was used last; for asking whether it has room.
+    shared_slot: Option<Arc<BackSlot>>,
+    reporter: Reporter,
+}
+
+impl Front {
+    pub(super) fn new(
+        shared: Arc<ProxyShared>,
+        link: Link,
+        principal: Principal,
+        on_stdio: bool,
+    ) -> Self {
+        // As a server: until a revision is agreed the newest rules hold.
+        link.agree(NoId::Absent, false);
+        let state = Arc::new(FrontState {
+            shared,
+            link,
+            principal,
+            session: Mutex::default(),
+            targets: Mutex::default(),
+            unread: Mutex::default(),
+            closing: Flag::default(),
+        });
+        Self {
+            state,
+            accept: Accept::default(),
+            session: None,
+            shared_slot: None,
+            reporter: Reporter::new(on_stdio),
+        }
+    }
+
+    fn dispatch(&mut self, request: PeerRequest<'_>) {
+        let meta = request.params.member("_meta");
+        let odd = request.params.is_array() || meta.is_some_and(|meta| !meta.is_object());
+        let modern =
+            meta.is_some_and(|meta| meta.is_object() && RequestMeta::read(meta).is_modern());
+        let served = self.state.shared.settings.front_era;
+        let session = self.session.clone();
+        let known = Method::parse(&request.method);
+        match (known, session) {
+            _ if odd => self.refuse(request),
+            _ if modern && served != Some(Era::Legacy) => self.modern(request),
+            (Some(Method::Initialize), _) if served == Some(Era::Modern) => self.refuse(request),
+            (Some(Method::Initialize), Some(session)) if session.has_failed() => {
+                self.accept = Accept::default();
+                self.initialize(request);
+            }
+            (Some(Method::Initialize), None) => self.initialize(request),
+            (Some(Method::Initialize), Some(_)) | (_, None) => self.refuse(request),
+            (_, Some(session)) => self.legacy(&session, request),
+        }
+    }
+
+    /// Answers what reaches no server: a ping, or the error that says what is wrong.
+    fn refuse(&mut self, request: PeerRequest<'_>) {
+        let outcome = match self.accept.judge(&request.method, &request.params) {
+            Verdict::Pong => Ok(JsonBuf::copied(&["{}"])),
+            Verdict::Refuse(error) => Err(error),
+            Verdict::Welcome(_) | Verdict::Serve(..) => Err(ErrorObject::invalid_request(format!(
+                "this side speaks {} only",
+                self.state.shared.settings.front_era.map_or("another era", |era| match era {
+                    Era::Legacy => "the legacy revisions",
+                    Era::Modern => "revision 2026-07-28",
+                })
+            ))),
+        };
+        self.state.link.answer(request.ticket, outcome);
+    }
+
+    /// The handshake of a legacy session opens a connection to the server, in the client's own words.
+    fn initialize(&mut self, request: PeerRequest<'_>) {
+        let revision = match self.accept.judge(&request.method, &request.params) {
+            Verdict::Welcome(revision) => revision,
+            Verdict::Refuse(error) => return self.state.link.answer(request.ticket, Err(error)),
+            _ => return self.refuse(request),
+        };
+        let asker = self.accept.session().map(|terms| terms.asker.clone()).unwrap_or_default();
+        let identity = Identity {
+            era: Era::Legacy,
+            initialize: request.params.raw().map(|raw| (revision, RawJson::from(raw))),
+            info: asker.info.clone(),
+            capabilities: asker.capabilities.clone(),
+        };
+        let shared = &self.state.shared;
+        let slot = match shared.settings.children {
+            Some(_) => shared.shared_slot(&self.state.principal, || identity.clone()),
+            None => BackSlot::new(shared, identity, true),
+        };
+        let session = Arc::new(LegacySession::new(slot.clone(), asker));
+        self.session = Some(session.clone());
+        *lock(&self.state.session) = Some(session.clone());
+        slot.attach(&self.state);
+        let (front, ticket) = (self.state.clone(), request.ticket);
+        let pinned = shared.settings.client.settings.revision.is_some();
+        slot.run(
+            0,
+            Box::new(move |back| {
+                let outcome = match back {
+                    Ok(back) => Ok(agree(&front, &session, back, revision, pinned)),
+                    Err(error) => {
+                        session.fail();
+                        Err(error.clone())
+                    }
+                };
+                front.link.answer(ticket, outcome);
+            }),
+        );
+    }
+
+    fn legacy(&mut self, session: &Arc<LegacySession>, request: PeerRequest<'_>) {
+        let (state, slot) = (&self.state, &session.slot);
+        match slot.ready() {
+            Some(back) => serve_legacy(state, session, &back, request),
+            None => {
+                let (front, session) = (state.clone(), session.clone());
+                wait(slot, state, request, move |back, request| {
+                    serve_legacy(&front, &session, back, request);
+                });
+            }
+        }
+    }
+
+    fn modern(&mut self, request: PeerRequest<'_>) {
+        self.accept.saw_modern();
+        let state = &self.state;
+        let request_state = request.params.member("requestState").and_then(JsonRef::string);
+        let routed = request_state.as_deref().and_then(|text| state.shared.parked.route(text));
+        let slot = routed.unwrap_or_else(|| {
+            state.shared.shared_slot(&state.principal, || identity_of(&request.params))
+        });
+        match slot.ready() {
+            Some(back) => serve_modern(state, &slot, &back, request),
+            None => {
+                let (front, owner) = (state.clone(), Arc::downgrade(&slot));
+                wait(&slot, state, request, move |back, request| {
+                    if let Some(slot) = owner.upgrade() {
+                        serve_modern(&front, &slot, back, request);
+                    }
+                });
+            }
+        }
+        self.shared_slot = Some(slot);
+    }
+}
+
+/// Keeps a request until there is a connection.
+fn wait(
+    slot: &Arc<BackSlot>,
+    front: &Arc<FrontState>,
+    request: PeerRequest<'_>,
+    serve: impl FnOnce(&Arc<Back>, PeerRequest<'static>) + Send + 'static,
+) {
+    let request = request.into_owned();
+    let size = request.params.raw().map_or(0, |raw| raw.get().len());
+    let front = front.clone();
+    slot.run(
+        size,
+        Box::new(move |back| match back {
+            Ok(back) if front.link.is_live(request.ticket.id(), request.ticket.serial()) => {
+                serve(back, request);
+            }
+            // Withdrawn while it waited: the ticket goes back, and nothing is written.
+            Ok(_) => front.link.answer(request.ticket, Err(ErrorObject::internal("withdrawn"))),
+            Err(error) => front.link.answer(request.ticket, Err(error.clone())),
+        }),
+    );
+}
+
+/// Both sides agree: the result of `initialize`.
+fn agree(
+    front: &Arc<FrontState>,
+    session: &LegacySession,
+    back: &Arc<Back>,
+    asked: Revision,
+    pinned: bool,
+) -> JsonBuf {
+    let agreed = &back.client.0.agreed;
+    let revision = if back.is_modern() || pinned { asked } else { back.revision() };
+    let _ = session.revision.set(revision);
+    let no_id = if revision.has_errors_without_id() { NoId::Absent } else { NoId::Null };
+    front.link.agree(no_id, revision.has_batches());
+    if back.is_modern() {
+        return JsonBuf::copied(&[&welcome(agreed, revision)]);
+    }
+    let result = JsonRef::from(agreed.opening.raw());
+    if revision == back.revision() {
+        return JsonBuf::copied(&[result.text()]);
+    }
+    let change = |name: &str, _: JsonRef<'_>| match name {
+        "protocolVersion" => Edit::Put(format!("\"{revision}\"")),
+        _ => Edit::Keep,
+    };
+    JsonBuf::copied(&[&edited(result, change, &[])])
+}
+
+fn serve_legacy(
+    front: &Arc<FrontState>,
+    session: &Arc<LegacySession>,
+    back: &Arc<Back>,
+    request: PeerRequest<'_>,
+) {
+    if back.is_modern() {
+        return to_modern::serve(front, session, back, request);
+    }
+    session.note(Method::parse(&request.method), &request.params);
+    relay(front, back, request, None, session.revision(), None);
+}
+
+fn serve_modern(
+    front: &Arc<FrontState>,
+    slot: &Arc<BackSlot>,
+    back: &Arc<Back>,
+    request: PeerRequest<'_>,
+) {
+    if !back.is_modern() {
+        return to_legacy::serve(front, back, request);
+    }
+    let meta = request.params.member("_meta");
+    let level = meta.and_then(|meta| meta.member(meta_keys::LOG_LEVEL));
+    let level: Option<Level> = level.and_then(|level| level.read().ok());
+    let pool = front.shared.settings.children.is_some_and(|children| children > 1);
+    relay(front, back, request, level, Revision::MODERN, pool.then_some(slot));
+}
+
+/// Who a modern request says that it comes from. A legacy server is told that everything can be asked
+/// that the proxy can pass on.
+fn identity_of(params: &Params<'_>) -> Identity {
+    let info = params.member("_meta").and_then(|meta| meta.member(meta_keys::CLIENT_INFO));
+    let info: Option<Implementation> = info.and_then(|info| info.read().ok());
+    Identity { era: Era::Modern, initialize: None, info, capabilities: union() }
+}
+
+impl Service for Front {
+    fn take_over<'a>(&mut self, request: PeerRequest<'a>) -> Option<PeerRequest<'a>> {
+        self.dispatch(request);
+        None
+    }
+
+    /// Every request is taken over.
+    fn request(&mut self, request: IncomingRequest<'_>) -> AnswerFuture {
+        ready(Err(ErrorObject::method_not_found(request.method)))
+    }
+
+    fn notification(&mut self, method: &str, params: &Params<'_>) {
+        let known = Method::parse(method);
+        let Some(session) = self.session.clone() else {
+            // What modern clients may tell in later revisions goes to a server that speaks theirs.
+            if let Some(back) = self.shared_slot.as_ref().and_then(|slot| slot.ready())
+                && back.is_modern()
+            {
+                let text = params.raw().map(|raw| JsonText(raw.get().to_owned()));
+                let _ = back.link.notify(None, method, text.as_ref().map(|text| text as _));
+            }
+            return;
+        };
+        let text = params.raw().map(|raw| raw.get().to_owned());
+        let size = text.as_ref().map_or(0, String::len);
+        let (front, method, slot) = (self.state.clone(), method.to_owned(), session.slot.clone());
+        slot.run(
+            size,
+            Box::new(move |back| {
+                let Ok(back) = back else { return };
+                if known == Some(Method::Initialized) {
+                    if session.initialized.swap(true, Ordering::AcqRel) {
+                        return;
+                    }
+                    if back.is_modern() {
+                        return session.clone().open_stream(front, back.clone());
+                    }
+                    if !session.slot.dedicated {
+                        return;
+                    }
+                }
+                if !back.is_modern() {
+                    let text = text.map(JsonText);
+                    let _ = back.link.notify(None, &method, text.as_ref().map(|text| text as _));
+                }
+            }),
+        );
+    }
+
+    fn withdrawn(&mut self, serial: u64) {
+        let target = self.state.targets().remove(&serial);
+        withdraw(target);
+    }
+
+    fn has_room(&mut self) -> bool {
+        let own = self.session.as_ref().and_then(|session| session.slot.ready());
+        let shared = self.shared_slot.as_ref().and_then(|slot| slot.ready());
+        let crowded = |back: &Arc<Back>| back.state.is_crowded(&self.state.link);
+        !own.iter().chain(&shared).any(crowded)
+    }
+
+    fn pump(&mut self) -> bool {
+        let mut unread = lock(&self.state.unread);
+        if !unread.is_empty() && self.state.link.output_waiting() <= READ_AGAIN {
+            let backs = std::mem::take(&mut *unread);
+            drop(unread);
+            backs.iter().for_each(Link::wake);
+        }
+        false
+    }
+
+    fn input_ended(&mut self) {
+        // SUB-14: an open stream does not keep the process.
+        self.state.closing.raise();
+    }
+
+    fn trouble(&mut self, trouble: &Trouble) {
+        self.reporter.trouble(trouble);
+    }
+
+    fn blocked(&mut self, method: &str, _: &Params<'_>, took: Duration) {
+        tracing::warn!(method, ?took, "relaying kept the connection waiting");
+    }
+}
+
+fn withdraw(target: Option<InFlight>) {
+    match target {
+        Some(InFlight::Call(link, call)) => link.cancel(call, "no longer wanted"),
+        Some(InFlight::Task(task)) => task.abort(),
+        None => {}
+    }
+}
+
+impl Drop for Front {
+    fn drop(&mut self) {
+        let targets = std::mem::take(&mut *self.state.targets());
+        targets.into_values().for_each(|target| withdraw(Some(target)));
+        let unread = {
+            let mut unread = lock(&self.state.unread);
+            std::mem::take(&mut *unread)
+        };
+        unread.iter().for_each(Link::wake);
+        let session = self.session.take();
+        lock(&self.state.session).take();
+        if let Some(session) = session
+            && self.state.shared.settings.children.is_none()
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            runtime.spawn(async move { session.slot.close().await });
+        }
+    }
+}

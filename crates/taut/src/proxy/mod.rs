@@ -1,0 +1,259 @@
+//! A service that forwards to another server: any client to any server, in any era.
+//!
+//! | folder or file | what it knows |
+//! |---|---|
+//! | `translate` | how a message of one era reads in the other; pure |
+//! | `connector` | how the server is reached |
+//! | `state` | what everything below is made of, as data |
+//! | `shared`, `in_flight`, `text`, `calls`, `streams`, `session`, `parked` | one part of that data each |
+//! | `back` | what a server says unasked: questions, log lines, changes |
+//! | `relay` | messages between equal eras: only ids and progress tokens change |
+//! | `to_legacy` | what a modern client needs of a legacy server |
+//! | `to_modern` | what a legacy client needs of a modern server |
+//! | `slot` | a place for a connection: opened on demand, opened again when it was lost |
+//! | `front` | one connection of a client: where each message goes |
+//!
+//! Each knows only those above it.
+//!
+//! Data flows one way: a message of the front goes to a slot, from there to a back, and its answer comes
+//! back by the waiter of that call. What the back says unasked goes to the fronts that it belongs to.
+
+mod back;
+mod calls;
+mod connector;
+mod front;
+mod in_flight;
+mod parked;
+mod relay;
+mod session;
+mod shared;
+mod slot;
+mod state;
+mod streams;
+mod text;
+mod to_legacy;
+mod to_modern;
+mod translate;
+
+use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::sync::watch;
+
+use crate::client::{ClientBuilder, RestartPolicy};
+use crate::driver::{self, Link, Options};
+use crate::ending::Ending;
+use crate::error::{Error, Result};
+use crate::lock::lock;
+use crate::mcp::{DIALECT, Era};
+use crate::rpc::{Config, Peer};
+use crate::service::run_stdio;
+use crate::stdio;
+use crate::stream::{Reader, Writer};
+use crate::transport::{Answers, Principal, Started};
+
+use front::Front;
+use state::{BackSlot, Parked, ProxySettings, ProxyShared};
+
+pub use connector::{Connector, ProxyEvent};
+
+/// A [`Proxy`] about to be built.
+#[derive(Clone)]
+#[must_use = "a builder does nothing until it is told to build"]
+pub struct ProxyBuilder {
+    connector: Arc<dyn Connector>,
+    settings: ProxySettings,
+}
+
+impl ProxyBuilder {
+    /// Sets how connections to the server are made: framing, timeouts, limits, a pinned revision. Its
+    /// identity, capabilities and handlers are not used: those of the proxy's own clients are.
+    pub fn client(mut self, client: ClientBuilder) -> Self {
+        self.settings.client = client;
+        self
+    }
+
+    /// Sets when a server that died is started again.
+    pub fn restart(mut self, policy: RestartPolicy) -> Self {
+        self.settings.restart = policy;
+        self
+    }
+
+    /// Shares so many connections to the server among all clients. For servers that keep no state only:
+    /// what one client does there, another may see. Unless set, each legacy session has a connection of
+    /// its own, and the modern requests of one [`Principal`] share one.
+    pub fn children(mut self, children: usize) -> Self {
+        self.settings.children = Some(children.max(1));
+        self
+    }
+
+    /// Sends a connection one request at a time, so that each question and log line of a legacy server
+    /// belongs to exactly one request.
+    pub fn serial(mut self, serial: bool) -> Self {
+        self.settings.serial = serial;
+        self
+    }
+
+    /// Serves clients of this era only.
+    pub fn era(mut self, era: Era) -> Self {
+        self.settings.front_era = Some(era);
+        self
+    }
+
+    /// Sets how long a call may wait for a modern client to answer its question, 10 min, how many calls
+    /// may, 256, and how many bytes of questions they may have, 16 MiB. A call beyond that is told so.
+    pub fn parked(mut self, time: Duration, calls: usize, bytes: usize) -> Self {
+        self.settings.parked_for = time;
+        self.settings.max_parked = calls;
+        self.settings.max_parked_bytes = bytes;
+        self
+    }
+
+    /// Sets how long a question of a legacy server is held while it may belong to several calls. 5 s.
+    pub fn attribution_limit(mut self, limit: Duration) -> Self {
+        self.settings.attribution = limit;
+        self
+    }
+
+    /// Sets how long accepted requests may take once a client has closed its end. 30 s.
+    pub fn drain(mut self, limit: Duration) -> Self {
+        self.settings.options.drain = limit;
+        self
+    }
+
+    /// Leaves SIGINT and SIGTERM to the program.
+    pub fn leave_signals(mut self) -> Self {
+        self.settings.signals = false;
+        self
+    }
+
+    /// Bounds of each client's connection, in full.
+    pub fn limits(mut self, change: impl FnOnce(&mut Config)) -> Self {
+        change(&mut self.settings.config);
+        self
+    }
+
+    /// Is told what happens to connections to the server. It must not block.
+    pub fn on_event(mut self, hook: impl Fn(&ProxyEvent) + Send + Sync + 'static) -> Self {
+        self.settings.on_event = Some(Arc::new(hook));
+        self
+    }
+
+    /// The proxy.
+    #[must_use]
+    pub fn build(self) -> Proxy {
+        let Self { connector, settings } = self;
+        let parked = Parked::new(&settings);
+        Proxy {
+            shared: Arc::new(ProxyShared {
+                connector,
+                settings,
+                slots: Mutex::default(),
+                all: Mutex::default(),
+                parked: Arc::new(parked),
+                open: watch::Sender::new(0),
+            }),
+        }
+    }
+}
+
+/// A service that forwards every request to another server, whatever era the client and the server speak.
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")] async fn main() -> taut::Result<()> {
+/// // A legacy-only server for modern clients, and the other way round.
+/// let proxy = taut::Proxy::builder(|client: taut::ClientBuilder| {
+///     client.spawn(taut::Command::new("some-server"))
+/// })
+/// .build();
+/// proxy.serve_stdio().await
+/// # }
+/// ```
+///
+/// Clones are the same proxy. When the last clone and the last connection are gone, the servers are ended.
+#[derive(Clone)]
+pub struct Proxy {
+    shared: Arc<ProxyShared>,
+}
+
+impl Proxy {
+    /// A proxy to the server that `connector` connects to.
+    pub fn builder(connector: impl Connector) -> ProxyBuilder {
+        let config = Config::new(DIALECT, true);
+        let settings = ProxySettings {
+            client: ClientBuilder::default(),
+            config,
+            options: Options::default(),
+            signals: true,
+            restart: RestartPolicy::new(),
+            children: None,
+            serial: false,
+            front_era: None,
+            max_parked: 256,
+            max_parked_bytes: 16 << 20,
+            parked_for: Duration::from_secs(600),
+            attribution: Duration::from_secs(5),
+            on_event: None,
+        };
+        ProxyBuilder { connector: Arc::new(connector), settings }
+    }
+
+    /// Serves this process's stdin and stdout until the host closes stdin, as
+    /// [`Server::serve_stdio`](crate::Server::serve_stdio) does. Then all servers are ended.
+    ///
+    /// # Errors
+    /// Something else has stdin and stdout already, or reading or writing failed.
+    pub async fn serve_stdio(&self) -> Result<()> {
+        let wire = stdio::take()?;
+        let (link, front) = self.open_front(true);
+        let settings = &self.shared.settings;
+        let ending = run_stdio(wire, link, front, settings.options, settings.signals).await;
+        self.close().await;
+        match ending {
+            ending @ (Ending::Io { .. } | Ending::Stuck { .. }) => Err(Error::Ended(ending)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Serves a pair of byte streams until the other side is done, and says why it ended.
+    pub async fn serve<R, W>(&self, reader: R, writer: W) -> Ending
+    where
+        R: AsyncRead + Unpin + Send,
+        W: AsyncWrite + Unpin + Send,
+    {
+        let (link, front) = self.open_front(false);
+        let (options, never) = (self.shared.settings.options, std::future::pending());
+        driver::run(link, Reader(reader), Writer(writer), front, options, never).await
+    }
+
+    /// Ends all servers, politely, and waits for it. Requests that come later are refused.
+    pub async fn close(&self) {
+        let slots: Vec<Arc<BackSlot>> = {
+            let all = lock(&self.shared.all);
+            all.iter().filter_map(Weak::upgrade).collect()
+        };
+        let closing: Vec<_> =
+            slots.into_iter().map(|slot| tokio::spawn(async move { slot.close().await })).collect();
+        for slot in closing {
+            let _ = slot.await;
+        }
+        let mut open = self.shared.open.subscribe();
+        let _ = open.wait_for(|open| *open == 0).await;
+    }
+
+    fn open_front(&self, on_stdio: bool) -> (Link, Front) {
+        let link = Link::new(Peer::new(self.shared.settings.config));
+        let front = Front::new(self.shared.clone(), link.clone(), Principal::ANONYMOUS, on_stdio);
+        (link, front)
+    }
+}
+
+impl Answers for Proxy {
+    fn start(&self, principal: Principal, adjust: &dyn Fn(Config) -> Config) -> Started {
+        let settings = &self.shared.settings;
+        Started::new(adjust(settings.config), settings.options, |link| {
+            Box::new(Front::new(self.shared.clone(), link, principal, false))
+        })
+    }
+}

@@ -1,0 +1,40 @@
+//! What all connections of a proxy share: its slots, and how many connections to the server there are.
+
+use std::sync::Arc;
+
+use super::connector::ProxyEvent;
+use super::state::{BackSlot, Counted, ProxyShared};
+use crate::lock::lock;
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        if let Some(shared) = self.0.upgrade() {
+            shared.open.send_modify(|open| *open -= 1);
+        }
+    }
+}
+
+impl ProxyShared {
+    pub(super) fn count_back(self: &Arc<Self>) -> Counted {
+        self.open.send_modify(|open| *open += 1);
+        Counted(Arc::downgrade(self))
+    }
+
+    pub(super) fn add_slot(&self, slot: &Arc<BackSlot>) {
+        let mut all = lock(&self.all);
+        if all.len() == all.capacity() {
+            all.retain(|slot| slot.strong_count() > 0);
+        }
+        all.push(Arc::downgrade(slot));
+    }
+
+    pub(super) fn tell(&self, event: &ProxyEvent) {
+        match event {
+            ProxyEvent::Opened { .. } => tracing::debug!(%event, "proxy"),
+            _ => tracing::warn!(%event, "proxy"),
+        }
+        if let Some(hook) = &self.settings.on_event {
+            hook(event);
+        }
+    }
+}

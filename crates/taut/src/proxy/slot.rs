@@ -1,0 +1,284 @@
+//! A place for a connection to the server: opened on demand, and opened again when it was lost.
+//!
+//! Knows when to connect and what waits for it; must not know what is done with a connection. Whatever
+//! comes while it opens is done in the order in which it came, and is bounded in bytes.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::time::{Duration, Instant};
+
+use super::connector::ProxyEvent;
+use super::state::{
+    Back, BackJob, BackSlot, BackState, Counted, FrontState, Identity, ProxyShared, SlotPhase,
+    SlotState,
+};
+use crate::client::Relayed;
+use crate::driver::now;
+use crate::lock::lock;
+use crate::mcp::{Era, Method};
+use crate::rpc::ErrorObject;
+use crate::transport::Principal;
+
+/// How many bytes of requests may wait for a connection.
+const MAX_WAITING: usize = 4 << 20;
+
+/// What a job costs beside the bytes of its request.
+const JOB: usize = 256;
+
+impl BackSlot {
+    /// For one legacy session alone (`dedicated`), or for several clients.
+    pub(super) fn new(shared: &Arc<ProxyShared>, identity: Identity, dedicated: bool) -> Arc<Self> {
+        let slot = Arc::new(Self {
+            shared: Arc::downgrade(shared),
+            dedicated,
+            identity,
+            state: Mutex::default(),
+        });
+        shared.add_slot(&slot);
+        slot
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SlotState> {
+        lock(&self.state)
+    }
+
+    /// The connection, if it is open and nothing waits for it.
+    pub(super) fn ready(&self) -> Option<Arc<Back>> {
+        match &self.lock().phase {
+            SlotPhase::Ready(back) => Some(back.clone()),
+            _ => None,
+        }
+    }
+
+    /// How many calls are under way or wait.
+    pub(super) fn load(&self) -> usize {
+        match &self.lock().phase {
+            SlotPhase::Idle | SlotPhase::Closed => 0,
+            SlotPhase::Opening { waiting, .. } => waiting.len(),
+            SlotPhase::Ready(back) => back.state.open_calls(),
+        }
+    }
+
+    /// A legacy session uses it from now on.
+    pub(super) fn attach(&self, front: &Arc<FrontState>) {
+        let mut state = self.lock();
+        state.sessions.retain(|session| session.strong_count() > 0);
+        state.sessions.push(Arc::downgrade(front));
+        if let SlotPhase::Ready(back) = &state.phase {
+            back.state.attach(front);
+        }
+    }
+
+    /// Does `job` with the connection: now, or when it is open, after what waits already. `size` is how
+    /// many bytes the job keeps meanwhile.
+    pub(super) fn run(self: &Arc<Self>, size: usize, job: BackJob) {
+        let mut state = self.lock();
+        match &mut state.phase {
+            SlotPhase::Ready(back) => {
+                let back = back.clone();
+                drop(state);
+                job(Ok(&back));
+            }
+            SlotPhase::Opening { bytes, .. } if *bytes + size > MAX_WAITING => {
+                drop(state);
+                job(Err(&ErrorObject::internal(format!(
+                    "busy: {MAX_WAITING} bytes of requests wait for the server to start; try again"
+                ))));
+            }
+            SlotPhase::Opening { waiting, bytes } => {
+                *bytes += size + JOB;
+                waiting.push_back((size, job));
+            }
+            SlotPhase::Idle => {
+                let waiting = VecDeque::from([(size, job)]);
+                state.phase = SlotPhase::Opening { waiting, bytes: size + JOB };
+                drop(state);
+                tokio::spawn(self.clone().open_after(Duration::ZERO));
+            }
+            SlotPhase::Closed => {
+                drop(state);
+                job(Err(&ErrorObject::internal("the connection to the server is closed")));
+            }
+        }
+    }
+
+    /// Connects after `delay` and does what waits. Boxed, because a lost connection is opened again.
+    fn open_after(self: Arc<Self>, delay: Duration) -> Pin<Box<dyn Future<Output = ()> + Send>> {
+        Box::pin(self.open(delay))
+    }
+
+    async fn open(self: Arc<Self>, delay: Duration) {
+        if !delay.is_zero() {
+            tokio::time::sleep(delay).await;
+        }
+        let Some(shared) = self.shared.upgrade() else { return };
+        let relay = BackState::new(&shared, self.dedicated);
+        let mut builder = shared.settings.client.clone();
+        let settings = &mut builder.settings;
+        settings.relay =
+            Some(Relayed { relay: relay.clone(), initialize: self.identity.initialize.clone() });
+        settings.capabilities = self.identity.capabilities.clone();
+        if let Some(info) = &self.identity.info {
+            settings.info = info.clone();
+        }
+        if self.identity.era == Era::Legacy && settings.revision.is_none() {
+            settings.known = Some(Era::Legacy);
+        }
+        let opened = shared.connector.connect(builder).await;
+        let back = match opened {
+            Ok(client) => Back::new(&shared, client, relay),
+            Err(error) => {
+                let error = error.to_string();
+                self.failed(&ErrorObject::internal(format!(
+                    "no connection to the server: {error}"
+                )));
+                shared.tell(&ProxyEvent::Failed { error });
+                return;
+            }
+        };
+        shared
+            .tell(&ProxyEvent::Opened { revision: back.client.revision(), pid: back.client.pid() });
+        if !self.dedicated && !back.is_modern() {
+            // A session says by itself when it is ready; here there may be several, or none.
+            let _ = back.link.notify(None, Method::Initialized.as_str(), None);
+        }
+        let (began, slot, watched) = (now(), Arc::downgrade(&self), back.clone());
+        let counted = shared.count_back();
+        tokio::spawn(async move {
+            Self::watch(slot, watched, began, counted).await;
+        });
+        self.settle(&back);
+    }
+
+    /// Does what waits, in order, and is ready when nothing waits any more.
+    fn settle(&self, back: &Arc<Back>) {
+        let sessions: Vec<_> = self.lock().sessions.iter().filter_map(Weak::upgrade).collect();
+        sessions.iter().for_each(|front| back.state.attach(front));
+        loop {
+            let jobs = {
+                let mut state = self.lock();
+                match &mut state.phase {
+                    SlotPhase::Opening { waiting, .. } if waiting.is_empty() => {
+                        state.phase = SlotPhase::Ready(back.clone());
+                        return;
+                    }
+                    SlotPhase::Opening { waiting, bytes } => {
+                        *bytes = 0;
+                        std::mem::take(waiting)
+                    }
+                    // Closed meanwhile: the connection ends with its last owner.
+                    _ => return,
+                }
+            };
+            jobs.into_iter().for_each(|(_, job)| job(Ok(back)));
+        }
+    }
+
+    /// There is no connection: whoever waits is told, and the next request tries again.
+    fn failed(&self, error: &ErrorObject) {
+        let phase = std::mem::take(&mut self.lock().phase);
+        if let SlotPhase::Opening { waiting, .. } = phase {
+            waiting.into_iter().for_each(|(_, job)| job(Err(error)));
+        }
+    }
+
+    /// Waits for the end of a connection and takes care of what follows.
+    async fn watch(slot: Weak<Self>, back: Arc<Back>, began: Instant, counted: Counted) {
+        // Nothing here keeps the connection: it ends when nobody uses it any more.
+        let (ended, calls) = (back.client.0.session.over(), back.state.clone());
+        let fronts = back.state.sessions();
+        drop(back);
+        let closed = ended.await;
+        drop(counted);
+        calls.over();
+        let Some(slot) = slot.upgrade() else { return };
+        let Some(shared) = slot.shared.upgrade() else { return };
+        let delay = {
+            let mut state = slot.lock();
+            if !matches!(state.phase, SlotPhase::Ready(_)) {
+                return;
+            }
+            let uptime = now().saturating_duration_since(began);
+            let delay = state.backoff.handle_lost(&shared.settings.restart, uptime);
+            let wanted = fronts.iter().any(|front| front.strong_count() > 0) || calls.has_streams();
+            match delay {
+                Some(_) if wanted => {
+                    state.phase = SlotPhase::Opening { waiting: VecDeque::new(), bytes: 0 };
+                }
+                // The next request opens it again.
+                _ => state.phase = SlotPhase::Idle,
+            }
+            delay.filter(|_| wanted)
+        };
+        shared.tell(&ProxyEvent::Lost { reason: closed.to_string() });
+        if let Some(delay) = delay {
+            let resumed = slot.clone();
+            slot.lock_waiting(Box::new(move |back| {
+                if let Ok(back) = back {
+                    resumed.resumed(back, &calls);
+                }
+            }));
+            slot.open_after(delay).await;
+        }
+    }
+
+    fn lock_waiting(&self, job: BackJob) {
+        if let SlotPhase::Opening { waiting, .. } = &mut self.lock().phase {
+            waiting.push_front((0, job));
+        }
+    }
+
+    /// A new connection stands in for a lost one: sessions and streams go on, and clients are told that
+    /// everything may have changed.
+    fn resumed(&self, back: &Arc<Back>, lost: &Arc<BackState>) {
+        back.state.adopt_streams(lost);
+        for front in back.state.sessions().iter().filter_map(Weak::upgrade) {
+            if let Some(session) = front.session() {
+                session.resume(&front, back);
+            }
+        }
+        back.resubscribe();
+        back.state.tell_all_changed(&back.client.0.agreed.capabilities);
+    }
+
+    /// Closes the connection politely and lets nothing new in.
+    pub(super) async fn close(&self) {
+        let phase = std::mem::replace(&mut self.lock().phase, SlotPhase::Closed);
+        match phase {
+            SlotPhase::Ready(back) => {
+                let _ = back.client.close().await;
+            }
+            SlotPhase::Opening { waiting, .. } => {
+                let error = ErrorObject::internal("the connection to the server is closed");
+                waiting.into_iter().for_each(|(_, job)| job(Err(&error)));
+            }
+            SlotPhase::Idle | SlotPhase::Closed => {}
+        }
+    }
+}
+
+impl ProxyShared {
+    /// The slot for a modern request of this principal, or for any request where all share a pool. Opened
+    /// with the identity that `identity` gives, if it is the first.
+    pub(super) fn shared_slot(
+        self: &Arc<Self>,
+        principal: &Principal,
+        identity: impl Fn() -> Identity,
+    ) -> Arc<BackSlot> {
+        let pool = self.settings.children;
+        let key = if pool.is_some() { Principal::ANONYMOUS } else { principal.clone() };
+        let mut slots = lock(&self.slots);
+        let slots = slots.entry(key).or_default();
+        let idlest = slots.iter().min_by_key(|slot| slot.load()).cloned();
+        match idlest {
+            Some(slot) if slot.load() == 0 || slots.len() >= pool.unwrap_or(1) => slot,
+            _ => {
+                let slot = BackSlot::new(self, identity(), false);
+                slots.push(slot.clone());
+                slot
+            }
+        }
+    }
+}

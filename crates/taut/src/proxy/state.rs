@@ -1,0 +1,278 @@
+//! What the parts of a proxy are made of, as data.
+//!
+//! Knows who owns whom: the proxy owns slots, a slot owns a connection to the server, a connection knows
+//! whose calls are open on it, and a client's connection knows its session. What is done with each is in
+//! the file that is named after it.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::hash::RandomState;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::time::{Duration, Instant};
+
+use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
+use tokio::task::AbortHandle;
+
+use super::connector::{Connector, ProxyEvent};
+use crate::client::{Backoff, Client, ClientBuilder, RestartPolicy};
+use crate::driver::{Flag, Link, Options, Outcome, PendingCall};
+use crate::json::RawJson;
+use crate::mcp::{
+    Asker, ClientCapabilities, Era, Implementation, Level, Method, Revision, SubscriptionFilter,
+};
+use crate::rpc::{CallId, Config, ErrorObject, Id};
+use crate::transport::Principal;
+
+/// Everything that can be set.
+#[derive(Clone)]
+pub(super) struct ProxySettings {
+    pub(super) client: ClientBuilder,
+    pub(super) config: Config,
+    pub(super) options: Options,
+    pub(super) signals: bool,
+    pub(super) restart: RestartPolicy,
+    /// Shares so many connections among all clients; otherwise each legacy session has its own.
+    pub(super) children: Option<usize>,
+    pub(super) serial: bool,
+    /// The only era that clients may speak.
+    pub(super) front_era: Option<Era>,
+    pub(super) max_parked: usize,
+    pub(super) max_parked_bytes: usize,
+    pub(super) parked_for: Duration,
+    pub(super) attribution: Duration,
+    pub(super) on_event: Option<ProxyHook>,
+}
+
+/// What all connections of a proxy share.
+pub(super) struct ProxyShared {
+    pub(super) connector: Arc<dyn Connector>,
+    pub(super) settings: ProxySettings,
+    /// For modern requests: the connections of each principal, or of all in one pool.
+    pub(super) slots: Mutex<HashMap<Principal, Vec<Arc<BackSlot>>>>,
+    /// All slots, those of legacy sessions included.
+    pub(super) all: Mutex<Vec<Weak<BackSlot>>>,
+    pub(super) parked: Arc<Parked>,
+    /// How many connections to the server there are.
+    pub(super) open: watch::Sender<usize>,
+}
+
+/// A connection that counts while this lives.
+pub(super) struct Counted(pub(super) Weak<ProxyShared>);
+
+pub(super) type ProxyHook = Arc<dyn Fn(&ProxyEvent) + Send + Sync>;
+
+/// Who a connection is opened for: the first client that needs it.
+#[derive(Clone)]
+pub(super) struct Identity {
+    pub(super) era: Era,
+    /// The params of its own `initialize`, and the revision that they offer.
+    pub(super) initialize: Option<(Revision, RawJson)>,
+    pub(super) info: Option<Implementation>,
+    pub(super) capabilities: ClientCapabilities,
+}
+
+/// Something to be done with the connection, or with the error that there is none.
+pub(super) type BackJob = Box<dyn FnOnce(Result<&Arc<Back>, &ErrorObject>) + Send>;
+
+/// A place for a connection to the server.
+pub(super) struct BackSlot {
+    pub(super) shared: Weak<ProxyShared>,
+    pub(super) dedicated: bool,
+    pub(super) identity: Identity,
+    pub(super) state: Mutex<SlotState>,
+}
+
+#[derive(Default)]
+pub(super) struct SlotState {
+    pub(super) phase: SlotPhase,
+    pub(super) backoff: Backoff,
+    /// The legacy sessions that use it, so that a connection in place of a lost one knows them.
+    pub(super) sessions: Vec<Weak<FrontState>>,
+}
+
+#[derive(Default)]
+pub(super) enum SlotPhase {
+    #[default]
+    Idle,
+    Opening {
+        waiting: VecDeque<(usize, BackJob)>,
+        bytes: usize,
+    },
+    Ready(Arc<Back>),
+    Closed,
+}
+
+/// A connection to the server.
+pub(super) struct Back {
+    pub(super) client: Client,
+    pub(super) link: Link,
+    pub(super) state: Arc<BackState>,
+    /// One request at a time, if that is wanted.
+    pub(super) gate: Option<Arc<Semaphore>>,
+    /// The server's name and version as JSON, as the modern revision has it.
+    pub(super) info: String,
+}
+
+/// A call of ours under way. Dropped, it is withdrawn.
+pub(super) struct BackCall {
+    pub(super) pending: Option<PendingCall<Outcome>>,
+    pub(super) guard: Option<OpenGuard>,
+    pub(super) back: Arc<Back>,
+}
+
+/// A question of a legacy server, on its way to a modern client.
+pub(super) struct Asked {
+    pub(super) method: Method,
+    pub(super) params: Option<String>,
+    pub(super) reply: oneshot::Sender<Outcome>,
+}
+
+/// A call that is open on a connection, and whose it is.
+#[derive(Clone)]
+pub(super) struct ProxiedCall {
+    pub(super) front: Arc<FrontState>,
+    pub(super) id: Id,
+    pub(super) serial: u64,
+    /// The least severe log line that a modern request wants to see.
+    pub(super) level: Option<Level>,
+    /// Where questions go, if the client is modern and the server is not.
+    pub(super) asked: Option<mpsc::UnboundedSender<Asked>>,
+    pub(super) kind: CallKind,
+}
+
+/// What a call is for.
+#[derive(Clone)]
+pub(super) enum CallKind {
+    Request,
+    /// A stream of changes that a modern client has opened itself.
+    Listen,
+    /// A stream of changes that the proxy keeps for a legacy session; told when it was acknowledged.
+    SessionListen(Arc<Mutex<Option<oneshot::Sender<String>>>>),
+}
+
+/// An open call; dropped, it is over.
+pub(super) struct OpenGuard {
+    pub(super) state: Arc<BackState>,
+    pub(super) number: u64,
+}
+
+/// What belongs to a connection and has to be known where messages come in.
+pub(super) struct BackState {
+    pub(super) this: Weak<Self>,
+    pub(super) dedicated: bool,
+    pub(super) shared: Weak<ProxyShared>,
+    pub(super) link: OnceLock<Link>,
+    pub(super) revision: OnceLock<Revision>,
+    pub(super) calls: Mutex<HashMap<u64, ProxiedCall>>,
+    pub(super) changed: Notify,
+    pub(super) sessions: Mutex<Vec<Weak<FrontState>>>,
+    /// The streams of changes of modern clients, where the server is legacy.
+    pub(super) streams: LocalStreams,
+    /// Clients that wait until less has to be sent.
+    pub(super) waiting: Mutex<Vec<Link>>,
+    pub(super) has_waiting: AtomicBool,
+    pub(super) open: AtomicUsize,
+    pub(super) over: AtomicBool,
+    /// The level that a legacy server was told for the sake of modern requests.
+    pub(super) level: Mutex<Option<Level>>,
+}
+
+/// What becomes of a request while it is under way.
+pub(super) enum InFlight {
+    /// It was relayed.
+    Call(Link, CallId),
+    /// A task works on it.
+    Task(AbortHandle),
+}
+
+/// What the parts of one connection share.
+pub(super) struct FrontState {
+    pub(super) shared: Arc<ProxyShared>,
+    pub(super) link: Link,
+    pub(super) principal: Principal,
+    pub(super) session: Mutex<Option<Arc<LegacySession>>>,
+    pub(super) targets: Mutex<HashMap<u64, InFlight>>,
+    /// Connections to the server that wait until the client has read more.
+    pub(super) unread: Mutex<Vec<Link>>,
+    /// Raised when the client has closed its end: streams of changes end.
+    pub(super) closing: Flag,
+}
+
+/// A legacy session.
+pub(super) struct LegacySession {
+    pub(super) slot: Arc<BackSlot>,
+    pub(super) asker: Arc<Asker>,
+    /// What was agreed, once it was.
+    pub(super) revision: OnceLock<Revision>,
+    pub(super) level: Mutex<Option<Level>>,
+    /// Whether the client has said that it is ready.
+    pub(super) initialized: AtomicBool,
+    /// Whether no connection came of it.
+    pub(super) failed: AtomicBool,
+    /// The addresses that the client follows.
+    pub(super) followed: Mutex<BTreeSet<String>>,
+    /// The stream of changes, and the turn to change it.
+    pub(super) stream: tokio::sync::Mutex<Option<AbortHandle>>,
+}
+
+/// Where reports of progress on a call go now.
+pub(super) struct Reports {
+    pub(super) front: Arc<FrontState>,
+    pub(super) id: Id,
+    pub(super) serial: u64,
+    /// The client's own token; without one it wants no reports.
+    pub(super) token: Option<String>,
+}
+
+/// A call on a legacy server, over all requests of the client that belong to it.
+pub(super) struct Flow {
+    /// Nothing if the call has to be made anew.
+    pub(super) call: Option<BackCall>,
+    pub(super) asked: mpsc::UnboundedReceiver<Asked>,
+    /// What the client has been asked and has not answered, by key.
+    pub(super) open: Vec<(String, Asked)>,
+    pub(super) keys: usize,
+    pub(super) reports: Arc<Mutex<Reports>>,
+    pub(super) back: Arc<Back>,
+    /// What the client would have to offer for a question that was refused.
+    pub(super) missing: Option<ClientCapabilities>,
+}
+
+/// A stream of changes of a modern client, where the server is legacy.
+#[derive(Clone)]
+pub(super) struct LocalStream {
+    pub(super) front: Arc<FrontState>,
+    pub(super) id: Id,
+    pub(super) serial: u64,
+    pub(super) filter: SubscriptionFilter,
+}
+
+/// The streams of changes that are open on one connection.
+#[derive(Default)]
+pub(super) struct LocalStreams(pub(super) Mutex<Vec<LocalStream>>);
+
+/// A call that waits.
+pub(super) struct ParkedCall {
+    pub(super) flow: Flow,
+    pub(super) principal: Principal,
+    pub(super) bound_to: String,
+    pub(super) expires: Instant,
+    pub(super) bytes: usize,
+}
+
+/// The calls that wait.
+pub(super) struct Parked {
+    pub(super) state: Mutex<ParkedState>,
+    pub(super) time: Duration,
+    pub(super) max: usize,
+    pub(super) max_bytes: usize,
+}
+
+#[derive(Default)]
+pub(super) struct ParkedState {
+    pub(super) calls: HashMap<String, ParkedCall>,
+    pub(super) bytes: usize,
+    pub(super) hasher: RandomState,
+    pub(super) routes: HashMap<u64, Weak<BackSlot>>,
+    pub(super) order: VecDeque<u64>,
+}

@@ -1,0 +1,396 @@
+//! What a modern client needs of a legacy server.
+//!
+//! Knows how a call goes on over several requests of the client; must not know how messages travel. A
+//! legacy server asks in the middle of a call and waits. So the call is parked, the client gets
+//! `input_required`, and its retry brings the answers and waits for the same call.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tokio::sync::mpsc;
+
+use super::calls::{set_level, subscribed};
+use super::state::{Asked, Back, CallKind, Flow, FrontState, LocalStream, ProxiedCall, Reports};
+use super::text::{JsonText, with_token};
+use super::translate::{
+    EmbeddedQuestion, discovery, legacy_params, modern_error, modern_question, modern_result,
+    progress_token,
+};
+use crate::driver::{Either, Outcome, Watcher, first};
+use crate::json::{JsonBuf, JsonRef, quote};
+use crate::lock::lock;
+use crate::mcp::{
+    Accept, ClientCapabilities, ElicitationCapability, JsonObject, MISSING_CLIENT_CAPABILITY,
+    Method, MissingCapability, RootsCapability, SamplingCapability, SubscriptionFilter, Terms,
+    URL_ELICITATION_REQUIRED, Verdict, binding, meta_keys,
+};
+use crate::rpc::{ErrorObject, Id, Params, PeerRequest};
+
+/// How long further questions of the same call are waited for, so that they travel together.
+const TOGETHER: Duration = Duration::from_millis(5);
+
+/// What a parked call costs beside its questions.
+const PARKED: usize = 1 << 10;
+
+/// Serves a modern request whose server is legacy.
+pub(super) fn serve(front: &Arc<FrontState>, back: &Arc<Back>, request: PeerRequest<'_>) {
+    let (method, terms) = match Accept::default().judge(&request.method, &request.params) {
+        Verdict::Serve(method, terms) => (method, terms),
+        Verdict::Refuse(error) => return front.link.answer(request.ticket, Err(error)),
+        _ => {
+            let error = ErrorObject::method_not_found(&request.method);
+            return front.link.answer(request.ticket, Err(error));
+        }
+    };
+    let PeerRequest { ticket, params, .. } = request;
+    if method == Method::Discover {
+        let text = discovery(&back.client.0.agreed);
+        return front.link.answer(ticket, Ok(JsonBuf::copied(&[&text])));
+    }
+    let request = ModernRequest {
+        front: front.clone(),
+        back: back.clone(),
+        id: ticket.id().clone(),
+        serial: ticket.serial(),
+        method,
+        params: params.into_owned(),
+        terms,
+    };
+    match method {
+        Method::Listen => front.spawn(ticket, request.listen()),
+        _ => front.spawn(ticket, request.run()),
+    }
+}
+
+/// A request of a modern client.
+struct ModernRequest {
+    front: Arc<FrontState>,
+    back: Arc<Back>,
+    id: Id,
+    serial: u64,
+    method: Method,
+    params: Params<'static>,
+    terms: Arc<Terms>,
+}
+
+impl ModernRequest {
+    async fn run(self) -> Outcome {
+        let gate = self.back.gate.clone();
+        self.set_level();
+        let shared = self.front.shared.clone();
+        let state = self.params.optional::<String>("requestState").ok().flatten();
+        let bound_to = self.binding();
+        let mut flow = match state.filter(|_| self.method.may_require_input()) {
+            Some(handle) => {
+                let parked = shared.parked.resume(&handle, &self.front.principal, &bound_to);
+                let flow = parked.ok_or_else(|| {
+                    ErrorObject::invalid_params(
+                        "requestState is not known here, has expired, or belongs to another request; \
+                         start again without it",
+                    )
+                })?;
+                self.resume(flow)
+            }
+            None => self.begin(),
+        };
+        if flow.call.is_none() {
+            let _turn = match &gate {
+                Some(gate) => gate.acquire().await.ok(),
+                None => None,
+            };
+            flow = self.begin();
+        }
+        if let Some(outcome) = self.drive(&mut flow).await {
+            return self.finish(flow, outcome, bound_to);
+        }
+        let questions = flow.input_required(None).unwrap_or_else(|| "{}".to_owned());
+        self.park(flow, &questions, bound_to)
+    }
+
+    /// Asks the client, and keeps the call until it answers.
+    fn park(&self, flow: Flow, questions: &str, bound_to: String) -> Outcome {
+        let principal = self.front.principal.clone();
+        let bytes = questions.len() + PARKED;
+        let handle = self.front.shared.parked.park(flow, principal, bound_to, bytes)?;
+        Ok(input_required(questions, &handle, self.back.info()))
+    }
+
+    fn binding(&self) -> String {
+        let name = ["name", "uri"].iter().find_map(|name| self.params.string(name).ok());
+        let arguments = self.params.member("arguments").map(JsonRef::text);
+        binding(self.method, name.as_deref().unwrap_or_default(), arguments)
+    }
+
+    fn reports(&self) -> Reports {
+        Reports {
+            front: self.front.clone(),
+            id: self.id.clone(),
+            serial: self.serial,
+            token: progress_token(&self.params).map(|token| token.text().to_owned()),
+        }
+    }
+
+    /// Makes the call.
+    fn begin(&self) -> Flow {
+        let (ask, asked) = mpsc::unbounded_channel();
+        let reports = Arc::new(Mutex::new(self.reports()));
+        let call = ProxiedCall {
+            front: self.front.clone(),
+            id: self.id.clone(),
+            serial: self.serial,
+            level: self.terms.log_level.clone(),
+            asked: self.method.may_require_input().then_some(ask),
+            kind: CallKind::Request,
+        };
+        let params = |token: &str| match progress_token(&self.params) {
+            Some(_) => legacy_params(&self.params, token),
+            // A retry may bring a token, so reports are asked for where the call can be parked.
+            None => legacy_params(&self.params, "0"),
+        };
+        let watcher = watcher(&reports);
+        let call = self.back.call(call, self.method.as_str(), params, Some(watcher));
+        Flow {
+            call: Some(call),
+            asked,
+            open: Vec::new(),
+            keys: 0,
+            reports,
+            back: self.back.clone(),
+            missing: None,
+        }
+    }
+
+    /// Goes on with a parked call: the answers go to the server.
+    fn resume(&self, mut flow: Flow) -> Flow {
+        *lock(&flow.reports) = self.reports();
+        if let Some(call) = &flow.call {
+            let state = &flow.back.state;
+            state.rebind(call.number(), &self.front, &self.id, self.serial);
+        }
+        let answers = self.params.member("inputResponses");
+        let answer = |key: &str| answers.and_then(|answers| answers.member(key));
+        let (answered, open) =
+            flow.open.into_iter().partition(|(key, _): &(String, Asked)| answer(key).is_some());
+        flow.open = open;
+        for (key, asked) in answered {
+            if let Some(answer) = answer(&key) {
+                let _ = asked.reply.send(Ok(JsonBuf::copied(&[answer.text()])));
+            }
+        }
+        flow
+    }
+
+    /// Waits for the answer, or for questions: `None` if some are open.
+    async fn drive(&self, flow: &mut Flow) -> Option<Outcome> {
+        loop {
+            let (Some(call), asked) = (&mut flow.call, &mut flow.asked) else {
+                return Some(Err(ErrorObject::internal("the call has ended")));
+            };
+            if !flow.open.is_empty() {
+                // Some were left unanswered; more may come.
+                let more = tokio::time::timeout(TOGETHER, asked.recv()).await;
+                match more {
+                    Ok(Some(asked)) => self.take(flow, asked),
+                    _ => return None,
+                }
+                continue;
+            }
+            match first(call.answer(), asked.recv()).await {
+                Either::First(outcome) => return Some(outcome),
+                Either::Second(Some(asked)) => self.take(flow, asked),
+                // The sender lives as long as the call.
+                Either::Second(None) => {
+                    let outcome = call.answer().await;
+                    return Some(outcome);
+                }
+            }
+        }
+    }
+
+    /// Takes in a question, if the client can be asked.
+    fn take(&self, flow: &mut Flow, asked: Asked) {
+        let params = asked.params.as_deref().map(JsonRef::sound);
+        let capabilities = &self.terms.asker.capabilities;
+        if EmbeddedQuestion::fits(asked.method, params, capabilities) {
+            flow.keys += 1;
+            flow.open.push((format!("q{}", flow.keys), asked));
+            return;
+        }
+        flow.missing = Some(required(asked.method, params));
+        let error = ErrorObject::method_not_found(asked.method.as_str());
+        let _ = asked.reply.send(Err(error));
+    }
+
+    /// The answer of the server, for the client.
+    fn finish(&self, mut flow: Flow, outcome: Outcome, bound_to: String) -> Outcome {
+        let info = self.back.info();
+        match outcome {
+            Ok(result) => {
+                let result = result.as_json();
+                let failed = result.member("isError").is_some_and(|value| value.text() == "true");
+                if let (true, Some(missing)) = (failed, flow.missing.take()) {
+                    return Err(missing_capability(missing));
+                }
+                modern_result(Some(self.method), result, info).map(|text| JsonBuf::copied(&[&text]))
+            }
+            Err(error) if error.code == URL_ELICITATION_REQUIRED => {
+                let Some(text) = flow.input_required(Some(&error)) else { return Err(error) };
+                // The visits are made outside; then the call is made anew.
+                flow.call = None;
+                self.park(flow, &text, bound_to)
+            }
+            Err(error) => {
+                if let Some(missing) = flow.missing.take() {
+                    return Err(missing_capability(missing));
+                }
+                let uri = self.params.optional::<String>("uri").ok().flatten();
+                Err(modern_error(Some(self.method), uri.as_deref(), error))
+            }
+        }
+    }
+
+    /// A legacy server has one level for all: the most talkative that any request has wanted. Lines that
+    /// a request does not want are not passed on.
+    fn set_level(&self) {
+        let Some(wanted) = &self.terms.log_level else { return };
+        if self.back.capabilities().logging.is_none() {
+            return;
+        }
+        let mut level = lock(&self.back.state.level);
+        if level.as_ref().is_none_or(|level| wanted < level) {
+            *level = Some(wanted.clone());
+            drop(level);
+            set_level(&self.back, wanted);
+        }
+    }
+
+    /// A stream of changes, kept here for the client.
+    async fn listen(self) -> Outcome {
+        let filter = self
+            .params
+            .required::<SubscriptionFilter>("notifications")
+            .map_err(|error| ErrorObject::invalid_params(error.to_string()))?;
+        let mut honoured = filter.honoured_by(self.back.capabilities());
+        let mut followed = Vec::new();
+        for uri in honoured.resource_subscriptions.take().unwrap_or_default() {
+            if self.back.state.streams.follows(&uri) || subscribed(&self.back, &uri).await {
+                followed.push(uri);
+            }
+        }
+        if !followed.is_empty() {
+            honoured.resource_subscriptions = Some(followed);
+        }
+        let notifications = serde_json::to_string(&honoured).unwrap_or_else(|_| "{}".to_owned());
+        let stream = LocalStream {
+            front: self.front.clone(),
+            id: self.id.clone(),
+            serial: self.serial,
+            filter: honoured,
+        };
+        let ack = format!(
+            "{{\"_meta\":{{\"{}\":{}}},\"notifications\":{notifications}}}",
+            meta_keys::SUBSCRIPTION_ID,
+            self.id.as_json()
+        );
+        let link = &self.front.link;
+        let method = Method::Acknowledged.as_str();
+        let _ = link.notify_about(&self.id, self.serial, method, Some(&JsonText(ack)));
+        let _open = self.back.state.streams.open(stream, &self.back);
+        self.front.closing.raised().await;
+        let info = self.back.info();
+        Ok(JsonBuf::copied(&[
+            "{\"resultType\":\"complete\",\"_meta\":{\"",
+            meta_keys::SUBSCRIPTION_ID,
+            "\":",
+            self.id.as_json(),
+            ",\"",
+            meta_keys::SERVER_INFO,
+            "\":",
+            info,
+            "}}",
+        ]))
+    }
+}
+
+/// What a client would have to offer to be asked this.
+fn required(method: Method, params: Option<JsonRef<'_>>) -> ClientCapabilities {
+    let needs = ClientCapabilities::new();
+    let mode = params.and_then(|params| params.member("mode")).and_then(JsonRef::string);
+    match method {
+        Method::ListRoots => needs.roots(RootsCapability::new()),
+        Method::CreateMessage => needs.sampling(SamplingCapability::new()),
+        _ if mode.as_deref() == Some("url") => {
+            needs.elicitation(ElicitationCapability::new().url(JsonObject::new()))
+        }
+        _ => needs.elicitation(ElicitationCapability::new().form(JsonObject::new())),
+    }
+}
+
+fn missing_capability(missing: ClientCapabilities) -> ErrorObject {
+    ErrorObject::new(
+        MISSING_CLIENT_CAPABILITY,
+        "the server had to ask something that this client does not offer",
+    )
+    .with_data(&MissingCapability::new(missing))
+}
+
+/// The result that asks a modern client.
+fn input_required(requests: &str, handle: &str, info: &str) -> JsonBuf {
+    JsonBuf::copied(&[
+        "{\"resultType\":\"input_required\",\"inputRequests\":",
+        requests,
+        ",\"requestState\":\"",
+        handle,
+        "\",\"_meta\":{\"",
+        meta_keys::SERVER_INFO,
+        "\":",
+        info,
+        "}}",
+    ])
+}
+
+impl Flow {
+    /// The open questions as JSON, or the pages that an error names; `None` if it names none.
+    fn input_required(&mut self, error: Option<&ErrorObject>) -> Option<String> {
+        let mut entries: Vec<(String, String)> = Vec::new();
+        match error {
+            None => entries.extend(self.open.iter().map(|(key, asked)| {
+                let params = asked.params.as_deref().map(JsonRef::sound);
+                (key.clone(), modern_question(asked.method, params))
+            })),
+            Some(error) => {
+                let data = JsonRef::from(error.data.as_deref()?);
+                for page in data.member("elicitations")?.elements() {
+                    self.keys += 1;
+                    let key = format!("q{}", self.keys);
+                    entries.push((key, modern_question(Method::Elicit, Some(page))));
+                }
+            }
+        }
+        let mut out = Vec::from(*b"{");
+        for (key, entry) in entries {
+            if out.len() > 1 {
+                out.push(b',');
+            }
+            quote(&mut out, &key);
+            out.push(b':');
+            out.extend_from_slice(entry.as_bytes());
+        }
+        out.push(b'}');
+        String::from_utf8(out).ok().filter(|text| text != "{}")
+    }
+}
+
+/// Passes reports of progress to the request that goes on with the call now.
+fn watcher(reports: &Arc<Mutex<Reports>>) -> Watcher {
+    let reports = reports.clone();
+    Box::new(move |params| {
+        let reports = lock(&reports);
+        let Some(token) = &reports.token else { return };
+        if let Some(text) = with_token(JsonRef::from(params), token) {
+            let link = &reports.front.link;
+            let method = Method::Progress.as_str();
+            let _ = link.notify_about(&reports.id, reports.serial, method, Some(&JsonText(text)));
+        }
+    })
+}

@@ -1,0 +1,299 @@
+//! What a legacy client needs of a modern server.
+//!
+//! Knows the legacy session and which modern requests take its place; must not know how messages travel.
+//! Questions that come inside a result are asked of the client, and the request is sent again with the
+//! answers. Subscriptions become one stream of changes, which is opened anew whenever they change.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use super::state::{Back, CallKind, FrontState, LegacySession, ProxiedCall};
+use super::text::{JsonText, raw_outcome, with_token};
+use super::translate::{
+    EmbeddedQuestion, ResultKind, input_requests, kind_of_result, legacy_error, legacy_question,
+    legacy_result, modern_params, progress_token,
+};
+use crate::driver::{Outcome, PendingCall, Watcher};
+use crate::json::edit::{Edit, edited};
+use crate::json::{JsonBuf, JsonRef, quote};
+use crate::lock::lock;
+use crate::mcp::{Level, Method, Revision};
+use crate::rpc::{ErrorObject, Id, Params, PeerRequest};
+
+/// How often one request may be answered with questions before it is given up (MRTR-16).
+const ROUNDS: usize = 10;
+
+/// Serves a request of a legacy session whose server is modern.
+pub(super) fn serve(
+    front: &Arc<FrontState>,
+    session: &Arc<LegacySession>,
+    back: &Arc<Back>,
+    request: PeerRequest<'_>,
+) {
+    let PeerRequest { ticket, method, params, .. } = request;
+    let known = Method::parse(&method);
+    let offer = back.capabilities();
+    let answer = |outcome: Outcome, ticket| front.link.answer(ticket, outcome);
+    let empty = || Ok(JsonBuf::copied(&["{}"]));
+    match known {
+        Some(Method::Ping) => answer(empty(), ticket),
+        Some(Method::SetLevel) => {
+            let level: Result<Level, _> = params.required("level");
+            let outcome = match level {
+                _ if offer.logging.is_none() => Err(ErrorObject::method_not_found(&method)),
+                Ok(level) if level.is_known() => {
+                    *lock(&session.level) = Some(level);
+                    empty()
+                }
+                Ok(level) => Err(ErrorObject::invalid_params(format!("unknown level {level}"))),
+                Err(error) => Err(ErrorObject::invalid_params(error.to_string())),
+            };
+            answer(outcome, ticket);
+        }
+        Some(subscription @ (Method::Subscribe | Method::Unsubscribe)) => {
+            let subscribes = offer.resources.as_ref().and_then(|offer| offer.subscribe);
+            let uri: Result<String, _> = params.required("uri");
+            let uri = match uri {
+                _ if subscribes != Some(true) => {
+                    return answer(Err(ErrorObject::method_not_found(&method)), ticket);
+                }
+                Err(error) => {
+                    return answer(Err(ErrorObject::invalid_params(error.to_string())), ticket);
+                }
+                Ok(uri) => uri,
+            };
+            let (session, back, owner) = (session.clone(), back.clone(), front.clone());
+            front.spawn(ticket, async move {
+                subscribe(&session, &owner, &back, subscription, uri).await
+            });
+        }
+        Some(known) if known.known_in(Revision::MODERN) => {
+            let forward = Forward {
+                front: front.clone(),
+                session: session.clone(),
+                back: back.clone(),
+                id: ticket.id().clone(),
+                serial: ticket.serial(),
+                method: known,
+                params: params.into_owned(),
+                progress: Arc::default(),
+            };
+            front.spawn(ticket, forward.run());
+        }
+        _ => answer(Err(ErrorObject::method_not_found(&method)), ticket),
+    }
+}
+
+async fn subscribe(
+    session: &Arc<LegacySession>,
+    front: &Arc<FrontState>,
+    back: &Arc<Back>,
+    method: Method,
+    uri: String,
+) -> Outcome {
+    let change = |add: bool| {
+        let mut followed = lock(&session.followed);
+        if add { followed.insert(uri.clone()) } else { followed.remove(&uri) }
+    };
+    let adding = method == Method::Subscribe;
+    if !change(adding) {
+        return Ok(JsonBuf::copied(&["{}"]));
+    }
+    match session.listen(front, back).await {
+        Ok(filter) => {
+            let uris = JsonRef::sound(&filter).member("resourceSubscriptions");
+            let honoured = uris.is_some_and(|uris| {
+                uris.elements().any(|element| element.string().as_deref() == Some(&uri))
+            });
+            if adding && !honoured {
+                change(false);
+                return Err(ErrorObject::invalid_params(format!(
+                    "the server does not tell of changes of {uri}"
+                )));
+            }
+            Ok(JsonBuf::copied(&["{}"]))
+        }
+        Err(error) => {
+            change(!adding);
+            Err(error)
+        }
+    }
+}
+
+/// How far the reports of progress have come, over all rounds of a request.
+#[derive(Default)]
+struct ProgressSoFar {
+    last: f64,
+    offset: f64,
+}
+
+/// A request on its way to a modern server.
+struct Forward {
+    front: Arc<FrontState>,
+    session: Arc<LegacySession>,
+    back: Arc<Back>,
+    id: Id,
+    serial: u64,
+    method: Method,
+    params: Params<'static>,
+    progress: Arc<Mutex<ProgressSoFar>>,
+}
+
+impl Forward {
+    async fn run(self) -> Outcome {
+        let gate = self.back.gate.clone();
+        let _turn = match &gate {
+            Some(gate) => gate.acquire().await.ok(),
+            None => None,
+        };
+        let mut answers: Option<String> = None;
+        let mut state: Option<String> = None;
+        let mut pause = Duration::from_millis(250);
+        for _ in 0..=ROUNDS {
+            let outcome = self.ask_server(answers.as_deref(), state.as_deref()).await;
+            let result = match outcome {
+                Ok(result) => result,
+                Err(error) => return self.failed(error),
+            };
+            let result = result.as_json();
+            if kind_of_result(result) != ResultKind::InputRequired
+                || !self.method.may_require_input()
+            {
+                let text = legacy_result(Some(self.method), result, self.session.revision())?;
+                return Ok(JsonBuf::copied(&[&text]));
+            }
+            state = result.member("requestState").map(|state| state.text().to_owned());
+            let questions = input_requests(result).map_err(|why| {
+                ErrorObject::internal(format!("the server asks for input: {why}"))
+            })?;
+            answers = match questions.is_empty() {
+                true => {
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(Duration::from_secs(30));
+                    None
+                }
+                false => match self.ask_client(&questions).await {
+                    Ok(answers) => Some(answers),
+                    Err(why) => return self.given_up(&why),
+                },
+            };
+            let mut progress = lock(&self.progress);
+            progress.offset = progress.last;
+        }
+        Err(ErrorObject::internal(format!("the server asked for input more than {ROUNDS} times")))
+    }
+
+    /// Sends the request, with the answers of the last round.
+    async fn ask_server(&self, answers: Option<&str>, state: Option<&str>) -> Outcome {
+        let members = self.session.envelope();
+        let members: Vec<(&str, &str)> =
+            members.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let mut added = Vec::new();
+        added.extend(answers.map(|answers| ("inputResponses", answers)));
+        added.extend(state.map(|state| ("requestState", state)));
+        let call = ProxiedCall {
+            front: self.front.clone(),
+            id: self.id.clone(),
+            serial: self.serial,
+            level: None,
+            asked: None,
+            kind: CallKind::Request,
+        };
+        let token = progress_token(&self.params);
+        let watcher = token.map(|token| self.watcher(token.text().to_owned()));
+        let params = |token: &str| modern_params(&self.params, &members, token, &added);
+        let mut calling = self.back.call(call, self.method.as_str(), params, watcher);
+        calling.answer().await
+    }
+
+    /// Passes reports of progress on. A server begins anew in each round; the client sees one rise.
+    fn watcher(&self, token: String) -> Watcher {
+        let (link, id, serial) = (self.front.link.clone(), self.id.clone(), self.serial);
+        let progress = self.progress.clone();
+        Box::new(move |params| {
+            let params = JsonRef::from(params);
+            let Some(mut text) = with_token(params, &token) else { return };
+            let value: Option<f64> = params.member("progress").and_then(|value| value.read().ok());
+            let mut progress = lock(&progress);
+            if let Some(value) = value {
+                progress.last = progress.offset + value;
+            }
+            if progress.offset > 0.0 {
+                let last = progress.last.to_string();
+                text = edited(
+                    JsonRef::sound(&text),
+                    |name, _| match name {
+                        "progress" => Edit::Put(last.clone()),
+                        // It would shrink.
+                        "total" => Edit::Drop,
+                        _ => Edit::Keep,
+                    },
+                    &[],
+                );
+            }
+            drop(progress);
+            let method = Method::Progress.as_str();
+            let _ = link.notify_about(&id, serial, method, Some(&JsonText(text)));
+        })
+    }
+
+    /// Asks the client everything at once. Returns the answers as JSON.
+    async fn ask_client(&self, questions: &[EmbeddedQuestion]) -> Result<String, String> {
+        let revision = self.session.revision();
+        let mut asked: Vec<(&EmbeddedQuestion, PendingCall<Outcome>)> = Vec::new();
+        for (place, question) in questions.iter().enumerate() {
+            let params = JsonRef::from(question.params.raw());
+            let capabilities = &self.session.asker.capabilities;
+            if !EmbeddedQuestion::fits(question.method, Some(params), capabilities) {
+                return Err(format!("this client does not offer {}", question.method.as_str()));
+            }
+            let visit = format!("{}-{place}", self.serial);
+            let text = JsonText(legacy_question(question, revision, &visit));
+            let gone = || ErrorObject::internal("the client has gone");
+            let pending = self.front.link.call(
+                Some(&self.id),
+                question.method.as_str(),
+                |_| Some(text),
+                None,
+                None,
+                move |outcome| raw_outcome(outcome, gone),
+            );
+            asked.push((question, pending.map_err(|_| "the client has gone".to_owned())?));
+        }
+        let mut answers = Vec::from(*b"{");
+        for (question, pending) in asked {
+            let outcome = pending.await.unwrap_or_else(|| Err(ErrorObject::internal("gone")));
+            let answer = outcome.map_err(|error| {
+                format!("{} was not answered: {error}", question.method.as_str())
+            })?;
+            if answers.len() > 1 {
+                answers.push(b',');
+            }
+            quote(&mut answers, &question.key);
+            answers.push(b':');
+            answers.extend_from_slice(answer.as_json().text().as_bytes());
+        }
+        answers.push(b'}');
+        String::from_utf8(answers).map_err(|error| error.to_string())
+    }
+
+    /// A question was not answered: the request ends, and the server never learns of it.
+    fn given_up(&self, why: &str) -> Outcome {
+        match self.method {
+            Method::CallTool => {
+                let mut text = Vec::new();
+                quote(&mut text, why);
+                let text = String::from_utf8(text).unwrap_or_default();
+                let block = format!("{{\"type\":\"text\",\"text\":{text}}}");
+                Ok(JsonBuf::copied(&["{\"content\":[", &block, "],\"isError\":true}"]))
+            }
+            _ => Err(ErrorObject::internal(why.to_owned())),
+        }
+    }
+
+    fn failed(&self, error: ErrorObject) -> Outcome {
+        let uri = self.params.optional::<String>("uri").ok().flatten();
+        let text = legacy_error(Some(self.method), uri.as_deref(), error)?;
+        Ok(JsonBuf::copied(&[&text]))
+    }
+}

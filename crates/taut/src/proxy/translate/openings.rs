@@ -1,0 +1,74 @@
+//! What the two sides say of themselves when a connection opens.
+
+use serde_json::Value;
+
+use crate::mcp::{
+    Agreed, CacheScope, ClientCapabilities, DiscoverResult, ElicitationCapability, Implementation,
+    InitializeResult, JsonObject, Level, Meta, RawJson, Revision, RootsCapability,
+    SamplingCapability, Ttl, WriteJson, meta_keys,
+};
+
+fn json_of(value: &impl WriteJson, revision: Revision) -> String {
+    // Types of the protocol always have a JSON form.
+    serde_json::to_string(&value.at(revision)).unwrap_or_else(|_| "{}".to_owned())
+}
+
+/// The result of `initialize` for a legacy client of a modern server.
+pub(crate) fn welcome(agreed: &Agreed, revision: Revision) -> String {
+    let info = agreed.server_info.clone().unwrap_or_else(unnamed);
+    let mut capabilities = agreed.capabilities.clone();
+    capabilities.tasks = None;
+    let mut result = InitializeResult::new(revision.as_str(), capabilities, info);
+    result.instructions = agreed.instructions.clone();
+    json_of(&result, revision)
+}
+
+/// The result of `server/discover` for a modern client of a legacy server.
+pub(crate) fn discovery(agreed: &Agreed) -> String {
+    let info = agreed.server_info.clone().unwrap_or_else(unnamed);
+    let info = RawJson::of(&info.at(Revision::MODERN)).unwrap_or_else(|_| Value::Null.into());
+    let mut result =
+        DiscoverResult::new([Revision::MODERN.to_string()], agreed.capabilities.clone())
+            .ttl(Ttl::default())
+            .cache_scope(CacheScope::Private)
+            .meta(Meta::new().with(meta_keys::SERVER_INFO, info));
+    result.instructions = agreed.instructions.clone();
+    json_of(&result, Revision::MODERN)
+}
+
+/// A server that does not say who it is.
+fn unnamed() -> Implementation {
+    Implementation::new("unnamed", "0")
+}
+
+/// What each request to a modern server says about a legacy client: names and JSON texts.
+pub(crate) fn envelope(
+    info: Option<&Implementation>,
+    capabilities: &ClientCapabilities,
+    level: Option<&Level>,
+) -> Vec<(&'static str, String)> {
+    let mut capabilities = capabilities.clone();
+    capabilities.tasks = None;
+    let modern = Revision::MODERN;
+    let mut members = vec![
+        (meta_keys::PROTOCOL_VERSION, format!("\"{modern}\"")),
+        (meta_keys::CLIENT_CAPABILITIES, json_of(&capabilities, modern)),
+    ];
+    if let Some(info) = info {
+        members.push((meta_keys::CLIENT_INFO, json_of(info, modern)));
+    }
+    if let Some(level) = level {
+        members.push((meta_keys::LOG_LEVEL, format!("\"{level}\"")));
+    }
+    members
+}
+
+/// What a legacy server is told that modern clients can do. A legacy session says it once, while each
+/// modern request may say something else; so all that can be passed on is declared, and a question that
+/// the request at hand does not allow is refused.
+pub(crate) fn union() -> ClientCapabilities {
+    ClientCapabilities::new()
+        .roots(RootsCapability::new())
+        .sampling(SamplingCapability::new().tools(JsonObject::new()))
+        .elicitation(ElicitationCapability::new().form(JsonObject::new()).url(JsonObject::new()))
+}

@@ -1,0 +1,168 @@
+//! Every feature, in all four combinations of eras.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use taut::types::{CompletionReference, PromptReference, SubscriptionFilter};
+use taut::{Change, Error, Level};
+
+use crate::world::{CANCELLED, COMBINATIONS, Heard, Sum, joined};
+
+#[tokio::test]
+async fn the_server_is_known_by_its_own_name() {
+    for (front, back) in COMBINATIONS {
+        let client = joined(front, back, &Heard::default()).await;
+        let info = client.server_info().unwrap();
+        assert_eq!((info.name.as_str(), info.version.as_str()), ("back", "7.1"));
+        assert_eq!(client.instructions(), Some("how to use it"));
+        assert_eq!(client.capabilities().tools.as_ref().unwrap().list_changed, Some(true));
+    }
+}
+
+#[tokio::test]
+async fn lists_come_page_by_page() {
+    for (front, back) in COMBINATIONS {
+        let client = joined(front, back, &Heard::default()).await;
+        let mut pages = client.tools();
+        let mut sizes = Vec::new();
+        while let Some(page) = pages.next_page().await.unwrap() {
+            sizes.push(page.len());
+        }
+        assert_eq!(sizes, [4, 4, 4], "{front} {back}");
+        assert_eq!(client.resources().await.unwrap().len(), 1);
+        assert_eq!(client.resource_templates().await.unwrap().len(), 1);
+        assert_eq!(client.prompts().await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn calls_results_and_failures_pass() {
+    for (front, back) in COMBINATIONS {
+        let client = joined(front, back, &Heard::default()).await;
+        let echo = client.call("echo", json!({ "line": "hi" })).await.unwrap();
+        assert_eq!(echo.text().unwrap(), "hi");
+        let sum = client.call("sum", json!({})).await.unwrap();
+        assert_eq!(sum.json::<Sum>().unwrap(), Sum { sum: 5 });
+        let failed = client.call("fail", json!({})).await.unwrap().text().map(drop).unwrap_err();
+        assert!(matches!(failed, Error::Tool { .. }), "{failed:?}");
+        let unknown = client.call("nobody", json!({})).await.unwrap_err();
+        let Error::Refused { error, .. } = unknown else { panic!("{unknown:?}") };
+        assert_eq!(error.code, -32602);
+    }
+}
+
+#[tokio::test]
+async fn resources_prompts_and_completion_pass() {
+    for (front, back) in COMBINATIONS {
+        let client = joined(front, back, &Heard::default()).await;
+        let read = client.read("a:b").await.unwrap();
+        assert_eq!(read[0].text.as_deref(), Some("inside"));
+        let note = client.read("note://1").await.unwrap();
+        assert_eq!(note[0].text.as_deref(), Some("one"));
+        let prompt = client.prompt("greet", [("name", "Ann")]).await.unwrap();
+        assert_eq!(prompt.messages.len(), 1);
+        let reference = CompletionReference::Prompt(PromptReference::new("greet"));
+        let completed = client.complete(reference, "name", "A").await.unwrap();
+        assert_eq!(completed.values, ["Ann"]);
+    }
+}
+
+#[tokio::test]
+async fn errors_keep_code_message_and_data() {
+    for (front, back) in COMBINATIONS {
+        let client = joined(front, back, &Heard::default()).await;
+        let error = match client.read("note://2").await.unwrap_err() {
+            Error::Refused { error, .. } => error,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!((error.code, &*error.message), (-32050, "no such note"), "{front} {back}");
+        assert_eq!(error.data.unwrap().get(), r#"{"n":"2"}"#);
+        let missing = match client.read("nowhere:1").await.unwrap_err() {
+            Error::Refused { error, .. } => error,
+            other => panic!("{other:?}"),
+        };
+        let code = if front.is_modern() { -32602 } else { -32002 };
+        assert_eq!(missing.code, code, "{front} {back}: {missing:?}");
+        assert!(missing.data.unwrap().get().contains("nowhere:1"));
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_method_is_refused() {
+    for (front, back) in COMBINATIONS {
+        let client = joined(front, back, &Heard::default()).await;
+        let refused = client.request::<Value>("made/up", json!({})).await.unwrap_err();
+        let Error::Refused { error, .. } = refused else { panic!("{refused:?}") };
+        assert_eq!(error.code, -32601, "{front} {back}");
+    }
+}
+
+#[tokio::test]
+async fn progress_reaches_the_request_that_asked_for_it() {
+    for (front, back) in COMBINATIONS {
+        let client = joined(front, back, &Heard::default()).await;
+        let seen = Heard::default();
+        let reports = seen.clone();
+        let call = client
+            .call("progress", json!({}))
+            .progress(move |report| reports.add(report.progress.to_string()));
+        assert_eq!(call.await.unwrap().text().unwrap(), "done");
+        assert_eq!(seen.lines(), ["1", "2", "3"], "{front} {back}");
+    }
+}
+
+#[tokio::test]
+async fn log_lines_of_the_wanted_level_pass() {
+    for (front, back) in COMBINATIONS {
+        let heard = Heard::default();
+        let client = joined(front, back, &heard).await;
+        client.set_level(Level::Error).await.unwrap();
+        client.call("log", json!({})).await.unwrap();
+        assert_eq!(heard.lines(), ["error \"loud\""], "{front} {back}");
+    }
+}
+
+#[tokio::test]
+async fn a_cancelled_call_is_cancelled_at_the_server() {
+    for (front, back) in COMBINATIONS {
+        let client = joined(front, back, &Heard::default()).await;
+        let before = CANCELLED.load(Ordering::SeqCst);
+        let call = client.call("wait", json!({})).timeout(Duration::from_millis(50)).await;
+        assert!(matches!(call, Err(Error::TimedOut { .. })), "{call:?}");
+        let seen = async {
+            while CANCELLED.load(Ordering::SeqCst) == before {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), seen).await.unwrap();
+        // The connection goes on.
+        assert_eq!(
+            client.call("echo", json!({ "line": "on" })).await.unwrap().text().unwrap(),
+            "on"
+        );
+    }
+}
+
+#[tokio::test]
+async fn changes_of_lists_and_resources_are_told() {
+    for (front, back) in COMBINATIONS {
+        let client = joined(front, back, &Heard::default()).await;
+        let filter = SubscriptionFilter::new()
+            .tools_list_changed(true)
+            .resource_subscriptions(["a:b".to_owned()]);
+        let mut changes = client.listen(filter).await.unwrap();
+        client.call("change", json!({})).await.unwrap();
+        let change = tokio::time::timeout(Duration::from_secs(20), changes.next()).await;
+        assert!(change.is_ok(), "{front} {back}");
+        assert_eq!(change.unwrap().unwrap(), Some(Change::Tools), "{front} {back}");
+        client.call("touch", json!({ "line": "a:b" })).await.unwrap();
+        let change = tokio::time::timeout(Duration::from_secs(20), changes.next()).await;
+        assert!(change.is_ok(), "{front} {back}");
+        let expected = Change::Resource("a:b".into());
+        assert_eq!(change.unwrap().unwrap(), Some(expected), "{front} {back}");
+        client.call("touch", json!({ "line": "a:other" })).await.unwrap();
+        drop(changes);
+        client.close().await.unwrap();
+    }
+}

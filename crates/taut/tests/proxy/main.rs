@@ -1,0 +1,10 @@
+//! The proxy: four combinations of eras by every feature, and bytes that must not change.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+mod asking;
+mod faults;
+mod features;
+mod raw;
+mod sharing;
+mod world;
