@@ -7,4 +7,5 @@ mod faults;
 mod legacy;
 mod modern;
 mod opening;
+mod seeds;
 mod server;
