@@ -57,6 +57,8 @@ pub(crate) enum Sub {
     Watch(crate::cmd::watch::Watch),
     /// See what passes between a host and a server, keep it, and use it again.
     Trace(crate::cmd::trace::Trace),
+    /// Connect any client to any server: eras, framings, stray output, crashes, orphans.
+    Bridge(crate::cmd::bridge::Bridge),
     /// Find out why a server does not connect, and which hosts will have problems with it.
     Doctor(Doctor),
     /// See whether a server, or a client, keeps the protocol's rules.
@@ -96,7 +98,7 @@ macro_rules! options {
             | Self::Check(crate::cmd::check::CheckArgs { options, .. })
             | Self::Doctor(Doctor { options, .. }) => Some(options),
             Self::Servers(_) | Self::Completions(_) | Self::Man(_) | Self::Serve(_) => None,
-            Self::Trace(_) => None,
+            Self::Trace(_) | Self::Bridge(_) => None,
             #[cfg(target_os = "linux")]
             Self::Bench(_) => None,
         }
@@ -114,6 +116,7 @@ impl Sub {
             #[cfg(target_os = "linux")]
             Self::Bench(_) => true,
             Self::Trace(trace) => trace.takes_server(),
+            Self::Bridge(_) => true,
             other => other.options().is_some(),
         }
     }

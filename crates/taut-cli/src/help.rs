@@ -182,6 +182,22 @@ Exit 1 if there is a difference.
 Examples:
   taut trace diff session.jsonl session.jsonl";
 
+pub(crate) const BRIDGE: &str = "\
+Put it before a server's command in a host's file, and the host gets a server without faults: what is
+no message is left out, both framings and all revisions of the protocol are translated, a server that
+dies is started again, and nothing of it is left behind. Each legacy session has a server of its own;
+clients of 2026-07-28 share one. A server after -- gets your whole environment.
+
+With --listen, the address is printed on stdout. Only this machine can connect by TCP, and only you by
+unix:PATH. HTTP is refused. SIGTERM and Ctrl-C let open calls finish, then end the servers.
+
+Examples:
+  taut bridge -- taut serve < /dev/null
+  taut smoke -- taut bridge -- taut serve
+  taut call add a=2 b=3 --revision 2026-07-28 -- taut bridge --revision 2025-06-18 -- taut serve
+  timeout --preserve-status 1 taut bridge --listen unix:example.sock -- taut serve
+  timeout --preserve-status 1 taut bridge --listen 127.0.0.1:0 --children 2 -- taut serve";
+
 pub(crate) const DOCTOR: &str = "\
 Starts the server as a host would, three times at most, and checks what it does: how soon it is ready,
 which revision it speaks, what it prints on stdout that is no message, its schemas, how it ends, and

@@ -2,6 +2,7 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod bench;
+pub(crate) mod bridge;
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod complete;

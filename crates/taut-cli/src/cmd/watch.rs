@@ -83,7 +83,7 @@ struct Logs {
 }
 
 pub(crate) async fn run(output: &Output, args: &Watch) -> Result<Exit, Problem> {
-    let command = resolve(output, &args.options, args.name.as_deref(), &args.server)?.command;
+    let reach = resolve(output, &args.options, args.name.as_deref(), &args.server)?.reach;
     let host = Host::new(output, &args.options.asked)?;
     let mut interrupts = Interrupts::new()?;
     let (log, waiting) = mpsc::channel(WAITING);
@@ -102,7 +102,7 @@ pub(crate) async fn run(output: &Output, args: &Watch) -> Result<Exit, Problem> 
             }
         });
     }
-    let opening = builder.spawn_unless(command, interrupts.next());
+    let opening = reach.open_unless(builder, interrupts.next());
     let client = opening.await?.ok_or(Problem::Interrupted)?;
     let watched = tokio::select! {
         watched = watch(output, args, &client, logs) => watched,

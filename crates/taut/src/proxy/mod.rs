@@ -35,6 +35,7 @@ mod to_legacy;
 mod to_modern;
 mod translate;
 
+use std::future::Future;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -50,7 +51,7 @@ use crate::mcp::{DIALECT, Era};
 use crate::rpc::{Config, Peer};
 use crate::service::run_stdio;
 use crate::stdio;
-use crate::stream::{Reader, Writer};
+use crate::stream::{Reader, Until, Writer};
 use crate::transport::{Answers, Principal, Started};
 
 use front::Front;
@@ -209,6 +210,25 @@ impl Proxy {
         let (link, front) = self.open_front(true);
         let settings = &self.shared.settings;
         let ending = run_stdio(wire, link, front, settings.options, settings.signals).await;
+        self.close().await;
+        match ending {
+            ending @ (Ending::Io { .. } | Ending::Stuck { .. }) => Err(Error::Ended(ending)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Serves this process's stdin and stdout as [`serve_stdio`](Self::serve_stdio) does, but leaves
+    /// signals to the program: once `stop` is ready nothing more is read, and what was accepted is
+    /// finished within the [drain limit](ProxyBuilder::drain).
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn serve_stdio_until(&self, stop: impl Future<Output = ()> + Send) -> Result<()> {
+        let wire = stdio::take()?;
+        let (link, front) = self.open_front(true);
+        let (input, never) = (Until::new(wire.input, stop), std::future::pending());
+        let options = self.shared.settings.options;
+        let ending = driver::run(link, input, wire.output, front, options, never).await;
         self.close().await;
         match ending {
             ending @ (Ending::Io { .. } | Ending::Stuck { .. }) => Err(Error::Ended(ending)),

@@ -168,7 +168,7 @@ async fn try_one(
 ) -> Tried {
     let began = Instant::now();
     let mut smoke = Transcript::silent(output, &target.shown);
-    let ran = smoke.run(options, target.command, None, interrupts).await;
+    let ran = smoke.run(options, target.reach, None, interrupts).await;
     let why = smoke.failure();
     let outcome = ran.map(|exit| match exit {
         Exit::Worked => Outcome::Works,

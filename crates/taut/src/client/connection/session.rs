@@ -116,6 +116,7 @@ impl Session {
     ) -> Self {
         let mut config = Config::new(DIALECT, false);
         config.framing = framing;
+        config.socket = state.settings.socket;
         config.limits = state.settings.limits;
         let link = Link::new(Peer::new(config));
         let grace = state.settings.grace;
