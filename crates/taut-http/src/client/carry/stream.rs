@@ -17,12 +17,12 @@ use taut::rpc::Id;
 use taut::types::meta_keys;
 
 use super::Carrier;
-use super::exchange::{Asked, EVENTS, no_answer};
+use super::exchange::{Asked, no_answer};
 use crate::client::error::{HttpError, causes};
 use crate::client::http::{Ask, media_type, value};
 use crate::client::message::{Message, method};
 use crate::client::sse::{SseEvent, SseReader};
-use crate::headers;
+use crate::headers::{self, EVENT_STREAM as EVENTS};
 
 /// A server may ask for any pause; a client that waits longer is as good as gone.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);

@@ -4,7 +4,6 @@
 //! how it is kept (`store`). AUC-01, AUC-07, AUC-09 to AUC-11.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{Mutex, MutexGuard};
@@ -14,8 +13,9 @@ use super::discovery::{Discovered, discover};
 use super::flow::Flow;
 use super::listener::Listener;
 use super::metadata::{self, canonical, refuse, safe};
+use super::options::{AskUser, LoginOptions, LoginRequest};
 use super::requests::{Requests, Said};
-use super::store::{Kept, LoginSummary, StoreLock, TokenStore};
+use super::store::{Kept, LoginSummary, StoreLock};
 use super::tokens::{self, Tokens};
 use crate::client::url::Url;
 use crate::client::{
@@ -27,136 +27,6 @@ const JUST_NOW: Duration = Duration::from_secs(60);
 
 /// How often more rights are asked for in one session.
 const STEP_UPS: usize = 3;
-
-/// Shows a user where to log in, and brings back where the browser was sent to.
-pub trait AskUser: Send + Sync + 'static {
-    /// Lets the user open [`LoginRequest::address`]. Returns the address that the browser was sent back to:
-    /// what [`LoginRequest::redirected`] gives, or what the user has pasted.
-    fn ask<'a>(&'a self, request: LoginRequest<'a>) -> AuthorizeFuture<'a, String>;
-}
-
-/// A login that waits for the user.
-#[derive(Debug)]
-pub struct LoginRequest<'a> {
-    flow: &'a Flow,
-    listener: &'a Listener,
-}
-
-impl LoginRequest<'_> {
-    /// The address that the user has to open. Never put it through a shell.
-    #[must_use]
-    pub fn address(&self) -> &str {
-        self.flow.address()
-    }
-
-    /// Waits until a browser on this machine was sent back, and returns the address that it came to.
-    ///
-    /// # Errors
-    /// Nothing can be listened on any more.
-    pub async fn redirected(&self) -> Result<String, HttpError> {
-        self.listener.wait(|address| self.flow.is_ours(address)).await
-    }
-}
-
-/// How to log in.
-#[derive(Clone)]
-#[must_use]
-pub struct LoginOptions {
-    name: String,
-    client: Option<(String, Option<Secret>)>,
-    document: Option<String>,
-    scope: Option<String>,
-    port: Option<u16>,
-    machine: bool,
-    timeout: Duration,
-    store: Option<TokenStore>,
-    ask: Option<Arc<dyn AskUser>>,
-}
-
-impl Default for LoginOptions {
-    fn default() -> Self {
-        Self {
-            name: "taut".to_owned(),
-            client: None,
-            document: None,
-            scope: None,
-            port: None,
-            machine: false,
-            // A person may have to find a second device first.
-            timeout: Duration::from_secs(300),
-            store: None,
-            ask: None,
-        }
-    }
-}
-
-impl LoginOptions {
-    /// Logs nobody in, and keeps nothing, until told otherwise.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the name of this program that users see when they log in. `taut`.
-    pub fn client_name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    /// Uses this client id, which was registered at the authorization server by hand, and its secret.
-    pub fn client(mut self, id: impl Into<String>, secret: Option<Secret>) -> Self {
-        self.client = Some((id.into(), secret));
-        self
-    }
-
-    /// Uses the document at this https address for a client id, where the authorization server takes one.
-    pub fn metadata_document(mut self, address: impl Into<String>) -> Self {
-        self.document = Some(address.into());
-        self
-    }
-
-    /// Asks for these scopes, separated by blanks, and not for those that the server names.
-    pub fn scope(mut self, scope: impl Into<String>) -> Self {
-        self.scope = Some(scope.into());
-        self
-    }
-
-    /// Listens on this port for the browser, for client ids that were registered with it.
-    pub fn redirect_port(mut self, port: u16) -> Self {
-        self.port = Some(port);
-        self
-    }
-
-    /// Logs in as a program, with the client's own id and secret and without a user.
-    pub fn as_machine(mut self) -> Self {
-        self.machine = true;
-        self
-    }
-
-    /// Sets how long a user may take. 5 min.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// Keeps tokens here.
-    pub fn store(mut self, store: TokenStore) -> Self {
-        self.store = Some(store);
-        self
-    }
-
-    /// Asks the user this way. Without it only tokens that are kept are used and refreshed.
-    pub fn ask(mut self, ask: Arc<dyn AskUser>) -> Self {
-        self.ask = Some(ask);
-        self
-    }
-}
-
-impl fmt::Debug for LoginOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let id = self.client.as_ref().map(|(id, _)| id);
-        f.debug_struct("LoginOptions").field("client", &id).finish_non_exhaustive()
-    }
-}
 
 /// The login at one server.
 pub struct Login {
