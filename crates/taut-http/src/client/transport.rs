@@ -10,6 +10,7 @@ use taut::types::Era;
 use taut::{Client, ClientBuilder};
 
 use super::carry::{Carrier, Refusals};
+use super::connector::Tls;
 use super::error::HttpError;
 use super::http::Http;
 use super::options::{HttpOptions, TokenRefusal};
@@ -44,7 +45,8 @@ impl HttpTransport {
     /// The address or an option cannot be used.
     pub fn new(url: &str, options: HttpOptions) -> Result<Self, HttpError> {
         let url = Url::parse(url)?;
-        let http = Http::new(options, url.is_https())?;
+        let tls = if url.is_https() { Tls::Surely } else { Tls::Never };
+        let http = Http::new(options, tls)?;
         Ok(Self { http, url, known: Mutex::new(None) })
     }
 

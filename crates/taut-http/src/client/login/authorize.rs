@@ -87,7 +87,7 @@ impl Login {
             let why = "to log in as a program, give its client id and secret";
             return Err(HttpError::Setting { why: why.to_owned() });
         }
-        let requests = Requests::new(http)?;
+        let requests = Requests::new(http, &server)?;
         let name = canonical(&server);
         Ok(Self { server, name, requests, options, state: Mutex::default() })
     }
