@@ -56,7 +56,9 @@ async fn a_client_that_cannot_be_asked_gets_an_error_that_says_so() {
         let refused = client.call("form", json!({})).await;
         let refused = refused.and_then(|answer| answer.text().map(drop)).unwrap_err();
         match (front.is_modern(), &refused) {
-            (true, Error::Refused { error, .. }) => assert_eq!(error.code, -32021, "{front} {back}"),
+            (true, Error::Refused { error, .. }) => {
+                assert_eq!(error.code, -32021, "{front} {back}")
+            }
             (false, Error::Tool { .. }) => {}
             _ => panic!("{front} {back}: {refused:?}"),
         }

@@ -196,7 +196,11 @@ pub(crate) fn host(heard: &Heard) -> ClientBuilder {
             let heard = samples.clone();
             async move {
                 heard.add(format!("sample with {} tools", params.tools.map_or(0, |t| t.len())));
-                CreateMessageResult::new("assistant", taut::types::SamplingContent::text("hi"), "model-x")
+                CreateMessageResult::new(
+                    "assistant",
+                    taut::types::SamplingContent::text("hi"),
+                    "model-x",
+                )
             }
         })
         .roots([Root::new("file:///home")])
