@@ -157,7 +157,8 @@ impl Carrier {
                     relisted = true;
                 }
                 429 | 503 if busy < BUSY.0 && asked.may_be_repeated() => {
-                    let wait = refusal.retry_after.unwrap_or(Duration::from_secs(1 << busy));
+                    let wait =
+                        refusal.retry_after.unwrap_or_else(|| Duration::from_secs(1 << busy));
                     if wait > BUSY.1 {
                         return Err(refusal.into_error());
                     }
