@@ -29,6 +29,7 @@ mod gate;
 mod help;
 mod hostile;
 mod hosts;
+mod lint;
 mod memory;
 mod newcomer;
 mod pages;

@@ -70,6 +70,8 @@ impl<'a> Exam<'a> {
                 facts.environment = names.collect();
             }
             Reach::Socket(address) => facts.socket = Some(address.to_string()),
+            #[cfg(feature = "http")]
+            Reach::Http(remote) => facts.socket = Some(remote.to_string()),
         }
         let start = options.start_timeout.unwrap_or(START);
         let facts = Arc::new(Mutex::new(facts));
