@@ -59,6 +59,15 @@ pub(crate) enum Sub {
     Trace(crate::cmd::trace::Trace),
     /// Connect any client to any server: eras, framings, stray output, crashes, orphans.
     Bridge(crate::cmd::bridge::Bridge),
+    /// Log in to a server at a URL that asks who you are.
+    #[cfg(feature = "login")]
+    Login(crate::cmd::login::LoginArgs),
+    /// Forget the login to a server.
+    #[cfg(feature = "login")]
+    Logout(crate::cmd::login::LogoutArgs),
+    /// Show where you are logged in.
+    #[cfg(feature = "login")]
+    Logins(crate::cmd::login::LoginsArgs),
     /// Find out why a server does not connect, and which hosts will have problems with it.
     Doctor(Doctor),
     /// See whether a server, or a client, keeps the protocol's rules.
@@ -99,6 +108,8 @@ macro_rules! options {
             | Self::Doctor(Doctor { options, .. }) => Some(options),
             Self::Servers(_) | Self::Completions(_) | Self::Man(_) | Self::Serve(_) => None,
             Self::Trace(_) | Self::Bridge(_) => None,
+            #[cfg(feature = "login")]
+            Self::Login(_) | Self::Logout(_) | Self::Logins(_) => None,
             #[cfg(target_os = "linux")]
             Self::Bench(_) => None,
         }
@@ -337,6 +348,12 @@ pub(crate) struct Options {
     /// Use only this framing: lines or headers.
     #[arg(long, value_name = "FRAMING", value_parser = framing, help_heading = "The server")]
     pub(crate) framing: Option<Framing>,
+    /// Send this header to a server at a URL; can be repeated.
+    #[arg(long, value_name = "NAME: VALUE", value_parser = header, help_heading = "The server")]
+    pub(crate) header: Vec<(String, String)>,
+    /// Trust the certificates in this file for a server at a URL, and no others.
+    #[arg(long, value_name = "FILE", help_heading = "The server")]
+    pub(crate) ca_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) asked: AskOptions,
     /// Print one JSON document.
@@ -369,6 +386,16 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("expected KEY=VALUE".to_owned()),
+    }
+}
+
+/// `Name: value`, as it stands in a request.
+pub(crate) fn header(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("expected NAME: VALUE, such as \"Authorization: Bearer …\"".to_owned()),
     }
 }
 

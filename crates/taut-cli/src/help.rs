@@ -40,6 +40,17 @@ Examples:
   taut smoke -- taut serve
   taut smoke -- taut serve --transcript wire.log";
 
+#[cfg(feature = "login")]
+pub(crate) const LOGIN: &str = "\
+Opens the server's login page in a browser and keeps the tokens in a file that only you can read. Other
+commands use and renew them. On a machine without a browser, open the address elsewhere and paste the
+address that the browser ends at.
+
+Examples:
+  taut login https://example.com/mcp
+  taut logins
+  taut logout https://example.com/mcp";
+
 pub(crate) const SMOKE: &str = "\
 Calls a tool only if it is harmless: it declares that it only reads, or it needs no arguments and has
 a name such as get_time. Other tools are called only with --call. The exit code is 0 if every step

@@ -77,8 +77,8 @@ const NAMES: &str = "taut servers --names 2>/dev/null";
 
 /// Where a plain word may be the name of a server.
 const BY_NAME: [&str; 13] = [
-    "smoke", "bridge", "list", "doctor", "check", "servers", "shell", "watch", "bench", "call", "read",
-    "prompt", "complete",
+    "smoke", "bridge", "list", "doctor", "check", "servers", "shell", "watch", "bench", "call",
+    "read", "prompt", "complete",
 ];
 
 /// Around what clap's function finds: names where one may stand, and after `--` the server's command.

@@ -14,7 +14,7 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use super::connector::{Connector, Dialer};
+use super::connector::{Connector, Dialer, Tls};
 use super::error::{HttpError, causes};
 use super::options::HttpOptions;
 use super::url::Url;
@@ -46,11 +46,11 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    pub(crate) fn new(options: HttpOptions, https: bool) -> Result<Self, HttpError> {
+    pub(crate) fn new(options: HttpOptions, tls: Tls) -> Result<Self, HttpError> {
         if let Some(error) = &options.bad_setting {
             return Err(error.clone());
         }
-        let (connector, dialer) = Connector::new(&options, https)?;
+        let (connector, dialer) = Connector::new(&options, tls)?;
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
             // Shorter than what common servers and balancers keep an idle connection for.

@@ -193,7 +193,7 @@ impl TestServer {
     }
 }
 
-async fn read(request: Request<Incoming>) -> Seen {
+pub(crate) async fn read(request: Request<Incoming>) -> Seen {
     let (head, body) = request.into_parts();
     let text = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let headers = head.headers.iter().map(|(name, value)| {

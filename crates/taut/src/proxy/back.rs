@@ -271,7 +271,7 @@ impl Relay for BackState {
     }
 
     fn has_room(&self) -> bool {
-        if !self.owner.get().is_some_and(|client| client.output_waiting() > CLIENT_CROWDED) {
+        if self.owner.get().is_none_or(|client| client.output_waiting() <= CLIENT_CROWDED) {
             return true;
         }
         let (Some(own), Some(front)) = (self.link.get(), self.only_session()) else { return true };
