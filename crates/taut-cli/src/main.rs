@@ -27,6 +27,7 @@ mod output;
 mod problem;
 mod processes;
 mod reach;
+mod remote;
 mod screen;
 mod secrets;
 mod sent;
@@ -100,6 +101,12 @@ fn run(typed: Vec<OsString>) -> Exit {
             cmd::trace::run(&output, &args).unwrap_or_else(|problem| output.report(&problem))
         }
         Sub::Bridge(args) => finish(&output, || cmd::bridge::run(&output, &args)),
+        #[cfg(feature = "login")]
+        Sub::Login(args) => finish(&output, || cmd::login::run(&output, &args)),
+        #[cfg(feature = "login")]
+        Sub::Logout(args) => finish(&output, || cmd::login::logout(&output, &args)),
+        #[cfg(feature = "login")]
+        Sub::Logins(args) => finish(&output, || cmd::login::logins(&output, &args)),
         Sub::Check(args) => finish(&output, || async { cmd::check::run(&output, &args) }),
         Sub::Doctor(args) => finish(&output, || cmd::doctor::run(&output, &args)),
         #[cfg(target_os = "linux")]

@@ -1,4 +1,4 @@
-//! How a server is reached: a command that is started, or a socket that somebody listens on.
+//! How a server is reached: a command that is started, a socket that somebody listens on, or a URL.
 //!
 //! Knows how addresses are written (`tcp:HOST:PORT`, `unix:PATH`) and what to say if nobody listens there.
 //! Must not know where a server's name leads (`hosts/`), nor what is asked of it.
@@ -34,6 +34,9 @@ pub(crate) enum Reach {
     Start(Command),
     /// It listens there.
     Socket(Address),
+    /// It is at a URL.
+    #[cfg(feature = "http")]
+    Http(crate::remote::Remote),
 }
 
 /// An address of a socket.
@@ -179,6 +182,8 @@ impl Reach {
         match self {
             Self::Start(command) => builder.spawn(command.clone()).await,
             Self::Socket(address) => address.connect(builder).await,
+            #[cfg(feature = "http")]
+            Self::Http(remote) => remote.open(builder).await,
         }
     }
 
@@ -190,8 +195,8 @@ impl Reach {
     ) -> taut::Result<Option<Client>> {
         match self {
             Self::Start(command) => builder.spawn_unless(command.clone(), stop).await,
-            Self::Socket(address) => tokio::select! {
-                opened = address.connect(builder) => opened.map(Some),
+            _ => tokio::select! {
+                opened = self.open(builder) => opened.map(Some),
                 () = stop => Ok(None),
             },
         }
@@ -209,7 +214,7 @@ impl Reach {
     pub(crate) fn command(&self) -> Option<&Command> {
         match self {
             Self::Start(command) => Some(command),
-            Self::Socket(_) => None,
+            _ => None,
         }
     }
 }

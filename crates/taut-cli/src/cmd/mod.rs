@@ -9,6 +9,8 @@ pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod list;
+#[cfg(feature = "login")]
+pub(crate) mod login;
 pub(crate) mod man;
 pub(crate) mod prompt;
 pub(crate) mod read;

@@ -46,7 +46,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Watch {
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Show changes of this resource; can be repeated.

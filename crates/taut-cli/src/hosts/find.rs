@@ -222,6 +222,9 @@ fn as_in_vs_code(words: &mut [String], env: &mut [(String, String)], around: &Su
     }
 }
 
+/// A server at a URL, with all variables filled in: the address, and the headers to send.
+pub(crate) type Remote = (String, Vec<(String, String)>);
+
 /// A server ready to be started.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Start {
@@ -235,6 +238,26 @@ impl Server {
     fn values<'a>(&'a self, around: &'a Surroundings) -> Values<'a> {
         let Place { host, folder, .. } = &self.place;
         Values { host: *host, folder, inputs: &self.inputs, around }
+    }
+
+    /// Fills in all variables of a server at a URL: its address and its headers.
+    pub(crate) fn remote(
+        &self,
+        url: &str,
+        headers: &[(String, String)],
+        around: &Surroundings,
+    ) -> Result<Remote, Vec<Missing>> {
+        let values = self.values(around);
+        let mut missing = Vec::new();
+        let mut fill = |text: &str| {
+            values.expand(text).unwrap_or_else(|what| {
+                missing.push(what);
+                String::new()
+            })
+        };
+        let url = fill(url);
+        let headers = headers.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
+        if missing.is_empty() { Ok((url, headers)) } else { Err(missing) }
     }
 
     /// Fills in all variables. What is in `set` needs no value from the file.

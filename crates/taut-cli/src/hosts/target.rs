@@ -16,6 +16,7 @@ use crate::mask;
 use crate::output::{DIM, Output, YELLOW};
 use crate::problem::Problem;
 use crate::reach::{Address, Reach};
+use crate::remote;
 use crate::secrets;
 use crate::session;
 
@@ -63,10 +64,10 @@ pub(crate) fn resolve(
         (Some(word), []) if word.starts_with("tcp:") || word.starts_with("unix:") => {
             socket(word, options)
         }
-        (Some(url), []) if url.contains("://") => Err(Problem::Usage {
-            what: format!("{url} is a URL, and taut cannot connect to a URL yet"),
-            next: Some(format!("a bridge that is started as a command: -- npx mcp-remote {url}")),
-        }),
+        (Some(url), []) if remote::is_url(url) => {
+            let reach = remote::reach(url, &[], options)?;
+            Ok(Target { reach, shown: mask::url(url), options: options.clone() })
+        }
         (Some(name), []) => {
             let found = find(Surroundings::here(), &options.config);
             let server = found.named(name);
@@ -124,6 +125,13 @@ pub(crate) fn target_of(
     options: &Options,
 ) -> Result<Target, Problem> {
     let from = || format!("{} in {}", server.name, found.shown(&server.place.path));
+    if let How::Remote { url, headers, .. } = &server.how {
+        let (url, headers) = server
+            .remote(url, headers, &found.around)
+            .map_err(|missing| unfilled(&from(), &missing, headers))?;
+        let reach = remote::reach(&url, &headers, options)?;
+        return Ok(Target { reach, shown: mask::url(&url), options: options.clone() });
+    }
     let stdio = stdio_of(found, server)?;
     let start = server
         .start(stdio, &found.around, &options.env)
@@ -148,7 +156,7 @@ fn stdio_of<'a>(found: &Found, server: &'a Server) -> Result<&'a Stdio, Problem>
     let from = || format!("{} in {}", server.name, found.shown(&server.place.path));
     match &server.how {
         How::Stdio(stdio) => Ok(stdio),
-        How::Remote { kind, url } => {
+        How::Remote { kind, url, .. } => {
             let also = found
                 .servers
                 .iter()
@@ -158,9 +166,7 @@ fn stdio_of<'a>(found: &Found, server: &'a Server) -> Result<&'a Stdio, Problem>
                 next: Some(match also {
                     Some(other) => format!("--config {}", found.shown(&other.place.path)),
                     None => {
-                        "taut cannot connect over HTTP yet; `taut servers` shows which servers are started \
-                         with a command"
-                            .to_owned()
+                        "`taut servers` shows which servers are started with a command".to_owned()
                     }
                 }),
             })

@@ -31,6 +31,7 @@ fn a_schema_that_hosts_refuse_is_found_by_the_doctor() {
         let found = told.iter().any(|what| what.starts_with(rule) && what.contains(place));
         assert!(found, "{rule} at {place}: {told:#?}");
     }
-    let format = findings.iter().find(|f| f["what"].as_str().unwrap().starts_with("unknown-format"));
+    let format =
+        findings.iter().find(|f| f["what"].as_str().unwrap().starts_with("unknown-format"));
     assert!(format.unwrap()["hurts"].as_str().unwrap().contains("AutoGen"), "{findings:#?}");
 }

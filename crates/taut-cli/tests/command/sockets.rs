@@ -193,7 +193,10 @@ fn what_a_web_page_sends_runs_nothing_and_is_closed() {
     // The server was never even started, and whoever speaks MCP is still served.
     let servers = processes_with("sockets-web");
     assert_eq!(servers, [bridge.child.id()]);
-    let run: Run = taut(["call", "echo", "text=mine", &bridge.address]).output().unwrap().into();
+    let run: Run = taut(["call", "echo", "--args", r#"{"text":"mine"}"#, &bridge.address])
+        .output()
+        .unwrap()
+        .into();
     assert_eq!(run.exits(0).out, "mine\n");
     let said = bridge.end();
     assert!(!said.contains("from a web page"), "{said}");
@@ -348,7 +351,7 @@ fn every_command_takes_an_address() {
             (format!("complete greet language=D {at}"), "Dutch"),
             (format!("smoke {at}"), "it works"),
             (format!("doctor {at}"), "every host should get on with it"),
-            (format!("watch --time 1s {at}"), ""),
+            (format!("watch --for 1s {at}"), ""),
             (format!("bench --quick --only sequential --cores one {at}"), "bridged"),
             (format!("call add a=2 b=3 --revision 2025-06-18 {at}"), "5"),
             (format!("call add a=2 b=3 --framing headers -s {at}"), "5"),

@@ -119,7 +119,7 @@ async fn par_05_headers_repeat_the_annotated_parameters() {
     }
 }
 
-/// SSE-01, SSE-02, SSE-13, HTP-08: what a request has to say before its answer comes on a stream that
+/// SSE-01, SSE-02, SSE-11, SSE-13, HTP-08, HSC-05: what a request has to say before its answer comes on a stream that
 /// ends with the answer, without ids; a session or a `Last-Event-ID` means nothing (SES-07).
 #[tokio::test]
 async fn sse_01_02_and_13_a_modern_stream() {

@@ -41,6 +41,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
 use crate::client::{ClientBuilder, RestartPolicy};
 use crate::driver::{self, Link, Options};
@@ -209,12 +210,8 @@ impl Proxy {
         let wire = stdio::take()?;
         let (link, front) = self.open_front(true);
         let settings = &self.shared.settings;
-        let ending = run_stdio(wire, link, front, settings.options, settings.signals).await;
-        self.close().await;
-        match ending {
-            ending @ (Ending::Io { .. } | Ending::Stuck { .. }) => Err(Error::Ended(ending)),
-            _ => Ok(()),
-        }
+        let running = run_stdio(wire, link, front, settings.options, settings.signals);
+        self.run_front(running).await
     }
 
     /// Serves this process's stdin and stdout as [`serve_stdio`](Self::serve_stdio) does, but leaves
@@ -223,12 +220,26 @@ impl Proxy {
     ///
     /// # Errors
     /// As there.
-    pub async fn serve_stdio_until(&self, stop: impl Future<Output = ()> + Send) -> Result<()> {
+    pub async fn serve_stdio_until(
+        &self,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<()> {
         let wire = stdio::take()?;
         let (link, front) = self.open_front(true);
         let (input, never) = (Until::new(wire.input, stop), std::future::pending());
         let options = self.shared.settings.options;
-        let ending = driver::run(link, input, wire.output, front, options, never).await;
+        self.run_front(driver::run(link, input, wire.output, front, options, never)).await
+    }
+
+    /// Serves one client to its end, then ends all servers. In a task, as the connections to the server
+    /// are: waking the main future costs a system call for each message.
+    async fn run_front(
+        &self,
+        running: impl Future<Output = Ending> + Send + 'static,
+    ) -> Result<()> {
+        let running = tokio::spawn(running);
+        let _ended_with_us = AbortOnDrop(running.abort_handle());
+        let ending = running.await.unwrap_or(Ending::Closed);
         self.close().await;
         match ending {
             ending @ (Ending::Io { .. } | Ending::Stuck { .. }) => Err(Error::Ended(ending)),
@@ -266,6 +277,15 @@ impl Proxy {
         let link = Link::new(Peer::new(self.shared.settings.config));
         let front = Front::new(self.shared.clone(), link.clone(), Principal::ANONYMOUS, on_stdio);
         (link, front)
+    }
+}
+
+/// Ends a task when who waits for it is gone.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

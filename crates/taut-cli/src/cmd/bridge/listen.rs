@@ -1,109 +1,22 @@
-//! `taut bridge --listen`: clients on a socket, each connection with its own session.
+//! The sockets of `taut bridge --listen`: TCP on loopback, and Unix sockets with mode 0600.
 //!
-//! Knows who may connect: programs on this machine (TCP on loopback), or of this user (Unix sockets with
-//! mode 0600). `connection` is all that is done with one that was accepted. Must not know messages.
+//! Knows who can connect; must not know what is said (`http.rs`).
 
-use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
-use taut::transport::{ByteStream, MessageService as _, Principal};
-use taut::{Ending, Proxy};
-use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpListener;
-use tokio::sync::watch;
-use tokio::task::JoinSet;
 
-use super::drain::{self, Draining};
-use crate::output::Output;
-use crate::problem::{Exit, Problem};
+use crate::problem::Problem;
 use crate::reach::{Address, host_and_port_of};
-use crate::session::tell;
-use crate::signals::Interrupts;
-
-/// How long nothing is accepted after that failed: a descriptor may be free by then.
-const PAUSE: Duration = Duration::from_millis(100);
-
-/// How long a client that is too many may take to read that.
-const FAREWELL: Duration = Duration::from_secs(1);
-
-/// Told to a client that is too many, in JSON-RPC.
-const TOO_MANY: &[u8] =
-    b"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32603,\"message\":\"busy: \
-    the bridge has as many connections as --max-connections allows; try again later\"}}\n";
-
-/// Serves everybody who connects until a signal comes, then lets open calls finish.
-pub(super) async fn run(
-    output: &Output,
-    proxy: &Proxy,
-    word: &str,
-    at_once: usize,
-    limit: Duration,
-) -> Result<Exit, Problem> {
-    let listener = Listener::bind(word).await?;
-    let mut interrupts = Interrupts::new()?;
-    output.print(&format!("{}\n", listener.address))?;
-    let (stop, stopped) = watch::channel(false);
-    let mut connections = JoinSet::new();
-    loop {
-        tokio::select! {
-            () = interrupts.next() => break,
-            accepted = listener.accept() => match accepted {
-                Ok(stream) if connections.len() < at_once => {
-                    let stream = Box::new(Draining::new(stream, stopped.clone()));
-                    connections.spawn(connection(output.clone(), proxy.clone(), stream));
-                }
-                Ok(stream) => {
-                    tell(output, "taut", "refused a client: there are as many as --max-connections");
-                    tokio::spawn(turn_away(stream));
-                }
-                Err(error) => {
-                    output.note(&format!("a client could not be accepted: {error}"));
-                    tokio::time::sleep(PAUSE).await;
-                }
-            },
-            Some(_) = connections.join_next(), if !connections.is_empty() => {}
-        }
-    }
-    drop(listener);
-    let _ = stop.send(true);
-    let all = async { while connections.join_next().await.is_some() {} };
-    drain::finish(proxy, limit, &mut interrupts, all).await;
-    tokio::select! {
-        () = proxy.close() => {}
-        () = interrupts.next() => {}
-    }
-    Ok(Exit::Worked)
-}
-
-/// One connection, from its first byte to its end. HTTP, and whatever else is no message, is refused here.
-async fn connection(output: Output, proxy: Proxy, stream: Box<dyn ByteStream>) {
-    let ending = proxy.serve_socket(stream, Principal::ANONYMOUS).await;
-    match ending {
-        Ending::Eof | Ending::Closed if !output.verbose => {}
-        Ending::Refused => output.note(&format!("a client was {ending}")),
-        _ if output.verbose => tell(&output, "taut", &format!("a client has gone: {ending}")),
-        _ => {}
-    }
-}
-
-/// Says to a client that it is too many.
-async fn turn_away(mut stream: Box<dyn ByteStream>) {
-    let told = async {
-        stream.write_all(TOO_MANY).await?;
-        stream.shutdown().await
-    };
-    let _ = tokio::time::timeout(FAREWELL, told).await;
-}
 
 /// A socket that clients connect to.
-struct Listener {
-    kind: Kind,
+pub(super) struct Listener {
+    pub(super) kind: Kind,
     /// How the other commands write it.
-    address: Address,
+    pub(super) address: Address,
 }
 
-enum Kind {
+pub(super) enum Kind {
     Tcp(TcpListener),
     #[cfg(unix)]
     Unix(
@@ -113,7 +26,7 @@ enum Kind {
 }
 
 impl Listener {
-    async fn bind(word: &str) -> Result<Self, Problem> {
+    pub(super) async fn bind(word: &str) -> Result<Self, Problem> {
         match Address::read(word).transpose()? {
             Some(Address::Unix(path)) => unix::bind(path),
             Some(Address::Tcp(host, port)) => tcp(&host, port).await,
@@ -126,19 +39,6 @@ impl Listener {
                     ),
                 }),
             },
-        }
-    }
-
-    async fn accept(&self) -> io::Result<Box<dyn ByteStream>> {
-        match &self.kind {
-            Kind::Tcp(listener) => {
-                let (stream, _) = listener.accept().await?;
-                // Messages are small and waited for.
-                let _ = stream.set_nodelay(true);
-                Ok(Box::new(stream))
-            }
-            #[cfg(unix)]
-            Kind::Unix(listener, _) => Ok(Box::new(listener.accept().await?.0)),
         }
     }
 }
@@ -156,7 +56,8 @@ async fn tcp(host: &str, port: u16) -> Result<Listener, Problem> {
                          here asks them who they are"
                     ),
                     next: Some(format!(
-                        "--listen 127.0.0.1:{port}, and from another machine: ssh -L {port}:127.0.0.1:{port} THIS"
+                        "--token-file FILE, or --listen 127.0.0.1:{port} and from another machine: \
+                         ssh -L {port}:127.0.0.1:{port} THIS"
                     )),
                 });
             }
@@ -198,7 +99,7 @@ mod unix {
     use super::{Address, Kind, Listener, Problem};
 
     /// The file of a socket, removed at the end unless it is another's by then.
-    pub(super) struct SocketFile {
+    pub(in crate::cmd::bridge) struct SocketFile {
         path: PathBuf,
         inode: (u64, u64),
     }

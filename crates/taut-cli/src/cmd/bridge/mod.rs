@@ -4,6 +4,9 @@
 //! no message.
 
 mod drain;
+#[cfg(feature = "http")]
+mod http;
+#[cfg(feature = "http")]
 mod listen;
 
 use std::ffi::OsString;
@@ -28,7 +31,7 @@ use crate::signals::Interrupts;
 #[derive(clap::Args)]
 #[command(after_help = help::BRIDGE)]
 pub(crate) struct Bridge {
-    /// A server by name (see `taut servers`), or one that listens: tcp:HOST:PORT or unix:PATH.
+    /// A server by name (see `taut servers`), or one that listens: a URL, tcp:HOST:PORT or unix:PATH.
     name: Option<String>,
     /// Serve clients on a socket, not on stdin and stdout: HOST:PORT on this machine, or unix:PATH.
     #[arg(long, value_name = "ADDRESS", help_heading = "Clients")]
@@ -37,6 +40,31 @@ pub(crate) struct Bridge {
     #[arg(long, value_name = "N", requires = "listen", default_value_t = 256)]
     #[arg(help_heading = "Clients", value_parser = clap::value_parser!(u16).range(1..))]
     max_connections: u16,
+    /// Over HTTP, demand the token in this file from every client; needed beyond this machine.
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "FILE", requires = "listen", help_heading = "Clients")]
+    token_file: Option<PathBuf>,
+    /// Over HTTP, also serve requests to this host name, which a reverse proxy has; can be repeated.
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "NAME", requires = "listen", help_heading = "Clients")]
+    allow_host: Vec<String>,
+    /// Over HTTP, also serve web pages from this origin; can be repeated.
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "ORIGIN", requires = "listen", help_heading = "Clients")]
+    allow_origin: Vec<String>,
+    /// Speak TLS with the certificates in this file (PEM).
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "FILE", requires = "key", help_heading = "Clients")]
+    certificate: Option<PathBuf>,
+    /// The key of the certificate (PEM).
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "FILE", requires = "certificate", help_heading = "Clients")]
+    key: Option<PathBuf>,
+    /// Serve everyone who can reach the address, without a token. Unsafe unless a firewall keeps
+    /// strangers out.
+    #[cfg(feature = "http")]
+    #[arg(long, requires = "listen", conflicts_with = "token_file", help_heading = "Clients")]
+    serve_everyone_unsafely: bool,
     /// Serve only clients of this era.
     #[arg(long, value_enum, value_name = "ERA", help_heading = "Clients")]
     front_era: Option<FrontEra>,
@@ -73,6 +101,12 @@ pub(crate) struct Bridge {
     /// Speak only this framing to the server: lines or headers.
     #[arg(long, value_name = "FRAMING", value_parser = args::framing, help_heading = "The server")]
     framing: Option<Framing>,
+    /// Send this header to a server at a URL; can be repeated.
+    #[arg(long, value_name = "NAME: VALUE", value_parser = args::header, help_heading = "The server")]
+    header: Vec<(String, String)>,
+    /// Trust the certificates in this file for a server at a URL, and no others.
+    #[arg(long, value_name = "FILE", help_heading = "The server")]
+    ca_file: Option<PathBuf>,
     /// Show on stderr which servers are started and lost, and what goes wrong.
     #[arg(long, short, help_heading = "Output")]
     verbose: bool,
@@ -106,6 +140,8 @@ impl Bridge {
             cwd: self.cwd.clone(),
             revision: self.revision,
             framing: self.framing,
+            header: self.header.clone(),
+            ca_file: self.ca_file.clone(),
             asked: AskOptions::default(),
             json: false,
             verbose: self.verbose,
@@ -123,11 +159,32 @@ pub(crate) async fn run(output: &Output, args: &Bridge) -> Result<Exit, Problem>
     let proxy = proxy(output, args, target);
     match &args.listen {
         Some(word) => {
-            let (at_once, limit) = (usize::from(args.max_connections), args.drain);
-            listen::run(output, &proxy, word, at_once, limit).await
+            #[cfg(feature = "http")]
+            return http::run(output, &proxy, word, clients(args)?).await;
+            #[cfg(not(feature = "http"))]
+            Err(Problem::Usage {
+                what: format!(
+                    "--listen {word}: this build has no HTTP, and serves stdin and stdout only"
+                ),
+                next: Some("cargo install taut-cli --features http".to_owned()),
+            })
         }
         None => stdio(&proxy, args.drain).await,
     }
+}
+
+/// How clients over HTTP are served.
+#[cfg(feature = "http")]
+fn clients(args: &Bridge) -> Result<http::Clients, Problem> {
+    Ok(http::Clients {
+        at_once: usize::from(args.max_connections),
+        limit: args.drain,
+        token: args.token_file.as_deref().map(http::token).transpose()?,
+        hosts: args.allow_host.clone(),
+        origins: args.allow_origin.clone(),
+        certificate: args.certificate.clone().zip(args.key.clone()),
+        everyone: args.serve_everyone_unsafely,
+    })
 }
 
 fn proxy(output: &Output, args: &Bridge, target: Target) -> Proxy {

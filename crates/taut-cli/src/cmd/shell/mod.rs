@@ -44,7 +44,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Shell {
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Run the lines of this file, and leave; - is stdin.
