@@ -111,6 +111,9 @@ pub(crate) fn open(path: &Path) -> std::io::Result<File> {
     options.open(path)
 }
 
+/// The source of a bridge: each step says which side it belongs to.
+pub(crate) const BOTH: &str = "both";
+
 type Sink = Box<dyn Fn(&str) + Send + Sync>;
 
 /// All listeners for steps, because `tracing` allows only one subscriber in a process.
@@ -122,8 +125,9 @@ pub(crate) fn listen(source: &'static str, sink: impl Fn(&str) + Send + Sync + '
     sinks.push(Box::new(sink));
     if sinks.len() == 1 {
         let steps = taut::Steps::new(|line: &str| lock(&SINKS).iter().for_each(|sink| sink(line)));
+        let steps = if source == BOTH { steps.sides() } else { steps.source(source) };
         // No other code sets one.
-        let _ = tracing::subscriber::set_global_default(steps.source(source));
+        let _ = tracing::subscriber::set_global_default(steps);
     }
 }
 

@@ -322,7 +322,7 @@ async fn refuse(method: String, _: RequestParams, _: ServiceRequest) -> Result<(
 
 /// Runs a service on this process's stdin and stdout, with signals if they are wanted.
 pub(crate) async fn run_stdio(
-    wire: stdio::Stdio,
+    mut wire: stdio::Stdio,
     link: Link,
     service: impl Service,
     options: Options,
@@ -334,9 +334,7 @@ pub(crate) async fn run_stdio(
         stdio::say(&format!("signals are not watched: {error}"));
         None
     });
-    #[cfg(unix)]
-    let watchdog = stdio::Watchdog::start(wire.watched, options.drain)
-        .inspect_err(|error| stdio::say(&format!("the end of stdin is not watched: {error}")));
+    let watchdog = wire.watch_end(options.drain);
     let stop = async {
         match &signals {
             Some(signals) => Ending::Signal(signals.stopped().await.number()),
@@ -344,7 +342,6 @@ pub(crate) async fn run_stdio(
         }
     };
     let ending = driver::run(link, wire.input, wire.output, service, options, stop).await;
-    #[cfg(unix)]
     drop(watchdog);
     if let Ending::Signal(_) = ending {
         // S9: a handler in the runtime's blocking pool holds the process after the loop has ended,

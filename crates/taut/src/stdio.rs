@@ -9,6 +9,7 @@ use std::fmt;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use crate::stream::{Sink, Source};
 use crate::threaded;
@@ -36,8 +37,6 @@ use windows as platform;
 
 pub(crate) use signals::watch;
 pub(crate) use stderr::say;
-#[cfg(unix)]
-pub(crate) use watchdog::Watchdog;
 
 #[cfg(test)]
 #[cfg(any(target_os = "linux", windows))]
@@ -153,9 +152,25 @@ fn claim(state: &mut Claim) -> Result<(), ClaimError> {
 pub(crate) struct Stdio {
     pub(crate) input: Input,
     pub(crate) output: Output,
-    /// A copy of the input's descriptor, for the [`Watchdog`].
+    /// A copy of the input's descriptor, for the watchdog.
     #[cfg(unix)]
-    pub(crate) watched: Option<std::os::fd::OwnedFd>,
+    watched: Option<std::os::fd::OwnedFd>,
+}
+
+impl Stdio {
+    /// Watches over a loop that is blocked, until the result is dropped.
+    #[cfg(unix)]
+    pub(crate) fn watch_end(&mut self, drain: Duration) -> Option<watchdog::Watchdog> {
+        watchdog::Watchdog::start(self.watched.take(), drain)
+            .inspect_err(|error| say(&format!("the end of stdin is not watched: {error}")))
+            .ok()
+    }
+
+    /// Not on Windows: a pipe that the host made cannot be watched while it is read.
+    #[cfg(windows)]
+    pub(crate) fn watch_end(&mut self, _: Duration) -> Option<()> {
+        None
+    }
 }
 
 /// Claims stdin and stdout if that has not been done and hands them out, once.

@@ -68,6 +68,35 @@ impl<R: AsyncRead + Unpin + Send> Source for Reader<R> {
     }
 }
 
+/// A source that ends early: once `stop` is ready, nothing more is read from it.
+#[cfg(all(feature = "server", feature = "client"))]
+pub(crate) struct Until<S, F> {
+    source: S,
+    stop: Option<Pin<Box<F>>>,
+}
+
+#[cfg(all(feature = "server", feature = "client"))]
+impl<S, F> Until<S, F> {
+    pub(crate) fn new(source: S, stop: F) -> Self {
+        Self { source, stop: Some(Box::pin(stop)) }
+    }
+}
+
+#[cfg(all(feature = "server", feature = "client"))]
+impl<S: Source, F: Future<Output = ()> + Send> Source for Until<S, F> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        let stopped = match &mut self.stop {
+            Some(stop) => stop.as_mut().poll(cx).is_ready(),
+            None => true,
+        };
+        if stopped {
+            self.stop = None;
+            return Poll::Ready(Ok(0));
+        }
+        self.source.poll_read(cx, buf)
+    }
+}
+
 /// Any `AsyncWrite` as a [`Sink`].
 pub(crate) struct Writer<W>(pub(crate) W);
 

@@ -24,7 +24,7 @@ async fn changing(changes: taut::Changes<()>, folder: std::path::PathBuf) {
             std::fs::remove_file(entry.path()).unwrap();
             match entry.file_name().to_str().unwrap() {
                 "tool" => {
-                    let tool = taut::Tool::new("fresh");
+                    let tool = taut::Tool::new("fresh").description("Tool fresh.");
                     changes.add_tool(tool, async |_: NoArgs, _call| "new here").unwrap();
                 }
                 "resource" => changes.resource_updated("asker://note"),
@@ -102,7 +102,7 @@ async fn later(Later { file }: Later, call: Call<()>) -> &'static str {
         while !file.exists() {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
-        let tool = taut::Tool::new("fresh");
+        let tool = taut::Tool::new("fresh").description("Tool fresh.");
         changes.add_tool(tool, async |_: NoArgs, _call| "new here").unwrap();
     });
     "later, then"

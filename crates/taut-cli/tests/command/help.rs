@@ -4,7 +4,7 @@
 
 use super::*;
 
-const COMMANDS: [&str; 21] = [
+const COMMANDS: [&str; 22] = [
     "",
     "smoke",
     "list",
@@ -14,6 +14,7 @@ const COMMANDS: [&str; 21] = [
     "complete",
     "shell",
     "watch",
+    "bridge",
     "trace",
     "trace view",
     "trace mock",

@@ -74,37 +74,37 @@ pub(crate) fn fixture() -> (Server<Arc<Shared>>, Arc<Shared>) {
     let server = Server::with_state("http", "1", shared.clone())
         .logging()
         .changing()
-        .tool("echo", async |_: NoArgs, _: Of| "echoed")
-        .tool("talk", async |_: NoArgs, call: Of| {
+        .tool(("echo", "Tool echo."), async |_: NoArgs, _: Of| "echoed")
+        .tool(("talk", "Tool talk."), async |_: NoArgs, call: Of| {
             call.log(Level::Warning, "a line");
             "said"
         })
-        .tool("gated", async |_: NoArgs, call: Of| {
+        .tool(("gated", "Tool gated."), async |_: NoArgs, call: Of| {
             let run = Run::new(call.state().clone());
             call.state().gate.acquire().await.unwrap().forget();
             run.is_through();
             "through"
         })
-        .tool("lines", async |_: NoArgs, call: Of| {
+        .tool(("lines", "Tool lines."), async |_: NoArgs, call: Of| {
             call.log(Level::Warning, "first");
             call.state().gate.acquire().await.unwrap().forget();
             call.log(Level::Warning, "second");
             "done"
         })
-        .tool("big", async |_: NoArgs, call: Of| {
+        .tool(("big", "Tool big."), async |_: NoArgs, call: Of| {
             for _ in 0..64 {
                 call.log(Level::Warning, "0123456789abcdef".repeat(1024));
             }
             "done"
         })
-        .tool("ask", async |_: NoArgs, call: Of| {
+        .tool(("ask", "Tool ask."), async |_: NoArgs, call: Of| {
             let form = FormSchema::new().required("name", FormField::text());
             Ok::<_, taut::AskError>(match call.ask_form("Who?", form).await? {
                 UserReply::Accepted(answer) => format!("hello {}", answer["name"]),
                 _ => "nobody".to_owned(),
             })
         })
-        .tool("ask_loudly", async |_: NoArgs, call: Of| {
+        .tool(("ask_loudly", "Tool ask_loudly."), async |_: NoArgs, call: Of| {
             call.state().gate.acquire().await.unwrap().forget();
             let form = FormSchema::new().required("name", FormField::text());
             let log = async {
@@ -116,11 +116,13 @@ pub(crate) fn fixture() -> (Server<Arc<Shared>>, Arc<Shared>) {
             call.state().running.fetch_add(1, Ordering::SeqCst);
             answer.map(|_| "answered")
         })
-        .tool("who", async |_: NoArgs, call: Of| {
+        .tool(("who", "Tool who."), async |_: NoArgs, call: Of| {
             call.principal().id().unwrap_or("nobody").to_owned()
         })
-        .tool("change", async |_: NoArgs, call: Of| {
-            call.changes().add_tool("more", async |_: NoArgs, _: Of| "more").unwrap();
+        .tool(("change", "Tool change."), async |_: NoArgs, call: Of| {
+            call.changes()
+                .add_tool(("more", "Tool more."), async |_: NoArgs, _: Of| "more")
+                .unwrap();
             "changed"
         })
         .raw_tool(region, async |arguments, _: Of| arguments.text().to_owned())

@@ -33,8 +33,6 @@ use alarm::Alarm;
 use work::{Look, Taken, Work};
 
 pub(crate) use flag::Flag;
-#[cfg(feature = "client")]
-pub(crate) use join::both;
 pub(crate) use join::{Either, first};
 pub(crate) use link::{Body, Close, Link, Watcher};
 pub(crate) use pending::PendingCall;

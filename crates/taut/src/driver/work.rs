@@ -52,6 +52,7 @@ pub(super) struct Work<W, S> {
 
 impl<W: Sink, S: Service> Work<W, S> {
     pub(super) fn new(link: Link, sink: W, service: S, grace: Duration) -> Self {
+        let serving = link.lock().peer.config().serving;
         Self {
             sink: Some(sink),
             service,
@@ -60,7 +61,7 @@ impl<W: Sink, S: Service> Work<W, S> {
             flushing: false,
             tasks: JoinSet::new(),
             grace,
-            tap: Tap::default(),
+            tap: Tap::new(serving),
             warned: false,
             spare: None,
         }

@@ -41,7 +41,7 @@ impl Watchdog {
     /// Begins to watch. `input` is the wire's own descriptor, or a copy.
     pub(crate) fn start(input: Option<OwnedFd>, drain: Duration) -> io::Result<Self> {
         let (dropped, alive) = io::pipe()?;
-        let stderr = Stderr::find();
+        let stderr = HostStderr::find();
         // A signal that is ignored by default, so that a stray one does no harm. What it does is done
         // by its coming: a write that waits begins anew.
         let nudge = match &stderr {
@@ -68,7 +68,7 @@ struct Thread {
     drain: Duration,
     /// When the process has to have ended.
     ended: Option<Instant>,
-    stderr: Option<Stderr>,
+    stderr: Option<HostStderr>,
 }
 
 impl Thread {
@@ -76,7 +76,9 @@ impl Thread {
         loop {
             match self.wait() {
                 Ok(true) => {}
-                Ok(false) | Err(_) => return self.stderr.iter_mut().for_each(Stderr::give_back),
+                Ok(false) | Err(_) => {
+                    return self.stderr.iter_mut().for_each(HostStderr::give_back);
+                }
             }
             if self.ended.is_some_and(|at| at <= Instant::now()) {
                 let drain = self.drain;
@@ -86,7 +88,7 @@ impl Thread {
                 ));
                 low_level::exit(EXIT);
             }
-            self.stderr.iter_mut().for_each(Stderr::look);
+            self.stderr.iter_mut().for_each(HostStderr::look);
         }
     }
 
@@ -128,7 +130,7 @@ const END: PollFlags = PollFlags::RDHUP;
 const END: PollFlags = PollFlags::empty();
 
 /// The stderr of the process, and what stands in its place while it is full.
-struct Stderr {
+struct HostStderr {
     real: OwnedFd,
     null: OwnedFd,
     /// Looks at which it was full, one after the other.
@@ -137,7 +139,7 @@ struct Stderr {
     away: Option<Instant>,
 }
 
-impl Stderr {
+impl HostStderr {
     /// Nothing if it is no pipe and no socket: files take everything, and a terminal that a person has
     /// stopped is stopped on purpose.
     fn find() -> Option<Self> {

@@ -21,6 +21,8 @@
 mod skip;
 mod socket;
 
+use skip::GivenUp;
+
 use super::frame::{Frame, HeaderFault, Limits};
 use super::header::{HeaderStart, opens_header, read_header};
 use super::{Framing, find, memory};
@@ -98,11 +100,7 @@ enum DecodeState {
     Resync,
     Refused,
     /// What is held is the beginning of a message for which there was no memory.
-    GivenUp {
-        framing: Framing,
-        left: u64,
-        dropped: usize,
-    },
+    GivenUp(GivenUp),
 }
 
 /// What is spoken on a socket: decided by its first bytes, for all that follows.
@@ -223,24 +221,8 @@ impl Decoder {
             // Where there is not so much, what is needed may still be there.
             let _ = self.buf.try_reserve_exact(ample.saturating_sub(self.buf.len()));
         }
-        if self.buf.try_reserve(bytes).is_err() {
-            self.give_up();
-            self.buf.reserve(bytes);
-        }
+        self.reserve(bytes);
         &mut self.buf
-    }
-
-    /// There is no memory for the rest of a message: it is given up as one over the limit is.
-    fn give_up(&mut self) {
-        let held = self.buf.len();
-        let (framing, left) = match self.state {
-            DecodeState::Body { length, .. } => (Framing::Headers, (length - held) as u64),
-            _ => (Framing::Lines, 0),
-        };
-        self.buf.truncate(PREFIX);
-        self.buf.shrink_to_fit();
-        self.searched = 0;
-        self.state = DecodeState::GivenUp { framing, left, dropped: held - self.buf.len() };
     }
 
     fn step(&mut self) -> DecodeStep {
@@ -259,16 +241,7 @@ impl Decoder {
                 self.take(self.rest().len());
                 DecodeStep::Starved
             }
-            DecodeState::GivenUp { framing, left, dropped } => {
-                let (from, to, offset) = (self.head, self.buf.len(), self.offset);
-                self.take(to - from);
-                self.offset += dropped as u64;
-                self.state = match framing {
-                    Framing::Lines => DecodeState::SkipLine { resync: false },
-                    Framing::Headers => DecodeState::SkipBody { left },
-                };
-                DecodeStep::Cut { from, to, framing, offset, too_long: true }
-            }
+            DecodeState::GivenUp(what) => self.given_up(what),
         }
     }
 
@@ -468,19 +441,6 @@ impl Decoder {
         self.take(length);
         self.state = DecodeState::Start;
         DecodeStep::Cut { from, to, framing: Framing::Headers, offset, too_long: false }
-    }
-
-    fn long_body(&mut self, length: u64, offset: u64) -> DecodeStep {
-        let wanted = PREFIX.min(self.limits.message);
-        let came = self.rest().len();
-        if came < wanted && !self.ended {
-            return DecodeStep::Starved;
-        }
-        let kept = came.min(wanted);
-        let from = self.head;
-        self.take(kept);
-        self.state = DecodeState::SkipBody { left: length - kept as u64 };
-        DecodeStep::Cut { from, to: from + kept, framing: Framing::Headers, offset, too_long: true }
     }
 }
 

@@ -14,22 +14,24 @@ use taut::{Call, Client, Level, NoArgs, Server};
 fn server() -> Server {
     Server::builder("seam", "1")
         .logging()
-        .tool("talk", async |_: NoArgs, call: Call| {
+        .tool(("talk", "For tests."), async |_: NoArgs, call: Call| {
             call.log(Level::Warning, "a line");
             call.progress(1.0);
             "said"
         })
-        .tool("wait", async |_: NoArgs, call: Call| {
+        .tool(("wait", "For tests."), async |_: NoArgs, call: Call| {
             call.cancelled().await;
             "never seen"
         })
-        .tool("ask", async |_: NoArgs, call: Call| {
+        .tool(("ask", "For tests."), async |_: NoArgs, call: Call| {
             call.roots().await.map(|roots| roots.len().to_string())
         })
-        .tool("who", async |_: NoArgs, call: Call| {
+        .tool(("who", "For tests."), async |_: NoArgs, call: Call| {
             call.principal().id().unwrap_or("nobody").to_owned()
         })
-        .tool("panic", async |_: NoArgs, _: Call| -> String { panic!("on purpose") })
+        .tool(("panic", "For tests."), async |_: NoArgs, _: Call| -> String {
+            panic!("on purpose")
+        })
         .build()
         .unwrap()
 }

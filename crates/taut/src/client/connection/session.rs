@@ -116,6 +116,7 @@ impl Session {
     ) -> Self {
         let mut config = Config::new(DIALECT, false);
         config.framing = framing;
+        config.socket = state.settings.socket;
         config.limits = state.settings.limits;
         let link = Link::new(Peer::new(config));
         let grace = state.settings.grace;
@@ -133,8 +134,11 @@ impl Session {
             Some(end.await)
         };
         let (tell, over) = watch::channel(None);
+        // A task of its own: it would be looked at on every pass of the loop otherwise.
+        let ended = tokio::spawn(ended);
         tokio::spawn(async move {
-            let (ending, process) = driver::both(running, ended).await;
+            let ending = running.await;
+            let process = ended.await.ok().flatten();
             tracing::debug!(%ending, "session over");
             let _ = tell.send(Some(Closed { ending, process }));
         });

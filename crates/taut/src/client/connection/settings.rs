@@ -22,6 +22,8 @@ pub(crate) struct ClientSettings {
     pub(crate) revision: Option<Revision>,
     pub(crate) known: Option<Era>,
     pub(crate) framing: Option<Framing>,
+    /// Whether the connection is a socket, on which the first bytes decide.
+    pub(crate) socket: bool,
     pub(crate) probe: Duration,
     pub(crate) start: Duration,
     pub(crate) request: Duration,
@@ -98,6 +100,7 @@ impl Default for ClientSettings {
             revision: None,
             known: None,
             framing: None,
+            socket: false,
             // Between what hosts wait (3 s and 10 s); each silent legacy server costs this much.
             probe: Duration::from_secs(5),
             // A first run may install its program (L15).

@@ -71,6 +71,20 @@ impl ClientBuilder {
         self.open((Reader(reader), Writer(writer))).await
     }
 
+    /// Opens a connection over a socket. The server's first bytes decide on the framing for the whole
+    /// connection; if they are no messages, as from an HTTP server, it ends.
+    ///
+    /// # Errors
+    /// No connection comes of it ([`Error::Connect`]).
+    pub async fn connect_socket<S>(mut self, socket: S) -> Result<Client>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        self.settings.socket = true;
+        let (reader, writer) = tokio::io::split(socket);
+        self.connect(reader, writer).await
+    }
+
     /// Opens a connection over a transport that carries whole messages. Returns the transport's end of
     /// it, and the future that opens the connection while the transport delivers; see
     /// [`transport`](crate::transport).

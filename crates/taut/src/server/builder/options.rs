@@ -119,6 +119,10 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
     }
 
     /// How long accepted requests may take once the input has ended. 30 s.
+    ///
+    /// Hosts usually close stdin, wait 2 s and then send a signal: with less than that here, handlers
+    /// are dropped in order before. On stdio a handler that blocks the loop's thread does not outlive
+    /// this by more than half a second: the process is ended (Unix).
     pub fn drain(mut self, limit: Duration) -> Self {
         self.settings.options.drain = limit;
         self

@@ -22,6 +22,9 @@ const DEEPEST: usize = 8;
 /// So many characters of a text that is wrong are quoted.
 const QUOTED: usize = 64;
 
+/// How serde begins to say that a field is missing.
+const MISSING: &str = "missing field `";
+
 /// Reads the arguments of a call; absent ones are `{}` (TOL-26). `required` names the members that the
 /// schema requires.
 ///
@@ -50,8 +53,11 @@ pub(super) fn read<A: DeserializeOwned>(
         }
         let mut problems = Vec::new();
         look_into::<A>(&members, &mut Vec::new(), &mut problems);
-        let missing = required().into_iter().filter(|name| !members.contains_key(name));
-        problems.extend(missing.map(|name| format!("`{name}` is missing")));
+        // A type that checks by itself has words of its own for what is missing.
+        if !problems.is_empty() || error.to_string().starts_with(MISSING) {
+            let missing = required().into_iter().filter(|name| !members.contains_key(name));
+            problems.extend(missing.map(|name| format!("`{name}` is missing")));
+        }
         problems.truncate(MOST_PROBLEMS);
         Err(if problems.is_empty() { first() } else { problems.join("; ") })
     })
@@ -124,7 +130,7 @@ fn problem_at<A: DeserializeOwned>(path: &[String], value: &Value) -> Option<Str
 
 /// What serde says, in the words of JSON, with the place before it.
 fn words(error: &str, path: &str) -> String {
-    if let Some(name) = quoted(error, "missing field `") {
+    if let Some(name) = quoted(error, MISSING) {
         let dot = if path.is_empty() { "" } else { "." };
         return format!("`{path}{dot}{name}` is missing");
     }

@@ -131,7 +131,7 @@ fn sorted<'v>(
 
 /// One step from a type to a part of it.
 #[derive(Clone, Copy)]
-enum Step {
+pub(super) enum Step {
     /// Into what an option, a list, a map or a newtype holds.
     Inside,
     /// To a field of a struct, or to a variant of an enum.
@@ -140,7 +140,7 @@ enum Step {
 
 /// What was met at the end of a path, as the error that ends the attempt.
 #[derive(Debug)]
-enum Heard {
+pub(super) enum Heard {
     Nothing,
     Holder,
     Fields(Names),
@@ -163,7 +163,7 @@ impl Error for Heard {
 
 /// Leads along the path, and ends at its end.
 #[derive(Clone, Copy)]
-struct Probe<'p>(&'p [Step]);
+pub(super) struct Probe<'p>(pub(super) &'p [Step]);
 
 impl<'p> Probe<'p> {
     /// What is to be done with something that holds one thing.
