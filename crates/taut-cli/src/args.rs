@@ -57,6 +57,17 @@ pub(crate) enum Sub {
     Watch(crate::cmd::watch::Watch),
     /// See what passes between a host and a server, keep it, and use it again.
     Trace(crate::cmd::trace::Trace),
+    /// Connect any client to any server: eras, framings, stray output, crashes, orphans.
+    Bridge(crate::cmd::bridge::Bridge),
+    /// Log in to a server at a URL that asks who you are.
+    #[cfg(feature = "login")]
+    Login(crate::cmd::login::LoginArgs),
+    /// Forget the login to a server.
+    #[cfg(feature = "login")]
+    Logout(crate::cmd::login::LogoutArgs),
+    /// Show where you are logged in.
+    #[cfg(feature = "login")]
+    Logins(crate::cmd::login::LoginsArgs),
     /// Find out why a server does not connect, and which hosts will have problems with it.
     Doctor(Doctor),
     /// See whether a server, or a client, keeps the protocol's rules.
@@ -96,7 +107,9 @@ macro_rules! options {
             | Self::Check(crate::cmd::check::CheckArgs { options, .. })
             | Self::Doctor(Doctor { options, .. }) => Some(options),
             Self::Servers(_) | Self::Completions(_) | Self::Man(_) | Self::Serve(_) => None,
-            Self::Trace(_) => None,
+            Self::Trace(_) | Self::Bridge(_) => None,
+            #[cfg(feature = "login")]
+            Self::Login(_) | Self::Logout(_) | Self::Logins(_) => None,
             #[cfg(target_os = "linux")]
             Self::Bench(_) => None,
         }
@@ -114,6 +127,7 @@ impl Sub {
             #[cfg(target_os = "linux")]
             Self::Bench(_) => true,
             Self::Trace(trace) => trace.takes_server(),
+            Self::Bridge(_) => true,
             other => other.options().is_some(),
         }
     }
@@ -136,7 +150,7 @@ impl Sub {
 #[derive(clap::Args)]
 #[command(after_help = help::SMOKE)]
 pub(crate) struct Smoke {
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
     pub(crate) name: Option<String>,
     /// Check every server that `taut servers` shows.
     #[arg(long, conflicts_with_all = ["name", "named", "server", "call"])]
@@ -160,7 +174,7 @@ pub(crate) struct List {
     /// What to list: tools, resources, templates or prompts; all of them by default.
     #[arg(value_name = "KIND")]
     first: Option<String>,
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "NAME")]
     second: Option<String>,
     /// Show one item with its whole schema: a tool or prompt by name, a resource by address.
@@ -238,7 +252,7 @@ pub(crate) struct Call {
 pub(crate) struct Read {
     /// The resource's address.
     pub(crate) uri: String,
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
     #[command(flatten)]
@@ -266,7 +280,7 @@ pub(crate) struct Prompt {
 #[derive(clap::Args)]
 #[command(after_help = help::DOCTOR)]
 pub(crate) struct Doctor {
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
     pub(crate) name: Option<String>,
     /// Also call this tool, with the arguments of --args.
     #[arg(long, value_name = "TOOL")]
@@ -303,7 +317,7 @@ pub(crate) fn name_after<'a>(
 /// The options of every command that starts a server.
 #[derive(clap::Args, Clone)]
 pub(crate) struct Options {
-    /// A server by its name in a host's file: see `taut servers`.
+    /// A server by its name in a host's file (see `taut servers`), or its address.
     #[arg(long = "server", short = 's', value_name = "NAME", help_heading = "The server")]
     pub(crate) named: Option<String>,
     /// Read servers only from this file, of any host; can be repeated.
@@ -334,6 +348,12 @@ pub(crate) struct Options {
     /// Use only this framing: lines or headers.
     #[arg(long, value_name = "FRAMING", value_parser = framing, help_heading = "The server")]
     pub(crate) framing: Option<Framing>,
+    /// Send this header to a server at a URL; can be repeated.
+    #[arg(long, value_name = "NAME: VALUE", value_parser = header, help_heading = "The server")]
+    pub(crate) header: Vec<(String, String)>,
+    /// Trust the certificates in this file for a server at a URL, and no others.
+    #[arg(long, value_name = "FILE", help_heading = "The server")]
+    pub(crate) ca_file: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) asked: AskOptions,
     /// Print one JSON document.
@@ -366,6 +386,16 @@ pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
         _ => Err("expected KEY=VALUE".to_owned()),
+    }
+}
+
+/// `Name: value`, as it stands in a request.
+pub(crate) fn header(text: &str) -> Result<(String, String), String> {
+    match text.split_once(':') {
+        Some((name, value)) if !name.trim().is_empty() => {
+            Ok((name.trim().to_owned(), value.trim().to_owned()))
+        }
+        _ => Err("expected NAME: VALUE, such as \"Authorization: Bearer …\"".to_owned()),
     }
 }
 

@@ -3,6 +3,7 @@
 //! The command line decides, else `TAUT_DEBUG`, else `debug:` in the settings; once, when the command
 //! starts. `taut::Steps` writes the lines, `secrets.rs` masks them.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write as _;
@@ -70,7 +71,7 @@ pub(crate) fn start(
         To::Nowhere => return Ok(()),
         To::Stderr => {
             let output = output.clone();
-            listen(source, move |line| output.note(&output.err.line(line)));
+            listen(source, move |line| output.note(&output.err.line(&cut(line))));
         }
         To::File(path) => {
             let file = open(&path).map_err(|error| Problem::File {
@@ -87,6 +88,19 @@ pub(crate) fn start(
     Ok(())
 }
 
+/// A line as people read it on a terminal. A file has it whole.
+fn cut(line: &str) -> Cow<'_, str> {
+    const LONGEST: usize = 4 << 10;
+    if line.len() <= LONGEST {
+        return line.into();
+    }
+    let mut end = LONGEST;
+    while !line.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("{}…", &line[..end]).into()
+}
+
 /// A file that lines are added to, for its owner only: what is said may be private, even with secrets
 /// masked.
 pub(crate) fn open(path: &Path) -> std::io::Result<File> {
@@ -96,6 +110,9 @@ pub(crate) fn open(path: &Path) -> std::io::Result<File> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
 }
+
+/// The source of a bridge: each step says which side it belongs to.
+pub(crate) const BOTH: &str = "both";
 
 type Sink = Box<dyn Fn(&str) + Send + Sync>;
 
@@ -108,8 +125,9 @@ pub(crate) fn listen(source: &'static str, sink: impl Fn(&str) + Send + Sync + '
     sinks.push(Box::new(sink));
     if sinks.len() == 1 {
         let steps = taut::Steps::new(|line: &str| lock(&SINKS).iter().for_each(|sink| sink(line)));
+        let steps = if source == BOTH { steps.sides() } else { steps.source(source) };
         // No other code sets one.
-        let _ = tracing::subscriber::set_global_default(steps.source(source));
+        let _ = tracing::subscriber::set_global_default(steps);
     }
 }
 

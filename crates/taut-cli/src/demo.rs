@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use taut::schemars::{Schema, SchemaGenerator, json_schema};
 use taut::types::{
     Annotations, CompletionReference, CreateMessageParams, Implementation, PromptMessage,
     PromptReference, ResourceReference, SamplingContent, SamplingMessage, ToolAnnotations,
@@ -16,16 +15,6 @@ use taut::{
     AskError, Call, Content, Json, JsonSchema, Level, NoArgs, Progress, Prompt, Resource,
     ResourceTemplate, Role, Server, ServerBuilder, Tool, UserReply,
 };
-
-/// A whole number without a name for its size, which some hosts refuse.
-fn whole(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "integer", "minimum": 0 })
-}
-
-/// A text that may be left out: of one type, because some hosts refuse several.
-fn words(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "type": "string" })
-}
 
 /// Say it again.
 #[derive(Deserialize, JsonSchema)]
@@ -55,11 +44,9 @@ struct Sum {
 struct Slow {
     /// How many steps.
     #[serde(default = "ten")]
-    #[schemars(schema_with = "whole")]
     steps: u32,
     /// How long each step takes, in milliseconds.
     #[serde(default = "hundred")]
-    #[schemars(schema_with = "whole")]
     step_ms: u64,
 }
 
@@ -76,7 +63,6 @@ fn hundred() -> u64 {
 struct Fail {
     /// What to complain about.
     #[serde(default)]
-    #[schemars(schema_with = "words")]
     reason: Option<String>,
 }
 
@@ -85,7 +71,6 @@ struct Fail {
 struct Print {
     /// What to print.
     #[serde(default)]
-    #[schemars(schema_with = "words")]
     text: Option<String>,
 }
 
@@ -93,7 +78,6 @@ struct Print {
 #[derive(Deserialize, JsonSchema)]
 struct Big {
     /// How many bytes, up to 64 MiB.
-    #[schemars(schema_with = "whole")]
     bytes: usize,
 }
 
@@ -284,7 +268,10 @@ fn asking(server: ServerBuilder<Demo>) -> ServerBuilder<Demo> {
             async |_: NoArgs, call| {
                 let times = call.state().touched.fetch_add(1, Ordering::Relaxed) + 1;
                 call.changes().resource_updated("demo://touched");
-                times
+                match times {
+                    1 => "touched once".to_owned(),
+                    _ => format!("touched {times} times"),
+                }
             },
         )
 }

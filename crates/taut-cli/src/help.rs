@@ -4,7 +4,7 @@
 
 pub(crate) const TAUT: &str = "\
 Everything after -- is the server's own command line, passed on unchanged. A server in a host's file
-can be given by its name; `taut servers` shows the names.
+can be given by its name; `taut servers` shows the names. One that listens is tcp:HOST:PORT or unix:PATH.
 
 Examples:
   taut smoke                                    the demo, end to end
@@ -13,6 +13,7 @@ Examples:
   taut call add a=2 b=3 -- taut serve           call one of its tools
   taut shell -- taut serve                      several calls in one session
   taut doctor -- taut serve                     why it does not connect
+  taut smoke -- taut bridge -- taut serve       any client to any server
   taut check --list                             the rules that a server is checked for
   taut bench --quick -- taut serve              how fast it is
 
@@ -38,6 +39,17 @@ Examples:
   taut serve
   taut smoke -- taut serve
   taut smoke -- taut serve --transcript wire.log";
+
+#[cfg(feature = "login")]
+pub(crate) const LOGIN: &str = "\
+Opens the server's login page in a browser and keeps the tokens in a file that only you can read. Other
+commands use and renew them. On a machine without a browser, open the address elsewhere and paste the
+address that the browser ends at.
+
+Examples:
+  taut login https://example.com/mcp
+  taut logins
+  taut logout https://example.com/mcp";
 
 pub(crate) const SMOKE: &str = "\
 Calls a tool only if it is harmless: it declares that it only reads, or it needs no arguments and has
@@ -181,6 +193,22 @@ Exit 1 if there is a difference.
 
 Examples:
   taut trace diff session.jsonl session.jsonl";
+
+pub(crate) const BRIDGE: &str = "\
+Put it before a server's command in a host's file, and the host gets a server without faults: what is
+no message is left out, both framings and all revisions of the protocol are translated, a server that
+dies is started again, and nothing of it is left behind. Each legacy session has a server of its own;
+clients of 2026-07-28 share one. A server after -- gets your whole environment.
+
+With --listen, the address is printed on stdout. Only this machine can connect by TCP, and only you by
+unix:PATH. HTTP is refused. SIGTERM and Ctrl-C let open calls finish, then end the servers.
+
+Examples:
+  taut bridge -- taut serve < /dev/null
+  taut smoke -- taut bridge -- taut serve
+  taut call add a=2 b=3 --revision 2026-07-28 -- taut bridge --revision 2025-06-18 -- taut serve
+  timeout --preserve-status 1 taut bridge --listen unix:example.sock -- taut serve
+  timeout --preserve-status 1 taut bridge --listen 127.0.0.1:0 --children 2 -- taut serve";
 
 pub(crate) const DOCTOR: &str = "\
 Starts the server as a host would, three times at most, and checks what it does: how soon it is ready,

@@ -26,6 +26,8 @@ mod modes;
 mod output;
 mod problem;
 mod processes;
+mod reach;
+mod remote;
 mod screen;
 mod secrets;
 mod sent;
@@ -98,6 +100,13 @@ fn run(typed: Vec<OsString>) -> Exit {
         Sub::Trace(args) => {
             cmd::trace::run(&output, &args).unwrap_or_else(|problem| output.report(&problem))
         }
+        Sub::Bridge(args) => finish(&output, || cmd::bridge::run(&output, &args)),
+        #[cfg(feature = "login")]
+        Sub::Login(args) => finish(&output, || cmd::login::run(&output, &args)),
+        #[cfg(feature = "login")]
+        Sub::Logout(args) => finish(&output, || cmd::login::logout(&output, &args)),
+        #[cfg(feature = "login")]
+        Sub::Logins(args) => finish(&output, || cmd::login::logins(&output, &args)),
         Sub::Check(args) => finish(&output, || async { cmd::check::run(&output, &args) }),
         Sub::Doctor(args) => finish(&output, || cmd::doctor::run(&output, &args)),
         #[cfg(target_os = "linux")]
@@ -121,7 +130,7 @@ fn settings(args: &mut Args, matches: &ArgMatches) -> Result<Settings, Problem> 
         Err(problem) => match args.command {
             // A mistake there costs a shell its completions and a host its server, and helps neither.
             Sub::Completions(_) | Sub::Man(_) => Settings::default(),
-            Sub::Serve(_) => {
+            Sub::Serve(_) | Sub::Bridge(_) => {
                 Output::new(None).note(&format!("settings left out: {problem}"));
                 Settings::default()
             }
@@ -138,7 +147,11 @@ fn settings(args: &mut Args, matches: &ArgMatches) -> Result<Settings, Problem> 
 
 /// Begins to tell of steps if anybody wants that, and makes room for the result.
 fn prepare(output: &Output, args: &Args, debug: Option<debug::To>) -> Result<(), Problem> {
-    let source = if matches!(args.command, Sub::Serve(_)) { "stdin" } else { "stdout" };
+    let source = match args.command {
+        Sub::Serve(_) => "stdin",
+        Sub::Bridge(_) => debug::BOTH,
+        _ => "stdout",
+    };
     debug::start(output, source, args.common.debug(), debug)?;
     if let Some(time) = args.command.options().and_then(|options| options.max_time) {
         signals::limit(time)?;

@@ -8,7 +8,9 @@ use std::io;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taut::{ConnectReason, Error, SpawnError};
+use taut::{ConnectReason, Ending, Error, SpawnError};
+
+use crate::reach::CONNECTING;
 
 /// How the command ends: the one list of exit codes (docs/command.md).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -110,6 +112,9 @@ impl Problem {
                 }
                 _ => None,
             },
+            Self::Server {
+                error: Error::Ended(Ending::Io { during: CONNECTING, error }), ..
+            } => error.to_string().split_once("; ").map(|(_, next)| next.to_owned()),
             Self::Server { error, .. } => next_of(error).map(str::to_owned),
             _ => None,
         }
@@ -166,6 +171,13 @@ impl fmt::Display for Problem {
                 }
                 error => error.fmt(f),
             },
+            // It says all of it, in our own words.
+            Self::Server {
+                error: Error::Ended(Ending::Io { during: CONNECTING, error }), ..
+            } => {
+                let text = error.to_string();
+                f.write_str(text.split_once("; ").map_or(&text, |(what, _)| what))
+            }
             Self::Server { error, .. } => error.fmt(f),
             Self::Usage { what, .. } => f.write_str(what),
             Self::File { what, error } | Self::Unwritten { what, error } => {
@@ -201,6 +213,7 @@ pub(crate) fn exit_of(error: &Error) -> Exit {
             Exit::Refused
         }
         Error::Spawn(_) | Error::Connect(_) | Error::Stdio(_) => Exit::NoConnection,
+        Error::Ended(Ending::Io { during: CONNECTING, .. }) => Exit::NoConnection,
         Error::TimedOut { .. } => Exit::TimedOut,
         _ => Exit::Violation,
     }

@@ -13,6 +13,7 @@ use crate::args::Options;
 use crate::asking::Host;
 use crate::output::{CYAN, DIM, Output};
 use crate::problem::{Exit, Problem};
+use crate::reach::Reach;
 use crate::secrets;
 use crate::signals::Interrupts;
 use crate::spinner::Spinner;
@@ -113,7 +114,7 @@ pub(crate) fn tell_event(output: &Output, event: &ClientEvent<'_>) {
 pub(crate) async fn with_server<T>(
     output: &Output,
     options: &Options,
-    command: Command,
+    reach: Reach,
     work: impl AsyncFnOnce(&Client, &Spinner) -> Result<T, Problem>,
 ) -> Result<(T, Exit), Problem> {
     let host = Host::new(output, &options.asked)?;
@@ -125,7 +126,7 @@ pub(crate) async fn with_server<T>(
     let mut interrupts = Interrupts::new()?;
     let spinner = Spinner::start(output, "starting the server");
     let builder = host.attach(builder(output, options)).on_event(host.hearing());
-    let opening = builder.spawn_unless(command, interrupts.next());
+    let opening = reach.open_unless(builder, interrupts.next());
     let client = opening.await?.ok_or(Problem::Interrupted)?;
     if output.verbose && client.capabilities().logging.is_some() {
         // With -v the server's log is shown too. A server that refuses is used anyway.

@@ -1,8 +1,8 @@
 //! The Model Context Protocol over stdio, both ends, with plain JSON-RPC underneath.
 //!
-//! A tin-can telephone works only while its string is taut. taut is the string: it carries messages
-//! between a host and a server, in all five revisions of the protocol, and keeps what goes wrong on
-//! one side from hurting the other.
+//! taut carries messages between a host and a server, in all five revisions of the protocol. What goes
+//! wrong on one side does not harm the other: bad input, floods, hangs and crashes end a message, or at
+//! worst the connection, with a reason that a person can read.
 //!
 //! # A server
 //!
@@ -89,7 +89,7 @@ mod driver;
 mod ending;
 #[cfg(feature = "tokio")]
 mod error;
-#[cfg(any(feature = "server", feature = "client"))]
+#[cfg(feature = "tokio")]
 mod lock;
 #[cfg(all(feature = "server", feature = "client"))]
 mod memory;
@@ -138,7 +138,6 @@ pub use error::{Error, Reject, Result};
 pub use json::is_secret_name;
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
-#[cfg(all(feature = "server", feature = "client"))]
 #[cfg(feature = "client")]
 pub use process::{
     Command, ExitStatus, GracePeriods, NotFoundHint, ProcessEnd, ShutdownStep, SpawnError,
@@ -169,27 +168,29 @@ pub use mcp::{
 /// The types that most programs use, such as [`Tool`], are in the root of the crate as well.
 pub mod types {
     pub use crate::mcp::{
-        Annotations, AtRevision, AudioContent, BareParams, BooleanField, CacheScope,
-        CallToolParams, CallToolResult, CancelledParams, Choice, ChoiceField, ClientCapabilities,
-        CompleteParams, CompleteResult, Completion, CompletionArgument, CompletionContext,
-        CompletionReference, Content, CreateMessageParams, CreateMessageResult, DiscoverResult,
-        ElicitAction, ElicitForm, ElicitParams, ElicitResult, ElicitUrl, ElicitationCapability,
-        ElicitationCompleteParams, EmbeddedResource, EmptyResult, Era, Extra, FormField,
-        FormSchema, GetPromptParams, GetPromptResult, Icon, IconTheme, ImageContent,
-        Implementation, IncludeContext, InitializeParams, InitializeResult, JsonObject, Level,
-        ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListRootsResult,
-        ListToolsResult, LogParams, MAX_COMPLETIONS, MISSING_CLIENT_CAPABILITY, Meta,
-        MissingCapability, ModelHint, ModelPreferences, NumberField, NumberKind, PageParams,
-        ProgressParams, Prompt, PromptArgument, PromptMessage, PromptReference, PromptsCapability,
-        RESOURCE_NOT_FOUND, RawJson, ReadResourceParams, ReadResourceResult, Resource,
-        ResourceContents, ResourceLink, ResourceParams, ResourceReference, ResourceTemplate,
-        ResourcesCapability, ResultType, Revision, Role, Root, RootsCapability, SamplingBlocks,
-        SamplingCapability, SamplingContent, SamplingMessage, Schema, ServerCapabilities,
-        SetLevelParams, StopReason, SubscriptionFilter, SubscriptionParams, Target, TaskSupport,
-        TextContent, TextField, Tool, ToolAnnotations, ToolChoice, ToolChoiceMode, ToolExecution,
-        ToolResult, ToolUse, ToolsCapability, Trace, Ttl, UNSUPPORTED_PROTOCOL_VERSION,
-        URL_ELICITATION_REQUIRED, UnknownRevision, UnsupportedVersion, WriteJson, meta_keys,
-        resource_not_found,
+        Annotations, AtRevision, AudioContent, BadParameterHeader, BareParams, BooleanField,
+        CacheScope, CallToolParams, CallToolResult, CancelledParams, Choice, ChoiceField,
+        ClientCapabilities, CompleteParams, CompleteResult, Completion, CompletionArgument,
+        CompletionContext, CompletionReference, Content, CreateMessageParams, CreateMessageResult,
+        DiscoverResult, ElicitAction, ElicitForm, ElicitParams, ElicitResult, ElicitUrl,
+        ElicitationCapability, ElicitationCompleteParams, EmbeddedResource, EmptyResult, Era,
+        Extra, FormField, FormSchema, GetPromptParams, GetPromptResult, HEADER_MISMATCH, Icon,
+        IconTheme, ImageContent, Implementation, IncludeContext, InitializeParams,
+        InitializeResult, JsonObject, Level, ListPromptsResult, ListResourceTemplatesResult,
+        ListResourcesResult, ListRootsResult, ListToolsResult, LogParams, MAX_COMPLETIONS,
+        MISSING_CLIENT_CAPABILITY, Meta, MissingCapability, ModelHint, ModelPreferences,
+        NumberField, NumberKind, PageParams, ParameterHeader, ProgressParams, Prompt,
+        PromptArgument, PromptMessage, PromptReference, PromptsCapability, RESOURCE_NOT_FOUND,
+        RawJson, ReadResourceParams, ReadResourceResult, Resource, ResourceContents, ResourceLink,
+        ResourceParams, ResourceReference, ResourceTemplate, ResourcesCapability, ResultType,
+        Revision, Role, Root, RootsCapability, SamplingBlocks, SamplingCapability, SamplingContent,
+        SamplingMessage, Schema, ServerCapabilities, SetLevelParams, StopReason,
+        SubscriptionFilter, SubscriptionParams, Target, TaskSupport, TextContent, TextField, Tool,
+        ToolAnnotations, ToolChoice, ToolChoiceMode, ToolExecution, ToolResult, ToolUse,
+        ToolsCapability, Trace, Ttl, UNSUPPORTED_PROTOCOL_VERSION, URL_ELICITATION_REQUIRED,
+        UnknownRevision, UnsupportedVersion, WriteJson, called_tool, claimed_version, http_status,
+        lists_tools, meta_keys, mirrored_member, mirrored_name, missing_claims, opens_session,
+        parameter_values, resource_not_found, unsupported_version,
     };
 }
 

@@ -309,6 +309,10 @@ where
     fn start(&self, _: Principal, adjust: &dyn Fn(Config) -> Config) -> Started {
         Started::new(adjust(self.config), self.options, |link| Box::new(self.plain(link, false)))
     }
+
+    fn is_mcp(&self) -> bool {
+        false
+    }
 }
 
 /// The handler of a side that only calls.
@@ -318,7 +322,7 @@ async fn refuse(method: String, _: RequestParams, _: ServiceRequest) -> Result<(
 
 /// Runs a service on this process's stdin and stdout, with signals if they are wanted.
 pub(crate) async fn run_stdio(
-    wire: stdio::Stdio,
+    mut wire: stdio::Stdio,
     link: Link,
     service: impl Service,
     options: Options,
@@ -330,6 +334,7 @@ pub(crate) async fn run_stdio(
         stdio::say(&format!("signals are not watched: {error}"));
         None
     });
+    let watchdog = wire.watch_end(options.drain);
     let stop = async {
         match &signals {
             Some(signals) => Ending::Signal(signals.stopped().await.number()),
@@ -337,6 +342,7 @@ pub(crate) async fn run_stdio(
         }
     };
     let ending = driver::run(link, wire.input, wire.output, service, options, stop).await;
+    drop(watchdog);
     if let Ending::Signal(_) = ending {
         // S9: a handler in the runtime's blocking pool holds the process after the loop has ended,
         // because the runtime waits for it. So the guard stays, and its half second runs on.
@@ -435,7 +441,7 @@ impl Reporter {
             TroubleKind::Busy => format!("request {excerpt} refused: the queue is full"),
         };
         let seen = std::mem::discriminant(kind);
-        // Late and unknown answers are the other side's business; CRLF is nobody's.
+        // These do no harm, so they are logged only for debugging.
         let quiet =
             matches!(kind, TroubleKind::Late | TroubleKind::Unknown | TroubleKind::CarriageReturn);
         if quiet || self.said.contains(&seen) {

@@ -9,6 +9,7 @@ use std::fmt;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use crate::stream::{Sink, Source};
 use crate::threaded;
@@ -22,6 +23,8 @@ mod signals;
 mod stderr;
 #[cfg(unix)]
 mod unix;
+#[cfg(unix)]
+mod watchdog;
 #[cfg(windows)]
 mod windows;
 
@@ -149,6 +152,25 @@ fn claim(state: &mut Claim) -> Result<(), ClaimError> {
 pub(crate) struct Stdio {
     pub(crate) input: Input,
     pub(crate) output: Output,
+    /// A copy of the input's descriptor, for the watchdog.
+    #[cfg(unix)]
+    watched: Option<std::os::fd::OwnedFd>,
+}
+
+impl Stdio {
+    /// Watches over a loop that is blocked, until the result is dropped.
+    #[cfg(unix)]
+    pub(crate) fn watch_end(&mut self, drain: Duration) -> Option<watchdog::Watchdog> {
+        watchdog::Watchdog::start(self.watched.take(), drain)
+            .inspect_err(|error| say(&format!("the end of stdin is not watched: {error}")))
+            .ok()
+    }
+
+    /// Not on Windows: a pipe that the host made cannot be watched while it is read.
+    #[cfg(windows)]
+    pub(crate) fn watch_end(&mut self, _: Duration) -> Option<()> {
+        None
+    }
 }
 
 /// Claims stdin and stdout if that has not been done and hands them out, once.

@@ -21,6 +21,11 @@ pub(crate) trait Source: Send {
     /// `Ok(0)` is the end of input. A short read proves nothing: the caller asks again until it is
     /// told `Pending`, and only then is its waker kept.
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>>;
+
+    /// Why the input has ended, if a transport has said that it failed. Asked once, after the end.
+    fn take_failure(&mut self) -> Option<io::Error> {
+        None
+    }
 }
 
 /// Where bytes go. Dropping it closes it.
@@ -60,6 +65,35 @@ impl<R: AsyncRead + Unpin + Send> Source for Reader<R> {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         // The future holds no state between polls, so making a new one each time loses nothing.
         pin!(self.0.read_buf(buf)).poll(cx)
+    }
+}
+
+/// A source that ends early: once `stop` is ready, nothing more is read from it.
+#[cfg(all(feature = "server", feature = "client"))]
+pub(crate) struct Until<S, F> {
+    source: S,
+    stop: Option<Pin<Box<F>>>,
+}
+
+#[cfg(all(feature = "server", feature = "client"))]
+impl<S, F> Until<S, F> {
+    pub(crate) fn new(source: S, stop: F) -> Self {
+        Self { source, stop: Some(Box::pin(stop)) }
+    }
+}
+
+#[cfg(all(feature = "server", feature = "client"))]
+impl<S: Source, F: Future<Output = ()> + Send> Source for Until<S, F> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        let stopped = match &mut self.stop {
+            Some(stop) => stop.as_mut().poll(cx).is_ready(),
+            None => true,
+        };
+        if stopped {
+            self.stop = None;
+            return Poll::Ready(Ok(0));
+        }
+        self.source.poll_read(cx, buf)
     }
 }
 

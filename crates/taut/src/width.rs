@@ -8,10 +8,11 @@
 
 use std::os::fd::AsFd;
 
-/// What a pipe holds of which nobody has said how much.
+/// How many bytes a pipe holds by default.
 const USUAL: usize = 64 << 10;
 
-/// What it holds once it is wide. Each step up from here gains less, and counts as much.
+/// How many bytes it holds once it is wide. A larger pipe would gain little, and would count towards the
+/// user's limit.
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const WIDE: usize = 512 << 10;
 
@@ -37,9 +38,9 @@ impl Width {
 
     /// Widens the pipe if it is too narrow.
     ///
-    /// Not while somebody may be asleep because the pipe is full: kernels before 6.8 may wake him too early,
-    /// so that he finds the pipe full still, and never wake him again. So who reads does it when there is
-    /// nothing to read, and who writes may always, if he sleeps nowhere but here.
+    /// Must not be called while a writer may sleep because the pipe is full: kernels before 6.8 may wake it
+    /// too early, while the pipe is still full, and then never again. So a reader calls this when there is
+    /// nothing to read. A writer may call it at any time if it is the only writer.
     #[inline]
     pub(crate) fn settle(&mut self, pipe: impl AsFd) {
         if *self == Self::Narrow {
@@ -52,7 +53,7 @@ impl Width {
 #[cfg(any(target_os = "linux", target_os = "android"))]
 fn widen(pipe: impl AsFd) {
     use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size};
-    // Whoever has chosen another size knows why. Who may not have more goes on with what it has.
+    // Another size was chosen by somebody on purpose. If the limit is reached, the pipe stays as it is.
     if fcntl_getpipe_size(&pipe) == Ok(USUAL) {
         let _ = fcntl_setpipe_size(&pipe, WIDE);
     }

@@ -47,7 +47,7 @@ async function run(method, ...words) {
     const { code, signal, out, err } = await ended(start('--method', method, ...words));
     const line = out.split('\n').find((text) => text.startsWith('{"result"'));
     if (!line) throw new Error(`${method}: exit ${code ?? signal}: ${err.slice(-300)}`);
-    return { code, ...JSON.parse(line).result };
+    return { code, err, ...JSON.parse(line).result };
 }
 
 const call = (tool, args, ...words) =>
@@ -103,7 +103,10 @@ const features = {
         say({ agreed: protocolVersion, era: protocolVersion >= '2026' ? 'modern' : 'legacy' });
     },
     async list() {
-        expect((await run('tools/list')).tools.some((tool) => tool.name === 'echo'), 'no echo');
+        // With --strict it tells on stderr what in a schema some hosts refuse; there must be nothing.
+        const { tools, code, err } = await run('tools/list', '--strict');
+        expect(tools.some((tool) => tool.name === 'echo'), 'no echo');
+        expect(code === 0 && err.trim() === '', `--strict: exit ${code}: ${err.slice(0, 300)}`);
     },
     async paging() {
         const { tools } = await run('tools/list');

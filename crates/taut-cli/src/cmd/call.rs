@@ -30,7 +30,7 @@ pub(crate) async fn run(output: &Output, args: &Call) -> Result<Exit, Problem> {
     };
     let started = resolve(output, &args.options, server, &args.server);
     let order = Order { command: "call", first: &args.tool, is: "the tool", rest: &args.pairs };
-    let started = started.map_err(|problem| order.mend(problem, &args.options))?.command;
+    let started = started.map_err(|problem| order.mend(problem, &args.options))?.reach;
     let work = async |client: &Client, spinner: &Spinner| {
         let mut tools = Vec::new();
         let arguments = match given {

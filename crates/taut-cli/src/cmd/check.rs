@@ -98,7 +98,14 @@ pub(crate) fn run(output: &Output, args: &CheckArgs) -> Result<Exit, Problem> {
 fn server(output: &Output, args: &CheckArgs) -> Result<ServerCheck, Problem> {
     let options = &args.options;
     let target = resolve(output, options, args.name.as_deref(), &args.server)?;
-    let (command, options) = (&target.command, &target.options);
+    let Some(command) = target.reach.command() else {
+        return Err(Problem::Usage {
+            what: "taut check starts its server again and again, and a socket cannot be started"
+                .to_owned(),
+            next: Some("the server's own command: taut check -- COMMAND".to_owned()),
+        });
+    };
+    let options = &target.options;
     // Not found, or not to be started: as the other commands tell it.
     let file = command.find_program().map_err(taut::Error::from)?;
     let program = Program {

@@ -52,7 +52,7 @@ pub(crate) async fn run(output: &Output, args: &Complete) -> Result<Exit, Proble
         });
     };
     let started = resolve(output, &args.options, server, &args.server);
-    let started = started.map_err(|problem| order.mend(problem, &args.options))?.command;
+    let started = started.map_err(|problem| order.mend(problem, &args.options))?.reach;
     let work = async |client: &Client, spinner: &Spinner| {
         let reference = known(client, &args.what).await?;
         spinner.say(format!("completing {key}"));

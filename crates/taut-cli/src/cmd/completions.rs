@@ -76,9 +76,9 @@ const SHELLS: [&str; 5] = ["bash", "elvish", "fish", "powershell", "zsh"];
 const NAMES: &str = "taut servers --names 2>/dev/null";
 
 /// Where a plain word may be the name of a server.
-const BY_NAME: [&str; 12] = [
-    "smoke", "list", "doctor", "check", "servers", "shell", "watch", "bench", "call", "read",
-    "prompt", "complete",
+const BY_NAME: [&str; 13] = [
+    "smoke", "bridge", "list", "doctor", "check", "servers", "shell", "watch", "bench", "call",
+    "read", "prompt", "complete",
 ];
 
 /// Around what clap's function finds: names where one may stand, and after `--` the server's command.
@@ -120,7 +120,7 @@ _taut_with_servers() {
     fi
     [[ $word == -* || $before == -* || $COMP_CWORD -lt 2 ]] && return 0
     case "${COMP_WORDS[1]}" in
-        smoke|doctor|servers|shell|watch|bench) ;;
+        smoke|bridge|doctor|servers|shell|watch|bench) ;;
         list)
             [[ $before == list ]] &&
                 COMPREPLY+=($(compgen -W "tools resources templates prompts" -- "$word")) ;;

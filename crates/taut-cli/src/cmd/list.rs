@@ -47,7 +47,7 @@ pub(crate) struct Document {
 pub(crate) async fn run(output: &Output, args: &List) -> Result<Exit, Problem> {
     let (kind, name) = args.words()?;
     let started = resolve(output, &args.options, name, &args.server);
-    let started = started.map_err(|problem| kind_meant(problem, name, args))?.command;
+    let started = started.map_err(|problem| kind_meant(problem, name, args))?.reach;
     let work = async |client: &Client, spinner: &crate::spinner::Spinner| {
         spinner.say("listing");
         let mut offer = ask(client, kind).await?;

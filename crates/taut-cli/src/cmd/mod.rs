@@ -2,12 +2,15 @@
 
 #[cfg(target_os = "linux")]
 pub(crate) mod bench;
+pub(crate) mod bridge;
 pub(crate) mod call;
 pub(crate) mod check;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod doctor;
 pub(crate) mod list;
+#[cfg(feature = "login")]
+pub(crate) mod login;
 pub(crate) mod man;
 pub(crate) mod prompt;
 pub(crate) mod read;

@@ -20,7 +20,7 @@ pub(crate) async fn run(output: &Output, args: &Prompt) -> Result<Exit, Problem>
     let order = Order { command: "prompt", first: &args.name, is: "the prompt", rest: &args.pairs };
     let mend = |problem| order.mend(problem, &args.options);
     let pairs = pairs(given).map_err(mend)?;
-    let started = resolve(output, &args.options, server, &args.server).map_err(mend)?.command;
+    let started = resolve(output, &args.options, server, &args.server).map_err(mend)?.reach;
     let work = async |client: &Client, spinner: &Spinner| {
         spinner.say(format!("filling in {}", args.name));
         check(&args.name, &pairs, &client.prompts().await?)?;

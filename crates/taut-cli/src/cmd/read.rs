@@ -22,7 +22,7 @@ pub(crate) async fn run(output: &Output, args: &Read) -> Result<Exit, Problem> {
     let started = resolve(output, &args.options, args.name.as_deref(), &args.server);
     let rest = args.name.as_slice();
     let order = Order { command: "read", first: &args.uri, is: "the address", rest };
-    let started = started.map_err(|problem| order.mend(problem, &args.options))?.command;
+    let started = started.map_err(|problem| order.mend(problem, &args.options))?.reach;
     let work = async |client: &Client, spinner: &Spinner| {
         spinner.say(format!("reading {}", args.uri));
         let contents = client.read(args.uri.as_str()).await?;

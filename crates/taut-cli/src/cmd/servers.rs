@@ -58,7 +58,7 @@ fn marks(found: &Found, server: &Server) -> Vec<String> {
         marks.push(format!("shadowed by {}", found.shown(path)));
     }
     if let How::Remote { kind, .. } = &server.how {
-        marks.push(format!("not stdio: {kind}"));
+        marks.push(format!("over the network: {kind}"));
     }
     if let How::Wrong(what) = &server.how {
         marks.push(format!("line {}, column {}: {what}", server.line, server.column));
@@ -148,7 +148,9 @@ fn document(found: &Found) -> Value {
                 put("env", Value::Object(env.collect()));
                 put("whole_env", json!(server.place.host.inherits()));
             }
-            How::Remote { kind, url } => {
+            How::Remote { kind, url, headers } => {
+                let headers = headers.iter().map(|(n, v)| (n.clone(), json!(mask::env(v))));
+                put("headers", Value::Object(headers.collect()));
                 put("transport", json!(kind));
                 put("url", json!(mask::url(url)));
             }

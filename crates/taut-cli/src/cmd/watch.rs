@@ -46,7 +46,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Watch {
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Show changes of this resource; can be repeated.
@@ -83,7 +83,7 @@ struct Logs {
 }
 
 pub(crate) async fn run(output: &Output, args: &Watch) -> Result<Exit, Problem> {
-    let command = resolve(output, &args.options, args.name.as_deref(), &args.server)?.command;
+    let reach = resolve(output, &args.options, args.name.as_deref(), &args.server)?.reach;
     let host = Host::new(output, &args.options.asked)?;
     let mut interrupts = Interrupts::new()?;
     let (log, waiting) = mpsc::channel(WAITING);
@@ -102,7 +102,7 @@ pub(crate) async fn run(output: &Output, args: &Watch) -> Result<Exit, Problem> 
             }
         });
     }
-    let opening = builder.spawn_unless(command, interrupts.next());
+    let opening = reach.open_unless(builder, interrupts.next());
     let client = opening.await?.ok_or(Problem::Interrupted)?;
     let watched = tokio::select! {
         watched = watch(output, args, &client, logs) => watched,

@@ -237,6 +237,26 @@ impl Server {
         Values { host: *host, folder, inputs: &self.inputs, around }
     }
 
+    /// Fills in all variables of a server at a URL: its address and its headers.
+    pub(crate) fn remote(
+        &self,
+        url: &str,
+        headers: &[(String, String)],
+        around: &Surroundings,
+    ) -> Result<(String, Vec<(String, String)>), Vec<Missing>> {
+        let values = self.values(around);
+        let mut missing = Vec::new();
+        let mut fill = |text: &str| {
+            values.expand(text).unwrap_or_else(|what| {
+                missing.push(what);
+                String::new()
+            })
+        };
+        let url = fill(url);
+        let headers = headers.iter().map(|(name, value)| (name.clone(), fill(value))).collect();
+        if missing.is_empty() { Ok((url, headers)) } else { Err(missing) }
+    }
+
     /// Fills in all variables. What is in `set` needs no value from the file.
     pub(crate) fn start(
         &self,

@@ -15,8 +15,8 @@ use crate::arguments::closest;
 pub(crate) enum How {
     /// A program that speaks on stdin and stdout.
     Stdio(Stdio),
-    /// Over the network: not ours.
-    Remote { kind: String, url: String },
+    /// Over the network.
+    Remote { kind: String, url: String, headers: Vec<(String, String)> },
     /// The entry makes no sense.
     Wrong(String),
 }
@@ -192,10 +192,11 @@ fn how(node: &Node) -> Result<How, Mistake> {
     }
     if let Some(key) = url {
         let kind = kind.unwrap_or_else(|| if key == "url" { "remote" } else { "http" }.to_owned());
-        return Ok(How::Remote { kind, url: optional(node, key)?.unwrap_or_default() });
+        let url = optional(node, key)?.unwrap_or_default();
+        return Ok(How::Remote { kind, url, headers: headers(node)? });
     }
     match kind {
-        Some(kind) if !local => Ok(How::Remote { kind, url: String::new() }),
+        Some(kind) if !local => Ok(How::Remote { kind, url: String::new(), headers: Vec::new() }),
         _ => {
             let keys = node.members().iter().map(|(key, ..)| key.as_str());
             let meant = closest("command", keys);
@@ -203,6 +204,13 @@ fn how(node: &Node) -> Result<How, Mistake> {
             Err((node.at, format!("it has no \"command\"{}", meant.unwrap_or_default())))
         }
     }
+}
+
+/// The headers that a request to a server at a URL has. Codex calls them `http_headers`.
+fn headers(node: &Node) -> Result<Vec<(String, String)>, Mistake> {
+    let table = ["headers", "http_headers"].into_iter().find_map(|key| node.member(key));
+    let members = table.into_iter().flat_map(Node::members);
+    members.map(|(name, _, value)| Ok((name.clone(), text(value, name)?))).collect()
 }
 
 fn stdio(node: &Node) -> Result<Stdio, Mistake> {

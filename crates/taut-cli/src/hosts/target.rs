@@ -6,8 +6,6 @@ use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use taut::Command;
-
 use super::expand::Missing;
 use super::find::{Broken, Found, Server, Start, find};
 use super::places::Surroundings;
@@ -17,13 +15,15 @@ use crate::arguments::closest;
 use crate::mask;
 use crate::output::{DIM, Output, YELLOW};
 use crate::problem::Problem;
+use crate::reach::{Address, Reach};
+use crate::remote;
 use crate::secrets;
 use crate::session;
 
-/// A server that can be started.
+/// A server that can be reached.
 pub(crate) struct Target {
-    pub(crate) command: Command,
-    /// The command for people, with secrets masked.
+    pub(crate) reach: Reach,
+    /// Its command or address for people, with secrets masked.
     pub(crate) shown: String,
     /// The options, with the server's own variables and directory.
     pub(crate) options: Options,
@@ -49,8 +49,8 @@ pub(crate) fn resolve(
     };
     match (name, typed) {
         (None, [_, ..]) if options.config.is_empty() => {
-            let command = session::command(typed, options);
-            Ok(Target { command, shown: session::shown(typed), options: options.clone() })
+            let reach = Reach::Start(session::command(typed, options));
+            Ok(Target { reach, shown: session::shown(typed), options: options.clone() })
         }
         (None, [_, ..]) => {
             Err(Problem::usage("--config is for servers by name, not for a command"))
@@ -61,10 +61,13 @@ pub(crate) fn resolve(
             ),
             next: Some(format!("leave out {name}, or the -- and what follows it")),
         }),
-        (Some(url), []) if url.contains("://") => Err(Problem::Usage {
-            what: format!("{url} is a URL, and taut cannot connect to a URL yet"),
-            next: Some(format!("a bridge that is started as a command: -- npx mcp-remote {url}")),
-        }),
+        (Some(word), []) if word.starts_with("tcp:") || word.starts_with("unix:") => {
+            socket(word, options)
+        }
+        (Some(url), []) if remote::is_url(url) => {
+            let reach = remote::reach(url, &[], options)?;
+            Ok(Target { reach, shown: mask::url(url), options: options.clone() })
+        }
         (Some(name), []) => {
             let found = find(Surroundings::here(), &options.config);
             let server = found.named(name);
@@ -78,6 +81,13 @@ pub(crate) fn resolve(
         }
         (None, []) => Err(none_named(&find(Surroundings::here(), &options.config))),
     }
+}
+
+/// The server that listens on this address.
+fn socket(word: &str, options: &Options) -> Result<Target, Problem> {
+    let address = Address::read(word).unwrap_or_else(|| Err(Problem::usage(word)))?;
+    let (shown, options) = (word.to_owned(), options.clone());
+    Ok(Target { reach: Reach::Socket(address), shown, options })
 }
 
 /// How to start the server of this name: for what starts it without the library.
@@ -115,6 +125,13 @@ pub(crate) fn target_of(
     options: &Options,
 ) -> Result<Target, Problem> {
     let from = || format!("{} in {}", server.name, found.shown(&server.place.path));
+    if let How::Remote { url, headers, .. } = &server.how {
+        let (url, headers) = server
+            .remote(url, headers, &found.around)
+            .map_err(|missing| unfilled(&from(), &missing, headers))?;
+        let reach = remote::reach(&url, &headers, options)?;
+        return Ok(Target { reach, shown: mask::url(&url), options: options.clone() });
+    }
     let stdio = stdio_of(found, server)?;
     let start = server
         .start(stdio, &found.around, &options.env)
@@ -128,7 +145,7 @@ pub(crate) fn target_of(
     options.inherit_env |= start.inherit;
     let words: Vec<OsString> = start.words.into_iter().map(OsString::from).collect();
     Ok(Target {
-        command: session::command(&words, &options),
+        reach: Reach::Start(session::command(&words, &options)),
         shown: mask::words(stdio.words.iter().map(String::as_str)).join(" "),
         options,
     })
@@ -139,7 +156,7 @@ fn stdio_of<'a>(found: &Found, server: &'a Server) -> Result<&'a Stdio, Problem>
     let from = || format!("{} in {}", server.name, found.shown(&server.place.path));
     match &server.how {
         How::Stdio(stdio) => Ok(stdio),
-        How::Remote { kind, url } => {
+        How::Remote { kind, url, .. } => {
             let also = found
                 .servers
                 .iter()
@@ -149,9 +166,7 @@ fn stdio_of<'a>(found: &Found, server: &'a Server) -> Result<&'a Stdio, Problem>
                 next: Some(match also {
                     Some(other) => format!("--config {}", found.shown(&other.place.path)),
                     None => {
-                        "taut cannot connect over HTTP yet; `taut servers` shows which servers are started \
-                         with a command"
-                            .to_owned()
+                        "`taut servers` shows which servers are started with a command".to_owned()
                     }
                 }),
             })

@@ -24,7 +24,7 @@ async fn changing(changes: taut::Changes<()>, folder: std::path::PathBuf) {
             std::fs::remove_file(entry.path()).unwrap();
             match entry.file_name().to_str().unwrap() {
                 "tool" => {
-                    let tool = taut::Tool::new("fresh");
+                    let tool = taut::Tool::new("fresh").description("Tool fresh.");
                     changes.add_tool(tool, async |_: NoArgs, _call| "new here").unwrap();
                 }
                 "resource" => changes.resource_updated("asker://note"),
@@ -39,21 +39,23 @@ async fn changing(changes: taut::Changes<()>, folder: std::path::PathBuf) {
 fn server() -> ServerBuilder {
     Server::builder("asker", "1.0")
         .changing()
-        .tool("everything", async |_: NoArgs, call| told(call.ask_form("All of it:", all()).await))
-        .tool("number", async |_: NoArgs, call| {
+        .tool(("everything", "Tool everything."), async |_: NoArgs, call| {
+            told(call.ask_form("All of it:", all()).await)
+        })
+        .tool(("number", "Tool number."), async |_: NoArgs, call| {
             let field = NumberField::new().kind(NumberKind::Integer).minimum(1).maximum(10);
             told(call.ask_form("How many?", FormSchema::new().required("count", field)).await)
         })
-        .tool("rude", async |_: NoArgs, call| {
+        .tool(("rude", "Tool rude."), async |_: NoArgs, call| {
             let name = TextField::new().title("na\u{1b}[31mme\u{202e}").default("a\u{7}b");
             let form = FormSchema::new().optional("name", name);
             told(call.ask_form("first\u{1b}]0;owned\u{7}\nsecond\u{200b}", form).await)
         })
-        .tool("page", async |_: NoArgs, call| {
+        .tool(("page", "Tool page."), async |_: NoArgs, call| {
             let url = "https://good.example@evil.example/login?state=a%20b#end";
             call.ask_at(url, "Please log in").await.map(|asked| format!("{asked:?}"))
         })
-        .tool("model", async |_: NoArgs, call| {
+        .tool(("model", "Tool model."), async |_: NoArgs, call| {
             let messages = [SamplingMessage::user("Say\u{1b}[2J something.")];
             let asked = CreateMessageParams::new(messages, 99u64).system_prompt("Be brief.");
             let answer = call.sample(asked).await?;
@@ -62,7 +64,7 @@ fn server() -> ServerBuilder {
         .resource(taut::Resource::new("asker://note", "note"), async |_call| "a note")
         .tool("paint", async |Paint { colour, coats }, _call| format!("{coats} {colour:?}"))
         .tool("later", later)
-        .tool("die", async |_: NoArgs, call: Call<()>| -> String {
+        .tool(("die", "Tool die."), async |_: NoArgs, call: Call<()>| -> String {
             // The question is on its way when the process ends.
             let form = FormSchema::new().required("x", FormField::text());
             tokio::select! {
@@ -100,7 +102,7 @@ async fn later(Later { file }: Later, call: Call<()>) -> &'static str {
         while !file.exists() {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
-        let tool = taut::Tool::new("fresh");
+        let tool = taut::Tool::new("fresh").description("Tool fresh.");
         changes.add_tool(tool, async |_: NoArgs, _call| "new here").unwrap();
     });
     "later, then"

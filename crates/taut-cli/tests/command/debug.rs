@@ -51,6 +51,21 @@ fn the_lines_of_one_message_are_as_they_were_reviewed() {
     }
 }
 
+/// Issue 19, D4: a file has every message as it was on the wire, however long; stderr is for people.
+#[test]
+fn a_file_has_whole_messages_as_they_were() {
+    let long = "x".repeat(100_000);
+    let ping = format!(
+        r#"{{ "jsonrpc":"2.0","id":1, "method":"ping","params":{{"z":1.50,"a":"{long}"}} }}"#
+    );
+    let file = folder("whole").join("steps.log");
+    fed(taut(["serve", &format!("--debug={}", file.display())]), &format!("{ping}\n")).exits(0);
+    assert!(text(&file).contains(&format!("json={ping}\n")), "it is cut or changed");
+    let run = fed(taut(["serve", "--debug"]), &format!("{ping}\n")).exits(0);
+    let line = run.err.lines().find(|line| line.contains("recv json=")).unwrap();
+    assert!(line.len() < 5000 && line.ends_with('…'), "{} bytes", line.len());
+}
+
 /// All eight: typed, in the environment, in the settings, each there or not.
 #[test]
 fn what_is_typed_goes_before_the_variable_before_the_settings() {
@@ -94,7 +109,7 @@ fn what_is_typed_goes_before_the_variable_before_the_settings() {
 #[test]
 fn without_a_file_it_is_told_on_stderr_and_the_result_stays_alone() {
     let run = demo("call add a=2 b=3 --debug").exits(0);
-    assert_eq!(run.out, "{\"sum\":5.0}\n");
+    assert_eq!(run.out, "{\"sum\":5}\n");
     for step in
         ["[mcp] send (line) bytes=", "[mcp] stdout chunk=", "[mcp] recv method=(result) id="]
     {

@@ -258,13 +258,46 @@ fn the_first_finding_names_the_fault_of_each_tool() {
 
 #[test]
 fn a_server_of_any_revision_has_no_fault_for_that() {
-    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "2026-07-28", "both"] {
+    for revision in ["2024-11-05", "2025-03-26", "2025-06-18", "both"] {
         let (_, what, document) = first("", &server(revision));
         assert!(what.is_empty() || what.contains("until it is ready"), "{document:#}");
     }
     let (level, what, _) = first("", &server("1999-01-01"));
     assert!(what.contains(r#"it wants to speak version "1999-01-01""#), "{what}");
     assert_eq!(level, "broken");
+}
+
+/// What `taut bridge` would cure is said, with the line for the host's file.
+#[test]
+fn a_bridge_is_named_where_it_cures_what_was_found() {
+    let table = [
+        ("2025-11-25 banner", "", "it prints 38 lines on stdout", "bridge --"),
+        ("2025-11-25 headers-only", "", "Content-Length headers", "bridge --framing headers --"),
+        ("2026-07-28", "", "it speaks only 2026-07-28", "bridge --"),
+        ("2025-11-25 exit-on-probe", "", "server/discover", "bridge --revision 2025-11-25 --"),
+        ("2025-11-25", "--call exit", "it died in the call", "bridge --"),
+        ("2025-11-25 ignore-eof", "", "does not end when its stdin is closed", "bridge --"),
+    ];
+    for (role, options, what, cure) in table {
+        let server = server(role);
+        let (_, found, document) = first(options, &server);
+        assert!(found.contains(what), "{role}: {document:#}");
+        assert_eq!(document["findings"][0]["bridge"], true, "{role}: {document:#}");
+        let words = cure.split(' ').map(str::to_owned).chain(server).collect::<Vec<_>>();
+        let line = serde_json::json!({ "command": "taut", "args": words });
+        assert_eq!(document["bridge"], line, "{role}");
+        // What it says is true.
+        let bridged: Vec<String> = ["taut".to_owned()].into_iter().chain(words).collect();
+        let (_, found, document) = first("", &bridged);
+        let slow = found.contains("until it is ready");
+        assert!(found.is_empty() || slow, "{role}, bridged: {document:#}");
+    }
+    let run = run("doctor", &server("2025-11-25 banner bom")).exits(0);
+    let line = "taut bridge cures all of it without a change to the server; in the host's file:\n   \
+                \"command\": \"taut\", \"args\": [\"bridge\",\"--\",";
+    assert!(run.out.contains(line), "{}", run.out);
+    let fine = super::run("doctor --json", &server("2025-11-25")).exits(0).json();
+    assert_eq!(fine["bridge"], Value::Null);
 }
 
 /// What taut gets on with and the official SDKs refuse is neither hidden nor mended.

@@ -18,7 +18,9 @@ mod answers;
 mod asker;
 mod bench;
 mod besides;
+mod bridge;
 mod check;
+mod crowd;
 mod debug;
 mod doctor;
 mod exits;
@@ -27,6 +29,8 @@ mod gate;
 mod help;
 mod hostile;
 mod hosts;
+mod lint;
+mod memory;
 mod newcomer;
 mod pages;
 #[path = "../../../taut/tests/rude/mod.rs"]
@@ -34,6 +38,7 @@ mod rude;
 mod secrets;
 mod shell;
 mod shown;
+mod sockets;
 mod stuck;
 mod terminal;
 mod usage;
@@ -58,6 +63,7 @@ fn role() {
     match role.strip_prefix("bench ") {
         Some(habit) => bench::play(habit),
         None if role.starts_with("asker") => asker::serve(&role),
+        None if role.starts_with("crowd ") => crowd::serve(&role),
         None if ["hostile ", "properties ", "pages "].iter().any(|kind| role.starts_with(kind)) => {
             hostile::serve(&role);
         }

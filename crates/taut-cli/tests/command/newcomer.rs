@@ -102,9 +102,9 @@ fn a_missing_program_names_the_folders_in_a_list_and_a_url_what_is_not_there_yet
 fn structured_results_are_indented_and_coloured_on_a_terminal_only() {
     let (text, code) = Terminal::start_with(&demo_words("call add a=2 b=3"), |_| ()).end();
     assert_eq!(code, Some(0), "{text}");
-    assert!(plain(&text).contains("{\r\n  \"sum\": 5.0\r\n}"), "{text:?}");
+    assert!(plain(&text).contains("{\r\n  \"sum\": 5\r\n}"), "{text:?}");
     assert!(text.contains("\x1b[36m\"sum\"\x1b[0m"), "{text:?}");
-    assert_eq!(demo("call add a=2 b=3").exits(0).out, "{\"sum\":5.0}\n");
+    assert_eq!(demo("call add a=2 b=3").exits(0).out, "{\"sum\":5}\n");
 }
 
 /// A wide terminal showed less than a pipe.

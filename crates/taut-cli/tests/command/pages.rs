@@ -17,6 +17,11 @@ fn the_page_about_the_command_tells_the_truth() {
     check("docs/command.md");
 }
 
+#[test]
+fn the_page_about_the_bridge_tells_the_truth() {
+    check("docs/bridge.md");
+}
+
 fn check(page: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
     let text = std::fs::read_to_string(&path).unwrap();

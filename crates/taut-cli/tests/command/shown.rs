@@ -75,9 +75,9 @@ fn list_shows_everything_or_one_kind() {
 #[test]
 fn call_prints_the_result_and_nothing_else() {
     assert_eq!(demo("call echo text=hi").exits(0).out, "hi\n");
-    assert_eq!(demo("call add a=2 b=3").exits(0).out, "{\"sum\":5.0}\n");
+    assert_eq!(demo("call add a=2 b=3").exits(0).out, "{\"sum\":5}\n");
     let run = demo("call add a=2 b=3 --json").exits(0);
-    assert_eq!(run.json()["structuredContent"], json!({ "sum": 5.0 }));
+    assert_eq!(run.json()["structuredContent"], json!({ "sum": 5 }));
     assert_eq!(run.err, "");
     assert_eq!(demo("call image").exits(0).out, "A red dot:\n[image/png, 85 bytes]\n");
     let run = demo("call slow steps=3 step_ms=1").exits(0);

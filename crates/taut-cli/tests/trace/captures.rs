@@ -57,7 +57,7 @@ fn what_a_server_does_differently_is_shown() {
         change(&mut lines);
         place.put("project/other.jsonl", &(lines.join("\n") + "\n"))
     };
-    let (answer, progress) = (find("\"sum\":5.0"), find("notifications/progress"));
+    let (answer, progress) = (find("\"sum\":5"), find("notifications/progress"));
     let error = "\"error\":{\"code\":-32603,\"message\":\"it broke\"}}}";
     let changes = [
         "changed: the answer to tools/call add",
@@ -67,7 +67,7 @@ fn what_a_server_does_differently_is_shown() {
     // One file after the other: each change is made from the original.
     for (at, words) in changes.iter().enumerate() {
         let other = match at {
-            0 => with(&|l| l[answer] = l[answer].replace("\"sum\":5.0", "\"sum\":6.0")),
+            0 => with(&|l| l[answer] = l[answer].replace("\"sum\":5", "\"sum\":6")),
             1 => with(&|l| drop(l.remove(progress))),
             _ => with(&|l| {
                 let place = l[answer].find("\"result\"").unwrap();
@@ -97,7 +97,7 @@ fn a_capture_is_shown_as_lines_as_figures_and_one_exchange_in_full() {
     let number = out.lines().find(|line| line.contains("→ tools/call add")).unwrap();
     let number = number.split_whitespace().next().unwrap().to_owned();
     let (out, _) = place.exits(0, &["trace", "view", path, "--only", &number]);
-    assert!(out.contains("\"a\": 2") && out.contains("\"sum\": 5.0"), "{out}");
+    assert!(out.contains("\"a\": 2") && out.contains("\"sum\": 5"), "{out}");
     let (out, _) = place.exits(0, &["trace", "view", path, "--filter", "NO COFFEE"]);
     assert_eq!(out.lines().count(), 2, "{out}");
     let (out, _) = place.exits(0, &["trace", "view", path, "--stats"]);

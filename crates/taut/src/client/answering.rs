@@ -30,7 +30,8 @@ impl Service for ClientService {
     fn request(&mut self, request: IncomingRequest<'_>) -> AnswerFuture {
         let (state, method) = (&self.0, request.method);
         let known = Method::parse(method);
-        // L16: no server sends these. An answer would come back, too, and look like one to us.
+        // L16: no server sends these. The other side is an echo, and an answer of ours would come back as well and
+        // look like an answer to us.
         let echo = matches!(known, Some(Method::Discover | Method::Initialize));
         let modern = state.is_modern();
         if let (false, Some(relayed)) = (echo, &state.settings.relay) {
@@ -104,7 +105,7 @@ impl ClientService {
         Box::pin(async move {
             // Not on the loop itself, which polls this once: the handler may use the connection.
             tokio::task::yield_now().await;
-            // A server may ask the moment it has agreed; there is a client a moment later.
+            // A server may ask as soon as both sides have agreed, which is shortly before the client exists.
             state.settled.raised().await;
             // While a handler works, the server cannot go on: a person who takes a minute to answer
             // must not cost the request that the question is for.

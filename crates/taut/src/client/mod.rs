@@ -25,10 +25,12 @@ mod state;
 mod supervise;
 
 pub use connection::{Client, ClientBuilder, Closed, IntoResponse, RequestContext};
+#[cfg(feature = "server")]
 pub(crate) use connection::{Relay, Relayed};
 pub use listen::ChangeStream;
 pub use lists::Pages;
 pub use request::{Answer, Request, RequestFuture};
 pub use state::{Change, ClientEvent, Diagnostics, InvalidMessage};
+#[cfg(feature = "server")]
 pub(crate) use supervise::Backoff;
 pub use supervise::{RestartPolicy, SupervisedCall, SupervisedClient, SupervisorEvent};

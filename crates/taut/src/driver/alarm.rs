@@ -26,7 +26,7 @@ impl Alarm {
         }
     }
 
-    /// So long from now. What is beyond all clocks never comes.
+    /// Sets the moment to `wait` from now. A moment that no clock can count to never comes.
     pub(super) fn set_after(&mut self, wait: Duration) {
         match super::now().checked_add(wait) {
             Some(at) => self.set(at),

@@ -1,6 +1,6 @@
-//! Two futures side by side: the first that is ready, or both.
+//! Two futures side by side: the first that is ready.
 //!
-//! tokio's macros would do the same; they bring a compiler of their own into every user's build.
+//! tokio's macros would do the same, but they add a procedural macro to every user's build.
 
 use std::future::Future;
 use std::pin::pin;
@@ -20,33 +20,6 @@ pub(crate) async fn first<A: Future, B: Future>(a: A, b: B) -> Either<A::Output,
             return Poll::Ready(Either::First(value));
         }
         b.as_mut().poll(cx).map(Either::Second)
-    })
-    .await
-}
-
-/// Runs two futures until both are ready.
-#[cfg(feature = "client")]
-pub(crate) async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
-    let (mut a, mut b) = (pin!(a), pin!(b));
-    let (mut of_a, mut of_b) = (None, None);
-    std::future::poll_fn(move |cx| {
-        if of_a.is_none()
-            && let Poll::Ready(value) = a.as_mut().poll(cx)
-        {
-            of_a = Some(value);
-        }
-        if of_b.is_none()
-            && let Poll::Ready(value) = b.as_mut().poll(cx)
-        {
-            of_b = Some(value);
-        }
-        match (of_a.take(), of_b.take()) {
-            (Some(a), Some(b)) => Poll::Ready((a, b)),
-            (a, b) => {
-                (of_a, of_b) = (a, b);
-                Poll::Pending
-            }
-        }
     })
     .await
 }

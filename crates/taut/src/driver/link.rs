@@ -83,6 +83,12 @@ impl Link {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How many bytes wait to be written.
+    #[cfg(feature = "server")]
+    pub(crate) fn waiting(&self) -> usize {
+        self.lock().peer.output().len()
+    }
+
     /// Does something to the peer, then lets the loop write what came of it.
     fn with<T>(&self, act: impl FnOnce(&mut LinkState) -> T) -> T {
         let (value, waker) = {
@@ -172,7 +178,7 @@ impl Link {
         let json = written(params.as_ref().map(|params| params as &dyn Body))?;
         let (answer, answered) = oneshot::channel();
         let waiter: Waiter = Box::new(move |outcome| {
-            // The caller may be gone; then nobody wants the answer.
+            // The caller may have dropped the call; then the answer is dropped, too.
             let _ = answer.send(read(outcome));
         });
         self.with(|state| {
@@ -236,7 +242,7 @@ impl Link {
         self.lock().peer.track_relations();
     }
 
-    /// Ends the connection. It never becomes gentler again.
+    /// Ends the connection. A later call can only make the end quicker, not gentler.
     pub(crate) fn close(&self, how: Close) {
         self.with(|state| state.close = state.close.max(how));
     }
@@ -320,7 +326,7 @@ pub(crate) struct Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         if let Some(hold) = self.hold.take() {
-            // The loop has to look anew when something is due.
+            // The loop has to work out its next deadline again.
             self.link.with(|state| state.peer.resume(now(), hold));
         }
     }
@@ -344,7 +350,7 @@ impl LinkState {
         self.changed
     }
 
-    /// L18: once it is over nothing counts as sent, and nothing piles up.
+    /// L18: after the end, sending is an error, and nothing is queued.
     fn notify(
         &mut self,
         about: Option<&Id>,

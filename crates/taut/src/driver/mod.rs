@@ -21,6 +21,7 @@ mod work;
 
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
@@ -32,8 +33,6 @@ use alarm::Alarm;
 use work::{Look, Taken, Work};
 
 pub(crate) use flag::Flag;
-#[cfg(feature = "client")]
-pub(crate) use join::both;
 pub(crate) use join::{Either, first};
 pub(crate) use link::{Body, Close, Link, Watcher};
 pub(crate) use pending::PendingCall;
@@ -57,6 +56,9 @@ const TURN: Duration = Duration::from_millis(10);
 
 /// How long what is ready may take to leave when the connection is being ended.
 const FLUSH_LIMIT: Duration = Duration::from_millis(250);
+
+/// What [`Ending::Io`] names when a transport says that it cannot go on.
+const TRANSPORT: &str = "the connection";
 
 /// How the loop behaves.
 #[derive(Clone, Copy, Debug)]
@@ -174,7 +176,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             more |= queued | self.tell_time(cx, due);
             let more_queued = queued && self.work.start_queued(cx);
             more |= self.work.service.pump();
-            // Whoever adds output behind our back also says that something has changed.
+            // Other threads that add output set the flag for changes, so that the loop does not sleep over it.
             if (more || self.work.is_writing())
                 && let Err(ending) = self.work.poll_write(cx, more, &mut written)
             {
@@ -195,13 +197,13 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         }
     }
 
-    /// Lets others run: spawned handlers, timers, whatever else lives here.
+    /// Lets other tasks of the runtime run: spawned handlers, timers.
     fn poll_yield(&mut self, cx: &mut Context<'_>) -> Poll<Ending> {
-        // A peer that never lets us rest must not keep us from ending.
+        // Also a peer that always has more to read must not keep the connection from ending.
         if let Idle::End(ending) = self.poll_idle(cx) {
             return Poll::Ready(ending);
         }
-        // The runtime's own way: who wakes itself may be polled again before anybody else.
+        // With tokio's `yield_now`: a task that wakes itself may be polled again before the others.
         if std::pin::pin!(tokio::task::yield_now()).poll(cx).is_ready() {
             cx.waker().wake_by_ref();
         }
@@ -234,10 +236,18 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
                 if let Err(error) = end {
                     tracing::debug!(%error, "reading ended with an error");
                 }
+                let failure = source.take_failure();
                 self.source = None;
                 self.decoder.finish();
                 self.take_frames(cx);
-                self.input_ended();
+                match failure {
+                    Some(error) => {
+                        let ending = Ending::Io { during: TRANSPORT, error: Arc::new(error) };
+                        self.phase = Phase::Flushing(ending);
+                        self.limit.set_after(FLUSH_LIMIT);
+                    }
+                    None => self.input_ended(),
+                }
                 return true;
             }
         }
@@ -320,13 +330,16 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         if let Some(sink) = &mut self.work.sink
             && sink.poll_gone(cx).is_ready()
         {
-            return Idle::End(Ending::ReaderGone);
+            return Idle::End(match &self.phase {
+                Phase::Flushing(ending) => ending.clone(),
+                _ => Ending::ReaderGone,
+            });
         }
         let late = self.limit.poll(cx).is_ready();
         let (flushed, unanswered) = {
             let mut state = self.work.link.lock();
             let waiting = state.peer.output().len() + self.work.writing.len();
-            // What was taken from the peer to be written waits as much as what was not.
+            // What was already taken out of the peer to be written counts, too.
             if waiting > state.peer.config().output_cap {
                 return Idle::End(Ending::Stuck { bytes: waiting });
             }
@@ -345,7 +358,8 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
                 return Idle::Again;
             }
             state.sleep(cx);
-            // Who only calls owes nothing to a peer that is gone: a person may still be thinking.
+            // A side that only calls need not answer a peer that is gone, although a handler, which may
+            // ask a person, still works on an answer.
             let serving = state.peer.config().serving;
             let unanswered = if serving { state.peer.unanswered() } else { 0 };
             (waiting == 0 && !self.work.flushing, unanswered)
@@ -375,16 +389,16 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
 }
 
 impl<R, W: Sink, S: Service> Driver<R, W, S> {
-    /// Tells everybody who waits that it is over.
+    /// Ends the connection, and tells everybody who waits for something.
     fn end(&mut self, ending: &Ending) {
-        // Handlers first: what they hold may want to say goodbye through the link.
+        // Handlers first: what they own may use the link when it is dropped.
         self.work.tasks.abort_all();
         let lost = self.work.link.end(ending.clone());
         self.work.fail(lost);
     }
 }
 
-/// Who drops the loop half-way has closed the connection; who waits for an answer must learn it.
+/// Dropping the loop before its end closes the connection, and everybody who waits for an answer is told.
 impl<R, W: Sink, S: Service> Drop for Driver<R, W, S> {
     fn drop(&mut self) {
         if self.work.link.lock().ended.is_none() {

@@ -30,7 +30,7 @@ impl<T> PendingCall<T> {
 }
 
 impl<T> Future for PendingCall<T> {
-    /// Nothing if the loop itself is gone.
+    /// `None` if the loop was dropped before an answer came.
     type Output = Option<T>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<T>> {

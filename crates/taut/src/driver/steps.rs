@@ -39,18 +39,27 @@ pub struct Steps<F> {
     sink: F,
     crates: Vec<&'static str>,
     source: &'static str,
+    sides: bool,
 }
 
 impl<F: Fn(&str) + Send + Sync + 'static> Steps<F> {
     /// Hands each line to `sink`, without a newline: what taut does, and nobody else.
     pub fn new(sink: F) -> Self {
-        Self { sink, crates: vec!["taut"], source: "stdin" }
+        Self { sink, crates: vec!["taut"], source: "stdin", sides: false }
     }
 
     /// What bytes come from: `stdin`, unless a client says that it is the server's `stdout`.
     #[must_use]
     pub fn source(mut self, name: &'static str) -> Self {
         self.source = name;
+        self
+    }
+
+    /// Says `[front]` or `[back]` instead of `[mcp]`, for a program that has connections to clients and
+    /// to servers: a proxy.
+    #[must_use]
+    pub fn sides(mut self) -> Self {
+        self.sides = true;
         self
     }
 
@@ -72,7 +81,7 @@ impl<F: Fn(&str) + Send + Sync + 'static> Steps<F> {
     fn show(&self, event: &Event<'_>) {
         let mut fields = Fields::default();
         event.record(&mut fields);
-        (self.sink)(&fields.line(event.metadata().target(), self.source));
+        (self.sink)(&fields.line(event.metadata().target(), self.source, self.sides));
     }
 }
 
@@ -122,8 +131,13 @@ impl Fields {
         self.0.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
     }
 
-    fn line(&self, target: &str, source: &str) -> String {
+    fn line(&self, target: &str, source: &str, sides: bool) -> String {
         let of = |name| self.text(name);
+        let (tag, source) = match (sides, of("serving")) {
+            (true, "true") => ("front", "received"),
+            (true, "false") => ("back", "received"),
+            _ => ("mcp", source),
+        };
         let (bytes, method, id, at) = (of("bytes"), of("method"), of("id"), of("offset"));
         let (framing, header) = match of("framing") {
             "lines" => ("line", ""),
@@ -135,13 +149,13 @@ impl Fields {
             _ => "",
         };
         match (of("message"), of("way")) {
-            ("read", _) => format!("[mcp] {source} chunk={bytes}"),
+            ("read", _) => format!("[{tag}] {source} chunk={bytes}"),
             ("frame", "recv") => format!(
-                "[mcp] recv method={method} id={id} ({framing}) bytes={bytes} at={at}{header}{mark}"
+                "[{tag}] recv method={method} id={id} ({framing}) bytes={bytes} at={at}{header}{mark}"
             ),
-            ("frame", _) => format!("[mcp] send ({framing}) bytes={bytes} {method} id={id}"),
-            ("json", way) => format!("[mcp] {way} json={}", of("json")),
-            ("bad header", _) => format!("[mcp] headerEnd=bad fault={:?} at={at}", of("fault")),
+            ("frame", _) => format!("[{tag}] send ({framing}) bytes={bytes} {method} id={id}"),
+            ("json", way) => format!("[{tag}] {way} json={}", of("json")),
+            ("bad header", _) => format!("[{tag}] headerEnd=bad fault={:?} at={at}", of("fault")),
             (message, _) => self.plain(target, message),
         }
     }
@@ -149,7 +163,9 @@ impl Fields {
     /// An event that is no step of a message, with its fields as they are.
     fn plain(&self, target: &str, message: &str) -> String {
         let mut line = format!("[{target}] {message}");
-        for (name, value) in self.0.iter().filter(|(name, _)| *name != "message") {
+        for (name, value) in
+            self.0.iter().filter(|(name, _)| !["message", "serving"].contains(name))
+        {
             let _ = write!(line, " {name}={value}");
         }
         line
@@ -170,7 +186,7 @@ mod tests {
         let keep = lines.clone();
         let steps = Steps::new(move |line: &str| keep.lock().unwrap().push(line.to_owned()));
         tracing::subscriber::with_default(steps.with("mine"), || {
-            let (mut tap, mut decoder) = (Tap::default(), Decoder::new(Limits::default()));
+            let (mut tap, mut decoder) = (Tap::new(true), Decoder::new(Limits::default()));
             tap.read(received.len());
             decoder.push(received);
             while let Some(frame) = decoder.poll_frame() {

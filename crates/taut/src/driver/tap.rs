@@ -14,18 +14,23 @@ use crate::wire::{Decoder, Frame, Limits};
 pub(crate) const TARGET: &str = "taut::wire";
 
 /// Follows one connection.
-#[derive(Default)]
 pub(crate) struct Tap {
+    /// Whether we answer on it, as a server, or ask, as a client.
+    serving: bool,
     /// Reads our own output back, so that both directions are told in the same words.
     sent: Option<Decoder>,
 }
 
 impl Tap {
+    pub(crate) fn new(serving: bool) -> Self {
+        Self { serving, sent: None }
+    }
+
     /// Bytes came in.
     #[inline]
     pub(crate) fn read(&self, bytes: usize) {
         if is_on() {
-            tell_read(bytes);
+            tell_read(self.serving, bytes);
         }
     }
 
@@ -33,7 +38,7 @@ impl Tap {
     #[inline]
     pub(crate) fn received(&self, frame: &Frame<'_>) {
         if is_on() {
-            tell("recv", frame);
+            tell(self.serving, "recv", frame);
         }
     }
 
@@ -53,7 +58,7 @@ impl Tap {
         let decoder = self.sent.get_or_insert_with(|| Decoder::new(Limits::default()));
         decoder.push(bytes);
         while let Some(frame) = decoder.poll_frame() {
-            tell("send", &frame);
+            tell(self.serving, "send", &frame);
         }
     }
 }
@@ -70,12 +75,12 @@ fn is_wanted() -> bool {
 }
 
 #[cold]
-fn tell_read(bytes: usize) {
-    tracing::debug!(target: TARGET, bytes, "read");
+fn tell_read(serving: bool, bytes: usize) {
+    tracing::debug!(target: TARGET, serving, bytes, "read");
 }
 
 #[cold]
-fn tell(way: &'static str, frame: &Frame<'_>) {
+fn tell(serving: bool, way: &'static str, frame: &Frame<'_>) {
     if !is_wanted() {
         return;
     }
@@ -83,19 +88,19 @@ fn tell(way: &'static str, frame: &Frame<'_>) {
         Frame::Message { bytes, framing, offset, bom, cr } => {
             let (method, id) = name(bytes);
             tracing::debug!(
-                target: TARGET, way, %framing, bytes = bytes.len(), offset, bom, cr, method, id,
-                "frame"
+                target: TARGET, serving, way, %framing, bytes = bytes.len(), offset, bom, cr, method,
+                id, "frame"
             );
-            tracing::trace!(target: TARGET, way, json = masked(bytes), "json");
+            tracing::trace!(target: TARGET, serving, way, json = masked(bytes), "json");
         }
         Frame::Refused { offset, .. } => {
-            tracing::debug!(target: TARGET, way, offset, "refused");
+            tracing::debug!(target: TARGET, serving, way, offset, "refused");
         }
         Frame::TooLong { framing, offset, .. } => {
-            tracing::debug!(target: TARGET, way, %framing, offset, "frame over the limit");
+            tracing::debug!(target: TARGET, serving, way, %framing, offset, "frame over the limit");
         }
         Frame::BadHeader { fault, offset } => {
-            tracing::debug!(target: TARGET, way, %fault, offset, "bad header");
+            tracing::debug!(target: TARGET, serving, way, %fault, offset, "bad header");
         }
     }
 }

@@ -52,6 +52,7 @@ pub(super) struct Work<W, S> {
 
 impl<W: Sink, S: Service> Work<W, S> {
     pub(super) fn new(link: Link, sink: W, service: S, grace: Duration) -> Self {
+        let serving = link.lock().peer.config().serving;
         Self {
             sink: Some(sink),
             service,
@@ -60,7 +61,7 @@ impl<W: Sink, S: Service> Work<W, S> {
             flushing: false,
             tasks: JoinSet::new(),
             grace,
-            tap: Tap::default(),
+            tap: Tap::new(serving),
             warned: false,
             spare: None,
         }
@@ -97,7 +98,7 @@ impl<W: Sink, S: Service> Work<W, S> {
         decoder: &mut Decoder,
         all: bool,
     ) -> Taken {
-        // At the end there is something to say about what is missing, too.
+        // At the end of the input the decoder is asked even if it is empty: it reports a message that was cut off.
         if !all && decoder.held() == 0 {
             return Taken::Nothing { starved: true };
         }
@@ -190,7 +191,7 @@ impl<W: Sink, S: Service> Work<W, S> {
         }));
         let ended = super::now();
         let took = ended - began;
-        // A panic is told in its own words; what it took to print them is no blocking.
+        // Not after a panic: its hook may take long to print a backtrace, and the handler did not block.
         if took > BLOCKING_POLL && polled.is_ok() && !std::mem::replace(&mut self.warned, true) {
             self.service.blocked(&method, &params, took);
         }
@@ -295,28 +296,28 @@ pub(super) struct Look {
     pub(super) wanting: bool,
 }
 
-/// Polls outside the cooperative budget, which is for tasks: a handler that finds it spent would
-/// wait for nothing. Nobody needs waking, because what is not ready is polled again by its task.
+/// Polls outside tokio's budget for tasks: with the budget spent, a handler that is ready would seem to
+/// wait. No waker is needed, because a future that is not ready is polled again by its own task.
 pub(super) fn poll_once<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Output> {
     let mut cx = Context::from_waker(Waker::noop());
     std::pin::pin!(tokio::task::unconstrained(future)).poll(&mut cx)
 }
 
-/// Runs users' code that nobody waits for. C14: a panic in it costs what it was told, no more.
+/// Runs users' code that nobody waits for. C14: a panic in it ends this one run and nothing else.
 fn isolated(act: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(act)) {
         log_panic(&*panic);
     }
 }
 
-/// C14: a panic costs one request. Its words are for the log, not for the wire.
+/// C14: a panic costs one request. Its message goes to the log, not to the peer.
 pub(super) fn panicked(panic: &(dyn std::any::Any + Send)) -> ErrorObject {
     log_panic(panic);
     ErrorObject::internal("handler panicked")
         .with_data(&serde_json::json!({ "exception": "panic" }))
 }
 
-/// Writes the words of a panic to the log.
+/// Writes the message of a panic to the log.
 pub(crate) fn log_panic(panic: &(dyn std::any::Any + Send)) {
     let words = panic
         .downcast_ref::<&str>()
@@ -328,7 +329,7 @@ pub(crate) fn log_panic(panic: &(dyn std::any::Any + Send)) {
 
 fn write_failed(error: io::Error) -> Ending {
     match error.kind() {
-        // S6: who vanished is not told about it, and nobody panics.
+        // S6: a reader that is gone is a normal end, not an error.
         io::ErrorKind::BrokenPipe
         | io::ErrorKind::ConnectionReset
         | io::ErrorKind::ConnectionAborted

@@ -7,6 +7,7 @@ use std::fmt;
 use std::time::Duration;
 
 use super::words::{LastLines, last_lines};
+use crate::ending::Ending;
 use crate::mcp::{Method, Revision};
 use crate::process::ExitStatus;
 use crate::rpc::{ErrorObject, Fault};
@@ -43,6 +44,8 @@ pub enum ConnectReason {
     Exited(ExitStatus),
     /// It closed the stream that it should answer on, and lives on.
     Closed,
+    /// Reading, writing or the transport failed. The ending is [`Ending::Io`] and says why.
+    Failed(Ending),
     /// It said nothing.
     Silent {
         /// For how long.
@@ -153,6 +156,7 @@ impl fmt::Display for ConnectError {
             ConnectReason::Closed => {
                 write!(f, "the server closed its output before it answered {phase}")?;
             }
+            ConnectReason::Failed(ending) => ending.fmt(f)?,
             ConnectReason::Silent { after, second, package_runner } => {
                 write!(f, "the server did not answer {phase} within {after:?}: it said nothing")?;
                 if let Some(second) = second {

@@ -1,4 +1,4 @@
-//! JSON for a log: secrets hidden, length bounded.
+//! JSON for a log: whole and as it was on the wire, with secrets hidden.
 
 use serde_json::Value;
 
@@ -26,24 +26,17 @@ const PARTS: [&str; 8] =
 /// Names that only sound secret: a number that one follows a call by, and how much a model may say.
 const HARMLESS: [&str; 3] = ["progresstoken", "maxtokens", "tokens"];
 
-/// Longer texts are cut: a log is for following messages, not for storing them.
-const LONGEST: usize = 4 << 10;
-
-/// The frame as a log may show it.
+/// The frame as a log may show it: as it is, but for secrets. One in which a name may be written with
+/// escapes is written anew, so that the name can be judged.
 pub(crate) fn masked(bytes: &[u8]) -> String {
-    let mut text = match serde_json::from_slice::<Value>(bytes) {
-        Ok(mut value) => {
-            hide(&mut value);
-            value.to_string()
-        }
-        Err(_) => masked_text(&String::from_utf8_lossy(&bytes[..bytes.len().min(LONGEST)])),
-    };
-    if text.len() > LONGEST {
-        let end = (0..=LONGEST).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-        text.truncate(end);
-        text.push('…');
+    let text = String::from_utf8_lossy(bytes);
+    if text.contains("\\u")
+        && let Ok(mut value) = serde_json::from_slice::<Value>(bytes)
+    {
+        hide(&mut value);
+        return value.to_string();
     }
-    text
+    masked_text(&text)
 }
 
 fn hide(value: &mut Value) {
@@ -200,8 +193,11 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_cut_at_a_character() {
-        let text = masked(format!("\"{}\"", "é".repeat(9000)).as_bytes());
-        assert!(text.len() <= LONGEST + 3 && text.ends_with('…'));
+    fn a_frame_is_whole_and_as_it_was() {
+        let text = format!(r#"{{ "z":1.50, "a":"{}","to\u006ben":"x" }}"#, "é".repeat(9000));
+        let plain = text.replace(r#","to\u006ben":"x""#, "");
+        assert_eq!(masked(plain.as_bytes()), plain);
+        let masked = masked(text.as_bytes());
+        assert!(masked.contains(r#""token":"***""#), "a name with an escape: {masked}");
     }
 }

@@ -1,4 +1,4 @@
-//! How far a text can be taken as it stands in JSON.
+//! How many bytes of a text need no escape in JSON.
 //!
 //! Knows the three kinds of byte that end plain text inside a string: a quote, a backslash, a control
 //! character. Reading and writing strings both start here, so many bytes are looked at at a time.
@@ -11,15 +11,15 @@ pub(crate) fn plain(text: &[u8]) -> usize {
     near(text).unwrap_or_else(|| far(text))
 }
 
-/// The same if they end at once, as a name does, and most strings are names: for those it takes longer to
-/// set up a wide search than to find.
+/// The same for short strings, which most are, because most are names. For those a wide search takes
+/// longer to set up than to run. `None` if the end is not near.
 #[inline]
 pub(super) fn near(text: &[u8]) -> Option<usize> {
     let count = before_in(text.first_chunk()?, oddness);
     (count < WIDTH).then_some(count)
 }
 
-/// The same for what is long. Not inlined, so that who finds the end near by has little to set up.
+/// The same for long strings. Not inlined, so that callers that find the end near have little to set up.
 #[inline(never)]
 pub(super) fn far(text: &[u8]) -> usize {
     before(text, oddness)

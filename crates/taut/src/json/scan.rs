@@ -135,7 +135,7 @@ fn after_value(json: &[u8]) -> Option<&[u8]> {
             (b'n', rest) => rest.strip_prefix(b"ull")?,
             _ => return None,
         };
-        // A value has ended: what it stands in goes on, or ends as well.
+        // A value has ended. The object or array around it goes on, or ends as well.
         loop {
             if depth == 0 {
                 return Some(rest);
@@ -173,7 +173,7 @@ fn after_name(json: &[u8]) -> Option<&[u8]> {
 fn after_number(json: &[u8]) -> Option<&[u8]> {
     let json = json.strip_prefix(b"-").unwrap_or(json);
     let mut rest = match json {
-        // Nothing takes a digit that comes after this one.
+        // No digit may follow a leading zero.
         [b'0', rest @ ..] => rest,
         _ => after_digits(json)?,
     };
@@ -193,7 +193,7 @@ fn after_digits(json: &[u8]) -> Option<&[u8]> {
 }
 
 /// What follows a string whose first quote has been passed.
-// Neither inlined nor with anything to keep for later: it is most of the work, and so has all registers.
+// Not inlined, and nothing has to be kept across it: this is most of the work, and can use all registers.
 #[inline(never)]
 fn after_string(json: &[u8]) -> Option<&[u8]> {
     match near(json) {

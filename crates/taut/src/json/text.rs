@@ -97,7 +97,7 @@ struct Checked<'a>(&'a str);
 impl<'de> Deserializer<'de> for Checked<'de> {
     type Error = Error;
 
-    /// How a raw value is asked for: under a name, which it wants to hear again.
+    /// Answers serde_json's request for a raw value, which is a struct with a special name.
     fn deserialize_newtype_struct<V: Visitor<'de>>(
         self,
         name: &'static str,

@@ -19,11 +19,12 @@ const ROOM: usize = 64;
 /// out from its quickest lists.
 const USUAL: usize = 896;
 
+/// The largest capacity that an empty buffer keeps.
+const KEEP: usize = 2 << 20;
+
 /// What is put behind a value: the bracket that closes its message, and a newline.
 #[cfg(all(feature = "server", feature = "client"))]
 const TAIL: usize = 8;
-/// The largest capacity that an empty buffer keeps.
-const KEEP: usize = 2 << 20;
 
 /// The JSON text of one value.
 ///
@@ -82,7 +83,7 @@ impl JsonBuf {
     #[must_use]
     pub fn as_json(&self) -> JsonRef<'_> {
         let text = self.bytes.get(ROOM..).filter(|text| !text.is_empty()).unwrap_or(b"null");
-        // What writes JSON writes UTF-8.
+        // All that writes JSON writes UTF-8, so this never falls back.
         JsonRef::sound(std::str::from_utf8(text).unwrap_or("null"))
     }
 
@@ -180,7 +181,7 @@ pub(crate) fn quote(out: &mut Vec<u8>, text: &str) {
         let Some((odd, after)) = odd.split_first() else { break };
         push(out, *odd);
         rest = after;
-        // Where there is one escape the next is often near.
+        // After one escape the next is often near.
         count = plain(rest);
     }
     out.push(b'"');

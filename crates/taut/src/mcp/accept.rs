@@ -16,7 +16,7 @@
 use std::sync::Arc;
 
 use super::capabilities::{ClientCapabilities, Implementation};
-use super::codes::{UNSUPPORTED_PROTOCOL_VERSION, UnsupportedVersion};
+use super::http::unsupported_version;
 use super::logging::Level;
 use super::meta::meta_keys;
 use super::methods::{Method, MethodKind, Sender};
@@ -175,7 +175,7 @@ impl Accept {
         };
         // VER-04: a legacy revision cannot be asked for here either.
         if claims.protocol_version != Revision::MODERN.as_str() {
-            return Verdict::Refuse(unsupported(&claims.protocol_version));
+            return Verdict::Refuse(unsupported_version(&claims.protocol_version));
         }
         let terms = Terms::new(Revision::MODERN, asker, claims.log_level).saying(meta, &envelope);
         self.remember(Some(&terms), meta);
@@ -243,13 +243,6 @@ fn serve(name: &str, method: Option<Method>, terms: Arc<Terms>) -> Verdict {
         Some(method) => Verdict::Serve(method, terms),
         None => Verdict::Refuse(ErrorObject::method_not_found(name)),
     }
-}
-
-/// ERR-08
-fn unsupported(requested: &str) -> ErrorObject {
-    let supported = vec![Revision::MODERN.to_string()];
-    ErrorObject::new(UNSUPPORTED_PROTOCOL_VERSION, "unsupported protocol version")
-        .with_data(&UnsupportedVersion::new(supported, requested))
 }
 
 fn not_initialized() -> ErrorObject {

@@ -36,8 +36,8 @@ use crate::rpc::ErrorObject;
 use crate::wire::Framing;
 
 /// How long before the end a silent server gets another beside it that is asked with headers. Servers
-/// that read nothing else are rare and start at once; those that are silent because something is being
-/// installed are common, and are not to be started twice before it has to be.
+/// that read only headers are rare and start at once. Servers that are silent because they are being
+/// installed are common, and a second start would disturb that, so it is done as late as possible.
 const HEADERS: Duration = Duration::from_secs(5);
 
 /// What the caller wants, and what can be done for it.
@@ -203,7 +203,7 @@ impl Connect {
                 }
                 Err(fault) => self.fall_back(fault),
             },
-            // L5: it was slow, not old. The handshake goes first, because it is under way.
+            // L5: the server is modern, but slow. The handshake goes on, because it was sent already.
             ConnectState::Shaking => {
                 if let Ok(discovered) = answer
                     && let Some(revision) = newest(&discovered.supported_versions, Era::Modern)
@@ -313,7 +313,7 @@ impl Connect {
                 self.actions.push_back(ConnectAction::Confirm);
                 self.actions.push_back(ConnectAction::Done(Box::new(result.agree(revision))));
             }
-            // LIF-07: what it answers cannot be spoken here, so there is nothing to say.
+            // LIF-07: the server chose a version that this client does not speak, so the connection ends.
             _ => self.fail(ConnectFault::Version(result.protocol_version)),
         }
     }
@@ -391,7 +391,7 @@ impl Connect {
         self.actions.push_back(ConnectAction::Fail(fault));
     }
 
-    /// Who has to be modern is given all the time there is.
+    /// How long the probe may take. A server that has to be modern gets the whole time for the start.
     fn probe_budget(&self) -> Duration {
         if self.pinned_modern() {
             return self.plan.start;

@@ -133,7 +133,7 @@ wire_struct! {
 }
 
 impl ResourceLink {
-    /// The link in words, for a reader without links: the address is what it cannot do without.
+    /// The link as text, for revisions without links. The address is always in it.
     fn stand_in(&self) -> TextContent {
         let shown = self.title.as_ref().unwrap_or(&self.name);
         let mut text = format!("{shown}: {}", self.uri);

@@ -11,9 +11,9 @@ use super::sampling::{SamplingContent, SamplingMessage};
 pub(crate) enum Disorder {
     /// Results of tools stand beside something else.
     Mixed { at: usize },
-    /// A result answers what is not asked.
+    /// A result names a tool call that the message before does not have.
     Stray { at: usize, id: String },
-    /// A tool was to be called, and what follows is not its result.
+    /// A tool call that the next message does not answer with its result.
     Unanswered { at: usize, id: String },
 }
 

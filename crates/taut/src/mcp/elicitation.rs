@@ -90,8 +90,8 @@ serialize_any!(ElicitParams);
 
 impl<'de> Deserialize<'de> for ElicitParams {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // Twice over the text, because the mode may stand last, and a tree would lose the order
-        // of the fields.
+        // The text is read twice: the mode may be the last member, and reading into a `Value` first would
+        // lose the order of the fields.
         let params = RawJson::deserialize(deserializer)?;
         match JsonRef::from(params.raw()).member("mode").map(JsonRef::text) {
             None | Some("null" | "\"form\"") => params.parse().map(Self::Form),

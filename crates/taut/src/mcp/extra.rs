@@ -1,6 +1,6 @@
 //! Members of an object that this version does not know.
 //!
-//! Nearly no object has any, and every object has a place for them; so the place is one word.
+//! Hardly any object has such members, but each type has a field for them, so the field is one pointer.
 
 use std::ops::{Deref, DerefMut};
 use std::sync::LazyLock;

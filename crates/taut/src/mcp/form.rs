@@ -301,7 +301,9 @@ impl WriteJson for ChoiceField {
         for (member, value) in &self.rest {
             // ELI-10: defaults on choices came with 2025-11-25.
             let too_new = member == "default" && !target.since(Revision::V2025_11_25);
-            if !too_new && !known.contains(&member.as_str()) {
+            // The names of 2025-06-18, given by hand, stay what they are in any revision.
+            let by_hand = member == "enumNames" && !self.titled() && !self.several;
+            if !too_new && (by_hand || !known.contains(&member.as_str())) {
                 object.value(member, value);
             }
         }
@@ -393,7 +395,7 @@ impl WriteJson for FormField {
 }
 
 impl FormField {
-    /// The field that this schema describes. A tree, because the kind shows in any member.
+    /// The field that this schema describes. Read from a `Value`, because any member may tell the kind.
     pub(super) fn read(value: Value) -> Result<Self, serde_json::Error> {
         let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
         let choice = ["enum", "oneOf", "items"].iter().any(|member| value.get(member).is_some());
@@ -493,6 +495,9 @@ mod tests {
         assert_eq!(newer["default"], "a");
         let older = FormField::read(at(&field, Revision::V2025_06_18)).unwrap();
         assert_eq!(at(&older, Revision::V2025_11_25)["oneOf"], newer["oneOf"]);
+        let FormField::Choice(choice) = FormField::one(["a"]) else { panic!() };
+        let by_hand = FormField::from(choice.with("enumNames", json!(["A"])));
+        assert_eq!(at(&by_hand, Revision::V2025_11_25)["enumNames"], json!(["A"]));
     }
 
     #[test]

@@ -17,6 +17,7 @@ mod conversation;
 mod elicitation;
 mod extra;
 mod form;
+mod http;
 #[cfg(feature = "server")]
 mod input;
 mod lists;
@@ -31,6 +32,7 @@ mod methods;
 #[cfg(feature = "client")]
 mod opened;
 mod opening;
+mod parameter_headers;
 mod progress;
 mod prompts;
 #[cfg_attr(
@@ -65,6 +67,7 @@ pub(crate) use conversation::disorder;
 pub use elicitation::*;
 pub use extra::Extra;
 pub use form::*;
+pub use http::*;
 #[cfg(feature = "server")]
 pub(crate) use input::{InputRequired, Memory, Question, SealKey, binding};
 pub use lists::*;
@@ -75,6 +78,7 @@ pub(crate) use methods::{DIALECT, Method};
 #[cfg(feature = "client")]
 pub(crate) use opened::{Agreed, ConnectFault, Discovered, Initialized};
 pub use opening::*;
+pub use parameter_headers::*;
 pub use progress::*;
 pub use prompts::*;
 #[cfg(all(feature = "server", feature = "client"))]

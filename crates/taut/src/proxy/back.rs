@@ -271,11 +271,10 @@ impl Relay for BackState {
     }
 
     fn has_room(&self) -> bool {
-        let Some(front) = self.only_session() else { return true };
-        let (Some(own), true) = (self.link.get(), front.link.output_waiting() > CLIENT_CROWDED)
-        else {
+        if !self.owner.get().is_some_and(|client| client.output_waiting() > CLIENT_CROWDED) {
             return true;
-        };
+        }
+        let (Some(own), Some(front)) = (self.link.get(), self.only_session()) else { return true };
         front.wake_when_read(own);
         false
     }

@@ -15,7 +15,7 @@ use crate::client::Client;
 use crate::driver::{Link, Outcome, Watcher};
 use crate::lock::lock;
 use crate::mcp::{Level, Method, Revision, ServerCapabilities, WriteJson};
-use crate::rpc::{ErrorObject, Id};
+use crate::rpc::{ErrorObject, Id, Seed};
 
 /// So much may wait to be sent to the server before clients are no longer read. As much again may be on
 /// its way.
@@ -130,6 +130,7 @@ impl BackState {
             calls: Mutex::default(),
             changed: Notify::new(),
             sessions: Mutex::default(),
+            owner: OnceLock::new(),
             streams: LocalStreams::default(),
             waiting: Mutex::default(),
             has_waiting: AtomicBool::new(false),
@@ -139,7 +140,7 @@ impl BackState {
         })
     }
 
-    pub(super) fn calls(&self) -> MutexGuard<'_, HashMap<u64, ProxiedCall>> {
+    pub(super) fn calls(&self) -> MutexGuard<'_, HashMap<u64, ProxiedCall, Seed>> {
         lock(&self.calls)
     }
 
@@ -178,6 +179,9 @@ impl BackState {
             known.strong_count() > 0 && !Weak::ptr_eq(known, &Arc::downgrade(front))
         });
         sessions.push(Arc::downgrade(front));
+        if self.dedicated {
+            let _ = self.owner.set(front.link.clone());
+        }
     }
 
     pub(super) fn sessions(&self) -> Vec<Weak<FrontState>> {

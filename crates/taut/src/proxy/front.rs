@@ -8,7 +8,9 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::relay::relay;
-use super::state::{Back, BackSlot, FrontState, Identity, InFlight, LegacySession, ProxyShared};
+use super::state::{
+    Back, BackSlot, BackState, FrontState, Identity, InFlight, LegacySession, ProxyShared,
+};
 use super::text::JsonText;
 use super::translate::{union, welcome};
 use super::{to_legacy, to_modern};
@@ -31,8 +33,11 @@ pub(super) struct Front {
     state: Arc<FrontState>,
     accept: Accept,
     session: Option<Arc<LegacySession>>,
-    /// The shared connection that was used last; for asking whether it has room.
+    /// The shared place that was used last.
     shared_slot: Option<Arc<BackSlot>>,
+    /// The connections that the last requests went to, for asking whether they have room: the session's
+    /// own, and the shared one.
+    used: [Option<Arc<BackState>>; 2],
     reporter: Reporter,
 }
 
@@ -59,6 +64,7 @@ impl Front {
             accept: Accept::default(),
             session: None,
             shared_slot: None,
+            used: [None, None],
             reporter: Reporter::new(on_stdio),
         }
     }
@@ -144,7 +150,10 @@ impl Front {
     fn legacy(&mut self, session: &Arc<LegacySession>, request: PeerRequest<'_>) {
         let (state, slot) = (&self.state, &session.slot);
         match slot.ready() {
-            Some(back) => serve_legacy(state, session, &back, request),
+            Some(back) => {
+                keep(&mut self.used[0], &back);
+                serve_legacy(state, session, &back, request);
+            }
             None => {
                 let (front, session) = (state.clone(), session.clone());
                 wait(slot, state, request, move |back, request| {
@@ -163,7 +172,10 @@ impl Front {
             state.shared.shared_slot(&state.principal, || identity_of(&request.params))
         });
         match slot.ready() {
-            Some(back) => serve_modern(state, &slot, &back, request),
+            Some(back) => {
+                keep(&mut self.used[1], &back);
+                serve_modern(state, &slot, &back, request);
+            }
             None => {
                 let (front, owner) = (state.clone(), Arc::downgrade(&slot));
                 wait(&slot, state, request, move |back, request| {
@@ -174,6 +186,13 @@ impl Front {
             }
         }
         self.shared_slot = Some(slot);
+    }
+}
+
+/// Remembers where a request went.
+fn keep(used: &mut Option<Arc<BackState>>, back: &Arc<Back>) {
+    if !used.as_ref().is_some_and(|used| Arc::ptr_eq(used, &back.state)) {
+        *used = Some(back.state.clone());
     }
 }
 
@@ -319,10 +338,7 @@ impl Service for Front {
     }
 
     fn has_room(&mut self) -> bool {
-        let own = self.session.as_ref().and_then(|session| session.slot.ready());
-        let shared = self.shared_slot.as_ref().and_then(|slot| slot.ready());
-        let crowded = |back: &Arc<Back>| back.state.is_crowded(&self.state.link);
-        !own.iter().chain(&shared).any(crowded)
+        !self.used.iter().flatten().any(|used| used.is_crowded(&self.state.link))
     }
 
     fn pump(&mut self) -> bool {

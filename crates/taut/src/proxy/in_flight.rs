@@ -7,14 +7,14 @@ use std::sync::{Arc, MutexGuard};
 use super::state::{FrontState, InFlight, LegacySession};
 use crate::driver::{Link, Outcome, Owed};
 use crate::lock::lock;
-use crate::rpc::Ticket;
+use crate::rpc::{Seed, Ticket};
 
 impl FrontState {
     pub(super) fn session(&self) -> Option<Arc<LegacySession>> {
         lock(&self.session).clone()
     }
 
-    pub(super) fn targets(&self) -> MutexGuard<'_, HashMap<u64, InFlight>> {
+    pub(super) fn targets(&self) -> MutexGuard<'_, HashMap<u64, InFlight, Seed>> {
         lock(&self.targets)
     }
 

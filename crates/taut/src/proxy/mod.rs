@@ -35,11 +35,13 @@ mod to_legacy;
 mod to_modern;
 mod translate;
 
+use std::future::Future;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
+use tokio::task::AbortHandle;
 
 use crate::client::{ClientBuilder, RestartPolicy};
 use crate::driver::{self, Link, Options};
@@ -50,7 +52,7 @@ use crate::mcp::{DIALECT, Era};
 use crate::rpc::{Config, Peer};
 use crate::service::run_stdio;
 use crate::stdio;
-use crate::stream::{Reader, Writer};
+use crate::stream::{Reader, Until, Writer};
 use crate::transport::{Answers, Principal, Started};
 
 use front::Front;
@@ -208,7 +210,36 @@ impl Proxy {
         let wire = stdio::take()?;
         let (link, front) = self.open_front(true);
         let settings = &self.shared.settings;
-        let ending = run_stdio(wire, link, front, settings.options, settings.signals).await;
+        let running = run_stdio(wire, link, front, settings.options, settings.signals);
+        self.run_front(running).await
+    }
+
+    /// Serves this process's stdin and stdout as [`serve_stdio`](Self::serve_stdio) does, but leaves
+    /// signals to the program: once `stop` is ready nothing more is read, and what was accepted is
+    /// finished within the [drain limit](ProxyBuilder::drain).
+    ///
+    /// # Errors
+    /// As there.
+    pub async fn serve_stdio_until(
+        &self,
+        stop: impl Future<Output = ()> + Send + 'static,
+    ) -> Result<()> {
+        let wire = stdio::take()?;
+        let (link, front) = self.open_front(true);
+        let (input, never) = (Until::new(wire.input, stop), std::future::pending());
+        let options = self.shared.settings.options;
+        self.run_front(driver::run(link, input, wire.output, front, options, never)).await
+    }
+
+    /// Serves one client to its end, then ends all servers. In a task, as the connections to the server
+    /// are: waking the main future costs a system call for each message.
+    async fn run_front(
+        &self,
+        running: impl Future<Output = Ending> + Send + 'static,
+    ) -> Result<()> {
+        let running = tokio::spawn(running);
+        let _ended_with_us = AbortOnDrop(running.abort_handle());
+        let ending = running.await.unwrap_or(Ending::Closed);
         self.close().await;
         match ending {
             ending @ (Ending::Io { .. } | Ending::Stuck { .. }) => Err(Error::Ended(ending)),
@@ -246,6 +277,15 @@ impl Proxy {
         let link = Link::new(Peer::new(self.shared.settings.config));
         let front = Front::new(self.shared.clone(), link.clone(), Principal::ANONYMOUS, on_stdio);
         (link, front)
+    }
+}
+
+/// Ends a task when who waits for it is gone.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -3,6 +3,7 @@
 //! Knows how to patch both in place; must not know what a message says otherwise. The answer is written
 //! to the client on the server's own loop, so that messages keep the order in which the server sent them.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde_json::value::RawValue;
@@ -48,7 +49,10 @@ pub(super) fn relay(
     let guard = back.state.enter(number.number(), call);
     let (answered, owner) = (front.clone(), Arc::downgrade(back));
     let older = (revision < back.revision()).then_some(revision);
-    let name = method.clone().into_owned();
+    let name: Cow<'static, str> = match known {
+        Some(known) => known.as_str().into(),
+        None => method.clone().into_owned().into(),
+    };
     let waiter = move |outcome: Result<&RawValue, Failure>| {
         drop(guard);
         answered.done(serial);
@@ -73,7 +77,7 @@ pub(super) fn relay(
     let token = number.number().to_string();
     let write = |out: &mut Vec<u8>, id: &Id| {
         out.extend_from_slice(b"{\"jsonrpc\":\"2.0\",\"id\":");
-        out.extend_from_slice(id.as_json().as_bytes());
+        out.extend_from_slice(id.as_bytes());
         out.extend_from_slice(b",\"method\":");
         quote(out, &method);
         if let Some(pieces) = relayed_params(&params, &token) {

@@ -20,7 +20,7 @@ use crate::json::RawJson;
 use crate::mcp::{
     Asker, ClientCapabilities, Era, Implementation, Level, Method, Revision, SubscriptionFilter,
 };
-use crate::rpc::{CallId, Config, ErrorObject, Id};
+use crate::rpc::{CallId, Config, ErrorObject, Id, Seed};
 use crate::transport::Principal;
 
 /// Everything that can be set.
@@ -163,9 +163,11 @@ pub(super) struct BackState {
     pub(super) shared: Weak<ProxyShared>,
     pub(super) link: OnceLock<Link>,
     pub(super) revision: OnceLock<Revision>,
-    pub(super) calls: Mutex<HashMap<u64, ProxiedCall>>,
+    pub(super) calls: Mutex<HashMap<u64, ProxiedCall, Seed>>,
     pub(super) changed: Notify,
     pub(super) sessions: Mutex<Vec<Weak<FrontState>>>,
+    /// The connection of the session that has this one to itself.
+    pub(super) owner: OnceLock<Link>,
     /// The streams of changes of modern clients, where the server is legacy.
     pub(super) streams: LocalStreams,
     /// Clients that wait until less has to be sent.
@@ -191,7 +193,7 @@ pub(super) struct FrontState {
     pub(super) link: Link,
     pub(super) principal: Principal,
     pub(super) session: Mutex<Option<Arc<LegacySession>>>,
-    pub(super) targets: Mutex<HashMap<u64, InFlight>>,
+    pub(super) targets: Mutex<HashMap<u64, InFlight, Seed>>,
     /// Connections to the server that wait until the client has read more.
     pub(super) unread: Mutex<Vec<Link>>,
     /// Raised when the client has closed its end: streams of changes end.

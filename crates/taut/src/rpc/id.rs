@@ -79,7 +79,7 @@ impl Id {
     }
 
     /// The bytes of the JSON text. Cheaper than [`as_json`](Self::as_json), which checks UTF-8.
-    pub(super) fn as_bytes(&self) -> &[u8] {
+    pub(crate) fn as_bytes(&self) -> &[u8] {
         match &self.0 {
             Text::Inline { bytes, len } => &bytes[..usize::from(*len)],
             Text::Heap { text, .. } => text.as_bytes(),

@@ -11,7 +11,7 @@ use super::message::Message;
 use super::params::Params;
 use crate::json::{plain, scan};
 
-/// Reads a plain request, notification or result. `None`: it may be anything.
+/// Reads a plain request, notification or result. `None` if the message is not in the usual form.
 pub(super) fn read(text: &str) -> Option<Message<'_>> {
     let mut rest = text.strip_prefix('{')?;
     let (mut version, mut id, mut method) = (None, None, None);
@@ -74,7 +74,7 @@ pub(super) fn read(text: &str) -> Option<Message<'_>> {
     })
 }
 
-/// A string that means what it says, with its quotes, and what follows it.
+/// A string without escapes, with its quotes, and what follows it.
 fn plain_string(text: &str) -> Option<(&str, &str)> {
     let inside = text.strip_prefix('"')?.as_bytes();
     let end = plain(inside);

@@ -15,7 +15,7 @@ use super::{MAX_PATTERNS, MAX_SUBSCHEMAS, SchemaFault, pattern};
 type ReadResult<T> = Result<T, SchemaFault>;
 type SchemaMembers = Map<String, Value>;
 
-/// What differs between the dialects is little.
+/// The dialects, as far as they differ for us.
 #[derive(Clone, Copy, PartialEq, PartialOrd)]
 enum Draft {
     /// draft-06 and draft-07: nothing counts beside a `$ref`.

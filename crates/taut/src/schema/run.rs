@@ -135,8 +135,8 @@ impl<'s, 'v> CheckRun<'s, 'v> {
         Ok(found)
     }
 
-    /// Nothing if the rule holds, or what it wants. On the way down into a value every call counts, so
-    /// whatever goes down is short, and apart from what does not.
+    /// Nothing if the rule holds, or what it wants. Rules that go down into
+    /// a value are kept apart from those that do not, so that each nested call uses little stack.
     fn holds(&mut self, rule: &'s Rule, value: &'v Value) -> Holds {
         match (rule, value) {
             (Rule::Items { first, rest }, Value::Array(items)) => self.items(first, *rest, items),
@@ -212,7 +212,7 @@ impl<'s, 'v> CheckRun<'s, 'v> {
 
     fn names(&mut self, id: NodeId, members: &Map<String, Value>) -> Holds {
         for name in members.keys() {
-            // A value of its own, which stands nowhere in ours.
+            // The name is checked as a value of its own: it has no place in the value that is checked.
             let text = Value::String(name.clone());
             let Self { nodes, left, nesting, .. } = *self;
             let mut run = CheckRun { nodes, left, nesting, path: Vec::new(), trying: 0 };

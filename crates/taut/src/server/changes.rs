@@ -25,7 +25,7 @@ use crate::mcp::{Prompt, Resource, Tool};
 /// # use taut::{NoArgs, Server};
 /// let server = Server::builder("shop", "1.0").changing().build()?;
 /// let changes = server.changes();
-/// changes.add_tool("sale", async |_: NoArgs, _call| "everything must go")?;
+/// changes.add_tool(("sale", "What is cheap."), async |_: NoArgs, _call| "everything must go")?;
 /// changes.remove_tool("sale");
 /// # Ok::<(), taut::Error>(())
 /// ```
@@ -43,7 +43,7 @@ impl<S: Send + Sync + 'static> Changes<S> {
     /// Adds a tool, or replaces the one of that name.
     ///
     /// # Errors
-    /// Its name or schema cannot be used.
+    /// Its name or schema cannot be used, or it has neither arguments nor a description.
     pub fn add_tool<
         A: DeserializeOwned + JsonSchema + Send + 'static,
         F: Future<Output: IntoReply + Send + 'static> + Send + 'static,

@@ -33,6 +33,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::driver::{self, Link};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
+use crate::mcp::RawJson;
 use crate::rpc::{Config, Peer};
 use crate::service::run_stdio;
 use crate::stdio;
@@ -108,5 +109,11 @@ impl<S: Send + Sync + 'static> Answers for Server<S> {
         Started::new(adjust(settings.config), settings.options, |link| {
             Box::new(ServerSession::new(self.shared.clone(), link, false, principal))
         })
+    }
+
+    fn schema_of_tool(&self, name: &str) -> Option<RawJson> {
+        let catalog = self.shared.catalog.current();
+        let (_, tool) = catalog.tool(name)?;
+        Some(tool.spec.whole().input_schema.json().clone())
     }
 }

@@ -102,7 +102,7 @@ impl Pool {
         if started.is_err() {
             state.threads -= 1;
             if state.threads == 0 {
-                // No thread will ever take it; dropping it, after the lock, tells the caller.
+                // No thread will take the job. Dropping it, after the lock, tells the caller.
                 let _work = state.take(job);
                 drop(state);
             }

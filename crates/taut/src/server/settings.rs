@@ -107,6 +107,8 @@ pub(crate) struct Settings {
     pub(crate) blocking_queue: usize,
     /// How many blocking tools run at once.
     pub(crate) blocking_threads: usize,
+    /// How many bytes may wait to be sent before log lines and progress are dropped.
+    pub(crate) log_queue: usize,
     pub(crate) config: Config,
     pub(crate) options: Options,
     pub(crate) signals: bool,
@@ -132,6 +134,7 @@ impl Default for Settings {
             blocking_queue: 4 << 20,
             // Enough for files and databases, and far from a system's limit on threads.
             blocking_threads: 64,
+            log_queue: 4 << 20,
             config: Config::new(DIALECT, true),
             options: Options::default(),
             signals: true,

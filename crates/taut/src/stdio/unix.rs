@@ -15,7 +15,7 @@ use super::{ClaimError, Input, Output, Stdio, signals};
 use crate::threaded;
 
 /// The first number that is no standard descriptor.
-const FIRST_PRIVATE: i32 = 3;
+pub(super) const FIRST_PRIVATE: i32 = 3;
 
 /// The two ends of the wire on private, close-on-exec descriptors. `None`: it was not open.
 pub(super) struct Wire {
@@ -51,7 +51,7 @@ fn moved(fd: u8, source: Errno) -> ClaimError {
 }
 
 /// The null device, on a number that is nobody's.
-fn null() -> Result<OwnedFd, ClaimError> {
+pub(super) fn null() -> Result<OwnedFd, ClaimError> {
     rustix::fs::open("/dev/null", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
         // It may have filled a hole among the first three; the copy has not.
         .and_then(|low| fcntl_dupfd_cloexec(&low, FIRST_PRIVATE))
@@ -70,9 +70,12 @@ impl Wire {
     /// Gives each end the means that fit its kind. Needs a runtime around it.
     pub(super) fn open(self) -> io::Result<Stdio> {
         signals::survive_broken_pipes();
+        // What cannot be copied is not watched.
+        let copy = |fd: &OwnedFd| fcntl_dupfd_cloexec(fd, FIRST_PRIVATE).ok();
+        let watched = self.input.as_ref().and_then(copy);
         let input = self.input.map_or(Ok(Input::Closed), open_input)?;
         let output = self.output.map_or(Ok(Output::Closed), open_output)?;
-        Ok(Stdio { input, output })
+        Ok(Stdio { input, output, watched })
     }
 }
 

@@ -22,7 +22,10 @@
 //! # Asking
 //!
 //! `ClientBuilder::connect_messages` gives a pipe and the `Client` that opens over it. What the
-//! transport receives goes to the server; what the server answers is sent into the pipe.
+//! transport receives goes to the server; what the server answers is sent into the pipe. A transport that
+//! cannot go on says why with [`MessageSender::fail`]. One that has something left to do when the client
+//! closes, such as to say goodbye to the server, keeps its sender until that is done: `Client::close` waits
+//! for it, as it waits for a process.
 //!
 //! The example `transport` in the repository is a whole transport in about a hundred lines.
 

@@ -48,6 +48,11 @@ impl MessagePipe {
     pub async fn recv(&mut self) -> Option<Outgoing> {
         self.receiver.recv().await
     }
+
+    /// See [`MessageReceiver::poll_recv`].
+    pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
+        self.receiver.poll_recv(cx)
+    }
 }
 
 /// A message that leaves, to be delivered by the transport.
@@ -91,6 +96,7 @@ impl std::error::Error for SendMessageError {}
 enum Incoming {
     Message(Vec<u8>, OwnedSemaphorePermit),
     End,
+    Failed(io::Error),
 }
 
 /// Sends messages into a session. Clones send into the same.
@@ -137,6 +143,15 @@ impl MessageSender {
     pub fn close(&self) {
         // A session that is over needs no telling.
         let _ = self.to_session.send(Incoming::End);
+    }
+
+    /// Ends the session because the transport cannot go on. What was sent before is still taken in. The
+    /// session ends with [`Ending::Io`](crate::Ending::Io) and this error, and so does everybody who waits
+    /// for an answer; put words for a person into it. Keep receiving until [`MessageReceiver::recv`] returns
+    /// `None`: a receiver that is dropped before is a reason to end of its own.
+    pub fn fail(&self, error: impl Into<Box<dyn std::error::Error + Send + Sync>>) {
+        // A session that is over needs no telling.
+        let _ = self.to_session.send(Incoming::Failed(io::Error::other(error)));
     }
 }
 
@@ -226,6 +241,7 @@ impl Outbox {
 pub(crate) struct MessageSource {
     from_transport: UnboundedReceiver<Incoming>,
     room: Arc<Semaphore>,
+    failure: Option<io::Error>,
 }
 
 impl Source for MessageSource {
@@ -236,8 +252,16 @@ impl Source for MessageSource {
                 buf.push(b'\n');
                 Poll::Ready(Ok(message.len() + 1))
             }
+            Some(Incoming::Failed(error)) => {
+                self.failure = Some(error);
+                Poll::Ready(Ok(0))
+            }
             Some(Incoming::End) | None => Poll::Ready(Ok(0)),
         }
+    }
+
+    fn take_failure(&mut self) -> Option<io::Error> {
+        self.failure.take()
     }
 }
 
@@ -321,7 +345,7 @@ pub(crate) fn pipe(limit: usize) -> (MessagePipe, MessageSource, MessageSink) {
     let outbox = Arc::new(Outbox::default());
     let sender = MessageSender { to_session, room: room.clone(), limit };
     let receiver = MessageReceiver { outbox: outbox.clone() };
-    let source = MessageSource { from_transport, room };
+    let source = MessageSource { from_transport, room, failure: None };
     let sink = MessageSink { outbox, relations: VecDeque::new() };
     (MessagePipe { sender, receiver }, source, sink)
 }

@@ -9,6 +9,7 @@ use super::pipe::{MessagePipe, pipe};
 use super::principal::Principal;
 use crate::driver::{self, Link, Options, Service};
 use crate::ending::Ending;
+use crate::json::RawJson;
 use crate::rpc::{Config, Peer};
 use crate::stream::{Reader, Writer};
 
@@ -23,6 +24,16 @@ pub struct Started {
 pub trait Answers: Send + Sync + 'static {
     /// Begins a session. `adjust` changes how the peer is made.
     fn start(&self, principal: Principal, adjust: &dyn Fn(Config) -> Config) -> Started;
+
+    /// Whether the service speaks MCP, and not only JSON-RPC.
+    fn is_mcp(&self) -> bool {
+        true
+    }
+
+    /// The input schema of a tool, if it is known without asking anybody.
+    fn schema_of_tool(&self, _name: &str) -> Option<RawJson> {
+        None
+    }
 }
 
 impl Started {
@@ -67,6 +78,18 @@ pub trait MessageService: Answers {
         let (reader, writer) = tokio::io::split(stream);
         let (reader, writer) = (Reader(reader), Writer(writer));
         Box::pin(driver::run(link, reader, writer, service, options, std::future::pending()))
+    }
+
+    /// Whether it speaks MCP. A plain JSON-RPC [service](crate::service) does not: it has no sessions
+    /// and no versions.
+    fn speaks_mcp(&self) -> bool {
+        self.is_mcp()
+    }
+
+    /// The input schema of a tool as it is offered now, for transports that repeat parameters in
+    /// headers. `None` if there is no such tool, or if the service would have to ask for it.
+    fn tool_schema(&self, name: &str) -> Option<RawJson> {
+        self.schema_of_tool(name)
     }
 }
 

@@ -16,13 +16,16 @@
 //! | `LongBody` | the first bytes of it | too long → `SkipBody` |
 //! | `SkipLine`, `SkipBody` | the end of what was too long | `Start` |
 //! | `Resync` | a line that looks like a frame | `Start` |
+//! | `GivenUp` | nothing: there was no memory for a message | too long → `SkipLine` or `SkipBody` |
 
 mod skip;
 mod socket;
 
+use skip::GivenUp;
+
 use super::frame::{Frame, HeaderFault, Limits};
 use super::header::{HeaderStart, opens_header, read_header};
-use super::{Framing, find};
+use super::{Framing, find, memory};
 
 /// A byte-order mark, which Windows tools put before their first line (F3).
 const BOM: &[u8] = b"\xEF\xBB\xBF";
@@ -74,13 +77,30 @@ pub struct Decoder {
 enum DecodeState {
     Start,
     Line,
-    Header { line: usize, length: Option<u64>, fault: Option<HeaderFault>, began: u64 },
-    Body { length: usize, began: u64 },
-    LongBody { length: u64, began: u64 },
-    SkipLine { resync: bool },
-    SkipBody { left: u64 },
+    Header {
+        line: usize,
+        length: Option<u64>,
+        fault: Option<HeaderFault>,
+        began: u64,
+    },
+    Body {
+        length: usize,
+        began: u64,
+    },
+    LongBody {
+        length: u64,
+        began: u64,
+    },
+    SkipLine {
+        resync: bool,
+    },
+    SkipBody {
+        left: u64,
+    },
     Resync,
     Refused,
+    /// What is held is the beginning of a message for which there was no memory.
+    GivenUp(GivenUp),
 }
 
 /// What is spoken on a socket: decided by its first bytes, for all that follows.
@@ -177,8 +197,8 @@ impl Decoder {
         let bom = std::mem::take(&mut self.bom);
         let cr = std::mem::take(&mut self.cr);
         let bytes = self.buf.get(from..to).unwrap_or_default();
-        Some(if too_long {
-            Frame::TooLong { prefix: bytes, framing, offset }
+        Some(if too_long || (bytes.len() > LONG && !memory::is_there_for(bytes.len())) {
+            Frame::TooLong { prefix: &bytes[..bytes.len().min(PREFIX)], framing, offset }
         } else {
             Frame::Message { bytes, framing, offset, bom, cr }
         })
@@ -201,7 +221,7 @@ impl Decoder {
             // Where there is not so much, what is needed may still be there.
             let _ = self.buf.try_reserve_exact(ample.saturating_sub(self.buf.len()));
         }
-        self.buf.reserve(bytes);
+        self.reserve(bytes);
         &mut self.buf
     }
 
@@ -221,6 +241,7 @@ impl Decoder {
                 self.take(self.rest().len());
                 DecodeStep::Starved
             }
+            DecodeState::GivenUp(what) => self.given_up(what),
         }
     }
 
@@ -420,19 +441,6 @@ impl Decoder {
         self.take(length);
         self.state = DecodeState::Start;
         DecodeStep::Cut { from, to, framing: Framing::Headers, offset, too_long: false }
-    }
-
-    fn long_body(&mut self, length: u64, offset: u64) -> DecodeStep {
-        let wanted = PREFIX.min(self.limits.message);
-        let came = self.rest().len();
-        if came < wanted && !self.ended {
-            return DecodeStep::Starved;
-        }
-        let kept = came.min(wanted);
-        let from = self.head;
-        self.take(kept);
-        self.state = DecodeState::SkipBody { left: length - kept as u64 };
-        DecodeStep::Cut { from, to: from + kept, framing: Framing::Headers, offset, too_long: true }
     }
 }
 

@@ -369,6 +369,39 @@ proptest! {
     }
 }
 
+/// Issue 19, A5: a message for which there is no memory is reported once and skipped, in both framings,
+/// wherever it was given up.
+#[test]
+fn f9_a_message_that_was_given_up_costs_itself_and_nothing_else() {
+    let long = "x".repeat(3 * PREFIX);
+    let line_message = format!("{long}\n{{\"a\":1}}\n");
+    let framed =
+        format!("Content-Length: {}\r\n\r\n{long}Content-Length: 2\r\n\r\n{{}}", long.len());
+    for (stream, after) in [(line_message, line("{\"a\":1}")), (framed, Got::Framed("{}".into()))] {
+        for held in [100, PREFIX, PREFIX + 1, 2 * PREFIX] {
+            let mut decoder = Decoder::new(Limits::default());
+            decoder.push(&stream.as_bytes()[..held]);
+            assert!(decoder.poll_frame().is_none());
+            decoder.room(0);
+            decoder.give_up();
+            decoder.push(&stream.as_bytes()[held..]);
+            let mut got = Vec::new();
+            let mut places = Vec::new();
+            while let Some(frame) = decoder.poll_frame() {
+                if let Frame::Message { offset, .. } = frame {
+                    places.push(offset);
+                }
+                got.push(own(frame));
+            }
+            assert!(matches!(&got[0], Got::TooLong(text) if long.starts_with(text)), "{got:?}");
+            assert_eq!(got[1..], [after.clone()], "{held}");
+            assert_eq!(places.len(), 1);
+            let place = usize::try_from(places[0]).unwrap();
+            assert!(stream[place..].starts_with(['{', 'C']), "{place}");
+        }
+    }
+}
+
 /// On a socket: the frames, and what was refused; the same however the bytes are cut.
 fn on_socket(stream: &str) -> Vec<Got> {
     let decode = |pieces: Vec<&[u8]>| {

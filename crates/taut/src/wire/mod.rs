@@ -21,6 +21,7 @@ mod encode;
 pub(crate) mod find;
 mod frame;
 mod header;
+mod memory;
 mod opening;
 
 pub use decode::Decoder;

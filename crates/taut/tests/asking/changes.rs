@@ -18,7 +18,7 @@ async fn tol_24_a_legacy_session_is_told_of_each_list_that_changes() {
     let changes = server.changes();
     let mut host = Host::new(&server, "2025-11-25", json!({})).await;
     let mut notes = Vec::new();
-    changes.add_tool("new", async |_: NoArgs, _| "new").unwrap();
+    changes.add_tool(("new", "Tool new."), async |_: NoArgs, _| "new").unwrap();
     notes.push(host.wire.next().await);
     assert_eq!(host.call("new", json!({})).await["result"]["content"][0]["text"], "new");
     changes.add_resource(Resource::new("a:new", "new"), async |_| "new");
@@ -123,15 +123,15 @@ async fn a_server_that_never_changes_offers_no_subscriptions() {
 async fn adding_what_is_there_replaces_it() {
     let server = Server::builder("swap", "1")
         .changing()
-        .tool("x", async |_: NoArgs, _| "old")
+        .tool(("x", "Tool x."), async |_: NoArgs, _| "old")
         .build()
         .unwrap();
     let server = Arc::new(server);
     let mut host = Host::new(&server, MODERN, json!({})).await;
-    server.changes().add_tool("x", async |_: NoArgs, _| "new").unwrap();
+    server.changes().add_tool(("x", "Tool x."), async |_: NoArgs, _| "new").unwrap();
     assert_eq!(host.call("x", json!({})).await["result"]["content"][0]["text"], "new");
     let list = host.request("tools/list", json!({})).await;
     assert_eq!(list["result"]["tools"].as_array().unwrap().len(), 1);
-    let bad = server.changes().add_tool("no spaces", async |_: NoArgs, _| "x");
+    let bad = server.changes().add_tool(("no spaces", "Tool no spaces."), async |_: NoArgs, _| "x");
     assert!(bad.unwrap_err().to_string().contains("no spaces"));
 }

@@ -73,26 +73,26 @@ pub(crate) async fn line<S: Send + Sync + 'static>(
 /// A server with one of each thing that can ask.
 pub(crate) fn asking() -> Server {
     Server::builder("asking", "1")
-        .tool("coffee", coffee)
-        .tool("boxed", async |_: NoArgs, call| {
+        .tool(("coffee", "Tool coffee."), coffee)
+        .tool(("boxed", "Tool boxed."), async |_: NoArgs, call| {
             Ok::<_, Box<dyn std::error::Error + Send + Sync>>(line(&call, "who?").await?)
         })
-        .tool("page", async |_: NoArgs, call: Call| {
+        .tool(("page", "Tool page."), async |_: NoArgs, call: Call| {
             let asked = call.ask_at("https://example.com/pay", "pay there").await?;
             Ok::<_, AskError>(format!("{asked:?}"))
         })
-        .tool("sample", async |_: NoArgs, call: Call| {
+        .tool(("sample", "Tool sample."), async |_: NoArgs, call: Call| {
             let params = CreateMessageParams::new([SamplingMessage::user("hi")], 10u64);
             let answer = call.sample(params).await?;
             Ok::<_, AskError>(answer.model)
         })
-        .tool("sample_tools", async |_: NoArgs, call: Call| {
+        .tool(("sample_tools", "Tool sample_tools."), async |_: NoArgs, call: Call| {
             let params = CreateMessageParams::new([SamplingMessage::user("hi")], 10u64)
                 .tools([Tool::new("add")]);
             let answer = call.sample(params).await?;
             Ok::<_, AskError>(answer.model)
         })
-        .tool("roots", async |_: NoArgs, call: Call| {
+        .tool(("roots", "Tool roots."), async |_: NoArgs, call: Call| {
             let roots = call.roots().await?;
             let uris: Vec<_> = roots.into_iter().map(|root| root.uri).collect();
             Ok::<_, AskError>(uris.join(" "))
@@ -125,17 +125,19 @@ pub(crate) fn changing(name: &str) -> ServerBuilder {
         other => panic!("no such server: {other}"),
     };
     server
-        .tool("add", async |_: NoArgs, call: Call| {
+        .tool(("add", "Tool add."), async |_: NoArgs, call: Call| {
             call.log(taut::Level::Error, "adding");
             call.progress(1.0);
-            call.changes().add_tool("added", async |_: NoArgs, _| "here")?;
+            call.changes().add_tool(("added", "Tool added."), async |_: NoArgs, _| "here")?;
             Ok::<_, taut::Error>("done")
         })
-        .tool("remove", async |_: NoArgs, call: Call| call.changes().remove_tool("added"))
-        .tool("prompt", async |_: NoArgs, call: Call| {
+        .tool(("remove", "Tool remove."), async |_: NoArgs, call: Call| {
+            call.changes().remove_tool("added")
+        })
+        .tool(("prompt", "Tool prompt."), async |_: NoArgs, call: Call| {
             call.changes().add_prompt("hello", async |_: NoArgs, _| "Hello.");
         })
-        .tool("resource", async |_: NoArgs, call: Call| {
+        .tool(("resource", "Tool resource."), async |_: NoArgs, call: Call| {
             call.changes().add_resource(Resource::new("a:new", "new"), async |_| "new");
         })
         .tool("touch", async |Line { line }, call: Call| call.changes().resource_updated(&line))

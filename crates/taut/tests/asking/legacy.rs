@@ -52,7 +52,7 @@ async fn cancelling_a_call_withdraws_its_question() {
 async fn a_handler_learns_that_its_question_was_withdrawn_and_may_tidy_up() {
     let tidied = Counter::default();
     let server = Server::with_state("tidy", "1", tidied.clone())
-        .tool("ask", async |_: NoArgs, call: Call<Counter>| {
+        .tool(("ask", "Tool ask."), async |_: NoArgs, call: Call<Counter>| {
             let asked = line(&call, "well?").await;
             if let Err(AskError::Withdrawn) = asked {
                 call.state().up();
@@ -72,7 +72,7 @@ async fn a_handler_learns_that_its_question_was_withdrawn_and_may_tidy_up() {
 #[tokio::test(start_paused = true)]
 async fn c13_a_question_has_a_deadline_and_is_then_withdrawn() {
     let server = Server::builder("brief", "1")
-        .tool("coffee", crate::fixture::coffee)
+        .tool(("coffee", "Tool coffee."), crate::fixture::coffee)
         .ask_timeout(Duration::from_secs(5))
         .build()
         .unwrap();
@@ -126,7 +126,7 @@ async fn at_the_end_of_the_input_a_call_that_asks_is_answered_and_the_server_end
 #[tokio::test(start_paused = true)]
 async fn a_call_that_runs_out_of_time_while_it_asks_withdraws_its_question() {
     let server = Server::builder("brief", "1")
-        .tool("coffee", crate::fixture::coffee)
+        .tool(("coffee", "Tool coffee."), crate::fixture::coffee)
         .call_timeout(Duration::from_secs(5))
         .build()
         .unwrap();

@@ -34,8 +34,10 @@ fn answer_to(message: &str) -> String {
 /// Answers what `choose` says in each round; gives the result and how often each was answered.
 async fn play(rounds: &[u8]) -> (String, BTreeMap<String, usize>, usize) {
     let effects = Counter::default();
-    let server =
-        Server::with_state("chains", "1", effects.clone()).tool("chains", chains).build().unwrap();
+    let server = Server::with_state("chains", "1", effects.clone())
+        .tool(("chains", "Tool chains."), chains)
+        .build()
+        .unwrap();
     let mut host = Host::modern(server).await;
     let mut answered = BTreeMap::new();
     let mut rounds = rounds.iter();
@@ -77,7 +79,7 @@ proptest! {
 async fn a_legacy_client_gets_the_same_result() {
     let (wanted, ..) = play(&[]).await;
     let server = Server::with_state("chains", "1", Counter::default())
-        .tool("chains", chains)
+        .tool(("chains", "Tool chains."), chains)
         .build()
         .unwrap();
     let server = std::sync::Arc::new(server);

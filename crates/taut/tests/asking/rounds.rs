@@ -18,7 +18,7 @@ async fn both(_: NoArgs, call: Call) -> Result<String, AskError> {
 }
 
 fn pair() -> Server {
-    Server::builder("pair", "1").tool("both", both).build().unwrap()
+    Server::builder("pair", "1").tool(("both", "Tool both."), both).build().unwrap()
 }
 
 /// MRTR-02, MRTR-03, MRTR-14
@@ -37,6 +37,29 @@ async fn mrtr_03_two_questions_in_one_join_leave_in_one_result() {
     }
     let answers = json!({ key_of(&first, "one?"): say("1"), key_of(&first, "other?"): say("2") });
     assert_eq!(text(&host.retry("both", json!({}), &first, answers).await), "1 2");
+}
+
+/// A key of the handler's own is what the client sees; asked again under it, the answer is there.
+#[tokio::test(start_paused = true)]
+async fn a_question_has_the_key_that_its_handler_gives() {
+    use taut::types::{FormField, FormSchema};
+    let server = Server::builder("keys", "1")
+        .tool(("named", "Ask twice."), async |_: NoArgs, call: Call| {
+            let form = || FormSchema::new().required("line", FormField::text());
+            let one = call.ask_form_as("line", "one?", form()).await?.accepted();
+            let two = call.ask_form_as("line", "two?", form()).await?.accepted();
+            let line = |answer: Option<taut::types::JsonObject>| answer.unwrap()["line"].clone();
+            Ok::<_, AskError>(format!("{} {}", line(one), line(two)))
+        })
+        .build()
+        .unwrap();
+    let mut host = Host::modern(server).await;
+    let first = host.call("named", json!({})).await;
+    assert_eq!(only_key(&first), "line");
+    let second = host.retry("named", json!({}), &first, json!({ "line": say("1") })).await;
+    assert_eq!(only_key(&second), "2-line");
+    let done = host.retry("named", json!({}), &second, json!({ "2-line": say("2") })).await;
+    assert_eq!(text(&done), r#""1" "2""#);
 }
 
 /// MRTR-11
@@ -58,7 +81,7 @@ async fn mrtr_11_who_answers_half_is_asked_for_the_rest() {
 async fn mrtr_13_a_client_that_never_answers_costs_nothing() {
     let held = Counter::default();
     let server = Server::with_state("held", "1", held.clone())
-        .tool("hold", async |_: NoArgs, call: Call<Counter>| {
+        .tool(("hold", "Tool hold."), async |_: NoArgs, call: Call<Counter>| {
             let mine = call.state().clone();
             let theirs = call.clone();
             // A task that asks must not outlive the run either.
@@ -88,7 +111,7 @@ async fn mrtr_13_a_client_that_never_answers_costs_nothing() {
 async fn once_is_once_over_three_runs() {
     let (paid, runs) = (Counter::default(), Counter::default());
     let server = Server::with_state("shop", "1", (paid.clone(), runs.clone()))
-        .tool("buy", async |_: NoArgs, call: Call<(Counter, Counter)>| {
+        .tool(("buy", "Tool buy."), async |_: NoArgs, call: Call<(Counter, Counter)>| {
             call.state().1.up();
             let receipt = call.once("pay", async { call.state().0.up() }).await?;
             let first = line(&call, "first?").await?;
@@ -115,7 +138,7 @@ async fn once_is_once_over_three_runs() {
 #[tokio::test(start_paused = true)]
 async fn what_once_kept_in_another_shape_is_an_error() {
     let server = Server::builder("odd", "1")
-        .tool("odd", async |_: NoArgs, call: Call| {
+        .tool(("odd", "Tool odd."), async |_: NoArgs, call: Call| {
             call.once("k", async { "text".to_owned() }).await?;
             call.once("k", async { 5u8 }).await?;
             Ok::<_, AskError>("no")
@@ -130,7 +153,7 @@ async fn what_once_kept_in_another_shape_is_an_error() {
 #[tokio::test(start_paused = true)]
 async fn the_same_question_may_be_asked_again() {
     let server = Server::builder("again", "1")
-        .tool("again", async |_: NoArgs, call: Call| {
+        .tool(("again", "Tool again."), async |_: NoArgs, call: Call| {
             let mut tries = 1;
             while line(&call, "the password?").await? != "swordfish" {
                 tries += 1;
@@ -155,7 +178,7 @@ async fn chains_side_by_side_ask_each_question_once() {
         Ok(first + &second)
     }
     let server = Server::builder("chains", "1")
-        .tool("chains", async |_: NoArgs, call: Call| {
+        .tool(("chains", "Tool chains."), async |_: NoArgs, call: Call| {
             let (a, b) = tokio::join!(chain(&call, "a"), chain(&call, "b"));
             Ok::<_, AskError>(a? + &b?)
         })
@@ -173,7 +196,7 @@ async fn chains_side_by_side_ask_each_question_once() {
 #[tokio::test(start_paused = true)]
 async fn a_question_that_was_dropped_is_not_asked() {
     let server = Server::builder("race", "1")
-        .tool("race", async |_: NoArgs, call: Call| {
+        .tool(("race", "Tool race."), async |_: NoArgs, call: Call| {
             tokio::select! {
                 biased;
                 _ = line(&call, "lost?") => {}
@@ -195,7 +218,7 @@ async fn on_call_sees_a_question_as_an_end_that_is_no_failure() {
     let seen = Arc::new(Mutex::new(Vec::new()));
     let log = seen.clone();
     let server = Server::builder("seen", "1")
-        .tool("coffee", coffee)
+        .tool(("coffee", "Tool coffee."), coffee)
         .on_call(move |moment| {
             log.lock().unwrap().push(match moment {
                 CallEvent::Started { .. } => "began",

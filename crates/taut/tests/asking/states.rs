@@ -68,7 +68,7 @@ async fn mrtr_10_a_state_of_another_request_is_refused() {
 #[tokio::test]
 async fn mrtr_10_a_state_that_is_too_old_is_refused() {
     let server = Server::builder("old", "1")
-        .tool("coffee", coffee)
+        .tool(("coffee", "Tool coffee."), coffee)
         .ask_state_lifetime(Duration::ZERO)
         .build()
         .unwrap();
@@ -116,7 +116,11 @@ async fn what_is_too_much_to_remember_is_an_error_that_says_so() {
 #[tokio::test(start_paused = true)]
 async fn a_server_with_the_same_key_takes_over_and_one_with_another_says_what_to_set() {
     let with = |key: &str| {
-        Server::builder("keyed", "1").tool("coffee", coffee).seal_key(key).build().unwrap()
+        Server::builder("keyed", "1")
+            .tool(("coffee", "Tool coffee."), coffee)
+            .seal_key(key)
+            .build()
+            .unwrap()
     };
     let first = Host::modern(with("k")).await.call("coffee", json!({})).await;
     let mut same = Host::modern(with("k")).await;

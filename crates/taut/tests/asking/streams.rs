@@ -91,7 +91,7 @@ async fn c17_an_open_stream_holds_up_neither_requests_nor_the_end() {
 async fn a_thousand_changes_are_few_notes_to_a_client_that_does_not_read() {
     let server = Server::builder("busy", "1")
         .changing()
-        .tool("big", async |_: NoArgs, _| "x".repeat(1 << 20))
+        .tool(("big", "Tool big."), async |_: NoArgs, _| "x".repeat(1 << 20))
         .build()
         .unwrap();
     let server = Arc::new(server);
@@ -101,7 +101,7 @@ async fn a_thousand_changes_are_few_notes_to_a_client_that_does_not_read() {
     let changes = server.changes();
     tokio::task::yield_now().await;
     for _ in 0..1000 {
-        changes.add_tool("new", async |_: NoArgs, _| "new").unwrap();
+        changes.add_tool(("new", "Tool new."), async |_: NoArgs, _| "new").unwrap();
         changes.resource_updated("a:b");
     }
     let (rest, _) = wire.finish().await;

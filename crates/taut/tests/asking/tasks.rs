@@ -26,8 +26,10 @@ async fn in_a_task(_: NoArgs, call: Call<Seen>) -> Result<String, AskError> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn c13_a_task_may_ask_and_does_not_outlive_its_run() {
     let seen = Seen::default();
-    let server =
-        Server::with_state("tasks", "1", seen.clone()).tool("ask", in_a_task).build().unwrap();
+    let server = Server::with_state("tasks", "1", seen.clone())
+        .tool(("ask", "Tool ask."), in_a_task)
+        .build()
+        .unwrap();
     let server = Arc::new(server);
     for revision in REVISIONS {
         let mut host = Host::new(&server, revision, everything()).await;
@@ -53,7 +55,7 @@ async fn c13_a_task_may_ask_and_does_not_outlive_its_run() {
 async fn a_task_that_asks_after_its_call_has_ended_asks_nobody() {
     let late = Counter::default();
     let server = Server::with_state("late", "1", late.clone())
-        .tool("late", async |_: NoArgs, call: Call<Counter>| {
+        .tool(("late", "Tool late."), async |_: NoArgs, call: Call<Counter>| {
             tokio::spawn(async move {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 if let Err(AskError::Ended) = line(&call, "too late?").await {

@@ -134,7 +134,7 @@ fn arguments_whose_serialisation_uses_the_client_do_not_wait_for_themselves() {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let server = Server::builder("x", "1")
-                .tool("t", async |_: taut::NoArgs, _call| "ok")
+                .tool(("t", "Tool t."), async |_: taut::NoArgs, _call| "ok")
                 .build()
                 .unwrap();
             let client = memory(&server).await.unwrap();

@@ -223,7 +223,7 @@ async fn our_own_schemas_are_kept() {
         WithWords { words: (String, i64) },
     }
     let server = Server::builder("s", "1")
-        .tool("rows", async |_: taut::NoArgs, _call| {
+        .tool(("rows", "Tool rows."), async |_: taut::NoArgs, _call| {
             let row = |below, kind| Row { name: None, size: 1, below, kind };
             let words = ("a".to_owned(), -1);
             taut::Json(row(vec![row(vec![], Kind::WithWords { words })], Kind::Plain))

@@ -184,7 +184,7 @@ async fn a_hundred_thousand_notes_are_a_handful_of_changes() {
 #[tokio::test]
 async fn nothing_is_asked_of_a_server_that_offers_nothing() {
     let server = taut::Server::builder("bare", "1")
-        .tool("t", async |_: taut::NoArgs, _call| "x")
+        .tool(("t", "Tool t."), async |_: taut::NoArgs, _call| "x")
         .build()
         .unwrap();
     for revision in taut::Revision::ALL {

@@ -143,7 +143,7 @@ async fn roo_03_new_folders_are_announced_to_legacy_servers_only() {
 #[tokio::test(start_paused = true)]
 async fn a_person_who_takes_his_time_does_not_cost_the_call() {
     let server = taut::Server::builder("s", "1")
-        .tool("ask", async |_: taut::NoArgs, call| {
+        .tool(("ask", "Tool ask."), async |_: taut::NoArgs, call| {
             let asked = call.ask_form("well?", taut::types::FormSchema::new()).await;
             asked.map(|asked| format!("{asked:?}"))
         })

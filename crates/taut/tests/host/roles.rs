@@ -70,12 +70,13 @@ pub(super) fn play() {
 }
 
 async fn serve() -> taut::Result<()> {
-    let harmless =
-        Tool::new("die_once_harmless").annotations(ToolAnnotations::new().read_only_hint(true));
+    let harmless = Tool::new("die_once_harmless")
+        .description("Die once, and harm nothing.")
+        .annotations(ToolAnnotations::new().read_only_hint(true));
     super::demo::server::server()
-        .tool("die_once", async |_: NoArgs, _call| die_once())
+        .tool(("die_once", "Tool die_once."), async |_: NoArgs, _call| die_once())
         .tool(harmless, async |_: NoArgs, _call| die_once())
-        .tool("die", async |_: NoArgs, _call| system::kill_self())
+        .tool(("die", "Tool die."), async |_: NoArgs, _call| system::kill_self())
         .serve_stdio()
         .await
 }

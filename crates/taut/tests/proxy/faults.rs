@@ -1,1 +1,153 @@
-//! x
+//! Servers that die, refuse or never come, and clients that go away.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use taut::{Client, ClientBuilder, Proxy, ProxyEvent};
+
+use crate::raw::{INITIALIZE, front, id_of, legacy, proxy};
+
+#[tokio::test]
+async fn a_server_that_cannot_be_reached_is_an_error_at_once_and_the_next_try_may_work() {
+    let tries = Arc::new(AtomicUsize::new(0));
+    let server = crate::world::server();
+    let count = tries.clone();
+    let connector = move |client: ClientBuilder| {
+        let fails = count.fetch_add(1, Ordering::SeqCst) == 0;
+        let server = server.clone();
+        async move {
+            if fails {
+                return client.spawn(taut::Command::new("/nonexistent/server")).await;
+            }
+            taut::memory_with(&server, client).await
+        }
+    };
+    let proxy = Proxy::builder(connector).build();
+    let mut front = front(&proxy);
+    front.send(INITIALIZE).await;
+    let refused = front.next().await;
+    assert!(refused.contains("no connection to the server"), "{refused}");
+    assert!(refused.contains("/nonexistent/server"), "{refused}");
+    front.send(INITIALIZE).await;
+    let welcome = front.next().await;
+    assert!(welcome.contains(r#""name":"back""#), "{welcome}");
+}
+
+#[tokio::test]
+async fn open_calls_fail_when_the_server_dies_and_the_session_goes_on_with_a_new_one() {
+    let events = Arc::new(Mutex::new(Vec::new()));
+    let (builder, mut backs) = proxy();
+    let seen = events.clone();
+    let builder = builder
+        .on_event(move |event| seen.lock().unwrap().push(event.to_string()))
+        .restart(taut::RestartPolicy::new().first_delay(Duration::from_millis(1)));
+    let proxy = builder.build();
+    let (mut front, mut back) = legacy(&proxy, &mut backs).await;
+    front
+        .send(r#"{"jsonrpc":"2.0","id":1,"method":"resources/subscribe","params":{"uri":"a:b"}}"#)
+        .await;
+    let id = id_of(&back.next().await);
+    back.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{{}}}}"#)).await;
+    front.next().await;
+    front.send(r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"t"}}"#).await;
+    back.next().await;
+    drop(back);
+    let failed = front.next().await;
+    assert!(failed.contains(r#""id":2,"error""#), "{failed}");
+    // A call that comes meanwhile waits for the new one.
+    front.send(r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"t"}}"#).await;
+    let mut back = backs.recv().await.unwrap();
+    let line = back.next().await;
+    assert!(line.contains(r#""method":"initialize""#), "{line}");
+    let welcome = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"b","version":"2"}}"#;
+    back.send(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":{welcome}}}"#, id_of(&line))).await;
+    assert!(back.next().await.contains("notifications/initialized"));
+    assert!(back.next().await.contains("resources/subscribe"));
+    let changed = front.next().await;
+    assert!(changed.contains("notifications/tools/list_changed"), "{changed}");
+    let call = back.next().await;
+    assert!(call.contains("tools/call"), "{call}");
+    back.send(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"content":[]}}}}"#, id_of(&call)))
+        .await;
+    assert!(front.next().await.contains(r#""id":3,"result""#));
+    let events = events.lock().unwrap().join("\n");
+    assert!(events.contains("lost the server"), "{events}");
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_ends_its_calls_and_its_server() {
+    let (builder, mut backs) = proxy();
+    let proxy = builder.drain(Duration::from_millis(10)).build();
+    let (mut front, mut back) = legacy(&proxy, &mut backs).await;
+    front.send(r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"t"}}"#).await;
+    back.next().await;
+    drop(front);
+    // Withdrawn, and then the connection is closed.
+    let line = back.next().await;
+    assert!(line.contains("notifications/cancelled"), "{line}");
+    assert_eq!(back.next().await, "");
+}
+
+#[tokio::test]
+async fn a_withdrawn_question_is_withdrawn_at_the_client() {
+    let (builder, mut backs) = proxy();
+    let proxy = builder.build();
+    let (mut front, mut back) = legacy(&proxy, &mut backs).await;
+    back.send(r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#).await;
+    let asked = front.next().await;
+    let cancel =
+        r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"q"}}"#;
+    back.send(cancel).await;
+    let withdrawn = front.next().await;
+    assert!(withdrawn.contains("notifications/cancelled"), "{withdrawn}");
+    assert!(withdrawn.contains(&format!(r#""requestId":{}"#, id_of(&asked))), "{withdrawn}");
+}
+
+/// A server that takes nothing stops the client from sending more, instead of filling memory.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_does_not_read_stops_its_client() {
+    let (builder, mut backs) = proxy();
+    let proxy = builder.build();
+    let (mut front, _back) = legacy(&proxy, &mut backs).await;
+    let line = format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/own","params":{{"t":"{}"}}}}"#,
+        "x".repeat(64 << 10)
+    );
+    let mut sent = 0;
+    let flood = async {
+        loop {
+            front.send(&line).await;
+            sent += 1;
+        }
+    };
+    assert!(tokio::time::timeout(Duration::from_secs(5), flood).await.is_err());
+    // A mebibyte in each of the two pipes of this test, and what the proxy holds.
+    assert!(sent < 100, "{sent} messages of 64 KiB were taken");
+}
+
+#[tokio::test]
+async fn closing_the_proxy_ends_every_server() {
+    let (builder, mut backs) = proxy();
+    let lost = Arc::new(AtomicUsize::new(0));
+    let count = lost.clone();
+    let builder = builder.on_event(move |event| {
+        if let ProxyEvent::Lost { .. } = event {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let proxy = builder.client(Client::builder().eof_grace(Duration::from_millis(10))).build();
+    let (mut front, mut back) = legacy(&proxy, &mut backs).await;
+    let closed = tokio::spawn({
+        let proxy = proxy.clone();
+        async move { proxy.close().await }
+    });
+    assert_eq!(back.next().await, "");
+    drop(back);
+    tokio::time::timeout(Duration::from_secs(20), closed).await.unwrap().unwrap();
+    // It was no accident, and nothing is opened again.
+    assert_eq!(lost.load(Ordering::SeqCst), 0);
+    front.send(r#"{"jsonrpc":"2.0","id":9,"method":"tools/list"}"#).await;
+    let refused = front.next().await;
+    assert!(refused.contains("closed"), "{refused}");
+}

@@ -1,1 +1,250 @@
-//! x
+//! Raw lines on both sides of the proxy: what is not named by the mapping of eras keeps its bytes.
+
+use std::time::Duration;
+
+use taut::{ClientBuilder, Proxy};
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf};
+use tokio::sync::mpsc;
+
+/// One side of a connection, line by line.
+pub(crate) struct Wire {
+    lines: BufReader<ReadHalf<DuplexStream>>,
+    out: WriteHalf<DuplexStream>,
+}
+
+impl Wire {
+    pub(crate) fn new(stream: DuplexStream) -> Self {
+        let (reader, out) = tokio::io::split(stream);
+        Self { lines: BufReader::new(reader), out }
+    }
+
+    pub(crate) async fn send(&mut self, line: &str) {
+        self.out.write_all(format!("{line}\n").as_bytes()).await.unwrap();
+    }
+
+    pub(crate) async fn next(&mut self) -> String {
+        let mut line = String::new();
+        let read = self.lines.read_line(&mut line);
+        tokio::time::timeout(Duration::from_secs(20), read).await.unwrap().unwrap();
+        line.trim_end().to_owned()
+    }
+}
+
+/// A proxy whose connections to the server are given out here.
+pub(crate) fn proxy() -> (taut::ProxyBuilder, mpsc::UnboundedReceiver<Wire>) {
+    let (given, taken) = mpsc::unbounded_channel();
+    let connector = move |client: ClientBuilder| {
+        let (near, far) = tokio::io::duplex(1 << 20);
+        let _ = given.send(Wire::new(far));
+        let (reader, writer) = tokio::io::split(near);
+        client.connect(reader, writer)
+    };
+    (Proxy::builder(connector), taken)
+}
+
+/// A client of the proxy.
+pub(crate) fn front(proxy: &Proxy) -> Wire {
+    let (near, far) = tokio::io::duplex(1 << 20);
+    let proxy = proxy.clone();
+    tokio::spawn(async move {
+        let (reader, writer) = tokio::io::split(far);
+        proxy.serve(reader, writer).await
+    });
+    Wire::new(near)
+}
+
+pub(crate) const INITIALIZE: &str = r#"{"jsonrpc":"2.0","id":"i","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"roots":{},"x-own":12345678901234567890123456789},"clientInfo":{"name":"f","version":"1","y":-0}}}"#;
+pub(crate) const INITIALIZED: &str = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+const WELCOME: &str = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{"subscribe":true},"logging":{},"x":12345678901234567890123456789},"serverInfo":{"name":"b","version":"2"},"instructions":"\u2028"}"#;
+const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"elicitation":{}},"io.modelcontextprotocol/clientInfo":{"name":"f","version":"1"},"k":1e400,"k":2}"#;
+
+/// Values that lose something when they are read and written again.
+const ODD: &str = r#"{"n":1234567890123456789012345678901234567890,"e":1e400,"z":-0,"d":1,"d":2,"b":{"z":1,"a":2},"s":"\u2028\ud800\/é","f":[ 1.50 , 0.10 ]}"#;
+
+/// The id of a request on the wire.
+pub(crate) fn id_of(line: &str) -> String {
+    // Not by serde_json: it does not take all numbers that pass here.
+    let rest = &line[line.find("\"id\":").unwrap() + 5..];
+    rest[..rest.find([',', '}']).unwrap()].to_owned()
+}
+
+/// A legacy session, relayed to a legacy server.
+pub(crate) async fn legacy(
+    proxy: &Proxy,
+    backs: &mut mpsc::UnboundedReceiver<Wire>,
+) -> (Wire, Wire) {
+    let mut front = front(proxy);
+    front.send(INITIALIZE).await;
+    front.send(INITIALIZED).await;
+    let mut back = backs.recv().await.unwrap();
+    let line = back.next().await;
+    assert!(line.contains(r#""method":"initialize""#), "{line}");
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{WELCOME}}}"#, id_of(&line));
+    back.send(&answer).await;
+    front.next().await;
+    assert_eq!(back.next().await, INITIALIZED);
+    (front, back)
+}
+
+#[tokio::test]
+async fn the_handshake_of_a_legacy_session_is_relayed_word_for_word() {
+    let (builder, mut backs) = proxy();
+    let proxy = builder.build();
+    let mut front = front(&proxy);
+    front.send(INITIALIZE).await;
+    let mut back = backs.recv().await.unwrap();
+    // Must show 6: the first thing that the server hears is the client's own handshake, no probe.
+    let line = back.next().await;
+    let params = &INITIALIZE[INITIALIZE.find(r#""params""#).unwrap()..];
+    assert!(line.ends_with(params), "{line}");
+    back.send(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":{WELCOME}}}"#, id_of(&line))).await;
+    assert_eq!(front.next().await, format!(r#"{{"jsonrpc":"2.0","id":"i","result":{WELCOME}}}"#));
+}
+
+#[tokio::test]
+async fn equal_eras_are_relayed_byte_for_byte() {
+    let (builder, mut backs) = proxy();
+    let proxy = builder.build();
+    let (mut front, mut back) = legacy(&proxy, &mut backs).await;
+    let call = |id: &str, token: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t","arguments":{ODD},"_meta":{{"progressToken":{token},"x":{ODD}}},"more":{ODD}}}}}"#
+        )
+    };
+    front.send(&call("\"a\"", "\"tok\"")).await;
+    let relayed = back.next().await;
+    let id = id_of(&relayed);
+    assert_eq!(relayed, call(&id, &id));
+    let progress = |token: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","method":"notifications/progress","params":{{"progress":1,"progressToken":{token},"x":{ODD}}}}}"#
+        )
+    };
+    back.send(&progress(&id)).await;
+    assert_eq!(front.next().await, progress("\"tok\""));
+    back.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{ODD}}}"#)).await;
+    assert_eq!(front.next().await, format!(r#"{{"jsonrpc":"2.0","id":"a","result":{ODD}}}"#));
+    // Errors.
+    front.send(&call("2", "1")).await;
+    let id = id_of(&back.next().await);
+    let error = format!(r#"{{"code":-31999,"message":"no","data":{ODD}}}"#);
+    back.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)).await;
+    assert_eq!(front.next().await, format!(r#"{{"jsonrpc":"2.0","id":2,"error":{error}}}"#));
+    // What nobody knows passes in both directions.
+    let odd = format!(r#"{{"jsonrpc":"2.0","method":"notifications/own","params":{ODD}}}"#);
+    front.send(&odd).await;
+    assert_eq!(back.next().await, odd);
+    back.send(&odd).await;
+    assert_eq!(front.next().await, odd);
+    let own =
+        |id: &str| format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"own/method","params":{ODD}}}"#);
+    front.send(&own("3")).await;
+    let relayed = back.next().await;
+    assert_eq!(relayed, own(&id_of(&relayed)));
+    // A question of the server, with a token of its own.
+    let ask = |id: &str, token: &str| {
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"sampling/createMessage","params":{{"x":{ODD},"_meta":{{"progressToken":{token}}}}}}}"#
+        )
+    };
+    back.send(&ask("\"q\"", "7")).await;
+    let asked = front.next().await;
+    let id = id_of(&asked);
+    assert_eq!(asked, ask(&id, &id));
+    front.send(&progress(&id)).await;
+    assert_eq!(back.next().await, progress("7"));
+    front.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{ODD}}}"#)).await;
+    assert_eq!(back.next().await, format!(r#"{{"jsonrpc":"2.0","id":"q","result":{ODD}}}"#));
+}
+
+#[tokio::test]
+async fn a_modern_request_changes_only_what_the_mapping_names() {
+    let (builder, mut backs) = proxy();
+    let proxy = builder.build();
+    let mut front = front(&proxy);
+    let call = format!(
+        r#"{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{{"name":"t","arguments":{ODD},{META}}}}}"#
+    );
+    front.send(&call).await;
+    let mut back = backs.recv().await.unwrap();
+    // In the client's era first.
+    let probe = back.next().await;
+    assert!(probe.contains("server/discover"), "{probe}");
+    back.send(&format!(
+        r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32601,"message":"what?"}}}}"#,
+        id_of(&probe)
+    ))
+    .await;
+    let initialize = back.next().await;
+    back.send(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":{WELCOME}}}"#, id_of(&initialize)))
+        .await;
+    assert_eq!(back.next().await, INITIALIZED);
+    let relayed = back.next().await;
+    let id = id_of(&relayed);
+    assert_eq!(
+        relayed,
+        format!(
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"t","arguments":{ODD},"_meta":{{"k":1e400,"k":2}}}}}}"#
+        )
+    );
+    let result = format!(r#"{{"content":[],"structuredContent":{ODD}"#);
+    back.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}}}"#)).await;
+    assert_eq!(
+        front.next().await,
+        format!(
+            r#"{{"jsonrpc":"2.0","id":1,"result":{result},"resultType":"complete","_meta":{{"io.modelcontextprotocol/serverInfo":{{"name":"b","version":"2"}}}}}}}}"#
+        )
+    );
+}
+
+#[tokio::test]
+async fn a_legacy_request_to_a_modern_server_keeps_what_is_its_own() {
+    let (builder, mut backs) = proxy();
+    let proxy = builder.build();
+    let mut front = front(&proxy);
+    front.send(INITIALIZE).await;
+    let mut back = backs.recv().await.unwrap();
+    let line = back.next().await;
+    let refusal =
+        r#"{"code":-32022,"message":"no","data":{"supported":["2026-07-28"],"requested":"x"}}"#;
+    back.send(&format!(r#"{{"jsonrpc":"2.0","id":{},"error":{refusal}}}"#, id_of(&line))).await;
+    let line = back.next().await;
+    assert!(line.contains("server/discover"), "{line}");
+    let discovery = r#"{"supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"b","version":"2"}}}"#;
+    back.send(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":{discovery}}}"#, id_of(&line))).await;
+    let welcome = front.next().await;
+    assert!(welcome.contains(r#""protocolVersion":"2025-06-18""#), "{welcome}");
+    front
+        .send(&format!(
+            r#"{{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{{"name":"t","arguments":{ODD},"_meta":{{"x":{ODD}}}}}}}"#
+        ))
+        .await;
+    let relayed = back.next().await;
+    assert!(relayed.contains(&format!(r#""arguments":{ODD}"#)), "{relayed}");
+    assert!(
+        relayed.contains(&format!(r#""_meta":{{"x":{ODD},"io.modelcontextprotocol/"#)),
+        "{relayed}"
+    );
+    let result = format!(r#""content":[],"structuredContent":{ODD}"#);
+    back.send(&format!(
+        r#"{{"jsonrpc":"2.0","id":{},"result":{{"resultType":"complete",{result},"ttlMs":5}}}}"#,
+        id_of(&relayed)
+    ))
+    .await;
+    assert_eq!(front.next().await, format!(r#"{{"jsonrpc":"2.0","id":5,"result":{{{result}}}}}"#));
+}
+
+#[tokio::test]
+async fn sixteen_mebibytes_pass_in_both_directions() {
+    let (builder, mut backs) = proxy();
+    let proxy = builder.build();
+    let (mut front, mut back) = legacy(&proxy, &mut backs).await;
+    let text = "x".repeat(16 << 20);
+    let line =
+        format!(r#"{{"jsonrpc":"2.0","id":9,"method":"own/method","params":{{"t":"{text}"}}}}"#);
+    let (relayed, ()) = tokio::join!(back.next(), front.send(&line));
+    assert_eq!(relayed.len(), line.len());
+    let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"t":"{text}"}}}}"#, 2);
+    let (answered, ()) = tokio::join!(front.next(), back.send(&answer));
+    assert_eq!(answered.len(), answer.len(), "{}", &answered[..200]);
+}

@@ -1,1 +1,183 @@
-//! x
+//! Who shares a connection to the server, and what of one client another never sees.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use taut::Revision;
+use taut::transport::{MessagePipe, MessageService, Principal};
+
+use crate::raw::{id_of, legacy};
+use crate::world::{Heard, connect, host, proxy_to, server};
+
+fn modern(id: u64, method: &str, mut params: Value) -> Value {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": { "elicitation": { "form": {} } },
+        "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+    });
+    json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
+}
+
+async fn ask(pipe: &mut MessagePipe, message: Value) -> Value {
+    pipe.send(message.to_string().into_bytes()).await.unwrap();
+    let answer = tokio::time::timeout(Duration::from_secs(20), pipe.recv()).await.unwrap().unwrap();
+    serde_json::from_slice(&answer.json).unwrap()
+}
+
+#[tokio::test]
+async fn each_legacy_session_has_a_connection_and_each_principal_one_for_all_modern_requests() {
+    let (proxy, opened) = proxy_to(server(), Revision::V2025_11_25);
+    let proxy = proxy.build();
+    for sessions in 1..=3 {
+        let legacy = host(&Heard::default()).revision(Revision::V2025_11_25);
+        connect(&proxy, legacy).await.unwrap();
+        assert_eq!(opened.load(Ordering::SeqCst), sessions);
+    }
+    for _ in 0..3 {
+        for name in ["ann", "bob"] {
+            let mut pipe = proxy.open(Principal::new(name));
+            ask(&mut pipe, modern(1, "tools/list", json!({}))).await;
+        }
+    }
+    assert_eq!(opened.load(Ordering::SeqCst), 5);
+}
+
+#[tokio::test]
+async fn a_pool_is_shared_by_all() {
+    let (proxy, opened) = proxy_to(server(), Revision::V2025_11_25);
+    let proxy = proxy.children(2).build();
+    for _ in 0..4 {
+        let client = connect(&proxy, host(&Heard::default())).await.unwrap();
+        let echo = client.call("echo", json!({ "line": "hi" })).await.unwrap();
+        assert_eq!(echo.text().unwrap(), "hi");
+    }
+    assert!(opened.load(Ordering::SeqCst) <= 2);
+}
+
+#[tokio::test]
+async fn a_parked_call_belongs_to_its_principal_and_its_request() {
+    let (proxy, _) = proxy_to(server(), Revision::V2025_11_25);
+    let proxy = proxy.build();
+    let call = json!({ "name": "form", "arguments": {} });
+    let mut ann = proxy.open(Principal::new("ann"));
+    let asked = ask(&mut ann, modern(1, "tools/call", call.clone())).await;
+    let state = asked["result"]["requestState"].as_str().unwrap().to_owned();
+    let key = asked["result"]["inputRequests"].as_object().unwrap().keys().next().unwrap().clone();
+    let retry = |id: u64, name: &str| {
+        let answers = json!({ &key: { "action": "accept", "content": { "line": "one" } } });
+        let params = json!({
+            "name": name, "arguments": {}, "requestState": state, "inputResponses": answers
+        });
+        modern(id, "tools/call", params)
+    };
+    let mut bob = proxy.open(Principal::new("bob"));
+    let refused = ask(&mut bob, retry(1, "form")).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    let refused = ask(&mut ann, retry(2, "roots")).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+    // From another connection of the same principal it goes on, once.
+    let mut again = proxy.open(Principal::new("ann"));
+    let second = ask(&mut again, retry(3, "form")).await;
+    assert_eq!(second["result"]["resultType"], "input_required", "{second}");
+    let refused = ask(&mut ann, retry(4, "form")).await;
+    assert_eq!(refused["error"]["code"], -32602, "{refused}");
+}
+
+#[tokio::test]
+async fn parked_calls_are_bounded_in_number_bytes_and_time() {
+    for (calls, bytes, fits) in [(1, 1 << 20, 1), (8, 1, 0), (8, 1 << 20, 3)] {
+        let (proxy, _) = proxy_to(server(), Revision::V2025_11_25);
+        // One call at a time, so that each question has its call.
+        let proxy = proxy.parked(Duration::from_secs(60), calls, bytes).build();
+        let mut parked = 0;
+        for principal in 0..3 {
+            let mut pipe = proxy.open(Principal::new(format!("p{principal}")));
+            let call = modern(1, "tools/call", json!({ "name": "form", "arguments": {} }));
+            let answer = ask(&mut pipe, call).await;
+            match &answer["result"]["resultType"] {
+                Value::Null => assert_eq!(answer["error"]["code"], -32603, "{answer}"),
+                _ => parked += 1,
+            }
+        }
+        assert_eq!(parked, fits, "{calls} calls, {bytes} bytes");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_parked_call_that_nobody_goes_on_with_is_given_up() {
+    let (proxy, _) = proxy_to(server(), Revision::V2025_11_25);
+    let proxy = proxy.parked(Duration::from_secs(60), 8, 1 << 20).build();
+    let mut pipe = proxy.open(Principal::ANONYMOUS);
+    let call = json!({ "name": "form", "arguments": {} });
+    let asked = ask(&mut pipe, modern(1, "tools/call", call)).await;
+    let state = asked["result"]["requestState"].clone();
+    tokio::time::sleep(Duration::from_secs(61)).await;
+    let params = json!({ "name": "form", "arguments": {}, "requestState": state });
+    let late = ask(&mut pipe, modern(2, "tools/call", params)).await;
+    assert_eq!(late["error"]["code"], -32602, "{late}");
+}
+
+/// stdio has no link between a question and a call: with several open, a question is held until one is
+/// left, and refused when that takes too long.
+#[tokio::test(start_paused = true)]
+async fn a_question_waits_until_it_is_clear_whose_it_is() {
+    let (builder, mut backs) = crate::raw::proxy();
+    let proxy = builder.build();
+    let mut one = proxy.open(Principal::ANONYMOUS);
+    let mut two = proxy.open(Principal::ANONYMOUS);
+    let call = json!({ "name": "t", "arguments": {} });
+    one.send(modern(1, "tools/call", call.clone()).to_string().into_bytes()).await.unwrap();
+    let mut back = backs.recv().await.unwrap();
+    let probe = back.next().await;
+    back.send(&format!(
+        r#"{{"jsonrpc":"2.0","id":{},"error":{{"code":-32601,"message":"?"}}}}"#,
+        id_of(&probe)
+    ))
+    .await;
+    let initialize = back.next().await;
+    let welcome = json!({
+        "jsonrpc": "2.0", "id": id_of(&initialize).parse::<u64>().unwrap(),
+        "result": { "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+            "serverInfo": { "name": "b", "version": "1" } }
+    });
+    back.send(&welcome.to_string()).await;
+    back.next().await;
+    let first = id_of(&back.next().await);
+    two.send(modern(1, "tools/call", call).to_string().into_bytes()).await.unwrap();
+    let second = id_of(&back.next().await);
+    let question = |id: &str| {
+        let form = json!({ "type": "object", "properties": {} });
+        let params = json!({ "message": "?", "requestedSchema": form });
+        json!({ "jsonrpc": "2.0", "id": id, "method": "elicitation/create", "params": params })
+    };
+    // Several are open, and stay so: refused.
+    back.send(&question("q1").to_string()).await;
+    let refused = back.next().await;
+    assert!(refused.contains(r#""id":"q1","error""#) && refused.contains("--serial"), "{refused}");
+    // One of the two ends: it is the other's.
+    back.send(&question("q2").to_string()).await;
+    back.send(&format!(r#"{{"jsonrpc":"2.0","id":{first},"result":{{"content":[]}}}}"#)).await;
+    let answered = one.recv().await.unwrap();
+    assert!(String::from_utf8(answered.json).unwrap().contains("complete"));
+    let asked = two.recv().await.unwrap();
+    assert!(String::from_utf8(asked.json).unwrap().contains("input_required"));
+    let _ = second;
+}
+
+#[tokio::test]
+async fn one_request_at_a_time_where_that_is_wanted() {
+    let (builder, mut backs) = crate::raw::proxy();
+    let proxy = builder.serial(true).build();
+    let (mut front, mut back) = legacy(&proxy, &mut backs).await;
+    for id in 1..=2 {
+        front
+            .send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{}}}}"#))
+            .await;
+    }
+    let first = id_of(&back.next().await);
+    let early = tokio::time::timeout(Duration::from_millis(50), back.next()).await;
+    assert!(early.is_err(), "the second came before the first was answered");
+    back.send(&format!(r#"{{"jsonrpc":"2.0","id":{first},"result":{{}}}}"#)).await;
+    assert!(back.next().await.contains("tools/call"));
+}

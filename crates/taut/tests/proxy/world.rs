@@ -47,27 +47,27 @@ pub(crate) fn server() -> Server {
         .changing()
         .page_size(4)
         .tool("echo", async |Line { line }, _| line)
-        .tool("sum", async |_: NoArgs, _| Json(Sum { sum: 5 }))
-        .tool("fail", async |_: NoArgs, _| Err::<String, _>("it failed"))
-        .tool("progress", async |_: NoArgs, call: Call| {
+        .tool(("sum", "For tests."), async |_: NoArgs, _| Json(Sum { sum: 5 }))
+        .tool(("fail", "For tests."), async |_: NoArgs, _| Err::<String, _>("it failed"))
+        .tool(("progress", "For tests."), async |_: NoArgs, call: Call| {
             for step in [1.0, 2.0, 3.0] {
                 // Complete each time, so that none is left out as coming too soon.
                 call.progress(taut::Progress::new(step).total(step));
             }
             "done"
         })
-        .tool("log", async |_: NoArgs, call: Call| {
+        .tool(("log", "For tests."), async |_: NoArgs, call: Call| {
             call.log(Level::Debug, "quiet");
             call.log(Level::Error, "loud");
             "logged"
         })
-        .tool("wait", async |_: NoArgs, call: Call| {
+        .tool(("wait", "For tests."), async |_: NoArgs, call: Call| {
             call.cancelled().await;
             CANCELLED.fetch_add(1, Ordering::SeqCst);
             "cancelled"
         })
-        .tool("change", async |_: NoArgs, call: Call| {
-            call.changes().add_tool("added", async |_: NoArgs, _| "here")?;
+        .tool(("change", "For tests."), async |_: NoArgs, call: Call| {
+            call.changes().add_tool(("added", "For tests."), async |_: NoArgs, _| "here")?;
             Ok::<_, taut::Error>("done")
         })
         .tool("touch", async |Line { line }, call: Call| {
@@ -98,7 +98,7 @@ pub(crate) fn server() -> Server {
 /// The tools that ask back.
 fn asking(server: taut::ServerBuilder) -> taut::ServerBuilder {
     server
-        .tool("form", async |_: NoArgs, call: Call| {
+        .tool(("form", "For tests."), async |_: NoArgs, call: Call| {
             let first = call.ask::<Line>("first?").await?;
             let UserReply::Accepted(Line { line: first }) = first else {
                 return Ok::<_, AskError>("declined".to_owned());
@@ -108,16 +108,16 @@ fn asking(server: taut::ServerBuilder) -> taut::ServerBuilder {
                 _ => Ok("half".to_owned()),
             }
         })
-        .tool("page", async |_: NoArgs, call: Call| {
+        .tool(("page", "For tests."), async |_: NoArgs, call: Call| {
             let asked = call.ask_at("https://example.com/pay", "pay there").await?;
             Ok::<_, AskError>(format!("{asked:?}"))
         })
-        .tool("sample", async |_: NoArgs, call: Call| {
+        .tool(("sample", "For tests."), async |_: NoArgs, call: Call| {
             let params = CreateMessageParams::new([SamplingMessage::user("hi")], 10u64)
                 .tools([Tool::new("add")]);
             Ok::<_, AskError>(call.sample(params).await?.model)
         })
-        .tool("roots", async |_: NoArgs, call: Call| {
+        .tool(("roots", "For tests."), async |_: NoArgs, call: Call| {
             let roots = call.roots().await?;
             Ok::<_, AskError>(roots.into_iter().map(|root| root.uri).collect::<Vec<_>>().join(" "))
         })

@@ -19,10 +19,10 @@ fn mistakes<S: Send + Sync + 'static>(server: ServerBuilder<S>) -> Vec<String> {
 fn tol_21_bad_and_duplicate_names_are_all_reported_before_a_byte_is_read() {
     let long = "x".repeat(129);
     let server = Server::builder("bad", "1")
-        .tool("has space", async |_: NoArgs, _| ())
-        .tool("", async |_: NoArgs, _| ())
-        .tool(long.as_str(), async |_: NoArgs, _| ())
-        .tool("same", async |_: NoArgs, _| ())
+        .tool(("has space", "Tool has space."), async |_: NoArgs, _| ())
+        .tool(("", "Tool ."), async |_: NoArgs, _| ())
+        .tool((long.as_str(), "A tool."), async |_: NoArgs, _| ())
+        .tool(("same", "Tool same."), async |_: NoArgs, _| ())
         .tool("same", async |Echo { text }, _| text)
         .tool("list", async |_: Vec<u8>, _| ())
         .raw_tool(Tool::new("raw").input_schema(json!({ "type": "string" })), async |_, _| ())
@@ -69,7 +69,9 @@ async fn settings_are_kept_whatever_else_is_told() {
         .build()
         .unwrap();
     let changes = server.changes();
-    changes.add_tool("state", async |_: NoArgs, call: taut::Call<u8>| *call.state()).unwrap();
+    changes
+        .add_tool(("state", "Tool state."), async |_: NoArgs, call: taut::Call<u8>| *call.state())
+        .unwrap();
     let mut wire = crate::wire::Wire::to(server);
     let welcome = wire.shake_hands("2025-11-25").await;
     assert_eq!(welcome["instructions"], "read me");

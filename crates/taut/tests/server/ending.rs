@@ -58,7 +58,9 @@ async fn what_takes_longer_than_the_drain_limit_is_given_up_and_counted() {
 async fn limits_of_everything_are_no_limits() {
     let server = Server::builder("patient", "1")
         .tool("slow", slow)
-        .tool("deadline", async |_: NoArgs, call: taut::Call| call.deadline().is_some())
+        .tool(("deadline", "Tool deadline."), async |_: NoArgs, call: taut::Call| {
+            call.deadline().is_some()
+        })
         .drain(Duration::MAX)
         .cancel_grace(Duration::MAX)
         .call_timeout(Duration::MAX)
@@ -113,8 +115,11 @@ async fn std_21_everything_on_stdout_is_an_answer_or_a_note_of_a_request() {
 /// L11: a connection on which nothing is asked is a connection on which nothing is said.
 #[tokio::test(start_paused = true)]
 async fn l11_a_server_does_not_speak_first() {
-    let server =
-        Server::builder("quiet", "1").tool("x", async |_: NoArgs, _| ()).logging().build().unwrap();
+    let server = Server::builder("quiet", "1")
+        .tool(("x", "Tool x."), async |_: NoArgs, _| ())
+        .logging()
+        .build()
+        .unwrap();
     let (said, ending) = Wire::to(server).finish().await;
     assert!(said.is_empty() && matches!(ending, Some(Ending::Eof)));
 }

@@ -87,6 +87,7 @@ fn full() -> Server {
 fn tools(server: ServerBuilder) -> ServerBuilder {
     let decorated = Tool::new("decorated")
         .title("Decorated")
+        .description("Has all that a tool can have.")
         .annotations(ToolAnnotations::new().title("Old title").read_only_hint(true))
         .icons(vec![Icon::new("https://example.com/a.png").mime_type("image/png")])
         .meta(Meta::new().with("com.example/colour", serde_json::json!("red")));
@@ -95,9 +96,11 @@ fn tools(server: ServerBuilder) -> ServerBuilder {
         .tool("add", async |Add { a, b }, _| Json(Sum { sum: a + b }))
         .tool("slow", slow)
         .tool("stubborn", stubborn)
-        .tool("fail", async |_: NoArgs, _| Err::<Json<Sum>, _>("the disk is full"))
-        .tool("reject", async |_: NoArgs, _| Err::<(), _>(Reject::new(7, "not on Sundays")))
-        .tool("panic", async |_: NoArgs, _| -> String { panic!("secret words") })
+        .tool(("fail", "Tool fail."), async |_: NoArgs, _| Err::<Json<Sum>, _>("the disk is full"))
+        .tool(("reject", "Tool reject."), async |_: NoArgs, _| {
+            Err::<(), _>(Reject::new(7, "not on Sundays"))
+        })
+        .tool(("panic", "Tool panic."), async |_: NoArgs, _| -> String { panic!("secret words") })
         .tool("log", async |Log { level, data }, call| {
             call.log_from("fixture", Level::from(level.as_str()), data);
         })
@@ -130,8 +133,12 @@ async fn stubborn(Slow { step_ms, .. }: Slow, call: Call) -> &'static str {
 }
 
 fn kinds(server: ServerBuilder) -> ServerBuilder {
+    // What `Json` does not send: data that is no object, in the modern revision only.
+    let array = Tool::new("array")
+        .description("Tool array.")
+        .output_schema(serde_json::json!({ "type": "array" }));
     server
-        .tool("blocks", async |_: NoArgs, _| {
+        .tool(("blocks", "Tool blocks."), async |_: NoArgs, _| {
             vec![
                 Content::text("words"),
                 Content::image("aW1n", "image/png"),
@@ -140,12 +147,15 @@ fn kinds(server: ServerBuilder) -> ServerBuilder {
                 Content::resource(ResourceContents::new("note://1").text("one")),
             ]
         })
-        .tool("nothing", async |_: NoArgs, _| ())
-        .tool("array", async |_: NoArgs, _| Json(vec![1, 2, 3]))
-        .tool("null", async |_: NoArgs, _| {
+        .tool(("nothing", "Tool nothing."), async |_: NoArgs, _| ())
+        .tool(array, async |_: NoArgs, _| {
+            CallToolResult::with_text("[1,2,3]").structured_content(serde_json::json!([1, 2, 3]))
+        })
+        .tool(("numbers", "Tool numbers."), async |_: NoArgs, _| Json(vec![1, 2, 3]))
+        .tool(("null", "Tool null."), async |_: NoArgs, _| {
             CallToolResult::new([]).structured_content(serde_json::Value::Null)
         })
-        .tool("who", async |_: NoArgs, call: Call| {
+        .tool(("who", "Tool who."), async |_: NoArgs, call: Call| {
             let meta = call.meta().unwrap_or_default();
             let ours = meta.value("com.example/x").map(|value| value.text().to_owned());
             let roots = call.client().capabilities().roots.is_some();

@@ -24,7 +24,9 @@ async fn c1_a_blocking_tool_blocks_nobody_else() {
             released.lock().unwrap().recv_timeout(Duration::from_secs(20)).unwrap();
             format!("{text} {}", call.revision())
         })
-        .blocking_tool("panic", |_: NoArgs, _| -> String { panic!("on its thread") })
+        .blocking_tool(("panic", "Tool panic."), |_: NoArgs, _| -> String {
+            panic!("on its thread")
+        })
         .tool("echo", async |Echo { text }, _| text)
         .build()
         .unwrap();
@@ -98,9 +100,9 @@ fn watched(log: &Log) -> Server {
             Ok(())
         })
         .tool("slow", slow)
-        .tool("secret", async |_: NoArgs, _| "42")
-        .tool("fail", async |_: NoArgs, _| Err::<(), _>("no"))
-        .tool("panic", async |_: NoArgs, _| -> String { panic!("on purpose") })
+        .tool(("secret", "Tool secret."), async |_: NoArgs, _| "42")
+        .tool(("fail", "Tool fail."), async |_: NoArgs, _| Err::<(), _>("no"))
+        .tool(("panic", "Tool panic."), async |_: NoArgs, _| -> String { panic!("on purpose") })
         .tool("echo", async |Echo { text }, _| text)
         .resource(Resource::new("a:b", "r"), async |_| "x")
         .prompt("greet", async |Echo { text }, _| text)
@@ -176,12 +178,12 @@ async fn can_10_a_cancelled_blocking_call_never_runs() {
     let wait = Mutex::new(wait);
     let server = Server::builder("blocking", "1")
         .blocking_threads(1)
-        .blocking_tool("block", move |_: NoArgs, _| {
+        .blocking_tool(("block", "Tool block."), move |_: NoArgs, _| {
             started.send(()).unwrap();
             wait.lock().unwrap().recv().unwrap();
             "done"
         })
-        .blocking_tool("delete", move |_: NoArgs, _| {
+        .blocking_tool(("delete", "Tool delete."), move |_: NoArgs, _| {
             ran.send(()).unwrap();
             "deleted"
         })
@@ -260,7 +262,7 @@ async fn tol_07_bad_arguments_can_be_mapped_to_an_error_for_some_clients() {
 async fn state_is_shared_by_all_calls_of_all_connections() {
     let server = Arc::new(
         Server::with_state("counter", "1", AtomicUsize::new(0))
-            .tool("count", async |_: NoArgs, call: Call<AtomicUsize>| {
+            .tool(("count", "Tool count."), async |_: NoArgs, call: Call<AtomicUsize>| {
                 (call.state().fetch_add(1, Ordering::SeqCst) + 1) as u64
             })
             .build()
@@ -278,7 +280,7 @@ async fn a_call_that_takes_too_long_is_given_up_and_knows_its_deadline() {
     let server = Server::builder("brisk", "1")
         .call_timeout(Duration::from_secs(2))
         .tool("slow", slow)
-        .tool("deadline", async |_: NoArgs, call: Call| {
+        .tool(("deadline", "Tool deadline."), async |_: NoArgs, call: Call| {
             let left = call.deadline().unwrap() - tokio::time::Instant::now().into_std();
             left.as_secs_f64().round()
         })
@@ -324,12 +326,12 @@ async fn handlers_may_be_functions_or_closures_and_return_what_they_like() {
     let shared = Arc::new("captured".to_owned());
     let server = Server::builder("kinds", "1")
         .tool("named", named)
-        .tool("captures", move |_: NoArgs, _| {
+        .tool(("captures", "Tool captures."), move |_: NoArgs, _| {
             let shared = shared.clone();
             async move { shared.as_str().to_owned() }
         })
-        .tool("truth", async |_: NoArgs, _| true)
-        .tool("number", async |_: NoArgs, _| -7i64)
+        .tool(("truth", "Tool truth."), async |_: NoArgs, _| true)
+        .tool(("number", "Tool number."), async |_: NoArgs, _| -7i64)
         .tool("slow", async |Slow { step_ms, .. }, _| step_ms)
         .build()
         .unwrap();
@@ -349,7 +351,9 @@ async fn handlers_may_be_functions_or_closures_and_return_what_they_like() {
 async fn deadlines_are_on_the_systems_clock() {
     let server = Server::builder("brisk", "1")
         .call_timeout(Duration::from_secs(60))
-        .tool("deadline", async |_: NoArgs, call: Call| call.deadline().unwrap() > Instant::now())
+        .tool(("deadline", "Tool deadline."), async |_: NoArgs, call: Call| {
+            call.deadline().unwrap() > Instant::now()
+        })
         .build()
         .unwrap();
     let answer = server.call_tool("deadline", json!({})).await.unwrap();

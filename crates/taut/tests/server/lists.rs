@@ -114,7 +114,7 @@ async fn lif_19_each_revision_sees_the_members_it_knows() {
         wire.send(json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/list" })).await;
         let list = wire.next().await;
         let decorated = members(&list, "decorated");
-        let mut known = vec!["inputSchema", "name"];
+        let mut known = vec!["description", "inputSchema", "name"];
         known.extend(extra);
         known.sort_unstable();
         assert_eq!(decorated, known, "{revision}");

@@ -17,6 +17,9 @@ mod pattern;
 mod process;
 mod running;
 mod schemas;
+mod shapes;
 mod transcript;
 mod transcripts;
+#[cfg(target_os = "linux")]
+mod unread;
 mod wire;

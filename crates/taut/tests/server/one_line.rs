@@ -24,9 +24,11 @@ async fn a_tool_that_waits_is_waited_for() {
 #[tokio::test]
 async fn failure_of_the_tool_is_a_result_and_everything_else_an_error() {
     let server = Server::builder("odd", "1")
-        .tool("fail", async |_: NoArgs, _| Err::<(), _>("no luck"))
+        .tool(("fail", "Tool fail."), async |_: NoArgs, _| Err::<(), _>("no luck"))
         .tool("echo", async |Echo { text }, _| text)
-        .tool("reject", async |_: NoArgs, _| Err::<(), _>(Reject::new(7, "never")))
+        .tool(("reject", "Tool reject."), async |_: NoArgs, _| {
+            Err::<(), _>(Reject::new(7, "never"))
+        })
         .build()
         .unwrap();
     let failed = server.call_tool("fail", json!({})).await.unwrap();
@@ -41,7 +43,7 @@ async fn failure_of_the_tool_is_a_result_and_everything_else_an_error() {
 #[tokio::test]
 async fn the_newest_revision_is_spoken() {
     let server = Server::builder("calc", "1")
-        .tool("which", async |_: NoArgs, call: Call| call.revision().to_string())
+        .tool(("which", "Tool which."), async |_: NoArgs, call: Call| call.revision().to_string())
         .build()
         .unwrap();
     let which = server.call_tool("which", json!({})).await.unwrap();

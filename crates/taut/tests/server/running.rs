@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taut::{Call, Ending, NoArgs, Progress, Server};
+use taut::{Call, Ending, Level, NoArgs, Progress, Server};
 
 use crate::fixture::{self, Echo};
 use crate::wire::Wire;
@@ -42,7 +42,7 @@ async fn can_10_a_cancelled_call_writes_nothing_more_and_its_future_is_dropped()
     let gone = Arc::new(AtomicBool::new(false));
     let held = gone.clone();
     let server = Server::builder("stubborn", "1")
-        .tool("stay", move |_: NoArgs, call: Call| {
+        .tool(("stay", "Tool stay."), move |_: NoArgs, call: Call| {
             let _held = Gone(held.clone());
             async move {
                 let _held = _held;
@@ -74,8 +74,8 @@ async fn can_10_a_cancelled_call_writes_nothing_more_and_its_future_is_dropped()
 #[tokio::test(start_paused = true)]
 async fn c14_a_panicking_tool_fails_like_any_other_and_costs_one_call() {
     let server = Server::builder("shaky", "1")
-        .tool("now", async |_: NoArgs, _| -> String { panic!("at once") })
-        .tool("later", async |_: NoArgs, _| -> String {
+        .tool(("now", "Tool now."), async |_: NoArgs, _| -> String { panic!("at once") })
+        .tool(("later", "Tool later."), async |_: NoArgs, _| -> String {
             tokio::time::sleep(Duration::from_millis(10)).await;
             panic!("later")
         })
@@ -100,7 +100,7 @@ async fn c14_a_panicking_tool_fails_like_any_other_and_costs_one_call() {
 #[tokio::test(start_paused = true)]
 async fn prg_12_progress_is_monotonic_limited_and_never_after_the_answer() {
     let server = Server::builder("eager", "1")
-        .tool("work", async |_: NoArgs, call: Call| {
+        .tool(("work", "Tool work."), async |_: NoArgs, call: Call| {
             for n in 0..10_000 {
                 call.progress(Progress::new(n % 100).total(1000));
                 tokio::time::sleep(Duration::from_millis(1)).await;
@@ -191,4 +191,51 @@ fn echoing(name: &'static str) -> Server<&'static str> {
         })
         .build()
         .unwrap()
+}
+
+/// Issue 19, A2: what a handler logs without ever waiting is bounded in bytes, and what is dropped is
+/// counted.
+#[tokio::test(start_paused = true)]
+async fn log_lines_beyond_the_bound_are_dropped_and_counted() {
+    const BOUND: usize = 64 << 10;
+    const LINES: usize = 10_000;
+    let server = Server::builder("noisy", "1")
+        .logging()
+        .log_queue(BOUND)
+        .tool(("flood", "Log without end."), async |_: NoArgs, call: Call| {
+            (0..LINES).for_each(|_| call.log(Level::Error, "x".repeat(1000)));
+            "flooded"
+        })
+        .tool(("once", "Log once."), async |_: NoArgs, call: Call| {
+            call.log(Level::Error, "one");
+            "logged"
+        })
+        .build()
+        .unwrap();
+    let mut wire = Wire::to(server);
+    wire.shake_hands("2025-11-25").await;
+    let mut sent = 0;
+    wire.send(
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "name": "flood" } }),
+    )
+    .await;
+    let mut lines = 0;
+    loop {
+        let message = wire.next().await;
+        if message.get("result").is_some() {
+            break;
+        }
+        lines += 1;
+        sent += message.to_string().len();
+    }
+    assert!(sent > BOUND / 2 && sent < BOUND + 4000, "{sent} bytes in {lines} lines");
+    wire.send(
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": { "name": "once" } }),
+    )
+    .await;
+    let told = wire.next().await["params"].clone();
+    let lost = LINES - lines;
+    assert_eq!(told["logger"], "taut");
+    assert!(told["data"].as_str().unwrap().starts_with(&format!("{lost} log lines were dropped")));
+    assert_eq!(wire.next().await["params"]["data"], "one");
 }

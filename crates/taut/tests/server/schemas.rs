@@ -64,7 +64,7 @@ async fn a_schema_is_made_once_and_not_before_it_is_listed() {
     assert_eq!(wire.next().await["result"]["completion"]["values"], json!(["hello"]));
     assert_eq!(MADE.load(Ordering::SeqCst), 0, "nobody has listed anything");
 
-    changes.add_tool("other", async |_: NoArgs, _call| ()).unwrap();
+    changes.add_tool(("other", "Tool other."), async |_: NoArgs, _call| ()).unwrap();
     for revision in ["2025-06-18", "2025-11-25"] {
         let mut wire = Wire::to_shared(&server);
         wire.shake_hands(revision).await;
@@ -114,7 +114,10 @@ async fn tol_03_an_enum_that_is_read_as_an_object_says_so_in_its_schema() {
 }
 
 #[derive(Deserialize)]
-struct Denied {}
+struct Denied {
+    #[serde(default, rename = "x")]
+    _x: u8,
+}
 
 impl JsonSchema for Denied {
     fn schema_name() -> Cow<'static, str> {

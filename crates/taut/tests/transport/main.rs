@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use std::future::IntoFuture as _;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -13,22 +14,24 @@ use taut::{Call, Client, Level, NoArgs, Server};
 fn server() -> Server {
     Server::builder("seam", "1")
         .logging()
-        .tool("talk", async |_: NoArgs, call: Call| {
+        .tool(("talk", "For tests."), async |_: NoArgs, call: Call| {
             call.log(Level::Warning, "a line");
             call.progress(1.0);
             "said"
         })
-        .tool("wait", async |_: NoArgs, call: Call| {
+        .tool(("wait", "For tests."), async |_: NoArgs, call: Call| {
             call.cancelled().await;
             "never seen"
         })
-        .tool("ask", async |_: NoArgs, call: Call| {
+        .tool(("ask", "For tests."), async |_: NoArgs, call: Call| {
             call.roots().await.map(|roots| roots.len().to_string())
         })
-        .tool("who", async |_: NoArgs, call: Call| {
+        .tool(("who", "For tests."), async |_: NoArgs, call: Call| {
             call.principal().id().unwrap_or("nobody").to_owned()
         })
-        .tool("panic", async |_: NoArgs, _: Call| -> String { panic!("on purpose") })
+        .tool(("panic", "For tests."), async |_: NoArgs, _: Call| -> String {
+            panic!("on purpose")
+        })
         .build()
         .unwrap()
 }
@@ -244,4 +247,47 @@ async fn a_socket_decides_once_and_refuses_the_rest() {
     near.read_to_string(&mut out).await.unwrap();
     assert_eq!(out.matches("\"result\":{}").count(), 1, "{out}");
     assert!(matches!(ending.await.unwrap(), taut::Ending::Refused));
+}
+
+/// What a transport can ask of a service before it opens a session.
+#[test]
+fn a_service_says_whether_it_speaks_mcp_and_what_its_tools_take() {
+    let server = server();
+    assert!(server.speaks_mcp());
+    let schema = server.tool_schema("talk").unwrap();
+    assert!(schema.text().contains("\"type\":\"object\""), "{schema:?}");
+    assert!(server.tool_schema("nothing").is_none());
+    use taut::service::{Failed, RequestParams, ServiceRequest};
+    let plain = taut::service::serve(async |_: String, _: RequestParams, _: ServiceRequest| {
+        Ok::<_, Failed>(1)
+    });
+    assert!(!plain.speaks_mcp() && plain.tool_schema("talk").is_none());
+}
+
+/// A transport that cannot go on says why, to who opens and to who waits for an answer.
+#[tokio::test]
+async fn a_transport_that_fails_says_why() {
+    let (mut pipe, client) = Client::builder().connect_messages();
+    let opening = tokio::spawn(client);
+    receive(&mut pipe).await;
+    let (sender, receiver) = pipe.split();
+    sender.fail("the server answered 401");
+    drop(receiver);
+    let error = opening.await.unwrap().unwrap_err();
+    assert_eq!(error.to_string(), "the connection failed: the server answered 401");
+
+    let (mut pipe, client) = Client::builder().connect_messages();
+    let mut inner = server().open(Principal::ANONYMOUS);
+    let opening = tokio::spawn(client);
+    let (asked, _) = receive(&mut pipe).await;
+    send(&inner, asked).await;
+    pipe.send(inner.recv().await.unwrap().json).await.unwrap();
+    let opened = opening.await.unwrap().unwrap();
+    let call = tokio::spawn(opened.call("wait", json!({})).into_future());
+    receive(&mut pipe).await;
+    let (sender, mut receiver) = pipe.split();
+    sender.fail("the cable was cut");
+    let error = call.await.unwrap().unwrap_err().to_string();
+    assert!(error.ends_with("the connection failed: the cable was cut"), "{error}");
+    while receiver.recv().await.is_some() {}
 }

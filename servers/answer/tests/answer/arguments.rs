@@ -11,12 +11,12 @@ fn bad_arguments() -> [(Value, &'static str); 9] {
         (json!({}), "query is required"),
         (json!({ "query": null }), "query is required"),
         (json!({ "query": "  " }), "query is required"),
-        (json!({ "query": 5 }), "`query`: invalid type: integer `5`, expected a string"),
+        (json!({ "query": 5 }), "`query`: must be a string, not the number 5"),
         (json!({ "query": "q", "recency_days": -1 }), "recency_days must be 0 or more"),
         (json!({ "query": "q", "max_results": -2.5 }), "max_results must be 1 or more"),
         (
             json!({ "query": "q", "style": "poem" }),
-            "`style`: unknown variant `poem`, expected one of `summary`, `bullets`, `citations-only`",
+            "`style`: must be one of `summary`, `bullets`, `citations-only`, not `poem`",
         ),
         (
             json!({ "query": "q", "domains": ["example.org", "https://example.org/a"] }),

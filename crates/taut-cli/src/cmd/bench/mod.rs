@@ -37,6 +37,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::hosts;
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
+use crate::reach::{Address, carrier};
 use crate::secrets;
 use crate::session::shown;
 use crate::signals::Interrupts;
@@ -85,6 +86,15 @@ pub(crate) async fn run(output: &Output, args: Bench) -> Result<Exit, Problem> {
 /// The same, with the command of the server that is named, and the environment that only it gets.
 fn by_name(output: &Output, mut args: Bench) -> Result<(Bench, Vec<(String, String)>), Problem> {
     let Some(name) = &args.named else { return Ok((args, Vec::new())) };
+    if let Some(address) = Address::read(name) {
+        // The load speaks over pipes, and measures a process.
+        args.server = carrier(&address?)?;
+        args.name.get_or_insert_with(|| format!("{name}, bridged"));
+        output.note(
+            "a server on a socket is measured through `taut bridge`, which has its own costs",
+        );
+        return Ok((args, Vec::new()));
+    }
     let start = hosts::start_of(output, name, &args.config, &args.env)?;
     args.name.get_or_insert_with(|| name.clone());
     args.server = start.words.into_iter().map(OsString::from).collect();

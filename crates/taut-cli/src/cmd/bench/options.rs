@@ -27,7 +27,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Bench {
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "SERVER", conflicts_with = "server")]
     pub(crate) named: Option<String>,
     /// Read servers only from this file, of any host; can be repeated.

@@ -9,7 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
-use taut::{Client, ClientBuilder, ClientEvent, Command, ConnectPhase, ConnectReason, Error};
+use taut::types::Era;
+use taut::{Client, ClientBuilder, ClientEvent, ConnectPhase, ConnectReason, Error};
 use tokio::sync::Notify;
 
 use super::facts::{Facts, Mute, Opened};
@@ -18,6 +19,7 @@ use crate::args::Options;
 use crate::cmd::list;
 use crate::output::Output;
 use crate::processes::{self, Process};
+use crate::reach::Reach;
 use crate::session::{builder, hang_up, tell, tell_event};
 use crate::signals::Interrupts;
 use crate::spinner::Spinner;
@@ -48,7 +50,7 @@ fn lock<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct Exam<'a> {
     output: &'a Output,
     options: &'a Options,
-    command: &'a Command,
+    reach: &'a Reach,
     start: Duration,
     facts: Shared,
     /// The server that runs now, so that an interrupt can end it.
@@ -57,25 +59,23 @@ pub(super) struct Exam<'a> {
 }
 
 impl<'a> Exam<'a> {
-    pub(super) fn new(output: &'a Output, options: &'a Options, command: &'a Command) -> Self {
-        let given = command.effective_env();
-        let ours = std::env::vars_os().filter(|(name, _)| !given.contains_key(name));
-        let facts = Facts {
-            environment: given.keys().map(|name| name.to_string_lossy().into_owned()).collect(),
-            withheld: ours.count(),
-            ..Facts::default()
-        };
+    pub(super) fn new(output: &'a Output, options: &'a Options, reach: &'a Reach) -> Self {
+        let mut facts = Facts::default();
+        match reach {
+            Reach::Start(command) => {
+                let given = command.effective_env();
+                let ours = std::env::vars_os().filter(|(name, _)| !given.contains_key(name));
+                facts.withheld = ours.count();
+                let names = given.keys().map(|name| name.to_string_lossy().into_owned());
+                facts.environment = names.collect();
+            }
+            Reach::Socket(address) => facts.socket = Some(address.to_string()),
+            #[cfg(feature = "http")]
+            Reach::Http(remote) => facts.socket = Some(remote.to_string()),
+        }
         let start = options.start_timeout.unwrap_or(START);
         let facts = Arc::new(Mutex::new(facts));
-        Self {
-            output,
-            options,
-            command,
-            start,
-            facts,
-            client: Mutex::default(),
-            stop: Notify::new(),
-        }
+        Self { output, options, reach, start, facts, client: Mutex::default(), stop: Notify::new() }
     }
 
     /// Does all of it. Every failure is recorded as a fact.
@@ -101,14 +101,14 @@ impl<'a> Exam<'a> {
         let began = Instant::now();
         let opening = self.watched(began).probe_timeout(PROBE).start_timeout(self.start);
         let opening = opening.leave_group(true);
-        match opening.spawn_unless(self.command.clone(), self.stop.notified()).await {
+        match self.reach.open_unless(opening, self.stop.notified()).await {
             Ok(None) => {}
             Ok(Some(client)) => {
                 self.holds(&client);
                 self.visit(began, &client, call, spinner).await;
                 self.lets_go();
                 // Windows has no such signal.
-                if cfg!(unix) {
+                if cfg!(unix) && self.reach.command().is_some() {
                     spinner.say("starting it again, to see what it does on SIGTERM");
                     self.term().await;
                 }
@@ -120,7 +120,7 @@ impl<'a> Exam<'a> {
                     lock(&self.facts).stderr.clone_from(&error.stderr);
                 }
                 lock(&self.facts).opened = Some(Err(error));
-                if early && !self.options.inherit_env {
+                if early && !self.options.inherit_env && self.reach.command().is_some() {
                     spinner.say("starting it again, with the whole environment");
                     self.whole_environment().await;
                 }
@@ -249,7 +249,7 @@ impl<'a> Exam<'a> {
             spinner.say(format!("calling {tool}"));
             self.call(began, client, &tool, arguments).await;
         }
-        spinner.say("closing its stdin");
+        spinner.say("closing the connection");
         self.close(client).await;
     }
 
@@ -317,21 +317,24 @@ impl<'a> Exam<'a> {
 
     /// A second one gets SIGTERM while its stdin is open.
     async fn term(&self) {
-        let Some(revision) = lock(&self.facts).revision() else { return };
         let began = Instant::now();
         let quiet = Output { verbose: false, ..self.output.clone() };
         let lines = self.facts.clone();
         let opening = builder(&quiet, self.options)
             .start_timeout(self.start)
-            .known(revision.era())
+            // Most hosts begin with `initialize`; one that refuses that is asked as before.
+            .known(Era::Legacy)
             .on_stderr(move |line| lock(&lines).stderr_unprobed += line.len() + 1)
             .on_event(self.counted())
             .eof_grace(TERM / 20)
             .term_grace(TERM / 20);
-        let opened = opening.spawn_unless(self.command.clone(), self.stop.notified()).await;
+        let opened = self.reach.open_unless(opening, self.stop.notified()).await;
         let Ok(Some(client)) = opened else { return };
         self.holds(&client);
-        lock(&self.facts).second = Some(began.elapsed());
+        let mut facts = lock(&self.facts);
+        facts.second = Some(began.elapsed());
+        facts.modern_only = client.revision().is_modern() && self.options.revision.is_none();
+        drop(facts);
         let Some(pid) = client.pid() else { return };
         let asked = Instant::now();
         if !processes::terminate(pid) {
@@ -353,7 +356,9 @@ impl<'a> Exam<'a> {
         let quiet = Output { verbose: false, ..self.output.clone() };
         let opening = builder(&quiet, self.options).start_timeout(self.start).probe_timeout(PROBE);
         let opening = opening.on_event(self.counted());
-        let command = self.command.clone().inherit_env();
+        let Some(command) = self.reach.command().cloned() else { return };
+        let given = command.effective_env();
+        let command = command.inherit_env();
         let opened = opening.spawn_unless(command, self.stop.notified()).await;
         let Ok(Some(client)) = opened else { return };
         self.holds(&client);
@@ -364,7 +369,6 @@ impl<'a> Exam<'a> {
             let part = |c: char| c.is_alphanumeric() || c == '_';
             said.split(|c| !part(c)).any(|word| word == name)
         };
-        let given = self.command.effective_env();
         let names = std::env::vars_os().filter(|(name, _)| !given.contains_key(name));
         let names = names.map(|(name, _)| name.to_string_lossy().into_owned());
         facts.full_environment = Some(names.filter(|name| is_word(name)).collect());

@@ -17,6 +17,8 @@ use crate::strict::Objection;
 #[derive(Default)]
 pub(super) struct Facts {
     pub(super) pid: Option<u32>,
+    /// Where it listens, if it was not started but connected to.
+    pub(super) socket: Option<String>,
     /// Every process that was started, also the second and the third.
     pub(super) pids: Vec<u32>,
     pub(super) program: Option<String>,
@@ -58,6 +60,8 @@ pub(super) struct Facts {
     /// What was still there after the end, and whether it had left the server's group.
     pub(super) left: Vec<Process>,
     pub(super) on_term: Option<Option<Duration>>,
+    /// It refuses `initialize`.
+    pub(super) modern_only: bool,
     /// How long a second one took to be ready, which was not probed.
     pub(super) second: Option<Duration>,
     pub(super) stderr: String,
@@ -153,9 +157,18 @@ impl Facts {
         let mut add = |name, ok, text: String, at| all.push(Phase { name, ok, text, at });
         let pid = self.pid.map(|pid| format!("process {pid}")).unwrap_or_default();
         let program = self.program.as_ref().map(|path| format!(", {path}")).unwrap_or_default();
-        let started = self.started.is_some();
-        let text = if started { format!("{pid}{program}") } else { "not at all".to_owned() };
-        add("started", Some(started), text, self.started);
+        let started = match &self.socket {
+            Some(socket) => {
+                let there = self.error().is_none_or(|error| exit_of(error) != Exit::NoConnection);
+                add("connected", Some(there), socket.clone(), None);
+                there
+            }
+            None => self.started.is_some(),
+        };
+        if self.socket.is_none() {
+            let text = if started { format!("{pid}{program}") } else { "not at all".to_owned() };
+            add("started", Some(started), text, self.started);
+        }
         if let Some((at, line)) = &self.first_stderr {
             add("stderr", None, line.clone(), Some(*at));
         }
@@ -213,7 +226,9 @@ impl Facts {
             0 => String::new(),
             count => format!("; {count} of yours withheld"),
         };
-        add("environment", None, format!("{}{withheld}", self.environment.join(" ")), None);
+        if self.socket.is_none() {
+            add("environment", None, format!("{}{withheld}", self.environment.join(" ")), None);
+        }
         all
     }
 }

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::args::Doctor;
 use crate::cells::{cut, pad, wide};
 use crate::hosts::resolve;
+use crate::mask;
 use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, time};
 use crate::problem::{Exit, Problem};
 use crate::signals::Interrupts;
@@ -28,10 +29,12 @@ pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem>
         (None, _) => None,
     };
     let target = resolve(output, &args.options, args.name.as_deref(), &args.server)?;
-    let (started, name) = (target.command, target.shown);
+    let words: Vec<String> = target.reach.words();
+    let words = mask::words(words.iter().map(String::as_str));
+    let (reach, name) = (target.reach, target.shown);
     let mut interrupts = Interrupts::new()?;
     let spinner = Spinner::start(output, "starting the server");
-    let exam = Exam::new(output, &args.options, &started);
+    let exam = Exam::new(output, &args.options, &reach);
     let mut work = Box::pin(exam.run(call, &spinner));
     tokio::select! {
         () = &mut work => drop(work),
@@ -49,9 +52,10 @@ pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem>
         Exit::Worked
     };
     if output.json {
-        output.document(&document(&name, &facts, &found, exit))?;
+        let cure = cure(&facts, &found, &words);
+        output.document(&document(&name, &facts, &found, &cure, exit))?;
     } else {
-        show(output, &name, &facts, &found)?;
+        show(output, &name, &facts, &found, &cure(&facts, &found, &words))?;
     }
     if exit != Exit::Worked && !output.verbose {
         output.last_words(&facts.stderr);
@@ -59,7 +63,15 @@ pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem>
     Ok(exit)
 }
 
-fn document(name: &str, facts: &Facts, found: &[Finding], exit: Exit) -> Value {
+/// The words after `taut` that cure something of what was found; none if nothing is.
+fn cure(facts: &Facts, found: &[Finding], server: &[String]) -> Vec<String> {
+    if server.is_empty() || !found.iter().any(|finding| finding.bridged) {
+        return Vec::new();
+    }
+    findings::bridge(facts).into_iter().chain(server.iter().cloned()).collect()
+}
+
+fn document(name: &str, facts: &Facts, found: &[Finding], cure: &[String], exit: Exit) -> Value {
     let millis = |time: std::time::Duration| (time.as_secs_f64() * 1e6).round() / 1e3;
     let phases = facts.phases();
     let phases = phases.iter().map(|phase| {
@@ -67,12 +79,14 @@ fn document(name: &str, facts: &Facts, found: &[Finding], exit: Exit) -> Value {
     });
     let found = found.iter().map(|finding| {
         json!({ "level": finding.level.word(), "what": finding.what, "hurts": finding.hurts,
-                "change": finding.change })
+                "change": finding.change, "bridge": finding.bridged })
     });
+    let bridge = (!cure.is_empty()).then(|| json!({ "command": "taut", "args": cure }));
     json!({
         "command": name,
         "phases": phases.collect::<Vec<_>>(),
         "findings": found.collect::<Vec<_>>(),
+        "bridge": bridge,
         "environment": facts.environment,
         "stderr": facts.stderr,
         "exit": exit as u8,
@@ -85,7 +99,13 @@ const WIDTH: usize = 100;
 /// How wide the column of texts is at least, beside the times.
 const TEXT: usize = 56;
 
-fn show(output: &Output, name: &str, facts: &Facts, found: &[Finding]) -> Result<(), Problem> {
+fn show(
+    output: &Output,
+    name: &str,
+    facts: &Facts,
+    found: &[Finding],
+    cure: &[String],
+) -> Result<(), Problem> {
     let reader = output.out;
     let title = reader.paint(BOLD, format!("taut {}", env!("CARGO_PKG_VERSION")));
     let mut text = format!("{title}  {}\n", reader.paint(DIM, format!("$ {}", reader.line(name))));
@@ -104,6 +124,17 @@ fn show(output: &Output, name: &str, facts: &Facts, found: &[Finding]) -> Result
         text += &format!("\n{head}  {}\n", wrapped(&finding.what, 11));
         text += &format!("   {}   {}\n", reader.paint(DIM, "hurts"), wrapped(&finding.hurts, 11));
         text += &format!("   {}  {}\n", reader.paint(DIM, "change"), wrapped(&finding.change, 11));
+    }
+    if !cure.is_empty() {
+        let numbered = found.iter().enumerate().filter(|(_, finding)| finding.bridged);
+        let numbers: Vec<String> = numbered.map(|(at, _)| (at + 1).to_string()).collect();
+        let all =
+            if numbers.len() == found.len() { "all of it".to_owned() } else { numbers.join(", ") };
+        let line = format!("\"command\": \"taut\", \"args\": {}", json!(cure));
+        let label = reader.paint(CYAN, "taut bridge");
+        text +=
+            &format!("\n{label} cures {all} without a change to the server; in the host's file:\n");
+        text += &format!("   {}\n", reader.line(&crate::secrets::masked(&line)));
     }
     let count = |level| found.iter().filter(|finding| finding.level == level).count();
     let (broken, hurts) = (count(Level::Broken), count(Level::Hurts));

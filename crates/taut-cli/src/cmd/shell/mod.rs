@@ -44,7 +44,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Shell {
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Run the lines of this file, and leave; - is stdin.
@@ -61,7 +61,7 @@ pub(crate) struct Shell {
 }
 
 pub(crate) async fn run(output: &Output, args: &Shell) -> Result<Exit, Problem> {
-    let command = resolve(output, &args.options, args.name.as_deref(), &args.server)?.command;
+    let reach = resolve(output, &args.options, args.name.as_deref(), &args.server)?.reach;
     let person = io::stdin().is_terminal() && io::stderr().is_terminal();
     let script = match &args.script {
         Some(path) if path != "-" => Some(Script::open(path)?),
@@ -75,7 +75,7 @@ pub(crate) async fn run(output: &Output, args: &Shell) -> Result<Exit, Problem> 
         // Before the server is started, so that a person can type meanwhile.
         host.desk();
     }
-    let mut running = Running::new(output, &args.options, &host, command);
+    let mut running = Running::new(output, &args.options, &host, reach);
     running.start(&mut interrupts).await?;
     let done = match script {
         Some(script) => script.run(&mut running, &mut interrupts, args.keep_going).await,

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use taut::types::SubscriptionFilter;
-use taut::{Client, Command, Error, Level};
+use taut::{Client, Error, Level};
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
 
@@ -18,6 +18,7 @@ use crate::cmd::watch::untold;
 use crate::events::{Event, is_told};
 use crate::output::{CYAN, Output};
 use crate::problem::Problem;
+use crate::reach::Reach;
 use crate::session::{builder, tell_event};
 use crate::signals::Interrupts;
 use crate::spinner::Spinner;
@@ -65,7 +66,7 @@ pub(super) struct Running<'a> {
     pub(super) output: &'a Output,
     options: &'a Options,
     pub(super) host: &'a Host,
-    command: Command,
+    reach: Reach,
     pub(super) client: Option<Client>,
     pub(super) catalog: Catalog,
     /// Rings when what it offers has changed.
@@ -80,13 +81,13 @@ impl<'a> Running<'a> {
         output: &'a Output,
         options: &'a Options,
         host: &'a Host,
-        command: Command,
+        reach: Reach,
     ) -> Self {
         Self {
             output,
             options,
             host,
-            command,
+            reach,
             client: None,
             catalog: Catalog::default(),
             changed: Arc::default(),
@@ -117,9 +118,8 @@ impl<'a> Running<'a> {
             });
         }
         let (changed, gathered) = (self.changed.clone(), Gathered::default());
-        let opening = builder
-            .on_log(move |log| Event::Log(log).tell(&logs))
-            .on_change(move |change| {
+        let builder =
+            builder.on_log(move |log| Event::Log(log).tell(&logs)).on_change(move |change| {
                 let event = Event::Change(change.clone());
                 if changes.json {
                     event.tell(&changes);
@@ -127,9 +127,12 @@ impl<'a> Running<'a> {
                     gathered.add(event.line(&changes), &changes);
                 }
                 changed.notify_one();
-            })
-            .spawn_unless(self.command.clone(), interrupts.next());
-        let client = opening.await?.ok_or(Problem::Interrupted)?;
+            });
+        let client = self
+            .reach
+            .open_unless(builder, interrupts.next())
+            .await?
+            .ok_or(Problem::Interrupted)?;
         if client.capabilities().logging.is_some() {
             // A server that has no such level logs as it likes.
             let _ = client.set_level(self.level.clone()).await;

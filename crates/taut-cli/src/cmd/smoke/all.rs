@@ -142,9 +142,6 @@ fn prepare(found: &Found, server: &Server, options: &Options) -> Result<Target, 
     if let Some(off) = &server.off {
         return Err(Row::skipped(found, server, format!("off: {off}")));
     }
-    if let How::Remote { kind, .. } = &server.how {
-        return Err(Row::skipped(found, server, format!("not stdio: {kind}")));
-    }
     target_of(found, server, options).map_err(|problem| {
         let missing = server.missing(&found.around);
         let words: Vec<String> = missing.iter().map(ToString::to_string).collect();
@@ -168,7 +165,7 @@ async fn try_one(
 ) -> Tried {
     let began = Instant::now();
     let mut smoke = Transcript::silent(output, &target.shown);
-    let ran = smoke.run(options, target.command, None, interrupts).await;
+    let ran = smoke.run(options, target.reach, None, interrupts).await;
     let why = smoke.failure();
     let outcome = ran.map(|exit| match exit {
         Exit::Worked => Outcome::Works,

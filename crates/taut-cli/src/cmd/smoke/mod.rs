@@ -17,6 +17,7 @@ use crate::args::Smoke;
 use crate::hosts::resolve;
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
+use crate::reach::Reach;
 use crate::session::command;
 use crate::signals::Interrupts;
 use transcript::Transcript;
@@ -31,10 +32,11 @@ pub(crate) async fn run(output: &Output, args: &Smoke) -> Result<Exit, Problem> 
     let (started, name) = if nothing && options.config.is_empty() {
         let exe = std::env::current_exe()
             .map_err(|error| Problem::File { what: "finding our own program".into(), error })?;
-        (command(&[exe.into(), "serve".into()], options), "taut serve".to_owned())
+        let started = command(&[exe.into(), "serve".into()], options);
+        (Reach::Start(started), "taut serve".to_owned())
     } else {
         let target = resolve(output, options, args.name.as_deref(), &args.server)?;
-        (target.command, target.shown)
+        (target.reach, target.shown)
     };
     let mut interrupts = Interrupts::new()?;
     let mut smoke = Transcript::new(output, &name)?;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taut::types::ServerCapabilities;
-use taut::{Answer, Client, ClientEvent, Closed, Command, ConnectPhase, ShutdownStep, Tool};
+use taut::{Answer, Client, ClientEvent, Closed, ConnectPhase, ShutdownStep, Tool};
 
 use super::pick::{Pick, pick};
 use super::transcript::{Transcript, millis};
@@ -20,6 +20,7 @@ use crate::cmd::list::{Offer, ask};
 use crate::content::{self, Piece};
 use crate::output::{DIM, GREEN, RED, YELLOW, time};
 use crate::problem::{Exit, Problem};
+use crate::reach::Reach;
 use crate::session::{builder, hang_up, tell_event};
 use crate::signals::Interrupts;
 use crate::strict;
@@ -60,7 +61,7 @@ impl Transcript<'_> {
     pub(super) async fn run(
         &mut self,
         options: &Options,
-        started: Command,
+        reach: Reach,
         chosen: Option<(String, Value)>,
         interrupts: &mut Interrupts,
     ) -> Result<Exit, Problem> {
@@ -75,7 +76,7 @@ impl Transcript<'_> {
             }
         });
         self.wait("starting the server");
-        let client = match builder.spawn_unless(started, interrupts.next()).await {
+        let client = match reach.open_unless(builder, interrupts.next()).await {
             Ok(Some(client)) => client,
             Ok(None) => return Err(Problem::Interrupted),
             Err(error) => return self.failed("start", &error, ""),
@@ -173,7 +174,8 @@ impl Transcript<'_> {
         spawned: Duration,
         ready: Duration,
     ) -> Result<(), Problem> {
-        self.step("started", "", Some(spawned))?;
+        let how = if client.pid().is_some() { "started" } else { "connected" };
+        self.step(how, "", Some(spawned))?;
         let revision = client.revision();
         let era = if revision.is_modern() { "modern" } else { "legacy" };
         let framing = client.framing().unwrap_or_default();

@@ -116,10 +116,11 @@ impl Session {
     ) -> Self {
         let mut config = Config::new(DIALECT, false);
         config.framing = framing;
+        config.socket = state.settings.socket;
         config.limits = state.settings.limits;
         let link = Link::new(Peer::new(config));
         let grace = state.settings.grace;
-        // Shutting down is what ends a process that does not close its stdout; this only makes sure.
+        // The shutdown of the process ends its stdout. This limit is for the case that it does not.
         let drain = grace.after_eof + grace.after_term + grace.after_kill + DRAIN_MARGIN;
         let options = Options { drain, ..Options::default() };
         let running =
@@ -128,13 +129,16 @@ impl Session {
         let ended = child.as_ref().map(|child| child.end(grace)).zip(stdin_closed);
         let ended = async move {
             let (end, mut stdin_closed) = ended?;
-            // The error that is waited for: the sender is gone, and stdin with it.
+            // An error is what is waited for: the sender was dropped, and so stdin was closed.
             while stdin_closed.changed().await.is_ok() {}
             Some(end.await)
         };
         let (tell, over) = watch::channel(None);
+        // A task of its own: it would be looked at on every pass of the loop otherwise.
+        let ended = tokio::spawn(ended);
         tokio::spawn(async move {
-            let (ending, process) = driver::both(running, ended).await;
+            let ending = running.await;
+            let process = ended.await.ok().flatten();
             tracing::debug!(%ending, "session over");
             let _ = tell.send(Some(Closed { ending, process }));
         });

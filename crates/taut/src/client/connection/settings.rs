@@ -22,6 +22,8 @@ pub(crate) struct ClientSettings {
     pub(crate) revision: Option<Revision>,
     pub(crate) known: Option<Era>,
     pub(crate) framing: Option<Framing>,
+    /// Whether the connection is a socket, on which the first bytes decide.
+    pub(crate) socket: bool,
     pub(crate) probe: Duration,
     pub(crate) start: Duration,
     pub(crate) request: Duration,
@@ -71,8 +73,8 @@ pub(crate) trait Relay: Send + Sync {
     }
 }
 
-/// A duration as it is used: what is longer than a clock can count stands for "as long as it takes", and
-/// so does this. About thirty years; tokio's own "far future" is as long.
+/// The longest duration that is used, about thirty years, as for tokio's own timers. A longer one could
+/// overflow when it is added to a time, and means "as long as it takes" anyway.
 pub(crate) fn bounded(duration: Duration) -> Duration {
     duration.min(Duration::from_secs(86_400 * 365 * 30))
 }
@@ -98,6 +100,7 @@ impl Default for ClientSettings {
             revision: None,
             known: None,
             framing: None,
+            socket: false,
             // Between what hosts wait (3 s and 10 s); each silent legacy server costs this much.
             probe: Duration::from_secs(5),
             // A first run may install its program (L15).
@@ -119,7 +122,7 @@ impl Default for ClientSettings {
             max_kept_bytes: 16 << 20,
             // Thousands of resources at a time.
             max_change_bytes: 1 << 20,
-            // Real lists have a handful; only a server that goes round in circles has so many.
+            // Real lists have a few pages; only a server whose cursors lead in a circle has so many.
             max_pages: 10_000,
             handlers: Handlers::default(),
             // MRTR-16: as many as the official SDKs allow.

@@ -106,7 +106,8 @@ impl Handshake {
         self.connect.handle_started(now());
     }
 
-    /// Speaks to it until it agrees or is of no use, or until something else is to be done meanwhile.
+    /// Speaks to the process until both sides agree, until it cannot be used, or until the caller has to act
+    /// first: see [`Stopped`].
     pub(super) async fn run(&mut self, session: &Session) -> Result<Agreed, Stopped> {
         loop {
             while let Some(action) = self.connect.poll_action() {
@@ -234,7 +235,7 @@ async fn next(
     let mut echo = pin!(session.state.monitor.echo.raised());
     let mut ended = pin!(session.link.ended());
     std::future::poll_fn(|cx| {
-        // First: what an echo answers is not an answer.
+        // Checked first, because what an echo sends back is not an answer.
         if echo.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Happened::Echo);
         }

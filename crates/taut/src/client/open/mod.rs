@@ -71,6 +71,20 @@ impl ClientBuilder {
         self.open((Reader(reader), Writer(writer))).await
     }
 
+    /// Opens a connection over a socket. The server's first bytes decide on the framing for the whole
+    /// connection; if they are no messages, as from an HTTP server, it ends.
+    ///
+    /// # Errors
+    /// No connection comes of it ([`Error::Connect`]).
+    pub async fn connect_socket<S>(mut self, socket: S) -> Result<Client>
+    where
+        S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        self.settings.socket = true;
+        let (reader, writer) = tokio::io::split(socket);
+        self.connect(reader, writer).await
+    }
+
     /// Opens a connection over a transport that carries whole messages. Returns the transport's end of
     /// it, and the future that opens the connection while the transport delivers; see
     /// [`transport`](crate::transport).
@@ -98,7 +112,7 @@ impl ClientBuilder {
                 let reason = reason(&session, fault, (None, None));
                 Err(ConnectError::new(phase, reason, session.last_output()).into())
             }
-            // Not restartable, so this is never asked for.
+            // A pair of streams cannot be restarted, so the plan never asks for it.
             Err(Stopped::Restart(_) | Stopped::Second(..)) => {
                 Err(session.lost(Method::Initialize.as_str().into()))
             }
@@ -209,7 +223,7 @@ async fn failed(
     let mut reason = reason(session, fault, silence);
     end(session, GIVEN_UP).await;
     if let ConnectReason::Silent { after, .. } = reason {
-        // What it holds back comes when it ends, and has to be read first.
+        // A server that does not flush writes what it holds back when it ends. That is read first.
         let _ = tokio::time::timeout(GIVEN_UP, session.over()).await;
         let seen = session.state.monitor.diagnostics();
         if seen.bytes > 0 && seen.invalid_messages == 0 {
@@ -271,7 +285,11 @@ fn reason(
 ) -> ConnectReason {
     let seen = session.state.monitor.diagnostics();
     match fault {
-        ConnectFault::Exited => session.exit().map_or(ConnectReason::Closed, ConnectReason::Exited),
+        ConnectFault::Exited => match (session.exit(), session.link.ending()) {
+            (Some(exit), _) => ConnectReason::Exited(exit),
+            (None, Some(failed @ Ending::Io { .. })) => ConnectReason::Failed(failed),
+            (None, _) => ConnectReason::Closed,
+        },
         ConnectFault::Silent { after } => match seen.first_invalid {
             Some(invalid) => {
                 let (fault, first) = (invalid.fault, invalid.excerpt);

@@ -1,16 +1,19 @@
 //! What a tool answered, and the two ways in which it is usually read.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 
 #[cfg(feature = "validate")]
 use crate::client::state::OutputSchema;
 #[cfg(feature = "validate")]
 use crate::error::BadOutput;
 use crate::error::{Error, Result};
+use crate::json::{JsonRef, RawJson};
 use crate::mcp::{CallToolResult, Content};
 
 /// What a tool answered: its [`CallToolResult`], and the tool's name.
@@ -70,12 +73,18 @@ impl Answer {
 
     /// The answer as data: its structured content, or else its text read as JSON.
     ///
+    /// Servers put what is no object into one: `{"result": 5}`. That is read as a `5` where no object
+    /// with a member `result` is wanted.
+    ///
     /// # Errors
     /// The tool failed ([`Error::Tool`]), or what it answered is no `T`.
     pub fn json<T: DeserializeOwned>(&self) -> Result<T> {
         self.check()?;
         let read = match &self.result.structured_content {
-            Some(data) => data.parse(),
+            Some(data) => data.parse().or_else(|error| match result_in(data) {
+                Some(inner) => serde_json::from_str(inner.text()),
+                None => Err(error),
+            }),
             // Before 2025-06-18 there is no structured content; tools write JSON into their text.
             None => {
                 let text = self.all_text().ok_or_else(|| self.unfit("there is no data in it"))?;
@@ -101,6 +110,15 @@ impl Answer {
 
     fn unfit(&self, what: impl Into<Cow<'static, str>>) -> Error {
         Error::Unfit { name: self.tool.as_ref().into(), what: what.into() }
+    }
+}
+
+/// The member `result` of an object that has no other.
+fn result_in(data: &RawJson) -> Option<JsonRef<'_>> {
+    let members: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(data.text()).ok()?;
+    match members.first_key_value() {
+        Some((name, value)) if name == "result" && members.len() == 1 => Some((*value).into()),
+        _ => None,
     }
 }
 
@@ -156,5 +174,23 @@ mod tests {
         assert_eq!(answer(CallToolResult::with_text("[1]")).json::<Vec<u8>>().unwrap(), [1]);
         let error = answer(CallToolResult::with_text("x")).json::<u8>().unwrap_err();
         assert!(error.to_string().starts_with("the answer of sum does not fit: expected"));
+    }
+
+    #[test]
+    fn what_stands_as_the_result_in_an_object_is_read_as_itself() {
+        let answer = |data: Value| answer(CallToolResult::with_text("x").structured_content(data));
+        assert_eq!(answer(json!({ "result": 5 })).json::<i64>().unwrap(), 5);
+        assert_eq!(answer(json!({ "result": [true] })).json::<Vec<bool>>().unwrap(), [true]);
+        assert_eq!(answer(json!(5)).json::<i64>().unwrap(), 5);
+        #[derive(serde::Deserialize)]
+        struct Own {
+            result: i64,
+        }
+        assert_eq!(answer(json!({ "result": 5 })).json::<Own>().unwrap().result, 5);
+        let whole = json!({ "result": 5 });
+        assert_eq!(answer(whole.clone()).json::<Value>().unwrap(), whole);
+        assert!(answer(json!({ "result": 5, "more": 1 })).json::<i64>().is_err());
+        let wrong = answer(json!({ "result": "x" })).json::<i64>().unwrap_err().to_string();
+        assert!(wrong.contains("string \"x\""), "{wrong}");
     }
 }

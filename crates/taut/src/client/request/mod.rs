@@ -53,7 +53,7 @@ pub struct Request<T> {
     params: Vec<u8>,
     timeout: Option<Duration>,
     ceiling: Option<Duration>,
-    /// ClientShared with each round of the request.
+    /// Shared by all rounds of the request.
     progress: Option<Arc<Mutex<Watcher>>>,
     meta: Option<Meta>,
     /// The error to return without sending anything.
@@ -353,7 +353,7 @@ pub(super) fn read_result<T: TypedResult>(raw: &RawValue, subject: Subject) -> R
         },
         Ok(result) => Ok(result),
         Err(error) => {
-            // What is not complete need not have the members of what is.
+            // A result that is not complete need not have the members of a complete one.
             if subject.modern {
                 check_type(raw, &subject)?;
             }
@@ -373,7 +373,7 @@ fn check_type(raw: &RawValue, subject: &Subject) -> Result<()> {
 fn unfinished(kind: &ResultType, subject: &Subject) -> Error {
     let method = subject.method.clone();
     match kind {
-        // MRTR-01. Only a mark: `read_safely` reads what is asked.
+        // MRTR-01. This error only marks the case; `read_safely` then reads the questions.
         ResultType::InputRequired
             if Method::parse(&method).is_none_or(Method::may_require_input) =>
         {

@@ -54,7 +54,7 @@ impl Body for OutgoingParams<'_> {
 }
 
 impl<'a> OutgoingParams<'a> {
-    /// OutgoingParams that ask for neither progress nor logs.
+    /// Params that ask for neither progress nor logs.
     pub(in crate::client) fn new(body: &'a [u8], envelope: &'a RequestEnvelope) -> Self {
         Self { tool: None, body, envelope, level: None, token: None, meta: None, retry: None }
     }
@@ -67,7 +67,8 @@ impl<'a> OutgoingParams<'a> {
             && self.retry.is_none()
     }
 
-    /// MRTR-05, MRTR-06: bare answers by their keys, the state as it came; what is absent stays so.
+    /// MRTR-05, MRTR-06: the answers under the keys of their questions, and the state as it came. What is absent
+    /// is not written.
     fn write_retry(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
         let Some(Retry { responses, state }) = self.retry else { return Ok(()) };
         if let Some(responses) = responses {

@@ -24,10 +24,10 @@ use crate::rpc::ErrorObject;
 /// Questions in one round at most: a person has to answer them.
 const MAX_QUESTIONS: usize = 64;
 
-/// MRTR-08: what a server that only says "again" is given before the second try; it doubles.
+/// MRTR-08: the pause before the second try, if a server only says "again". It doubles with each try.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// The longest pause: a server that needs more of them has a caller who waits.
+/// The longest pause. A caller waits meanwhile, so it is short.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
 /// What a server wants before it finishes a request.
@@ -151,7 +151,7 @@ async fn fulfil(
     while let Some(joined) = running.join_next().await {
         match joined {
             Ok((key, _, Ok(answer))) => drop(responses.insert(key, answer)),
-            // MRTR-15: a "no" to a form is an answer; this is none, so there is no retry.
+            // MRTR-15: a "no" to a form is an answer. An error of the handler is not, so there is no retry.
             Ok((_, asked, Err(error))) => return refused(asked, error),
             Err(error) => {
                 let why = if error.is_panic() { "its handler panicked" } else { "no runtime" };

@@ -43,8 +43,8 @@ fn size(change: &Change) -> usize {
 /// The changes of a stream that were not taken yet.
 pub(crate) struct ChangeQueue {
     state: Mutex<QueueState>,
-    /// Wakes the task that takes changes, and the one that waits for the acknowledgement: there may be
-    /// two.
+    /// Wakes the task that takes changes. `acknowledged` wakes the one that waits for the
+    /// acknowledgement, which may be another.
     changed: Notify,
     acknowledged: Notify,
     /// How many bytes of changes may wait; see `ClientBuilder::max_change_bytes`.

@@ -322,7 +322,7 @@ async fn unwell(shared: Weak<ClientShared>, check: Option<HealthCheck>) -> Error
         } else {
             client.ping().timeout(within).await
         };
-        // Any answer is one. A connection that is over says so by itself.
+        // Any answer shows that the server is well. The end of a connection is noticed elsewhere.
         if let Err(error @ Error::TimedOut { .. }) = answer {
             return error;
         }

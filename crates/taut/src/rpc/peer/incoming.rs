@@ -154,7 +154,7 @@ impl Peer {
         self.close_ticket(&ticket);
     }
 
-    /// The handler is done: whether anybody still waits for what it came to.
+    /// The handler is done. Says whether the other side still waits for the answer.
     fn settle(&mut self, ticket: &Ticket) -> bool {
         match ticket.slot {
             Slot::Running => self.running = self.running.saturating_sub(1),
@@ -163,7 +163,7 @@ impl Peer {
         }
         match self.requests.remove(&ticket.id) {
             Some(entry) if entry.serial == ticket.serial => return true,
-            // Withdrawn, and its id is another's by now.
+            // The request was withdrawn, and another one uses its id by now.
             Some(other) => self.requests.insert(ticket.id.clone(), other),
             None => {}
         }
@@ -233,8 +233,8 @@ impl Peer {
         self.queue.push_back(queued);
     }
 
-    /// Gives back what a long queue has taken, once nothing waits. It took as many requests to fill
-    /// as are moved now.
+    /// Gives back what a long queue has taken, once nothing waits. Moving those costs no more than
+    /// filling the queue did.
     fn shrink(&mut self) {
         if self.queue.capacity() > 2 * SPARE {
             self.queue.shrink_to(SPARE);
@@ -364,7 +364,7 @@ impl Peer {
         self.shrink_batch(batch);
     }
 
-    /// One entry less to wait for. RPC-25: no answers, no array.
+    /// One entry less to wait for. RPC-25: a batch without answers is not answered by an empty array.
     pub(super) fn shrink_batch(&mut self, key: u64) {
         let Some(batch) = self.batches.get_mut(&key) else { return };
         batch.missing -= 1;

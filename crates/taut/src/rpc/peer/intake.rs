@@ -42,7 +42,7 @@ impl Peer {
             }
             Frame::TooLong { prefix, framing, offset } => {
                 let found = salvage(prefix);
-                // What does not tell what it is, but has the id that we wait for, is the answer.
+                // A message that shows no method and no result, but has an id that we wait for, is the answer.
                 let awaited = !found.request && found.id.as_ref().is_some_and(|id| self.awaits(id));
                 if found.response || awaited {
                     // F10: it fails its call, which learns why.
@@ -77,7 +77,7 @@ impl Peer {
         offset: u64,
     ) -> Events<'a> {
         if !self.batches_allowed {
-            // RPC-26; but an array of answers is as little answered as one.
+            // RPC-26; but an array of responses is not answered, as one response is not.
             let kind = Fault::BatchRefused;
             if entries.iter().all(is_response) {
                 self.note(TroubleKind::Malformed(kind), offset, b"[");
@@ -227,7 +227,8 @@ impl Peer {
     fn describe(&self, kind: Fault) -> ErrorObject {
         let text = match kind {
             Fault::TooLong => {
-                format!("message longer than the limit of {} bytes", self.config.limits.message)
+                let limit = self.config.limits.message;
+                format!("message longer than the limit of {limit} bytes, or than memory allows")
             }
             _ => kind.to_string(),
         };

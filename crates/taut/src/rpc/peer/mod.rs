@@ -122,7 +122,7 @@ impl Config {
             // Twice what a pipe holds: enough for us to work on while the other side reads the pipe
             // empty. More would only be memory.
             output: 128 << 10,
-            // One large answer that nobody has read yet is no reason to refuse.
+            // More than one large answer, so that one which is still unread does not refuse requests.
             output_busy: 4 << 20,
             // Several of the largest messages.
             output_cap: 256 << 20,
@@ -316,7 +316,7 @@ pub struct Peer {
 impl Peer {
     /// A peer at the start of a connection.
     ///
-    /// Bounds of zero count as one: with none at all it would wait for ever.
+    /// Bounds of zero count as one: with zero it would wait for ever.
     #[must_use]
     pub fn new(mut config: Config) -> Self {
         for bound in [&mut config.running, &mut config.queue, &mut config.output] {

@@ -67,7 +67,7 @@ impl Server<()> {
     /// use taut::{Call, NoArgs, Server};
     ///
     /// let server = Server::with_state("counter", "1.0", AtomicU64::new(0))
-    ///     .tool("count", async |_: NoArgs, call: Call<AtomicU64>| {
+    ///     .tool(("count", "Count calls."), async |_: NoArgs, call: Call<AtomicU64>| {
     ///         call.state().fetch_add(1, Ordering::Relaxed)
     ///     })
     ///     .build()?;
@@ -93,7 +93,8 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
     ///
     /// # Errors
     /// [`Error::Build`] with every mistake that was made: two tools of one name, a name that hosts
-    /// refuse, a template that cannot be read, and so on.
+    /// refuse, a tool with neither arguments nor a description, a template that cannot be read, and so
+    /// on.
     pub fn build(self) -> Result<Server<S>> {
         let Self { info, state, settings, catalog, mistakes } = self;
         if !mistakes.is_empty() {
@@ -116,9 +117,11 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
         self
     }
 
-    /// Adds a tool. A name will do; a [`Tool`] says more about it.
+    /// Adds a tool. A name will do; `("name", "What it does.")` has a description, and a [`Tool`] says
+    /// more about it.
     ///
-    /// The type of the arguments is the schema, its doc comment the description. Any [`IntoReply`] is
+    /// The type of the arguments is the schema, its doc comment the description. A tool without
+    /// arguments has no such comment, so [`build`](Self::build) asks for a description. Any [`IntoReply`] is
     /// an answer. A handler is a named `async fn`, or an `async` closure that captures nothing; one
     /// that captures is written `move |args, call| { let x = x.clone(); async move { … } }`.
     pub fn tool<
@@ -253,6 +256,13 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
 impl From<&str> for Tool {
     fn from(name: &str) -> Self {
         Self::new(name)
+    }
+}
+
+/// A name, and a description for the model to read.
+impl From<(&str, &str)> for Tool {
+    fn from((name, description): (&str, &str)) -> Self {
+        Self::new(name).description(description)
     }
 }
 

@@ -50,8 +50,8 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
         self
     }
 
-    /// How long clients may keep lists and resources, and who may be served them. Not at all and
-    /// nobody else, unless set (CAC-01, CAC-07). A [`ReadResourceResult`](crate::types::ReadResourceResult)
+    /// How long clients may keep lists and resources, and who may be served them. By default they may
+    /// not be kept, and not be given to others (CAC-01, CAC-07). A [`ReadResourceResult`](crate::types::ReadResourceResult)
     /// with hints of its own keeps them.
     pub fn cache(mut self, ttl: Duration, scope: CacheScope) -> Self {
         (self.settings.ttl, self.settings.cache_scope) = (ttl, scope);
@@ -65,7 +65,7 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
         self
     }
 
-    /// How long a call may take. As long as it likes, unless set.
+    /// How long a call may take. There is no limit unless this is set.
     pub fn call_timeout(mut self, limit: Duration) -> Self {
         self.settings.call_timeout = Some(limit);
         self
@@ -103,6 +103,15 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
         self
     }
 
+    /// How many bytes may wait to be sent before log lines and progress are dropped. 4 MiB unless set.
+    ///
+    /// A handler that logs faster than the client reads would else fill the memory. Lines that were
+    /// dropped are counted, and the next line that is sent comes after one that says how many.
+    pub fn log_queue(mut self, bytes: usize) -> Self {
+        self.settings.log_queue = bytes;
+        self
+    }
+
     /// Leaves SIGINT and SIGTERM to the program.
     pub fn leave_signals(mut self) -> Self {
         self.settings.signals = false;
@@ -110,6 +119,10 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
     }
 
     /// How long accepted requests may take once the input has ended. 30 s.
+    ///
+    /// Hosts usually close stdin, wait 2 s and then send a signal: with less than that here, handlers
+    /// are dropped in order before. On stdio a handler that blocks the loop's thread does not outlive
+    /// this by more than half a second: the process is ended (Unix).
     pub fn drain(mut self, limit: Duration) -> Self {
         self.settings.options.drain = limit;
         self

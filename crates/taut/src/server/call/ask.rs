@@ -142,11 +142,34 @@ impl<S: Send + Sync + 'static> Call<S> {
         message: impl Into<String>,
         form: FormSchema,
     ) -> Result<UserReply<JsonObject>, AskError> {
+        self.put_form(None, message.into(), form).await
+    }
+
+    /// As [`ask_form`](Self::ask_form), under a key that modern clients see. Without one taut makes a
+    /// key from what is asked. The key stands for the question: ask the same under it in every run.
+    ///
+    /// # Errors
+    /// As for [`ask`](Self::ask).
+    pub async fn ask_form_as(
+        &self,
+        key: &str,
+        message: impl Into<String>,
+        form: FormSchema,
+    ) -> Result<UserReply<JsonObject>, AskError> {
+        self.put_form(Some(key), message.into(), form).await
+    }
+
+    async fn put_form(
+        &self,
+        key: Option<&str>,
+        message: String,
+        form: FormSchema,
+    ) -> Result<UserReply<JsonObject>, AskError> {
         // CAP-03: saying nothing about modes means forms.
         let can = self.elicitation().is_some_and(ElicitationCapability::supports_form);
         let capability = ElicitationCapability::new().form(JsonObject::new());
         self.require(can, "show a form", || ClientCapabilities::new().elicitation(capability))?;
-        let answer = self.elicit(ElicitForm::new(message, form).into()).await?;
+        let answer = self.elicit(key, ElicitForm::new(message, form).into()).await?;
         Ok(UserReply::of(&answer.action, answer.content.unwrap_or_default()))
     }
 
@@ -169,16 +192,20 @@ impl<S: Send + Sync + 'static> Call<S> {
             // ELI-05: 2025-11-25 wants a name for it. ELI-06: gone after.
             question = question.elicitation_id(format!("{}-{}", self.inner.serial, self.id()));
         }
-        let answer = self.elicit(question.into()).await?;
+        let answer = self.elicit(None, question.into()).await?;
         Ok(UserReply::of(&answer.action, ()))
     }
 
-    async fn elicit(&self, question: ElicitParams) -> Result<ElicitResult, AskError> {
+    async fn elicit(
+        &self,
+        key: Option<&str>,
+        question: ElicitParams,
+    ) -> Result<ElicitResult, AskError> {
         if !question.fits(self.revision()) {
             let revision = self.revision();
             return Err(AskError::Unfit(format!("revision {revision} cannot carry this form")));
         }
-        self.put(Method::Elicit, &question).await
+        self.put(Method::Elicit, key, &question).await
     }
 
     /// Asks the client's language model.
@@ -204,7 +231,7 @@ impl<S: Send + Sync + 'static> Call<S> {
         let fault = disorder(&params.messages).filter(|_| self.revision().has_sampling_tools());
         match fault {
             Some(fault) => Err(AskError::Unfit(fault.to_string())),
-            None => self.put(Method::CreateMessage, &params).await,
+            None => self.put(Method::CreateMessage, None, &params).await,
         }
     }
 
@@ -217,16 +244,16 @@ impl<S: Send + Sync + 'static> Call<S> {
         self.require(can, "tell its roots", || {
             ClientCapabilities::new().roots(RootsCapability::new())
         })?;
-        let result: ListRootsResult = self.put(Method::ListRoots, &JsonObject::new()).await?;
+        let result: ListRootsResult = self.put(Method::ListRoots, None, &JsonObject::new()).await?;
         Ok(result.roots)
     }
 
     /// Does something once, however often this call is run for the sake of its questions: the
-    /// result is kept in the state that the client brings back. Until the next question, that is:
-    /// a client that never comes back and begins anew begins a new call.
+    /// result is kept in the state that the client brings back. It is kept only until the call
+    /// ends: a client that sends the request from the beginning starts a new call.
     ///
     /// The client can read what is kept (it is signed, not hidden), so keep no secrets. Put no
-    /// question inside `work`: it is work that stopped half-way, and begins again.
+    /// question inside `work`: it would stop half-way there, and run again.
     ///
     /// # Errors
     /// The value has no JSON form, or what came back is no `T`.
@@ -250,7 +277,7 @@ impl<S: Send + Sync + 'static> Call<S> {
         capabilities.elicitation.as_ref().filter(|_| self.revision().has_elicitation())
     }
 
-    /// ELI-04, MRTR-04: nobody is asked for what they did not offer.
+    /// ELI-04, MRTR-04: a client is asked only for what it has declared.
     fn require(
         &self,
         can: bool,
@@ -272,6 +299,7 @@ impl<S: Send + Sync + 'static> Call<S> {
     async fn put<T: DeserializeOwned + Send + 'static>(
         &self,
         method: Method,
+        key: Option<&str>,
         params: &impl WriteJson,
     ) -> Result<T, AskError> {
         let params = RawJson::of(&params.at(self.revision()))
@@ -279,7 +307,7 @@ impl<S: Send + Sync + 'static> Call<S> {
         if !self.revision().is_modern() {
             return self.put_on_the_wire(method, params).await;
         }
-        self.inner.questions.put(Question { method, params }).await
+        self.inner.questions.put(Question { method, params }, key).await
     }
 
     async fn put_on_the_wire<T: DeserializeOwned + Send + 'static>(
@@ -297,7 +325,7 @@ impl<S: Send + Sync + 'static> Call<S> {
             Err(_) => Err(AskError::Ended),
         };
         let (questions, cancelled) = (&self.inner.questions, &self.inner.cancelled);
-        // Nobody is asked for a call that is over.
+        // A call that is over asks no questions.
         if cancelled.is_raised() {
             return Err(AskError::Withdrawn);
         }
@@ -315,7 +343,7 @@ impl<S: Send + Sync + 'static> Call<S> {
             read,
         );
         let pending = pending.map_err(|_| AskError::Ended)?;
-        // Leaving drops the question, which withdraws it on the wire: no dialog stays open in vain.
+        // Returning drops the question, which withdraws it on the wire, so that the client can close its dialog.
         let over = first(cancelled.raised(), questions.over());
         match first(pending, over).await {
             Either::First(answer) => answer.unwrap_or(Err(AskError::Ended)),

@@ -10,7 +10,7 @@ mod shared;
 
 use std::fmt;
 use std::future::Future;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -63,6 +63,8 @@ pub(crate) struct Connection<S> {
     pub(crate) level: Mutex<Level>,
     /// Who has opened it.
     pub(crate) principal: Principal,
+    /// Log lines that were dropped since the last that was sent.
+    pub(crate) lost_logs: AtomicUsize,
 }
 
 /// What a call is made of.
@@ -94,14 +96,14 @@ impl<S> CallState<S> {
         let Some(on_call) = &self.shared().settings.on_call else { return };
         if !self.ended.swap(true, Ordering::Relaxed) {
             let took = crate::driver::now() - self.began;
-            // It is too late to refuse: there is nothing left to refuse.
+            // An error has no effect here: the call has run.
             let _ = on_call(&CallEvent::finished(self.method, &self.name, took, end));
         }
     }
 }
 
 impl<S> Drop for CallState<S> {
-    /// A call that was dropped, or whose handler panicked, has finished too: an audit has no gaps.
+    /// A call that was dropped, or whose handler panicked, has finished too, so that an audit log has no gaps.
     fn drop(&mut self) {
         self.end(CallEnd::Failed);
     }
@@ -185,6 +187,9 @@ impl<S> Call<S> {
     pub fn progress(&self, progress: impl Into<Progress>) {
         let Ok(Some(token)) = &self.inner.terms.progress_token else { return };
         let Progress { value, total, message } = progress.into();
+        if self.is_crowded() {
+            return;
+        }
         {
             let mut reported = lock(&self.inner.reported);
             let now = crate::driver::now();
@@ -205,6 +210,8 @@ impl<S> Call<S> {
     /// Writes a line to the client's log, if it wants lines of this level.
     ///
     /// Needs [`ServerBuilder::logging`](super::ServerBuilder::logging). Never put secrets in it (LOG-12).
+    /// While more than [`ServerBuilder::log_queue`](super::ServerBuilder::log_queue) bytes wait to be
+    /// sent, lines are dropped and counted.
     pub fn log(&self, level: Level, data: impl Serialize) {
         self.log_as(None, level, data);
     }
@@ -224,6 +231,18 @@ impl<S> Call<S> {
         if !wanted || !self.inner.shared().settings.logging {
             return;
         }
+        if self.is_crowded() {
+            self.inner.connection.lost_logs.fetch_add(1, Ordering::Relaxed);
+            return;
+        }
+        let lost = self.inner.connection.lost_logs.swap(0, Ordering::Relaxed);
+        if lost > 0 {
+            let words =
+                format!("{lost} log lines were dropped: the client did not read fast enough");
+            let mut params = LogParams::new(level.clone(), serde_json::Value::from(words));
+            params.logger = Some("taut".to_owned());
+            self.tell(Method::Message, &params);
+        }
         if let Ok(data) = RawJson::of(&data) {
             let mut params = LogParams::new(level, data);
             params.logger = logger;
@@ -231,11 +250,17 @@ impl<S> Call<S> {
         }
     }
 
+    /// Whether so much waits to be sent that what may be lost is.
+    fn is_crowded(&self) -> bool {
+        let connection = &self.inner.connection;
+        connection.link.waiting() > connection.shared.settings.log_queue
+    }
+
     /// Sends a notification that belongs to this call, unless the call is over (CAN-10, LOG-10).
     fn tell(&self, method: Method, params: &impl WriteJson) {
-        // RawJson, because what is written must own itself: `At` borrows.
+        // As RawJson, because the link takes params that own their data, and `at` borrows.
         let Ok(params) = RawJson::of(&params.at(self.revision())) else { return };
-        // A connection that has ended hears nothing; the handler will notice by itself.
+        // An error means that the connection has ended. The handler learns of that in other ways.
         let _ = self.inner.connection.link.notify_about(
             &self.inner.id,
             self.inner.serial,

@@ -22,8 +22,8 @@ use crate::rpc::ErrorObject;
 #[derive(Default)]
 pub(crate) struct Questions {
     state: Mutex<QuestionState>,
-    /// Raised when the run has ended: a question from another task is asked in vain. Made when it is
-    /// first needed, because few calls ask.
+    /// Raised when the run has ended: a question that another task asks then is not answered. Made when it
+    /// is first needed, because few calls ask.
     over: OnceLock<Flag>,
 }
 
@@ -39,7 +39,7 @@ struct QuestionState {
 #[derive(Default)]
 struct Round {
     memory: Memory,
-    /// How often each question was put in this run, by its digest.
+    /// How often each question was put in this run, by its key or its digest.
     put: BTreeMap<String, usize>,
     open: BTreeMap<String, Question>,
     refused: Option<ErrorObject>,
@@ -64,13 +64,17 @@ impl Questions {
         Self { state: Mutex::new(QuestionState { round, runner: None }), over: OnceLock::new() }
     }
 
-    /// Puts a question; ready when an earlier round has brought the answer.
-    pub(crate) fn put<T>(&self, question: Question) -> PendingQuestion<'_, T> {
-        let digest = question.digest();
+    /// Puts a question, under a key of its own if one is given; ready when an earlier round has brought
+    /// the answer.
+    pub(crate) fn put<T>(&self, question: Question, key: Option<&str>) -> PendingQuestion<'_, T> {
+        let name = key.map_or_else(|| question.digest(), str::to_owned);
         let mut state = lock(&self.state);
-        let times = state.round().put.entry(digest.clone()).or_default();
+        let times = state.round().put.entry(name.clone()).or_default();
         *times += 1;
-        let key = format!("{times}-{digest}");
+        let key = match (key, *times) {
+            (Some(_), 1) => name,
+            (_, times) => format!("{times}-{name}"),
+        };
         PendingQuestion {
             questions: self,
             key,
@@ -185,7 +189,7 @@ impl<F: Future, S> Future for Suspendable<'_, F, S> {
 
 impl<F, S> Drop for Suspendable<'_, F, S> {
     fn drop(&mut self) {
-        // Who is alone with the call is the only one who could ask.
+        // If this is the only reference to the call, no other task can ask.
         if Arc::strong_count(&self.call.inner) > 1 {
             self.call.inner.questions.end();
         }

@@ -23,7 +23,7 @@ pub(crate) fn write(key: &SealKey, start: usize, state: ListState) -> String {
 pub(crate) fn read(key: &SealKey, cursor: &str, state: ListState) -> Option<usize> {
     let (start, _) = cursor.split_once('-')?;
     let start = usize::from_str_radix(start, 16).ok()?;
-    // Not in constant time: what a cursor opens is a list that may be read from the start anyway.
+    // Need not be in constant time: whoever may guess a cursor may also read the whole list.
     (start < state.total && write(key, start, state) == cursor).then_some(start)
 }
 

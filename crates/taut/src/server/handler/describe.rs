@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 
 use super::reply::IntoReply;
+use crate::json::JsonRef;
 use crate::mcp::{Prompt, PromptArgument, Tool};
 use crate::server::catalog::{Spec, schema_fault};
-use crate::server::schema::{arguments_of, fields_of, input_schema_of, schema_of};
+use crate::server::schema::{arguments_of, description_of, fields_of, input_schema_of};
 
 /// What is wrong with a tool's description, if anything.
 pub(crate) fn faults_of(tool: &Spec<Tool>) -> Vec<String> {
@@ -16,24 +17,40 @@ pub(crate) fn faults_of(tool: &Spec<Tool>) -> Vec<String> {
     if tool.name.is_empty() || tool.name.len() > 128 || !tool.name.chars().all(plain) {
         faults.push(format!("tool name {:?}: use 1 to 128 of A-Z a-z 0-9 _ - .", tool.name));
     }
-    faults.extend(tool.known().and_then(schema_fault));
+    if let Some(known) = tool.known() {
+        faults.extend(schema_fault(known).or_else(|| description_fault(known)));
+    }
     faults
+}
+
+/// A tool without arguments has to be described by hand: its name is all that a model would have.
+fn description_fault(tool: &Tool) -> Option<String> {
+    let (name, schema) = (&tool.name, JsonRef::from(tool.input_schema.json().raw()));
+    let says = |member, text| schema.member(member).is_some_and(|value| value.text() == text);
+    let no_arguments = says("properties", "{}") && says("additionalProperties", "false");
+    (no_arguments && tool.description.is_none()).then(|| {
+        format!(
+            "tool {name:?} has no arguments and no description: write ({name:?}, \"What it does.\") \
+             instead of its name, or Tool::new({name:?}).description(…)"
+        )
+    })
 }
 
 /// A tool with what its types say about it, where it does not say so itself.
 pub(crate) fn tool_spec<A: DeserializeOwned + JsonSchema, R: IntoReply>(tool: Tool) -> Spec<Tool> {
     // Whether the schema will do has to be known before anything is served. A struct always does;
-    // for everything else it has to be made.
+    // for everything else it has to be made. Without fields it costs nothing, and then a missing
+    // description is told, too.
     match fields_of::<A>() {
-        Some(_) => Spec::later(tool, described::<A, R>),
-        None => Spec::new(described::<A, R>(tool)),
+        Some([_, ..]) => Spec::later(tool, described::<A, R>),
+        _ => Spec::new(described::<A, R>(tool)),
     }
 }
 
 /// A prompt with what its type says about it, where it does not say so itself.
 pub(crate) fn prompt_spec<A: DeserializeOwned + JsonSchema>(mut prompt: Prompt) -> Spec<Prompt> {
     fn explained<A: JsonSchema>(mut prompt: Prompt) -> Prompt {
-        prompt.description = prompt.description.or_else(|| schema_of::<A>().description);
+        prompt.description = prompt.description.or_else(description_of::<A>);
         prompt
     }
     fn with_arguments<A: DeserializeOwned + JsonSchema>(mut prompt: Prompt) -> Prompt {

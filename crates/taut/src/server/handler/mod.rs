@@ -3,29 +3,32 @@
 //! Knows users' types and what their schemas say; must not know how a request was routed. Every
 //! handler here returns a finished answer, also for arguments that do not fit.
 
+mod arguments;
 mod base64;
 mod contents;
 mod describe;
 mod reply;
 mod run;
+mod structured;
 
 use std::future::Future;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
 
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::call::{BlockingCall, Call, Handler};
 use super::pool::NotRun;
 use crate::driver::{AnswerFuture, log_panic, ready};
-use crate::json::JsonRef;
 use crate::mcp::{
     CallToolResult, CompleteResult, Completion, CompletionContext, RESOURCE_NOT_FOUND, RawJson,
     ReadResourceResult, resource_not_found,
 };
-use crate::rpc::{ErrorObject, without_place};
+use crate::rpc::ErrorObject;
+use crate::server::schema::required_by;
 use crate::server::settings::BadArguments;
 
 pub(crate) use describe::{faults_of, prompt_spec, tool_spec};
@@ -37,12 +40,12 @@ pub use reply::{IntoReply, Json};
 /// A tool.
 pub(crate) fn tool<
     S: Send + Sync + 'static,
-    A: DeserializeOwned + Send + 'static,
+    A: DeserializeOwned + JsonSchema + Send + 'static,
     F: Future<Output: IntoReply + Send + 'static> + Send + 'static,
 >(
     handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
 ) -> Handler<S> {
-    Arc::new(move |raw, call| match read_arguments(raw) {
+    Arc::new(move |raw, call| match arguments::read(raw, required_by::<A>) {
         Ok(arguments) => {
             let theirs = call.clone();
             let work = catch_unwind(AssertUnwindSafe(|| handler(arguments, theirs)));
@@ -70,13 +73,13 @@ pub(crate) fn raw_tool<
 /// A tool that blocks its thread: it runs on one of the server's own.
 pub(crate) fn blocking_tool<
     S: Send + Sync + 'static,
-    A: DeserializeOwned + Send + 'static,
+    A: DeserializeOwned + JsonSchema + Send + 'static,
     R: IntoReply + Send + 'static,
 >(
     handler: impl Fn(A, BlockingCall<S>) -> R + Send + Sync + 'static,
 ) -> Handler<S> {
     let handler = Arc::new(handler);
-    Arc::new(move |raw, call| match read_arguments(raw) {
+    Arc::new(move |raw, call| match arguments::read(raw, required_by::<A>) {
         Ok(arguments) => {
             let (handler, theirs, bytes) =
                 (handler.clone(), call.clone(), raw.map_or(0, |raw| raw.text().len()));
@@ -130,7 +133,7 @@ pub(crate) fn template<
     mime_type: Option<String>,
     handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
 ) -> Handler<S> {
-    Arc::new(move |raw, call| match read_arguments(raw) {
+    Arc::new(move |raw, call| match arguments::read(raw, Vec::new) {
         Ok(arguments) => {
             let work = handler(arguments, call.clone());
             let (uri, mime_type) = (call.inner.name.clone(), mime_type.clone());
@@ -148,12 +151,12 @@ pub(crate) fn template<
 /// A prompt.
 pub(crate) fn prompt<
     S: Send + Sync + 'static,
-    A: DeserializeOwned + Send + 'static,
+    A: DeserializeOwned + JsonSchema + Send + 'static,
     F: Future<Output: IntoMessages + Send + 'static> + Send + 'static,
 >(
     handler: impl Fn(A, Call<S>) -> F + Send + Sync + 'static,
 ) -> Handler<S> {
-    Arc::new(move |raw, call| match read_arguments(raw) {
+    Arc::new(move |raw, call| match arguments::read(raw, required_by::<A>) {
         Ok(arguments) => {
             let work = handler(arguments, call.clone());
             Box::pin(run(call, async move { work.await.into_messages() }))
@@ -186,7 +189,7 @@ pub(crate) fn completion<
     handler: impl Fn(CompletionRequest, Call<S>) -> F + Send + Sync + 'static,
 ) -> Handler<S> {
     Arc::new(move |raw, call| {
-        let typed = match read_arguments::<Typed>(raw) {
+        let typed = match arguments::read::<Typed>(raw, Vec::new) {
             Ok(typed) => typed,
             Err(reason) => return refused(&call, reason),
         };
@@ -241,28 +244,6 @@ impl<S> Call<S> {
             Err(error) => Err(error),
         }
     }
-}
-
-/// Reads the arguments of a call; absent ones are `{}` (TOL-26).
-///
-/// # Errors
-/// What is wrong, with the field first.
-fn read_arguments<A: DeserializeOwned>(raw: Option<JsonRef<'_>>) -> Result<A, String> {
-    let text = raw.map_or("{}", JsonRef::text);
-    serde_json::from_str(text).map_err(|error| {
-        // Once more, this time keeping track of where we are: only those who err pay for it.
-        let mut again = serde_json::Deserializer::from_str(text);
-        match serde_path_to_error::deserialize::<_, A>(&mut again) {
-            Err(traced) if traced.path().iter().next().is_some() => {
-                format!("`{}`: {}", traced.path(), plain(traced.inner()))
-            }
-            _ => plain(&error),
-        }
-    })
-}
-
-fn plain(error: &serde_json::Error) -> String {
-    without_place(&error.to_string()).to_owned()
 }
 
 /// Carries a tool to its end. A panic, when it starts or later, is a failure of the tool that the

@@ -8,16 +8,17 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::error::Reject;
-use crate::mcp::{CallToolResult, Content, RawJson, Schema};
+use crate::mcp::{CallToolResult, Content, Schema};
 use crate::rpc::ErrorObject;
 
+use super::structured;
 use crate::server::call::AskError;
-use crate::server::schema::schema_of;
 
 /// What a tool can answer with.
 ///
 /// Text, numbers, `bool`, `()`, [`Content`] and a `Vec` of it, [`Json`] for data with a schema,
-/// [`CallToolResult`] for everything else, and a `Result` of any of these.
+/// [`CallToolResult`] for everything else, and a `Result` of any of these. A number or a `bool` is
+/// sent as text and as `structuredContent` `{"result": …}`, with a schema.
 ///
 /// An `Err` is the tool's own failure: the model reads its words and may try again (TOL-06). Only a
 /// [`Reject`] becomes a JSON-RPC error.
@@ -46,18 +47,22 @@ pub trait IntoReply {
 
 /// Data for programs: becomes `structuredContent`, with its schema in the tool's description, and
 /// the same as text for readers that know no structure (TOL-14).
+///
+/// `structuredContent` is an object. What is no object is put into one as its member `result`:
+/// `Json(vec![1, 2])` is sent as `{"result":[1,2]}` in every revision that has structured content
+/// (from 2025-06-18 on), and the schema says so. Python's SDK does the same, and
+/// [`Answer::json`](crate::Answer::json) reads both forms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Json<T>(pub T);
 
 impl<T: Serialize + JsonSchema> IntoReply for Json<T> {
     fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
-        let data = RawJson::of(&self.0)
-            .map_err(|error| ErrorObject::internal(format!("result has no JSON form: {error}")))?;
-        Ok(CallToolResult::with_text(data.text()).structured_content(data))
+        structured::with_data(&self.0)
+            .map_err(|error| ErrorObject::internal(format!("result has no JSON form: {error}")))
     }
 
     fn output_schema() -> Option<Schema> {
-        Some(schema_of::<T>().schema)
+        structured::schema_of::<T>()
     }
 }
 
@@ -71,8 +76,23 @@ macro_rules! as_text {
     )*};
 }
 
-as_text!(&str, std::borrow::Cow<'_, str>, char, bool);
-as_text!(i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize, f32, f64);
+as_text!(&str, std::borrow::Cow<'_, str>, char);
+
+macro_rules! as_scalar {
+    ($($T:ty),*) => {$(
+        impl IntoReply for $T {
+            fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
+                Ok(structured::with_scalar(self.to_string()))
+            }
+
+            fn output_schema() -> Option<Schema> {
+                structured::schema_of::<$T>()
+            }
+        }
+    )*};
+}
+
+as_scalar!(bool, i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize, f32, f64);
 
 impl IntoReply for String {
     fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
@@ -155,6 +175,7 @@ mod tests {
         assert_eq!(text("a"), "a");
         assert_eq!(text(2.0 + 3.0), "5");
         assert_eq!(text(true), "true");
+        assert_eq!("a".into_reply().unwrap().structured_content, None);
         assert!(().into_reply().unwrap().content.is_empty());
     }
 
@@ -188,5 +209,31 @@ mod tests {
         let result = Json(serde_json::json!({ "a": 1 })).into_reply().unwrap();
         assert_eq!(result.content[0].as_text(), Some(r#"{"a":1}"#));
         assert_eq!(result.structured_content.unwrap().text(), r#"{"a":1}"#);
+    }
+
+    #[test]
+    fn numbers_and_lists_are_the_result_in_an_object() {
+        let data = |reply: Result<CallToolResult, ErrorObject>| {
+            reply.unwrap().structured_content.map(|data| data.text().to_owned())
+        };
+        let cases = [
+            (data(5.into_reply()), r#"{"result":5}"#),
+            (data(2.5.into_reply()), r#"{"result":2.5}"#),
+            (data(3.0.into_reply()), r#"{"result":3}"#),
+            (
+                data(i128::MIN.into_reply()),
+                r#"{"result":-170141183460469231731687303715884105728}"#,
+            ),
+            (data(false.into_reply()), r#"{"result":false}"#),
+            (data(Json(vec![1, 2]).into_reply()), r#"{"result":[1,2]}"#),
+            (data(Json(()).into_reply()), r#"{"result":null}"#),
+            (data(Json("x").into_reply()), r#"{"result":"x"}"#),
+        ];
+        for (got, want) in cases {
+            assert_eq!(got.as_deref(), Some(want));
+        }
+        let failed = f64::NAN.into_reply().unwrap();
+        assert!(failed.failed());
+        assert_eq!(failed.content[0].as_text(), Some("the result is NaN, which JSON has not"));
     }
 }

@@ -1,18 +1,16 @@
 //! The fields of a struct in the order in which they are declared.
 //!
-//! A schema cannot tell: its members are sorted by name. But a derived `Deserialize` names the fields
-//! in order before it reads anything, and a deserializer that reads nothing can listen to that.
+//! A schema cannot tell: its members are sorted by name. `order.rs` hears it from `Deserialize`.
 
-use std::fmt;
+use serde::de::DeserializeOwned;
 
-use serde::de::{DeserializeOwned, Deserializer, Error, Visitor};
-use serde::forward_to_deserialize_any;
+use super::order::{Heard, Probe};
 
 /// The names, as they are read; nothing if the type does not tell (a map, or `#[serde(flatten)]`).
 pub(crate) fn fields_of<T: DeserializeOwned>() -> Option<&'static [&'static str]> {
-    match T::deserialize(Listener) {
-        Err(Heard(names)) => names,
-        Ok(_) => None,
+    match T::deserialize(Probe(&[])) {
+        Err(Heard::Fields(names)) => Some(names),
+        _ => None,
     }
 }
 
@@ -20,56 +18,6 @@ pub(crate) fn fields_of<T: DeserializeOwned>() -> Option<&'static [&'static str]
 pub(crate) fn in_order<V>(items: &mut [V], names: Option<&[&str]>, name: impl Fn(&V) -> &str) {
     let Some(names) = names else { return };
     items.sort_by_key(|item| names.iter().position(|n| *n == name(item)).unwrap_or(usize::MAX));
-}
-
-struct Listener;
-
-/// What was heard, as the error that ends the attempt.
-#[derive(Debug)]
-struct Heard(Option<&'static [&'static str]>);
-
-impl fmt::Display for Heard {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nothing is read here")
-    }
-}
-
-impl std::error::Error for Heard {}
-
-impl Error for Heard {
-    fn custom<T: fmt::Display>(_: T) -> Self {
-        Self(None)
-    }
-}
-
-impl<'de> Deserializer<'de> for Listener {
-    type Error = Heard;
-
-    fn deserialize_any<V: Visitor<'de>>(self, _: V) -> Result<V::Value, Heard> {
-        Err(Heard(None))
-    }
-
-    fn deserialize_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        fields: &'static [&'static str],
-        _: V,
-    ) -> Result<V::Value, Heard> {
-        Err(Heard(Some(fields)))
-    }
-
-    fn deserialize_newtype_struct<V: Visitor<'de>>(
-        self,
-        _: &'static str,
-        visitor: V,
-    ) -> Result<V::Value, Heard> {
-        visitor.visit_newtype_struct(self)
-    }
-
-    forward_to_deserialize_any! {
-        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option
-        unit unit_struct seq tuple tuple_struct map enum identifier ignored_any
-    }
 }
 
 #[cfg(test)]

@@ -2,6 +2,8 @@
 
 mod fields;
 mod form;
+mod hosts;
+mod order;
 
 use std::borrow::Cow;
 
@@ -28,7 +30,7 @@ impl JsonSchema for NoArgs {
     /// Written out, because the doc comment is for programmers: derived, it would be the
     /// description of every tool without one.
     fn json_schema(_: &mut schemars::SchemaGenerator) -> Described {
-        schemars::json_schema!({ "type": "object" })
+        schemars::json_schema!({ "type": "object", "additionalProperties": false })
     }
 }
 
@@ -39,27 +41,49 @@ pub(crate) struct Shape {
     pub(crate) description: Option<String>,
 }
 
-/// The schema of `T`, with what belongs to the tool taken off its root.
-pub(crate) fn schema_of<T: JsonSchema>() -> Shape {
-    shape(root_of::<T>())
-}
-
 /// The schema of a tool's arguments.
 pub(crate) fn input_schema_of<A: JsonSchema + DeserializeOwned>() -> Shape {
     let mut root = root_of::<A>();
+    hosts::for_arguments(&mut root);
+    let fields = fields_of::<A>();
     // TOL-03: what is read as a struct is an object, also where its schema says only which (an
     // enum with `tag` and `content`).
-    if fields_of::<A>().is_some() {
+    if fields.is_some() {
         root.ensure_object().entry("type").or_insert_with(|| "object".into());
     }
-    shape(root)
+    // Without it, models have been seen to invent arguments for a tool that has none.
+    if fields.is_some_and(<[_]>::is_empty) {
+        root.ensure_object().entry("additionalProperties").or_insert(Value::Bool(false));
+    }
+    shape(root, &order::declared::<A>())
+}
+
+/// The schema of what a tool answers: the same as it is written.
+pub(crate) fn output_schema_of<T: JsonSchema>() -> Described {
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let mut root = settings.into_generator().into_root_schema_for::<T>();
+    hosts::for_answers(&mut root);
+    root
+}
+
+/// The doc comment of a type.
+pub(crate) fn description_of<T: JsonSchema>() -> Option<String> {
+    root_of::<T>().get("description").and_then(Value::as_str).map(str::to_owned)
+}
+
+/// The fields that have to be there.
+pub(crate) fn required_by<T: JsonSchema>() -> Vec<String> {
+    let root = root_of::<T>();
+    let required = root.get("required").and_then(Value::as_array).into_iter().flatten();
+    required.filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
 fn root_of<T: JsonSchema>() -> Described {
     SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<T>()
 }
 
-fn shape(mut root: Described) -> Shape {
+/// A schema as a host sees it, with what belongs to the tool taken off its root.
+pub(crate) fn shape(mut root: Described, declared: &[&'static [&'static str]]) -> Shape {
     // The dialect is the default one (TOL-28), and the type's name means nothing to a host.
     root.remove("$schema");
     root.remove("title");
@@ -71,7 +95,7 @@ fn shape(mut root: Described) -> Shape {
     if root.get("type").and_then(Value::as_str) == Some("object") {
         root.ensure_object().entry("properties").or_insert_with(|| Value::Object(Map::new()));
     }
-    Shape { schema: Schema::from(root.to_value()), description }
+    Shape { schema: order::in_order(root.as_value(), declared).into(), description }
 }
 
 /// The blanks of a prompt: the fields of `T`, in their order.
@@ -108,14 +132,14 @@ mod tests {
 
     #[test]
     fn the_doc_comment_is_lifted_and_the_root_is_bare() {
-        let shape = schema_of::<Add>();
+        let shape = input_schema_of::<Add>();
         assert_eq!(shape.description.as_deref(), Some("Adds."));
         let value: Value = shape.schema.json().parse().unwrap();
         assert_eq!(value["type"], "object");
         assert_eq!(value["required"], json!(["a"]));
         assert_eq!(value["properties"]["a"]["description"], "The first.");
         assert!(value.get("$schema").is_none() && value.get("title").is_none());
-        assert!(schema_of::<NoArgs>().schema.has_object_root());
+        assert!(input_schema_of::<NoArgs>().schema.has_object_root());
     }
 
     #[test]

@@ -6,7 +6,7 @@
 mod routes;
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -60,8 +60,10 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         let catalog = shared.catalog.snapshot();
         // LOG-05: until the client says, it hears what is not for debugging.
         let level = Mutex::new(Level::Info);
+        let lost_logs = AtomicUsize::new(0);
+        let connection = Connection { shared, link, subscriber, level, principal, lost_logs };
         Self {
-            connection: Arc::new(Connection { shared, link, subscriber, level, principal }),
+            connection: Arc::new(connection),
             catalog,
             accept: Accept::default(),
             closing: Flag::default(),
@@ -119,7 +121,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         Ok(ready(catalog.page(settings, info_json, list, revision, cursor.as_deref())))
     }
 
-    /// ERR-13, ERR-14: what is not advertised is not there.
+    /// ERR-13, ERR-14: a method whose capability is not advertised is unknown.
     fn is_offered(&self, method: Method, catalog: &Catalog<Handler<S>>) -> Result<(), ErrorObject> {
         let offer = catalog.capabilities(&self.connection.shared.settings);
         let offered = match method {
@@ -271,7 +273,7 @@ impl<S: Send + Sync + 'static> Service for ServerSession<S> {
     }
 
     fn notification(&mut self, method: &str, _: &Params<'_>) {
-        // RPC-11, DEP-03: whatever else it is, it has no answer.
+        // RPC-11, DEP-03: any other notification is ignored, and none is answered.
         if let (Some(Method::Initialized), Some(terms)) =
             (Method::parse(method), self.accept.session())
         {

@@ -25,7 +25,8 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         let name = params.string("name").map_err(invalid)?;
         // A client in Go sends null for a map that is nil; it means none.
         let arguments = params.member("arguments").filter(|raw| raw.text() != "null");
-        // TOL-09: the shape of the request is the protocol's affair, the arguments are the tool's.
+        // TOL-09: params of the wrong shape are an error of the protocol; arguments that do not fit are an error of
+        // the tool.
         if arguments.is_some_and(|raw| !raw.is_object()) {
             return Err(ErrorObject::invalid_params("params.arguments must be an object"));
         }

@@ -62,7 +62,7 @@ async fn gone(output: &mut Output) {
 
 /// Upper case, so that a terminal that echoes is not mistaken for us. Says first how it is driven.
 async fn echo() {
-    let Stdio { mut input, mut output } = take().unwrap();
+    let Stdio { mut input, mut output, .. } = take().unwrap();
     let driven = match (&input, &output) {
         (Input::Ready(_), Output::Ready(_)) => "ready\n",
         (Input::Thread(_), Output::Thread(_)) => "thread\n",
@@ -93,7 +93,7 @@ async fn noise() {
     let child = Command::new("sh").arg("-c").arg("echo from a child >&1; cat; cat <&0").status();
     assert!(child.unwrap().success());
     assert_eq!(io::stdin().lock().read_line(&mut String::new()).unwrap(), 0, "stdin is at its end");
-    let Stdio { mut input, mut output } = take().unwrap();
+    let Stdio { mut input, mut output, .. } = take().unwrap();
     let mut buf = Vec::new();
     while read(&mut input, &mut buf).await.unwrap() > 0 {}
     write(&mut output, &buf).await.unwrap();
@@ -124,7 +124,7 @@ async fn twice() {
 
 /// Waits for input and for the reader's end, both idle, as the loop does.
 async fn until_gone(stalled: bool) {
-    let Stdio { mut input, mut output } = take().unwrap();
+    let Stdio { mut input, mut output, .. } = take().unwrap();
     read(&mut input, &mut Vec::new()).await.unwrap();
     write(&mut output, b"waiting\n").await.unwrap();
     if stalled {
@@ -147,7 +147,7 @@ async fn until_gone(stalled: bool) {
 }
 
 async fn half_closed() {
-    let Stdio { mut input, mut output } = take().unwrap();
+    let Stdio { mut input, mut output, .. } = take().unwrap();
     write(&mut output, b"waiting\n").await.unwrap();
     assert_eq!(read(&mut input, &mut Vec::new()).await.unwrap(), 0);
     let mut turns = 0;
@@ -168,7 +168,7 @@ async fn half_closed() {
 }
 
 async fn broken_pipe() {
-    let Stdio { mut input, mut output } = take().unwrap();
+    let Stdio { mut input, mut output, .. } = take().unwrap();
     write(&mut output, b"waiting\n").await.unwrap();
     // The tester closes its reading end, then ours.
     while read(&mut input, &mut Vec::new()).await.unwrap() > 0 {}
@@ -188,7 +188,7 @@ async fn opens_a_file() {
 
 /// Fills stderr, then says one line for each that comes in.
 async fn talkative() {
-    let Stdio { mut input, mut output } = take().unwrap();
+    let Stdio { mut input, mut output, .. } = take().unwrap();
     for n in 0..3000 {
         say(&format!("line {n} {}", "x".repeat(90)));
     }
@@ -226,7 +226,7 @@ fn count(what: &str) -> usize {
 }
 
 async fn watched_before() {
-    let Stdio { mut input, mut output } = take().unwrap();
+    let Stdio { mut input, mut output, .. } = take().unwrap();
     drop(watch().unwrap());
     let deadline = Instant::now() + PATIENCE;
     let settled = |what: &str, at_most: usize| {

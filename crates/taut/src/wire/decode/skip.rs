@@ -1,9 +1,72 @@
 //! What is skipped: the rest of what was too long, and what follows a bad header.
 
-use super::{DecodeState, DecodeStep, Decoder};
+use super::{DecodeState, DecodeStep, Decoder, PREFIX};
+use crate::wire::Framing;
 use crate::wire::header::find_opener;
 
+/// A message for which there was no memory: its first bytes are held, the rest of what came is not.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GivenUp {
+    framing: Framing,
+    kept: usize,
+    dropped: usize,
+    /// What has not come yet of a framed one.
+    left: u64,
+}
+
 impl Decoder {
+    /// Makes room for more of a message, or gives it up and has room for what follows it.
+    pub(super) fn reserve(&mut self, bytes: usize) {
+        if self.buf.try_reserve(bytes).is_err() {
+            self.give_up();
+            self.buf.reserve(bytes);
+        }
+    }
+
+    /// There is no memory for the rest of a message: it is given up as one over the limit is. Nothing
+    /// else is held.
+    pub(super) fn give_up(&mut self) {
+        let held = self.buf.len();
+        let (framing, left) = match self.state {
+            DecodeState::Body { length, .. } => (Framing::Headers, (length - held) as u64),
+            _ => (Framing::Lines, 0),
+        };
+        self.buf.truncate(PREFIX);
+        self.buf.shrink_to_fit();
+        self.searched = 0;
+        let kept = self.buf.len();
+        let given_up = GivenUp { framing, kept, dropped: held - kept, left };
+        self.state = DecodeState::GivenUp(given_up);
+    }
+
+    pub(super) fn given_up(
+        &mut self,
+        GivenUp { framing, kept, dropped, left }: GivenUp,
+    ) -> DecodeStep {
+        let (from, offset) = (self.head, self.offset);
+        self.take(kept);
+        self.offset += dropped as u64;
+        self.state = match framing {
+            Framing::Lines => DecodeState::SkipLine { resync: false },
+            Framing::Headers => DecodeState::SkipBody { left },
+        };
+        DecodeStep::Cut { from, to: from + kept, framing, offset, too_long: true }
+    }
+
+    /// The first bytes of a body that is over the limit; the rest of it is skipped.
+    pub(super) fn long_body(&mut self, length: u64, offset: u64) -> DecodeStep {
+        let wanted = PREFIX.min(self.limits.message);
+        let came = self.rest().len();
+        if came < wanted && !self.ended {
+            return DecodeStep::Starved;
+        }
+        let kept = came.min(wanted);
+        let from = self.head;
+        self.take(kept);
+        self.state = DecodeState::SkipBody { left: length - kept as u64 };
+        DecodeStep::Cut { from, to: from + kept, framing: Framing::Headers, offset, too_long: true }
+    }
+
     pub(super) fn skip_line(&mut self, resync: bool) -> DecodeStep {
         match self.newline(usize::MAX) {
             Some(at) => {

@@ -16,7 +16,7 @@ fn on_eof(facts: &Facts) -> Option<Finding> {
         let what = format!("it ends by itself: it {} before its stdin was closed", ended.exit);
         let hurts = "every host: the tools are there, and are gone when they are called";
         let change = "serve until stdin ends, however long nothing comes";
-        return Some(Finding::new(Level::Hurts, what, hurts, change));
+        return Some(Finding::new(Level::Hurts, what, hurts, change).bridged());
     }
     if ended.step <= ShutdownStep::Eof {
         return None;
@@ -26,18 +26,18 @@ fn on_eof(facts: &Facts) -> Option<Finding> {
         let what = "it does not end when its stdin is closed: it has to be terminated";
         let hurts = "every host on Windows, where nothing else asks a server to end: those without a \
                      job object leave an orphan each time";
-        return Some(Finding::new(Level::Hurts, what, hurts, change));
+        return Some(Finding::new(Level::Hurts, what, hurts, change).bridged());
     }
     if ended.step == ShutdownStep::Term {
         let what = "it does not end when its stdin is closed";
         let hurts = "qwen and continue, which do nothing else and leave an orphan each time; everywhere \
                      else the end takes 2 s longer, and rmcp kills it";
-        return Some(Finding::new(Level::Hurts, what, hurts, change));
+        return Some(Finding::new(Level::Hurts, what, hurts, change).bridged());
     }
     let what = "it ends neither when its stdin is closed nor on SIGTERM: it has to be killed";
     let hurts = "gemini, qwen, continue and hermes leave an orphan each time; everywhere else the end takes \
                  4 s longer";
-    Some(Finding::new(Level::Hurts, what, hurts, change))
+    Some(Finding::new(Level::Hurts, what, hurts, change).bridged())
 }
 
 fn on_term(facts: &Facts) -> Option<Finding> {
@@ -49,6 +49,7 @@ fn on_term(facts: &Facts) -> Option<Finding> {
             "gemini and supergateway, which send only that, wait for the end of stdin instead",
             "leave SIGTERM alone, or end when it comes",
         )
+        .bridged()
     })
 }
 
@@ -64,12 +65,14 @@ fn left(facts: &Facts) -> Option<Finding> {
     } else {
         "every host that ends only the process that it started, which is most: they pile up"
     };
-    Some(Finding::new(
+    let found = Finding::new(
         Level::Hurts,
         what,
         hurts,
         "end its own children before it ends, or give them a pipe whose end they heed",
-    ))
+    );
+    // What has left the session is out of reach for the bridge too.
+    Some(if escaped { found } else { found.bridged() })
 }
 
 fn code(facts: &Facts) -> Option<Finding> {

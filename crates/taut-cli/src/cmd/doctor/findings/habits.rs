@@ -35,7 +35,7 @@ fn junk(facts: &Facts) -> Option<Finding> {
     );
     let hurts = "hosts that take the first bad line for the end, or show an error for each; all others \
                  are lucky as long as no line is torn";
-    Some(Finding::new(Level::Hurts, what, hurts, advice(junk.fault)))
+    Some(Finding::new(Level::Hurts, what, hurts, advice(junk.fault)).bridged())
 }
 
 fn byte_order_mark(facts: &Facts) -> Option<Finding> {
@@ -46,6 +46,7 @@ fn byte_order_mark(facts: &Facts) -> Option<Finding> {
             "hosts on the official SDKs: for them the first message is no JSON",
             "write UTF-8 without a byte-order mark (on Windows: new UTF8Encoding(false))",
         )
+        .bridged()
     })
 }
 
@@ -69,7 +70,7 @@ fn answers(facts: &Facts) -> Option<Finding> {
     };
     let hurts =
         "hosts that take an unknown id for an error, and end the connection or show it to the user";
-    Some(Finding::new(Level::Hurts, what, hurts, change))
+    Some(Finding::new(Level::Hurts, what, hurts, change).bridged())
 }
 
 fn noise(facts: &Facts) -> Option<Finding> {
@@ -91,7 +92,7 @@ fn noise(facts: &Facts) -> Option<Finding> {
         "hosts that do not read stderr all the time: the pipe is full after 64 KiB, and the server \
          stands still",
         change,
-    ))
+    ).bridged())
 }
 
 fn backlog(facts: &Facts) -> Option<Finding> {
@@ -104,6 +105,7 @@ fn backlog(facts: &Facts) -> Option<Finding> {
              until it is killed",
             "write nothing more once stdin has ended but the answers that are still owed",
         )
+        .bridged()
     })
 }
 
@@ -117,6 +119,7 @@ fn carriage_return(facts: &Facts) -> Option<Finding> {
             "end messages with \\n alone: on Windows write stdout in binary, not in text mode (Python: \
              sys.stdout.reconfigure(newline=\"\\n\"))",
         )
+        .bridged()
     })
 }
 

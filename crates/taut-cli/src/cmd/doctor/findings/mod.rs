@@ -9,6 +9,8 @@ mod habits;
 mod opening;
 mod using;
 
+use taut::wire::Framing;
+
 use super::facts::Facts;
 
 /// How bad it is.
@@ -39,6 +41,8 @@ pub(super) struct Finding {
     pub(super) what: String,
     pub(super) hurts: String,
     pub(super) change: String,
+    /// Whether `taut bridge` before the server keeps it from the host.
+    pub(super) bridged: bool,
 }
 
 impl Finding {
@@ -48,8 +52,36 @@ impl Finding {
         hurts: impl Into<String>,
         change: impl Into<String>,
     ) -> Self {
-        Self { level, what: what.into(), hurts: hurts.into(), change: change.into() }
+        Self {
+            level,
+            what: what.into(),
+            hurts: hurts.into(),
+            change: change.into(),
+            bridged: false,
+        }
     }
+
+    /// The same, of something that `taut bridge` cures.
+    fn bridged(self) -> Self {
+        Self { bridged: true, ..self }
+    }
+}
+
+/// The words of `taut bridge` that cure this server, without its command.
+pub(super) fn bridge(facts: &Facts) -> Vec<String> {
+    let mut words = vec!["bridge".to_owned()];
+    let opened = facts.opened.as_ref().and_then(|opened| opened.as_ref().ok());
+    if opened.is_some_and(|opened| opened.framing == Framing::Headers) {
+        words.extend(["--framing".to_owned(), "headers".to_owned()]);
+    }
+    // It must not be probed.
+    if facts.restarts.contains(&Framing::Lines) || facts.swallowed() || facts.probe_late().is_some()
+    {
+        let revision = facts.revision().map(|revision| revision.to_string());
+        words.extend(revision.into_iter().flat_map(|revision| ["--revision".to_owned(), revision]));
+    }
+    words.push("--".to_owned());
+    words
 }
 
 /// All that is wrong, the worst first.

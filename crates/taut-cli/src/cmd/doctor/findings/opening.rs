@@ -28,6 +28,7 @@ pub(super) fn all(facts: &Facts) -> Vec<Finding> {
         environment(facts),
         opening(facts),
         framing(facts),
+        modern_only(facts),
         exits_on_probe(facts),
         swallows_probe(facts),
         late_probe(facts),
@@ -66,6 +67,13 @@ fn opening(facts: &Facts) -> Option<Finding> {
         Error::Connect(error) => {
             let (what, change) = reason(&error.reason, facts);
             (what, change.to_owned())
+        }
+        // Nobody listens there; the words say both.
+        other if facts.socket.is_some() => {
+            let text = headline(other);
+            let (what, change) =
+                text.split_once("; ").unwrap_or((&text, "see that it listens there"));
+            (what.to_owned(), change.to_owned())
         }
         other => (headline(other), "see what it says with -v".to_owned()),
     };
@@ -219,10 +227,23 @@ fn framing(facts: &Facts) -> Option<Finding> {
     let change = "read and write one JSON message per line; Content-Length headers belong to language servers";
     if facts.beside.is_some() && opened.framing == Framing::Headers {
         let what = "it understands only messages with Content-Length headers";
-        return Some(Finding::new(Level::Broken, what, hurts, change));
+        return Some(Finding::new(Level::Broken, what, hurts, change).bridged());
     }
     let what = "it answers lines with Content-Length headers";
-    (opened.framing == Framing::Headers).then(|| Finding::new(Level::Broken, what, hurts, change))
+    (opened.framing == Framing::Headers)
+        .then(|| Finding::new(Level::Broken, what, hurts, change).bridged())
+}
+
+fn modern_only(facts: &Facts) -> Option<Finding> {
+    facts.modern_only.then(|| {
+        Finding::new(
+            Level::Hurts,
+            "it speaks only 2026-07-28: it refuses initialize",
+            "codex, gemini, cline and every other host that begins with initialize: no connection",
+            "also answer initialize, with 2025-11-25",
+        )
+        .bridged()
+    })
 }
 
 fn exits_on_probe(facts: &Facts) -> Option<Finding> {
@@ -236,6 +257,7 @@ fn exits_on_probe(facts: &Facts) -> Option<Finding> {
              probe first, and lose the server; claude has to start it twice",
             "answer a method that is not known with error -32601, and live on",
         )
+        .bridged()
     })
 }
 
@@ -248,6 +270,7 @@ fn swallows_probe(facts: &Facts) -> Option<Finding> {
              TypeScript SDK 2 when it probes",
             "answer a method that is not known with error -32601 at once",
         )
+        .bridged()
     })
 }
 
@@ -261,7 +284,8 @@ fn late_probe(facts: &Facts) -> Option<Finding> {
          probes (up to 60 s)",
         "answer a method that is not known with error -32601 at once, and keep slow work out of the loop \
          that reads stdin",
-    ))
+    )
+    .bridged())
 }
 
 /// How fast it is.

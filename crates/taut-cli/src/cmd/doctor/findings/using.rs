@@ -94,7 +94,10 @@ fn using(facts: &Facts) -> Option<Finding> {
         (None, Error::Lost(_)) => "every host that calls this tool: it loses the server with it",
         (None, _) => "every host that calls this tool: it waits, and gives up",
     };
-    Some(Finding::new(Level::Broken, what, hurts, change))
+    let found = Finding::new(Level::Broken, what, hurts, change);
+    // One that dies in a call is started again for the next.
+    let started_again = listed.is_none() && matches!(error, Error::Lost(_));
+    Some(if started_again { found.bridged() } else { found })
 }
 
 /// What is not listed, if it is something that a host can do without: the tools were listed before it.

@@ -1,0 +1,145 @@
+//! `taut bridge --listen` with HTTP: lines, framed messages and HTTP on one port.
+//!
+//! Knows who may connect, and what to say to who may not; `taut_http` serves. Must not know messages.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use taut::Proxy;
+use taut_http::server::{Certificate, Options, ServeError, serve_until};
+use tokio::net::TcpListener;
+
+use super::listen::{Kind, Listener};
+use crate::output::Output;
+use crate::problem::{Exit, Problem};
+use crate::reach::{Address, host_and_port_of};
+use crate::secrets;
+use crate::signals::Interrupts;
+
+/// How clients are served.
+pub(super) struct Clients {
+    pub(super) at_once: usize,
+    /// How long open calls may take at the end.
+    pub(super) limit: Duration,
+    pub(super) token: Option<String>,
+    pub(super) hosts: Vec<String>,
+    pub(super) origins: Vec<String>,
+    pub(super) certificate: Option<(PathBuf, PathBuf)>,
+    pub(super) everyone: bool,
+}
+
+/// The token in a file, which nobody else should be able to read.
+pub(super) fn token(path: &Path) -> Result<String, Problem> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|error| Problem::File { what: format!("reading {}", path.display()), error })?;
+    let token = text.trim();
+    if token.len() < 16 || token.contains(char::is_whitespace) {
+        return Err(Problem::Usage {
+            what: format!("{}: a token has at least 16 characters and no blanks", path.display()),
+            next: Some("openssl rand -hex 32 > FILE; chmod 600 FILE".to_owned()),
+        });
+    }
+    secrets::hide("token", token);
+    Ok(token.to_owned())
+}
+
+impl Clients {
+    fn options(&self) -> Result<Options, Problem> {
+        let mut options = Options::new().connections(self.at_once);
+        if let Some(token) = &self.token {
+            options = options.token(token);
+        }
+        for host in &self.hosts {
+            options = options.allow_host(host);
+        }
+        for origin in &self.origins {
+            options = options.allow_origin(origin);
+        }
+        if self.everyone {
+            options = options.serve_everyone_unsafely();
+        }
+        if let Some((chain, key)) = &self.certificate {
+            let certificate =
+                Certificate::from_files(chain, key).map_err(|error| Problem::Usage {
+                    what: error.to_string(),
+                    next: Some("--certificate and --key: two files in PEM".to_owned()),
+                })?;
+            options = options.certificate(certificate);
+        }
+        Ok(options)
+    }
+}
+
+/// Serves everybody who connects until a signal comes, then lets open calls finish.
+pub(super) async fn run(
+    output: &Output,
+    proxy: &Proxy,
+    word: &str,
+    clients: Clients,
+) -> Result<Exit, Problem> {
+    let options = clients.options()?;
+    let listener = bind(word, &clients).await?;
+    let mut interrupts = Interrupts::new()?;
+    output.print(&format!("{}\n", shown(&listener.address, &clients)))?;
+    let (listener, _file) = match listener.kind {
+        Kind::Tcp(listener) => (taut_http::server::Listener::from(listener), None),
+        #[cfg(unix)]
+        Kind::Unix(listener, file) => (listener.into(), Some(file)),
+    };
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = serve_until(listener, Arc::new(proxy.clone()), options, async {
+        let _ = stopped.await;
+    });
+    let mut serving = std::pin::pin!(serving);
+    tokio::select! {
+        served = &mut serving => served.map_err(|error| refused(word, &error))?,
+        () = interrupts.next() => {
+            // Nobody hears it only if it has ended just now.
+            let _ = stop.send(());
+            super::drain::finish(proxy, clients.limit, &mut interrupts, serving).await;
+        }
+    }
+    tokio::select! {
+        () = proxy.close() => {}
+        () = interrupts.next() => {}
+    }
+    Ok(Exit::Worked)
+}
+
+/// The address, as other commands take it: a URL for TCP, which lines understand as well.
+fn shown(address: &Address, clients: &Clients) -> String {
+    match address {
+        Address::Tcp(host, port) if clients.token.is_some() || clients.certificate.is_some() => {
+            let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+            let scheme = if clients.certificate.is_some() { "https" } else { "http" };
+            format!("{scheme}://{host}:{port}/mcp")
+        }
+        address => address.to_string(),
+    }
+}
+
+fn refused(word: &str, error: &ServeError) -> Problem {
+    Problem::Usage {
+        what: format!("--listen {word}: {error}"),
+        next: Some("--token-file FILE, or --listen 127.0.0.1:PORT".to_owned()),
+    }
+}
+
+/// Listens. Beyond this machine only if clients have to show a token, or if that was given up explicitly.
+async fn bind(word: &str, clients: &Clients) -> Result<Listener, Problem> {
+    let typed = word.strip_prefix("tcp:").unwrap_or(word);
+    let elsewhere = host_and_port_of(typed)
+        .and_then(|(host, port)| Some((host.parse::<IpAddr>().ok()?, port)))
+        .filter(|(ip, _)| !ip.is_loopback() && (clients.token.is_some() || clients.everyone));
+    let Some((ip, port)) = elsewhere else { return Listener::bind(word).await };
+    let listener = TcpListener::bind(SocketAddr::new(ip, port)).await;
+    let listener = listener.and_then(|listener| Ok((listener.local_addr()?, listener)));
+    let (bound, listener) = listener.map_err(|error| Problem::Usage {
+        what: format!("cannot listen on {word}: {error}"),
+        next: Some("another port, or 0 for any free one".to_owned()),
+    })?;
+    let address = Address::Tcp(bound.ip().to_string(), bound.port());
+    Ok(Listener { kind: Kind::Tcp(listener), address })
+}

@@ -1,0 +1,235 @@
+//! `taut bridge`: any client to any server, whatever era and framing each of them speaks.
+//!
+//! Only leads from options to the library's proxy: `listen.rs` has the sockets, `drain.rs` how it ends. Knows
+//! no message.
+
+mod drain;
+#[cfg(feature = "http")]
+mod http;
+#[cfg(feature = "http")]
+mod listen;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use taut::types::Era;
+use taut::wire::Framing;
+use taut::{ClientBuilder, Proxy, Revision};
+use tokio::sync::oneshot;
+
+use crate::args::{self, Options};
+use crate::asking::AskOptions;
+use crate::help;
+use crate::hosts::{Target, resolve};
+use crate::output::Output;
+use crate::problem::{Exit, Problem};
+use crate::session::{builder, tell};
+use crate::signals::Interrupts;
+
+#[derive(clap::Args)]
+#[command(after_help = help::BRIDGE)]
+pub(crate) struct Bridge {
+    /// A server by name (see `taut servers`), or one that listens: a URL, tcp:HOST:PORT or unix:PATH.
+    name: Option<String>,
+    /// Serve clients on a socket, not on stdin and stdout: HOST:PORT on this machine, or unix:PATH.
+    #[arg(long, value_name = "ADDRESS", help_heading = "Clients")]
+    listen: Option<String>,
+    /// Serve at most so many connections at once.
+    #[arg(long, value_name = "N", requires = "listen", default_value_t = 256)]
+    #[arg(help_heading = "Clients", value_parser = clap::value_parser!(u16).range(1..))]
+    max_connections: u16,
+    /// Over HTTP, demand the token in this file from every client; needed beyond this machine.
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "FILE", requires = "listen", help_heading = "Clients")]
+    token_file: Option<PathBuf>,
+    /// Over HTTP, also serve requests to this host name, which a reverse proxy has; can be repeated.
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "NAME", requires = "listen", help_heading = "Clients")]
+    allow_host: Vec<String>,
+    /// Over HTTP, also serve web pages from this origin; can be repeated.
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "ORIGIN", requires = "listen", help_heading = "Clients")]
+    allow_origin: Vec<String>,
+    /// Speak TLS with the certificates in this file (PEM).
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "FILE", requires = "key", help_heading = "Clients")]
+    certificate: Option<PathBuf>,
+    /// The key of the certificate (PEM).
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "FILE", requires = "certificate", help_heading = "Clients")]
+    key: Option<PathBuf>,
+    /// Serve everyone who can reach the address, without a token. Unsafe unless a firewall keeps
+    /// strangers out.
+    #[cfg(feature = "http")]
+    #[arg(long, requires = "listen", conflicts_with = "token_file", help_heading = "Clients")]
+    serve_everyone_unsafely: bool,
+    /// Serve only clients of this era.
+    #[arg(long, value_enum, value_name = "ERA", help_heading = "Clients")]
+    front_era: Option<FrontEra>,
+    /// How long open calls may take to finish after SIGTERM or Ctrl-C.
+    #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "5s")]
+    #[arg(help_heading = "Clients")]
+    drain: Duration,
+    /// Share so many servers among all clients; only for servers that keep no state.
+    #[arg(long, value_name = "N", help_heading = "The server")]
+    #[arg(value_parser = clap::value_parser!(u16).range(1..))]
+    children: Option<u16>,
+    /// Ask a server one thing at a time, so that its questions belong to one call.
+    #[arg(long, help_heading = "The server")]
+    serial: bool,
+    /// A server by its name in a host's file: see `taut servers`.
+    #[arg(long = "server", short = 's', value_name = "NAME", help_heading = "The server")]
+    named: Option<String>,
+    /// Read servers only from this file, of any host; can be repeated.
+    #[arg(long, value_name = "FILE", help_heading = "The server")]
+    config: Vec<PathBuf>,
+    /// How long the server may take to be ready.
+    #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "60s")]
+    #[arg(help_heading = "The server")]
+    start_timeout: Duration,
+    /// Set a variable in the server's environment; can be repeated.
+    #[arg(long, value_name = "KEY=VALUE", value_parser = args::variable, help_heading = "The server")]
+    env: Vec<(String, String)>,
+    /// Start the server in this directory.
+    #[arg(long, value_name = "DIR", help_heading = "The server")]
+    cwd: Option<PathBuf>,
+    /// Speak only this revision of the protocol to the server, such as 2025-11-25.
+    #[arg(long, value_name = "DATE", value_parser = args::revision, help_heading = "The server")]
+    revision: Option<Revision>,
+    /// Speak only this framing to the server: lines or headers.
+    #[arg(long, value_name = "FRAMING", value_parser = args::framing, help_heading = "The server")]
+    framing: Option<Framing>,
+    /// Send this header to a server at a URL; can be repeated.
+    #[arg(long, value_name = "NAME: VALUE", value_parser = args::header, help_heading = "The server")]
+    header: Vec<(String, String)>,
+    /// Trust the certificates in this file for a server at a URL, and no others.
+    #[arg(long, value_name = "FILE", help_heading = "The server")]
+    ca_file: Option<PathBuf>,
+    /// Show on stderr which servers are started and lost, and what goes wrong.
+    #[arg(long, short, help_heading = "Output")]
+    verbose: bool,
+    /// The server's program and its arguments, passed on unchanged.
+    #[arg(last = true, value_name = "COMMAND")]
+    server: Vec<OsString>,
+}
+
+/// The era of clients.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum FrontEra {
+    /// 2024-11-05 to 2025-11-25, which begin with initialize.
+    Legacy,
+    /// 2026-07-28.
+    Modern,
+}
+
+impl Bridge {
+    /// The options that say which server is meant and how it is started.
+    fn options(&self) -> Options {
+        Options {
+            named: self.named.clone(),
+            config: self.config.clone(),
+            // Not used: the timeouts of the clients hold.
+            timeout: Duration::from_secs(60),
+            start_timeout: Some(self.start_timeout),
+            max_time: None,
+            env: self.env.clone(),
+            // A host gives a server's variables to us. A server by name has its own.
+            inherit_env: !self.server.is_empty(),
+            cwd: self.cwd.clone(),
+            revision: self.revision,
+            framing: self.framing,
+            header: self.header.clone(),
+            ca_file: self.ca_file.clone(),
+            asked: AskOptions::default(),
+            json: false,
+            verbose: self.verbose,
+            out: None,
+        }
+    }
+}
+
+pub(crate) async fn run(output: &Output, args: &Bridge) -> Result<Exit, Problem> {
+    let output = &Output { verbose: args.verbose, ..output.clone() };
+    // The default hook blocks while stderr is full, and all connections with it (A1).
+    let panics = output.clone();
+    std::panic::set_hook(Box::new(move |panic| panics.note(&panic.to_string())));
+    let target = resolve(output, &args.options(), args.name.as_deref(), &args.server)?;
+    let proxy = proxy(output, args, target);
+    match &args.listen {
+        Some(word) => {
+            #[cfg(feature = "http")]
+            return http::run(output, &proxy, word, clients(args)?).await;
+            #[cfg(not(feature = "http"))]
+            Err(Problem::Usage {
+                what: format!(
+                    "--listen {word}: this build has no HTTP, and serves stdin and stdout only"
+                ),
+                next: Some("cargo install taut-cli --features http".to_owned()),
+            })
+        }
+        None => stdio(&proxy, args.drain).await,
+    }
+}
+
+/// How clients over HTTP are served.
+#[cfg(feature = "http")]
+fn clients(args: &Bridge) -> Result<http::Clients, Problem> {
+    Ok(http::Clients {
+        at_once: usize::from(args.max_connections),
+        limit: args.drain,
+        token: args.token_file.as_deref().map(http::token).transpose()?,
+        hosts: args.allow_host.clone(),
+        origins: args.allow_origin.clone(),
+        certificate: args.certificate.clone().zip(args.key.clone()),
+        everyone: args.serve_everyone_unsafely,
+    })
+}
+
+fn proxy(output: &Output, args: &Bridge, target: Target) -> Proxy {
+    let mut client = builder(output, &target.options);
+    if !output.verbose {
+        // A host keeps what its server writes there.
+        let lines = output.clone();
+        client = client.on_stderr(move |line| lines.note(&lines.err.line(line)));
+    }
+    let reach = target.reach;
+    let connector = move |client: ClientBuilder| {
+        let reach = reach.clone();
+        async move { reach.open(client).await }
+    };
+    let mut proxy = Proxy::builder(connector).client(client).serial(args.serial);
+    if let Some(children) = args.children {
+        proxy = proxy.children(usize::from(children));
+    }
+    if let Some(era) = args.front_era {
+        proxy = proxy.era(match era {
+            FrontEra::Legacy => Era::Legacy,
+            FrontEra::Modern => Era::Modern,
+        });
+    }
+    if output.verbose {
+        let told = output.clone();
+        proxy = proxy.on_event(move |event| tell(&told, "taut", &event.to_string()));
+    }
+    proxy.build()
+}
+
+/// One client, on stdin and stdout.
+async fn stdio(proxy: &Proxy, limit: Duration) -> Result<Exit, Problem> {
+    let mut interrupts = Interrupts::new()?;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let mut serving = std::pin::pin!(proxy.serve_stdio_until(async {
+        let _ = stopped.await;
+    }));
+    tokio::select! {
+        served = &mut serving => served?,
+        () = interrupts.next() => {
+            // Nobody hears it only if it has ended just now.
+            let _ = stop.send(());
+            drain::finish(proxy, limit, &mut interrupts, serving).await.transpose()?;
+        }
+    }
+    Ok(Exit::Worked)
+}

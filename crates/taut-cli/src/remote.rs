@@ -1,0 +1,132 @@
+//! Servers at a URL: how they are reached, with which headers and whose tokens.
+//!
+//! Knows what a build without HTTP says, and what to do where a server wants a login. Must not know what is
+//! asked of a server.
+
+use crate::args::Options;
+use crate::problem::Problem;
+use crate::reach::Reach;
+
+/// Whether a word is a URL, of whatever kind.
+pub(crate) fn is_url(word: &str) -> bool {
+    word.contains("://")
+}
+
+/// The server at `url`. `headers` come from a host's file; those of the command line go before them.
+#[cfg(not(feature = "http"))]
+pub(crate) fn reach(
+    url: &str,
+    _headers: &[(String, String)],
+    _options: &Options,
+) -> Result<Reach, Problem> {
+    Err(Problem::Usage {
+        what: format!("{} is a URL, and this build has no HTTP", crate::mask::url(url)),
+        next: Some("cargo install taut-cli --features http".to_owned()),
+    })
+}
+
+#[cfg(feature = "http")]
+pub(crate) use with_http::{Remote, reach};
+
+#[cfg(feature = "http")]
+mod with_http {
+    use std::fmt;
+    use std::io;
+    use std::sync::Arc;
+
+    use taut::{Client, ClientBuilder, Ending, Error};
+    use taut_http::client::{HttpError, HttpOptions, HttpTransport};
+
+    use super::{Options, Problem, Reach};
+    use crate::reach::CONNECTING;
+    use crate::{mask, secrets};
+
+    /// A server at a URL.
+    #[derive(Clone)]
+    pub(crate) struct Remote {
+        transport: Arc<HttpTransport>,
+        /// The address, without secrets.
+        shown: String,
+    }
+
+    impl fmt::Debug for Remote {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(&self.shown)
+        }
+    }
+
+    /// The server at `url`. `headers` come from a host's file; those of the command line go before them.
+    pub(crate) fn reach(
+        url: &str,
+        headers: &[(String, String)],
+        options: &Options,
+    ) -> Result<Reach, Problem> {
+        let http = http_options(headers, options);
+        #[cfg(feature = "login")]
+        let http = crate::cmd::login::with_kept_tokens(url, http);
+        let transport = HttpTransport::new(url, http).map_err(|error| Problem::Usage {
+            what: error.to_string(),
+            next: Some("an address such as https://example.com/mcp".to_owned()),
+        })?;
+        Ok(Reach::Http(Remote { transport: Arc::new(transport), shown: mask::url(url) }))
+    }
+
+    /// What is sent with each request.
+    pub(crate) fn http_options(headers: &[(String, String)], options: &Options) -> HttpOptions {
+        let mut http = HttpOptions::new();
+        let typed =
+            |name: &str| options.header.iter().any(|(typed, _)| typed.eq_ignore_ascii_case(name));
+        let kept = headers.iter().filter(|(name, _)| !typed(name));
+        for (name, value) in kept.chain(&options.header) {
+            secrets::hide(name, value);
+            http = http.header(name, value);
+        }
+        if let Some(path) = &options.ca_file {
+            http = http.ca_file(path);
+        }
+        http
+    }
+
+    impl Remote {
+        /// Opens a connection.
+        pub(crate) async fn open(&self, builder: ClientBuilder) -> taut::Result<Client> {
+            let opened = self.transport.connect(builder).await;
+            opened.map_err(|error| match HttpError::of(&error) {
+                Some(reason) => self.failed(reason),
+                None => error,
+            })
+        }
+
+        /// Why there is no connection, and what to do.
+        fn failed(&self, reason: &HttpError) -> Error {
+            let next = match reason {
+                HttpError::Unauthorized { status: 401, .. } if cfg!(feature = "login") => {
+                    format!("; taut login {}, or --header \"Authorization: Bearer …\"", self.shown)
+                }
+                HttpError::Unauthorized { .. } => {
+                    "; --header \"Authorization: Bearer …\" with a token that may do it".to_owned()
+                }
+                HttpError::Unreachable { .. } => {
+                    "; is it running, and is the address right?".to_owned()
+                }
+                HttpError::Status { status: 404 | 405, .. } => {
+                    "; the path may be another: many servers use /mcp".to_owned()
+                }
+                HttpError::Login { .. } => format!("; taut login {}", self.shown),
+                _ => String::new(),
+            };
+            let words = format!("{}: {}{next}", self.shown, reason.to_string().replace("; ", ", "));
+            let error = Arc::new(io::Error::other(words));
+            Error::Ended(Ending::Io { during: CONNECTING, error })
+        }
+    }
+
+    impl fmt::Display for Remote {
+        fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(&self.shown)
+        }
+    }
+}
+
+#[cfg(feature = "login")]
+pub(crate) use with_http::http_options;

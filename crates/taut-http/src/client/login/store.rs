@@ -1,0 +1,368 @@
+//! Where tokens are kept: one file, for its owner only, replaced as a whole, safe for several processes.
+//!
+//! Knows files, modes and locks; must not know how tokens are got. Nothing of it blocks the runtime: the
+//! file is read and written on threads for that.
+
+use std::fmt;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::client_id::ClientId;
+use super::tokens::Tokens;
+use crate::client::Secret;
+
+/// A file of tokens that is longer is broken.
+const MAX_FILE: u64 = 16 << 20;
+
+/// Keeps tokens, by server and by who gave them out.
+#[derive(Clone, Debug)]
+pub struct TokenStore {
+    path: Arc<Path>,
+}
+
+/// Why tokens cannot be read or kept.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum StoreError {
+    /// The file cannot be read or written.
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// What the system said.
+        error: Arc<io::Error>,
+    },
+    /// Others can read the file, or it belongs to another user.
+    NotPrivate {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong, and what to do.
+        why: &'static str,
+    },
+    /// The file holds something else than tokens.
+    Broken {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io { path, error } => write!(f, "{}: {error}", path.display()),
+            Self::NotPrivate { path, why } => write!(f, "{}: {why}", path.display()),
+            Self::Broken { path } => {
+                write!(f, "{} is broken; remove it and log in again", path.display())
+            }
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}
+
+/// A login, as far as it may be shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LoginSummary {
+    /// The address of the server.
+    pub server: String,
+    /// Who gave out the tokens.
+    pub issuer: String,
+    /// The scopes that they are for.
+    pub scope: Option<String>,
+    /// When the access token is over, in seconds since 1970, if that is known.
+    pub expires_at: Option<u64>,
+    /// Whether there is a token to get another with.
+    pub refreshable: bool,
+}
+
+/// One login with all that belongs to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Kept {
+    pub(super) server: String,
+    pub(super) issuer: String,
+    pub(super) client: ClientId,
+    /// `None`: only the registration is kept.
+    pub(super) tokens: Option<Tokens>,
+}
+
+/// The file's own form.
+#[derive(Default, Deserialize, Serialize)]
+struct FileForm {
+    version: u32,
+    logins: Vec<LoginForm>,
+}
+
+#[derive(Deserialize, Serialize)]
+struct LoginForm {
+    server: String,
+    issuer: String,
+    client_id: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    client_secret: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    client_auth: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    redirect_port: Option<u16>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    access_token: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    refresh_token: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scope: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    expires_at: Option<u64>,
+}
+
+impl From<LoginForm> for Kept {
+    fn from(form: LoginForm) -> Self {
+        let client = ClientId {
+            id: form.client_id,
+            secret: form.client_secret.map(Secret::new),
+            method: form.client_auth,
+            port: form.redirect_port,
+        };
+        let tokens = form.access_token.map(|access| Tokens {
+            access: Secret::new(access),
+            refresh: form.refresh_token.map(Secret::new),
+            scope: form.scope,
+            expires_at: form.expires_at,
+        });
+        Self { server: form.server, issuer: form.issuer, client, tokens }
+    }
+}
+
+impl From<Kept> for LoginForm {
+    fn from(kept: Kept) -> Self {
+        let text = |secret: Secret| secret.reveal().to_owned();
+        let (access, refresh, scope, expires_at) = match kept.tokens {
+            Some(tokens) => {
+                let refresh = tokens.refresh.map(text);
+                (Some(text(tokens.access)), refresh, tokens.scope, tokens.expires_at)
+            }
+            None => (None, None, None, None),
+        };
+        Self {
+            server: kept.server,
+            issuer: kept.issuer,
+            client_id: kept.client.id,
+            client_secret: kept.client.secret.map(text),
+            client_auth: kept.client.method,
+            redirect_port: kept.client.port,
+            access_token: access,
+            refresh_token: refresh,
+            scope,
+            expires_at,
+        }
+    }
+}
+
+/// Held while tokens are read, refreshed and written: one process at a time.
+pub(super) struct StoreLock(#[allow(dead_code, reason = "dropping it unlocks")] File);
+
+impl TokenStore {
+    /// The store in this file. Its folder is made when something is kept.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into().into() }
+    }
+
+    /// The user's own store: `taut/logins.json` in `$XDG_STATE_HOME`, or in the folder that the system has
+    /// for that; `None` if the user has no home.
+    #[must_use]
+    pub fn of_user() -> Option<Self> {
+        let set = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty()).map(PathBuf::from);
+        let folder = if cfg!(windows) {
+            set("LOCALAPPDATA")?
+        } else {
+            match set("XDG_STATE_HOME") {
+                Some(folder) if folder.is_absolute() => folder,
+                _ => set("HOME")?.join(".local/state"),
+            }
+        };
+        Some(Self::at(folder.join("taut").join("logins.json")))
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// All logins, without their tokens.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub async fn list(&self) -> Result<Vec<LoginSummary>, StoreError> {
+        let all = self.load().await?;
+        Ok(all
+            .into_iter()
+            .filter_map(|kept| {
+                let tokens = kept.tokens?;
+                Some(LoginSummary {
+                    server: kept.server,
+                    issuer: kept.issuer,
+                    refreshable: tokens.refresh.is_some(),
+                    scope: tokens.scope,
+                    expires_at: tokens.expires_at,
+                })
+            })
+            .collect())
+    }
+
+    /// Forgets everything about a server. Says whether there was anything.
+    ///
+    /// # Errors
+    /// The file cannot be read or written.
+    pub async fn forget(&self, server: &str) -> Result<bool, StoreError> {
+        let server = match crate::client::url::Url::parse(server) {
+            Ok(url) => super::metadata::canonical(&url),
+            Err(_) => server.to_owned(),
+        };
+        let _lock = self.lock().await?;
+        let mut all = self.load().await?;
+        let before = all.len();
+        all.retain(|kept| kept.server != server);
+        let any = all.len() < before;
+        if any {
+            self.save(all).await?;
+        }
+        Ok(any)
+    }
+
+    pub(super) async fn find(&self, server: &str) -> Result<Option<Kept>, StoreError> {
+        // The newest is the last.
+        Ok(self.load().await?.into_iter().rev().find(|kept| kept.server == server))
+    }
+
+    /// Keeps a login in place of another with the same server and issuer. The caller holds the lock.
+    pub(super) async fn keep(&self, login: Kept) -> Result<(), StoreError> {
+        let mut all = match self.load().await {
+            Ok(all) => all,
+            Err(StoreError::Broken { path }) => {
+                // Somebody may want to see what it was.
+                let aside = path.with_extension("json.broken");
+                fs::rename(&path, aside).map_err(|error| self.io(error))?;
+                Vec::new()
+            }
+            Err(error) => return Err(error),
+        };
+        all.retain(|kept| (&kept.server, &kept.issuer) != (&login.server, &login.issuer));
+        all.push(login);
+        self.save(all).await
+    }
+
+    pub(super) async fn lock(&self) -> Result<StoreLock, StoreError> {
+        let store = self.clone();
+        self.blocking(move || {
+            store.make_folder()?;
+            let mut options = OpenOptions::new();
+            options.read(true).write(true).create(true);
+            private(&mut options);
+            let file = options.open(store.path.with_extension("json.lock"))?;
+            file.lock()?;
+            Ok(StoreLock(file))
+        })
+        .await
+    }
+
+    async fn load(&self) -> Result<Vec<Kept>, StoreError> {
+        let path = self.path.clone();
+        let text = self
+            .blocking(move || {
+                let mut file = match File::open(&path) {
+                    Ok(file) => file,
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Ok(None)),
+                    Err(error) => return Err(error),
+                };
+                if let Some(why) = not_private(&file)? {
+                    return Ok(Err(why));
+                }
+                let mut text = String::new();
+                let read = (&mut file).take(MAX_FILE).read_to_string(&mut text);
+                match read {
+                    // Not text: broken, and found to be so below.
+                    Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                        Ok(Ok(Some(String::new())))
+                    }
+                    read => read.map(|_| Ok(Some(text))),
+                }
+            })
+            .await?;
+        let path = || self.path.to_path_buf();
+        let text = text.map_err(|why| StoreError::NotPrivate { path: path(), why })?;
+        let Some(text) = text else { return Ok(Vec::new()) };
+        let form = serde_json::from_str::<FileForm>(&text);
+        let form = form.map_err(|_| StoreError::Broken { path: path() })?;
+        Ok(form.logins.into_iter().map(Into::into).collect())
+    }
+
+    async fn save(&self, all: Vec<Kept>) -> Result<(), StoreError> {
+        let store = self.clone();
+        self.blocking(move || {
+            let form = FileForm { version: 1, logins: all.into_iter().map(Into::into).collect() };
+            let text = serde_json::to_string_pretty(&form)?;
+            store.make_folder()?;
+            // In the same folder, so that it can take the other's place at once.
+            let new = store.path.with_extension(format!("json.{}", std::process::id()));
+            let _ = fs::remove_file(&new);
+            let mut options = OpenOptions::new();
+            options.write(true).create_new(true);
+            private(&mut options);
+            let mut file = options.open(&new)?;
+            let written = file.write_all(text.as_bytes()).and_then(|()| file.sync_all());
+            let written = written.and_then(|()| fs::rename(&new, &store.path));
+            written.inspect_err(|_| drop(fs::remove_file(&new)))
+        })
+        .await
+    }
+
+    fn make_folder(&self) -> io::Result<()> {
+        let Some(folder) = self.path.parent() else { return Ok(()) };
+        let mut builder = fs::DirBuilder::new();
+        builder.recursive(true);
+        #[cfg(unix)]
+        std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+        builder.create(folder)
+    }
+
+    fn io(&self, error: io::Error) -> StoreError {
+        StoreError::Io { path: self.path.to_path_buf(), error: Arc::new(error) }
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> io::Result<T> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or_else(|error| Err(io::Error::other(error))).map_err(|error| self.io(error))
+    }
+}
+
+fn private(options: &mut OpenOptions) {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    #[cfg(not(unix))]
+    let _ = options;
+}
+
+#[cfg(unix)]
+fn not_private(file: &File) -> io::Result<Option<&'static str>> {
+    use std::os::unix::fs::MetadataExt as _;
+    let about = file.metadata()?;
+    Ok(if about.uid() != rustix::process::geteuid().as_raw() {
+        Some("it belongs to another user; remove it and log in again")
+    } else if about.mode() & 0o077 != 0 {
+        Some("others can read the tokens in it; run chmod 600 on it")
+    } else {
+        None
+    })
+}
+
+#[cfg(not(unix))]
+fn not_private(_: &File) -> io::Result<Option<&'static str>> {
+    // The folder is the user's own.
+    Ok(None)
+}

@@ -1,0 +1,148 @@
+//! A byte stream whose first bytes were looked at, and whose writes do not wait for ever.
+//!
+//! Knows bytes and time; must not know what they say.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use taut::transport::ByteStream;
+use taut::wire::Opening;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::time::Sleep;
+
+/// How many blank bytes may stand before the first that tells something.
+const BLANKS: usize = 1 << 10;
+
+/// A stream that gives `first` before what it reads.
+pub(super) struct Sniffed {
+    first: Bytes,
+    stream: Box<dyn ByteStream>,
+    /// How long the other side may leave what is written unread. Zero: for ever.
+    patience: Duration,
+    stalled: Option<Pin<Box<Sleep>>>,
+}
+
+impl Sniffed {
+    /// Reads the first bytes of a connection, as many as tell what is spoken on it.
+    pub(super) async fn read(mut stream: Box<dyn ByteStream>) -> io::Result<(Opening, Self)> {
+        let mut first = Vec::new();
+        let opening = loop {
+            match Opening::of(&first) {
+                Opening::Undecided if first.len() < BLANKS => {}
+                Opening::Undecided => break Opening::Unknown,
+                opening => break opening,
+            }
+            let mut some = [0; 64];
+            match stream.read(&mut some).await? {
+                0 => break Opening::Undecided,
+                length => first.extend_from_slice(&some[..length]),
+            }
+        };
+        let first = first.into();
+        Ok((opening, Self { first, stream, patience: Duration::ZERO, stalled: None }))
+    }
+
+    /// Fails writing once the other side has read nothing for so long.
+    pub(super) fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
+    }
+
+    /// Sends a last text and closes the connection.
+    pub(super) async fn refuse(mut self, text: &str) {
+        // The other side may be gone, which is as well.
+        let _ = self.stream.write_all(text.as_bytes()).await;
+        self.linger().await;
+    }
+
+    /// Closes the connection so that what was written arrives: a socket that is closed with unread
+    /// bytes is reset, and what it has written is lost.
+    pub(super) async fn linger(mut self) {
+        /// A client that sends more than this has not looked at the answer.
+        const MOST: usize = 1 << 20;
+        let drain = async {
+            self.stream.shutdown().await?;
+            let mut read = 0;
+            let mut some = vec![0; 8 << 10];
+            while read < MOST {
+                match self.stream.read(&mut some).await? {
+                    0 => break,
+                    length => read += length,
+                }
+            }
+            io::Result::Ok(())
+        };
+        // Whatever it comes to, the connection is closed.
+        let _ = tokio::time::timeout(Duration::from_secs(2), drain).await;
+    }
+
+    /// What a write came to, if it waits: an error once it has waited too long.
+    fn waited<T>(
+        &mut self,
+        cx: &mut Context<'_>,
+        outcome: Poll<io::Result<T>>,
+    ) -> Poll<io::Result<T>> {
+        if outcome.is_ready() || self.patience.is_zero() {
+            self.stalled = None;
+            return outcome;
+        }
+        let patience = self.patience;
+        let stalled = self.stalled.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience)));
+        std::task::ready!(stalled.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
+impl AsyncRead for Sniffed {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.first.is_empty() {
+            return Pin::new(&mut self.stream).poll_read(cx, buf);
+        }
+        let length = self.first.len().min(buf.remaining());
+        buf.put_slice(&self.first[..length]);
+        self.first.advance(length);
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for Sniffed {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write(cx, bytes);
+        self.waited(cx, outcome)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.waited(cx, outcome)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_flush(cx);
+        self.waited(cx, outcome)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let outcome = Pin::new(&mut self.stream).poll_shutdown(cx);
+        self.waited(cx, outcome)
+    }
+}

@@ -1,0 +1,217 @@
+//! One endpoint as a `tower` service: every request is checked, told apart and served.
+//!
+//! Knows the order of the checks (HDR-12); must not know connections.
+
+use std::convert::Infallible;
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Buf;
+use http::header::ORIGIN;
+use http::request::Parts;
+use http::{Method, Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use taut::rpc::{Message, Messages};
+use taut::transport::MessageService;
+use taut::types::ParameterHeader;
+
+use super::auth;
+use super::body::Body;
+use super::guard::{allow_page, check_post, check_source, preflight};
+use super::learned::Learned;
+use super::legacy::Legacy;
+use super::options::Options;
+use super::posted::{self, Era};
+use super::refusal::{Refusal, empty};
+use super::registry::Registry;
+use super::{modern, plain};
+
+/// Any [`MessageService`] over HTTP: a `tower` service, for frameworks such as axum. It does not look
+/// at the path of a request. Clones serve the same sessions, which end with the last clone.
+#[derive(Clone)]
+pub struct HttpService {
+    service: Arc<dyn MessageService>,
+    registry: Arc<Registry>,
+    learned: Arc<Learned>,
+    options: Arc<Options>,
+}
+
+impl fmt::Debug for HttpService {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpService")
+            .field("sessions", &self.open_sessions())
+            .field("options", &self.options)
+            .finish()
+    }
+}
+
+impl HttpService {
+    /// Serves `service` with these options. Paths, connections and TLS are the affair of whatever
+    /// calls this service; see [`serve`](super::serve()) for a server of its own.
+    pub fn new(service: impl MessageService, options: Options) -> Self {
+        Self::shared(Arc::new(service), options)
+    }
+
+    /// The same for a service that is shared.
+    #[must_use]
+    pub fn shared(service: Arc<dyn MessageService>, options: Options) -> Self {
+        let options = Arc::new(options);
+        Self { service, registry: Arc::default(), learned: Arc::default(), options }
+    }
+
+    /// How many legacy sessions are open.
+    #[must_use]
+    pub fn open_sessions(&self) -> usize {
+        self.registry.len()
+    }
+
+    pub(super) fn service(&self) -> &Arc<dyn MessageService> {
+        &self.service
+    }
+
+    pub(super) fn options(&self) -> &Arc<Options> {
+        &self.options
+    }
+
+    /// Serves one request.
+    pub async fn handle<B>(&self, request: Request<B>) -> Response<Body>
+    where
+        B: http_body::Body + Send,
+        B::Error: fmt::Display,
+    {
+        let (head, body) = request.into_parts();
+        let origin = head.headers.get(ORIGIN).cloned();
+        let mut response = match self.route(head, body).await {
+            Ok(response) => response,
+            Err(refusal) => refusal.into_response(),
+        };
+        allow_page(&self.options, origin.as_ref(), response.headers_mut());
+        response
+    }
+
+    async fn route<B>(&self, head: Parts, body: B) -> Result<Response<Body>, Refusal>
+    where
+        B: http_body::Body + Send,
+        B::Error: fmt::Display,
+    {
+        check_source(&self.options, &head)?;
+        if let Some(metadata) = auth::metadata(&self.options, &head) {
+            return Ok(metadata);
+        }
+        match head.method {
+            Method::POST | Method::GET | Method::DELETE => {}
+            Method::OPTIONS if head.headers.contains_key(ORIGIN) => return Ok(preflight(&head)),
+            _ => {
+                return Err(Refusal::method_not_allowed("send messages with POST"));
+            }
+        }
+        let principal = auth::authenticate(&self.options, &head).await?;
+        let service = &*self.service;
+        if !service.speaks_mcp() {
+            if head.method != Method::POST {
+                return Err(Refusal::method_not_allowed("plain JSON-RPC is served: use POST"));
+            }
+            check_post(&head)?;
+            let body = self.read(body).await?;
+            return plain::serve(service, principal, body).await;
+        }
+        let legacy = Legacy { service, registry: &self.registry, options: &self.options };
+        match head.method {
+            Method::GET => return legacy.get(&head, &principal),
+            Method::DELETE => return legacy.delete(&head, &principal),
+            _ => {}
+        }
+        check_post(&head)?;
+        let body = self.read(body).await?;
+        let parameters = |tool: &str| match service.tool_schema(tool) {
+            // A tool whose annotations are wrong has none (PAR-04).
+            Some(schema) => ParameterHeader::of_schema(schema.text()).unwrap_or_default(),
+            None => self.learned.of(&principal, tool),
+        };
+        match posted::judge(&head, &body, parameters)? {
+            Era::Ignored => Ok(empty(StatusCode::ACCEPTED)),
+            Era::Modern { id, lists } => {
+                let (learned, who) = (&self.learned, principal.clone());
+                let answered = |answer: &[u8]| {
+                    if lists
+                        && let Ok(Messages::One(message)) = taut::rpc::read(answer)
+                        && let Message::Response { outcome: Ok(result), .. } = message
+                    {
+                        learned.see(&who, result);
+                    }
+                };
+                modern::serve(service, principal, &id, body, &self.options, answered).await
+            }
+            Era::Legacy(posted) => legacy.post(&head, principal, posted, body).await,
+        }
+    }
+
+    /// The whole body, within its limits in bytes and time.
+    async fn read<B>(&self, body: B) -> Result<Vec<u8>, Refusal>
+    where
+        B: http_body::Body + Send,
+        B::Error: fmt::Display,
+    {
+        let limit = self.options.body_limit;
+        let too_long = || {
+            let message = format!("the body is longer than {limit} bytes: send less at once");
+            Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, message).closing()
+        };
+        let announced = body.size_hint().lower();
+        if announced > limit as u64 {
+            return Err(too_long());
+        }
+        let reading = async {
+            /// What is announced is not believed: memory is taken as the bytes arrive.
+            const FIRST: usize = 64 << 10;
+            let mut bytes = Vec::with_capacity((announced as usize).min(FIRST));
+            let mut body = std::pin::pin!(body);
+            while let Some(frame) = body.frame().await {
+                let frame = frame.map_err(|error| {
+                    Refusal::bad_request(format!("the body cannot be read: {error}")).closing()
+                })?;
+                let Ok(mut data) = frame.into_data() else { continue };
+                if bytes.len() + data.remaining() > limit {
+                    return Err(too_long());
+                }
+                while data.has_remaining() {
+                    let chunk = data.chunk();
+                    bytes.extend_from_slice(chunk);
+                    let length = chunk.len();
+                    data.advance(length);
+                }
+            }
+            Ok(bytes)
+        };
+        match tokio::time::timeout(self.options.body_timeout, reading).await {
+            Ok(read) => read,
+            Err(_) => Err(Refusal::new(
+                StatusCode::REQUEST_TIMEOUT,
+                "the body did not arrive in time: send it faster, or in smaller messages",
+            )
+            .closing()),
+        }
+    }
+}
+
+impl<B> tower_service::Service<Request<B>> for HttpService
+where
+    B: http_body::Body<Data: Send> + Send + 'static,
+    B::Error: fmt::Display + Send,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        let service = self.clone();
+        Box::pin(async move { Ok(service.handle(request).await) })
+    }
+}

@@ -1,0 +1,268 @@
+//! Servers that break rules, on purpose or not.
+
+use std::future::IntoFuture as _;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use taut::{Client, Error};
+use taut_http::client::{HttpOptions, connect};
+
+use crate::server::*;
+
+/// A legacy session with a server that answers calls as `answer` does, and the words of the error that
+/// comes of one call.
+async fn fault<F, Fut>(options: HttpOptions, answer: F) -> (TestServer, Client, String)
+where
+    F: Fn(Seen) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Reply> + Send + 'static,
+{
+    let server = TestServer::start(move |seen| {
+        let answer = answer.clone();
+        async move {
+            match legacy(&seen, "2025-11-25") {
+                Some(reply) => reply,
+                None => answer(seen).await,
+            }
+        }
+    })
+    .await;
+    let client = connect(&server.url, options).await.unwrap();
+    let call = tokio::time::timeout(LONG, client.call("t", json!({})).into_future());
+    let error = call.await.expect("the call hangs").unwrap_err();
+    assert!(matches!(error, Error::Refused { .. }), "{error:?}");
+    (server, client, error.to_string())
+}
+
+/// Section 12 of the ledger: a request that is taken without an answer is an error at once.
+#[tokio::test]
+async fn a_request_without_an_answer_fails_at_once() {
+    for code in [202, 204, 200] {
+        let (.., error) = fault(HttpOptions::new(), move |_| async move { status(code) }).await;
+        assert!(error.contains("sent no answer") || error.contains("no content type"), "{error}");
+    }
+    let (.., error) = fault(HttpOptions::new(), async |seen| {
+        let body = json!({ "jsonrpc": "2.0", "id": "another", "result": seen.json()["params"] });
+        reply(200, &[("content-type", "application/json")], body.to_string())
+    })
+    .await;
+    assert!(error.contains("no answer to this request"), "{error}");
+    let (.., error) = fault(HttpOptions::new(), async |_| {
+        reply(200, &[("content-type", "application/json")], "this is no JSON")
+    })
+    .await;
+    assert!(error.contains("no JSON"), "{error}");
+}
+
+#[tokio::test]
+async fn an_answer_of_another_kind_names_the_kind() {
+    let (.., error) = fault(HttpOptions::new(), async |_| {
+        reply(200, &[("content-type", "text/html; charset=utf-8")], "<h1>Sign in</h1>")
+    })
+    .await;
+    assert!(error.contains("the answer is text/html, neither application/json nor"), "{error}");
+}
+
+/// An error without an id is the request's own.
+#[tokio::test]
+async fn an_error_without_an_id_reaches_the_caller() {
+    for code in [200, 400] {
+        let (.., error) = fault(HttpOptions::new(), move |_| async move {
+            let body = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32000,"message":"too bad"}}"#;
+            reply(code, &[("content-type", "application/json")], body)
+        })
+        .await;
+        assert!(error.contains("too bad (-32000)"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_without_end_is_dropped_at_the_limit() {
+    let options = HttpOptions::new().max_message_bytes(100_000);
+    let (.., error) = fault(options, async |_| {
+        let (feed, reply) = feed(200, &[("content-type", "application/json")]);
+        tokio::spawn(async move {
+            while !feed.is_closed() {
+                feed.send("[1,2,3,4,5,6,7,8],".repeat(100));
+                tokio::task::yield_now().await;
+            }
+        });
+        reply
+    })
+    .await;
+    assert!(error.contains("the answer is longer than 100000 bytes"), "{error}");
+}
+
+#[tokio::test]
+async fn an_event_without_end_is_dropped_at_the_limit() {
+    let options = HttpOptions::new().max_message_bytes(100_000);
+    let (.., error) = fault(options, async |_| {
+        let (feed, reply) = events();
+        feed.send("data: ");
+        tokio::spawn(async move {
+            while !feed.is_closed() {
+                feed.send("0123456789".repeat(100));
+                tokio::task::yield_now().await;
+            }
+        });
+        reply
+    })
+    .await;
+    assert!(error.contains("stream is longer than 100000 bytes"), "{error}");
+}
+
+#[tokio::test]
+async fn a_body_that_stops_half_way_is_given_up() {
+    let options = HttpOptions::new().body_timeout(Duration::from_millis(50));
+    let kept: Arc<std::sync::Mutex<Vec<Feed>>> = Arc::default();
+    let (_, client, error) = fault(options, move |_| {
+        let kept = kept.clone();
+        async move {
+            let (feed, reply) = feed(200, &[("content-type", "application/json")]);
+            feed.send("{\"jsonrpc\"");
+            kept.lock().unwrap().push(feed);
+            reply
+        }
+    })
+    .await;
+    assert!(error.contains("the answer did not come within 50ms"), "{error}");
+    client.close().await.unwrap();
+}
+
+/// 429 with Retry-After: what may be repeated is repeated then, a call of a tool is not.
+#[tokio::test]
+async fn a_busy_server_is_asked_again_only_for_what_may_be_repeated() {
+    let refused = Arc::new(AtomicUsize::new(0));
+    let counted = refused.clone();
+    let (server, client, error) = fault(HttpOptions::new(), move |seen| {
+        let refused = counted.clone();
+        async move {
+            if seen.rpc() == "tools/call" || refused.fetch_add(1, Ordering::SeqCst) == 0 {
+                return reply(
+                    429,
+                    &[("retry-after", "1"), ("content-type", "text/plain")],
+                    "slow down",
+                );
+            }
+            result(&seen, json!({ "tools": [] }))
+        }
+    })
+    .await;
+    assert!(error.contains("429 Too Many Requests: slow down; try again in 1 s"), "{error}");
+    assert_eq!(server.all(|seen| seen.rpc() == "tools/call").len(), 1);
+    let begun = Instant::now();
+    client.tools().await.unwrap();
+    assert!(begun.elapsed() >= Duration::from_millis(950));
+    assert_eq!(server.all(|seen| seen.rpc() == "tools/list").len(), 2);
+}
+
+/// A pause that is longer than anybody waits is told, not waited for.
+#[tokio::test]
+async fn a_long_pause_is_told_instead_of_waited_for() {
+    let (_, client, _) =
+        fault(HttpOptions::new(), async |_| reply(503, &[("retry-after", "3600")], "")).await;
+    let error = client.tools().await.unwrap_err().to_string();
+    assert!(error.contains("503 Service Unavailable; try again in 3600 s"), "{error}");
+}
+
+/// A redirect to another origin gets neither the request nor the token; one within the origin gets both.
+#[tokio::test]
+async fn a_redirect_takes_no_token_to_another_origin() {
+    let other = TestServer::start(async |_| status(200)).await;
+    let to = other.url.clone();
+    for code in [307, 308, 301, 302, 303] {
+        let to = to.clone();
+        let server = TestServer::start(move |_| {
+            let to = to.clone();
+            async move { reply(code, &[("location", &to)], "") }
+        })
+        .await;
+        let options = HttpOptions::new().bearer("secret-token");
+        let error = connect(&server.url, options).await.unwrap_err().to_string();
+        assert!(error.contains(&format!("points to {}", other.url)), "{error}");
+        assert!(!error.contains("secret-token"), "{error}");
+    }
+    assert!(other.all(|_| true).is_empty(), "nothing was sent there");
+
+    let server = TestServer::start(async |seen| match seen.path.as_str() {
+        "/mcp" => reply(307, &[("location", "/mcp/")], ""),
+        _ => legacy(&seen, "2025-11-25").unwrap_or_else(|| result(&seen, said("fine"))),
+    })
+    .await;
+    let options = HttpOptions::new().bearer("secret-token");
+    let client = connect(&server.url, options).await.unwrap();
+    assert_eq!(client.call("t", json!({})).await.unwrap().text().unwrap(), "fine");
+    let moved = server.all(|seen| seen.path == "/mcp/");
+    assert!(moved.iter().all(|seen| seen.header("authorization") == Some("Bearer secret-token")));
+
+    let server = TestServer::start(async |seen| match seen.method.as_str() {
+        "POST" => reply(302, &[("location", "/elsewhere")], ""),
+        _ => status(404),
+    })
+    .await;
+    let error = connect(&server.url, HttpOptions::new()).await.unwrap_err().to_string();
+    assert!(error.contains("/elsewhere") && error.contains("use that address"), "{error}");
+
+    let server = TestServer::start(async |_| reply(307, &[("location", "/mcp")], "")).await;
+    let error = connect(&server.url, HttpOptions::new()).await.unwrap_err().to_string();
+    assert!(error.contains("in circles"), "{error}");
+}
+
+/// A server that repeats the token in its error does not bring it to the screen.
+#[tokio::test]
+async fn a_token_that_a_server_repeats_is_taken_out() {
+    let server = TestServer::start(async |seen| {
+        let words = format!("no user for {}", seen.header("authorization").unwrap());
+        reply(403, &[("content-type", "text/plain")], words)
+    })
+    .await;
+    let options = HttpOptions::new().bearer("secret-token");
+    let shown = format!("{options:?}");
+    let error = connect(&server.url, options).await.unwrap_err();
+    assert!(error.to_string().contains("no user for ***"), "{error}");
+    assert!(!format!("{error:?} {shown}").contains("secret-token"));
+}
+
+/// The bytes of requests that wait are bounded; a request beyond the bound fails and others go on.
+#[tokio::test]
+async fn requests_that_wait_are_bounded_in_bytes() {
+    let (told, mut arrived) = tokio::sync::mpsc::unbounded_channel();
+    let server = TestServer::start(move |seen| {
+        let told = told.clone();
+        async move {
+            if let Some(reply) = legacy(&seen, "2025-11-25") {
+                return reply;
+            }
+            let (feed, reply) = events();
+            told.send((seen.id(), feed)).unwrap();
+            reply
+        }
+    })
+    .await;
+    let options = HttpOptions::new().max_waiting_bytes(100_000);
+    let client = connect(&server.url, options).await.unwrap();
+    let big = json!({ "text": "x".repeat(80_000) });
+    let first = tokio::spawn(client.call("t", &big).into_future());
+    let (id, feed) = arrived.recv().await.unwrap();
+    let error = client.call("t", &big).await.unwrap_err().to_string();
+    assert!(error.contains("bytes of requests wait"), "{error}");
+    feed.event(&json!({ "jsonrpc": "2.0", "id": id, "result": said("first") }));
+    assert_eq!(first.await.unwrap().unwrap().text().unwrap(), "first");
+}
+
+/// A connection that breaks is told as such, and the next request has another.
+#[tokio::test]
+async fn a_broken_connection_fails_one_request_only() {
+    let (_, client, error) = fault(HttpOptions::new(), async |seen| {
+        if seen.json()["params"]["name"] == "fine" {
+            return result(&seen, said("fine"));
+        }
+        let (feed, reply) = feed(200, &[("content-type", "application/json")]);
+        feed.cut();
+        reply
+    })
+    .await;
+    assert!(error.contains("the connection broke before the answer was complete"), "{error}");
+    assert_eq!(client.call("fine", json!({})).await.unwrap().text().unwrap(), "fine");
+}

@@ -1,0 +1,98 @@
+//! What is taken out of a generated schema, because hosts refuse it or warn of it.
+//!
+//! Knows JSON Schema and what hosts do; must not know types. Which host refuses what is written down
+//! in the lint of `taut doctor`.
+
+use schemars::Schema;
+use schemars::transform::{RecursiveTransform, Transform as _};
+use serde_json::{Map, Value};
+
+/// The formats that JSON Schema 2020-12 defines. Generators add names of Rust's numbers, such as
+/// `uint64`, with which some hosts load no tool at all.
+const FORMATS: [&str; 19] = [
+    "date",
+    "date-time",
+    "duration",
+    "email",
+    "hostname",
+    "idn-email",
+    "idn-hostname",
+    "ipv4",
+    "ipv6",
+    "iri",
+    "iri-reference",
+    "json-pointer",
+    "regex",
+    "relative-json-pointer",
+    "time",
+    "uri",
+    "uri-reference",
+    "uri-template",
+    "uuid",
+];
+
+/// For what is read. `null` is read where a value may be left out, but a schema does not offer it: a
+/// field that may be left out has one type, and is not required.
+pub(super) fn for_arguments(root: &mut Schema) {
+    RecursiveTransform(|schema: &mut Schema| {
+        plain(schema);
+        if let Some(members) = schema.as_object_mut() {
+            without_null(members);
+        }
+    })
+    .transform(root);
+}
+
+/// For what is written. `null` stays: it is written.
+pub(super) fn for_answers(root: &mut Schema) {
+    RecursiveTransform(plain).transform(root);
+}
+
+fn plain(schema: &mut Schema) {
+    let Some(members) = schema.as_object_mut() else { return };
+    let format = members.get("format").and_then(Value::as_str);
+    if format.is_some_and(|format| !FORMATS.contains(&format)) {
+        members.remove("format");
+    }
+    // `true` is a schema, too, but few hosts know.
+    if let Some(Value::Object(properties)) = members.get_mut("properties") {
+        for property in properties.values_mut().filter(|property| **property == Value::Bool(true)) {
+            *property = Value::Object(Map::new());
+        }
+    }
+}
+
+fn without_null(members: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = members.get_mut("type")
+        && types.iter().any(|kind| kind != "null")
+    {
+        types.retain(|kind| kind != "null");
+        if let [one] = &types[..] {
+            let one = one.clone();
+            members.insert("type".into(), one);
+        }
+    }
+    if let Some(Value::Array(values)) = members.get_mut("enum")
+        && values.iter().any(|value| !value.is_null())
+    {
+        values.retain(|value| !value.is_null());
+    }
+    for word in ["anyOf", "oneOf"] {
+        let Some(Value::Array(choices)) = members.get_mut(word) else { continue };
+        let before = choices.len();
+        choices.retain(|choice| choice.get("type").is_none_or(|kind| kind != "null"));
+        if choices.len() == before || choices.len() > 1 {
+            continue;
+        }
+        if let Some(Value::Array(mut choices)) = members.remove(word)
+            && let Some(Value::Object(only)) = choices.pop()
+        {
+            only.into_iter().for_each(|(name, value)| {
+                members.entry(name).or_insert(value);
+            });
+        }
+    }
+    if members.get("default") == Some(&Value::Null) {
+        members.remove("default");
+    }
+}
