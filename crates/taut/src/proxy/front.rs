@@ -309,6 +309,9 @@ impl Service for Front {
         let text = params.raw().map(|raw| raw.get().to_owned());
         let size = text.as_ref().map_or(0, String::len);
         let (front, method, slot) = (self.state.clone(), method.to_owned(), session.slot.clone());
+        if let Some(back) = slot.ready() {
+            keep(&mut self.used[0], &back);
+        }
         slot.run(
             size,
             Box::new(move |back| {
