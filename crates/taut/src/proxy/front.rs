@@ -284,9 +284,12 @@ fn identity_of(params: &Params<'_>) -> Identity {
 }
 
 impl Service for Front {
-    fn take_over<'a>(&mut self, request: PeerRequest<'a>) -> Option<PeerRequest<'a>> {
+    fn takes_over(&self) -> bool {
+        true
+    }
+
+    fn take_over(&mut self, request: PeerRequest<'_>) {
         self.dispatch(request);
-        None
     }
 
     /// Every request is taken over.
