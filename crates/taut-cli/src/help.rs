@@ -211,6 +211,27 @@ Examples:
   timeout --preserve-status 1 taut bridge --listen unix:example.sock -- taut serve
   timeout --preserve-status 1 taut bridge --listen 127.0.0.1:0 --children 2 -- taut serve";
 
+#[cfg(feature = "fleet")]
+pub(crate) const WORKER: &str = "\
+Joins the workers of a service on a NATS broker and runs its calls with the server's command. Start it on
+as many machines as you like; `taut bridge nats:SERVICE` is the server for a host, and every command takes
+nats:SERVICE where a server's name may stand. The server must keep no state between calls: any worker
+may get the next one.
+
+SIGTERM and Ctrl-C let running calls finish, while others take the new ones; then it exits with 0. The whole
+guide: docs/guides/fleet.md
+
+Examples:
+  taut worker --help";
+
+#[cfg(feature = "fleet")]
+pub(crate) const FLEET: &str = "\
+Asks all workers on the broker, by NATS's own service API; `nats micro ls` shows them as well. Exits with 4 if
+there are none.
+
+Examples:
+  taut fleet --help";
+
 pub(crate) const DOCTOR: &str = "\
 Starts the server as a host would, three times at most, and checks what it does: how soon it is ready,
 which revision it speaks, what it prints on stdout that is no message, its schemas, how it ends, and

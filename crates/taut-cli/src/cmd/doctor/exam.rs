@@ -72,6 +72,8 @@ impl<'a> Exam<'a> {
             Reach::Socket(address) => facts.socket = Some(address.to_string()),
             #[cfg(feature = "http")]
             Reach::Http(remote) => facts.socket = Some(remote.to_string()),
+            #[cfg(feature = "fleet")]
+            Reach::Nats(service) => facts.socket = Some(service.to_string()),
         }
         let start = options.start_timeout.unwrap_or(START);
         let facts = Arc::new(Mutex::new(facts));
@@ -331,10 +333,11 @@ impl<'a> Exam<'a> {
         let opened = self.reach.open_unless(opening, self.stop.notified()).await;
         let Ok(Some(client)) = opened else { return };
         self.holds(&client);
-        let mut facts = lock(&self.facts);
-        facts.second = Some(began.elapsed());
-        facts.modern_only = client.revision().is_modern() && self.options.revision.is_none();
-        drop(facts);
+        {
+            let mut facts = lock(&self.facts);
+            facts.second = Some(began.elapsed());
+            facts.modern_only = client.revision().is_modern() && self.options.revision.is_none();
+        }
         let Some(pid) = client.pid() else { return };
         let asked = Instant::now();
         if !processes::terminate(pid) {
