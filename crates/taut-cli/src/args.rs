@@ -59,6 +59,8 @@ pub(crate) enum Sub {
     Trace(crate::cmd::trace::Trace),
     /// Connect any client to any server: eras, framings, stray output, crashes, orphans.
     Bridge(crate::cmd::bridge::Bridge),
+    #[command(flatten)]
+    Fleet(crate::cmd::fleet::FleetSub),
     /// Log in to a server at a URL that asks who you are.
     #[cfg(feature = "login")]
     Login(crate::cmd::login::LoginArgs),
@@ -107,7 +109,7 @@ macro_rules! options {
             | Self::Check(crate::cmd::check::CheckArgs { options, .. })
             | Self::Doctor(Doctor { options, .. }) => Some(options),
             Self::Servers(_) | Self::Completions(_) | Self::Man(_) | Self::Serve(_) => None,
-            Self::Trace(_) | Self::Bridge(_) => None,
+            Self::Trace(_) | Self::Bridge(_) | Self::Fleet(_) => None,
             #[cfg(feature = "login")]
             Self::Login(_) | Self::Logout(_) | Self::Logins(_) => None,
             #[cfg(target_os = "linux")]
@@ -127,7 +129,7 @@ impl Sub {
             #[cfg(target_os = "linux")]
             Self::Bench(_) => true,
             Self::Trace(trace) => trace.takes_server(),
-            Self::Bridge(_) => true,
+            Self::Bridge(_) | Self::Fleet(_) => true,
             other => other.options().is_some(),
         }
     }
@@ -354,6 +356,8 @@ pub(crate) struct Options {
     /// Trust the certificates in this file for a server at a URL, and no others.
     #[arg(long, value_name = "FILE", help_heading = "The server")]
     pub(crate) ca_file: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) broker: crate::nats::NatsArgs,
     #[command(flatten)]
     pub(crate) asked: AskOptions,
     /// Print one JSON document.

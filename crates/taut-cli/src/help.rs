@@ -201,7 +201,8 @@ dies is started again, and nothing of it is left behind. Each legacy session has
 clients of 2026-07-28 share one. A server after -- gets your whole environment.
 
 With --listen, the address is printed on stdout. Only this machine can connect by TCP, and only you by
-unix:PATH. HTTP is refused. SIGTERM and Ctrl-C let open calls finish, then end the servers.
+unix:PATH. Lines, Content-Length headers and HTTP are told apart by the first bytes; web pages are
+refused. SIGTERM and Ctrl-C let open calls finish, then end the servers.
 
 Examples:
   taut bridge -- taut serve < /dev/null
@@ -209,6 +210,27 @@ Examples:
   taut call add a=2 b=3 --revision 2026-07-28 -- taut bridge --revision 2025-06-18 -- taut serve
   timeout --preserve-status 1 taut bridge --listen unix:example.sock -- taut serve
   timeout --preserve-status 1 taut bridge --listen 127.0.0.1:0 --children 2 -- taut serve";
+
+#[cfg(feature = "fleet")]
+pub(crate) const WORKER: &str = "\
+Joins the workers of a service on a NATS broker and runs its calls with the server's command. Start it on
+as many machines as you like; `taut bridge nats:SERVICE` is the server for a host, and every command takes
+nats:SERVICE where a server's name may stand. The server must keep no state between calls: any worker
+may get the next one.
+
+SIGTERM and Ctrl-C let running calls finish, while others take the new ones; then it exits with 0. The whole
+guide: docs/guides/fleet.md
+
+Examples:
+  taut worker --help";
+
+#[cfg(feature = "fleet")]
+pub(crate) const FLEET: &str = "\
+Asks all workers on the broker, by NATS's own service API; `nats micro ls` shows them as well. Exits with 4 if
+there are none.
+
+Examples:
+  taut fleet --help";
 
 pub(crate) const DOCTOR: &str = "\
 Starts the server as a host would, three times at most, and checks what it does: how soon it is ready,

@@ -23,6 +23,7 @@ mod hosts;
 mod mask;
 #[cfg(unix)]
 mod modes;
+mod nats;
 mod output;
 mod problem;
 mod processes;
@@ -101,6 +102,7 @@ fn run(typed: Vec<OsString>) -> Exit {
             cmd::trace::run(&output, &args).unwrap_or_else(|problem| output.report(&problem))
         }
         Sub::Bridge(args) => finish(&output, || cmd::bridge::run(&output, &args)),
+        Sub::Fleet(args) => finish(&output, || cmd::fleet::run(&output, &args)),
         #[cfg(feature = "login")]
         Sub::Login(args) => finish(&output, || cmd::login::run(&output, &args)),
         #[cfg(feature = "login")]

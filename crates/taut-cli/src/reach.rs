@@ -37,6 +37,9 @@ pub(crate) enum Reach {
     /// It is at a URL.
     #[cfg(feature = "http")]
     Http(crate::remote::Remote),
+    /// Workers on a broker serve it.
+    #[cfg(feature = "fleet")]
+    Nats(crate::nats::Service),
 }
 
 /// An address of a socket.
@@ -184,6 +187,8 @@ impl Reach {
             Self::Socket(address) => address.connect(builder).await,
             #[cfg(feature = "http")]
             Self::Http(remote) => remote.open(builder).await,
+            #[cfg(feature = "fleet")]
+            Self::Nats(service) => service.open(builder).await,
         }
     }
 

@@ -3,6 +3,8 @@
 //! Prints the address to open in a browser, and goes on when the browser comes back. Tokens are kept in FILE,
 //! if one is given. The second run needs no browser.
 
+#![allow(clippy::print_stdout, reason = "it is a program")]
+
 use std::sync::Arc;
 
 use taut::Client;

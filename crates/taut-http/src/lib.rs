@@ -13,7 +13,7 @@ pub mod server;
 mod sse;
 
 /// What the pages show is compiled.
-#[cfg(all(doctest, feature = "server"))]
+#[cfg(all(doctest, feature = "server", feature = "client"))]
 mod documents {
     #[doc = include_str!("../../../docs/http.md")]
     mod http {}

@@ -8,6 +8,7 @@ pub(crate) mod check;
 pub(crate) mod complete;
 pub(crate) mod completions;
 pub(crate) mod doctor;
+pub(crate) mod fleet;
 pub(crate) mod list;
 #[cfg(feature = "login")]
 pub(crate) mod login;

@@ -13,6 +13,7 @@ use super::shape::{How, Stdio};
 use crate::args::Options;
 use crate::arguments::closest;
 use crate::mask;
+use crate::nats;
 use crate::output::{DIM, Output, YELLOW};
 use crate::problem::Problem;
 use crate::reach::{Address, Reach};
@@ -64,6 +65,7 @@ pub(crate) fn resolve(
         (Some(word), []) if word.starts_with("tcp:") || word.starts_with("unix:") => {
             socket(word, options)
         }
+        (Some(word), []) if nats::service(word).is_some() => fleet(word, options),
         (Some(url), []) if remote::is_url(url) => {
             let reach = remote::reach(url, &[], options)?;
             Ok(Target { reach, shown: mask::url(url), options: options.clone() })
@@ -81,6 +83,19 @@ pub(crate) fn resolve(
         }
         (None, []) => Err(none_named(&find(Surroundings::here(), &options.config))),
     }
+}
+
+/// The service that workers on a broker serve.
+#[cfg(feature = "fleet")]
+fn fleet(word: &str, options: &Options) -> Result<Target, Problem> {
+    let name = nats::name(nats::service(word).unwrap_or_default())?;
+    let reach = Reach::Nats(nats::Service::new(name, options.broker.clone()));
+    Ok(Target { reach, shown: word.to_owned(), options: options.clone() })
+}
+
+#[cfg(not(feature = "fleet"))]
+fn fleet(word: &str, _options: &Options) -> Result<Target, Problem> {
+    Err(nats::left_out(word))
 }
 
 /// The server that listens on this address.

@@ -53,8 +53,9 @@ impl Http {
         let (connector, dialer) = Connector::new(&options, tls)?;
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            // Shorter than what common servers and balancers keep an idle connection for.
-            .pool_idle_timeout(Duration::from_secs(15))
+            // Shorter than what servers keep an idle connection for: Node 5 s, others longer. A request
+            // on a connection that the server has just closed is lost, and a call is not repeated.
+            .pool_idle_timeout(Duration::from_secs(3))
             .http1_max_headers(MAX_HEADERS)
             .build(connector);
         Ok(Self { client, dialer, options: Arc::new(options) })

@@ -107,6 +107,8 @@ pub(crate) struct Bridge {
     /// Trust the certificates in this file for a server at a URL, and no others.
     #[arg(long, value_name = "FILE", help_heading = "The server")]
     ca_file: Option<PathBuf>,
+    #[command(flatten)]
+    broker: crate::nats::NatsArgs,
     /// Show on stderr which servers are started and lost, and what goes wrong.
     #[arg(long, short, help_heading = "Output")]
     verbose: bool,
@@ -142,6 +144,7 @@ impl Bridge {
             framing: self.framing,
             header: self.header.clone(),
             ca_file: self.ca_file.clone(),
+            broker: self.broker.clone(),
             asked: AskOptions::default(),
             json: false,
             verbose: self.verbose,

@@ -72,6 +72,8 @@ impl<'a> Exam<'a> {
             Reach::Socket(address) => facts.socket = Some(address.to_string()),
             #[cfg(feature = "http")]
             Reach::Http(remote) => facts.socket = Some(remote.to_string()),
+            #[cfg(feature = "fleet")]
+            Reach::Nats(service) => facts.socket = Some(service.to_string()),
         }
         let start = options.start_timeout.unwrap_or(START);
         let facts = Arc::new(Mutex::new(facts));

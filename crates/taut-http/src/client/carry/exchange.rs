@@ -132,11 +132,18 @@ impl Carrier {
         if let Some(address) = self.old.get() {
             return self.post_old(address, &asked.json).await;
         }
-        let (mut renewed, mut relisted, mut busy) = (false, false, 0);
+        let (mut renewed, mut relisted, mut resent, mut busy) = (false, false, false, 0);
         loop {
             let (headers, session) = self.request_headers(asked)?;
             let ask = self.post(headers, asked.json.clone());
-            let response = self.send(&ask).await?;
+            let response = match self.send(&ask).await {
+                // A connection that was kept open may be gone by the time it is used again.
+                Err(HttpError::Broken { .. }) if asked.may_be_repeated() && !resent => {
+                    resent = true;
+                    continue;
+                }
+                response => response?,
+            };
             if response.status().is_success() {
                 return self.take_answer(asked, &ask, response).await;
             }

@@ -1,0 +1,372 @@
+//! What travels: subjects, and the headers that say what a message is.
+//!
+//! Knows names and headers; must not know a connection, a clock or what the JSON says. Everything that
+//! comes from the network is read here, and what does not fit is an error, never a panic.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use async_nats::{HeaderMap, Message};
+use bytes::Bytes;
+
+/// The group of all workers of a service: each call goes to one of them.
+pub(crate) const GROUP: &str = "mcp";
+
+/// How many bytes of a message travel at once, at most. Less where the broker allows less.
+pub(crate) const PART: usize = 256 << 10;
+
+/// What headers may take of the broker's limit.
+const HEADERS: usize = 4 << 10;
+
+const KIND: &str = "Mcp-Fleet";
+const SEQUENCE: &str = "Mcp-Sequence";
+const LENGTH: &str = "Mcp-Length";
+const WORKER: &str = "Mcp-Worker";
+const HEARTBEAT: &str = "Mcp-Heartbeat";
+const METHOD: &str = "Mcp-Method";
+const MAY_HAVE_RUN: &str = "Mcp-May-Have-Run";
+const DEADLINE: &str = "Mcp-Deadline";
+const TRACE_PARENT: &str = "traceparent";
+const TRACE_STATE: &str = "tracestate";
+
+/// The name of a service: one word of letters, digits, `-` and `_`, as NATS's service API wants it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ServiceName(String);
+
+/// A word that cannot be the name of a service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BadServiceName(String);
+
+impl fmt::Display for BadServiceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{:?} is no name of a service: use 1 to 64 letters, digits, - and _, such as search-eu",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for BadServiceName {}
+
+impl FromStr for ServiceName {
+    type Err = BadServiceName;
+
+    fn from_str(word: &str) -> Result<Self, BadServiceName> {
+        if word.len() <= 64 && is_token(word) {
+            Ok(Self(word.to_owned()))
+        } else {
+            Err(BadServiceName(word.to_owned()))
+        }
+    }
+}
+
+impl fmt::Display for ServiceName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl ServiceName {
+    /// The name.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// Where calls for any worker go.
+    pub(crate) fn calls(&self) -> String {
+        format!("mcp.{}.call", self.0)
+    }
+
+    /// Where messages for one worker go.
+    pub(crate) fn of_worker(&self, worker: &str) -> String {
+        format!("mcp.{}.worker.{worker}", self.0)
+    }
+}
+
+/// Whether a word can stand in a subject without a meaning of its own.
+pub(crate) fn is_token(word: &str) -> bool {
+    !word.is_empty()
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
+}
+
+/// How many bytes of a message go into one part, where a broker allows `max_payload` bytes.
+pub(crate) fn part_size(max_payload: usize) -> usize {
+    max_payload.saturating_sub(HEADERS).clamp(1, PART)
+}
+
+/// What a message is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Edge to worker: a request, or its first part.
+    Call {
+        /// The method, for who decides without reading the JSON.
+        method: String,
+        /// How much time is left for it.
+        deadline: Option<Duration>,
+        trace: Trace,
+    },
+    /// Worker to edge: the call is taken, by this worker. It has taken the first part.
+    Accepted { worker: String, heartbeat: Duration },
+    /// Worker to edge: not taken, nothing ran. After *accepted* of a listen: open it elsewhere.
+    Bounce,
+    /// Worker to edge: progress, a log line, a change; or its first part.
+    Message,
+    /// Worker to edge: the answer, or its first part. Nothing follows but its further parts.
+    Answer,
+    /// Worker to edge: there is no answer; the payload says why, in words. Nothing follows.
+    Failed { may_have_run: bool },
+    /// Either way: a further part of what came before.
+    Part,
+    /// Either way: so many messages that carry JSON were taken.
+    Ack(u64),
+    /// Worker to edge: it still works on the call.
+    Heartbeat,
+    /// Edge to worker: nobody waits for the call any more.
+    Cancel,
+    /// To the group: means nothing. A worker that leaves sends it to itself.
+    Filler,
+}
+
+/// Trace context, passed through as it came.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Trace {
+    pub(crate) parent: Option<String>,
+    pub(crate) state: Option<String>,
+}
+
+impl Trace {
+    fn value(text: Option<&str>) -> Option<String> {
+        let usable =
+            |text: &&str| text.len() <= 512 && text.bytes().all(|b| (32..127).contains(&b));
+        text.filter(usable).map(ToOwned::to_owned)
+    }
+
+    /// What is usable of these. A value that is too long for a header is left out.
+    pub(crate) fn new(parent: Option<&str>, state: Option<&str>) -> Self {
+        Self { parent: Self::value(parent), state: Self::value(state) }
+    }
+}
+
+/// One message on the wire.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) kind: Kind,
+    /// The number of this message among those of its direction that carry JSON, from 0.
+    pub(crate) sequence: u64,
+    /// The length of the whole, if this is its first part.
+    pub(crate) length: Option<usize>,
+    pub(crate) payload: Bytes,
+}
+
+/// Why a message was not understood.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct BadFrame(pub(crate) &'static str);
+
+impl fmt::Display for BadFrame {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a message with a bad or missing header {}", self.0)
+    }
+}
+
+impl Frame {
+    /// A message that carries no JSON.
+    pub(crate) fn bare(kind: Kind) -> Self {
+        Self { kind, sequence: 0, length: None, payload: Bytes::new() }
+    }
+
+    /// Whether it carries JSON, and so counts for the window.
+    pub(crate) fn is_data(&self) -> bool {
+        matches!(self.kind, Kind::Call { .. } | Kind::Message | Kind::Answer | Kind::Part)
+    }
+
+    /// Its headers.
+    pub(crate) fn headers(&self) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(KIND, self.kind.word());
+        if self.is_data() && self.sequence > 0 {
+            headers.insert(SEQUENCE, self.sequence.to_string().as_str());
+        }
+        if let Some(length) = self.length {
+            headers.insert(LENGTH, length.to_string().as_str());
+        }
+        match &self.kind {
+            Kind::Call { method, deadline, trace } => {
+                headers.insert(METHOD, method.as_str());
+                if let Some(deadline) = deadline {
+                    headers.insert(DEADLINE, deadline.as_millis().to_string().as_str());
+                }
+                if let Some(parent) = &trace.parent {
+                    headers.insert(TRACE_PARENT, parent.as_str());
+                }
+                if let Some(state) = &trace.state {
+                    headers.insert(TRACE_STATE, state.as_str());
+                }
+            }
+            Kind::Accepted { worker, heartbeat } => {
+                headers.insert(WORKER, worker.as_str());
+                headers.insert(HEARTBEAT, heartbeat.as_millis().to_string().as_str());
+            }
+            Kind::Failed { may_have_run } => {
+                headers.insert(MAY_HAVE_RUN, if *may_have_run { "yes" } else { "no" });
+            }
+            Kind::Ack(taken) => headers.insert(SEQUENCE, taken.to_string().as_str()),
+            _ => {}
+        }
+        headers
+    }
+
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// A header that it needs is missing or cannot be read.
+    pub(crate) fn read(message: &Message) -> Result<Self, BadFrame> {
+        let headers = message.headers.as_ref().ok_or(BadFrame(KIND))?;
+        Self::from_parts(headers, message.payload.clone())
+    }
+
+    /// Reads headers and a payload.
+    ///
+    /// # Errors
+    /// As in [`read`](Self::read).
+    pub(crate) fn from_parts(headers: &HeaderMap, payload: Bytes) -> Result<Self, BadFrame> {
+        let text = |name: &'static str| headers.get(name).map(|value| value.as_str());
+        let number = |name: &'static str| {
+            text(name).map(|text| text.parse::<u64>().map_err(|_| BadFrame(name))).transpose()
+        };
+        let kind = match text(KIND).ok_or(BadFrame(KIND))? {
+            "call" => Kind::Call {
+                method: text(METHOD).ok_or(BadFrame(METHOD))?.to_owned(),
+                deadline: number(DEADLINE)?.map(Duration::from_millis),
+                trace: Trace::new(text(TRACE_PARENT), text(TRACE_STATE)),
+            },
+            "accepted" => {
+                let worker = text(WORKER).filter(|word| word.len() <= 64 && is_token(word));
+                let heartbeat = number(HEARTBEAT)?.filter(|ms| (1..=600_000).contains(ms));
+                Kind::Accepted {
+                    worker: worker.ok_or(BadFrame(WORKER))?.to_owned(),
+                    heartbeat: Duration::from_millis(heartbeat.ok_or(BadFrame(HEARTBEAT))?),
+                }
+            }
+            "bounce" => Kind::Bounce,
+            "message" => Kind::Message,
+            "answer" => Kind::Answer,
+            // Only a clear no is one.
+            "failed" => Kind::Failed { may_have_run: text(MAY_HAVE_RUN) != Some("no") },
+            "part" => Kind::Part,
+            "ack" => Kind::Ack(number(SEQUENCE)?.ok_or(BadFrame(SEQUENCE))?),
+            "heartbeat" => Kind::Heartbeat,
+            "cancel" => Kind::Cancel,
+            "filler" => Kind::Filler,
+            _ => return Err(BadFrame(KIND)),
+        };
+        let length = number(LENGTH)?.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
+        let sequence = number(SEQUENCE)?.unwrap_or(0);
+        Ok(Self { kind, sequence, length, payload })
+    }
+}
+
+impl Kind {
+    fn word(&self) -> &'static str {
+        match self {
+            Self::Call { .. } => "call",
+            Self::Accepted { .. } => "accepted",
+            Self::Bounce => "bounce",
+            Self::Message => "message",
+            Self::Answer => "answer",
+            Self::Failed { .. } => "failed",
+            Self::Part => "part",
+            Self::Ack(_) => "ack",
+            Self::Heartbeat => "heartbeat",
+            Self::Cancel => "cancel",
+            Self::Filler => "filler",
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_read_as_it_was_written() {
+        let trace = Trace::new(Some("00-ab-cd-01"), Some("a=1"));
+        let kinds = [
+            Kind::Call { method: "a/b".into(), deadline: Some(Duration::from_millis(1500)), trace },
+            Kind::Call { method: "c".into(), deadline: None, trace: Trace::default() },
+            Kind::Accepted { worker: "w-1".into(), heartbeat: Duration::from_secs(1) },
+            Kind::Bounce,
+            Kind::Message,
+            Kind::Answer,
+            Kind::Failed { may_have_run: true },
+            Kind::Failed { may_have_run: false },
+            Kind::Part,
+            Kind::Ack(7),
+            Kind::Heartbeat,
+            Kind::Cancel,
+            Kind::Filler,
+        ];
+        for kind in kinds {
+            let mut frame = Frame::bare(kind);
+            if frame.is_data() {
+                (frame.sequence, frame.length) = (3, Some(9));
+                frame.payload = Bytes::from_static(b"{}");
+            }
+            let read = Frame::from_parts(&frame.headers(), frame.payload.clone()).unwrap();
+            assert_eq!(read.kind, frame.kind);
+            if frame.is_data() {
+                assert_eq!(read, frame);
+            }
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error_that_names_the_header() {
+        let table: &[(&[(&str, &str)], &str)] = &[
+            (&[], KIND),
+            (&[(KIND, "dance")], KIND),
+            (&[(KIND, "ack")], SEQUENCE),
+            (&[(KIND, "part"), (SEQUENCE, "-1")], SEQUENCE),
+            (&[(KIND, "answer"), (LENGTH, "ten")], LENGTH),
+            (&[(KIND, "call")], METHOD),
+            (&[(KIND, "call"), (METHOD, "m"), (DEADLINE, "soon")], DEADLINE),
+            (&[(KIND, "accepted"), (HEARTBEAT, "1000")], WORKER),
+            (&[(KIND, "accepted"), (WORKER, "a.>"), (HEARTBEAT, "1000")], WORKER),
+            (&[(KIND, "accepted"), (WORKER, "a"), (HEARTBEAT, "0")], HEARTBEAT),
+        ];
+        for (written, name) in table {
+            let mut headers = HeaderMap::new();
+            for (name, value) in *written {
+                headers.insert(*name, *value);
+            }
+            let read = Frame::from_parts(&headers, Bytes::new());
+            assert_eq!(read.unwrap_err().0, *name, "{written:?}");
+        }
+    }
+
+    #[test]
+    fn a_service_is_one_plain_word() {
+        for word in ["search", "search-eu_2", "A"] {
+            assert_eq!(word.parse::<ServiceName>().unwrap().as_str(), word);
+        }
+        for word in ["", "a.b", "a b", "*", ">", "ä", &"x".repeat(65)] {
+            assert!(word.parse::<ServiceName>().is_err(), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_part_leaves_room_for_headers() {
+        assert_eq!(part_size(1 << 20), PART);
+        assert_eq!(part_size(64 << 10), 60 << 10);
+        assert_eq!(part_size(10), 1);
+    }
+
+    #[test]
+    fn a_trace_that_would_break_a_header_is_left_out() {
+        let trace = Trace::new(Some("00-x\r\nEvil: 1"), Some(&"s".repeat(600)));
+        assert_eq!(trace, Trace::default());
+    }
+}

@@ -1,0 +1,40 @@
+//! MCP over NATS: servers on many machines behind one name.
+//!
+//! A [`Worker`] answers the requests of a service with a [`MessageService`](taut::transport::MessageService),
+//! usually a [`taut::Proxy`] to child processes. An [`Edge`] is how a client reaches the workers: it opens
+//! [`taut::Client`]s whose requests travel over NATS, one by one, to whichever worker takes them. Only
+//! requests of revision 2026-07-28 travel, because each of them stands for itself.
+//!
+//! | file | what it knows |
+//! |---|---|
+//! | `frame` | subjects, headers and kinds of messages; pure |
+//! | `parts` | long messages in parts, and the window; pure |
+//! | `message` | the few members of a JSON-RPC message that decide about its way; pure |
+//! | `connection` | how a broker is reached, and what to say if it is not |
+//! | `discovery` | NATS's own service API, both sides |
+//! | `worker` | slots, calls, heartbeats, leaving |
+//! | `edge` | publishing, waiting, repeating, giving up |
+//!
+//! The wire is described in `docs/fleet-wire.md`, so that a worker can be written in another language.
+
+mod connection;
+mod discovery;
+mod edge;
+mod frame;
+mod message;
+mod parts;
+mod worker;
+
+pub use connection::{ConnectOptions, Connection, NatsError};
+pub use discovery::{WorkerReport, fleet};
+pub use edge::{Edge, EdgeOptions};
+pub use frame::{BadServiceName, ServiceName};
+pub use worker::{Worker, WorkerOptions};
+
+/// Waits for a moment; without one, for ever.
+pub(crate) async fn due(moment: Option<tokio::time::Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,306 @@
+//! The few members of a JSON-RPC message that decide about its way.
+//!
+//! Pure. Values are never written anew: a state that is marked with its worker keeps its own bytes.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::frame::{Trace, is_token};
+
+/// What stands before the name of the worker in a marked state.
+const MARK: &str = "taut-fleet.";
+
+/// What an edge has to know of a message of its client.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Outbound {
+    Request(Request),
+    /// A call is withdrawn: the JSON text of its id.
+    Cancelled(String),
+    /// Nothing that a worker could use.
+    Other,
+}
+
+/// What an edge has to know of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Request {
+    /// The JSON text of its id.
+    pub(crate) id: String,
+    pub(crate) method: String,
+    /// The tool that is called.
+    pub(crate) tool: Option<String>,
+    /// The worker that has to take it, because it issued the state.
+    pub(crate) worker: Option<String>,
+    pub(crate) trace: Trace,
+    /// The message as it travels: without the mark in its state.
+    pub(crate) json: Bytes,
+}
+
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+struct Params<'a> {
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow, rename = "requestId")]
+    request_id: Option<&'a RawValue>,
+    #[serde(borrow, rename = "requestState")]
+    request_state: Option<&'a RawValue>,
+    #[serde(borrow, rename = "_meta")]
+    meta: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize, Default)]
+struct Meta<'a> {
+    #[serde(borrow)]
+    traceparent: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    tracestate: Option<Cow<'a, str>>,
+}
+
+/// Reads a message of a client.
+pub(crate) fn outbound(json: Vec<u8>) -> Outbound {
+    let read = read(&json);
+    match read {
+        Read::Other => Outbound::Other,
+        Read::Cancelled(id) => Outbound::Cancelled(id),
+        Read::Request { mut request, mark } => {
+            request.json = match mark {
+                // The mark is cut out; what is left are the server's own bytes.
+                Some((start, end)) => {
+                    let mut json = json;
+                    json.drain(start..end);
+                    json.into()
+                }
+                None => json.into(),
+            };
+            Outbound::Request(request)
+        }
+    }
+}
+
+enum Read {
+    Request { request: Request, mark: Option<(usize, usize)> },
+    Cancelled(String),
+    Other,
+}
+
+fn read(json: &[u8]) -> Read {
+    let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(json) else { return Read::Other };
+    let Some(method) = envelope.method else { return Read::Other };
+    let params = envelope.params.and_then(|raw| serde_json::from_str(raw.get()).ok());
+    let params: Params<'_> = params.unwrap_or_default();
+    let Some(id) = envelope.id else {
+        return match params.request_id {
+            Some(id) if method == "notifications/cancelled" => Read::Cancelled(id.get().to_owned()),
+            _ => Read::Other,
+        };
+    };
+    let meta = params.meta.and_then(|raw| serde_json::from_str(raw.get()).ok());
+    let meta: Meta<'_> = meta.unwrap_or_default();
+    let marked = params.request_state.and_then(|state| {
+        let (worker, length) = marked_worker(state.get())?;
+        // After the quote that opens the text.
+        let start = offset(json, state.get())? + 1;
+        Some((worker.to_owned(), (start, start + length)))
+    });
+    let (worker, mark) = marked.unzip();
+    let tool = params.name.filter(|_| method == "tools/call");
+    Read::Request {
+        request: Request {
+            id: id.get().to_owned(),
+            tool: tool.and_then(|name| serde_json::from_str(name.get()).ok()),
+            worker,
+            trace: Trace::new(meta.traceparent.as_deref(), meta.tracestate.as_deref()),
+            method: method.into_owned(),
+            json: Bytes::new(),
+        },
+        mark,
+    }
+}
+
+/// The worker that a state is marked with, and the length of the mark.
+fn marked_worker(state: &str) -> Option<(&str, usize)> {
+    let rest = state.strip_prefix('"')?.strip_prefix(MARK)?;
+    let (worker, _) = rest.split_once('.')?;
+    is_token(worker).then_some((worker, MARK.len() + worker.len() + 1))
+}
+
+/// Where `part` begins in `whole`, of which it is a part.
+fn offset(whole: &[u8], part: &str) -> Option<usize> {
+    let offset = (part.as_ptr() as usize).checked_sub(whole.as_ptr() as usize)?;
+    (offset + part.len() <= whole.len()).then_some(offset)
+}
+
+#[derive(Deserialize)]
+struct Answer<'a> {
+    #[serde(borrow)]
+    result: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Stated<'a> {
+    #[serde(borrow, rename = "requestState")]
+    request_state: Option<&'a RawValue>,
+}
+
+/// Marks the state in an answer, if it has one, with the worker that it came from: so that the retry finds
+/// it, from any edge.
+pub(crate) fn mark_state(answer: &Bytes, worker: &str) -> Vec<u8> {
+    let place = || {
+        const NAME: &[u8] = b"\"requestState\"";
+        answer.windows(NAME.len()).position(|window| window == NAME)?;
+        let read: Answer<'_> = serde_json::from_slice(answer).ok()?;
+        let stated: Stated<'_> = serde_json::from_str(read.result?.get()).ok()?;
+        let state = stated.request_state.map(RawValue::get)?;
+        state.starts_with('"').then(|| offset(answer, state))?
+    };
+    match place() {
+        None => answer.to_vec(),
+        Some(quote) => {
+            let (before, after) = answer.split_at(quote + 1);
+            [before, MARK.as_bytes(), worker.as_bytes(), b".", after].concat()
+        }
+    }
+}
+
+/// Whether this is a request.
+pub(crate) fn is_request(json: &[u8]) -> bool {
+    let read = serde_json::from_slice::<Envelope<'_>>(json);
+    read.is_ok_and(|envelope| envelope.id.is_some() && envelope.method.is_some())
+}
+
+/// Whether an answer is an error. Looks at which of the two names comes first.
+pub(crate) fn is_error(answer: &[u8]) -> bool {
+    let head = &answer[..answer.len().min(1024)];
+    let find = |name: &[u8]| head.windows(name.len()).position(|window| window == name);
+    match (find(b"\"error\""), find(b"\"result\"")) {
+        (Some(error), Some(result)) => error < result,
+        (error, _) => error.is_some(),
+    }
+}
+
+/// Whether a request of this method only reads, so that it may run twice. Calls of tools are for the
+/// tool's annotations to say.
+pub(crate) fn only_reads(method: &str) -> bool {
+    matches!(
+        method,
+        "server/discover"
+            | "tools/list"
+            | "resources/list"
+            | "resources/templates/list"
+            | "resources/read"
+            | "prompts/list"
+            | "prompts/get"
+            | "completion/complete"
+            | "subscriptions/listen"
+    )
+}
+
+/// An answer that is an error, with what a program can know of it.
+pub(crate) fn error_answer(id: &str, message: &str, data: &serde_json::Value) -> Vec<u8> {
+    let message = serde_json::Value::from(message);
+    format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"error\":{{\"code\":-32603,\"message\":{message},\"data\":{data}}}}}"
+    )
+    .into_bytes()
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    fn request(json: &str) -> Request {
+        match outbound(json.as_bytes().to_vec()) {
+            Outbound::Request(request) => request,
+            other => unreachable!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_request_tells_where_it_wants_to_go() {
+        let json = r#"{"jsonrpc":"2.0","id":"a\n1","method":"tools/call","params":{"name":"add","_meta":{"traceparent":"00-1","tracestate":"x"}}}"#;
+        let read = request(json);
+        assert_eq!(read.id, r#""a\n1""#);
+        assert_eq!(read.tool.as_deref(), Some("add"));
+        assert_eq!(read.trace, Trace::new(Some("00-1"), Some("x")));
+        assert_eq!((read.worker, &read.json[..]), (None, json.as_bytes()));
+        assert_eq!(request(r#"{"id":1,"method":"prompts/get","params":{"name":"p"}}"#).tool, None);
+        assert_eq!(request(r#"{"id":1,"method":"tools/list"}"#).method, "tools/list");
+        assert_eq!(request(r#"{"id":1,"method":"x","params":[1]}"#).method, "x");
+    }
+
+    #[test]
+    fn a_withdrawn_call_is_known_by_the_text_of_its_id() {
+        let json = r#"{"method":"notifications/cancelled","params":{"requestId":7}}"#;
+        assert_eq!(outbound(json.into()), Outbound::Cancelled("7".into()));
+        for json in ["", "{}", r#"{"id":1,"result":{}}"#, r#"{"method":"notifications/x"}"#] {
+            assert_eq!(outbound(json.into()), Outbound::Other, "{json}");
+        }
+    }
+
+    #[test]
+    fn a_state_leads_back_to_its_worker_and_keeps_its_bytes() {
+        let table = [r#""s.1""#, r#""""#, r#""ä\u00e4\"\n""#, r#""taut-fleet.other.x""#];
+        for state in table {
+            let answer = format!(r#"{{"id":1,"result":{{"requestState": {state} ,"a":1.50}}}}"#);
+            let marked = mark_state(&Bytes::from(answer.clone().into_bytes()), "w7");
+            let marked = String::from_utf8(marked).unwrap();
+            let marked_state = marked.split("requestState\": ").nth(1).unwrap();
+            let marked_state = marked_state.split(" ,").next().unwrap();
+            let retry = format!(
+                r#"{{"id":2,"method":"tools/call","params":{{"requestState":{marked_state},"n":1e2}}}}"#
+            );
+            let read = request(&retry);
+            assert_eq!(read.worker.as_deref(), Some("w7"), "{state}");
+            let plain = format!(
+                r#"{{"id":2,"method":"tools/call","params":{{"requestState":{state},"n":1e2}}}}"#
+            );
+            assert_eq!(&read.json[..], plain.as_bytes());
+        }
+    }
+
+    #[test]
+    fn answers_without_a_state_pass_as_they_are() {
+        for answer in [
+            r#"{"id":1,"result":{"text":"requestState"}}"#,
+            r#"{"id":1,"result":{"x":{"requestState":"a"}}}"#,
+            r#"{"id":1,"result":{"requestState":null}}"#,
+            r#"{"id":1,"error":{"code":1,"message":"requestState"}}"#,
+        ] {
+            let bytes = Bytes::from_static(answer.as_bytes());
+            assert_eq!(mark_state(&bytes, "w"), answer.as_bytes());
+        }
+    }
+
+    #[test]
+    fn only_a_request_can_be_answered() {
+        assert!(is_request(br#"{"id":1,"method":"x"}"#));
+        for json in [r#"{"method":"x"}"#, r#"{"id":1,"result":{}}"#, "[]", "{"] {
+            assert!(!is_request(json.as_bytes()), "{json}");
+        }
+    }
+
+    #[test]
+    fn an_error_is_told_from_a_result() {
+        assert!(is_error(br#"{"id":1,"error":{"code":1,"message":"result"}}"#));
+        assert!(!is_error(br#"{"id":1,"result":{"error":1}}"#));
+        assert!(!is_error(b""));
+        let json = error_answer("\"x\"", "say \"hi\"", &serde_json::json!({ "mayHaveRun": true }));
+        assert!(is_error(&json));
+        let value: serde_json::Value = serde_json::from_slice(&json).unwrap();
+        assert_eq!(value["error"]["message"], "say \"hi\"");
+        assert_eq!(value["error"]["data"]["mayHaveRun"], true);
+    }
+}

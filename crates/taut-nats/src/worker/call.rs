@@ -1,0 +1,210 @@
+//! One call on a worker: from *accepted* to the answer.
+//!
+//! Knows the window, heartbeats, the deadline and who still waits; must not know slots or the group. A
+//! call that ends in any other way than by its answer drops its session, which cancels it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use bytes::Bytes;
+use taut::transport::{MessagePipe, MessageService, Principal, Relation, SendMessageError};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::connection::Connection;
+use crate::discovery::Counters;
+use crate::due;
+use crate::frame::{Frame, Kind};
+use crate::message;
+use crate::parts::{PartsError, Received, Receiving, Sending};
+
+/// How long an edge may be away before its calls are cancelled: time for it to connect again.
+const AWAY: Duration = Duration::from_secs(10);
+
+/// How long the next part of a request may take.
+const NEXT_PART: Duration = Duration::from_secs(30);
+
+/// The longest request; the service has a limit of its own below that.
+const LONGEST: usize = 64 << 20;
+
+/// What the worker tells a call.
+#[derive(Clone, Debug)]
+pub(super) enum Input {
+    Frame(Frame),
+    /// The broker says that nobody waits for this call.
+    Gone,
+    /// The worker leaves: a stream of changes has to be opened elsewhere.
+    Leave,
+    /// The worker ends: say so.
+    Stop,
+}
+
+pub(super) struct Call {
+    pub(super) connection: Connection,
+    pub(super) service: Arc<dyn MessageService>,
+    pub(super) worker: String,
+    /// Where the broker says that nobody waits.
+    pub(super) gone: String,
+    pub(super) heartbeat: Duration,
+    pub(super) deadline: Option<Duration>,
+    pub(super) counters: Arc<Counters>,
+    pub(super) reply: String,
+    pub(super) inputs: mpsc::Receiver<Input>,
+}
+
+impl Call {
+    pub(super) async fn run(mut self, first: Frame) {
+        let began = Instant::now();
+        let deadline = self.deadline.and_then(|limit| began.checked_add(limit));
+        let Kind::Call { method, .. } = &first.kind else { return };
+        let listen = method == "subscriptions/listen";
+        let accepted = Kind::Accepted { worker: self.worker.clone(), heartbeat: self.heartbeat };
+        self.send(Frame::bare(accepted)).await;
+        let json = match self.gather(first).await {
+            Ok(Some(json)) => json,
+            Ok(None) => return,
+            Err(error) => return self.fail(&error.to_string(), false).await,
+        };
+        if !message::is_request(&json) {
+            return self.fail("the message is no request", false).await;
+        }
+        let pipe = self.service.open(Principal::ANONYMOUS);
+        match pipe.send(json.into()).await {
+            Ok(()) => {}
+            Err(error @ (SendMessageError::TooLong { .. } | SendMessageError::NotJson)) => {
+                return self.fail(&error.to_string(), false).await;
+            }
+            Err(_) => {
+                return self.fail("the worker's server has ended", false).await;
+            }
+        }
+        let errors = self.serve(pipe, listen, deadline).await;
+        self.counters.calls.fetch_add(1, Ordering::Relaxed);
+        self.counters.errors.fetch_add(u64::from(errors), Ordering::Relaxed);
+        if !listen {
+            let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.counters.nanoseconds.fetch_add(took, Ordering::Relaxed);
+        }
+    }
+
+    /// Gathers the parts of the request. Nothing if it was cancelled meanwhile.
+    async fn gather(&mut self, first: Frame) -> Result<Option<Bytes>, PartsError> {
+        let mut receiving = Receiving::new(LONGEST);
+        let mut received = receiving.take(first)?;
+        let mut beats = tokio::time::interval(self.heartbeat);
+        let mut last = Instant::now();
+        loop {
+            match received {
+                Received::Whole(_, json) => return Ok(Some(json)),
+                // *Accepted* was the ack of the first.
+                Received::Part if receiving.count() > 1 => {
+                    self.send(Frame::bare(Kind::Ack(receiving.count()))).await;
+                }
+                Received::Part => {}
+            }
+            let frame = loop {
+                tokio::select! {
+                    input = self.inputs.recv() => match input {
+                        Some(Input::Frame(frame)) if frame.is_data() => break frame,
+                        Some(Input::Frame(Frame { kind: Kind::Cancel, .. })) | None => return Ok(None),
+                        Some(Input::Stop) => return Err(PartsError::Gap),
+                        Some(_) => {}
+                    },
+                    _ = beats.tick() => self.beat().await,
+                    () = tokio::time::sleep_until(last + NEXT_PART) => return Err(PartsError::Gap),
+                }
+            };
+            last = Instant::now();
+            received = receiving.take(frame)?;
+        }
+    }
+
+    /// Carries what the service says to the edge, until the answer. Returns whether that was an error.
+    async fn serve(
+        &mut self,
+        mut pipe: MessagePipe,
+        listen: bool,
+        deadline: Option<Instant>,
+    ) -> bool {
+        let mut sending = Sending::new(self.connection.part_size());
+        let mut beats = tokio::time::interval(self.heartbeat);
+        beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        beats.reset();
+        let mut away: Option<(Instant, Instant)> = None;
+        // Whether the answer is an error, once it is being sent.
+        let mut answered: Option<bool> = None;
+        loop {
+            while let Some(frame) = sending.next() {
+                self.send(frame).await;
+                beats.reset();
+            }
+            if let (Some(error), true) = (answered, sending.is_idle()) {
+                return error;
+            }
+            tokio::select! {
+                outgoing = pipe.recv(), if sending.is_idle() => match outgoing {
+                    Some(outgoing) => match outgoing.relation {
+                        Relation::Withdrawn(_) => return false,
+                        Relation::Answer(_) => {
+                            answered = Some(message::is_error(&outgoing.json));
+                            sending.begin(Kind::Answer, outgoing.json.into());
+                        }
+                        _ => sending.begin(Kind::Message, outgoing.json.into()),
+                    },
+                    None => {
+                        self.fail("the worker's server has ended; the call may have run", true).await;
+                        return true;
+                    }
+                },
+                input = self.inputs.recv() => match input {
+                    Some(Input::Frame(Frame { kind: Kind::Ack(taken), .. })) => sending.taken(taken),
+                    // Dropping the session cancels the call.
+                    Some(Input::Frame(Frame { kind: Kind::Cancel, .. })) | None => return false,
+                    Some(Input::Frame(_)) => {}
+                    Some(Input::Gone) => {
+                        let now = Instant::now();
+                        let fresh = |last: Instant| now - last < self.heartbeat * 3;
+                        let since = away.filter(|(_, last)| fresh(*last)).map_or(now, |(since, _)| since);
+                        away = Some((since, now));
+                        if now - since >= AWAY {
+                            tracing::info!("the edge of a call is gone; the call is cancelled");
+                            return false;
+                        }
+                    }
+                    Some(Input::Leave) if listen => {
+                        self.send(Frame::bare(Kind::Bounce)).await;
+                        return false;
+                    }
+                    Some(Input::Leave) => {}
+                    Some(Input::Stop) => {
+                        self.fail("the worker was stopped before the call ended; it may have run", true).await;
+                        return true;
+                    }
+                },
+                _ = beats.tick() => self.beat().await,
+                () = due(deadline), if answered.is_none() => {
+                    self.fail("the call's deadline has passed; it was cancelled and may have run", true).await;
+                    return true;
+                }
+            }
+        }
+    }
+
+    async fn send(&self, frame: Frame) {
+        self.connection.send(&self.reply, None, frame).await;
+    }
+
+    /// Says that the call is still worked on. If nobody waits there, the broker says so.
+    async fn beat(&self) {
+        let heartbeat = Frame::bare(Kind::Heartbeat);
+        self.connection.send(&self.reply, Some(&self.gone), heartbeat).await;
+    }
+
+    /// Says that there is no answer, and why.
+    async fn fail(&self, words: &str, may_have_run: bool) {
+        let mut frame = Frame::bare(Kind::Failed { may_have_run });
+        frame.payload = words.to_owned().into();
+        self.send(frame).await;
+    }
+}

@@ -1,0 +1,63 @@
+//! A real nats-server for a test, on a free port of the loopback.
+
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use taut_nats::{ConnectOptions, Connection};
+
+/// A broker; dropped, it is killed.
+pub(crate) struct Broker {
+    child: Option<Child>,
+    port: u16,
+    arguments: Vec<String>,
+}
+
+impl Broker {
+    pub(crate) async fn start(arguments: &[&str]) -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let arguments = arguments.iter().map(ToString::to_string).collect();
+        let mut broker = Self { child: None, port, arguments };
+        broker.restart().await;
+        broker
+    }
+
+    pub(crate) async fn restart(&mut self) {
+        let program = std::env::var("NATS_SERVER")
+            .expect("NATS_SERVER names the nats-server to test with; interop/nats/run sets it");
+        let child = Command::new(program)
+            .args(["-a", "127.0.0.1", "-p", &self.port.to_string()])
+            .args(&self.arguments)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        self.child = Some(child);
+        let end = Instant::now() + Duration::from_secs(30);
+        while std::net::TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+            assert!(Instant::now() < end, "the broker does not start");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().unwrap();
+            child.wait().unwrap();
+        }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    pub(crate) async fn connect(&self) -> Connection {
+        ConnectOptions::new().url(self.url()).connect().await.unwrap()
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

@@ -1,0 +1,202 @@
+//! What goes wrong between an edge and its workers, and what is then true of each call.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use serde_json::json;
+use taut::Client;
+use taut_nats::{EdgeOptions, WorkerOptions};
+
+use crate::broker::Broker;
+use crate::fleet::{Shared, client, edge, eventually, fast, worker};
+use crate::reason;
+
+/// A worker that takes one call, says so if it is told to, and nothing more.
+async fn mute(broker: &Broker, accepts: bool) -> tokio::task::JoinHandle<()> {
+    let client = async_nats::connect(broker.url()).await.unwrap();
+    let mut calls = client.queue_subscribe("mcp.test.call", "mcp".into()).await.unwrap();
+    client.flush().await.unwrap();
+    tokio::spawn(async move {
+        let call = calls.next().await.unwrap();
+        drop(calls);
+        if accepts {
+            let mut headers = async_nats::HeaderMap::new();
+            headers.insert("Mcp-Fleet", "accepted");
+            headers.insert("Mcp-Worker", "mute");
+            headers.insert("Mcp-Heartbeat", "50");
+            let reply = call.reply.unwrap();
+            client.publish_with_headers(reply, headers, "".into()).await.unwrap();
+        }
+        client.flush().await.unwrap();
+    })
+}
+
+/// Calls a tool until the mute worker has had one. Returns how each went.
+async fn call_until_taken(
+    broker: &Broker,
+    accepts: bool,
+    tool: &str,
+) -> (usize, Vec<(String, bool)>) {
+    let shared = Shared::new();
+    let real = worker(broker, "real", &shared, fast()).await;
+    let edge = edge(broker, EdgeOptions::new().accept(Duration::from_millis(500))).await;
+    let client = edge.open(Client::builder()).await.unwrap();
+    let taken = mute(broker, accepts).await;
+    let (mut answered, mut failed) = (0, Vec::new());
+    while !taken.is_finished() {
+        match client.call(tool, json!({})).await {
+            Ok(_) => answered += 1,
+            Err(error) => failed.push(reason(&error)),
+        }
+    }
+    let ran = shared.world.runs.load(Ordering::SeqCst);
+    assert_eq!(ran, answered, "each answer is one run");
+    real.stop().await;
+    (answered, failed)
+}
+
+#[tokio::test]
+async fn a_call_that_was_taken_and_lost_may_have_run() {
+    let broker = Broker::start(&[]).await;
+    let (_, failed) = call_until_taken(&broker, true, "count").await;
+    assert_eq!(failed, [("lost".to_owned(), true)]);
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_said_to_have_taken_may_have_run() {
+    let broker = Broker::start(&[]).await;
+    let (_, failed) = call_until_taken(&broker, false, "count").await;
+    assert_eq!(failed, [("silent".to_owned(), true)]);
+}
+
+#[tokio::test]
+async fn what_may_run_twice_is_repeated() {
+    let broker = Broker::start(&[]).await;
+    for accepts in [true, false] {
+        let (answered, failed) = call_until_taken(&broker, accepts, "count_freely").await;
+        assert_eq!(failed, []);
+        assert!(answered > 0);
+    }
+}
+
+#[tokio::test]
+async fn a_worker_that_crashes_fails_its_calls_soon() {
+    let broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let one = worker(&broker, "one", &shared, fast()).await;
+    let client = client(&broker).await;
+    let held = tokio::spawn(client.call("hold", json!({})).into_future());
+    shared.world.began.notified().await;
+    one.crash();
+    let error = held.await.unwrap().unwrap_err();
+    assert_eq!(reason(&error), ("lost".to_owned(), true));
+}
+
+#[tokio::test]
+async fn an_edge_that_is_gone_has_its_calls_cancelled() {
+    let broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let one = worker(&broker, "one", &shared, fast()).await;
+    // An edge by hand, whose inbox ends after it has sent its call.
+    let nats = async_nats::connect(broker.url()).await.unwrap();
+    let mut inbox = nats.subscribe("_INBOX.gone.*").await.unwrap();
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("Mcp-Fleet", "call");
+    headers.insert("Mcp-Method", "tools/call");
+    let request = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "hold", "arguments": {}, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientInfo": { "name": "t", "version": "1" },
+            "io.modelcontextprotocol/clientCapabilities": {},
+        } },
+    });
+    let (subject, reply) = ("mcp.test.call", "_INBOX.gone.1");
+    let json = request.to_string().into();
+    nats.publish_with_reply_and_headers(subject, reply, headers, json).await.unwrap();
+    let accepted = inbox.next().await.unwrap();
+    assert_eq!(accepted.headers.unwrap().get("Mcp-Worker").unwrap().as_str(), one.id);
+    shared.world.began.notified().await;
+    drop(inbox);
+    nats.flush().await.unwrap();
+    eventually(async || shared.world.held.load(Ordering::SeqCst) == 0).await;
+    one.stop().await;
+}
+
+#[tokio::test]
+async fn without_a_broker_nothing_runs_and_with_it_all_goes_on() {
+    let mut broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let one = worker(&broker, "one", &shared, fast()).await;
+    let edge = edge(&broker, EdgeOptions::new().wait(Duration::from_millis(500))).await;
+    let client = edge.open(Client::builder()).await.unwrap();
+    client.call("count", json!({})).await.unwrap();
+    broker.kill();
+    // The first may have been on its way when the broker died.
+    let mut failed = Vec::new();
+    while failed.last().is_none_or(|(reason, _): &(String, bool)| reason != "disconnected") {
+        failed.push(reason(&client.call("count", json!({})).await.unwrap_err()));
+    }
+    assert_eq!(failed.last(), Some(&("disconnected".to_owned(), false)));
+    assert_eq!(shared.world.runs.load(Ordering::SeqCst), 1);
+    broker.restart().await;
+    eventually(async || client.call("add", json!({ "a": 1, "b": 1 })).await.is_ok()).await;
+    one.stop().await;
+}
+
+#[tokio::test]
+async fn a_call_that_runs_outlives_a_restart_of_the_broker() {
+    let mut broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let patient = WorkerOptions::new().heartbeat(Duration::from_secs(2));
+    let one = worker(&broker, "one", &shared, patient).await;
+    let client = client(&broker).await;
+    let held = tokio::spawn(client.call("hold", json!({})).into_future());
+    shared.world.began.notified().await;
+    broker.kill();
+    broker.restart().await;
+    shared.go.add_permits(1);
+    assert_eq!(held.await.unwrap().unwrap().text().unwrap(), "held");
+    one.stop().await;
+}
+
+#[tokio::test]
+async fn workers_can_be_replaced_one_by_one_without_a_failed_call() {
+    let broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let mut workers = Vec::new();
+    for name in ["a", "b", "c"] {
+        workers.push(worker(&broker, name, &shared, fast()).await);
+    }
+    let done = Arc::new(AtomicBool::new(false));
+    let client = client(&broker).await;
+    let callers: Vec<_> = (0..8)
+        .map(|_| {
+            let (client, done) = (client.clone(), done.clone());
+            tokio::spawn(async move {
+                let mut answered = 0;
+                while !done.load(Ordering::Relaxed) {
+                    client.call("count", json!({})).await.unwrap();
+                    answered += 1;
+                }
+                answered
+            })
+        })
+        .collect();
+    for name in ["d", "e", "f"] {
+        workers.push(worker(&broker, name, &shared, fast()).await);
+        workers.remove(0).stop().await;
+    }
+    done.store(true, Ordering::Relaxed);
+    let mut answered = 0;
+    for caller in callers {
+        answered += caller.await.unwrap();
+    }
+    assert!(answered > 0);
+    assert_eq!(shared.world.runs.load(Ordering::SeqCst), answered);
+    for worker in workers {
+        worker.stop().await;
+    }
+}

@@ -1,0 +1,208 @@
+//! Workers and edges over a real nats-server. Needs NATS_SERVER: see interop/nats/run.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+mod broker;
+mod faults;
+mod fleet;
+
+use std::collections::HashSet;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use taut::types::{ElicitResult, SubscriptionFilter};
+use taut::{Change, Client, Error};
+use taut_nats::{ConnectOptions, EdgeOptions, WorkerOptions};
+
+use broker::Broker;
+use fleet::{Shared, client, edge, eventually, fast, worker};
+
+/// What the fleet says about a failed call: the reason, and whether it may have run.
+pub(crate) fn reason(error: &Error) -> (String, bool) {
+    let Error::Refused { error, .. } = error else { panic!("{error}") };
+    let data: Value = serde_json::from_str(error.data.as_ref().unwrap().get()).unwrap();
+    (data["fleet"].as_str().unwrap().to_owned(), data["mayHaveRun"].as_bool().unwrap())
+}
+
+#[tokio::test]
+async fn a_call_goes_there_and_back() {
+    let broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let worker = worker(&broker, "one", &shared, fast()).await;
+    let client = client(&broker).await;
+    assert_eq!(client.server_info().unwrap().name, "one");
+    let sum = client.call("add", json!({ "a": 2, "b": 3 })).await.unwrap();
+    assert_eq!(sum.text().unwrap(), "5");
+    // A mistake of the caller reads as from the server itself.
+    let error = client.call("nonsense", json!({})).await.unwrap_err();
+    assert!(error.to_string().contains("nonsense"), "{error}");
+    client.close().await.unwrap();
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn progress_passes_and_a_withdrawn_call_is_cancelled() {
+    let broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let worker = worker(&broker, "one", &shared, fast()).await;
+    let client = client(&broker).await;
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let call = client.call("hold", json!({})).progress(move |progress| {
+        let _ = told.send(progress.progress);
+    });
+    {
+        let mut call = std::pin::pin!(call.into_future());
+        tokio::select! {
+            _ = &mut call => panic!("it ends by itself"),
+            progress = heard.recv() => assert!(progress.is_some()),
+        }
+    }
+    // Dropped: the tool's own future is dropped as well.
+    shared.world.dropped.notified().await;
+    eventually(async || shared.world.held.load(Ordering::SeqCst) == 0).await;
+    client.close().await.unwrap();
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn nobody_is_said_at_once() {
+    let broker = Broker::start(&[]).await;
+    let edge = edge(&broker, EdgeOptions::new()).await;
+    let began = std::time::Instant::now();
+    let error = edge.open(Client::builder()).await.unwrap_err().to_string();
+    assert!(error.contains("nobody serves test at nats://127.0.0.1"), "{error}");
+    assert!(error.contains("taut worker test"), "{error}");
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_broker_that_cannot_be_reached_is_named() {
+    let broker = Broker::start(&["--user", "u", "--pass", "p"]).await;
+    let wrong = [
+        (broker.url(), "refuses these credentials"),
+        (broker.url().replace("//", "//u:wrong@"), "refuses these credentials"),
+        ("nats://127.0.0.1:1".to_owned(), "no NATS broker answers at nats://127.0.0.1:1"),
+        ("nats://".to_owned(), "leads nowhere"),
+        ("http://127.0.0.1".to_owned(), "is no address"),
+        ("nats://no.such.host.invalid".to_owned(), "no.such.host.invalid"),
+    ];
+    for (url, words) in wrong {
+        let error = ConnectOptions::new().url(&url).connect().await.unwrap_err().to_string();
+        assert!(error.contains(words), "{url}: {error}");
+        assert!(!error.contains("wrong"), "a secret is shown: {error}");
+    }
+    let missing = ConnectOptions::new().url(broker.url()).credentials("/no/such/file");
+    let error = missing.connect().await.unwrap_err().to_string();
+    assert!(error.contains("/no/such/file"), "{error}");
+    ConnectOptions::new().url(broker.url().replace("//", "//u:p@")).connect().await.unwrap();
+}
+
+#[tokio::test]
+async fn full_workers_bounce_and_the_edge_says_busy() {
+    let broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let one = worker(&broker, "one", &shared, fast().slots(1)).await;
+    let edge = edge(&broker, EdgeOptions::new().wait(Duration::from_millis(700))).await;
+    let client = edge.open(Client::builder()).await.unwrap();
+    let held = tokio::spawn(client.call("hold", json!({})).into_future());
+    shared.world.began.notified().await;
+    let error = client.call("add", json!({ "a": 1, "b": 1 })).await.unwrap_err();
+    assert_eq!(reason(&error), ("busy".to_owned(), false));
+    // Another worker has room, and the full one still bounces.
+    let two = worker(&broker, "two", &shared, fast().slots(1)).await;
+    for _ in 0..10 {
+        let who = client.call("who", json!({})).await.unwrap();
+        assert_eq!(who.text().unwrap(), "two");
+    }
+    let fleet = taut_nats::fleet(&broker.connect().await, None, Duration::from_secs(5)).await;
+    let fleet = fleet.unwrap();
+    let first = fleet.iter().find(|worker| worker.worker == one.id).unwrap();
+    assert_eq!((first.slots, first.busy), (1, 1));
+    assert!(first.bounced > 0, "{first:?}");
+    shared.go.add_permits(1);
+    assert_eq!(held.await.unwrap().unwrap().text().unwrap(), "held");
+    client.close().await.unwrap();
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test]
+async fn sixteen_mebibytes_pass_both_ways_side_by_side() {
+    const LONG: usize = 16 << 20;
+    let broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let worker = worker(&broker, "one", &shared, WorkerOptions::new()).await;
+    let (one, two) = (client(&broker).await, client(&broker).await);
+    let there = one.call("repeat", json!({ "text": "x".repeat(LONG), "times": 1 }));
+    let back = two.call("repeat", json!({ "text": "y".repeat(16), "times": LONG / 16 }));
+    let (there, back) = tokio::join!(there.into_future(), back.into_future());
+    let whole =
+        |text: String, letter: u8| text.len() == LONG && text.bytes().all(|byte| byte == letter);
+    assert!(whole(there.unwrap().text().unwrap().to_string(), b'x'));
+    assert!(whole(back.unwrap().text().unwrap().to_string(), b'y'));
+    worker.stop().await;
+}
+
+#[tokio::test]
+async fn the_answer_to_a_question_finds_the_worker_that_asked() {
+    let broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let mut workers = Vec::new();
+    for name in ["one", "two", "three"] {
+        // Each seals its state with a key of its own: on another worker the retry would fail.
+        workers.push(worker(&broker, name, &shared, fast()).await);
+    }
+    let edge = edge(&broker, EdgeOptions::new()).await;
+    let asked = Client::builder().on_elicit(async |_form, _asking| {
+        Ok(ElicitResult::accept([("name".to_owned(), "Ada".into())].into_iter().collect()))
+    });
+    let client = edge.open(asked).await.unwrap();
+    for _ in 0..12 {
+        let greeting = client.call("greet", json!({})).await.unwrap();
+        assert_eq!(greeting.text().unwrap(), "hello Ada");
+    }
+    client.close().await.unwrap();
+    for worker in workers {
+        worker.stop().await;
+    }
+}
+
+#[tokio::test]
+async fn calls_are_shared_among_the_workers() {
+    let broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let one = worker(&broker, "one", &shared, fast()).await;
+    let two = worker(&broker, "two", &shared, fast()).await;
+    let client = client(&broker).await;
+    let mut seen = HashSet::new();
+    eventually(async || {
+        seen.insert(client.call("who", json!({})).await.unwrap().text().unwrap().to_string());
+        seen.len() == 2
+    })
+    .await;
+    one.stop().await;
+    two.stop().await;
+}
+
+#[tokio::test]
+async fn a_listen_is_opened_again_elsewhere() {
+    let broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let one = worker(&broker, "one", &shared, fast()).await;
+    let client = client(&broker).await;
+    let filter = SubscriptionFilter::new().tools_list_changed(true);
+    let mut changes = client.listen(filter).await.unwrap();
+    let two = worker(&broker, "two", &shared, fast()).await;
+    one.stop().await;
+    // Something may have been missed, so it is told that the list may have changed.
+    assert_eq!(changes.next().await.unwrap(), Some(Change::Tools));
+    // And what changes there is heard.
+    two.changes
+        .add_tool(
+            ("late", "Came later."),
+            async |_: taut::NoArgs, _call: taut::Call<fleet::State>| "late",
+        )
+        .unwrap();
+    assert_eq!(changes.next().await.unwrap(), Some(Change::Tools));
+    two.stop().await;
+}

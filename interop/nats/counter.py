@@ -1,0 +1,46 @@
+"""A legacy stdio server whose tool counts its runs: it adds a line to a file before it answers."""
+
+import json
+import os
+import sys
+import threading
+import time
+
+runs = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+lock = threading.Lock()
+
+
+def answer(id, result):
+    line = json.dumps({"jsonrpc": "2.0", "id": id, "result": result}) + "\n"
+    with lock:
+        sys.stdout.write(line)
+        sys.stdout.flush()
+
+
+def run(id, arguments):
+    os.write(runs, (arguments["token"] + "\n").encode())
+    time.sleep(arguments.get("ms", 0) / 1000)
+    text = "y" * arguments["size"] if "size" in arguments else str(len(arguments.get("text", "")))
+    answer(id, {"content": [{"type": "text", "text": text}]})
+
+
+TOOL = {"name": "run", "description": "Counts its runs.", "inputSchema": {"type": "object"}}
+
+for line in sys.stdin:
+    message = json.loads(line)
+    method, id = message.get("method"), message.get("id")
+    if method == "initialize":
+        info = {"name": "counter", "version": "1"}
+        revision = message["params"]["protocolVersion"]
+        answer(id, {"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": info})
+    elif method == "tools/list":
+        answer(id, {"tools": [TOOL]})
+    elif method == "tools/call":
+        threading.Thread(target=run, args=(id, message["params"]["arguments"])).start()
+    elif id is not None and method == "ping":
+        answer(id, {})
+    elif id is not None:
+        error = {"code": -32601, "message": "no such method"}
+        with lock:
+            sys.stdout.write(json.dumps({"jsonrpc": "2.0", "id": id, "error": error}) + "\n")
+            sys.stdout.flush()
