@@ -32,6 +32,7 @@ pub(crate) use with_http::{Remote, reach};
 mod with_http {
     use std::fmt;
     use std::io;
+    use std::path::Path;
     use std::sync::Arc;
 
     use taut::{Client, ClientBuilder, Ending, Error};
@@ -61,7 +62,7 @@ mod with_http {
         headers: &[(String, String)],
         options: &Options,
     ) -> Result<Reach, Problem> {
-        let http = http_options(headers, options);
+        let http = http_options(headers, &options.header, options.ca_file.as_deref());
         #[cfg(feature = "login")]
         let http = crate::cmd::login::with_kept_tokens(url, http);
         let transport = HttpTransport::new(url, http).map_err(|error| Problem::Usage {
@@ -72,16 +73,19 @@ mod with_http {
     }
 
     /// What is sent with each request.
-    pub(crate) fn http_options(headers: &[(String, String)], options: &Options) -> HttpOptions {
+    pub(crate) fn http_options(
+        headers: &[(String, String)],
+        typed: &[(String, String)],
+        ca_file: Option<&Path>,
+    ) -> HttpOptions {
         let mut http = HttpOptions::new();
-        let typed =
-            |name: &str| options.header.iter().any(|(typed, _)| typed.eq_ignore_ascii_case(name));
-        let kept = headers.iter().filter(|(name, _)| !typed(name));
-        for (name, value) in kept.chain(&options.header) {
+        let is_typed = |name: &str| typed.iter().any(|(typed, _)| typed.eq_ignore_ascii_case(name));
+        let kept = headers.iter().filter(|(name, _)| !is_typed(name));
+        for (name, value) in kept.chain(typed) {
             secrets::hide(name, value);
             http = http.header(name, value);
         }
-        if let Some(path) = &options.ca_file {
+        if let Some(path) = ca_file {
             http = http.ca_file(path);
         }
         http

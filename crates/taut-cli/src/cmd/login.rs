@@ -11,7 +11,7 @@ use serde_json::json;
 use taut_http::client::login::{AskUser, Login, LoginOptions, LoginRequest, TokenStore};
 use taut_http::client::{AuthorizeFuture, HttpError, HttpOptions, Secret};
 
-use crate::args::{self, Options};
+use crate::args;
 use crate::hosts::{self, How, Surroundings};
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
@@ -41,8 +41,15 @@ pub(crate) struct LoginArgs {
     /// Do not open a browser; only print the address.
     #[arg(long)]
     no_browser: bool,
-    #[command(flatten)]
-    options: Options,
+    /// Send this header to the server; can be repeated.
+    #[arg(long, value_name = "NAME: VALUE", value_parser = args::header)]
+    header: Vec<(String, String)>,
+    /// Trust the certificates in this file, and no others.
+    #[arg(long, value_name = "FILE")]
+    ca_file: Option<PathBuf>,
+    /// Read servers only from this file, of any host; can be repeated.
+    #[arg(long, value_name = "FILE")]
+    config: Vec<PathBuf>,
 }
 
 #[derive(clap::Args)]
@@ -73,8 +80,8 @@ pub(crate) fn with_kept_tokens(url: &str, http: HttpOptions) -> HttpOptions {
 }
 
 pub(crate) async fn run(output: &Output, args: &LoginArgs) -> Result<Exit, Problem> {
-    let (url, headers) = address(&args.server, &args.options.config)?;
-    let http = http_options(&headers, &args.options);
+    let (url, headers) = address(&args.server, &args.config)?;
+    let http = http_options(&headers, &args.header, args.ca_file.as_deref());
     let asked = Terminal { output: output.clone(), browser: !args.no_browser };
     let mut login = LoginOptions::new().store(store()?).timeout(args.timeout).ask(Arc::new(asked));
     if let Some(scope) = &args.scope {
