@@ -95,7 +95,8 @@ async fn par_05_headers_repeat_the_annotated_parameters() {
     let (http, _) = direct(Options::new());
     let all = json!({ "region": "é", "count": 42 });
     let some = json!({ "region": null });
-    let table: [(&Value, &[(&'static str, &str)], u16); 9] = [
+    type Headers<'a> = &'a [(&'static str, &'a str)];
+    let table: [(&Value, Headers<'_>, u16); 9] = [
         (&all, &[("mcp-param-region", "=?base64?w6k=?="), ("mcp-param-count", "42")], 200),
         (&all, &[("mcp-param-region", "=?base64?w6k=?="), ("mcp-param-count", "42.0")], 200),
         (&all, &[("mcp-param-region", "=?base64?w6k=?="), ("mcp-param-count", "43")], 400),

@@ -45,7 +45,7 @@ impl Run {
         Self(shared, false)
     }
 
-    fn is_through(mut self) {
+    fn through(mut self) {
         self.1 = true;
     }
 }
@@ -82,7 +82,7 @@ pub(crate) fn fixture() -> (Server<Arc<Shared>>, Arc<Shared>) {
         .tool(("gated", "Wait for the test."), async |_: NoArgs, call: Of| {
             let run = Run::new(call.state().clone());
             call.state().gate.acquire().await.unwrap().forget();
-            run.is_through();
+            run.through();
             "through"
         })
         .tool(("lines", "Log, wait, log."), async |_: NoArgs, call: Of| {
@@ -221,7 +221,7 @@ pub(crate) fn call(id: impl Into<Value>, tool: &str) -> Value {
 pub(crate) fn modern(method: &str, mut params: Value) -> (Vec<(&'static str, String)>, Value) {
     let mut headers =
         vec![("mcp-protocol-version", "2026-07-28".to_owned()), ("mcp-method", method.to_owned())];
-    let name = params.get("name").or(params.get("uri")).and_then(Value::as_str);
+    let name = params.get("name").or_else(|| params.get("uri")).and_then(Value::as_str);
     headers.extend(name.map(|name| ("mcp-name", name.to_owned())));
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
