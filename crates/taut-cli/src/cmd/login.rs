@@ -37,7 +37,7 @@ pub(crate) struct LoginArgs {
     machine: bool,
     /// How long to wait for the browser.
     #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "5m")]
-    timeout: Duration,
+    browser_timeout: Duration,
     /// Do not open a browser; only print the address.
     #[arg(long)]
     no_browser: bool,
@@ -83,7 +83,8 @@ pub(crate) async fn run(output: &Output, args: &LoginArgs) -> Result<Exit, Probl
     let (url, headers) = address(&args.server, &args.config)?;
     let http = http_options(&headers, &args.header, args.ca_file.as_deref());
     let asked = Terminal { output: output.clone(), browser: !args.no_browser };
-    let mut login = LoginOptions::new().store(store()?).timeout(args.timeout).ask(Arc::new(asked));
+    let mut login =
+        LoginOptions::new().store(store()?).timeout(args.browser_timeout).ask(Arc::new(asked));
     if let Some(scope) = &args.scope {
         login = login.scope(scope);
     }
