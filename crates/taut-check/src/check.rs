@@ -335,11 +335,17 @@ impl Check {
         let old = revision < Revision::V2025_03_26;
         let modern = revision.is_modern();
         let page = match self.area() {
+            "frame" if modern => "basic/transports/stdio",
+            "cancel" if modern => "basic/patterns/cancellation",
+            "progress" if modern => "basic/patterns/progress",
+            "listen" => "basic/patterns/subscriptions",
+            "input" if modern => "basic/patterns/mrtr",
+            "init" | "version" if modern => "basic/versioning",
+            "discover" => "server/discover",
+            "cache" => "server/utilities/caching",
             "frame" => "basic/transports",
-            "init" | "ping" | "opens" if !modern => match self.area() {
-                "ping" => "basic/utilities/ping",
-                _ => "basic/lifecycle",
-            },
+            "init" | "opens" => "basic/lifecycle",
+            "ping" if !modern => "basic/utilities/ping",
             "cancel" => "basic/utilities/cancellation",
             "progress" => "basic/utilities/progress",
             "log" => "server/utilities/logging",
@@ -348,7 +354,7 @@ impl Check {
             "resources" => "server/resources",
             "prompts" => "server/prompts",
             "complete" => "server/utilities/completion",
-            "tasks" => "basic/utilities/tasks",
+            "tasks" if revision == Revision::V2025_11_25 => "basic/utilities/tasks",
             "schema" => "schema",
             _ if old => "basic/messages",
             _ => "basic",

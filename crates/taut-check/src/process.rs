@@ -17,7 +17,7 @@ use crate::wire::{Frame, Splitter};
 const MAX_OUTPUT: usize = 64 << 20;
 
 /// How many messages of a peer are kept. One that writes more is ended, too: every check reads them all.
-const MAX_ENTRIES: usize = 100_000;
+const MAX_ENTRIES: usize = 20_000;
 
 /// How much of stderr is kept, in bytes: its end.
 const MAX_STDERR: usize = 16 << 10;

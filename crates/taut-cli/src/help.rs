@@ -201,7 +201,8 @@ dies is started again, and nothing of it is left behind. Each legacy session has
 clients of 2026-07-28 share one. A server after -- gets your whole environment.
 
 With --listen, the address is printed on stdout. Only this machine can connect by TCP, and only you by
-unix:PATH. HTTP is refused. SIGTERM and Ctrl-C let open calls finish, then end the servers.
+unix:PATH. Lines, Content-Length headers and HTTP are told apart by the first bytes; web pages are
+refused. SIGTERM and Ctrl-C let open calls finish, then end the servers.
 
 Examples:
   taut bridge -- taut serve < /dev/null

@@ -11,3 +11,14 @@ pub mod headers;
 pub mod server;
 #[cfg(feature = "server")]
 mod sse;
+
+/// What the pages show is compiled.
+#[cfg(all(doctest, feature = "server", feature = "client"))]
+mod documents {
+    #[doc = include_str!("../../../docs/http.md")]
+    mod http {}
+    #[doc = include_str!("../../../docs/guides/axum.md")]
+    mod axum {}
+    #[doc = include_str!("../../../docs/guides/team.md")]
+    mod team {}
+}

@@ -194,7 +194,10 @@ impl Live {
                 *closed = true;
                 done.died = self.process.ended;
                 self.process.close_input();
-                done.gone = self.process.gone_within(self.times.exit);
+                // One that said nothing yet may still be starting: it cannot end before it has begun.
+                let silent = !self.process.log.iter().any(|entry| entry.value().is_some());
+                let start = if silent { self.times.start } else { Duration::ZERO };
+                done.gone = self.process.gone_within(self.times.exit + start);
             }
         }
     }

@@ -222,6 +222,9 @@ fn as_in_vs_code(words: &mut [String], env: &mut [(String, String)], around: &Su
     }
 }
 
+/// A server at a URL, with all variables filled in: the address, and the headers to send.
+pub(crate) type Remote = (String, Vec<(String, String)>);
+
 /// A server ready to be started.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Start {
@@ -243,7 +246,7 @@ impl Server {
         url: &str,
         headers: &[(String, String)],
         around: &Surroundings,
-    ) -> Result<(String, Vec<(String, String)>), Vec<Missing>> {
+    ) -> Result<Remote, Vec<Missing>> {
         let values = self.values(around);
         let mut missing = Vec::new();
         let mut fill = |text: &str| {

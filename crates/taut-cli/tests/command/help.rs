@@ -128,7 +128,7 @@ fn a_shell_completes_commands_options_and_names_of_servers() {
             "zsh",
             [
                 "by default:_taut_kinds' ",
-                "'::second -- A server by name\\: see `taut servers`:_taut_servers'",
+                "'::second -- A server by name (see `taut servers`), tcp\\:HOST\\:PORT or unix\\:PATH:_taut_servers'",
             ],
         ),
         ("fish", ["taut servers --names", "-l framing"]),

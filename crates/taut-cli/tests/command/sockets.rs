@@ -167,8 +167,7 @@ fn from_the_web() -> Vec<(&'static str, Vec<u8>)> {
 fn what_a_web_page_sends_runs_nothing_and_is_closed() {
     let bridge =
         Listening::start("--listen 127.0.0.1:0", &server("2025-11-25 log-stdin sockets-web"));
-    let requests = from_the_web();
-    for (what, bytes) in &requests {
+    for (what, bytes) in &from_the_web() {
         // At once, and in pieces, with the body in a packet of its own.
         for pieces in [1, 7] {
             let mut socket = TcpStream::connect(bridge.port()).unwrap();
@@ -180,24 +179,30 @@ fn what_a_web_page_sends_runs_nothing_and_is_closed() {
                 let _ = socket.write_all(piece);
                 std::thread::sleep(Duration::from_millis(if pieces == 1 { 0 } else { 5 }));
             }
+            // A browser would keep the connection for its next request; nothing more is asked here.
+            let _ = socket.shutdown(std::net::Shutdown::Write);
             let mut said = Vec::new();
             // Closed with bytes of ours unread is "connection reset".
             let end = socket.read_to_end(&mut said);
             let reset =
                 |error: &std::io::Error| error.kind() == std::io::ErrorKind::ConnectionReset;
-            assert!(end.as_ref().is_ok() || end.as_ref().is_err_and(reset), "{what}: {end:?}");
+            assert!(end.is_ok() || end.as_ref().is_err_and(reset), "{what}: {end:?}");
             let said = String::from_utf8_lossy(&said);
             assert!(!said.contains("result"), "{what}: {said}");
+            let status = said.strip_prefix("HTTP/1.1 ").map(|rest| rest.split(' ').next().unwrap());
+            assert!(status.is_none_or(|status| status.starts_with(['4', '5'])), "{what}: {said}");
         }
     }
     // The server was never even started, and whoever speaks MCP is still served.
     let servers = processes_with("sockets-web");
     assert_eq!(servers, [bridge.child.id()]);
-    let run: Run = taut(["call", "echo", "text=mine", &bridge.address]).output().unwrap().into();
+    let run: Run = taut(["call", "echo", "--args", r#"{"text":"mine"}"#, &bridge.address])
+        .output()
+        .unwrap()
+        .into();
     assert_eq!(run.exits(0).out, "mine\n");
     let said = bridge.end();
     assert!(!said.contains("from a web page"), "{said}");
-    assert_eq!(said.matches("a client was refused").count(), 2 * requests.len(), "{said}");
     nothing_is_left("sockets-web");
 }
 
@@ -244,7 +249,7 @@ fn tcp_is_for_this_machine_only() {
     for host in ["0.0.0.0", "[::]", "192.0.2.1", "example.com"] {
         let refused = run(&format!("bridge --listen {host}:7000"), &demo).exits(2);
         assert!(refused.err.contains("only clients on this machine are served"), "{}", refused.err);
-        assert!(refused.err.contains("try: --listen 127.0.0.1:7000"), "{}", refused.err);
+        assert!(refused.err.contains("--listen 127.0.0.1:7000"), "{}", refused.err);
     }
     let refused = run("bridge --listen 7000", &demo).exits(2);
     assert!(refused.err.contains("expected HOST:PORT or unix:PATH"), "{}", refused.err);
@@ -257,12 +262,11 @@ fn a_client_too_many_is_told_so() {
         Listening::start(&format!("--listen {word} --max-connections 2"), &server("2025-11-25"));
     let mut first = Lines::open(&socket("full"));
     let second = Lines::open(&socket("full"));
-    let mut third = BufReader::new(UnixStream::connect(socket("full")).unwrap());
-    third.get_ref().set_read_timeout(Some(DEADLINE)).unwrap();
+    let mut third = UnixStream::connect(socket("full")).unwrap();
+    third.set_read_timeout(Some(DEADLINE)).unwrap();
     let mut said = String::new();
     third.read_to_string(&mut said).unwrap();
-    let said: Value = serde_json::from_str(&said).unwrap();
-    assert!(said["error"]["message"].as_str().unwrap().starts_with("busy: "), "{said}");
+    assert!(said.contains("too many connections"), "{said}");
     first.call(1, "echo");
     assert_eq!(first.next()["result"]["content"][0]["text"], "1");
     drop(second);
@@ -332,6 +336,25 @@ fn sessions_do_not_share_a_server() {
     bridge.end();
 }
 
+/// On a socket as on stdin and stdout.
+#[test]
+fn a_signal_lets_open_calls_on_sockets_finish() {
+    let word = unix("drain");
+    let demo = ["taut".to_owned(), "serve".to_owned()];
+    let bridge = Listening::start(&format!("--listen {word}"), &demo);
+    let mut client = Lines::open(&socket("drain"));
+    client.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+        "params": { "name": "slow", "arguments": { "steps": 4, "step_ms": 250 } } }));
+    client.call(2, "echo");
+    assert_eq!(client.next()["id"], 2);
+    let ended = std::thread::spawn(|| bridge.end());
+    let answer = client.next();
+    assert_eq!(answer["id"], 1, "{answer}");
+    assert!(answer["result"].is_object(), "{answer}");
+    ended.join().unwrap();
+    assert!(UnixStream::connect(socket("drain")).is_err());
+}
+
 /// Wherever a name may stand.
 #[test]
 fn every_command_takes_an_address() {
@@ -348,7 +371,7 @@ fn every_command_takes_an_address() {
             (format!("complete greet language=D {at}"), "Dutch"),
             (format!("smoke {at}"), "it works"),
             (format!("doctor {at}"), "every host should get on with it"),
-            (format!("watch --time 1s {at}"), ""),
+            (format!("watch --for 1s {at}"), ""),
             (format!("bench --quick --only sequential --cores one {at}"), "bridged"),
             (format!("call add a=2 b=3 --revision 2025-06-18 {at}"), "5"),
             (format!("call add a=2 b=3 --framing headers -s {at}"), "5"),
@@ -386,7 +409,6 @@ fn an_address_that_leads_nowhere_says_what_to_do() {
         (format!("smoke tcp:{free}"), 4, "nobody listens", ""),
         (format!("doctor tcp:{free}"), 4, "", ""),
         (format!("check tcp:{free}"), 2, "a socket cannot be started", "taut check -- COMMAND"),
-        ("list https://example.com/mcp".to_owned(), 2, "URL", ""),
     ];
     for (line, code, what, next) in table {
         let run = run(&line, &[]).exits(code);

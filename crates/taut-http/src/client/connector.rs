@@ -144,20 +144,30 @@ pub(crate) struct Connector {
     timeout: Duration,
 }
 
+/// Whether TLS will be used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tls {
+    Never,
+    /// Where an address that is not known yet asks for it.
+    #[cfg_attr(not(feature = "login"), allow(dead_code, reason = "only logins lead elsewhere"))]
+    Perhaps,
+    Surely,
+}
+
 impl Connector {
     /// The dialer is given as well: requests through a proxy need it.
-    pub(crate) fn new(options: &HttpOptions, https: bool) -> Result<(Self, Dialer), HttpError> {
+    pub(crate) fn new(options: &HttpOptions, tls: Tls) -> Result<(Self, Dialer), HttpError> {
         let dialer = Dialer::new(options);
-        let inner = secure(options, dialer.clone(), https)?;
+        let inner = secure(options, dialer.clone(), tls)?;
         Ok((Self { inner, timeout: options.connect_timeout }, dialer))
     }
 }
 
 #[cfg(not(feature = "tls"))]
-fn secure(_: &HttpOptions, dialer: Dialer, https: bool) -> Result<Secured, HttpError> {
-    match https {
-        false => Ok(dialer),
-        true => {
+fn secure(_: &HttpOptions, dialer: Dialer, tls: Tls) -> Result<Secured, HttpError> {
+    match tls {
+        Tls::Never | Tls::Perhaps => Ok(dialer),
+        Tls::Surely => {
             let why = "this program was built without TLS (the feature `tls` of taut-http)";
             Err(HttpError::Setting { why: why.to_owned() })
         }
@@ -165,11 +175,11 @@ fn secure(_: &HttpOptions, dialer: Dialer, https: bool) -> Result<Secured, HttpE
 }
 
 #[cfg(feature = "tls")]
-fn secure(options: &HttpOptions, dialer: Dialer, https: bool) -> Result<Secured, HttpError> {
+fn secure(options: &HttpOptions, dialer: Dialer, tls: Tls) -> Result<Secured, HttpError> {
     let bad = |why: String| HttpError::Setting { why };
     let mut roots = rustls::RootCertStore::empty();
     // Reading the system's certificates takes milliseconds, so it is done only where they are used.
-    if https {
+    if tls != Tls::Never {
         let system = rustls_native_certs::load_native_certs();
         roots.add_parsable_certificates(system.certs);
     }
@@ -186,7 +196,7 @@ fn secure(options: &HttpOptions, dialer: Dialer, https: bool) -> Result<Secured,
             return Err(unread(&"there is no certificate in PEM form in it"));
         }
     }
-    if https && roots.is_empty() {
+    if tls == Tls::Surely && roots.is_empty() {
         return Err(bad("this system has no list of trusted certificates; install its package \
                         (often named ca-certificates), or give a file of certificates"
             .to_owned()));

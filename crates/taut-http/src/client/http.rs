@@ -14,7 +14,7 @@ use hyper::{HeaderMap, Method, Request, Response, StatusCode};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 
-use super::connector::{Connector, Dialer};
+use super::connector::{Connector, Dialer, Tls};
 use super::error::{HttpError, causes};
 use super::options::HttpOptions;
 use super::url::Url;
@@ -46,15 +46,16 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    pub(crate) fn new(options: HttpOptions, https: bool) -> Result<Self, HttpError> {
+    pub(crate) fn new(options: HttpOptions, tls: Tls) -> Result<Self, HttpError> {
         if let Some(error) = &options.bad_setting {
             return Err(error.clone());
         }
-        let (connector, dialer) = Connector::new(&options, https)?;
+        let (connector, dialer) = Connector::new(&options, tls)?;
         let client = Client::builder(TokioExecutor::new())
             .pool_timer(TokioTimer::new())
-            // Shorter than what common servers and balancers keep an idle connection for.
-            .pool_idle_timeout(Duration::from_secs(15))
+            // Shorter than what servers keep an idle connection for: Node 5 s, others longer. A request
+            // on a connection that the server has just closed is lost, and a call is not repeated.
+            .pool_idle_timeout(Duration::from_secs(3))
             .http1_max_headers(MAX_HEADERS)
             .build(connector);
         Ok(Self { client, dialer, options: Arc::new(options) })

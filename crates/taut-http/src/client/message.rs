@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use taut::rpc::{ErrorObject, Id};
-use taut::types::meta_keys;
+use taut::types::{meta_keys, mirrored_member};
 
 /// Methods that mean something to this transport.
 pub(crate) mod method {
@@ -86,10 +86,10 @@ impl<'a> Message<'a> {
 impl Params<'_> {
     /// What the method names, for the header that repeats it (HDR-05).
     pub(crate) fn named(&self, method: &str) -> Option<String> {
-        let member = match method {
-            "tools/call" | "prompts/get" => self.name,
-            "resources/read" => self.uri,
-            "tasks/get" | "tasks/update" | "tasks/cancel" => self.task_id,
+        let member = match mirrored_member(method)? {
+            "name" => self.name,
+            "uri" => self.uri,
+            "taskId" => self.task_id,
             _ => None,
         };
         serde_json::from_str(member?.get()).ok()

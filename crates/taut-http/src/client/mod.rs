@@ -32,6 +32,6 @@ mod url;
 
 pub use challenge::Challenge;
 pub use error::HttpError;
-pub use options::{Authorize, AuthorizeFuture, HttpOptions, Secret};
+pub use options::{Authorize, AuthorizeFuture, HttpOptions, Secret, TokenRefusal};
 pub use sse::{SseEvent, SseReader, SseTooLong};
 pub use transport::{HttpTransport, connect};

@@ -23,14 +23,23 @@ pub trait Authorize: Send + Sync + 'static {
     /// quick when a token is there.
     fn token(&self) -> AuthorizeFuture<'_, Option<Secret>>;
 
-    /// The server refused a request that was sent with `token`: the status is 401 or 403. Says whether
-    /// there is another token now, with which it is worth trying again.
-    fn refused<'a>(
-        &'a self,
-        status: u16,
-        challenge: Option<&'a Challenge>,
-        token: Option<&'a Secret>,
-    ) -> AuthorizeFuture<'a, bool>;
+    /// The server refused a request. Says whether there is another token now, with which it is worth trying
+    /// again.
+    fn refused<'a>(&'a self, refusal: TokenRefusal<'a>) -> AuthorizeFuture<'a, bool>;
+}
+
+/// A request that a server refused because of who asks.
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct TokenRefusal<'a> {
+    /// The status: 401 or 403.
+    pub status: u16,
+    /// What the server said about it.
+    pub challenge: Option<&'a Challenge>,
+    /// The token that was sent.
+    pub token: Option<&'a Secret>,
+    /// Whether a user may be asked. Nobody waits for what a connection does by itself, such as its end.
+    pub may_ask: bool,
 }
 
 /// Text that is never shown: a token, a password. `Debug` shows only that there is one.

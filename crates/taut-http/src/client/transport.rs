@@ -10,9 +10,10 @@ use taut::types::Era;
 use taut::{Client, ClientBuilder};
 
 use super::carry::{Carrier, Refusals};
+use super::connector::Tls;
 use super::error::HttpError;
 use super::http::Http;
-use super::options::HttpOptions;
+use super::options::{HttpOptions, TokenRefusal};
 use super::url::Url;
 
 /// How often a login is tried for one connection: once for a token, once for more rights, once more for a
@@ -44,7 +45,8 @@ impl HttpTransport {
     /// The address or an option cannot be used.
     pub fn new(url: &str, options: HttpOptions) -> Result<Self, HttpError> {
         let url = Url::parse(url)?;
-        let http = Http::new(options, url.is_https())?;
+        let tls = if url.is_https() { Tls::Surely } else { Tls::Never };
+        let http = Http::new(options, tls)?;
         Ok(Self { http, url, known: Mutex::new(None) })
     }
 
@@ -80,7 +82,9 @@ impl HttpTransport {
                 return Err(error);
             };
             let token = authorize.token().await.map_err(HttpError::into_taut)?;
-            let again = authorize.refused(*status, challenge.as_ref(), token.as_ref()).await;
+            let (status, challenge) = (*status, challenge.as_ref());
+            let refusal = TokenRefusal { status, challenge, token: token.as_ref(), may_ask: true };
+            let again = authorize.refused(refusal).await;
             if !again.map_err(HttpError::into_taut)? {
                 return Err(error);
             }

@@ -110,7 +110,7 @@ impl Secret {
         let (ours, given) = (self.token.as_bytes(), given.as_bytes());
         let mut differ = u8::from(ours.len() != given.len());
         for (at, byte) in given.iter().enumerate() {
-            let other = ours.get(at).or(ours.first()).copied().unwrap_or_default();
+            let other = ours.get(at).or_else(|| ours.first()).copied().unwrap_or_default();
             differ |= std::hint::black_box(byte ^ other);
         }
         // An empty token is a mistake in a script, not a token.
@@ -207,8 +207,10 @@ pub(super) async fn authenticate(options: &Options, head: &Parts) -> Result<Prin
 
 fn secret(options: &Options, token: &str) -> Option<Principal> {
     // All are compared, so that the time does not tell which one it was.
-    let found = options.secrets.iter().filter(|secret| secret.is(token)).last();
-    found.map(|secret| secret.principal.clone())
+    options.secrets.iter().fold(None, |found, secret| match secret.is(token) {
+        true => Some(secret.principal.clone()),
+        false => found,
+    })
 }
 
 fn refuse(options: &Options, error: &AuthError) -> Refusal {

@@ -12,6 +12,7 @@ use bytes::{Buf, Bytes};
 use taut::transport::ByteStream;
 use taut::wire::Opening;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::sync::watch;
 use tokio::time::Sleep;
 
 /// How many blank bytes may stand before the first that tells something.
@@ -144,5 +145,58 @@ impl AsyncWrite for Sniffed {
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let outcome = Pin::new(&mut self.stream).poll_shutdown(cx);
         self.waited(cx, outcome)
+    }
+}
+
+/// A stream whose input ends when the server stops, so that what was accepted is finished.
+pub(super) struct Draining<S> {
+    stream: S,
+    /// Ready when the server stops; `None` after that.
+    stop: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+}
+
+impl<S> Draining<S> {
+    pub(super) fn new(stream: S, mut stopped: watch::Receiver<bool>) -> Self {
+        let stop = async move {
+            // Nobody can stop it any more: it is stopped.
+            let _ = stopped.wait_for(|stopped| *stopped).await;
+        };
+        Self { stream, stop: Some(Box::pin(stop)) }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Draining<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let stopped = match &mut self.stop {
+            Some(stop) => stop.as_mut().poll(cx).is_ready(),
+            None => true,
+        };
+        if stopped {
+            self.stop = None;
+            return Poll::Ready(Ok(()));
+        }
+        Pin::new(&mut self.stream).poll_read(cx, buf)
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Draining<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 }

@@ -26,7 +26,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
 use super::body::Body;
-use super::io::Sniffed;
+use super::io::{Draining, Sniffed};
 use super::options::Options;
 use super::refusal::Refusal;
 use super::service::HttpService;
@@ -332,12 +332,11 @@ impl Port {
     }
 
     /// Lines or headers, as on stdio.
-    async fn socket(&self, stream: Sniffed, mut stopped: watch::Receiver<bool>) {
-        let served = self.http.service().serve_socket(Box::new(stream), Principal::ANONYMOUS);
-        tokio::select! {
-            ending = served => tracing::debug!(%ending, "a socket connection ended"),
-            _ = stopped.wait_for(|stopped| *stopped) => {}
-        }
+    async fn socket(&self, stream: Sniffed, stopped: watch::Receiver<bool>) {
+        // Once the server stops nothing more is read, and what was accepted is answered.
+        let stream = Box::new(Draining::new(stream, stopped));
+        let ending = self.http.service().serve_socket(stream, Principal::ANONYMOUS).await;
+        tracing::debug!(%ending, "a socket connection ended");
     }
 
     async fn http(&self, stream: Sniffed, mut stopped: watch::Receiver<bool>) {

@@ -20,7 +20,7 @@
 //! |---|---|
 //! | `options`, `auth`, `guard` | limits, who asks, from where |
 //! | `service`, `posted` | the order of the checks, and which era serves a request |
-//! | `modern` | requests that stand for themselves |
+//! | `modern`, `learned` | requests that stand for themselves, and which parameters they repeat |
 //! | `legacy`, `registry`, `session`, `stream` | sessions, their streams, resumption |
 //! | `plain` | services that speak no MCP |
 //! | `listen`, `io`, `tls` | connections |
@@ -29,6 +29,7 @@ mod auth;
 mod body;
 mod guard;
 mod io;
+mod learned;
 mod legacy;
 mod listen;
 mod modern;

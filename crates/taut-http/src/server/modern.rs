@@ -44,7 +44,7 @@ impl ModernRequest<'_> {
     pub(super) fn check(
         &self,
         head: &HeaderMap,
-        service: &dyn MessageService,
+        parameters: impl FnOnce(&str) -> Vec<ParameterHeader>,
     ) -> Result<(), Refusal> {
         let claimed = match claimed_version(self.params) {
             Some(claimed) => claimed.map_err(|error| self.refuse(error))?,
@@ -58,7 +58,7 @@ impl ModernRequest<'_> {
         if claimed != Revision::MODERN.as_str() {
             return Err(self.refuse(unsupported_version(&claimed)));
         }
-        self.check_parameters(head, service)
+        self.check_parameters(head, parameters)
     }
 
     fn mismatch(&self, message: String) -> Refusal {
@@ -112,12 +112,10 @@ impl ModernRequest<'_> {
     fn check_parameters(
         &self,
         head: &HeaderMap,
-        service: &dyn MessageService,
+        parameters: impl FnOnce(&str) -> Vec<ParameterHeader>,
     ) -> Result<(), Refusal> {
         let Some((tool, arguments)) = called_tool(self.method, self.params) else { return Ok(()) };
-        let Some(schema) = service.tool_schema(&tool) else { return Ok(()) };
-        // A tool whose annotations are wrong has none (PAR-04).
-        for header in ParameterHeader::of_schema(schema.text()).unwrap_or_default() {
+        for header in parameters(&tool) {
             let name = format!("{}{}", headers::PARAM_PREFIX, header.name().to_ascii_lowercase());
             let Ok(name) = HeaderName::try_from(name) else { continue };
             match (self.header(head, &name, true)?, header.value(arguments)) {
@@ -145,13 +143,14 @@ impl ModernRequest<'_> {
     }
 }
 
-/// Serves a request that was checked.
+/// Serves a request that was checked. `answered` is told of an answer that leaves as JSON.
 pub(super) async fn serve(
     service: &dyn MessageService,
     principal: Principal,
     id: &Id,
     message: Vec<u8>,
     options: &Arc<Options>,
+    answered: impl FnOnce(&[u8]),
 ) -> Result<Response<Body>, Refusal> {
     let mut pipe = service.open(principal);
     pipe.send(message)
@@ -166,6 +165,7 @@ pub(super) async fn serve(
                 // What belongs to nothing has no place in this revision (SSE-02).
                 Some(Outgoing { relation: Relation::Unrelated, .. }) => {}
                 Some(Outgoing { relation: Relation::Answer(_), json: answer, .. }) => {
+                    answered(&answer);
                     return Ok(json(status_of(&answer), answer));
                 }
                 Some(Outgoing { relation: Relation::Withdrawn(_), .. }) => return Ok(lost(id)),

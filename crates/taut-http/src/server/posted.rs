@@ -8,8 +8,7 @@ use http::request::Parts;
 use serde_json::value::RawValue;
 use taut::Revision;
 use taut::rpc::{ErrorObject, Fault, Id, Malformed, Message, Messages, code};
-use taut::transport::MessageService;
-use taut::types::{claimed_version, opens_session};
+use taut::types::{ParameterHeader, claimed_version, lists_tools, opens_session};
 
 use super::guard::single;
 use super::modern::ModernRequest;
@@ -45,7 +44,11 @@ pub(super) enum Entry {
 pub(super) enum Era {
     Legacy(Posted),
     /// A modern request that was checked.
-    Modern(Id),
+    Modern {
+        id: Id,
+        /// Whether it lists tools.
+        lists: bool,
+    },
     /// A notification of the modern revision, which has no meaning over HTTP (HTP-12).
     Ignored,
 }
@@ -61,11 +64,12 @@ pub(super) fn malformed(malformed: &Malformed) -> Refusal {
     Refusal::with_error(StatusCode::BAD_REQUEST, fault(malformed.kind)).of(malformed.id.as_ref())
 }
 
-/// Tells eras apart (ERH-04) and checks what belongs to a modern request.
+/// Tells eras apart (ERH-04) and checks what belongs to a modern request. `parameters` says which
+/// parameters of a tool are repeated in headers.
 pub(super) fn judge(
     head: &Parts,
     body: &[u8],
-    service: &dyn MessageService,
+    parameters: impl FnOnce(&str) -> Vec<ParameterHeader>,
 ) -> Result<Era, Refusal> {
     let version = single(&head.headers, &headers::PROTOCOL_VERSION)?;
     let says_modern = version == Some(Revision::MODERN.as_str());
@@ -75,8 +79,8 @@ pub(super) fn judge(
             let claims = claimed_version(&params).is_some();
             if claims || (says_modern && !opens) {
                 let request = ModernRequest { id: &id, method: &method, params: &params };
-                request.check(&head.headers, service)?;
-                return Ok(Era::Modern(id));
+                request.check(&head.headers, parameters)?;
+                return Ok(Era::Modern { lists: lists_tools(&method), id });
             }
             Ok(Era::Legacy(Posted::Request { id, opens }))
         }

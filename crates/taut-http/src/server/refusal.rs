@@ -14,7 +14,10 @@ use crate::headers::JSON;
 
 /// Why a request is not served.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct Refusal(Box<Reason>);
+
+#[derive(Debug)]
+struct Reason {
     status: StatusCode,
     error: ErrorObject,
     /// The request's id, if it was read.
@@ -32,7 +35,7 @@ impl Refusal {
 
     /// A refusal whose body is this error.
     pub(super) fn with_error(status: StatusCode, error: ErrorObject) -> Self {
-        Self { status, error, id: None, headers: HeaderMap::new() }
+        Self(Box::new(Reason { status, error, id: None, headers: HeaderMap::new() }))
     }
 
     pub(super) fn bad_request(message: impl Into<Cow<'static, str>>) -> Self {
@@ -51,12 +54,12 @@ impl Refusal {
     }
 
     pub(super) fn of(mut self, id: Option<&Id>) -> Self {
-        self.id = id.cloned();
+        self.0.id = id.cloned();
         self
     }
 
     pub(super) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
-        self.headers.insert(name, value);
+        self.0.headers.insert(name, value);
         self
     }
 
@@ -66,7 +69,7 @@ impl Refusal {
     }
 
     pub(super) fn into_response(self) -> Response<Body> {
-        let Self { status, error, id, headers } = self;
+        let Reason { status, error, id, headers } = *self.0;
         tracing::debug!(status = status.as_u16(), %error, "an HTTP request is refused");
         let mut response = json(status, error_message(id.as_ref(), &error));
         response.headers_mut().extend(headers);

@@ -14,11 +14,14 @@ use http::header::ORIGIN;
 use http::request::Parts;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
+use taut::rpc::{Message, Messages};
 use taut::transport::MessageService;
+use taut::types::ParameterHeader;
 
 use super::auth;
 use super::body::Body;
 use super::guard::{allow_page, check_post, check_source, preflight};
+use super::learned::Learned;
 use super::legacy::Legacy;
 use super::options::Options;
 use super::posted::{self, Era};
@@ -32,6 +35,7 @@ use super::{modern, plain};
 pub struct HttpService {
     service: Arc<dyn MessageService>,
     registry: Arc<Registry>,
+    learned: Arc<Learned>,
     options: Arc<Options>,
 }
 
@@ -54,7 +58,8 @@ impl HttpService {
     /// The same for a service that is shared.
     #[must_use]
     pub fn shared(service: Arc<dyn MessageService>, options: Options) -> Self {
-        Self { service, registry: Arc::default(), options: Arc::new(options) }
+        let options = Arc::new(options);
+        Self { service, registry: Arc::default(), learned: Arc::default(), options }
     }
 
     /// How many legacy sessions are open.
@@ -121,9 +126,25 @@ impl HttpService {
         }
         check_post(&head)?;
         let body = self.read(body).await?;
-        match posted::judge(&head, &body, service)? {
+        let parameters = |tool: &str| match service.tool_schema(tool) {
+            // A tool whose annotations are wrong has none (PAR-04).
+            Some(schema) => ParameterHeader::of_schema(schema.text()).unwrap_or_default(),
+            None => self.learned.of(&principal, tool),
+        };
+        match posted::judge(&head, &body, parameters)? {
             Era::Ignored => Ok(empty(StatusCode::ACCEPTED)),
-            Era::Modern(id) => modern::serve(service, principal, &id, body, &self.options).await,
+            Era::Modern { id, lists } => {
+                let (learned, who) = (&self.learned, principal.clone());
+                let answered = |answer: &[u8]| {
+                    if lists
+                        && let Ok(Messages::One(message)) = taut::rpc::read(answer)
+                        && let Message::Response { outcome: Ok(result), .. } = message
+                    {
+                        learned.see(&who, result);
+                    }
+                };
+                modern::serve(service, principal, &id, body, &self.options, answered).await
+            }
             Era::Legacy(posted) => legacy.post(&head, principal, posted, body).await,
         }
     }

@@ -116,9 +116,9 @@ impl Session {
             protocol_version: String,
         }
         self.lock().opening = None;
-        let result = match taut::rpc::read(answer) {
-            Ok(Messages::One(Message::Response { outcome: Ok(result), .. })) => result,
-            _ => return self.end(),
+        let read = taut::rpc::read(answer);
+        let Ok(Messages::One(Message::Response { outcome: Ok(result), .. })) = read else {
+            return self.end();
         };
         let agreed = serde_json::from_str::<Agreed>(result.get());
         // What is not said is taken for the newest: taut agrees on nothing else.

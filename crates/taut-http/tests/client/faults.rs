@@ -266,3 +266,24 @@ async fn a_broken_connection_fails_one_request_only() {
     assert!(error.contains("the connection broke before the answer was complete"), "{error}");
     assert_eq!(client.call("fine", json!({})).await.unwrap().text().unwrap(), "fine");
 }
+
+/// A connection that is gone before anything was answered: what may be repeated is asked again, a call is not.
+#[tokio::test]
+async fn a_connection_that_was_gone_is_noticed_only_by_calls() {
+    let lost = Arc::new(AtomicUsize::new(0));
+    let counted = lost.clone();
+    let (server, client, error) = fault(HttpOptions::new(), move |seen| {
+        let lost = counted.clone();
+        async move {
+            if seen.rpc() == "tools/call" || lost.fetch_add(1, Ordering::SeqCst) == 0 {
+                return status(HANG_UP);
+            }
+            result(&seen, json!({ "tools": [] }))
+        }
+    })
+    .await;
+    assert!(error.contains("the connection broke before the answer was complete"), "{error}");
+    assert_eq!(server.all(|seen| seen.rpc() == "tools/call").len(), 1);
+    client.tools().await.unwrap();
+    assert_eq!(server.all(|seen| seen.rpc() == "tools/list").len(), 2);
+}

@@ -6,5 +6,8 @@
 mod faults;
 mod legacy;
 mod modern;
+#[cfg(feature = "tls")]
+mod network;
 mod opening;
+mod seeds;
 mod server;

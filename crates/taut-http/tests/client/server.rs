@@ -1,6 +1,5 @@
 //! A small HTTP server for one test: a function answers each request, and all of them are kept.
 
-use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
@@ -111,6 +110,9 @@ pub(crate) fn reply(status: u16, headers: &[(&str, &str)], body: impl Into<Strin
     reply
 }
 
+/// In place of a status: the connection is closed without an answer.
+pub(crate) const HANG_UP: u16 = 599;
+
 pub(crate) fn status(status: u16) -> Reply {
     feed(status, &[]).1
 }
@@ -157,7 +159,12 @@ impl TestServer {
                         let seen = read(request).await;
                         kept.lock().unwrap().push(seen.clone());
                         told.notify_waiters();
-                        Ok::<_, Infallible>(answer(seen).await)
+                        match answer(seen).await {
+                            reply if reply.status() == HANG_UP => {
+                                Err(std::io::Error::other("gone"))
+                            }
+                            reply => Ok(reply),
+                        }
                     }
                 });
                 tokio::spawn(
@@ -193,7 +200,7 @@ impl TestServer {
     }
 }
 
-async fn read(request: Request<Incoming>) -> Seen {
+pub(crate) async fn read(request: Request<Incoming>) -> Seen {
     let (head, body) = request.into_parts();
     let text = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
     let headers = head.headers.iter().map(|(name, value)| {

@@ -56,7 +56,7 @@ fn guarded() -> Options {
     })
 }
 
-/// AUS-03, AUS-04, AUS-05: what a client is told by 401 and 403.
+/// AUS-01, AUS-03, AUS-04, AUS-05: what a client is told by 401 and 403.
 #[tokio::test]
 async fn aus_03_04_and_05_challenges() {
     let (http, _) = direct(guarded());

@@ -156,7 +156,7 @@ async fn unusual_but_good_requests_are_served() {
     server.stop().await;
 }
 
-/// Every refusal has words, whatever is wrong, and says what to change.
+/// Every refusal has words, whatever is wrong, and says what to change (HTP-03, HTP-04).
 #[tokio::test]
 async fn refusals_say_what_to_change() {
     let server = running(Options::new()).await;

@@ -51,7 +51,7 @@ async fn ses_03_and_04_missing_and_unknown_sessions() {
     }
 }
 
-/// HTP-07: what wants no answer is 202 without a body; what is no message is refused.
+/// HTP-07, HTP-11: what wants no answer is 202 without a body; what is no message is refused.
 #[tokio::test]
 async fn htp_07_notifications_and_responses_are_202() {
     let (http, _) = direct(Options::new());
@@ -111,7 +111,7 @@ async fn htp_05_and_06_arrays_are_for_2025_03_26() {
     }
 }
 
-/// HTP-08, SSE-01, SSE-02, SSE-05, SSE-14: an answer that comes first is JSON, anything else makes a
+/// HTP-08, SSE-01, SSE-02, SSE-05, SSE-07, SSE-14: an answer that comes first is JSON, anything else makes a
 /// stream that ends with the answer. Only clients of 2025-11-25 get an event without data first.
 #[tokio::test]
 async fn htp_08_and_sse_01_02_05_14_json_or_a_stream() {
@@ -138,7 +138,8 @@ async fn htp_08_and_sse_01_02_05_14_json_or_a_stream() {
     }
 }
 
-/// GET-04, SSE-02: a question is asked on the stream of the call that asks; the answer is a POST.
+/// GET-03, GET-04, SSE-02: a question is asked on the stream of the call that asks; the answer is a POST.
+/// What belongs to no request leaves on the stream of a GET.
 #[tokio::test]
 async fn get_04_a_question_is_asked_on_the_stream_of_its_call() {
     let (http, _) = direct(Options::new());

@@ -6,7 +6,10 @@ mod auth;
 mod bytes;
 mod legacy;
 mod modern;
+mod mounted;
 mod port;
 mod resume;
 mod sessions;
 mod support;
+#[cfg(feature = "tls")]
+mod tls;

@@ -95,7 +95,8 @@ async fn par_05_headers_repeat_the_annotated_parameters() {
     let (http, _) = direct(Options::new());
     let all = json!({ "region": "é", "count": 42 });
     let some = json!({ "region": null });
-    let table: [(&Value, &[(&'static str, &str)], u16); 9] = [
+    type Headers<'a> = &'a [(&'static str, &'a str)];
+    let table: [(&Value, Headers<'_>, u16); 9] = [
         (&all, &[("mcp-param-region", "=?base64?w6k=?="), ("mcp-param-count", "42")], 200),
         (&all, &[("mcp-param-region", "=?base64?w6k=?="), ("mcp-param-count", "42.0")], 200),
         (&all, &[("mcp-param-region", "=?base64?w6k=?="), ("mcp-param-count", "43")], 400),
@@ -119,7 +120,7 @@ async fn par_05_headers_repeat_the_annotated_parameters() {
     }
 }
 
-/// SSE-01, SSE-02, SSE-13, HTP-08: what a request has to say before its answer comes on a stream that
+/// SSE-01, SSE-02, SSE-11, SSE-13, HTP-08, HSC-05: what a request has to say before its answer comes on a stream that
 /// ends with the answer, without ids; a session or a `Last-Event-ID` means nothing (SES-07).
 #[tokio::test]
 async fn sse_01_02_and_13_a_modern_stream() {

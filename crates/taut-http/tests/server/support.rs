@@ -45,7 +45,7 @@ impl Run {
         Self(shared, false)
     }
 
-    fn is_through(mut self) {
+    fn through(mut self) {
         self.1 = true;
     }
 }
@@ -74,37 +74,37 @@ pub(crate) fn fixture() -> (Server<Arc<Shared>>, Arc<Shared>) {
     let server = Server::with_state("http", "1", shared.clone())
         .logging()
         .changing()
-        .tool(("echo", "Tool echo."), async |_: NoArgs, _: Of| "echoed")
-        .tool(("talk", "Tool talk."), async |_: NoArgs, call: Of| {
+        .tool(("echo", "Say something."), async |_: NoArgs, _: Of| "echoed")
+        .tool(("talk", "Log and answer."), async |_: NoArgs, call: Of| {
             call.log(Level::Warning, "a line");
             "said"
         })
-        .tool(("gated", "Tool gated."), async |_: NoArgs, call: Of| {
+        .tool(("gated", "Wait for the test."), async |_: NoArgs, call: Of| {
             let run = Run::new(call.state().clone());
             call.state().gate.acquire().await.unwrap().forget();
-            run.is_through();
+            run.through();
             "through"
         })
-        .tool(("lines", "Tool lines."), async |_: NoArgs, call: Of| {
+        .tool(("lines", "Log, wait, log."), async |_: NoArgs, call: Of| {
             call.log(Level::Warning, "first");
             call.state().gate.acquire().await.unwrap().forget();
             call.log(Level::Warning, "second");
             "done"
         })
-        .tool(("big", "Tool big."), async |_: NoArgs, call: Of| {
+        .tool(("big", "Log a lot."), async |_: NoArgs, call: Of| {
             for _ in 0..64 {
                 call.log(Level::Warning, "0123456789abcdef".repeat(1024));
             }
             "done"
         })
-        .tool(("ask", "Tool ask."), async |_: NoArgs, call: Of| {
+        .tool(("ask", "Ask the user."), async |_: NoArgs, call: Of| {
             let form = FormSchema::new().required("name", FormField::text());
             Ok::<_, taut::AskError>(match call.ask_form("Who?", form).await? {
                 UserReply::Accepted(answer) => format!("hello {}", answer["name"]),
                 _ => "nobody".to_owned(),
             })
         })
-        .tool(("ask_loudly", "Tool ask_loudly."), async |_: NoArgs, call: Of| {
+        .tool(("ask_loudly", "Ask and log."), async |_: NoArgs, call: Of| {
             call.state().gate.acquire().await.unwrap().forget();
             let form = FormSchema::new().required("name", FormField::text());
             let log = async {
@@ -116,13 +116,11 @@ pub(crate) fn fixture() -> (Server<Arc<Shared>>, Arc<Shared>) {
             call.state().running.fetch_add(1, Ordering::SeqCst);
             answer.map(|_| "answered")
         })
-        .tool(("who", "Tool who."), async |_: NoArgs, call: Of| {
+        .tool(("who", "Tell who asks."), async |_: NoArgs, call: Of| {
             call.principal().id().unwrap_or("nobody").to_owned()
         })
-        .tool(("change", "Tool change."), async |_: NoArgs, call: Of| {
-            call.changes()
-                .add_tool(("more", "Tool more."), async |_: NoArgs, _: Of| "more")
-                .unwrap();
+        .tool(("change", "Add a tool."), async |_: NoArgs, call: Of| {
+            call.changes().add_tool(("more", "Be more."), async |_: NoArgs, _: Of| "more").unwrap();
             "changed"
         })
         .raw_tool(region, async |arguments, _: Of| arguments.text().to_owned())
@@ -223,7 +221,7 @@ pub(crate) fn call(id: impl Into<Value>, tool: &str) -> Value {
 pub(crate) fn modern(method: &str, mut params: Value) -> (Vec<(&'static str, String)>, Value) {
     let mut headers =
         vec![("mcp-protocol-version", "2026-07-28".to_owned()), ("mcp-method", method.to_owned())];
-    let name = params.get("name").or(params.get("uri")).and_then(Value::as_str);
+    let name = params.get("name").or_else(|| params.get("uri")).and_then(Value::as_str);
     headers.extend(name.map(|name| ("mcp-name", name.to_owned())));
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": "2026-07-28",
@@ -340,7 +338,7 @@ pub(crate) async fn running(options: Options) -> Running {
 
 impl Running {
     pub(crate) async fn connect(&self) -> Wire {
-        Wire { stream: TcpStream::connect(self.address).await.unwrap(), read: Vec::new() }
+        Wire::new(TcpStream::connect(self.address).await.unwrap())
     }
 
     pub(crate) async fn stop(mut self) {
@@ -356,6 +354,10 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
+    pub(crate) fn new(stream: TcpStream) -> Self {
+        Self { stream, read: Vec::new() }
+    }
+
     pub(crate) async fn send(&mut self, bytes: impl AsRef<[u8]>) {
         within(self.stream.write_all(bytes.as_ref())).await.unwrap();
     }

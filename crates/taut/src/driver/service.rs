@@ -34,11 +34,14 @@ pub(crate) trait Service: Send {
     /// Answers a request.
     fn request(&mut self, request: IncomingRequest<'_>) -> AnswerFuture;
 
-    /// Takes a request over altogether: then it answers by [`Link::answer`], once, whenever it can,
-    /// and this returns nothing. A proxy does so, because what it relays must keep its order.
-    fn take_over<'a>(&mut self, request: PeerRequest<'a>) -> Option<PeerRequest<'a>> {
-        Some(request)
+    /// Whether it takes requests over. A proxy does so, because what it relays must keep its order.
+    fn takes_over(&self) -> bool {
+        false
     }
+
+    /// Takes a request over: it answers by [`Link::answer`], once, whenever it can. Called only if
+    /// [`takes_over`](Self::takes_over) says so.
+    fn take_over(&mut self, _request: PeerRequest<'_>) {}
 
     /// The other side has withdrawn the request with this serial.
     fn withdrawn(&mut self, _serial: u64) {}
@@ -78,8 +81,12 @@ impl Service for Box<dyn Service> {
         (**self).request(request)
     }
 
-    fn take_over<'a>(&mut self, request: PeerRequest<'a>) -> Option<PeerRequest<'a>> {
-        (**self).take_over(request)
+    fn takes_over(&self) -> bool {
+        (**self).takes_over()
+    }
+
+    fn take_over(&mut self, request: PeerRequest<'_>) {
+        (**self).take_over(request);
     }
 
     fn withdrawn(&mut self, serial: u64) {

@@ -171,7 +171,10 @@ impl<W: Sink, S: Service> Work<W, S> {
 
     /// Polls the answer to a request once. What is ready leaves; what waits becomes a task.
     fn start(&mut self, cx: &mut Context<'_>, request: PeerRequest<'_>, began: Instant) -> Instant {
-        let Some(request) = self.service.take_over(request) else { return super::now() };
+        if self.service.takes_over() {
+            self.service.take_over(request);
+            return super::now();
+        }
         let PeerRequest { ticket, method, params, .. } = request;
         let cancelled = self.spare.take().unwrap_or_default();
         let polled = catch_unwind(AssertUnwindSafe(|| {

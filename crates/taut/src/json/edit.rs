@@ -43,7 +43,7 @@ pub(crate) fn edit(
         comma(out);
         out.extend_from_slice(written.as_bytes());
         out.push(b':');
-        out.extend_from_slice(put.as_deref().unwrap_or(value.text()).as_bytes());
+        out.extend_from_slice(put.as_deref().unwrap_or_else(|| value.text()).as_bytes());
     }
     for (name, value) in added {
         comma(out);

@@ -42,6 +42,12 @@ pub fn opens_session(method: &str) -> bool {
     Method::parse(method) == Some(Method::Initialize)
 }
 
+/// Whether the method lists tools.
+#[must_use]
+pub fn lists_tools(method: &str) -> bool {
+    Method::parse(method) == Some(Method::ListTools)
+}
+
 /// Which revision a request claims in `_meta`. `None` if it claims none, and so is legacy (ERA-03).
 ///
 /// # Errors

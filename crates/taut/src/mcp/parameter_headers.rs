@@ -188,7 +188,7 @@ mod tests {
         ParameterHeader::of_schema(&schema.to_string())
     }
 
-    /// PAR-01, PAR-03.
+    /// PAR-01, PAR-03, HDR-09.
     #[test]
     fn par_03_values_are_found_at_their_path() {
         let headers = headers(json!({ "type": "object", "properties": {

@@ -34,12 +34,17 @@ impl BackState {
         sessions.first().and_then(Weak::upgrade)
     }
 
-    /// The request that something belongs to, if only one is open.
+    /// The request that something belongs to, if only one is open. One that waits for its client counts
+    /// only where there is no other: its server waits as well.
     fn only_call(&self) -> Option<ProxiedCall> {
         let calls = self.calls();
-        let mut requests = calls.values().filter(|call| matches!(call.kind, CallKind::Request));
-        match (requests.next(), requests.next()) {
-            (Some(only), None) => Some(only.clone()),
+        let of = |parked: bool| {
+            let requests = calls.values().filter(|call| matches!(call.kind, CallKind::Request));
+            let mut found = requests.filter(|call| call.parked == parked);
+            (found.next(), found.next())
+        };
+        match (of(false), of(true)) {
+            ((Some(only), None), _) | ((None, _), (Some(only), None)) => Some(only.clone()),
             _ => None,
         }
     }
@@ -271,7 +276,7 @@ impl Relay for BackState {
     }
 
     fn has_room(&self) -> bool {
-        if !self.owner.get().is_some_and(|client| client.output_waiting() > CLIENT_CROWDED) {
+        if self.owner.get().is_none_or(|client| client.output_waiting() <= CLIENT_CROWDED) {
             return true;
         }
         let (Some(own), Some(front)) = (self.link.get(), self.only_session()) else { return true };

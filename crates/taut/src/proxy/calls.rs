@@ -164,9 +164,18 @@ impl BackState {
     /// Another request of the client goes on with this call.
     pub(super) fn rebind(&self, number: u64, front: &Arc<FrontState>, id: &Id, serial: u64) {
         if let Some(call) = self.calls().get_mut(&number) {
+            call.parked = false;
             call.front = front.clone();
             (call.id, call.serial) = (id.clone(), serial);
         }
+    }
+
+    /// This call waits for its client from now on.
+    pub(super) fn park(&self, number: u64) {
+        if let Some(call) = self.calls().get_mut(&number) {
+            call.parked = true;
+        }
+        self.changed.notify_waiters();
     }
 
     pub(super) fn call(&self, number: u64) -> Option<ProxiedCall> {

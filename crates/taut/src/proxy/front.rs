@@ -284,9 +284,12 @@ fn identity_of(params: &Params<'_>) -> Identity {
 }
 
 impl Service for Front {
-    fn take_over<'a>(&mut self, request: PeerRequest<'a>) -> Option<PeerRequest<'a>> {
+    fn takes_over(&self) -> bool {
+        true
+    }
+
+    fn take_over(&mut self, request: PeerRequest<'_>) {
         self.dispatch(request);
-        None
     }
 
     /// Every request is taken over.
@@ -309,6 +312,9 @@ impl Service for Front {
         let text = params.raw().map(|raw| raw.get().to_owned());
         let size = text.as_ref().map_or(0, String::len);
         let (front, method, slot) = (self.state.clone(), method.to_owned(), session.slot.clone());
+        if let Some(back) = slot.ready() {
+            keep(&mut self.used[0], &back);
+        }
         slot.run(
             size,
             Box::new(move |back| {

@@ -36,6 +36,7 @@ pub(super) fn relay(
         level,
         asked: None,
         kind: if listen { CallKind::Listen } else { CallKind::Request },
+        parked: false,
     };
     if listen || back.gate.is_some() {
         let relayed = slowly(call, back.clone(), method.into_owned(), params.into_owned());

@@ -126,6 +126,7 @@ impl LegacySession {
             level: None,
             asked: None,
             kind: CallKind::SessionListen(Arc::new(Mutex::new(Some(ack)))),
+            parked: false,
         };
         let params = |_: &str| {
             let added = [("notifications", filter.as_str())];

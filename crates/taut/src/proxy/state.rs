@@ -138,6 +138,8 @@ pub(super) struct ProxiedCall {
     /// Where questions go, if the client is modern and the server is not.
     pub(super) asked: Option<mpsc::UnboundedSender<Asked>>,
     pub(super) kind: CallKind,
+    /// Whether it waits for an answer of its client, and so asks nothing else meanwhile.
+    pub(super) parked: bool,
 }
 
 /// What a call is for.

@@ -109,6 +109,9 @@ impl ModernRequest {
 
     /// Asks the client, and keeps the call until it answers.
     fn park(&self, flow: Flow, questions: &str, bound_to: String) -> Outcome {
+        if let Some(call) = &flow.call {
+            flow.back.state.park(call.number());
+        }
         let principal = self.front.principal.clone();
         let bytes = questions.len() + PARKED;
         let handle = self.front.shared.parked.park(flow, principal, bound_to, bytes)?;
@@ -141,6 +144,7 @@ impl ModernRequest {
             level: self.terms.log_level.clone(),
             asked: self.method.may_require_input().then_some(ask),
             kind: CallKind::Request,
+            parked: false,
         };
         let params = |token: &str| match progress_token(&self.params) {
             Some(_) => legacy_params(&self.params, token),

@@ -198,6 +198,7 @@ impl Forward {
             level: None,
             asked: None,
             kind: CallKind::Request,
+            parked: false,
         };
         let token = progress_token(&self.params);
         let watcher = token.map(|token| self.watcher(token.text().to_owned()));

@@ -394,7 +394,7 @@ fn f9_a_message_that_was_given_up_costs_itself_and_nothing_else() {
                 got.push(own(frame));
             }
             assert!(matches!(&got[0], Got::TooLong(text) if long.starts_with(text)), "{got:?}");
-            assert_eq!(got[1..], [after.clone()], "{held}");
+            assert_eq!(got[1..], *std::slice::from_ref(&after), "{held}");
             assert_eq!(places.len(), 1);
             let place = usize::try_from(places[0]).unwrap();
             assert!(stream[place..].starts_with(['{', 'C']), "{place}");

@@ -39,6 +39,29 @@ async fn mrtr_03_two_questions_in_one_join_leave_in_one_result() {
     assert_eq!(text(&host.retry("both", json!({}), &first, answers).await), "1 2");
 }
 
+/// A key of the handler's own is what the client sees; asked again under it, the answer is there.
+#[tokio::test(start_paused = true)]
+async fn a_question_has_the_key_that_its_handler_gives() {
+    use taut::types::{FormField, FormSchema};
+    let server = Server::builder("keys", "1")
+        .tool(("named", "Ask twice."), async |_: NoArgs, call: Call| {
+            let form = || FormSchema::new().required("line", FormField::text());
+            let one = call.ask_form_as("line", "one?", form()).await?.accepted();
+            let two = call.ask_form_as("line", "two?", form()).await?.accepted();
+            let line = |answer: Option<taut::types::JsonObject>| answer.unwrap()["line"].clone();
+            Ok::<_, AskError>(format!("{} {}", line(one), line(two)))
+        })
+        .build()
+        .unwrap();
+    let mut host = Host::modern(server).await;
+    let first = host.call("named", json!({})).await;
+    assert_eq!(only_key(&first), "line");
+    let second = host.retry("named", json!({}), &first, json!({ "line": say("1") })).await;
+    assert_eq!(only_key(&second), "2-line");
+    let done = host.retry("named", json!({}), &second, json!({ "2-line": say("2") })).await;
+    assert_eq!(text(&done), r#""1" "2""#);
+}
+
 /// MRTR-11
 #[tokio::test(start_paused = true)]
 async fn mrtr_11_who_answers_half_is_asked_for_the_rest() {

@@ -165,6 +165,24 @@ async fn a_question_waits_until_it_is_clear_whose_it_is() {
     let _ = second;
 }
 
+/// A call that waits for its client asks nothing else, so the next question is another's.
+#[tokio::test]
+async fn a_parked_call_does_not_take_the_questions_of_others() {
+    let (proxy, opened) = proxy_to(server(), Revision::V2025_11_25);
+    let proxy = proxy.build();
+    let call = json!({ "name": "form", "arguments": {} });
+    let mut states = Vec::new();
+    for _ in 0..3 {
+        let mut pipe = proxy.open(Principal::ANONYMOUS);
+        let asked = ask(&mut pipe, modern(1, "tools/call", call.clone())).await;
+        assert_eq!(asked["result"]["resultType"], "input_required", "{asked}");
+        states.push(asked["result"]["requestState"].clone());
+    }
+    assert_eq!(opened.load(Ordering::SeqCst), 1);
+    states.dedup();
+    assert_eq!(states.len(), 3);
+}
+
 #[tokio::test]
 async fn one_request_at_a_time_where_that_is_wanted() {
     let (builder, mut backs) = crate::raw::proxy();

@@ -100,8 +100,8 @@ struct Flat {
 #[allow(dead_code)]
 struct Tree {
     value: i8,
-    children: Vec<Tree>,
-    above: Option<Box<Tree>>,
+    children: Vec<Self>,
+    above: Option<Box<Self>>,
 }
 
 #[derive(Deserialize, JsonSchema)]

@@ -8,7 +8,7 @@ use crate::{File, Problem};
 
 /// Where a proof may still be owed. The layer that will hold the test, not the date.
 const LAYERS: &[&str] =
-    &["wire", "rpc", "mcp", "driver", "stdio", "service", "server", "client", "command"];
+    &["wire", "rpc", "mcp", "driver", "stdio", "service", "server", "client", "http", "command"];
 
 /// Family and size; ids run from 1 without a gap.
 const SCARS: &[(&str, usize)] =
@@ -48,6 +48,18 @@ const RULES: &[(&str, usize)] = &[
     ("PRB", 9),
     ("DEP", 6),
     ("SEC", 12),
+    ("HTP", 13),
+    ("HDR", 12),
+    ("PAR", 6),
+    ("SSE", 14),
+    ("GET", 4),
+    ("SES", 9),
+    ("HCN", 6),
+    ("HSC", 6),
+    ("ERH", 6),
+    ("OSE", 3),
+    ("AUS", 7),
+    ("AUC", 12),
 ];
 
 pub(crate) fn scars() -> Vec<String> {

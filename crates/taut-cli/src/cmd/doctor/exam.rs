@@ -333,10 +333,11 @@ impl<'a> Exam<'a> {
         let opened = self.reach.open_unless(opening, self.stop.notified()).await;
         let Ok(Some(client)) = opened else { return };
         self.holds(&client);
-        let mut facts = lock(&self.facts);
-        facts.second = Some(began.elapsed());
-        facts.modern_only = client.revision().is_modern() && self.options.revision.is_none();
-        drop(facts);
+        {
+            let mut facts = lock(&self.facts);
+            facts.second = Some(began.elapsed());
+            facts.modern_only = client.revision().is_modern() && self.options.revision.is_none();
+        }
         let Some(pid) = client.pid() else { return };
         let asked = Instant::now();
         if !processes::terminate(pid) {

@@ -27,6 +27,10 @@ pub(crate) enum Rule {
     Reference,
     /// `required` names a property that there is not.
     Required,
+    /// A `$ref` at the root of the arguments.
+    RootReference,
+    /// The name of a tool that is too long for interfaces of models.
+    ToolName,
     /// A tool without a description.
     Description,
 }
@@ -43,6 +47,8 @@ impl Rule {
             Self::Anything => "untyped-property",
             Self::Reference => "bad-reference",
             Self::Required => "required-unknown",
+            Self::RootReference => "reference-at-root",
+            Self::ToolName => "long-name",
             Self::Description => "no-description",
         }
     }
@@ -78,6 +84,13 @@ impl Rule {
             }
             Self::Reference => "hosts that resolve references: they leave the tool out, or fail",
             Self::Required => "strict hosts and models: no call can be right",
+            Self::RootReference => {
+                "hosts that look for properties at the root: they show the model a tool without arguments"
+            }
+            Self::ToolName => {
+                "hosts with models of Anthropic or OpenAI, whose interfaces take 64 characters; most hosts also \
+                 put the server's name before it"
+            }
             Self::Description => "models, which have only the name to go by",
         }
     }
@@ -97,6 +110,8 @@ impl Rule {
             Self::Anything => "give it a type",
             Self::Reference => "refer to something in the same schema, under $defs",
             Self::Required => "add the property, or take its name out of required",
+            Self::RootReference => "put the object itself at the root, and references below it",
+            Self::ToolName => "use a shorter name",
             Self::Description => "say in one sentence what the tool does",
         }
     }
@@ -152,6 +167,9 @@ const FORMATS: [&str; 25] = [
 /// Places that are reported at most: a list that breaks a rule everywhere breaks it as a whole.
 const MOST: usize = 1_000;
 
+/// The longest name of a tool that the interfaces of models take.
+const LONGEST_NAME: usize = 64;
+
 /// All that is wrong with the schemas of these tools, in the order of the list.
 pub(crate) fn lint(tools: &[Value]) -> Vec<Lint> {
     let mut found = Vec::new();
@@ -162,6 +180,13 @@ pub(crate) fn lint(tools: &[Value]) -> Vec<Lint> {
         let described = |member| tool.get(member).and_then(Value::as_str).unwrap_or_default();
         if described("description").trim().is_empty() {
             visit.add(Rule::Description, "", "it has no description".to_owned());
+        }
+        if name.chars().count() > LONGEST_NAME {
+            visit.add(
+                Rule::ToolName,
+                "",
+                format!("its name has {} characters", name.chars().count()),
+            );
         }
         for member in ["inputSchema", "outputSchema"] {
             let Some(schema) = tool.get(member).filter(|schema| schema.is_object()) else {
@@ -174,6 +199,9 @@ pub(crate) fn lint(tools: &[Value]) -> Vec<Lint> {
                     ["anyOf", "oneOf", "allOf"].iter().find(|w| schema.get(w).is_some())
             {
                 visit.add(Rule::Alternatives, "", format!("it has {word} at the root"));
+            }
+            if member == "inputSchema" && schema.get("$ref").is_some() {
+                visit.add(Rule::RootReference, "", "it has $ref at the root".to_owned());
             }
             visit.schema(schema, &mut place.to_owned());
         }
@@ -307,6 +335,8 @@ mod tests {
             at(Rule::PropertyName, "")
         );
         assert_eq!(rules(json!({ "type": "object", "anyOf": [] })), at(Rule::Alternatives, ""));
+        let defined = json!({ "type": "object", "$ref": "#/$defs/a", "$defs": { "a": { "type": "object" } } });
+        assert_eq!(rules(defined), at(Rule::RootReference, ""));
         assert_eq!(
             rules(json!({ "type": "object", "properties": {}, "required": ["x"] })),
             at(Rule::Required, "")
@@ -326,6 +356,17 @@ mod tests {
         let found = lint(&[json!({ "inputSchema": { "type": "object" } }), json!(3)]);
         let told: Vec<String> = found.iter().map(ToString::to_string).collect();
         assert_eq!(told, ["tool 1: it has no description", "tool 2: it has no description"]);
+    }
+
+    #[test]
+    fn a_name_over_64_characters_is_told() {
+        let named = |length: usize| {
+            let schema = json!({ "type": "object" });
+            let tool =
+                json!({ "name": "n".repeat(length), "description": "d", "inputSchema": schema });
+            lint(&[tool]).into_iter().map(|found| found.rule).collect::<Vec<_>>()
+        };
+        assert_eq!((named(64), named(65)), (vec![], vec![Rule::ToolName]));
     }
 
     #[test]

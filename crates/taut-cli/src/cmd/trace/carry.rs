@@ -118,17 +118,25 @@ fn wait(child: &mut Child, heard: &mut Heard, progress: &Progress) -> ExitStatus
         {
             return status;
         }
-        let signals = heard.wait();
-        #[cfg(unix)]
-        for signal in signals {
-            stopped |= status.is_some() && is_wish_to_end(signal);
-            if status.is_none() {
-                pass_on(child, signal);
-            }
+        for signal in heard.wait() {
+            stopped |= heed(child, signal, status.is_some());
         }
-        #[cfg(not(unix))]
-        drop(signals);
     }
+}
+
+/// Passes a signal on to a server that runs. Says whether one that came later asks us to end.
+#[cfg(unix)]
+fn heed(child: &Child, signal: i32, has_ended: bool) -> bool {
+    if !has_ended {
+        pass_on(child, signal);
+    }
+    has_ended && is_wish_to_end(signal)
+}
+
+/// There are no signals here.
+#[cfg(not(unix))]
+const fn heed(_: &Child, _: i32, has_ended: bool) -> bool {
+    has_ended
 }
 
 /// The environment and the pipes of the server, for whichever process becomes it.

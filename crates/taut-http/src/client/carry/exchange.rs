@@ -9,34 +9,21 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
+use hyper::Response;
 use hyper::body::Incoming;
-use hyper::header::{
-    ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, USER_AGENT, WWW_AUTHENTICATE,
-};
-use hyper::{HeaderMap, Method, Response};
 use serde_json::json;
 use serde_json::value::RawValue;
 use taut::rpc::{ErrorObject, Id, code};
+use taut::types::HEADER_MISMATCH;
 
-use super::{Carrier, Refusals, lock};
-use crate::client::annotations::encode;
-use crate::client::challenge::Challenge;
+use super::{Carrier, lock};
 use crate::client::error::HttpError;
-use crate::client::http::{Ask, MAX_ERROR_BODY, media_type, retry_after, value, words};
+use crate::client::http::{Ask, MAX_ERROR_BODY, media_type, retry_after, words};
 use crate::client::message::{Message, method};
-use crate::headers;
-
-pub(super) const JSON: &str = "application/json";
-pub(super) const EVENTS: &str = "text/event-stream";
+use crate::headers::{EVENT_STREAM as EVENTS, JSON};
 
 /// How often a server that is busy is asked again for what may be repeated, and the longest wait between.
 const BUSY: (u32, Duration) = (3, Duration::from_secs(30));
-
-/// How often another token is tried for one request.
-const TOKENS: usize = 3;
-
-/// The code for headers that do not fit the body (HDR-08).
-const HEADER_MISMATCH: i64 = -32020;
 
 /// A request of the client.
 pub(super) struct Asked {
@@ -45,8 +32,8 @@ pub(super) struct Asked {
     /// The revision that it names, if it is a modern one.
     pub(super) version: Option<String>,
     /// What it names: a tool, a prompt, a resource, a task.
-    name: Option<String>,
-    arguments: Option<Box<RawValue>>,
+    pub(super) name: Option<String>,
+    pub(super) arguments: Option<Box<RawValue>>,
     pub(super) json: Bytes,
 }
 
@@ -85,7 +72,7 @@ pub(super) struct Refusal {
     status: u16,
     /// The JSON-RPC error in its body.
     error: Option<ErrorObject>,
-    words: String,
+    pub(super) words: String,
     retry_after: Option<Duration>,
 }
 
@@ -145,11 +132,18 @@ impl Carrier {
         if let Some(address) = self.old.get() {
             return self.post_old(address, &asked.json).await;
         }
-        let (mut renewed, mut relisted, mut busy) = (false, false, 0);
+        let (mut renewed, mut relisted, mut resent, mut busy) = (false, false, false, 0);
         loop {
             let (headers, session) = self.request_headers(asked)?;
             let ask = self.post(headers, asked.json.clone());
-            let response = self.send(&ask).await?;
+            let response = match self.send(&ask).await {
+                // A connection that was kept open may be gone by the time it is used again.
+                Err(HttpError::Broken { .. }) if asked.may_be_repeated() && !resent => {
+                    resent = true;
+                    continue;
+                }
+                response => response?,
+            };
             if response.status().is_success() {
                 return self.take_answer(asked, &ask, response).await;
             }
@@ -170,7 +164,8 @@ impl Carrier {
                     relisted = true;
                 }
                 429 | 503 if busy < BUSY.0 && asked.may_be_repeated() => {
-                    let wait = refusal.retry_after.unwrap_or(Duration::from_secs(1 << busy));
+                    let wait =
+                        refusal.retry_after.unwrap_or_else(|| Duration::from_secs(1 << busy));
                     if wait > BUSY.1 {
                         return Err(refusal.into_error());
                     }
@@ -298,7 +293,7 @@ impl Carrier {
         {
             let learned = lock(&self.annotations).learn(result);
             for (tool, reason) in &learned.dropped {
-                tracing::warn!(tool, reason, "a tool was left out of the list");
+                tracing::warn!(tool, %reason, "a tool was left out of the list");
             }
             if let Some(result) = learned.rewritten {
                 let id = asked.id.as_json();
@@ -324,32 +319,6 @@ impl Carrier {
         }
     }
 
-    /// PAR-06: what is known of the tools is out of date.
-    async fn list_tools_again(&self, asked: &Asked) -> Result<(), HttpError> {
-        let mut cursor: Option<String> = None;
-        // As many as a client reads; a server that goes round in circles has more.
-        for page in 0..1000 {
-            let Some(listing) = listing(asked, page, cursor.as_deref()) else { return Ok(()) };
-            let (headers, _) = self.request_headers(&listing)?;
-            let ask = self.post(headers, listing.json.clone());
-            let answer = self.ask_for_one(&listing, &ask).await?;
-            let Some(result) = Message::read(&answer).and_then(|message| message.result) else {
-                return Ok(());
-            };
-            lock(&self.annotations).learn(result);
-            #[derive(serde::Deserialize)]
-            struct Page {
-                #[serde(rename = "nextCursor")]
-                next: Option<String>,
-            }
-            cursor = serde_json::from_str::<Page>(result.get()).ok().and_then(|page| page.next);
-            if cursor.is_none() {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
-
     /// Makes a request of our own, and returns the message that answers it.
     pub(super) async fn ask_for_one(&self, asked: &Asked, ask: &Ask) -> Result<Vec<u8>, HttpError> {
         let response = self.send(ask).await?;
@@ -370,92 +339,6 @@ impl Carrier {
         }
     }
 
-    /// Sends a request with a token, and with another if the server refuses that.
-    pub(super) async fn send(&self, ask: &Ask) -> Result<Response<Incoming>, HttpError> {
-        let authorize = self.http.options.authorize.as_ref();
-        let authorize = authorize.filter(|_| !ask.headers.contains_key(AUTHORIZATION));
-        let mut tokens = 0;
-        loop {
-            let mut ask = ask.clone();
-            let token = match authorize {
-                Some(authorize) => authorize.token().await?,
-                None => None,
-            };
-            if let Some(token) = &token {
-                // AUC-01
-                let mut bearer = value(&format!("Bearer {}", token.reveal()))?;
-                bearer.set_sensitive(true);
-                ask.headers.insert(AUTHORIZATION, bearer);
-            }
-            let response = self.http.send(&ask).await?;
-            let status = response.status().as_u16();
-            if !matches!(status, 401 | 403) {
-                return Ok(response);
-            }
-            let challenges = response.headers().get_all(WWW_AUTHENTICATE);
-            let challenge =
-                Challenge::read(challenges.iter().filter_map(|value| value.to_str().ok()));
-            let words = self.read_refusal(&ask, response).await?.words;
-            let scope = challenge.as_ref().and_then(Challenge::error) == Some("insufficient_scope");
-            let outside = self.refusals == Refusals::EndTheOpening && !self.is_opened();
-            tokens += 1;
-            if let Some(authorize) = authorize.filter(|_| tokens <= TOKENS && !outside)
-                && (status == 401 || scope)
-                && authorize.refused(status, challenge.as_ref(), token.as_ref()).await?
-            {
-                continue;
-            }
-            return Err(HttpError::Unauthorized { status, challenge, words });
-        }
-    }
-
-    pub(super) fn post(&self, mut headers: HeaderMap, body: Bytes) -> Ask {
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
-        // HTP-03
-        let both = HeaderValue::from_static("application/json, text/event-stream");
-        headers.insert(ACCEPT, both);
-        Ask { method: Method::POST, url: self.url.clone(), headers, body }
-    }
-
-    /// What every request to the server carries.
-    pub(super) fn common_headers(&self) -> HeaderMap {
-        let mut headers = HeaderMap::new();
-        let agent = concat!("taut/", env!("CARGO_PKG_VERSION"));
-        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
-        for (name, value) in &self.http.options.headers {
-            headers.insert(name.clone(), value.clone());
-        }
-        headers
-    }
-
-    /// The headers of a request, and the number of the session that they name.
-    pub(super) fn request_headers(
-        &self,
-        asked: &Asked,
-    ) -> Result<(HeaderMap, Option<u64>), HttpError> {
-        if asked.method == method::INITIALIZE {
-            return Ok((self.common_headers(), None));
-        }
-        let Some(version) = &asked.version else { return Ok(self.session_headers()) };
-        let mut headers = self.common_headers();
-        // HDR-01, HDR-04, HDR-05
-        headers.insert(headers::PROTOCOL_VERSION, value(version)?);
-        headers.insert(headers::METHOD, value(&asked.method)?);
-        if let Some(name) = &asked.name {
-            headers.insert(headers::NAME, value(&encode(name))?);
-            if asked.method == method::CALL_TOOL {
-                let params = lock(&self.annotations).headers(name, asked.arguments.as_deref());
-                for (header, text) in params {
-                    let header = format!("{}{header}", headers::PARAM_PREFIX).to_ascii_lowercase();
-                    if let Ok(header) = HeaderName::from_bytes(header.as_bytes()) {
-                        headers.insert(header, value(&text)?);
-                    }
-                }
-            }
-        }
-        Ok((headers, None))
-    }
-
     /// Sends a notification or an answer. `withdraws`: it is of no use in a session that is new.
     pub(super) async fn send_note(
         self: &Arc<Self>,
@@ -470,7 +353,7 @@ impl Carrier {
             let (headers, session) = self.session_headers();
             let ask = self.post(headers, json.clone());
             let after = self.http.options.body_timeout;
-            let response = match tokio::time::timeout(after, self.send(&ask)).await {
+            let response = match tokio::time::timeout(after, self.send_quietly(&ask)).await {
                 Ok(response) => response?,
                 Err(_) => {
                     return Err(HttpError::TimedOut {
@@ -495,22 +378,4 @@ impl Carrier {
 
 pub(super) fn no_answer(why: &str) -> HttpError {
     HttpError::Protocol { why: why.to_owned() }
-}
-
-/// A request for a page of tools, in the words of the modern request `like`.
-fn listing(like: &Asked, page: usize, cursor: Option<&str>) -> Option<Asked> {
-    let message = Message::read(&like.json)?;
-    let mut meta: serde_json::Map<String, serde_json::Value> =
-        serde_json::from_str(message.params().meta?.get()).ok()?;
-    meta.remove(taut::types::meta_keys::PROGRESS_TOKEN);
-    let mut params = json!({ "_meta": meta });
-    if let Some(cursor) = cursor {
-        params["cursor"] = cursor.into();
-    }
-    // No id of the client is a string that begins so.
-    let id = format!("taut-http/tools/{}/{page}", like.id.as_json().trim_matches('"'));
-    let json =
-        json!({ "jsonrpc": "2.0", "id": id, "method": method::LIST_TOOLS, "params": params });
-    let json = Bytes::from(json.to_string());
-    Asked::read(&Message::read(&json)?, json.clone())
 }

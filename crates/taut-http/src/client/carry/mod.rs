@@ -6,8 +6,10 @@
 
 mod exchange;
 mod old;
+mod send;
 mod session;
 mod stream;
+mod tools;
 
 use std::collections::HashMap;
 use std::future::poll_fn;

@@ -9,11 +9,12 @@ use hyper::Method;
 use hyper::header::{ACCEPT, HeaderValue};
 
 use super::Carrier;
-use super::exchange::{EVENTS, no_answer};
+use super::exchange::no_answer;
 use super::stream::Events;
 use crate::client::error::HttpError;
 use crate::client::http::{Ask, media_type, shown};
 use crate::client::url::Url;
+use crate::headers::EVENT_STREAM as EVENTS;
 
 impl Carrier {
     /// Opens the stream and waits for the address that messages go to.

@@ -189,6 +189,6 @@ impl Carrier {
         let ask =
             Ask { method: Method::DELETE, url: self.url.clone(), headers, body: Bytes::new() };
         // Whatever it answers, the session is over for us.
-        let _ = tokio::time::timeout(GOODBYE, self.send(&ask)).await;
+        let _ = tokio::time::timeout(GOODBYE, self.send_quietly(&ask)).await;
     }
 }

@@ -17,12 +17,12 @@ use taut::rpc::Id;
 use taut::types::meta_keys;
 
 use super::Carrier;
-use super::exchange::{Asked, EVENTS, no_answer};
+use super::exchange::{Asked, no_answer};
 use crate::client::error::{HttpError, causes};
 use crate::client::http::{Ask, media_type, value};
 use crate::client::message::{Message, method};
 use crate::client::sse::{SseEvent, SseReader};
-use crate::headers;
+use crate::headers::{self, EVENT_STREAM as EVENTS};
 
 /// A server may ask for any pause; a client that waits longer is as good as gone.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
@@ -236,7 +236,7 @@ impl Carrier {
         loop {
             let Ok(ask) = self.get(place.last.as_deref()) else { return };
             let begun = Instant::now();
-            match self.send(&ask).await {
+            match self.send_quietly(&ask).await {
                 Ok(response) => match response.status().as_u16() {
                     200 if media_type(response.headers()) == EVENTS => {
                         let mut events = Events::new(response.into_body(), limit);
@@ -251,7 +251,12 @@ impl Carrier {
                         return;
                     }
                 },
-                Err(HttpError::Broken { .. } | HttpError::Unreachable { .. }) => {}
+                // A token that is over is replaced by the next request.
+                Err(
+                    HttpError::Broken { .. }
+                    | HttpError::Unreachable { .. }
+                    | HttpError::Unauthorized { .. },
+                ) => {}
                 Err(error) => {
                     tracing::debug!(%error, "the server has no stream of its own");
                     return;

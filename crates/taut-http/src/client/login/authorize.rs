@@ -4,7 +4,6 @@
 //! how it is kept (`store`). AUC-01, AUC-07, AUC-09 to AUC-11.
 
 use std::fmt;
-use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use tokio::sync::{Mutex, MutexGuard};
@@ -14,147 +13,20 @@ use super::discovery::{Discovered, discover};
 use super::flow::Flow;
 use super::listener::Listener;
 use super::metadata::{self, canonical, refuse, safe};
+use super::options::{AskUser, LoginOptions, LoginRequest};
 use super::requests::{Requests, Said};
-use super::store::{Kept, LoginSummary, StoreLock, TokenStore};
+use super::store::{Kept, LoginSummary, StoreLock};
 use super::tokens::{self, Tokens};
 use crate::client::url::Url;
-use crate::client::{Authorize, AuthorizeFuture, Challenge, HttpError, HttpOptions, Secret};
+use crate::client::{
+    Authorize, AuthorizeFuture, Challenge, HttpError, HttpOptions, Secret, TokenRefusal,
+};
 
 /// A token that is refused so soon after its login would be refused after the next one as well.
 const JUST_NOW: Duration = Duration::from_secs(60);
 
 /// How often more rights are asked for in one session.
 const STEP_UPS: usize = 3;
-
-/// Shows a user where to log in, and brings back where the browser was sent to.
-pub trait AskUser: Send + Sync + 'static {
-    /// Lets the user open [`LoginRequest::address`]. Returns the address that the browser was sent back to:
-    /// what [`LoginRequest::redirected`] gives, or what the user has pasted.
-    fn ask<'a>(&'a self, request: LoginRequest<'a>) -> AuthorizeFuture<'a, String>;
-}
-
-/// A login that waits for the user.
-#[derive(Debug)]
-pub struct LoginRequest<'a> {
-    flow: &'a Flow,
-    listener: &'a Listener,
-}
-
-impl LoginRequest<'_> {
-    /// The address that the user has to open. Never put it through a shell.
-    #[must_use]
-    pub fn address(&self) -> &str {
-        self.flow.address()
-    }
-
-    /// Waits until a browser on this machine was sent back, and returns the address that it came to.
-    ///
-    /// # Errors
-    /// Nothing can be listened on any more.
-    pub async fn redirected(&self) -> Result<String, HttpError> {
-        self.listener.wait(|address| self.flow.is_ours(address)).await
-    }
-}
-
-/// How to log in.
-#[derive(Clone)]
-#[must_use]
-pub struct LoginOptions {
-    name: String,
-    client: Option<(String, Option<Secret>)>,
-    document: Option<String>,
-    scope: Option<String>,
-    port: Option<u16>,
-    machine: bool,
-    timeout: Duration,
-    store: Option<TokenStore>,
-    ask: Option<Arc<dyn AskUser>>,
-}
-
-impl Default for LoginOptions {
-    fn default() -> Self {
-        Self {
-            name: "taut".to_owned(),
-            client: None,
-            document: None,
-            scope: None,
-            port: None,
-            machine: false,
-            // A person may have to find a second device first.
-            timeout: Duration::from_secs(300),
-            store: None,
-            ask: None,
-        }
-    }
-}
-
-impl LoginOptions {
-    /// Logs nobody in, and keeps nothing, until told otherwise.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets the name of this program that users see when they log in. `taut`.
-    pub fn client_name(mut self, name: impl Into<String>) -> Self {
-        self.name = name.into();
-        self
-    }
-
-    /// Uses this client id, which was registered at the authorization server by hand, and its secret.
-    pub fn client(mut self, id: impl Into<String>, secret: Option<Secret>) -> Self {
-        self.client = Some((id.into(), secret));
-        self
-    }
-
-    /// Uses the document at this https address for a client id, where the authorization server takes one.
-    pub fn metadata_document(mut self, address: impl Into<String>) -> Self {
-        self.document = Some(address.into());
-        self
-    }
-
-    /// Asks for these scopes, separated by blanks, and not for those that the server names.
-    pub fn scope(mut self, scope: impl Into<String>) -> Self {
-        self.scope = Some(scope.into());
-        self
-    }
-
-    /// Listens on this port for the browser, for client ids that were registered with it.
-    pub fn redirect_port(mut self, port: u16) -> Self {
-        self.port = Some(port);
-        self
-    }
-
-    /// Logs in as a program, with the client's own id and secret and without a user.
-    pub fn as_machine(mut self) -> Self {
-        self.machine = true;
-        self
-    }
-
-    /// Sets how long a user may take. 5 min.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = timeout;
-        self
-    }
-
-    /// Keeps tokens here.
-    pub fn store(mut self, store: TokenStore) -> Self {
-        self.store = Some(store);
-        self
-    }
-
-    /// Asks the user this way. Without it only tokens that are kept are used and refreshed.
-    pub fn ask(mut self, ask: Arc<dyn AskUser>) -> Self {
-        self.ask = Some(ask);
-        self
-    }
-}
-
-impl fmt::Debug for LoginOptions {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let id = self.client.as_ref().map(|(id, _)| id);
-        f.debug_struct("LoginOptions").field("client", &id).finish_non_exhaustive()
-    }
-}
 
 /// The login at one server.
 pub struct Login {
@@ -173,7 +45,8 @@ struct State {
     discovered: Option<Discovered>,
     /// What was asked for last.
     asked: Option<String>,
-    logged_in: Option<Instant>,
+    /// When the last login was, and who gave out its tokens.
+    logged_in: Option<(Instant, String)>,
     /// The sets of scopes that were asked for after a 403.
     stepped: Vec<String>,
 }
@@ -214,7 +87,7 @@ impl Login {
             let why = "to log in as a program, give its client id and secret";
             return Err(HttpError::Setting { why: why.to_owned() });
         }
-        let requests = Requests::new(http)?;
+        let requests = Requests::new(http, &server)?;
         let name = canonical(&server);
         Ok(Self { server, name, requests, options, state: Mutex::default() })
     }
@@ -373,7 +246,7 @@ impl Login {
         };
         let lock = self.locked().await;
         self.keep(state, lock.as_ref(), kept).await;
-        state.logged_in = Some(Instant::now());
+        state.logged_in = Some((Instant::now(), discovered.metadata.issuer.clone()));
         Ok(true)
     }
 
@@ -447,29 +320,35 @@ impl Login {
         }
     }
 
-    async fn refused_once(
-        &self,
-        status: u16,
-        challenge: Option<&Challenge>,
-        token: Option<&Secret>,
-    ) -> Result<bool, HttpError> {
+    async fn refused_once(&self, refusal: TokenRefusal<'_>) -> Result<bool, HttpError> {
+        let TokenRefusal { status, challenge, token, may_ask } = refusal;
         let mut state = self.loaded().await;
         // Another request has got another token meanwhile.
         if state.tokens().is_some_and(|tokens| Some(&tokens.access) != token) {
             return Ok(true);
         }
         let discovered = self.discovered(&mut state, challenge).await?;
+        let may_ask = may_ask || self.options.machine;
         if status == 403 {
-            return self.step_up(&mut state, &discovered, challenge).await;
+            return match may_ask {
+                true => self.step_up(&mut state, &discovered, challenge).await,
+                false => Ok(false),
+            };
         }
         if token.is_some() && self.refresh(&mut state, &discovered, token).await? {
             return Ok(true);
         }
-        if token.is_some() && state.logged_in.is_some_and(|at| at.elapsed() < JUST_NOW) {
+        let just_now = |(at, issuer): &(Instant, String)| {
+            at.elapsed() < JUST_NOW && *issuer == discovered.metadata.issuer
+        };
+        if token.is_some() && state.logged_in.as_ref().is_some_and(just_now) {
             return Err(refuse("the server refuses the token that was given for it just now"));
         }
         if token.is_none() && self.refresh(&mut state, &discovered, None).await? {
             return Ok(true);
+        }
+        if !may_ask {
+            return Ok(false);
         }
         self.get_tokens(&mut state, &discovered, challenge).await
     }
@@ -519,12 +398,7 @@ impl Authorize for Login {
         Box::pin(self.current())
     }
 
-    fn refused<'a>(
-        &'a self,
-        status: u16,
-        challenge: Option<&'a Challenge>,
-        token: Option<&'a Secret>,
-    ) -> AuthorizeFuture<'a, bool> {
-        Box::pin(self.refused_once(status, challenge, token))
+    fn refused<'a>(&'a self, refusal: TokenRefusal<'a>) -> AuthorizeFuture<'a, bool> {
+        Box::pin(self.refused_once(refusal))
     }
 }

@@ -14,12 +14,14 @@ mod flow;
 mod form;
 mod listener;
 mod metadata;
+mod options;
 mod pkce;
 mod requests;
 mod store;
 mod tokens;
 
-pub use authorize::{AskUser, Login, LoginOptions, LoginRequest};
+pub use authorize::Login;
 pub use flow::Flow;
 pub use listener::Listener;
+pub use options::{AskUser, LoginOptions, LoginRequest};
 pub use store::{LoginSummary, StoreError, TokenStore};

@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use super::form;
 use super::metadata::{refuse, safe};
 use super::tokens::OauthError;
+use crate::client::connector::Tls;
 use crate::client::http::{Ask, Http, value};
 use crate::client::url::Url;
 use crate::client::{HttpError, HttpOptions, Secret};
@@ -51,12 +52,14 @@ pub(super) enum Said {
 
 impl Requests {
     /// The headers of the options are for the server, and are not sent to anybody else.
-    pub(super) fn new(options: &HttpOptions) -> Result<Self, HttpError> {
+    pub(super) fn new(options: &HttpOptions, server: &Url) -> Result<Self, HttpError> {
         let mut options = options.clone();
         options.headers.clear();
         options.authorize = None;
         options.body_timeout = TIMEOUT;
-        Ok(Self { http: Http::new(options, true)? })
+        // A server on this machine may send its users to an authorization server elsewhere.
+        let tls = if server.is_https() { Tls::Surely } else { Tls::Perhaps };
+        Ok(Self { http: Http::new(options, tls)? })
     }
 
     /// A document; `None` if there is none that can be read.

@@ -116,7 +116,7 @@ fn each(list: JsonRef<'_>, change: impl Fn(JsonRef<'_>) -> Option<String>) -> Ed
         return Edit::Keep;
     }
     let texts: Vec<&str> =
-        changed.iter().map(|(old, new)| new.as_deref().unwrap_or(old.text())).collect();
+        changed.iter().map(|(old, new)| new.as_deref().unwrap_or_else(|| old.text())).collect();
     Edit::Put(format!("[{}]", texts.join(",")))
 }
 

@@ -161,7 +161,7 @@ mod tests {
     #[allow(dead_code)]
     enum Tree {
         Leaf(i64),
-        Fork(Vec<Tree>),
+        Fork(Vec<Self>),
     }
 
     #[derive(JsonSchema)]
@@ -169,7 +169,7 @@ mod tests {
     #[allow(dead_code)]
     enum Nest {
         Leaf(i64),
-        Fork(Vec<Nest>),
+        Fork(Vec<Self>),
     }
 
     #[test]
