@@ -72,9 +72,13 @@ class Worker:
         threading.Thread(target=self.process.stderr.read, daemon=True).start()
 
     def children(self):
-        path = f"/proc/{self.process.pid}/task/{self.process.pid}/children"
-        with open(path) as file:
-            return [int(pid) for pid in file.read().split()]
+        found = []
+        for task in os.listdir(f"/proc/{self.process.pid}/task"):
+            with open(f"/proc/{self.process.pid}/task/{task}/children") as file:
+                found += [int(pid) for pid in file.read().split()]
+        if not found:
+            raise Failed("a worker without a child")
+        return found
 
     def stop(self):
         self.process.terminate()
@@ -216,7 +220,8 @@ def kill_worker(world):
 
 
 def kill_child(world):
-    world.load()
+    # Long enough that the child has calls when it dies.
+    world.load(ms=300)
     world.some_more()
     for child in world.workers[0].children():
         os.kill(child, signal.SIGKILL)

@@ -24,6 +24,8 @@ mod crowd;
 mod debug;
 mod doctor;
 mod exits;
+#[cfg(not(feature = "fleet"))]
+mod fleet;
 mod forms;
 mod gate;
 mod help;

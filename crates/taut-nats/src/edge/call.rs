@@ -88,7 +88,8 @@ impl EdgeCall {
         let mut pinned = self.request.worker.clone();
         let (mut pauses, mut repeats) = (0, 0);
         loop {
-            if !self.wait_for_broker().await {
+            // The other end is dropped when the call is withdrawn.
+            if self.cancelled.has_changed().is_err() || !self.wait_for_broker().await {
                 return;
             }
             let ended = self.attempt(pinned.as_deref()).await;

@@ -107,6 +107,7 @@ pub struct Worker {
 
 struct Running {
     inputs: mpsc::Sender<Input>,
+    task: tokio::task::Id,
     serial: u64,
     listen: bool,
     gathered: usize,
@@ -202,9 +203,10 @@ impl Worker {
                     None => return,
                 },
                 Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => {
-                    // A call that panicked has told nobody; its edge misses its heartbeats.
-                    if let Ok(reply) = done {
-                        self.finished(&reply);
+                    match done {
+                        Ok(reply) => self.finished(&reply),
+                        // It has told nobody; its edge misses its heartbeats.
+                        Err(panicked) => self.panicked(panicked.id()),
                     }
                 }
                 message = calls.next(), if leaving.as_ref().is_none_or(|leaving| !leaving.left()) => {
@@ -278,7 +280,6 @@ impl Worker {
         let serial = self.next_serial;
         self.next_serial += 1;
         self.serials.insert(serial, reply.clone());
-        self.calls.insert(reply.clone(), Running { inputs, serial, listen, gathered });
         let call = Call {
             connection: self.connection.clone(),
             service: self.service.clone(),
@@ -290,10 +291,13 @@ impl Worker {
             reply: reply.clone(),
             inputs: receiver,
         };
-        self.tasks.spawn(async move {
+        let named = reply.clone();
+        let task = self.tasks.spawn(async move {
             call.run(frame).await;
-            reply
+            named
         });
+        let running = Running { inputs, task: task.id(), serial, listen, gathered };
+        self.calls.insert(reply, running);
     }
 
     /// A message for this worker alone.
@@ -330,6 +334,13 @@ impl Worker {
         for running in self.calls.values() {
             // One that is so far behind is ended with the process.
             let _ = running.inputs.try_send(input.clone());
+        }
+    }
+
+    fn panicked(&mut self, task: tokio::task::Id) {
+        let call = self.calls.iter().find(|(_, running)| running.task == task);
+        if let Some(reply) = call.map(|(reply, _)| reply.clone()) {
+            self.finished(&reply);
         }
     }
 
