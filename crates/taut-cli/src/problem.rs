@@ -108,7 +108,7 @@ impl Problem {
             Self::Server { error: Error::Spawn(error), .. } => match &**error {
                 SpawnError::NotFound { program, hint, .. } => {
                     let url = program.to_str().filter(|program| program.contains("://"));
-                    Some(url.map_or_else(|| hint.to_string(), no_url_yet))
+                    Some(url.map_or_else(|| hint.to_string(), url_as_command))
                 }
                 _ => None,
             },
@@ -198,11 +198,9 @@ impl From<Error> for Problem {
     }
 }
 
-/// What to do with a URL: taut cannot connect to one.
-pub(crate) fn no_url_yet(url: &str) -> String {
-    format!(
-        "taut cannot connect to a URL yet, only start a command; a bridge can: -- npx mcp-remote {url}"
-    )
+/// What to do with a URL that stands where a command is expected.
+pub(crate) fn url_as_command(url: &str) -> String {
+    format!("a URL is no command: leave out the -- before {url}")
 }
 
 pub(crate) fn exit_of(error: &Error) -> Exit {

@@ -119,7 +119,11 @@ mod with_http {
                 HttpError::Login { .. } => format!("; taut login {}", self.shown),
                 _ => String::new(),
             };
-            let words = format!("{}: {}{next}", self.shown, reason.to_string().replace("; ", ", "));
+            let reason = match reason {
+                HttpError::Unreachable { why, .. } => format!("cannot be reached: {why}"),
+                reason => reason.to_string(),
+            };
+            let words = format!("{}: {}{next}", self.shown, reason.replace("; ", ", "));
             let error = Arc::new(io::Error::other(words));
             Error::Ended(Ending::Io { during: CONNECTING, error })
         }

@@ -141,9 +141,14 @@ pub(crate) fn target_of(
 ) -> Result<Target, Problem> {
     let from = || format!("{} in {}", server.name, found.shown(&server.place.path));
     if let How::Remote { url, headers, .. } = &server.how {
-        let (url, headers) = server
-            .remote(url, headers, &found.around)
-            .map_err(|missing| unfilled(&from(), &missing, headers))?;
+        let (url, headers) = server.remote(url, headers, &found.around).map_err(|missing| {
+            let words: Vec<String> = missing.iter().map(ToString::to_string).collect();
+            let given = headers.first().map(|(name, _)| format!("--header \"{name}: …\""));
+            Problem::Usage {
+                what: format!("cannot reach {}: {}", from(), words.join("; ")),
+                next: given,
+            }
+        })?;
         let reach = remote::reach(&url, &headers, options)?;
         return Ok(Target { reach, shown: mask::url(&url), options: options.clone() });
     }

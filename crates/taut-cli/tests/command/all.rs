@@ -17,7 +17,7 @@ fn mixed() -> Place {
         "dying": { "command": "sh", "args": ["-c", "echo no luck >&2; exit 3"] },
         "lacking": { "command": "npx", "args": ["${NO_SUCH_VARIABLE}"] },
         "strange": { "args": [] },
-        "remote": { "type": "http", "url": "https://x.example.com/mcp" },
+        "remote": { "type": "http", "url": "http://127.0.0.1:9/mcp" },
         "asleep": { "command": "npx", "disabled": true },
         "old": { "command": rude[0], "args": rude[1..] },
         "circular": { "command": circular[0], "args": circular[1..] },
@@ -47,7 +47,7 @@ fn one_bad_server_never_stops_the_others() {
         ("lacking", "failed"),
         ("nowhere", "failed"),
         ("old", "works"),
-        ("remote", "skipped"),
+        ("remote", "failed"),
         ("strange", "failed"),
     ];
     assert_eq!(outcomes, expected);
@@ -79,7 +79,7 @@ fn the_table_has_a_line_for_each_and_the_first_failure_decides() {
     assert!(lines[0].starts_with("name      from       revision"), "{}", run.out);
     let line = |name: &str| lines.iter().find(|line| line.starts_with(name)).unwrap();
     assert!(line("good ").contains(" 2026-07-28 modern ") && line("good ").ends_with("✓ works"));
-    assert!(line("remote ").ends_with("· not stdio: http"), "{}", run.out);
+    assert!(line("remote ").contains("✗ http://127.0.0.1:9/mcp: cannot be reached"), "{}", run.out);
     assert!(line("asleep ").ends_with("· off: disabled is true"), "{}", run.out);
     assert!(
         line("nowhere ").ends_with("✗ the program \"no-such-program\" was not found"),
@@ -87,7 +87,7 @@ fn the_table_has_a_line_for_each_and_the_first_failure_decides() {
         run.out
     );
     assert!(line("strange ").contains("✗ line 1, column "), "{}", run.out);
-    assert!(run.out.contains("\n✗ 2 of 7 work, 2 not tried, 1 shadowed, "), "{}", run.out);
+    assert!(run.out.contains("\n✗ 2 of 8 work, 1 not tried, 1 shadowed, "), "{}", run.out);
     assert!(run.out.ends_with("try: taut smoke circular, for the whole story\n"), "{}", run.out);
 }
 
@@ -103,10 +103,7 @@ fn the_exit_code_of_all_is_documented() {
     let run = place.run("smoke --all").exits(2);
     assert!(run.out.contains("\n✓ 1 of 1 work, 1 file left out, "), "{}", run.out);
     let place = Place::empty();
-    place.put(
-        ".mcp.json",
-        r#"{ "mcpServers": { "a": { "type": "sse", "url": "https://x.org" } } }"#,
-    );
+    place.put(".mcp.json", r#"{ "mcpServers": { "a": { "command": "taut", "disabled": true } } }"#);
     assert!(place.run("smoke --all").exits(0).out.contains("there is none to try"));
     place.run("smoke --all a").exits(2);
     place.run("smoke --all -- taut serve").exits(2);

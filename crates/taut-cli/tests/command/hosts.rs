@@ -277,7 +277,12 @@ fn a_name_that_leads_nowhere_says_where_it_was_looked_for() {
     );
     assert!(run.err.contains("from ~/.claude.json, .mcp.json, "), "{}", run.err);
     let run = place.run("smoke tracker").exits(2);
-    assert!(run.err.contains("tracker in .mcp.json is not a stdio server: http "), "{}", run.err);
+    assert!(
+        run.err.contains("tracker in .mcp.json: the variable TRACKER_KEY is not set"),
+        "{}",
+        run.err
+    );
+    assert!(run.err.contains("--header \"Authorization: …\""), "{}", run.err);
     let run = place.run("smoke shared").exits(2);
     assert!(
         run.err.contains("shared in .mcp.json: the variable NOTES_TOKEN is not set"),

@@ -81,21 +81,17 @@ fn an_answer_that_does_not_fit_says_one_thing() {
 }
 
 #[test]
-fn a_missing_program_names_the_folders_in_a_list_and_a_url_what_is_not_there_yet() {
+fn a_missing_program_names_the_folders_in_a_list_and_a_url_what_went_wrong() {
     let run = run("list", &["no-such-program".to_owned()]).exits(4);
     let lines: Vec<&str> = run.err.lines().collect();
     assert!(lines[0].ends_with("\"no-such-program\" was not found; looked in:"), "{}", run.err);
     assert!(lines[1].starts_with("  /"), "{}", run.err);
     assert!(lines.last().unwrap().contains("try: install it"), "{}", run.err);
-    for (line, server) in [
-        ("list https://example.org/mcp", vec![]),
-        ("list", vec!["https://example.org/mcp".to_owned()]),
-    ] {
-        let run = super::run(line, &server);
-        assert!(run.code == 2 || run.code == 4, "{}", run.code);
-        assert!(run.err.contains("cannot connect to a URL yet"), "{}", run.err);
-        assert!(run.err.contains("mcp-remote https://example.org/mcp"), "{}", run.err);
-    }
+    let run = super::run("list http://127.0.0.1:9/mcp", &[]).exits(4);
+    assert!(run.err.contains("http://127.0.0.1:9/mcp: cannot be reached"), "{}", run.err);
+    assert!(run.err.contains("try: is it running"), "{}", run.err);
+    let run = super::run("list", &["http://127.0.0.1:9/mcp".to_owned()]).exits(4);
+    assert!(run.err.contains("leave out the --"), "{}", run.err);
 }
 
 #[test]

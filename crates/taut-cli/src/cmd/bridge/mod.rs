@@ -117,6 +117,9 @@ pub(crate) struct Bridge {
     server: Vec<OsString>,
 }
 
+/// How long a server may take to end after its stdin was closed, and again after SIGTERM.
+const GRACE: Duration = Duration::from_millis(750);
+
 /// The era of clients.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum FrontEra {
@@ -191,7 +194,8 @@ fn clients(args: &Bridge) -> Result<http::Clients, Problem> {
 }
 
 fn proxy(output: &Output, args: &Bridge, target: Target) -> Proxy {
-    let mut client = builder(output, &target.options);
+    // Hosts wait two seconds for the end of a server; what is behind us has to end within that.
+    let mut client = builder(output, &target.options).eof_grace(GRACE).term_grace(GRACE);
     if !output.verbose {
         // A host keeps what its server writes there.
         let lines = output.clone();
