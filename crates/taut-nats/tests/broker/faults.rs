@@ -160,6 +160,8 @@ async fn a_call_that_runs_outlives_a_restart_of_the_broker() {
     heard.recv().await.unwrap();
     broker.kill();
     broker.restart().await;
+    // Both ends are back. An answer before that would be lost, and the error would say so.
+    eventually(async || client.call("add", json!({ "a": 1, "b": 1 })).await.is_ok()).await;
     shared.go.add_permits(1);
     assert_eq!(held.await.unwrap().unwrap().text().unwrap(), "held");
     one.stop().await;
