@@ -117,6 +117,16 @@ impl ConnectOptions {
                 note(&told, &event);
                 async {}
             });
+        // async-nats does not read them from the address by itself.
+        let named = addresses.iter().find_map(|one| Some((one.username()?, one.password())));
+        if let Some((user, password)) = named {
+            let user = user.to_owned();
+            options = match password {
+                Some(password) => options.user_and_password(user, password.to_owned()),
+                // One word before the @ is a token.
+                None => options.token(user),
+            };
+        }
         if let Some(file) = &self.credentials {
             options = options.credentials_file(file).await.map_err(|error| {
                 NatsError(format!(

@@ -153,10 +153,15 @@ async fn a_call_that_runs_outlives_a_restart_of_the_broker() {
     let patient = WorkerOptions::new().heartbeat(Duration::from_secs(2));
     let one = worker(&broker, "one", &shared, patient).await;
     let client = client(&broker).await;
-    let held = tokio::spawn(client.call("hold", json!({})).into_future());
-    shared.world.began.notified().await;
+    // Progress is heard after *accepted*, so the edge knows its worker when the broker dies.
+    let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let call = client.call("hold", json!({})).progress(move |_| drop(told.send(())));
+    let held = tokio::spawn(call.into_future());
+    heard.recv().await.unwrap();
     broker.kill();
     broker.restart().await;
+    // Both ends are back. An answer before that would be lost, and the error would say so.
+    eventually(async || client.call("add", json!({ "a": 1, "b": 1 })).await.is_ok()).await;
     shared.go.add_permits(1);
     assert_eq!(held.await.unwrap().unwrap().text().unwrap(), "held");
     one.stop().await;
