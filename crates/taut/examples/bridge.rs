@@ -1,5 +1,7 @@
 //! Stands between a host and a server of any era: `bridge PROGRAM [ARGUMENT]…`.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks to a person")]
+
 use taut::{ClientBuilder, Command, Proxy};
 
 #[tokio::main(flavor = "current_thread")]

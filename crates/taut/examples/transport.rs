@@ -3,6 +3,8 @@
 //! `cargo run --example transport` serves one tool on a free port of the loopback, connects to it and
 //! calls the tool. A real transport would add authentication and limits on connections.
 
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example talks to a person")]
+
 use serde_json::json;
 use taut::transport::{MessagePipe, MessageService, Principal};
 use taut::{Client, JsonSchema, Server};
