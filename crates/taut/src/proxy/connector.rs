@@ -31,7 +31,7 @@ where
     }
 }
 
-/// Something that happened to a connection between a [`Proxy`] and its server.
+/// Something that happened to a connection between a [`Proxy`](crate::Proxy) and its server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ProxyEvent {

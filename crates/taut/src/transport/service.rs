@@ -53,7 +53,7 @@ pub trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin + 'static {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin + 'static> ByteStream for T {}
 
 /// Whatever answers requests: a [`Server`](crate::Server), a [`Proxy`](crate::Proxy), a plain JSON-RPC
-/// [service](crate::service). The [module](self) says how a transport uses it.
+/// [service](crate::service). The [module](crate::transport) says how a transport uses it.
 pub trait MessageService: Answers {
     /// Opens a session for `principal`, which lives in a task of its own on the current runtime. It
     /// ends when the [receiver](super::MessageReceiver) is dropped, or when the pipe was
