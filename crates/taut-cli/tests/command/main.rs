@@ -16,6 +16,8 @@ mod ahead;
 mod all;
 mod answers;
 mod asker;
+#[cfg(feature = "login")]
+mod authority;
 mod bench;
 mod besides;
 mod bridge;
@@ -32,6 +34,10 @@ mod help;
 mod hostile;
 mod hosts;
 mod lint;
+#[cfg(feature = "login")]
+mod login;
+#[cfg(feature = "login")]
+mod login_secrets;
 mod memory;
 mod newcomer;
 mod pages;
