@@ -33,6 +33,8 @@ mod gate;
 mod help;
 mod hostile;
 mod hosts;
+#[cfg(feature = "http")]
+mod http;
 mod lint;
 #[cfg(feature = "login")]
 mod login;
