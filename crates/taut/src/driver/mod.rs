@@ -8,6 +8,7 @@
 //! the same pass with no task, no lock contention and no other thread. One that waits is spawned.
 
 mod alarm;
+mod body;
 mod flag;
 mod join;
 mod link;
@@ -32,9 +33,10 @@ use crate::wire::Decoder;
 use alarm::Alarm;
 use work::{Look, Taken, Work};
 
+pub(crate) use body::Body;
 pub(crate) use flag::Flag;
 pub(crate) use join::{Either, first};
-pub(crate) use link::{Body, Close, Link, Watcher};
+pub(crate) use link::{Close, Link, Watcher};
 pub(crate) use pending::PendingCall;
 pub(crate) use service::{AnswerFuture, IncomingRequest, Outcome, Service, no_json, ready};
 
