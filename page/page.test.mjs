@@ -262,6 +262,27 @@ test('a recording is shown by view --page, and by one that is still written', as
   assert.deepEqual(page.problems, []);
 });
 
+test('both sides of a bridge are shown, and one connection by itself', async () => {
+  const session = new Session(['--page', '--revision', '2025-06-18'], [TAUT, 'serve'], 'bridge');
+  await session.open();
+  await session.call('echo', { text: 'over the bridge' });
+  const page = await visit(await session.address(), { bypassCSP: true });
+  // The same request on both sides, each with its own answer, although their ids may be equal.
+  await until(page, () => model.rows.filter(row => row.label === 'tools/call echo' && row.answer).length === 2);
+  assert.equal(await page.evaluate(() => model.errors + model.stray), 0);
+  const links = await page.locator('#link option').allTextContents();
+  assert.equal(links.length, 3, String(links));
+  for (const kind of ['client', 'server']) {
+    await page.selectOption('#link', links.find(name => name.startsWith(kind)));
+    await until(page, kind => [...document.querySelectorAll('.row.call:not([hidden]) .link')].every(link => link.textContent.startsWith(kind)), kind);
+    assert.equal(await page.locator('.row.call:not([hidden])', { hasText: 'tools/call' }).count(), 1);
+  }
+  assert.deepEqual(await violations(page), []);
+  await session.close();
+  await until(page, () => document.getElementById('status').textContent === 'ended');
+  assert.deepEqual(page.problems, []);
+});
+
 test('no violations of accessibility, in both themes, narrow and wide', async () => {
   const file = path.join(folder, 'axe.jsonl');
   await (await lively(['--quiet', '--record', file])).close();
