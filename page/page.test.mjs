@@ -11,7 +11,8 @@ import { MARKUP, Session, TAUT, axe, browser, lively } from './session.mjs';
 let chrome;
 const folder = mkdtempSync(path.join(os.tmpdir(), 'taut-page-'));
 before(async () => { chrome = await browser(); });
-after(async () => { await chrome.close(); });
+// A test that failed has not closed its sessions, and they would keep this process.
+after(async () => { Session.kill(); await chrome.close(); });
 
 // A page that must not ask anybody else for anything, and must not run what servers say.
 async function visit(address, options = {}) {
@@ -270,17 +271,17 @@ test('both sides of a bridge are shown, and one connection by itself', async () 
   // The same request on both sides, each with its own answer, although their ids may be equal.
   await until(page, () => model.rows.filter(row => row.label === 'tools/call echo' && row.answer).length === 2);
   assert.equal(await page.evaluate(() => model.errors + model.stray), 0);
+  await until(page, () => document.querySelectorAll('#link option').length === 3);
   const links = await page.locator('#link option').allTextContents();
-  assert.equal(links.length, 3, String(links));
   for (const kind of ['client', 'server']) {
     await page.selectOption('#link', links.find(name => name.startsWith(kind)));
     await until(page, kind => [...document.querySelectorAll('.row.call:not([hidden]) .link')].every(link => link.textContent.startsWith(kind)), kind);
-    assert.equal(await page.locator('.row.call:not([hidden])', { hasText: 'tools/call' }).count(), 1);
+    await until(page, () => [...document.querySelectorAll('.row.call:not([hidden])')].filter(row => row.textContent.includes('tools/call')).length === 1);
   }
   assert.deepEqual(await violations(page), []);
+  // Without the policy, which axe needs to be left out, the browser asks for an icon.
+  assert.deepEqual(page.problems.filter(problem => !problem.includes('404 (Not Found)')), []);
   await session.close();
-  await until(page, () => document.getElementById('status').textContent === 'ended');
-  assert.deepEqual(page.problems, []);
 });
 
 test('no violations of accessibility, in both themes, narrow and wide', async () => {

@@ -17,9 +17,12 @@ export async function browser() {
 
 // A server behind `taut trace` or `taut bridge`, and a client for it.
 export class Session {
+  static all = [];
+  static kill() { for (const session of Session.all) session.child.kill(); }
   constructor(options, server, command = 'trace') {
     const PATH = path.dirname(TAUT) + path.delimiter + process.env.PATH;
     this.child = spawn(TAUT, [command, ...options, '--', ...server], { stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, PATH } });
+    Session.all.push(this);
     this.waiting = new Map();
     this.next = 0;
     this.stderr = '';
