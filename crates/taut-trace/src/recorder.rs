@@ -383,3 +383,7 @@ fn open_other(path: &Path) -> io::Result<File> {
     );
     options.open(path)
 }
+
+#[cfg(test)]
+#[path = "recorder_tests.rs"]
+mod tests;
