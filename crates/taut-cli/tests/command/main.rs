@@ -16,6 +16,8 @@ mod ahead;
 mod all;
 mod answers;
 mod asker;
+#[cfg(feature = "login")]
+mod authority;
 mod bench;
 mod besides;
 mod bridge;
@@ -31,7 +33,13 @@ mod gate;
 mod help;
 mod hostile;
 mod hosts;
+#[cfg(feature = "http")]
+mod http;
 mod lint;
+#[cfg(feature = "login")]
+mod login;
+#[cfg(feature = "login")]
+mod login_secrets;
 mod memory;
 mod newcomer;
 mod pages;
