@@ -156,6 +156,9 @@ pub(crate) struct Stdio {
     /// A copy of the input's descriptor, for the watchdog.
     #[cfg(unix)]
     watched: Option<std::os::fd::OwnedFd>,
+    /// Where the end of the input is told, for the watchdog.
+    #[cfg(windows)]
+    watched: Option<std::sync::mpsc::Receiver<()>>,
 }
 
 impl Stdio {
@@ -167,10 +170,12 @@ impl Stdio {
             .ok()
     }
 
-    /// Not on Windows: a pipe that the host made cannot be watched while it is read.
+    /// The same. Without an input there is no end of it.
     #[cfg(windows)]
-    pub(crate) fn watch_end(&mut self, _: Duration) -> Option<()> {
-        None
+    pub(crate) fn watch_end(&mut self, drain: Duration) -> Option<windows::watchdog::Watchdog> {
+        windows::watchdog::Watchdog::start(self.watched.take()?, drain)
+            .inspect_err(|error| say(&format!("the end of stdin is not watched: {error}")))
+            .ok()
     }
 }
 
