@@ -85,10 +85,16 @@ pub(super) async fn run(
     let listener = bind(word, &clients).await?;
     let mut interrupts = Interrupts::new()?;
     output.print(&format!("{}\n", shown(&listener.address, &clients)))?;
-    let (listener, _file) = match listener.kind {
-        Kind::Tcp(listener) => (taut_http::server::Listener::from(listener), None),
+    // Removes the file of a Unix socket at the end of this function.
+    #[cfg(unix)]
+    let _file;
+    let listener = match listener.kind {
+        Kind::Tcp(listener) => taut_http::server::Listener::from(listener),
         #[cfg(unix)]
-        Kind::Unix(listener, file) => (listener.into(), Some(file)),
+        Kind::Unix(listener, file) => {
+            _file = file;
+            listener.into()
+        }
     };
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let serving = serve_until(listener, Arc::new(proxy.clone()), options, async {
