@@ -43,7 +43,7 @@ PEERS = [
      {"default": "2026-07-28", "legacy": "2025-11-25"}),
     ("fastmcp", python("fastmcp", "server.py") + ["--http"], python("fastmcp", "client.py"),
      {"default": "2026-07-28", "legacy": "2025-11-25"}),
-    ("rmcp", [RUST + "server", "--transport"], [RUST + "client"],
+    ("rmcp", [RUST + "http-server", "--transport"], [RUST + "client"],
      {"default": "2025-11-25", "auto": "2026-07-28"}),
     ("go-sdk", [f"{CACHE}/go-sdk/server", "--http"], [f"{CACHE}/go-sdk/client"],
      {"default": "2026-07-28", "legacy": "2025-11-25"}),
