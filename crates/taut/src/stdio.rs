@@ -213,10 +213,10 @@ impl Source for Input {
         }
     }
 
-    fn rest(&mut self) {
+    fn wait_when_drained(&mut self) {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         if let Self::Ready(half) = self {
-            half.rest();
+            half.wait_when_drained();
         }
     }
 }

@@ -22,9 +22,9 @@ pub(crate) trait Source: Send {
     /// told `Pending`, and only then is its waker kept.
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>>;
 
-    /// Nothing was answered to what the last read brought, so more is not expected at once: if that read took
-    /// all that there was, the next one waits to be told of more instead of looking for it.
-    fn rest(&mut self) {}
+    /// From now on a read that takes all that there is is followed by a wait, not by another look: for who
+    /// passes messages on, so that the other side has nothing to send yet.
+    fn wait_when_drained(&mut self) {}
 
     /// Why the input has ended, if a transport has said that it failed. Asked once, after the end.
     fn take_failure(&mut self) -> Option<io::Error> {
@@ -100,8 +100,8 @@ impl<S: Source, F: Future<Output = ()> + Send> Source for Until<S, F> {
         self.source.poll_read(cx, buf)
     }
 
-    fn rest(&mut self) {
-        self.source.rest();
+    fn wait_when_drained(&mut self) {
+        self.source.wait_when_drained();
     }
 }
 

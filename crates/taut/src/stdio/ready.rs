@@ -97,8 +97,8 @@ pub(crate) struct ReadHalf {
     fd: AsyncFd<OwnedFd>,
     calls: Calls,
     width: Width,
-    /// Whether the last read took all that there was.
-    drained: bool,
+    /// Whether a read that took all that there was is followed by a wait.
+    waits: bool,
 }
 
 impl ReadHalf {
@@ -109,7 +109,7 @@ impl ReadHalf {
             fd: register(fd, Interest::READABLE)?,
             calls,
             width: calls.width(),
-            drained: false,
+            waits: false,
         })
     }
 }
@@ -120,14 +120,25 @@ impl Source for ReadHalf {
             buf.reserve(ROOM);
         }
         let room = buf.capacity() - buf.len();
+        // A pipe that is to be widened is looked at until it is known to be empty.
+        let waits = self.waits && !self.width.is_narrow();
         loop {
             // Not by asking for readiness first, which has to be paid for each time: it is known.
-            match self.fd.try_io(Interest::READABLE, |fd| Ok(self.calls.read(fd, buf)?)) {
+            let mut drained = 0;
+            let read = |fd: &OwnedFd| match self.calls.read(fd, buf)? {
+                // The runtime takes this for a read that was refused. What comes after the read is told of anew.
+                bytes if waits && 0 < bytes && bytes < room => {
+                    drained = bytes;
+                    Err(ErrorKind::WouldBlock.into())
+                }
+                bytes => Ok(bytes),
+            };
+            match self.fd.try_io(Interest::READABLE, read) {
                 Ok(bytes) => {
                     self.width.note(bytes);
-                    self.drained = bytes < room;
                     return Poll::Ready(Ok(bytes));
                 }
+                Err(_) if drained > 0 => return Poll::Ready(Ok(drained)),
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => {
                         self.width.settle(&self.fd);
@@ -140,13 +151,8 @@ impl Source for ReadHalf {
         }
     }
 
-    fn rest(&mut self) {
-        // A pipe that is to be widened is looked at until it is known to be empty.
-        if self.drained && !self.width.is_narrow() {
-            // The runtime takes this for a read that was refused. What comes later is told of anew.
-            let refused = Err::<(), _>(ErrorKind::WouldBlock.into());
-            let _ = self.fd.try_io(Interest::READABLE, |_| refused);
-        }
+    fn wait_when_drained(&mut self) {
+        self.waits = true;
     }
 }
 
@@ -194,6 +200,41 @@ impl Sink for WriteHalf {
             Ok(guard) if guard.ready().is_write_closed() => Poll::Ready(()),
             // A runtime that is shutting down knows nothing about the reader.
             _ => Poll::Pending,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use super::*;
+
+    /// What comes after a read that took all that there was is read as well, whenever it came.
+    #[tokio::test]
+    async fn a_wait_after_a_drained_read_misses_nothing() {
+        let (reader, writer) = rustix::pipe::pipe().unwrap();
+        let mut half = ReadHalf::open(reader).ok().unwrap();
+        half.wait_when_drained();
+        let mut sent = 0;
+        for round in 0..200_usize {
+            let mut received = Vec::with_capacity(256);
+            sent += rustix::io::write(&writer, &[b'a'; 10]).unwrap();
+            let mut read = poll_fn(|cx| half.poll_read(cx, &mut received)).await.unwrap();
+            // Before it waits again, or while it does, or after the runtime has been told of it.
+            match round % 3 {
+                0 => sent += rustix::io::write(&writer, b"between").unwrap(),
+                1 => tokio::task::yield_now().await,
+                _ => {
+                    sent += rustix::io::write(&writer, b"later").unwrap();
+                    tokio::task::yield_now().await;
+                }
+            }
+            sent += rustix::io::write(&writer, b"last").unwrap();
+            while read < sent {
+                read += poll_fn(|cx| half.poll_read(cx, &mut received)).await.unwrap();
+            }
+            assert_eq!(std::mem::take(&mut sent), received.len());
         }
     }
 }

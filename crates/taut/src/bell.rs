@@ -1,7 +1,8 @@
-//! Remembers whether something has asked to be polled, so that the loop polls it only then.
+//! Remembers whether something has asked to be polled, so that it is polled only then.
 //!
-//! The loop is woken for every message. What it watches beside that (a signal, the exit of a child, a
-//! reader that goes away) hardly ever happens, and asking each of them anew costs more than a message.
+//! Knows wakers and nothing of what is watched. The loop is woken for every message. What it watches beside
+//! that (a signal, the exit of a child, a reader that goes away) hardly ever happens, and asking each of
+//! them anew costs as much as a message.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,7 +11,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use crate::lock::lock;
 
 /// Stands between the loop and one thing that it watches.
-pub(super) struct Bell {
+pub(crate) struct Bell {
     ring: Arc<Ring>,
     waker: Waker,
     /// The loop's own waker, as it is known to `ring`.
@@ -46,21 +47,26 @@ impl Default for Bell {
 
 impl Bell {
     /// Polls with `poll` if that was asked for since the last time, and is pending otherwise.
-    pub(super) fn poll<T>(
+    #[inline]
+    pub(crate) fn poll<T>(
         &mut self,
         cx: &Context<'_>,
         poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        // The loop may be moved to another task.
-        if !self.known.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
-            self.known = Some(cx.waker().clone());
-            lock(&self.ring.wakes).clone_from(&self.known);
-        }
-        if !self.ring.rung.load(Ordering::Acquire) {
+        let known = self.known.as_ref().is_some_and(|known| known.will_wake(cx.waker()));
+        if known && !self.ring.rung.load(Ordering::Acquire) {
             return Poll::Pending;
         }
-        self.ring.rung.store(false, Ordering::Release);
-        poll(&mut Context::from_waker(&self.waker))
+        if self.answer(cx) { poll(&mut Context::from_waker(&self.waker)) } else { Poll::Pending }
+    }
+
+    /// Says whether it has rung.
+    #[cold]
+    fn answer(&mut self, cx: &Context<'_>) -> bool {
+        // First, because the loop may be polled by another task than before.
+        self.known = Some(cx.waker().clone());
+        lock(&self.ring.wakes).clone_from(&self.known);
+        self.ring.rung.swap(false, Ordering::AcqRel)
     }
 }
 
