@@ -290,6 +290,9 @@ pub(crate) struct Doctor {
     /// The arguments of the call as one JSON object.
     #[arg(long, value_name = "JSON", requires = "call")]
     pub(crate) args: Option<String>,
+    /// Also tell what only makes tools hard to use: no description, no type, open arguments, no annotations.
+    #[arg(long)]
+    pub(crate) lint: bool,
     #[command(flatten)]
     pub(crate) options: Options,
     /// The server's program and its arguments, passed on unchanged.

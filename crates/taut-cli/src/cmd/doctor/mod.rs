@@ -44,7 +44,8 @@ pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem>
         }
     }
     drop(spinner);
-    let facts = exam.facts();
+    let mut facts = exam.facts();
+    facts.lints_wanted = args.lint;
     let found = findings::judge(&facts);
     let exit = if found.iter().any(|finding| finding.level == Level::Broken) {
         facts.exit()
