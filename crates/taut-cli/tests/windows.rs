@@ -1,21 +1,62 @@
 //! The command on Windows, or under Wine: what people type, where files are, and what is left behind.
 //!
-//! `tests/command` is for Linux: its servers are shell scripts, its terminals are Unix's, and `/proc`
-//! tells what is left. Here the server is `taut serve`, and files of hosts name it.
+//! `tests/command` runs here too, less what is about Unix itself: terminals, signals, `/proc`. This file has
+//! what Windows has in their place, and the README's own lines.
 
 #![cfg(windows)]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
     clippy::panic,
-    reason = "a test that goes wrong should say so"
+    clippy::print_stdout,
+    reason = "a test that goes wrong should say so, and so should a role"
 )]
 
+#[path = "../../taut/tests/rude/system.rs"]
+mod system;
+
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::windows::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+
+/// Everything is waited for, but never for longer than this.
+const DEADLINE: Duration = Duration::from_secs(60);
+
+/// A console of its own, so that Ctrl-C reaches nobody else.
+const CREATE_NO_WINDOW: u32 = 0x0800_0000;
+
+/// What the other process does: it starts `taut` in its own console, waits until a call is on its way, and
+/// presses Ctrl-C there.
+#[test]
+#[ignore = "run by the other tests, as the console"]
+fn role() {
+    std::io::stdin().read_line(&mut String::new()).unwrap();
+    system::ignore_ctrl_c();
+    let words = std::env::var("TAUT_ROLE").unwrap();
+    let mut taut = Command::new(binary());
+    taut.args(words.split(' ')).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut taut = taut.spawn().unwrap();
+    let mut lines = BufReader::new(taut.stderr.take().unwrap()).lines();
+    let begun = lines.by_ref().map_while(Result::ok).any(|line| line.contains("step 1 of"));
+    assert!(begun, "the call never began");
+    system::press_ctrl_c();
+    // The rest is read, so that nothing waits for a reader.
+    lines.map_while(Result::ok).for_each(drop);
+    println!("exit {:?}", taut.wait().unwrap().code());
+}
+
+/// Waits until something is true.
+fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !is_true() {
+        assert!(began.elapsed() < DEADLINE, "never came true: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
 
 /// Under Wine cargo's path has no drive; it counts from the one that the tests are started on.
 fn binary() -> PathBuf {
@@ -205,4 +246,100 @@ fn paths_of_windows_are_shown_as_people_write_them() {
     assert!(given.is_absolute() && Path::new(&given).exists());
     let run = home.run(&["servers", "--config", given.to_str().unwrap()]).exits(0);
     assert!(run.out.contains("my servers.json"), "{run:?}");
+}
+
+/// The call is withdrawn, the command says that it was interrupted, and neither it nor the server is left.
+#[test]
+fn ctrl_c_ends_a_call_and_its_server() {
+    let home = Home::new("ctrl-c");
+    let (program, args) = system::player("");
+    let mut console = home.taut(&[]);
+    let path = console.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap().to_owned();
+    console = Command::new(program);
+    console.args(args).env("PATH", path).creation_flags(CREATE_NO_WINDOW);
+    console.env("TAUT_ROLE", "call slow steps=1000 step_ms=50 -v -- taut serve");
+    let mut console = console.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let counted = system::Counted::new(&console);
+    console.stdin.take().unwrap().write_all(b"go\n").unwrap();
+    let run = console.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&run.stdout), "exit Some(130)\n");
+    eventually("nothing is left", || counted.processes().0 == 0);
+    assert!(counted.processes().1 >= 3, "console, command and server");
+}
+
+/// A process whose descendants are counted; killed when dropped.
+struct Held(Child, system::Counted);
+
+impl Held {
+    fn start(mut command: Command) -> Self {
+        let child = command.stdin(Stdio::piped()).spawn().unwrap();
+        let counted = system::Counted::new(&child);
+        Self(child, counted)
+    }
+
+    fn leaves_nothing(&self) {
+        eventually("nothing is left", || self.1.processes().0 == 0);
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// The bridge between a host and a server, both of them processes: it ends with its host.
+#[test]
+fn a_bridge_carries_messages_and_ends_with_its_host() {
+    let home = Home::new("bridge");
+    let mut bridge = Held::start(home.taut(&demo(&["bridge"])));
+    let mut stdin = bridge.0.stdin.take().unwrap();
+    let mut lines = BufReader::new(bridge.0.stdout.take().unwrap()).lines();
+    let open = r#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+    let ready = r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#;
+    let call = r#"{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"echo","arguments":{"text":"hi"}}}"#;
+    stdin.write_all(format!("{open}\n{ready}\n{call}\n").as_bytes()).unwrap();
+    let mut answer = |id: i32| {
+        let mut all = lines.by_ref().map(|line| serde_json::from_str::<Value>(&line.unwrap()));
+        all.find(|answer| answer.as_ref().unwrap()["id"] == id).unwrap().unwrap()
+    };
+    assert_eq!(answer(1)["result"]["protocolVersion"], "2025-11-25");
+    assert_eq!(answer(2)["result"]["content"][0]["text"], "hi");
+    drop(stdin);
+    assert!(bridge.0.wait().unwrap().success());
+    bridge.leaves_nothing();
+}
+
+/// A bridge that is killed takes its server with it.
+#[test]
+fn a_bridge_that_is_killed_leaves_no_server() {
+    let home = Home::new("killed");
+    let mut bridge = Held::start(home.taut(&demo(&["bridge", "--listen", "127.0.0.1:0"])));
+    let mut address = String::new();
+    BufReader::new(bridge.0.stdout.as_mut().unwrap()).read_line(&mut address).unwrap();
+    let port = address.trim().strip_prefix("tcp:").unwrap();
+    for server in [address.trim(), &format!("http://{port}/mcp")] {
+        let call = home.run(&["call", "echo", "text=hi", server]).exits(0);
+        assert_eq!(call.out, "hi\n", "{server}: {call:?}");
+    }
+    bridge.0.kill().unwrap();
+    bridge.0.wait().unwrap();
+    bridge.leaves_nothing();
+}
+
+/// What went over the wire is in the capture, in the order in which it went.
+#[test]
+fn a_trace_is_written_while_a_host_is_served() {
+    let home = Home::new("trace");
+    let file = home.0.join("session.jsonl");
+    let shown = file.display().to_string();
+    let traced = [
+        "call", "echo", "text=hi", "--", "taut", "trace", "--record", &shown, "--", "taut", "serve",
+    ];
+    assert_eq!(home.run(&traced).exits(0).out, "hi\n");
+    let text = std::fs::read_to_string(&file).unwrap();
+    assert!(text.contains("\"tools/call\"") && text.contains("taut-demo"), "{text}");
+    let view = home.run(&["trace", "view", &shown]).exits(0);
+    assert!(view.out.contains("tools/call"), "{view:?}");
 }

@@ -123,7 +123,8 @@ impl Calls {
         match (talk.kind(), &talk.id) {
             (Kind::Request, Some(id)) => {
                 let label = talk.label();
-                let figures = self.figures.entry((link.clone(), client, label.clone())).or_default();
+                let figures =
+                    self.figures.entry((link.clone(), client, label.clone())).or_default();
                 figures.calls += 1;
                 figures.bytes.0 += bytes as u64;
                 if self.open.len() < OPEN {

@@ -34,7 +34,12 @@ pub(crate) enum What {
     /// So many bytes of a stream.
     Bytes(Stream, usize),
     /// So many bytes, which are a message of a connection of its own.
-    Message { link: String, from: Side, framing: Framing, len: usize },
+    Message {
+        link: String,
+        from: Side,
+        framing: Framing,
+        len: usize,
+    },
     /// So many bytes and lines of a stream did not fit.
     Missed(Stream, u64, u64),
     /// A stream has ended.

@@ -47,8 +47,7 @@ fn a_slow_disk_drops_records_and_counts_each_of_them() {
 #[test]
 fn a_disk_that_was_full_gets_a_record_of_what_is_missing() {
     let path = std::env::temp_dir().join(format!("taut-recorder-{}", std::process::id()));
-    let shared =
-        Shared { queue: Queue::default(), began: Instant::now(), done: AtomicU64::new(0) };
+    let shared = Shared { queue: Queue::default(), began: Instant::now(), done: AtomicU64::new(0) };
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut sink = Sink { file: Some(full), ..Sink::default() };
     for _ in 0..3 {

@@ -7,10 +7,11 @@
 
 use std::fmt;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::lock::lock;
 use crate::stream::{Sink, Source};
 use crate::threaded;
 
@@ -136,7 +137,7 @@ static CLAIM: Mutex<Claim> = Mutex::new(Claim::Unclaimed);
 /// # }
 /// ```
 pub fn claim_stdio() -> Result<(), ClaimError> {
-    claim(&mut CLAIM.lock().unwrap_or_else(PoisonError::into_inner))
+    claim(&mut lock(&CLAIM))
 }
 
 fn claim(state: &mut Claim) -> Result<(), ClaimError> {
@@ -155,6 +156,9 @@ pub(crate) struct Stdio {
     /// A copy of the input's descriptor, for the watchdog.
     #[cfg(unix)]
     watched: Option<std::os::fd::OwnedFd>,
+    /// Where the end of the input is told, for the watchdog.
+    #[cfg(windows)]
+    watched: Option<std::sync::mpsc::Receiver<()>>,
 }
 
 impl Stdio {
@@ -166,10 +170,12 @@ impl Stdio {
             .ok()
     }
 
-    /// Not on Windows: a pipe that the host made cannot be watched while it is read.
+    /// The same. Without an input there is no end of it.
     #[cfg(windows)]
-    pub(crate) fn watch_end(&mut self, _: Duration) -> Option<()> {
-        None
+    pub(crate) fn watch_end(&mut self, drain: Duration) -> Option<windows::watchdog::Watchdog> {
+        windows::watchdog::Watchdog::start(self.watched.take()?, drain)
+            .inspect_err(|error| say(&format!("the end of stdin is not watched: {error}")))
+            .ok()
     }
 }
 
@@ -178,7 +184,7 @@ pub(crate) fn take() -> Result<Stdio, ClaimError> {
     if tokio::runtime::Handle::try_current().is_err() {
         return Err(ClaimError::NoRuntime);
     }
-    let mut state = CLAIM.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = lock(&CLAIM);
     claim(&mut state)?;
     match std::mem::replace(&mut *state, Claim::Taken) {
         Claim::Held(wire) => wire.open().map_err(|source| ClaimError::Thread { source }),
@@ -204,6 +210,13 @@ impl Source for Input {
             #[cfg(any(target_os = "linux", target_os = "android"))]
             Self::Ready(half) => half.poll_read(cx, buf),
             Self::Thread(half) => half.poll_read(cx, buf),
+        }
+    }
+
+    fn rest(&mut self) {
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        if let Self::Ready(half) = self {
+            half.rest();
         }
     }
 }

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use super::hosts::Place;
+#[cfg(unix)]
 use super::terminal::{Terminal, plain};
 use super::*;
 
@@ -11,10 +12,11 @@ fn mixed() -> Place {
     let place = Place::empty();
     let rude = server("2025-11-25");
     let circular = server("2025-11-25 circular");
+    let dying = server("2025-11-25 exit-on-initialize");
     let servers = json!({
         "good": { "command": "taut", "args": ["serve"] },
         "nowhere": { "command": "no-such-program" },
-        "dying": { "command": "sh", "args": ["-c", "echo no luck >&2; exit 3"] },
+        "dying": { "command": dying[0], "args": dying[1..] },
         "lacking": { "command": "npx", "args": ["${NO_SUCH_VARIABLE}"] },
         "strange": { "args": [] },
         "remote": { "type": "http", "url": "http://127.0.0.1:9/mcp" },
@@ -55,14 +57,15 @@ fn one_bad_server_never_stops_the_others() {
     assert_eq!(row("good")["era"], "modern");
     assert_eq!(row("old")["revision"], "2025-11-25");
     assert_eq!(row("lacking")["why"], "the variable NO_SUCH_VARIABLE is not set");
-    assert!(row("dying")["why"].as_str().unwrap().contains("no luck"));
+    assert!(row("dying")["why"].as_str().unwrap().contains("cannot open the database"));
 }
 
 #[test]
 fn one_that_says_nothing_holds_nobody_up() {
     let place = Place::empty();
+    let silent = server("sleeper");
     let servers = json!({
-        "a-silent": { "command": "sleep", "args": ["1000"] },
+        "a-silent": { "command": silent[0], "args": silent[1..] },
         "b-good": { "command": "taut", "args": ["serve"] },
     });
     place.put(".mcp.json", &json!({ "mcpServers": servers }).to_string());
@@ -110,6 +113,8 @@ fn the_exit_code_of_all_is_documented() {
 }
 
 #[test]
+// About Unix itself: signals.
+#[cfg(unix)]
 fn an_interrupt_ends_all_of_them() {
     let place = Place::empty();
     let word = format!("taut-all-{}", std::process::id());
@@ -140,6 +145,8 @@ fn an_interrupt_ends_all_of_them() {
 
 /// On a terminal nothing is broken by its edge: the outcome has the room that is left.
 #[test]
+// About Unix itself: terminals.
+#[cfg(unix)]
 fn the_table_fits_the_screen() {
     let place = mixed();
     for columns in [100, 80, 40] {

@@ -94,6 +94,8 @@ fn what_nobody_can_do_is_not_declared() {
 }
 
 #[test]
+// About Unix itself: its paths.
+#[cfg(unix)]
 fn roots_are_shown_as_addresses() {
     let line = "call roots --root / --root /proc/self/..";
     for era in taut::Revision::ALL {
@@ -113,22 +115,12 @@ fn a_file_that_cannot_be_used_is_said_before_anything_is_started() {
 
 /// A server of old that asks for what was never offered, and lets its tool fail when it is refused.
 fn presumptuous(method: &str, params: &str) -> Vec<String> {
-    let script = format!(
-        r#"while read -r line; do
-             id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
-             case $line in
-               *'"initialize"'*) r='{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"old","version":"1"}}}}';;
-               *'"tools/list"'*) r='{{"tools":[{{"name":"x","inputSchema":{{"type":"object"}}}}]}}';;
-               *'"tools/call"'*)
-                 echo '{{"jsonrpc":"2.0","id":"q","method":"{method}","params":{params}}}'
-                 read -r answer
-                 r='{{"isError":true,"content":[{{"type":"text","text":"nobody there"}}]}}';;
-               *) continue;;
-             esac
-             printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$id" "$r"
-           done"#
-    );
-    ["sh", "-c", &script].map(str::to_owned).to_vec()
+    let params: Value = serde_json::from_str(params).unwrap();
+    answering(&serde_json::json!({
+        "tools/list": { "tools": [{ "name": "x", "inputSchema": { "type": "object" } }] },
+        "ask": { "jsonrpc": "2.0", "id": "q", "method": method, "params": params },
+        "tools/call": { "isError": true, "content": [{ "type": "text", "text": "nobody there" }] },
+    }))
 }
 
 /// The tool fails, but not by its own fault: what would help is said, and the code is that of it.

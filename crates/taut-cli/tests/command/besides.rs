@@ -61,7 +61,7 @@ fn an_answer_with_another_id_is_told_with_that_id() {
 /// The one thing to do stands beside the error, where it is known.
 #[test]
 fn what_to_try_fits_why_it_did_not_connect() {
-    let silent = ["sleep", "1000"].map(str::to_owned).to_vec();
+    let silent = server("sleeper");
     let flush = "flush stdout after each message; in Python: print(…, flush=True)";
     let serve = "see that it serves stdio and flushes its output; it may still be downloading (npx, uvx, \
                  docker): install it first, or give it longer with --start-timeout; `taut doctor` shows more";

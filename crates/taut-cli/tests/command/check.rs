@@ -4,21 +4,19 @@
 
 use super::*;
 
-/// A server of the older revisions that answers every unknown method with a result.
-const LAX: &str = r#"
-while read -r line; do
-    id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
-    case $line in
-        *'"initialize"'*) result='{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"lax","version":"1"}}' ;;
-        *) result='{}' ;;
-    esac
-    [ -n "$id" ] && printf '{"jsonrpc":"2.0","id":%s,"result":%s}\n' "$id" "$result"
-done
-"#;
+/// A server that answers everything with nothing, also what it does not know.
+fn lax_server() -> Vec<String> {
+    answering(&serde_json::json!({ "*": {} }))
+}
 
 fn check(words: &[&str], server: &[&str]) -> Run {
     let words = ["check"].iter().chain(words).chain(&["--"]).chain(server);
     taut(words).output().unwrap().into()
+}
+
+fn check_lax(words: &[&str]) -> Run {
+    let server = lax_server();
+    check(words, &server.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 fn lax(words: &[&str]) -> Run {
@@ -27,11 +25,11 @@ fn lax(words: &[&str]) -> Run {
         .chain(words)
         .copied()
         .collect();
-    check(&words, &["sh", "-c", LAX])
+    check_lax(&words)
 }
 
 fn file(name: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("check");
+    let folder = temporary().join("check");
     std::fs::create_dir_all(&folder).unwrap();
     let path = folder.join(name);
     let _ = std::fs::remove_file(&path);
@@ -50,7 +48,7 @@ fn a_good_server_passes_and_a_bad_one_does_not() {
 #[test]
 fn the_table_has_colours_where_they_are_wanted() {
     let words = ["check", "--revision", "2025-11-25", "--only", "rpc-unknown-method", "--"];
-    let words = words.iter().chain(&["sh", "-c", LAX]);
+    let words = words.map(str::to_owned).into_iter().chain(lax_server());
     let run: Run = taut(words).env("CLICOLOR_FORCE", "1").output().unwrap().into();
     assert!(run.exits(1).out.contains("\u{1b}[1m\u{1b}[31m✗ MUST"), "red");
 }
@@ -63,7 +61,7 @@ fn headers_are_spoken_where_they_are_asked_for() {
     assert!(run.out.contains(" 0 failed"), "{}", run.out);
     // A server of lines is found out by it: it answers nothing.
     let words = ["--framing", "headers", "--start-timeout", "1s", "--only", "init-opens"];
-    let run = check(&words, &["sh", "-c", LAX]).exits(1);
+    let run = check_lax(&words).exits(1);
     assert!(run.out.contains("MUST init-opens"), "{}", run.out);
 }
 
@@ -139,12 +137,14 @@ fn reports_for_machines_are_written_beside_the_table() {
 #[test]
 fn what_cannot_be_checked_is_told_with_what_to_do() {
     let missing = check(&[], &["no-such-server-of-taut"]).exits(4);
-    assert!(missing.err.contains("was not found; looked in:\n  /"), "{}", missing.err);
+    assert!(missing.err.contains("was not found; looked in:\n  "), "{}", missing.err);
     let rooted = check(&["--root", "/tmp"], &["taut", "serve"]).exits(2);
     assert!(rooted.err.contains("leave out --root"), "{}", rooted.err);
     let client: Run = taut(["check", "--client", "--", "cat"]).output().unwrap().into();
     assert!(client.exits(2).err.contains("{server}"));
-    let dead = check(&["--start-timeout", "2s"], &["false"]).exits(1);
+    let ends = server("ends 1");
+    let ends: Vec<&str> = ends.iter().map(String::as_str).collect();
+    let dead = check(&["--start-timeout", "2s"], &ends).exits(1);
     assert!(
         dead.out.contains("MUST init-opens") && dead.out.contains("taut doctor"),
         "{}",

@@ -9,7 +9,7 @@ const SECRET: &str = "hunter2-and-more";
 
 /// A folder of its own for one test.
 fn folder(name: &str) -> PathBuf {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("debug-{name}"));
+    let path = temporary().join(format!("debug-{name}"));
     let _ = std::fs::remove_dir_all(&path);
     std::fs::create_dir_all(path.join("taut")).unwrap();
     path
@@ -82,7 +82,7 @@ fn what_is_typed_goes_before_the_variable_before_the_settings() {
                 words.extend(["--", "taut", "serve"].map(str::to_owned));
             }
             let mut command = taut(words);
-            command.env("XDG_CONFIG_HOME", &folder);
+            command.env(SETTINGS, &folder);
             if has(1) {
                 command.env("TAUT_DEBUG", file("variable"));
             }
@@ -189,7 +189,7 @@ fn a_mistake_in_the_settings_is_told_with_its_place() {
     let file = folder.join("taut/taut.yaml");
     std::fs::write(&file, "# mine\ntimout: 5s\n").unwrap();
     for words in [["list", "--", "taut", "serve"], ["smoke", "--", "taut", "serve"]] {
-        let run: Run = taut(words).env("XDG_CONFIG_HOME", &folder).output().unwrap().into();
+        let run: Run = taut(words).env(SETTINGS, &folder).output().unwrap().into();
         let told = format!(
             "error: {}:2:1: unknown setting \"timout\", expected one of debug, ",
             file.display()
@@ -200,11 +200,11 @@ fn a_mistake_in_the_settings_is_told_with_its_place() {
     }
     // What a shell or a host starts is not stopped by it.
     for words in [vec!["completions", "bash"], vec!["man"], vec!["--version"], vec!["help"]] {
-        let run: Run = taut(&words).env("XDG_CONFIG_HOME", &folder).output().unwrap().into();
+        let run: Run = taut(&words).env(SETTINGS, &folder).output().unwrap().into();
         assert_eq!(run.exits(0).err, "", "{words:?}");
     }
     let mut command = taut(["serve"]);
-    command.env("XDG_CONFIG_HOME", &folder);
+    command.env(SETTINGS, &folder);
     let run = fed(command, &format!("{}\n", ping())).exits(0);
     assert!(run.out.contains("\"result\""), "{}", run.out);
     assert!(

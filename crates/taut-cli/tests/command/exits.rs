@@ -84,27 +84,19 @@ fn exit_4_no_connection() {
     let run = super::run("list", &server("2025-11-25 exit-on-initialize")).exits(4);
     assert!(run.err.contains("exited with code 42"), "{}", run.err);
     assert!(run.err.contains("\n  cannot open the database\n  try: "), "{}", run.err);
-    let silent = ["sleep", "1000"].map(str::to_owned);
-    super::run("list --start-timeout 300ms", &silent).exits(4);
+    super::run("list --start-timeout 300ms", &server("sleeper")).exits(4);
     super::run("list --revision 2026-07-28", &server("2025-11-25")).exits(4);
 }
 
 /// A server whose tool promises an integer and answers with a word.
 fn liar() -> Vec<String> {
-    let tool = r#"{"name":"sum","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":true},"outputSchema":{"type":"object","properties":{"sum":{"type":"integer"}}}}"#;
-    let script = format!(
-        r#"while read -r line; do
-             id=$(printf %s "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
-             case $line in
-               *'"initialize"'*) r='{{"protocolVersion":"2025-11-25","capabilities":{{"tools":{{}}}},"serverInfo":{{"name":"liar","version":"1"}}}}';;
-               *'"tools/list"'*) r='{{"tools":[{tool}]}}';;
-               *'"tools/call"'*) r='{{"content":[{{"type":"text","text":"five"}}],"structuredContent":{{"sum":"5"}}}}';;
-               *) continue;;
-             esac
-             printf '{{"jsonrpc":"2.0","id":%s,"result":%s}}\n' "$id" "$r"
-           done"#
-    );
-    ["sh", "-c", &script].map(str::to_owned).to_vec()
+    let promise = json!({ "type": "object", "properties": { "sum": { "type": "integer" } } });
+    answering(&json!({
+        "tools/list": { "tools": [{ "name": "sum", "inputSchema": { "type": "object" },
+            "annotations": { "readOnlyHint": true }, "outputSchema": promise }] },
+        "tools/call": { "content": [{ "type": "text", "text": "five" }],
+            "structuredContent": { "sum": "5" } },
+    }))
 }
 
 /// TOL-13: what it said is shown, and so is what is wrong with it.
@@ -123,7 +115,8 @@ fn exit_5_the_server_broke_the_protocol_or_went_away() {
     let run = run("list tools", &server("2025-11-25 circular")).exits(5);
     assert!(run.err.contains("its list never ends"), "{}", run.err);
     let run = super::run("call die --args {}", &server("2025-11-25")).exits(5);
-    assert!(run.err.contains("SIGABRT") && run.err.contains("about to die"), "{}", run.err);
+    let how = if cfg!(windows) { "exited with code" } else { "SIGABRT" };
+    assert!(run.err.contains(how) && run.err.contains("about to die"), "{}", run.err);
 }
 
 /// T5, T20.
@@ -149,7 +142,13 @@ fn a_reader_that_has_had_enough_ends_it_quietly() {
         let run: Run = child.wait_with_output().unwrap().into();
         assert_eq!((run.code, run.err.as_str()), (0, ""), "{line}");
     }
-    // From the very first byte.
+}
+
+/// The same from the very first byte.
+#[test]
+// About Unix itself: its shell.
+#[cfg(unix)]
+fn a_reader_that_wants_nothing_ends_it_quietly() {
     let script = "taut list -- taut serve | true; taut --help | true";
     let output = taut(["--version"]);
     let path = output.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap().to_owned();
@@ -160,6 +159,8 @@ fn a_reader_that_has_had_enough_ends_it_quietly() {
 /// The result is there and lost: neither a success nor a slip of whoever typed it.
 /// Also T5.
 #[test]
+// About Unix itself: `/dev/full`.
+#[cfg(unix)]
 fn exit_7_the_result_could_not_be_written() {
     for line in ["call echo text=x", "list --json", "smoke", "doctor"] {
         let mut words: Vec<&str> = line.split(' ').collect();

@@ -51,11 +51,13 @@ fn help_is_as_it_was_reviewed() {
 }
 
 #[test]
+// About Unix itself: its shells.
+#[cfg(unix)]
 fn every_example_in_the_help_runs() {
     let tool = taut(["--version"]);
     let path = tool.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap().to_owned();
     let mut ran = 0;
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("examples");
+    let folder = temporary().join("examples");
     std::fs::create_dir_all(&folder).unwrap();
     for file in [".mcp.json", "session.jsonl"] {
         std::fs::copy(project().join(file), folder.join(file)).unwrap();
@@ -89,10 +91,12 @@ fn the_help_has_every_exit_code() {
 }
 
 /// As bash calls it: the words so far, and which of them the cursor is in.
+#[cfg(unix)]
 fn completed(line: &str) -> Vec<String> {
     completed_in(&project(), line)
 }
 
+#[cfg(unix)]
 fn completed_in(folder: &std::path::Path, line: &str) -> Vec<String> {
     let words: Vec<&str> = line.split(' ').collect();
     let script = format!(
@@ -113,6 +117,8 @@ fn completed_in(folder: &std::path::Path, line: &str) -> Vec<String> {
 }
 
 #[test]
+// About Unix itself: its shells.
+#[cfg(unix)]
 fn a_shell_completes_commands_options_and_names_of_servers() {
     assert_eq!(completed("taut smo"), ["smoke"]);
     assert_eq!(completed("taut smoke de"), ["demo"]);
@@ -143,6 +149,8 @@ fn a_shell_completes_commands_options_and_names_of_servers() {
 }
 
 #[test]
+// About Unix itself: its shells.
+#[cfg(unix)]
 fn a_shell_offers_files_only_where_files_are_meant() {
     assert_eq!(completed("taut smoke --framing "), ["lines", "headers"]);
     assert_eq!(completed("taut list --revision 2026"), ["2026-07-28"]);
@@ -157,6 +165,8 @@ fn a_shell_offers_files_only_where_files_are_meant() {
 }
 
 #[test]
+// About Unix itself: its shells.
+#[cfg(unix)]
 fn a_name_with_a_blank_is_one_word() {
     let place = hosts::Place::empty();
     place.put(".mcp.json", r#"{ "mcpServers": { "my server": { "command": "npx" } } }"#);
@@ -174,7 +184,7 @@ fn there_is_a_manual_page_for_each_command() {
     assert!(page.contains(".TH taut-smoke 1") && page.contains("start\\-timeout"), "{page}");
     let run: Run = taut(["man", "smok"]).output().unwrap().into();
     assert!(run.exits(2).err.contains("did you mean smoke?"));
-    let dir = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("man");
+    let dir = temporary().join("man");
     std::fs::create_dir_all(&dir).unwrap();
     Run::from(taut([OsStr::new("man"), OsStr::new("--dir"), dir.as_os_str()]).output().unwrap())
         .exits(0);

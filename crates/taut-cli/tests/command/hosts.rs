@@ -2,12 +2,16 @@
 //!
 //! The files are in `hosts/`, copied for each test to a home and a project of its own. `npx`, `uvx` and
 //! the others are scripts that write down how they were started and then are the demo.
+//!
+//! The tests here are about Unix itself: where hosts keep their files there, and scripts. On Windows
+//! `files_of_hosts_are_found_in_their_places` in `tests/windows.rs` is the same.
 
+#[cfg(unix)]
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+#[cfg(unix)]
 use serde_json::json;
 
 use super::*;
@@ -21,7 +25,7 @@ impl Place {
     pub(super) fn empty() -> Self {
         static NEXT: AtomicU32 = AtomicU32::new(0);
         let name = format!("hosts-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
-        let root = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+        let root = temporary().join(name);
         let place = Self { root };
         for folder in ["home/project/.git", "home/project/deep/er", "bin"] {
             std::fs::create_dir_all(place.root.join(folder)).unwrap();
@@ -31,12 +35,13 @@ impl Place {
             let script = script.replace("$SEEN", place.root.join("seen").to_str().unwrap());
             let path = place.root.join("bin").join(program);
             std::fs::write(&path, script).unwrap();
-            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            make_program(&path);
         }
         place
     }
 
     /// With a file of each host.
+    #[cfg(unix)]
     pub(super) fn full() -> Self {
         let place = Self::empty();
         let from = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/command/hosts");
@@ -71,7 +76,7 @@ impl Place {
         let bin = self.root.join("bin");
         let path = [bin].into_iter().chain(std::env::split_paths(path));
         let path = std::env::join_paths(path.collect::<Vec<_>>()).unwrap();
-        command.env("HOME", self.home()).env("PATH", path).current_dir(self.project());
+        at_home(&mut command, &self.home()).env("PATH", path).current_dir(self.project());
         command
     }
 
@@ -80,6 +85,7 @@ impl Place {
     }
 
     /// How the last server was started: its command line, its folder, its environment.
+    #[cfg(unix)]
     fn seen(&self) -> (String, PathBuf, BTreeMap<String, String>) {
         let text = std::fs::read_to_string(self.root.join("seen")).unwrap();
         let mut lines = text.lines();
@@ -96,6 +102,19 @@ impl Drop for Place {
     }
 }
 
+/// Lets the script be started; on Windows by a file beside it, as npm does it.
+#[cfg(unix)]
+fn make_program(path: &Path) {
+    use std::os::unix::fs::PermissionsExt as _;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[cfg(windows)]
+fn make_program(path: &Path) {
+    std::fs::write(path.with_extension("cmd"), "@taut serve\r\n").unwrap();
+}
+
+#[cfg(unix)]
 fn copy(from: &Path, to: &Path, project: &str) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().flatten() {
@@ -110,6 +129,7 @@ fn copy(from: &Path, to: &Path, project: &str) {
 }
 
 /// Name, host and scope of each server, in the order in which they count.
+#[cfg(unix)]
 const ALL: [(&str, &str, &str, &str); 25] = [
     ("claude-local", "Claude Code", "local", "stdio"),
     ("shared", "Claude Code", "project", "stdio"),
@@ -140,6 +160,7 @@ const ALL: [(&str, &str, &str, &str); 25] = [
 
 /// T16: each host's file is read, in the shape that its documentation shows.
 #[test]
+#[cfg(unix)]
 fn the_files_of_every_host_are_read() {
     let place = Place::full();
     let json = place.run("servers --json").exits(0).json();
@@ -167,6 +188,7 @@ fn the_files_of_every_host_are_read() {
 }
 
 #[test]
+#[cfg(unix)]
 fn a_server_of_every_host_is_started_as_its_file_says() {
     let place = Place::full();
     let home = place.home();
@@ -234,6 +256,7 @@ fn a_server_of_every_host_is_started_as_its_file_says() {
 
 /// T16: one broken file costs nobody the others.
 #[test]
+#[cfg(unix)]
 fn a_broken_file_is_reported_with_line_and_column_and_the_others_are_used() {
     let place = Place::empty();
     place.put(".mcp.json", "{\n  \"mcpServers\": {\n    \"a\": { \"command\" \"npx\" }\n  }\n}\n");
@@ -269,6 +292,7 @@ fn a_broken_file_is_reported_with_line_and_column_and_the_others_are_used() {
 }
 
 #[test]
+#[cfg(unix)]
 fn a_name_that_leads_nowhere_says_where_it_was_looked_for() {
     let place = Place::full();
     let run = place.run("smoke desktop-serach").exits(2);
@@ -329,6 +353,7 @@ fn a_name_that_leads_nowhere_says_where_it_was_looked_for() {
 }
 
 #[test]
+#[cfg(unix)]
 fn a_project_is_searched_up_to_its_root_and_no_further() {
     let place = Place::empty();
     place.put(".mcp.json", r#"{ "mcpServers": { "top": { "command": "npx" } } }"#);
@@ -354,6 +379,7 @@ fn a_project_is_searched_up_to_its_root_and_no_further() {
 }
 
 #[test]
+#[cfg(unix)]
 fn any_file_is_read_by_its_shape_with_config() {
     let place = Place::empty();
     let table = [
@@ -398,6 +424,7 @@ fn any_file_is_read_by_its_shape_with_config() {
 /// T17: neither what is written in a file nor what it refers to.
 /// Also SEC-11.
 #[test]
+#[cfg(unix)]
 fn no_secret_of_a_file_is_shown() {
     let place = Place::full();
     place.put(
@@ -421,6 +448,7 @@ fn no_secret_of_a_file_is_shown() {
 
 /// A reader of JSON keeps one of two and says nothing.
 #[test]
+#[cfg(unix)]
 fn what_is_there_twice_or_misspelt_is_told() {
     let place = Place::empty();
     place.put(

@@ -1,20 +1,19 @@
 //! The schemas of a server that hosts refuse, through the doctor. Issue 19, must show 4.
 
+use serde_json::json;
+
 use super::*;
 
-/// Answers what the doctor asks, with one tool whose schema breaks the rules of hosts.
-const SERVER: &str = r#"
-while read -r line; do
-  id=${line#*\"id\":}; id=${id%%[,\}]*}
-  case $line in
-    *server/discover*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}\n' "$id" ;;
-    *'"initialize"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"f","version":"1"}}}\n' "$id" ;;
-    *tools/list*) printf '{"jsonrpc":"2.0","id":%s,"result":{"tools":[{"name":"count","description":"Counts.","inputSchema":{"type":"object","properties":{"n":{"type":"integer","format":"uint64"},"label":{"type":["string","null"]},"list":{"type":"array"}},"required":["m"]}}]}}\n' "$id" ;;
-    *'"ping"'*) printf '{"jsonrpc":"2.0","id":%s,"result":{}}\n' "$id" ;;
-    *'"id"'*) printf '{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"no"}}\n' "$id" ;;
-  esac
-done
-"#;
+/// One tool whose schema breaks the rules of hosts.
+fn fussy() -> Vec<String> {
+    let properties = json!({ "n": { "type": "integer", "format": "uint64" },
+        "label": { "type": ["string", "null"] }, "list": { "type": "array" } });
+    answering(&json!({
+        "ping": {},
+        "tools/list": { "tools": [{ "name": "count", "description": "Counts.",
+            "inputSchema": { "type": "object", "properties": properties, "required": ["m"] } }] },
+    }))
+}
 
 /// What only makes a tool hard to use is told with `--lint`, and is no reason to fail; pages always are told.
 #[test]
@@ -39,8 +38,7 @@ fn with_lint_the_doctor_also_tells_what_makes_tools_hard_to_use() {
 
 #[test]
 fn a_schema_that_hosts_refuse_is_found_by_the_doctor() {
-    let server = ["sh", "-c", SERVER].map(str::to_owned);
-    let document = run("doctor --json", &server).json();
+    let document = run("doctor --json", &fussy()).json();
     let findings = document["findings"].as_array().unwrap();
     let told: Vec<&str> = findings.iter().filter_map(|finding| finding["what"].as_str()).collect();
     for (rule, place) in [

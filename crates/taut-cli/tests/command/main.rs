@@ -1,8 +1,9 @@
 //! The command as people use it: the real binary, in a pipe, with `--json`, on a terminal.
 //!
 //! The rude servers are this binary again, as in the client's tests: `role` plays what `TAUT_ROLE` says.
+//! What is about Unix itself, a module or a test, says so and is left out on Windows.
 
-#![cfg(target_os = "linux")]
+#![cfg(any(target_os = "linux", windows))]
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -12,36 +13,70 @@
     reason = "a test that goes wrong should say so, and so should a role"
 )]
 
+// About Unix itself: terminals.
+#[cfg(unix)]
 mod ahead;
 mod all;
 mod answers;
 mod asker;
+#[cfg(feature = "login")]
+mod authority;
+// About Unix itself: `taut bench` measures with its system calls.
+#[cfg(unix)]
 mod bench;
 mod besides;
+// About Unix itself: signals, and `/proc` tells what is left. `tests/windows.rs` has a bridge on Windows.
+#[cfg(unix)]
 mod bridge;
 mod check;
+// About Unix itself: its sockets and limits.
+#[cfg(unix)]
 mod crowd;
 mod debug;
 mod doctor;
 mod exits;
 #[cfg(not(feature = "fleet"))]
 mod fleet;
+// About Unix itself: terminals.
+#[cfg(unix)]
 mod forms;
+// About Unix itself: terminals.
+#[cfg(unix)]
 mod gate;
 mod help;
 mod hostile;
 mod hosts;
+#[cfg(feature = "http")]
+mod http;
 mod lint;
+#[cfg(feature = "login")]
+mod login;
+#[cfg(feature = "login")]
+mod login_secrets;
+// About Unix itself: `/proc` tells how much a process takes.
+#[cfg(unix)]
 mod memory;
 mod newcomer;
+// About Unix itself: a shell runs the lines of the pages.
+#[cfg(unix)]
 mod pages;
 #[path = "../../../taut/tests/rude/mod.rs"]
 mod rude;
+// About Unix itself: a shell script leaks, and files have modes.
+#[cfg(unix)]
 mod secrets;
+// About Unix itself: terminals.
+#[cfg(unix)]
 mod shell;
 mod shown;
+// About Unix itself: its sockets.
+#[cfg(unix)]
 mod sockets;
+// About Unix itself: signals, and `/proc` tells who waits.
+#[cfg(unix)]
 mod stuck;
+// About Unix itself: terminals.
+#[cfg(unix)]
 mod terminal;
 mod usage;
 mod watch;
@@ -62,44 +97,96 @@ const DEADLINE: Duration = Duration::from_secs(60);
 #[ignore = "run by the other tests, as the server"]
 fn role() {
     let role = rude::role();
-    match role.strip_prefix("bench ") {
-        Some(habit) => bench::play(habit),
-        None if role.starts_with("asker") => asker::serve(&role),
-        None if role.starts_with("crowd ") => crowd::serve(&role),
-        None if ["hostile ", "properties ", "pages "].iter().any(|kind| role.starts_with(kind)) => {
-            hostile::serve(&role);
-        }
-        None => rude::serve(&role),
+    match role.split_once(' ').unwrap_or((&role, "")) {
+        ("answers", results) => answers_with(results),
+        ("asker", _) => asker::serve(&role),
+        #[cfg(unix)]
+        ("bench", habit) => bench::play(habit),
+        #[cfg(unix)]
+        ("crowd", _) => crowd::serve(&role),
+        ("ends", code) => std::process::exit(code.parse().unwrap()),
+        ("hostile" | "properties" | "pages", _) => hostile::serve(&role),
+        _ => rude::serve(&role),
     }
     std::process::exit(0);
 }
 
 /// The command line of a server that plays a role, for after `--`.
 fn server(role: &str) -> Vec<String> {
-    let (program, args) = rude::player(role);
-    let env = ["env".to_owned(), format!("TAUT_ROLE={role}"), program];
-    env.into_iter().chain(args).collect()
+    rude::system::command_line(role, rude::player(role))
+}
+
+/// A server of 2025-11-25 that answers each method with a fixed result: one for each, and `*` for all
+/// others, without which they are refused. Before it answers a call it sends `ask`, if there is one, and
+/// reads a line.
+fn answering(results: &Value) -> Vec<String> {
+    server(&format!("answers {results}"))
+}
+
+fn answers_with(results: &str) {
+    let results: Value = serde_json::from_str(results).unwrap();
+    let mut lines = std::io::stdin().lines().map_while(Result::ok);
+    while let Some(line) = lines.next() {
+        let message: Value = serde_json::from_str(&line).unwrap();
+        let Some(id) = message.get("id") else { continue };
+        let method = message["method"].as_str().unwrap_or_default();
+        if let (true, Some(ask)) = (method == "tools/call", results.get("ask")) {
+            println!("{ask}");
+            lines.next();
+        }
+        let opened = serde_json::json!({ "protocolVersion": "2025-11-25",
+            "capabilities": { "tools": {} }, "serverInfo": { "name": "fixed", "version": "1" } });
+        let opened = (method == "initialize").then_some(&opened);
+        match results.get(method).or(opened).or_else(|| results.get("*")) {
+            Some(result) => println!(r#"{{"jsonrpc":"2.0","id":{id},"result":{result}}}"#),
+            None => {
+                println!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"error":{{"code":-32601,"message":"no"}}}}"#
+                );
+            }
+        }
+    }
 }
 
 /// What `taut` sees of the machine: a home of its own, and a project with a file of servers. No test
 /// reads the files of whoever runs it.
 fn isolate(command: &mut Command) -> &mut Command {
-    let home = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("home");
+    let home = temporary().join("home");
     std::fs::create_dir_all(&home).unwrap();
     for name in ["XDG_CONFIG_HOME", "CODEX_HOME", "CLAUDE_CONFIG_DIR", "NOTES_KEY", "TAUT_DEBUG"] {
         command.env_remove(name);
     }
-    command.env("HOME", home).current_dir(project())
+    at_home(command, &home).current_dir(project())
+}
+
+/// Gives a command this home.
+fn at_home<'a>(command: &'a mut Command, home: &std::path::Path) -> &'a mut Command {
+    if cfg!(windows) {
+        command.env("USERPROFILE", home).env_remove("HOME");
+        command.env("APPDATA", home.join("AppData/Roaming"));
+        command.env("LOCALAPPDATA", home.join("AppData/Local"))
+    } else {
+        command.env("HOME", home)
+    }
+}
+
+/// The variable that names the folder of everybody's settings.
+const SETTINGS: &str = if cfg!(windows) { "APPDATA" } else { "XDG_CONFIG_HOME" };
+
+/// Where tests put their files. Under Wine cargo's path has no drive; it counts from the one that the
+/// tests are started on.
+fn temporary() -> PathBuf {
+    std::path::absolute(env!("CARGO_TARGET_TMPDIR")).unwrap()
 }
 
 /// A project's folder, for what is shown in the help and on the pages.
 fn project() -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/command/project")
+    std::path::absolute(env!("CARGO_MANIFEST_DIR")).unwrap().join("tests/command/project")
 }
 
 /// `taut` with these arguments; `taut serve` is found on the PATH, as after an installation.
 fn taut<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
-    let binary = PathBuf::from(env!("CARGO_BIN_EXE_taut"));
+    let binary = std::path::absolute(env!("CARGO_BIN_EXE_taut")).unwrap();
     let mut path = vec![binary.parent().unwrap().to_owned()];
     path.extend(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default()));
     let mut command = Command::new(binary);
@@ -173,6 +260,7 @@ fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
 }
 
 /// Processes that carry this word in their command line or role; after `^`, those that begin with it.
+#[cfg(unix)]
 fn processes_with(word: &str) -> Vec<u32> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {

@@ -1,8 +1,10 @@
 //! What somebody new to it stumbled over (issue 19, D).
 
+#[cfg(unix)]
 use super::terminal::{Terminal, plain};
 use super::*;
 
+#[cfg(unix)]
 fn demo_words(line: &str) -> Vec<&str> {
     line.split(' ').chain(["--", "taut", "serve"]).collect()
 }
@@ -24,6 +26,8 @@ fn cmp_a_server_completes_arguments_of_prompts_and_templates() {
 }
 
 #[test]
+// About Unix itself: terminals.
+#[cfg(unix)]
 fn tab_asks_the_server_what_only_it_knows() {
     let mut terminal = Terminal::start_with(&demo_words("shell"), |_| ());
     terminal.shows("help shows what to type").shows("› ");
@@ -58,6 +62,8 @@ fn that_sampling_was_not_offered_is_said_where_a_tool_is_missing() {
 }
 
 #[test]
+// About Unix itself: a signal that is ignored.
+#[cfg(unix)]
 fn a_server_that_has_to_be_killed_gets_no_tick() {
     let server = ["sh", "-c", "trap '' TERM; taut serve; while :; do sleep 1; done"];
     let run = run("smoke", &server.map(str::to_owned)).exits(0);
@@ -85,7 +91,8 @@ fn a_missing_program_names_the_folders_in_a_list_and_a_url_what_went_wrong() {
     let run = run("list", &["no-such-program".to_owned()]).exits(4);
     let lines: Vec<&str> = run.err.lines().collect();
     assert!(lines[0].ends_with("\"no-such-program\" was not found; looked in:"), "{}", run.err);
-    assert!(lines[1].starts_with("  /"), "{}", run.err);
+    let folder = if cfg!(windows) { "  Z:\\" } else { "  /" };
+    assert!(lines[1].starts_with(folder), "{}", run.err);
     assert!(lines.last().unwrap().contains("try: install it"), "{}", run.err);
     let run = super::run("list http://127.0.0.1:9/mcp", &[]).exits(4);
     assert!(run.err.contains("http://127.0.0.1:9/mcp: cannot be reached"), "{}", run.err);
@@ -95,6 +102,8 @@ fn a_missing_program_names_the_folders_in_a_list_and_a_url_what_went_wrong() {
 }
 
 #[test]
+// About Unix itself: terminals.
+#[cfg(unix)]
 fn structured_results_are_indented_and_coloured_on_a_terminal_only() {
     let (text, code) = Terminal::start_with(&demo_words("call add a=2 b=3"), |_| ()).end();
     assert_eq!(code, Some(0), "{text}");
@@ -105,6 +114,8 @@ fn structured_results_are_indented_and_coloured_on_a_terminal_only() {
 
 /// A wide terminal showed less than a pipe.
 #[test]
+// About Unix itself: terminals.
+#[cfg(unix)]
 fn a_wide_terminal_shows_more() {
     let long = "x".repeat(90);
     let script = format!("echo {long} >&2; exec taut serve");
@@ -125,6 +136,8 @@ fn a_wide_terminal_shows_more() {
 
 /// A bunch of changes is one line.
 #[test]
+// About Unix itself: terminals.
+#[cfg(unix)]
 fn changes_that_come_together_are_one_line() {
     let mut terminal = Terminal::start_with(&demo_words("shell --revision 2025-11-25"), |_| ());
     terminal.shows("help shows what to type").shows("› ");
@@ -139,6 +152,8 @@ fn changes_that_come_together_are_one_line() {
 }
 
 #[test]
+// About Unix itself: `taut bench` measures with its system calls.
+#[cfg(unix)]
 fn bench_takes_a_server_by_name_and_names_the_tool_that_it_called() {
     let run = run("bench --quick --only sequential --cores one demo", &[]).exits(0);
     assert!(run.out.contains("\n  demo "), "{}", run.out);

@@ -117,7 +117,7 @@ fn what_a_server_says_to_a_benchmark_is_masked() {
 /// B2: a transcript is for its owner, and has no secret of the environment in it.
 #[test]
 fn a_transcript_is_for_its_owner_only() {
-    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("transcript-of-secrets");
+    let path = temporary().join("transcript-of-secrets");
     let _ = std::fs::remove_file(&path);
     let secret = r#"sec"ret\with-all"#;
     let server = format!("taut serve --transcript {}", path.display());

@@ -159,6 +159,8 @@ fn prompt_shows_who_says_what() {
 
 /// T4.
 #[test]
+// About Unix itself: a shell tells its arguments. `w9_twenty_nasty_arguments_arrive_as_they_are` is the same on Windows.
+#[cfg(unix)]
 fn everything_after_two_dashes_reaches_the_server_untouched() {
     let script = r#"printf '%s\n' "$@" >&2; exit 9"#;
     let server = ["sh", "-c", script, "sh", "--json", "-v", "--", "--timeout", "", "a b"];
@@ -167,6 +169,9 @@ fn everything_after_two_dashes_reaches_the_server_untouched() {
 }
 
 #[test]
+// About Unix itself: a shell tells its environment. `w3_the_child_has_what_windows_programs_need_and_names_are_case_blind` is
+// the same on Windows.
+#[cfg(unix)]
 fn the_environment_is_short_unless_told_otherwise() {
     let names = |options: &str| {
         let mut words: Vec<String> = vec!["list".into()];
@@ -187,6 +192,8 @@ fn the_environment_is_short_unless_told_otherwise() {
 
 /// A server without a version, and one that does not even start.
 #[test]
+// About Unix itself: a shell plays the server.
+#[cfg(unix)]
 fn no_line_ends_in_a_blank() {
     let answer = r#"{"jsonrpc":"2.0","id":1,"result":{"protocolVersion":"2025-11-25","capabilities":{},"serverInfo":{"name":"fasty","version":""}}}"#;
     let fasty = ["sh", "-c", "read -r line; echo \"$0\"; exec cat > /dev/null", answer];

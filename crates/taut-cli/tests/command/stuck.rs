@@ -130,7 +130,7 @@ fn many_servers_are_shown_at_once() {
     let entry =
         |n: usize| format!(r#""server-{n}": {{ "command": "x", "args": ["${{NO_{n}}}"] }}"#);
     let all: Vec<String> = (0..20_000).map(entry).collect();
-    let file = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("many.json");
+    let file = temporary().join("many.json");
     for between in [", ", ",\n"] {
         let text = format!(r#"{{ "mcpServers": {{ {} }} }}"#, all.join(between));
         std::fs::write(&file, text).unwrap();
@@ -144,7 +144,7 @@ fn many_servers_are_shown_at_once() {
 /// A4: a project's file may name what never ends.
 #[test]
 fn a_project_that_names_a_device_or_a_pipe_is_refused() {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("endless");
+    let folder = temporary().join("endless");
     std::fs::create_dir_all(&folder).unwrap();
     let pipe = folder.join("pipe");
     let _ = std::fs::remove_file(&pipe);

@@ -158,6 +158,8 @@ fn a_slip_of_a_letter_is_put_right_wherever_words_are_known() {
 }
 
 #[test]
+// About Unix itself: a shell stands in the folder.
+#[cfg(unix)]
 fn a_folder_that_is_gone_is_said_to_be() {
     let place = place();
     let folder = place.project().join("gone");

@@ -5,6 +5,7 @@ use std::process::{Child, ChildStdout};
 
 use serde_json::json;
 
+#[cfg(unix)]
 use super::terminal::Terminal;
 use super::*;
 
@@ -137,6 +138,8 @@ fn it_ends_when_it_is_told_to() {
 }
 
 #[test]
+// About Unix itself: terminals.
+#[cfg(unix)]
 fn ctrl_c_ends_it_and_the_server() {
     let mark = format!("watch-{}", std::process::id());
     let server = server(&format!("2025-11-25 {mark}"));

@@ -34,7 +34,8 @@ fn link(capture: &Capture, kind: &str) -> String {
 #[test]
 fn both_sides_of_a_bridge_are_recorded_and_each_can_be_used_again() {
     let place = Place::new();
-    let bridge = "--revision 2026-07-28 -- taut bridge --record x.jsonl --revision 2025-06-18 -- taut serve";
+    let bridge =
+        "--revision 2026-07-28 -- taut bridge --record x.jsonl --revision 2025-06-18 -- taut serve";
     let mut words = vec!["call", "add", "a=2", "b=3"];
     words.extend(bridge.split(' '));
     let (out, _) = place.exits(0, &words);
@@ -73,7 +74,9 @@ fn both_sides_of_a_bridge_are_recorded_and_each_can_be_used_again() {
     let (out, _) = place
         .exits(1, &["trace", "diff", "x.jsonl", "x.jsonl", "--link", &client, "--link", &server]);
     assert!(out.contains("initialize"), "{out}");
-    for words in [vec!["mock", "x.jsonl"], vec!["diff", "x.jsonl", "x.jsonl", "--link", "client 99"]] {
+    for words in
+        [vec!["mock", "x.jsonl"], vec!["diff", "x.jsonl", "x.jsonl", "--link", "client 99"]]
+    {
         let (_, err) = place.exits(2, &[vec!["trace"], words].concat());
         assert!(err.contains(&client) && err.contains(&server), "{err}");
     }
@@ -143,6 +146,7 @@ fn clients_that_connect_are_recorded_each_by_itself() {
             assert_eq!(capture.messages().filter(|(_, m)| is_it(m)).count(), 1, "{kind} {text}");
         }
     }
-    let warm = |record: &Record| matches!(&record.event, Event::Stderr(b) if b.text() == "warming up");
+    let warm =
+        |record: &Record| matches!(&record.event, Event::Stderr(b) if b.text() == "warming up");
     assert!(capture.records.iter().any(warm));
 }

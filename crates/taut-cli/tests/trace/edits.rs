@@ -23,7 +23,8 @@ fn every_hosts_file_is_afterwards_byte_for_byte_what_it_was() {
     ];
     // Each as it is, and as an editor on Windows leaves it.
     let windows = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
-    let both = files.iter().flat_map(|(name, text)| [(*name, (*text).to_owned()), (*name, windows(text))]);
+    let both =
+        files.iter().flat_map(|(name, text)| [(*name, (*text).to_owned()), (*name, windows(text))]);
     for (name, text) in both {
         let text = text.as_str();
         let place = Place::new();

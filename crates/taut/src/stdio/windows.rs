@@ -4,6 +4,8 @@
 //! by a thread: a pipe that the host made can only block. So a reader that vanished is found by the
 //! next write (docs/decisions/0013-windows.md).
 
+pub(super) mod watchdog;
+
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::windows::io::{AsHandle, OwnedHandle};
@@ -50,15 +52,18 @@ pub(super) fn move_wire() -> Result<Wire, ClaimError> {
 impl Wire {
     /// Starts a thread for each end.
     pub(super) fn open(self) -> io::Result<Stdio> {
-        let input = match self.input {
-            Some(handle) => Input::Thread(threaded::ReadHalf::start(File::from(handle))?),
-            None => Input::Closed,
+        let (input, watched) = match self.input {
+            Some(handle) => {
+                let (input, ended) = watchdog::watched(File::from(handle));
+                (Input::Thread(threaded::ReadHalf::start(input)?), Some(ended))
+            }
+            None => (Input::Closed, None),
         };
         let output = match self.output {
             Some(handle) => Output::Thread(threaded::WriteHalf::start(File::from(handle))?),
             None => Output::Closed,
         };
-        Ok(Stdio { input, output })
+        Ok(Stdio { input, output, watched })
     }
 }
 

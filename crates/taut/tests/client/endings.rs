@@ -129,7 +129,7 @@ async fn ten_calls_lost() -> Duration {
     kill(client.pid().unwrap());
     let mut errors = Vec::new();
     for call in calls {
-        errors.push(said(&in_time(call).await.unwrap()));
+        errors.push(in_time(call).await.unwrap().to_string());
     }
     let took = began.elapsed();
     for text in errors {
@@ -155,7 +155,7 @@ async fn p25_pid_and_status_can_be_asked_at_any_time() {
     assert_eq!(client.exit(), None);
     let error = in_time(client.call("exit", ())).await.unwrap_err();
     assert_eq!(
-        said(&error),
+        error.to_string(),
         "tools/call was not answered: the server exited with code 7; its last lines on stderr:\n  \
          giving up"
     );

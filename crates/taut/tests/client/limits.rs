@@ -110,7 +110,7 @@ async fn c18_changes_that_are_not_taken_are_bounded_in_bytes() {
 #[tokio::test]
 async fn e10_what_a_server_prints_before_it_dies_in_a_call_is_in_the_error() {
     let client = in_time(quick().spawn(server("limits"))).await.unwrap();
-    let error = super::said(&in_time(client.call("die", ())).await.unwrap_err());
+    let error = in_time(client.call("die", ())).await.unwrap_err().to_string();
     assert!(
         error.contains("exited with code 3; its last lines on stdout:\n  out of memory"),
         "{error}"
@@ -184,29 +184,27 @@ async fn a_duration_too_long_for_the_clock_is_for_ever_and_no_panic() {
     in_time(supervised.close()).await.unwrap();
 }
 
-/// Servers that are shell scripts.
+/// Issue 19, D1
+#[tokio::test]
+async fn e10_what_a_dying_server_prints_on_stdout_is_in_the_error() {
+    let (error, text) = super::failure(quick(), server("opening wants-a-token")).await;
+    assert!(matches!(&error, Error::Connect(error) if error.stdout.contains("see the manual")));
+    let expected = "exited with code 1 before it answered initialize; its last lines on stdout:\
+                    \n  GITHUB_TOKEN is required\n  see the manual";
+    assert!(text.ends_with(expected), "{text}");
+    // Both streams, and a last line without its end.
+    let (_, text) = super::failure(quick(), server("opening fails-on-both")).await;
+    let expected = "its last lines on stdout:\n  no token\nits last lines on stderr:\n  traceback";
+    assert!(text.ends_with(expected), "{text}");
+}
+
+/// About Unix itself: signals, and symbolic links to a shell.
 #[cfg(unix)]
 mod scripts {
     use taut::ConnectReason;
 
     use super::*;
     use crate::{eventually, failure, sh};
-
-    /// Issue 19, D1
-    #[tokio::test]
-    async fn e10_what_a_dying_server_prints_on_stdout_is_in_the_error() {
-        let complain = "echo 'GITHUB_TOKEN is required' ; echo 'see the manual' ; exit 1";
-        let (error, text) = failure(quick(), sh(complain)).await;
-        assert!(matches!(&error, Error::Connect(error) if error.stdout.contains("see the manual")));
-        let expected = "exited with code 1 before it answered initialize; its last lines on stdout:\
-                        \n  GITHUB_TOKEN is required\n  see the manual";
-        assert!(text.ends_with(expected), "{text}");
-        // Both streams, and a last line without its end.
-        let (_, text) = failure(quick(), sh("printf 'no token'; echo traceback >&2; exit 1")).await;
-        let expected =
-            "its last lines on stdout:\n  no token\nits last lines on stderr:\n  traceback";
-        assert!(text.ends_with(expected), "{text}");
-    }
 
     /// Issue 19, D2: it hears of SIGTERM, and has its grace period to clean up.
     #[tokio::test]

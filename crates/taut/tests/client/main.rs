@@ -34,7 +34,7 @@ use std::future::IntoFuture;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use server::system::{GREETING, KILLED, alive, kill};
+use server::system::{KILLED, alive, kill};
 use taut::{Client, ClientBuilder, Command, Error};
 
 /// Everything is waited for, but never for longer than this.
@@ -50,6 +50,7 @@ fn role() {
         #[cfg(unix)]
         ("idle", _) => endings::idle(),
         ("early", _) => calls::early(),
+        ("opening", word) => opening::play(word),
         ("secrets", _) => secrets::play(),
         #[cfg(windows)]
         ("windows", word) => windows::play(word),
@@ -104,19 +105,8 @@ async fn start(role: &str) -> Client {
 /// Opens a connection that must fail, and gives the error's text.
 async fn failure(builder: ClientBuilder, command: Command) -> (Error, String) {
     let error = in_time(builder.spawn(command)).await.expect_err("no connection");
-    let text = said(&error);
-    (error, text)
-}
-
-/// What an error says, less the harness's greeting on a role's stdout, which is there on Windows.
-fn said(error: &Error) -> String {
     let text = error.to_string();
-    if GREETING == 0 {
-        return text;
-    }
-    let text = text.replace("stdout:\n  running 1 test", "stdout:");
-    let text = text.replace("its last lines on stdout:\nits last", "its last");
-    text.strip_suffix("; its last lines on stdout:").map(str::to_owned).unwrap_or(text)
+    (error, text)
 }
 
 async fn in_time<F: IntoFuture>(future: F) -> F::Output {

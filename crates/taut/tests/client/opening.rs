@@ -3,13 +3,43 @@
 use std::time::Instant;
 
 use serde_json::json;
-#[cfg(unix)]
 use taut::wire::Framing;
 use taut::{ClientEvent, ConnectReason, Revision};
 
 use super::*;
 
-#[cfg(unix)]
+/// Programs that are no servers.
+pub(super) fn play(word: &str) {
+    match word {
+        "complains" => {
+            eprintln!("no license found");
+            std::process::exit(42);
+        }
+        "ends" => {}
+        "echoes" => {
+            std::io::copy(&mut std::io::stdin(), &mut std::io::stdout()).unwrap();
+        }
+        "serves-http" => {
+            println!("Serving HTTP on 0.0.0.0 port 8000\nmore");
+            server::sleep_for_ever();
+        }
+        "says-hello" => {
+            println!("hello");
+            server::sleep_for_ever();
+        }
+        "wants-a-token" => {
+            println!("GITHUB_TOKEN is required\nsee the manual");
+            std::process::exit(1);
+        }
+        "fails-on-both" => {
+            print!("no token");
+            eprintln!("traceback");
+            std::process::exit(1);
+        }
+        other => panic!("no such program: {other}"),
+    }
+}
+
 fn reason(error: &Error) -> &ConnectReason {
     match error {
         Error::Connect(error) => &error.reason,
@@ -24,19 +54,23 @@ async fn works(client: &Client) {
 
 /// P16, P17
 #[tokio::test]
-// About Unix itself: its programs play the server.
-#[cfg(unix)]
 async fn a_program_that_exits_at_once_is_named_with_its_code_and_last_words() {
-    let script = "echo 'no license found' >&2; exit 42";
-    let (error, text) = failure(quick(), sh(script)).await;
+    let (error, text) = failure(quick(), server("opening complains")).await;
     assert_eq!(
         text,
         "the server exited with code 42 before it answered initialize; its last lines on stderr:\n  \
          no license found"
     );
     assert!(matches!(reason(&error), ConnectReason::Exited(exit) if exit.code == Some(42)));
-    let (_, text) = failure(quick(), Command::new("true")).await;
+    let (_, text) = failure(quick(), server("opening ends")).await;
     assert_eq!(text, "the server exited with code 0 before it answered initialize");
+}
+
+/// P16
+#[tokio::test]
+// About Unix itself: signals.
+#[cfg(unix)]
+async fn a_program_that_a_signal_ended_at_once_is_named_with_the_signal() {
     let (_, text) = failure(quick(), sh("kill -SEGV $$")).await;
     let expected = "the server was killed by signal 11 (SIGSEGV)";
     assert!(text.starts_with(expected), "{text}");
@@ -44,7 +78,8 @@ async fn a_program_that_exits_at_once_is_named_with_its_code_and_last_words() {
 
 /// P18
 #[tokio::test]
-// About Unix itself: its programs play the server.
+// About Unix itself: its paths. `w4_a_program_that_is_not_found_is_told_with_where_it_was_looked_for` is
+// the same on Windows.
 #[cfg(unix)]
 async fn a_program_that_does_not_exist_says_where_it_was_looked_for() {
     let began = Instant::now();
@@ -55,7 +90,7 @@ async fn a_program_that_does_not_exist_says_where_it_was_looked_for() {
 }
 
 #[tokio::test]
-// About Unix itself: its programs play the server.
+// About Unix itself: its programs play the server, because they start in a few milliseconds.
 #[cfg(unix)]
 async fn l16_silence_is_called_silence() {
     let builder = quick().probe_timeout(ms(100)).start_timeout(ms(400));
@@ -74,11 +109,9 @@ async fn l16_silence_is_called_silence() {
 }
 
 #[tokio::test]
-// About Unix itself: its programs play the server.
-#[cfg(unix)]
 async fn l16_an_echo_is_called_an_echo() {
     let began = Instant::now();
-    let (error, text) = failure(quick(), Command::new("cat")).await;
+    let (error, text) = failure(quick(), server("opening echoes")).await;
     assert_eq!(
         text,
         "the program sends back what it is sent (server/discover came back as it left): it is an \
@@ -89,15 +122,12 @@ async fn l16_an_echo_is_called_an_echo() {
 }
 
 #[tokio::test]
-// About Unix itself: its programs play the server.
-#[cfg(unix)]
 async fn l16_text_instead_of_json_is_shown() {
-    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(1_500));
-    let script = "echo 'Serving HTTP on 0.0.0.0 port 8000'; echo more; exec sleep 1000";
-    let (error, text) = failure(builder, sh(script)).await;
+    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(5_000));
+    let (error, text) = failure(builder.clone(), server("opening serves-http")).await;
     assert!(
         text.starts_with(
-            "the server did not answer initialize within 1.5s: it printed 2 lines of text instead \
+            "the server did not answer initialize within 5s: it printed 2 lines of text instead \
              of JSON ("
         ),
         "{text}"
@@ -105,8 +135,7 @@ async fn l16_text_instead_of_json_is_shown() {
     assert!(text.ends_with("the first of which is: Serving HTTP on 0.0.0.0 port 8000"), "{text}");
     assert!(matches!(reason(&error), ConnectReason::NotJson { lines: 2, .. }));
 
-    let builder = quick().probe_timeout(ms(100)).start_timeout(ms(1_500));
-    let (_, text) = failure(builder, sh("echo hello; exec sleep 1000")).await;
+    let (_, text) = failure(builder, server("opening says-hello")).await;
     assert!(text.ends_with("it printed text instead of JSON (not JSON): hello"), "{text}");
 }
 
@@ -122,7 +151,7 @@ async fn a_server_that_dies_in_the_handshake_is_named_with_its_last_words() {
 }
 
 #[tokio::test]
-// About Unix itself: its programs play the server.
+// About Unix itself: under Wine the console's own process holds a copy of the handle.
 #[cfg(unix)]
 async fn a_server_that_closes_its_output_and_lives_is_told_apart_from_one_that_exits() {
     let (error, text) = failure(quick(), sh("exec 1>&-; exec sleep 1000")).await;
@@ -228,8 +257,6 @@ async fn l15_a_slow_start_is_waited_for() {
 
 /// The second one, asked with headers from two thirds of the time on, does not disturb it.
 #[tokio::test]
-// About Unix itself: on Windows the harness greets first, and no shell can take that off the wire.
-#[cfg(unix)]
 async fn l15_a_start_that_takes_nearly_all_of_its_time_is_waited_for() {
     let events = Seen::default();
     let sink = events.clone();
@@ -270,8 +297,6 @@ async fn the_end_of_the_second_try_is_told_as_that() {
 /// Its answers lie in a buffer until it ends. A server that is given up has a quarter of a second for
 /// that, which on a busy machine may be too short; not in one of three tries.
 #[tokio::test]
-// About Unix itself: on Windows the harness greets first, and no shell can take that off the wire.
-#[cfg(unix)]
 async fn a_server_that_does_not_flush_is_called_that() {
     let mut text = String::new();
     for _ in 0..3 {
@@ -291,8 +316,6 @@ async fn a_server_that_does_not_flush_is_called_that() {
 
 /// F13
 #[tokio::test]
-// About Unix itself: on Windows the harness greets first, and no shell can take that off the wire.
-#[cfg(unix)]
 async fn a_server_that_reads_only_headers_is_reached_by_another_beside_it() {
     let builder = quick().probe_timeout(ms(100)).start_timeout(ms(6_000));
     let client = in_time(builder.spawn(server("2025-11-25 headers-only"))).await.unwrap();

@@ -56,6 +56,12 @@ pub(super) fn play() {
     system::take_wire();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     match role.as_str() {
+        "crash" => system::kill_self(),
+        "crash-later" => {
+            std::io::stdin().read_line(&mut String::new()).unwrap();
+            eprintln!("oh no");
+            system::kill_self();
+        }
         #[cfg(unix)]
         "example" => {
             let programs = ["one", "two"].map(|name| place().join(name).display().to_string());

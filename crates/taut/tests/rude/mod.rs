@@ -85,7 +85,8 @@ pub(crate) const TOOLS: [&str; 17] = [
 
 /// The role that this process was started for.
 pub(crate) fn role() -> String {
-    let role = std::env::var("TAUT_ROLE").expect("a role to play");
+    let role = std::env::var("TAUT_ROLE").ok().or_else(system::role_in_arguments);
+    let role = role.expect("a role to play");
     system::take_wire();
     if role == "sleeper" {
         sleep_for_ever();
@@ -425,7 +426,7 @@ fn die() {
     system::abort();
 }
 
-fn sleep_for_ever() -> ! {
+pub(crate) fn sleep_for_ever() -> ! {
     loop {
         std::thread::sleep(Duration::from_secs(1_000));
     }

@@ -18,6 +18,7 @@ const ALLOWED: &[(&str, &str)] = &[
     ("WritePipe", PLATFORMS),
     ("Signal", PLATFORMS),
     ("Signals", PLATFORMS),
+    ("Watchdog", PLATFORMS),
     ("Wire", PLATFORMS),
     ("ReadHalf", HALVES),
     ("WriteHalf", HALVES),

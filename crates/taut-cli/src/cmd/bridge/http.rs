@@ -21,6 +21,8 @@ use crate::signals::Interrupts;
 /// How clients are served.
 pub(super) struct Clients {
     pub(super) at_once: usize,
+    /// How long a session may be without any use.
+    pub(super) idle: Duration,
     /// How long open calls may take at the end.
     pub(super) limit: Duration,
     pub(super) token: Option<String>,
@@ -47,7 +49,7 @@ pub(super) fn token(path: &Path) -> Result<String, Problem> {
 
 impl Clients {
     fn options(&self) -> Result<Options, Problem> {
-        let mut options = Options::new().connections(self.at_once);
+        let mut options = Options::new().connections(self.at_once).session_idle(self.idle);
         if let Some(token) = &self.token {
             options = options.token(token);
         }
@@ -83,10 +85,16 @@ pub(super) async fn run(
     let listener = bind(word, &clients).await?;
     let mut interrupts = Interrupts::new()?;
     output.print(&format!("{}\n", shown(&listener.address, &clients)))?;
-    let (listener, _file) = match listener.kind {
-        Kind::Tcp(listener) => (taut_http::server::Listener::from(listener), None),
+    // Removes the file of a Unix socket at the end of this function.
+    #[cfg(unix)]
+    let _file;
+    let listener = match listener.kind {
+        Kind::Tcp(listener) => taut_http::server::Listener::from(listener),
         #[cfg(unix)]
-        Kind::Unix(listener, file) => (listener.into(), Some(file)),
+        Kind::Unix(listener, file) => {
+            _file = file;
+            listener.into()
+        }
     };
     let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
     let serving = serve_until(listener, Arc::new(proxy.clone()), options, async {

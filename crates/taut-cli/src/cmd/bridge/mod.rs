@@ -42,6 +42,11 @@ pub(crate) struct Bridge {
     #[arg(long, value_name = "N", requires = "listen", default_value_t = 256)]
     #[arg(help_heading = "Clients", value_parser = clap::value_parser!(u16).range(1..))]
     max_connections: u16,
+    /// Over HTTP, end a session and its server after this time without any use.
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "30m")]
+    #[arg(requires = "listen", help_heading = "Clients")]
+    session_idle: Duration,
     /// Over HTTP, demand the token in this file from every client; needed beyond this machine.
     #[cfg(feature = "http")]
     #[arg(long, value_name = "FILE", requires = "listen", help_heading = "Clients")]
@@ -203,6 +208,7 @@ async fn serve(output: &Output, args: &Bridge, proxy: &Proxy) -> Result<Exit, Pr
 fn clients(args: &Bridge) -> Result<http::Clients, Problem> {
     Ok(http::Clients {
         at_once: usize::from(args.max_connections),
+        idle: args.session_idle,
         limit: args.drain,
         token: args.token_file.as_deref().map(http::token).transpose()?,
         hosts: args.allow_host.clone(),

@@ -81,7 +81,8 @@ pub(super) fn load_link(path: &Path, link: Option<&str>) -> Result<Capture, Prob
                 Some(link) => format!("{}: there is no connection {link:?}", path.display()),
                 None => format!("{} has several connections", path.display()),
             };
-            let next = (!names.is_empty()).then(|| format!("--link with one of {}", names.join(", ")));
+            let next =
+                (!names.is_empty()).then(|| format!("--link with one of {}", names.join(", ")));
             Err(Problem::Usage { what, next })
         }
     }

@@ -35,6 +35,7 @@ fn role() {
             "stoppable" => stoppable().await,
             "frozen" => frozen(GUARD).await,
             "frozen-for-an-hour" => frozen(Duration::from_secs(3600)).await,
+            "blocked" => blocked().await,
             "watched-before" => watched_before().await,
             other => panic!("no such role: {other}"),
         }
@@ -152,6 +153,16 @@ async fn frozen(patience: Duration) {
         read(&mut wire.input, &mut Vec::new()).await.unwrap();
         press_ctrl_c();
     }
+    loop {
+        std::thread::park();
+    }
+}
+
+/// A loop that a handler blocks, so that it never sees the end of its input.
+async fn blocked() {
+    let mut wire = take().unwrap();
+    let _watchdog = wire.watch_end(Duration::from_millis(50)).unwrap();
+    write(&mut wire.output, b"blocked\n").await.unwrap();
     loop {
         std::thread::park();
     }
@@ -340,6 +351,18 @@ fn s9_a_second_ctrl_c_ends_it_at_once() {
     assert_eq!(actor.exit().code(), Some(ENDED_BY_CTRL_C));
     let said = stderr.rest();
     assert!(said.contains("Ctrl-C: told twice"), "{said:?}");
+}
+
+#[test]
+fn s9_a_blocked_loop_does_not_outlive_the_end_of_input_by_more_than_the_drain_limit() {
+    let mut actor = start("blocked", Stdio::piped(), Stdio::piped());
+    let stderr = Tail::of(actor.0.stderr.take().unwrap());
+    assert_eq!(actor.wire().line(), "blocked\n");
+    assert!(actor.0.try_wait().unwrap().is_none(), "its input is open");
+    drop(actor.0.stdin.take());
+    assert_eq!(actor.exit().code(), Some(1));
+    let said = stderr.rest();
+    assert!(said.contains("(the drain limit)"), "{said:?}");
 }
 
 #[test]
