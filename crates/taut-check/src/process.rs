@@ -7,8 +7,8 @@ use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -56,7 +56,14 @@ impl Program {
     /// A program with its arguments.
     pub fn new<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Self {
         let words = words.into_iter().map(Into::into).collect();
-        Self { words, env: Vec::new(), bare: false, dir: None, headers: false, kept: Arc::default() }
+        Self {
+            words,
+            env: Vec::new(),
+            bare: false,
+            dir: None,
+            headers: false,
+            kept: Arc::default(),
+        }
     }
 }
 

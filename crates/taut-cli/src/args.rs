@@ -71,7 +71,7 @@ pub(crate) enum Sub {
     #[cfg(feature = "login")]
     Logins(crate::cmd::login::LoginsArgs),
     /// Find out why a server does not connect, and which hosts will have problems with it.
-    Doctor(Doctor),
+    Doctor(crate::cmd::doctor::Doctor),
     /// See whether a server, or a client, keeps the protocol's rules.
     Check(crate::cmd::check::CheckArgs),
     /// Show the servers in the configuration files of hosts, by name.
@@ -272,27 +272,6 @@ pub(crate) struct Prompt {
     /// The arguments of the prompt; a last word without = is the name of a server.
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) pairs: Vec<String>,
-    #[command(flatten)]
-    pub(crate) options: Options,
-    /// The server's program and its arguments, passed on unchanged.
-    #[arg(last = true, value_name = "COMMAND")]
-    pub(crate) server: Vec<OsString>,
-}
-
-#[derive(clap::Args)]
-#[command(after_help = help::DOCTOR)]
-pub(crate) struct Doctor {
-    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
-    pub(crate) name: Option<String>,
-    /// Also call this tool, with the arguments of --args.
-    #[arg(long, value_name = "TOOL")]
-    pub(crate) call: Option<String>,
-    /// The arguments of the call as one JSON object.
-    #[arg(long, value_name = "JSON", requires = "call")]
-    pub(crate) args: Option<String>,
-    /// Also tell what only makes tools hard to use: no description, no type, open arguments, no annotations.
-    #[arg(long)]
-    pub(crate) lint: bool,
     #[command(flatten)]
     pub(crate) options: Options,
     /// The server's program and its arguments, passed on unchanged.

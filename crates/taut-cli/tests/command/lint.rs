@@ -28,7 +28,10 @@ fn with_lint_the_doctor_also_tells_what_makes_tools_hard_to_use() {
     let (without, with) = (told("doctor --json", &server), told("doctor --json --lint", &server));
     for name in names {
         assert!(!without.iter().any(|line| line.contains(name)), "{without:#?}");
-        assert!(with.iter().any(|line| line.contains(name) && line.starts_with("note")), "{with:#?}");
+        assert!(
+            with.iter().any(|line| line.contains(name) && line.starts_with("note")),
+            "{with:#?}"
+        );
     }
     let paged = ["taut", "serve", "--page-size", "5"].map(str::to_owned);
     let told = told("doctor --json", &paged);

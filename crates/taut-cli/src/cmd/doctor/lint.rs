@@ -64,10 +64,7 @@ impl Rule {
 
     /// Whether some host cannot use the tool, or the list, because of it.
     pub(crate) const fn is_serious(self) -> bool {
-        !matches!(
-            self,
-            Self::Anything | Self::Description | Self::OpenObject | Self::Annotations
-        )
+        !matches!(self, Self::Anything | Self::Description | Self::OpenObject | Self::Annotations)
     }
 
     /// Which hosts that is.
@@ -103,7 +100,9 @@ impl Rule {
                 "hosts with models of Anthropic or OpenAI, whose interfaces take 64 characters; most hosts also \
                  put the server's name before it"
             }
-            Self::Pages => "hosts that ask for the first page only: they do not see the other tools",
+            Self::Pages => {
+                "hosts that ask for the first page only: they do not see the other tools"
+            }
             Self::OpenObject => {
                 "hosts that use the strict mode of OpenAI's interfaces, which refuses such a tool; and models, which \
                  may send arguments that nobody reads"
@@ -134,7 +133,9 @@ impl Rule {
             Self::RootReference => "put the object itself at the root, and references below it",
             Self::ToolName => "use a shorter name",
             Self::Pages => "send all tools on one page; some hundreds are no problem",
-            Self::OpenObject => "add \"additionalProperties\": false to the schema of the arguments",
+            Self::OpenObject => {
+                "add \"additionalProperties\": false to the schema of the arguments"
+            }
             Self::Annotations => {
                 "add annotations: readOnlyHint if it changes nothing, destructiveHint: false if it only adds"
             }
@@ -343,19 +344,22 @@ mod tests {
 
     fn rules(schema: Value) -> Vec<(Rule, String)> {
         let tool = json!({ "name": "t", "description": "d", "inputSchema": schema });
-        let found = lint(&[tool], None).into_iter().filter(|found| found.rule.is_serious() || found.rule == Rule::Anything);
+        let found = lint(&[tool], None)
+            .into_iter()
+            .filter(|found| found.rule.is_serious() || found.rule == Rule::Anything);
         found.map(|found| (found.rule, found.at)).collect()
     }
 
     fn told(tools: &[Value], first_page: Option<usize>) -> Vec<String> {
-        lint(tools, first_page).iter().map(|found| format!("{} {found}", found.rule.name())).collect()
+        lint(tools, first_page)
+            .iter()
+            .map(|found| format!("{} {found}", found.rule.name()))
+            .collect()
     }
 
     #[test]
     fn arguments_that_are_open_and_tools_that_do_not_say_what_they_do_are_told() {
-        let tool = |schema: Value, annotations: Value| {
-            json!({ "name": "t", "description": "d", "inputSchema": schema, "annotations": annotations })
-        };
+        let tool = |schema: Value, annotations: Value| json!({ "name": "t", "description": "d", "inputSchema": schema, "annotations": annotations });
         let closed = json!({ "type": "object", "additionalProperties": false });
         let (hints, none) = (json!({ "readOnlyHint": true }), Value::Null);
         assert_eq!(told(&[tool(closed.clone(), hints.clone())], None), [""; 0]);
@@ -368,7 +372,8 @@ mod tests {
     #[test]
     fn a_list_in_pages_is_told_once() {
         let closed = json!({ "type": "object", "additionalProperties": false });
-        let tool = json!({ "name": "t", "description": "d", "inputSchema": closed, "annotations": {} });
+        let tool =
+            json!({ "name": "t", "description": "d", "inputSchema": closed, "annotations": {} });
         let all = told(&vec![tool; 7], Some(5));
         assert_eq!(all, ["list-in-pages tools/list: 5 of 7 tools are on the first page"]);
         assert!(Rule::Pages.is_serious());
