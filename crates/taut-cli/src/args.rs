@@ -14,6 +14,7 @@ use taut::wire::Framing;
 use crate::arguments::closest;
 use crate::asking::AskOptions;
 use crate::cmd::completions::Completions;
+use crate::cmd::doctor::Doctor;
 use crate::cmd::man::Man;
 use crate::cmd::servers::Servers;
 use crate::help;
@@ -71,7 +72,7 @@ pub(crate) enum Sub {
     #[cfg(feature = "login")]
     Logins(crate::cmd::login::LoginsArgs),
     /// Find out why a server does not connect, and which hosts will have problems with it.
-    Doctor(crate::cmd::doctor::Doctor),
+    Doctor(Doctor),
     /// See whether a server, or a client, keeps the protocol's rules.
     Check(crate::cmd::check::CheckArgs),
     /// Show the servers in the configuration files of hosts, by name.

@@ -18,7 +18,7 @@ fn fussy() -> Vec<String> {
 /// What only makes a tool hard to use is told with `--lint`, and is no reason to fail; pages always are told.
 #[test]
 fn with_lint_the_doctor_also_tells_what_makes_tools_hard_to_use() {
-    let server = ["sh", "-c", SERVER].map(str::to_owned);
+    let server = fussy();
     let told = |options: &str, server: &[String]| -> Vec<String> {
         let document = run(options, server).json();
         let findings = document["findings"].as_array().unwrap().iter();
