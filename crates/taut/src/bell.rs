@@ -14,8 +14,10 @@ use crate::lock::lock;
 pub(crate) struct Bell {
     ring: Arc<Ring>,
     waker: Waker,
-    /// The loop's own waker, as it is known to `ring`.
-    known: Option<Waker>,
+    /// Where the waker of the loop points to that `ring` knows, and its functions. `ring` keeps that waker, so
+    /// that nothing else can be there. Not the waker itself: a clone may have other copies of the same
+    /// functions.
+    known: (usize, usize),
 }
 
 struct Ring {
@@ -41,7 +43,7 @@ impl Default for Bell {
     fn default() -> Self {
         // The first time it is polled in any case.
         let ring = Arc::new(Ring { rung: AtomicBool::new(true), wakes: Mutex::default() });
-        Self { waker: Waker::from(ring.clone()), ring, known: None }
+        Self { waker: Waker::from(ring.clone()), ring, known: (0, 0) }
     }
 }
 
@@ -53,8 +55,7 @@ impl Bell {
         cx: &Context<'_>,
         poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        let known = self.known.as_ref().is_some_and(|known| known.will_wake(cx.waker()));
-        if known && !self.ring.rung.load(Ordering::Acquire) {
+        if self.known == address(cx.waker()) && !self.ring.rung.load(Ordering::Acquire) {
             return Poll::Pending;
         }
         if self.answer(cx) { poll(&mut Context::from_waker(&self.waker)) } else { Poll::Pending }
@@ -64,10 +65,14 @@ impl Bell {
     #[cold]
     fn answer(&mut self, cx: &Context<'_>) -> bool {
         // First, because the loop may be polled by another task than before.
-        self.known = Some(cx.waker().clone());
-        lock(&self.ring.wakes).clone_from(&self.known);
+        self.known = address(cx.waker());
+        let _former = lock(&self.ring.wakes).replace(cx.waker().clone());
         self.ring.rung.swap(false, Ordering::AcqRel)
     }
+}
+
+fn address(waker: &Waker) -> (usize, usize) {
+    (waker.data().addr(), std::ptr::from_ref(waker.vtable()).addr())
 }
 
 #[cfg(test)]

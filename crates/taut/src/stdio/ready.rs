@@ -112,6 +112,26 @@ impl ReadHalf {
             waits: false,
         })
     }
+
+    /// Reads, and waits for more if that took all that there was. What comes after the read is told of anew.
+    fn poll_drain(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
+        let room = buf.capacity() - buf.len();
+        loop {
+            let mut known = ready!(self.fd.poll_read_ready(cx))?;
+            match self.calls.read(self.fd.get_ref(), buf) {
+                Ok(bytes) => {
+                    if 0 < bytes && bytes < room {
+                        known.clear_ready();
+                    }
+                    self.width.note(bytes);
+                    return Poll::Ready(Ok(bytes));
+                }
+                Err(rustix::io::Errno::AGAIN) => known.clear_ready(),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Poll::Ready(Err(error.into())),
+            }
+        }
+    }
 }
 
 impl Source for ReadHalf {
@@ -119,26 +139,17 @@ impl Source for ReadHalf {
         if buf.len() == buf.capacity() {
             buf.reserve(ROOM);
         }
-        let room = buf.capacity() - buf.len();
         // A pipe that is to be widened is looked at until it is known to be empty.
-        let waits = self.waits && !self.width.is_narrow();
+        if self.waits && !self.width.is_narrow() {
+            return self.poll_drain(cx, buf);
+        }
         loop {
             // Not by asking for readiness first, which has to be paid for each time: it is known.
-            let mut drained = 0;
-            let read = |fd: &OwnedFd| match self.calls.read(fd, buf)? {
-                // The runtime takes this for a read that was refused. What comes after the read is told of anew.
-                bytes if waits && 0 < bytes && bytes < room => {
-                    drained = bytes;
-                    Err(ErrorKind::WouldBlock.into())
-                }
-                bytes => Ok(bytes),
-            };
-            match self.fd.try_io(Interest::READABLE, read) {
+            match self.fd.try_io(Interest::READABLE, |fd| Ok(self.calls.read(fd, buf)?)) {
                 Ok(bytes) => {
                     self.width.note(bytes);
                     return Poll::Ready(Ok(bytes));
                 }
-                Err(_) if drained > 0 => return Poll::Ready(Ok(drained)),
                 Err(error) => match error.kind() {
                     ErrorKind::WouldBlock => {
                         self.width.settle(&self.fd);
