@@ -212,13 +212,6 @@ impl Source for Input {
             Self::Thread(half) => half.poll_read(cx, buf),
         }
     }
-
-    fn wait_when_drained(&mut self) {
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        if let Self::Ready(half) = self {
-            half.wait_when_drained();
-        }
-    }
 }
 
 /// What was descriptor 1.

@@ -22,10 +22,6 @@ pub(crate) trait Source: Send {
     /// told `Pending`, and only then is its waker kept.
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>>;
 
-    /// From now on a read that takes all that there is is followed by a wait, not by another look: for who
-    /// passes messages on, so that the other side has nothing to send yet.
-    fn wait_when_drained(&mut self) {}
-
     /// Why the input has ended, if a transport has said that it failed. Asked once, after the end.
     fn take_failure(&mut self) -> Option<io::Error> {
         None
@@ -98,10 +94,6 @@ impl<S: Source, F: Future<Output = ()> + Send> Source for Until<S, F> {
             return Poll::Ready(Ok(0));
         }
         self.source.poll_read(cx, buf)
-    }
-
-    fn wait_when_drained(&mut self) {
-        self.source.wait_when_drained();
     }
 }
 

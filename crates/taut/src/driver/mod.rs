@@ -100,10 +100,7 @@ where
         true => Decoder::for_socket(config.limits),
         false => Decoder::new(config.limits),
     };
-    let (mut source, mut stop) = (source, std::pin::pin!(stop));
-    if service.takes_over() {
-        source.wait_when_drained();
-    }
+    let mut stop = std::pin::pin!(stop);
     let mut driver = Driver {
         source: Some(source),
         decoder,

@@ -97,40 +97,13 @@ pub(crate) struct ReadHalf {
     fd: AsyncFd<OwnedFd>,
     calls: Calls,
     width: Width,
-    /// Whether a read that took all that there was is followed by a wait.
-    waits: bool,
 }
 
 impl ReadHalf {
     /// `Err` returns the descriptor: only a thread will do.
     pub(super) fn open(fd: OwnedFd) -> Result<Self, OwnedFd> {
         let (fd, calls) = without_waiting(fd)?;
-        Ok(Self {
-            fd: register(fd, Interest::READABLE)?,
-            calls,
-            width: calls.width(),
-            waits: false,
-        })
-    }
-
-    /// Reads, and waits for more if that took all that there was. What comes after the read is told of anew.
-    fn poll_drain(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
-        let room = buf.capacity() - buf.len();
-        loop {
-            let mut known = ready!(self.fd.poll_read_ready(cx))?;
-            match self.calls.read(self.fd.get_ref(), buf) {
-                Ok(bytes) => {
-                    if 0 < bytes && bytes < room {
-                        known.clear_ready();
-                    }
-                    self.width.note(bytes);
-                    return Poll::Ready(Ok(bytes));
-                }
-                Err(rustix::io::Errno::AGAIN) => known.clear_ready(),
-                Err(rustix::io::Errno::INTR) => {}
-                Err(error) => return Poll::Ready(Err(error.into())),
-            }
-        }
+        Ok(Self { fd: register(fd, Interest::READABLE)?, calls, width: calls.width() })
     }
 }
 
@@ -138,10 +111,6 @@ impl Source for ReadHalf {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         if buf.len() == buf.capacity() {
             buf.reserve(ROOM);
-        }
-        // A pipe that is to be widened is looked at until it is known to be empty.
-        if self.waits && !self.width.is_narrow() {
-            return self.poll_drain(cx, buf);
         }
         loop {
             // Not by asking for readiness first, which has to be paid for each time: it is known.
@@ -160,10 +129,6 @@ impl Source for ReadHalf {
                 },
             }
         }
-    }
-
-    fn wait_when_drained(&mut self) {
-        self.waits = true;
     }
 }
 
@@ -211,41 +176,6 @@ impl Sink for WriteHalf {
             Ok(guard) if guard.ready().is_write_closed() => Poll::Ready(()),
             // A runtime that is shutting down knows nothing about the reader.
             _ => Poll::Pending,
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::future::poll_fn;
-
-    use super::*;
-
-    /// What comes after a read that took all that there was is read as well, whenever it came.
-    #[tokio::test]
-    async fn a_wait_after_a_drained_read_misses_nothing() {
-        let (reader, writer) = rustix::pipe::pipe().unwrap();
-        let mut half = ReadHalf::open(reader).ok().unwrap();
-        half.wait_when_drained();
-        let mut sent = 0;
-        for round in 0..200_usize {
-            let mut received = Vec::with_capacity(256);
-            sent += rustix::io::write(&writer, &[b'a'; 10]).unwrap();
-            let mut read = poll_fn(|cx| half.poll_read(cx, &mut received)).await.unwrap();
-            // Before it waits again, or while it does, or after the runtime has been told of it.
-            match round % 3 {
-                0 => sent += rustix::io::write(&writer, b"between").unwrap(),
-                1 => tokio::task::yield_now().await,
-                _ => {
-                    sent += rustix::io::write(&writer, b"later").unwrap();
-                    tokio::task::yield_now().await;
-                }
-            }
-            sent += rustix::io::write(&writer, b"last").unwrap();
-            while read < sent {
-                read += poll_fn(|cx| half.poll_read(cx, &mut received)).await.unwrap();
-            }
-            assert_eq!(std::mem::take(&mut sent), received.len());
         }
     }
 }
