@@ -244,4 +244,5 @@ The exit code is 0 if hosts can use the server.
 Examples:
   taut doctor -- taut serve
   taut doctor --call echo --args '{\"text\": \"hi\"}' -- taut serve
+  taut doctor --lint -- taut serve
   taut doctor --json -- taut serve";

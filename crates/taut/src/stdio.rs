@@ -212,13 +212,6 @@ impl Source for Input {
             Self::Thread(half) => half.poll_read(cx, buf),
         }
     }
-
-    fn rest(&mut self) {
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        if let Self::Ready(half) = self {
-            half.rest();
-        }
-    }
 }
 
 /// What was descriptor 1.

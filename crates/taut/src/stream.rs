@@ -22,10 +22,6 @@ pub(crate) trait Source: Send {
     /// told `Pending`, and only then is its waker kept.
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>>;
 
-    /// Nothing was answered to what the last read brought, so more is not expected at once: if that read took
-    /// all that there was, the next one waits to be told of more instead of looking for it.
-    fn rest(&mut self) {}
-
     /// Why the input has ended, if a transport has said that it failed. Asked once, after the end.
     fn take_failure(&mut self) -> Option<io::Error> {
         None
@@ -98,10 +94,6 @@ impl<S: Source, F: Future<Output = ()> + Send> Source for Until<S, F> {
             return Poll::Ready(Ok(0));
         }
         self.source.poll_read(cx, buf)
-    }
-
-    fn rest(&mut self) {
-        self.source.rest();
     }
 }
 

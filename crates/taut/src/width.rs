@@ -36,12 +36,6 @@ impl Width {
         }
     }
 
-    /// Whether the pipe waits to be widened.
-    #[inline]
-    pub(crate) fn is_narrow(&self) -> bool {
-        *self == Self::Narrow
-    }
-
     /// Widens the pipe if it is too narrow.
     ///
     /// Must not be called while a writer may sleep because the pipe is full: kernels before 6.8 may wake it

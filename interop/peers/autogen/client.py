@@ -51,7 +51,8 @@ class Tries:
 
     async def list(self):
         # It reads the first page only, and our server is told to use pages here.
-        whole = await mcp_server_tools(parameters(["serve"]))
+        words = OPTIONS.server[: OPTIONS.server.index("serve") + 1]
+        whole = await mcp_server_tools(parameters(words[1:]))
         check(len(whole) == 14, [tool.name for tool in whole])
         required = {tool.name: tool.schema["parameters"].get("required", []) for tool in whole}
         check(required["echo"] == ["text"] and required["slow"] == [], required)

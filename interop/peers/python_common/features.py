@@ -58,6 +58,9 @@ class Features:
         except Missing as missing:
             say(feature=name, ok=None, note=str(missing))
         except Exception as error:  # noqa: BLE001, whatever it is, it is what the table tells
+            # A group of one says nothing of its own.
+            while getattr(error, "exceptions", None):
+                error = error.exceptions[0]
             say(feature=name, ok=False, note=f"{type(error).__name__}: {error}"[:400])
 
 

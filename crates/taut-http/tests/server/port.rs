@@ -10,7 +10,9 @@ use taut_http::server::{HttpService, Options, ServeError, serve, serve_until};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
-use crate::support::{Wire, fixture, initialize, modern_post, post_bytes, running, until, within};
+#[cfg(unix)]
+use crate::support::initialize;
+use crate::support::{Wire, fixture, modern_post, post_bytes, running, until, within};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 

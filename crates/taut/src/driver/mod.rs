@@ -8,7 +8,6 @@
 //! the same pass with no task, no lock contention and no other thread. One that waits is spawned.
 
 mod alarm;
-mod bell;
 mod body;
 mod flag;
 mod join;
@@ -27,12 +26,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use crate::bell::Bell;
 use crate::ending::Ending;
 use crate::stream::{Sink, Source};
 use crate::wire::Decoder;
 
 use alarm::Alarm;
-use bell::Bell;
 use work::{Look, Taken, Work};
 
 pub(crate) use body::Body;
@@ -187,18 +186,13 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             let more_queued = queued && self.work.start_queued(cx);
             more |= self.work.service.pump();
             // Other threads that add output set the flag for changes, so that the loop does not sleep over it.
-            let sent = more || self.work.is_writing();
-            if sent && let Err(ending) = self.work.poll_write(cx, more, &mut written) {
+            if (more || self.work.is_writing())
+                && let Err(ending) = self.work.poll_write(cx, more, &mut written)
+            {
                 return Poll::Ready(ending);
             }
             if more_queued || reads >= READS || self.taken >= YIELD || written >= YIELD {
                 return self.poll_yield(cx);
-            }
-            if reads > 0
-                && !sent
-                && let Some(source) = &mut self.source
-            {
-                source.rest();
             }
             if self.poll_read(cx, wanting) {
                 reads += 1;

@@ -10,14 +10,14 @@ use std::future::Future;
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt as _;
-use std::pin::{Pin, pin};
+use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, waitid};
-use tokio::io::{AsyncReadExt as _, Interest};
+use tokio::io::Interest;
 use tokio::net::unix::pipe::{Receiver, Sender};
 use tokio::sync::oneshot;
 
@@ -289,14 +289,6 @@ impl Source for ReadPipe {
         if buf.len() == buf.capacity() {
             buf.reserve(MIN_ROOM);
         }
-        if !self.width.is_narrow() {
-            // If this takes all that there is, the runtime knows it, and does not look again before it is told of
-            // more.
-            let bytes = ready!(pin!(self.pipe.read_buf(buf)).poll(cx))?;
-            self.width.note(bytes);
-            return Poll::Ready(Ok(bytes));
-        }
-        // Until it is known to be empty, and so can be widened.
         loop {
             ready!(self.pipe.poll_read_ready(cx))?;
             match self.pipe.try_read_buf(buf) {

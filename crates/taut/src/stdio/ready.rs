@@ -97,20 +97,13 @@ pub(crate) struct ReadHalf {
     fd: AsyncFd<OwnedFd>,
     calls: Calls,
     width: Width,
-    /// Whether the last read took all that there was.
-    drained: bool,
 }
 
 impl ReadHalf {
     /// `Err` returns the descriptor: only a thread will do.
     pub(super) fn open(fd: OwnedFd) -> Result<Self, OwnedFd> {
         let (fd, calls) = without_waiting(fd)?;
-        Ok(Self {
-            fd: register(fd, Interest::READABLE)?,
-            calls,
-            width: calls.width(),
-            drained: false,
-        })
+        Ok(Self { fd: register(fd, Interest::READABLE)?, calls, width: calls.width() })
     }
 }
 
@@ -119,13 +112,11 @@ impl Source for ReadHalf {
         if buf.len() == buf.capacity() {
             buf.reserve(ROOM);
         }
-        let room = buf.capacity() - buf.len();
         loop {
             // Not by asking for readiness first, which has to be paid for each time: it is known.
             match self.fd.try_io(Interest::READABLE, |fd| Ok(self.calls.read(fd, buf)?)) {
                 Ok(bytes) => {
                     self.width.note(bytes);
-                    self.drained = bytes < room;
                     return Poll::Ready(Ok(bytes));
                 }
                 Err(error) => match error.kind() {
@@ -137,15 +128,6 @@ impl Source for ReadHalf {
                     _ => return Poll::Ready(Err(error)),
                 },
             }
-        }
-    }
-
-    fn rest(&mut self) {
-        // A pipe that is to be widened is looked at until it is known to be empty.
-        if self.drained && !self.width.is_narrow() {
-            // The runtime takes this for a read that was refused. What comes later is told of anew.
-            let refused = Err::<(), _>(ErrorKind::WouldBlock.into());
-            let _ = self.fd.try_io(Interest::READABLE, |_| refused);
         }
     }
 }

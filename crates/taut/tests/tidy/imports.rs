@@ -32,6 +32,7 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("schema", &[]),
     ("ending", &[]),
     ("lock", &[]),
+    ("bell", &["lock"]),
     // The messages of a transport that is no byte stream know which request they belong to.
     ("stream", &["rpc"]),
     ("width", &[]),
@@ -40,9 +41,9 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("threaded", &["lock", "stream"]),
     ("stdio", &["lock", "stream", "threaded", "width", "win32"]),
     // Child processes; knows nothing of messages.
-    ("process", &["lock", "stream", "threaded", "width", "win32"]),
+    ("process", &["bell", "lock", "stream", "threaded", "width", "win32"]),
     ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio", "process"]),
-    ("driver", &["wire", "json", "rpc", "ending", "lock", "stream"]),
+    ("driver", &["wire", "json", "rpc", "bell", "ending", "lock", "stream"]),
     // The seam for transports outside the crate; knows messages and no method.
     ("transport", &["json", "rpc", "ending", "lock", "stream", "driver"]),
     (

@@ -1,7 +1,8 @@
-//! Remembers whether something has asked to be polled, so that the loop polls it only then.
+//! Remembers whether something has asked to be polled, so that it is polled only then.
 //!
-//! The loop is woken for every message. What it watches beside that (a signal, the exit of a child, a
-//! reader that goes away) hardly ever happens, and asking each of them anew costs more than a message.
+//! Knows wakers and nothing of what is watched. The loop is woken for every message. What it watches beside
+//! that (a signal, the exit of a child, a reader that goes away) hardly ever happens, and asking each of
+//! them anew costs as much as a message.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -10,11 +11,13 @@ use std::task::{Context, Poll, Wake, Waker};
 use crate::lock::lock;
 
 /// Stands between the loop and one thing that it watches.
-pub(super) struct Bell {
+pub(crate) struct Bell {
     ring: Arc<Ring>,
     waker: Waker,
-    /// The loop's own waker, as it is known to `ring`.
-    known: Option<Waker>,
+    /// Where the waker of the loop points to that `ring` knows, and its functions. `ring` keeps that waker, so
+    /// that nothing else can be there. Not the waker itself: a clone may have other copies of the same
+    /// functions.
+    known: (usize, usize),
 }
 
 struct Ring {
@@ -40,28 +43,36 @@ impl Default for Bell {
     fn default() -> Self {
         // The first time it is polled in any case.
         let ring = Arc::new(Ring { rung: AtomicBool::new(true), wakes: Mutex::default() });
-        Self { waker: Waker::from(ring.clone()), ring, known: None }
+        Self { waker: Waker::from(ring.clone()), ring, known: (0, 0) }
     }
 }
 
 impl Bell {
     /// Polls with `poll` if that was asked for since the last time, and is pending otherwise.
-    pub(super) fn poll<T>(
+    #[inline]
+    pub(crate) fn poll<T>(
         &mut self,
         cx: &Context<'_>,
         poll: impl FnOnce(&mut Context<'_>) -> Poll<T>,
     ) -> Poll<T> {
-        // The loop may be moved to another task.
-        if !self.known.as_ref().is_some_and(|known| known.will_wake(cx.waker())) {
-            self.known = Some(cx.waker().clone());
-            lock(&self.ring.wakes).clone_from(&self.known);
-        }
-        if !self.ring.rung.load(Ordering::Acquire) {
+        if self.known == address(cx.waker()) && !self.ring.rung.load(Ordering::Acquire) {
             return Poll::Pending;
         }
-        self.ring.rung.store(false, Ordering::Release);
-        poll(&mut Context::from_waker(&self.waker))
+        if self.answer(cx) { poll(&mut Context::from_waker(&self.waker)) } else { Poll::Pending }
     }
+
+    /// Says whether it has rung.
+    #[cold]
+    fn answer(&mut self, cx: &Context<'_>) -> bool {
+        // First, because the loop may be polled by another task than before.
+        self.known = address(cx.waker());
+        let _former = lock(&self.ring.wakes).replace(cx.waker().clone());
+        self.ring.rung.swap(false, Ordering::AcqRel)
+    }
+}
+
+fn address(waker: &Waker) -> (usize, usize) {
+    (waker.data().addr(), std::ptr::from_ref(waker.vtable()).addr())
 }
 
 #[cfg(test)]
