@@ -15,11 +15,14 @@ export async function browser() {
   return chromium.launch({ executablePath: process.env.CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
 }
 
-// A server behind `taut trace`, and a client for it.
+// A server behind `taut trace` or `taut bridge`, and a client for it.
 export class Session {
-  constructor(options, server) {
+  static all = [];
+  static kill() { for (const session of Session.all) session.child.kill(); }
+  constructor(options, server, command = 'trace') {
     const PATH = path.dirname(TAUT) + path.delimiter + process.env.PATH;
-    this.child = spawn(TAUT, ['trace', ...options, '--', ...server], { stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, PATH } });
+    this.child = spawn(TAUT, [command, ...options, '--', ...server], { stdio: ['pipe', 'pipe', 'pipe'], env: { ...process.env, PATH } });
+    Session.all.push(this);
     this.waiting = new Map();
     this.next = 0;
     this.stderr = '';

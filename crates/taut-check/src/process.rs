@@ -7,14 +7,24 @@ use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::wire::{Frame, Splitter};
 
-/// How much of a peer's output is kept, in bytes. What is beyond is dropped and the peer is ended.
-const MAX_OUTPUT: usize = 64 << 20;
+/// How much memory the output of one peer may take. A peer that writes more is ended.
+const MAX_OUTPUT: usize = 48 << 20;
+
+/// How much memory the output of all peers of one run may take: every check looks at all of them at the end.
+const MAX_RUN: usize = 192 << 20;
+
+/// How much a peer may take when the run has used up its memory: enough for every honest answer but the longest.
+const MAX_LATE: usize = 1 << 20;
+
+/// What a part of a JSON value takes in memory, roughly: a number in a list is the smallest, a member the largest.
+const PART: usize = 48;
 
 /// How many messages of a peer are kept. One that writes more is ended, too: every check reads them all.
 const MAX_ENTRIES: usize = 20_000;
@@ -38,13 +48,29 @@ pub struct Program {
     pub dir: Option<PathBuf>,
     /// Whether messages go out with a `Content-Length` header each, and not as lines.
     pub headers: bool,
+    /// Memory that is taken by what all processes of this program wrote.
+    kept: Arc<AtomicUsize>,
 }
 
 impl Program {
     /// A program with its arguments.
     pub fn new<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Self {
         let words = words.into_iter().map(Into::into).collect();
-        Self { words, env: Vec::new(), bare: false, dir: None, headers: false }
+        Self {
+            words,
+            env: Vec::new(),
+            bare: false,
+            dir: None,
+            headers: false,
+            kept: Arc::default(),
+        }
+    }
+}
+
+impl Program {
+    /// Counts the memory of a new run: what was kept for the last one is gone.
+    pub(crate) fn begin(&self) {
+        self.kept.store(0, Ordering::Relaxed);
     }
 }
 
@@ -98,7 +124,9 @@ pub(crate) struct Process {
     /// What is not yet a whole message, where messages have headers.
     part: Option<Vec<u8>>,
     began: Instant,
+    /// Memory that its output takes, and that of all processes of the program.
     taken: usize,
+    kept: Arc<AtomicUsize>,
     stderr: Arc<Mutex<Vec<u8>>>,
     pub(crate) log: Vec<Entry>,
     pub(crate) ended: bool,
@@ -133,6 +161,7 @@ impl Process {
             part: program.headers.then(Vec::new),
             began,
             taken: 0,
+            kept: Arc::clone(&program.kept),
             stderr,
             log,
             ended: false,
@@ -218,18 +247,19 @@ impl Process {
     }
 
     fn take(&mut self, bytes: &[u8]) {
-        self.taken += bytes.len();
+        let weight = weight(bytes);
+        self.taken += weight;
+        let all = self.kept.fetch_add(weight, Ordering::Relaxed) + weight;
         for frame in self.splitter.push(bytes) {
-            let value = frame.value.clone();
-            self.note(What::Got(frame));
-            let (Some(value), Some(mut responder)) = (value, self.responder.take()) else {
-                continue;
+            let lines = match (&frame.value, &mut self.responder) {
+                (Some(value), Some(responder)) => responder(value),
+                _ => Vec::new(),
             };
-            let lines = responder(&value);
-            self.responder = Some(responder);
+            self.note(What::Got(frame));
             lines.into_iter().for_each(|line| self.send(line));
         }
-        if self.taken > MAX_OUTPUT || self.log.len() > MAX_ENTRIES {
+        let most = if all > MAX_RUN { MAX_LATE } else { MAX_OUTPUT };
+        if self.taken > most || self.log.len() > MAX_ENTRIES {
             self.kill();
             self.end();
         }
@@ -288,6 +318,12 @@ impl Drop for Process {
         self.input = None;
         self.kill();
     }
+}
+
+/// The memory that these bytes take once they are read: themselves, and the parts of the JSON in them.
+fn weight(bytes: &[u8]) -> usize {
+    let parts = bytes.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{' | b':')).count();
+    2 * bytes.len() + PART * parts
 }
 
 fn headed(body: &[u8]) -> Vec<u8> {

@@ -14,6 +14,7 @@ use taut::wire::Framing;
 use crate::arguments::closest;
 use crate::asking::AskOptions;
 use crate::cmd::completions::Completions;
+use crate::cmd::doctor::Doctor;
 use crate::cmd::man::Man;
 use crate::cmd::servers::Servers;
 use crate::help;
@@ -272,24 +273,6 @@ pub(crate) struct Prompt {
     /// The arguments of the prompt; a last word without = is the name of a server.
     #[arg(value_name = "KEY=VALUE")]
     pub(crate) pairs: Vec<String>,
-    #[command(flatten)]
-    pub(crate) options: Options,
-    /// The server's program and its arguments, passed on unchanged.
-    #[arg(last = true, value_name = "COMMAND")]
-    pub(crate) server: Vec<OsString>,
-}
-
-#[derive(clap::Args)]
-#[command(after_help = help::DOCTOR)]
-pub(crate) struct Doctor {
-    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
-    pub(crate) name: Option<String>,
-    /// Also call this tool, with the arguments of --args.
-    #[arg(long, value_name = "TOOL")]
-    pub(crate) call: Option<String>,
-    /// The arguments of the call as one JSON object.
-    #[arg(long, value_name = "JSON", requires = "call")]
-    pub(crate) args: Option<String>,
     #[command(flatten)]
     pub(crate) options: Options,
     /// The server's program and its arguments, passed on unchanged.

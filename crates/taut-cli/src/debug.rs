@@ -8,7 +8,11 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 use crate::output::Output;
 use crate::problem::Problem;
@@ -121,19 +125,106 @@ static SINKS: Mutex<Vec<Sink>> = Mutex::new(Vec::new());
 
 /// Hands every step to one more listener.
 pub(crate) fn listen(source: &'static str, sink: impl Fn(&str) + Send + Sync + 'static) {
-    let mut sinks = lock(&SINKS);
-    sinks.push(Box::new(sink));
-    if sinks.len() == 1 {
-        let steps = taut::Steps::new(|line: &str| lock(&SINKS).iter().for_each(|sink| sink(line)));
-        let steps = if source == BOTH { steps.sides() } else { steps.source(source) };
-        // No other code sets one.
-        let _ = tracing::subscriber::set_global_default(steps);
-    }
+    lock(&SINKS).push(Box::new(sink));
+    subscribe(source);
+}
+
+/// Becomes the subscriber for everything, unless that was done before.
+fn subscribe(source: &'static str) {
+    let steps = taut::Steps::new(|line: &str| lock(&SINKS).iter().for_each(|sink| sink(line)));
+    let steps = if source == BOTH { steps.sides() } else { steps.source(source) };
+    // No other code sets one, and all of ours are the same.
+    let _ = tracing::subscriber::set_global_default(Heard(steps));
 }
 
 /// Whether anybody hears of steps.
 pub(crate) fn is_heard() -> bool {
     !lock(&SINKS).is_empty()
+}
+
+/// Hands every whole message to a listener, too. Only one can be set; a bridge does, for all its
+/// connections.
+pub(crate) fn on_message(hook: impl Fn(&Told) + Send + Sync + 'static) {
+    let _ = MESSAGES.set(Box::new(hook));
+    subscribe(BOTH);
+}
+
+type Hook = Box<dyn Fn(&Told) + Send + Sync>;
+
+static MESSAGES: OnceLock<Hook> = OnceLock::new();
+
+/// A message that passed on one of our connections, as the library tells of it.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    /// The number of the connection.
+    pub(crate) link: u64,
+    /// Whether the other end is a client.
+    pub(crate) serving: bool,
+    /// Whether we have sent it.
+    pub(crate) sent: bool,
+    /// Whether a header stood before it.
+    pub(crate) headers: bool,
+    /// The message, secrets masked by their names.
+    pub(crate) json: Option<String>,
+}
+
+impl Visit for Told {
+    fn record_debug(&mut self, field: &Field, value: &dyn std::fmt::Debug) {
+        if field.name() == "framing" {
+            self.headers = format!("{value:?}") == "headers";
+        }
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        if field.name() == "link" {
+            self.link = value;
+        }
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        if field.name() == "serving" {
+            self.serving = value;
+        }
+    }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        match field.name() {
+            "way" => self.sent = value == "send",
+            "json" => self.json = Some(value.to_owned()),
+            _ => {}
+        }
+    }
+}
+
+/// The one subscriber: steps for those who listen, and messages for a recorder.
+struct Heard<F>(taut::Steps<F>);
+
+impl<F: Fn(&str) + Send + Sync + 'static> Subscriber for Heard<F> {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        self.0.enabled(metadata)
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        if is_heard() {
+            self.0.event(event);
+        }
+        // Only the event that has the JSON is a whole message.
+        let is_message = || event.metadata().fields().field("json").is_some();
+        if let Some(hook) = MESSAGES.get().filter(|_| is_message()) {
+            let mut told = Told::default();
+            event.record(&mut told);
+            hook(&told);
+        }
+    }
+
+    // Spans are passed over: a step stands for itself.
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+    fn enter(&self, _: &Id) {}
+    fn exit(&self, _: &Id) {}
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -174,7 +174,7 @@ Examples:
 
 pub(crate) const TRACE_MOCK: &str = "\
 Says what the server had said, with the ids of whoever asks now. A request that is not in the capture gets
-an error that says so.
+an error that says so. A capture of `taut bridge` has several connections; --link names one of them.
 
 Examples:
   taut trace mock session.jsonl < /dev/null
@@ -204,8 +204,11 @@ With --listen, the address is printed on stdout. Only this machine can connect b
 unix:PATH. Lines, Content-Length headers and HTTP are told apart by the first bytes; web pages are
 refused. SIGTERM and Ctrl-C let open calls finish, then end the servers.
 
+--record and --page keep and show what passes as `taut trace` does, clients and servers in one capture.
+
 Examples:
   taut bridge -- taut serve < /dev/null
+  taut smoke -- taut bridge --record example.jsonl -- taut serve
   taut smoke -- taut bridge -- taut serve
   taut call add a=2 b=3 --revision 2026-07-28 -- taut bridge --revision 2025-06-18 -- taut serve
   timeout --preserve-status 1 taut bridge --listen unix:example.sock -- taut serve
@@ -241,4 +244,5 @@ The exit code is 0 if hosts can use the server.
 Examples:
   taut doctor -- taut serve
   taut doctor --call echo --args '{\"text\": \"hi\"}' -- taut serve
+  taut doctor --lint -- taut serve
   taut doctor --json -- taut serve";

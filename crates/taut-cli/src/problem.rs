@@ -48,6 +48,12 @@ pub(crate) enum Problem {
     Server { error: Error, stderr: String },
     /// With the command line: what, and what to try.
     Usage { what: String, next: Option<String> },
+    /// With a login.
+    #[cfg_attr(
+        not(feature = "login"),
+        allow(dead_code, reason = "without logins nobody makes one")
+    )]
+    Login { what: String, next: Option<String>, exit: Exit },
     /// With a file that is read or made ready before anything is asked.
     File { what: String, error: io::Error },
     /// With our own output, after the server answered.
@@ -83,6 +89,7 @@ impl Problem {
         match self {
             Self::Server { error, .. } => exit_of(error),
             Self::Usage { .. } | Self::File { .. } => Exit::Usage,
+            Self::Login { exit, .. } => *exit,
             Self::Unwritten { .. } => Exit::Unwritten,
             Self::NobodyReads => Exit::Worked,
             Self::Interrupted | Self::Ended => Exit::Interrupted,
@@ -104,7 +111,7 @@ impl Problem {
     /// What to try next.
     pub(crate) fn next(&self) -> Option<String> {
         match self {
-            Self::Usage { next, .. } => next.clone(),
+            Self::Usage { next, .. } | Self::Login { next, .. } => next.clone(),
             Self::Server { error: Error::Spawn(error), .. } => match &**error {
                 SpawnError::NotFound { program, hint, .. } => {
                     let url = program.to_str().filter(|program| program.contains("://"));
@@ -179,7 +186,7 @@ impl fmt::Display for Problem {
                 f.write_str(text.split_once("; ").map_or(&text, |(what, _)| what))
             }
             Self::Server { error, .. } => error.fmt(f),
-            Self::Usage { what, .. } => f.write_str(what),
+            Self::Usage { what, .. } | Self::Login { what, .. } => f.write_str(what),
             Self::File { what, error } | Self::Unwritten { what, error } => {
                 write!(f, "{what}: {error}")
             }

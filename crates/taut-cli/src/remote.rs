@@ -94,11 +94,20 @@ mod with_http {
     impl Remote {
         /// Opens a connection.
         pub(crate) async fn open(&self, builder: ClientBuilder) -> taut::Result<Client> {
-            let opened = self.transport.connect(builder).await;
-            opened.map_err(|error| match HttpError::of(&error) {
-                Some(reason) => self.failed(reason),
-                None => error,
-            })
+            let error = match self.transport.connect(builder).await {
+                Ok(client) => return Ok(client),
+                Err(error) => error,
+            };
+            let Some(reason) = HttpError::of(&error) else { return Err(error) };
+            #[cfg(feature = "login")]
+            if let HttpError::Unauthorized { status: 401, .. } = reason
+                && let Some(unusable) = crate::cmd::login::unusable().await
+            {
+                let reason = reason.to_string();
+                let refused = reason.split("; ").next().unwrap_or_default();
+                return Err(self.says(&format!("{refused}, and {unusable}")));
+            }
+            Err(self.failed(reason))
         }
 
         /// Why there is no connection, and what to do.
@@ -121,10 +130,19 @@ mod with_http {
             };
             let reason = match reason {
                 HttpError::Unreachable { why, .. } => format!("cannot be reached: {why}"),
+                // What to do follows by itself.
+                HttpError::Unauthorized { status, challenge, words, .. } => {
+                    let (challenge, words) = (challenge.clone(), words.clone());
+                    HttpError::Unauthorized { status: *status, challenge, words, advice: None }
+                        .to_string()
+                }
                 reason => reason.to_string(),
             };
-            let words = format!("{}: {}{next}", self.shown, reason.replace("; ", ", "));
-            let error = Arc::new(io::Error::other(words));
+            self.says(&format!("{}{next}", reason.replace("; ", ", ")))
+        }
+
+        fn says(&self, words: &str) -> Error {
+            let error = Arc::new(io::Error::other(format!("{}: {words}", self.shown)));
             Error::Ended(Ending::Io { during: CONNECTING, error })
         }
     }

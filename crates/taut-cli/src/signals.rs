@@ -268,8 +268,11 @@ impl Drop for Signal {
     }
 }
 
-/// Does what Ctrl-C does, where the terminal takes it for a key: in the middle of a line.
-pub(crate) fn interrupt() {
+/// Does what Ctrl-C does, where the terminal takes it for a key: in the middle of a line. Returns when the
+/// command has taken it. What the caller does next comes after the call was withdrawn, so the server
+/// gets no answer that the person did not give.
+pub(crate) async fn interrupt() {
+    let before = count();
     #[cfg(unix)]
     {
         // There is no harm in a signal that does not come.
@@ -278,4 +281,8 @@ pub(crate) fn interrupt() {
     }
     #[cfg(windows)]
     crate::console::interrupt();
+    // The guard ends the process if nobody takes it.
+    while HEEDED.load(Ordering::SeqCst) <= before {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
 }

@@ -5,7 +5,7 @@ const $ = id => document.getElementById(id);
 const model = new Model();
 const ROW = 30;
 const KINDS = [['call', 'calls'], ['note', 'notifications'], ['stderr', 'stderr'], ['stray', 'stray'], ['life', 'events'], ['bad', 'only errors']];
-const state = { search: '', kinds: new Set(['call', 'note', 'stderr', 'stray', 'life', 'gap']), bad: false, method: '', follow: true, from: null, to: null, selected: -1, live: false };
+const state = { search: '', kinds: new Set(['call', 'note', 'stderr', 'stray', 'life', 'gap']), bad: false, method: '', link: '', follow: true, from: null, to: null, selected: -1, live: false };
 let visible = [];
 let seen = 0;          // rows that were looked at for `visible`
 let stale = false;     // `visible` has to be made anew
@@ -42,6 +42,8 @@ function wanted(row) {
   if (state.bad && !row.bad && !model.hangs(row, now())) return false;
   if (!state.kinds.has(row.kind)) return false;
   if (state.method && row.name !== state.method) return false;
+  // What belongs to no connection, such as stderr, belongs to all.
+  if (state.link && row.record.link && row.record.link !== state.link) return false;
   if (state.from !== null && (row.at > state.to || (row.answer ? row.answer.at : row.at) < state.from)) return false;
   return !state.search || hay(row).includes(state.search);
 }
@@ -70,9 +72,10 @@ function draw() {
     pool.push(node);
     space.append(node.root);
   }
+  // A row keeps its node while it is in view, so that scrolling touches only what comes in.
   for (let at = 0; at < pool.length; at++) {
-    const row = at < count ? visible[first + at] : null;
-    fill(pool[at], row, first + at, span);
+    const place = first + (at - first % pool.length + pool.length) % pool.length;
+    fill(pool[at], place < first + count ? visible[place] : null, place, span);
   }
   const active = visible.findIndex(row => row.n === state.selected);
   if (active >= first && active < first + count) list.setAttribute('aria-activedescendant', 'row-' + state.selected);
@@ -90,8 +93,8 @@ function range() {
 function template() {
   const cell = name => el('span', { class: name });
   const node = { at: cell('at'), way: cell('way'), what: cell('what'), outcome: cell('outcome'), took: cell('took'), size: cell('size'), fall: cell('fall'), bar: el('i') };
-  node.name = el('b'); node.detail = el('em'); node.brief = el('small'); node.who = el('span', { class: 'hidden' });
-  node.what.append(node.name, ' ', node.detail, ' ', node.brief);
+  node.link = el('span', { class: 'link' }); node.name = el('b'); node.detail = el('em'); node.brief = el('small'); node.who = el('span', { class: 'hidden' });
+  node.what.append(node.link, node.name, ' ', node.detail, ' ', node.brief);
   node.fall.append(node.bar);
   node.root = el('div', { class: 'row', role: 'option' }, node.who, node.at, node.way, node.what, node.outcome, node.took, node.size, node.fall);
   node.root.addEventListener('click', () => { if (node.row) select(node.row, true); });
@@ -118,6 +121,7 @@ function fill(node, row, place, [from, to]) {
   text(node.who, row.from ? `from ${row.from}` : '');
   // The name of a tool says more than the method that calls it.
   const target = row.kind === 'call' && row.detail;
+  text(node.link, row.record.link ? cut(row.record.link) : '');
   text(node.name, cut(target || row.name.replace(/^notifications\//, '')));
   text(node.detail, cut(target ? row.name : row.detail || ''));
   text(node.brief, target ? brief(row) : '');
@@ -153,12 +157,15 @@ function totals() {
   const header = model.header || {};
   text($('server'), header.name || '');
   text($('command'), (header.command || []).join(' ') + (header.started ? '  ·  ' + header.started.replace('T', ' ').replace(/\.\d+Z$/, ' UTC') : ''));
-  const select = $('method');
-  if (select.length - 1 !== model.methods.size) {
-    const kept = select.value;
-    select.replaceChildren(el('option', { value: '' }, 'all methods'), ...[...model.methods].sort().map(name => el('option', { value: name }, name)));
-    select.value = kept;
-  }
+  options($('method'), 'all methods', model.methods, (a, b) => a < b ? -1 : 1);
+  options($('link'), 'all connections', model.links, (a, b) => a.localeCompare(b, 'en', { numeric: true }));
+  $('link').parentNode.hidden = !model.links.size;
+}
+function options(select, all, names, order) {
+  if (select.length - 1 === names.size) return;
+  const kept = select.value;
+  select.replaceChildren(el('option', { value: '' }, all), ...[...names].sort(order).map(name => el('option', { value: name }, cut(name))));
+  select.value = kept;
 }
 
 function flight() {
@@ -255,7 +262,7 @@ function detail(row) {
   const head = el('div', { class: 'head' }, el('h2', {}, cut(title)), close);
   const facts = el('dl', { class: 'facts' });
   const fact = (name, value, bad) => { if (value) facts.append(el('div', { class: bad ? 'bad' : '' }, el('dt', {}, name), el('dd', {}, String(value)))); };
-  fact('way', way); fact('at', row.at.toFixed(6) + ' s');
+  fact('connection', row.record.link); fact('way', way); fact('at', row.at.toFixed(6) + ' s');
   fact('took', row.answer && time(row.took)); fact('id', row.id); fact('framing', row.record.framing);
   fact('outcome', row.failure || (row.cancelled ? 'cancelled' : row.kind === 'call' && !row.answer ? (model.hangs(row, now()) ? 'no answer: it hangs' : 'in flight') : ''), row.failure || model.hangs(row, now()));
   fact('masked', (row.record.masked || []).length + ((row.answer && row.answer.record.masked) || []).length || '');
@@ -301,7 +308,7 @@ function latency() {
     const spread = el('span', { class: 'spread', 'aria-hidden': 'true' });
     for (const value of thin(each.times)) { const dot = el('i'); dot.style.left = place(value) + '%'; spread.append(dot); }
     const missing = each.calls - each.times.length - each.cancelled;
-    return el('tr', {}, el('th', { scope: 'row' }, each.from === 'server' ? '← ' : '', cut(each.label)), el('td', {}, String(each.calls)),
+    return el('tr', {}, el('th', { scope: 'row' }, each.link ? el('span', { class: 'link' }, cut(each.link)) : null, each.from === 'server' ? '← ' : '', cut(each.label)), el('td', {}, String(each.calls)),
       el('td', { class: each.failed ? 'bad' : '' }, String(each.failed)), el('td', { class: missing > 0 ? 'bad' : '' }, String(Math.max(0, missing))),
       ...[each.p50, each.p90, each.p99, each.max].map(value => el('td', {}, time(value) || '–')), el('td', { class: 'wide' }, spread));
   });
@@ -333,6 +340,7 @@ document.querySelector('.tabs').addEventListener('keydown', event => {
 
 $('search').addEventListener('input', event => { state.search = event.target.value.trim().toLowerCase(); refilter(); });
 $('method').addEventListener('change', event => { state.method = event.target.value; refilter(); });
+$('link').addEventListener('change', event => { state.link = event.target.value; refilter(); });
 $('follow').addEventListener('change', event => { state.follow = event.target.checked; dirty = true; });
 for (const [kind, label] of KINDS) {
   const on = kind !== 'bad';

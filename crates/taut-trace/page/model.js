@@ -8,8 +8,9 @@ class Model {
   constructor() {
     this.header = null;
     this.rows = [];
-    this.open = new Map();   // "c:1" → row: requests that wait for their answer
-    this.calls = new Map();  // label → { label, from, times, calls, failed, cancelled, open }
+    this.open = new Map();   // connection, asker and id → row: requests that wait for their answer
+    this.calls = new Map();  // connection, asker and label → { label, link, from, times, calls, failed, cancelled }
+    this.links = new Set();  // names of connections, in a capture of several
     this.methods = new Set();
     this.messages = 0;
     this.requests = 0;
@@ -60,6 +61,7 @@ class Model {
 
   one(at, record, body, size) {
     const from = record.from;
+    if (record.link) this.links.add(record.link);
     if (!body || typeof body !== 'object' || body.jsonrpc === undefined) {
       this.stray++;
       this.add({ at, kind: 'stray', from, name: shown(record), bad: true, size, record, body });
@@ -69,7 +71,7 @@ class Model {
     if (typeof body.method === 'string' && id !== null) return this.request(at, record, body, id, size);
     if (typeof body.method === 'string') {
       const row = this.add({ at, kind: 'note', from, name: body.method, detail: note(body), size, record, body });
-      if (body.method === 'notifications/cancelled') this.cancel(from, body);
+      if (body.method === 'notifications/cancelled') this.cancel(record, body);
       this.methods.add(body.method);
       return row;
     }
@@ -83,27 +85,27 @@ class Model {
     const label = typeof target === 'string' ? `${body.method} ${target}` : body.method;
     const row = this.add({ at, kind: 'call', from, name: body.method, detail: target, label, id, size, record, body });
     this.requests++;
-    this.open.set(from[0] + ':' + id, row);
+    this.open.set(key(record, from, id), row);
     this.methods.add(body.method);
-    const key = from[0] + ' ' + label;
-    if (!this.calls.has(key)) this.calls.set(key, { label, from, times: [], calls: 0, failed: 0, cancelled: 0 });
-    this.calls.get(key).calls++;
+    const own = key(record, from, label);
+    if (!this.calls.has(own)) this.calls.set(own, { label, link: record.link, from, times: [], calls: 0, failed: 0, cancelled: 0 });
+    this.calls.get(own).calls++;
   }
 
   answer(at, record, body, id, size) {
-    const asker = record.from === 'client' ? 's' : 'c';
-    const key = asker + ':' + id;
-    const row = this.open.get(key);
+    const asker = record.from === 'client' ? 'server' : 'client';
+    const own = key(record, asker, id);
+    const row = this.open.get(own);
     if (!row) {
       this.errors++;
       this.add({ at, kind: 'stray', from: record.from, name: 'an answer to nothing that was asked', detail: 'id ' + id, bad: true, size, record, body });
       return;
     }
-    this.open.delete(key);
+    this.open.delete(own);
     row.answer = { at, record, body, size };
     row.took = at - row.at;
     row.size = (row.size || 0) + size;
-    const figures = this.calls.get(row.from[0] + ' ' + row.label);
+    const figures = this.calls.get(key(record, row.from, row.label));
     figures.times.push(row.took);
     row.failure = failure(body);
     if (row.failure) { row.bad = true; this.errors++; figures.failed++; }
@@ -111,12 +113,12 @@ class Model {
     this.changed.add(row);
   }
 
-  cancel(from, body) {
+  cancel(record, body) {
     const id = JSON.stringify(body.params && body.params.requestId);
-    const row = this.open.get(from[0] + ':' + id);
+    const row = this.open.get(key(record, record.from, id));
     if (!row) return;
     row.cancelled = true;
-    this.calls.get(row.from[0] + ' ' + row.label).cancelled++;
+    this.calls.get(key(record, row.from, row.label)).cancelled++;
     this.changed.add(row);
   }
 
@@ -128,6 +130,9 @@ class Model {
     return row.kind === 'call' && !row.answer && !row.cancelled && (this.ended || now - row.at > HANGS_AFTER);
   }
 }
+
+// What belongs to one asker on one connection.
+function key(record, asker, what) { return JSON.stringify([record.link || '', asker, what]); }
 
 function failure(body) {
   if (body.error) return `${body.error.code} ${body.error.message || ''}`;

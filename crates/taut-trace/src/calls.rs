@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::format::{Event, Record, Side};
+use crate::format::{Event, Message, Record, Side};
 use crate::talk::{Kind, Talk, talks};
 
 /// How many requests may be open at once; of more, the answers are shown without their request.
@@ -27,6 +27,8 @@ pub struct Open {
 /// One thing that a message says, with what is known about its request.
 #[derive(Clone, Debug)]
 pub struct Row {
+    /// The connection that it passed on, in a capture of several.
+    pub link: Option<String>,
     /// Who said it.
     pub from: Side,
     /// What.
@@ -71,9 +73,10 @@ impl Figures {
 /// Puts requests and answers together.
 #[derive(Debug, Default)]
 pub struct Calls {
-    open: HashMap<(bool, String), Open>,
-    /// By who asked and what.
-    pub figures: BTreeMap<(bool, String), Figures>,
+    /// By the connection, who asked, and the id.
+    open: HashMap<(Option<String>, bool, String), Open>,
+    /// By the connection, who asked, and what.
+    pub figures: BTreeMap<(Option<String>, bool, String), Figures>,
     /// Lines that are no messages, from the server.
     pub stray: usize,
     /// Messages in all.
@@ -102,7 +105,7 @@ impl Calls {
             Side::Server => self.bytes.1 += bytes as u64,
         }
         let rows = talks(&message.body).into_iter();
-        rows.map(|talk| self.row(record.at, message.from, talk, bytes)).collect()
+        rows.map(|talk| self.row(record.at, message, talk, bytes)).collect()
     }
 
     /// The requests that wait for an answer, the oldest first.
@@ -113,24 +116,26 @@ impl Calls {
         open
     }
 
-    fn row(&mut self, at: u64, from: Side, talk: Talk, bytes: usize) -> Row {
+    fn row(&mut self, at: u64, message: &Message, talk: Talk, bytes: usize) -> Row {
+        let (from, link) = (message.from, message.link.clone());
         let client = from == Side::Client;
         let mut request = None;
         match (talk.kind(), &talk.id) {
             (Kind::Request, Some(id)) => {
                 let label = talk.label();
-                let figures = self.figures.entry((client, label.clone())).or_default();
+                let figures =
+                    self.figures.entry((link.clone(), client, label.clone())).or_default();
                 figures.calls += 1;
                 figures.bytes.0 += bytes as u64;
                 if self.open.len() < OPEN {
                     let open = Open { at, label, cancelled: false };
-                    self.open.insert((client, id.clone()), open);
+                    self.open.insert((link.clone(), client, id.clone()), open);
                 }
             }
             (Kind::Answer, Some(id)) => {
-                request = self.open.remove(&(!client, id.clone()));
+                request = self.open.remove(&(link.clone(), !client, id.clone()));
                 if let Some(open) = &request {
-                    let key = (!client, open.label.clone());
+                    let key = (link.clone(), !client, open.label.clone());
                     let figures = self.figures.entry(key).or_default();
                     figures.bytes.1 += bytes as u64;
                     figures.failed += usize::from(talk.failure().is_some());
@@ -141,16 +146,16 @@ impl Calls {
             }
             (Kind::Notification, _) => {
                 if let Some(id) = talk.cancelled()
-                    && let Some(open) = self.open.get_mut(&(client, id))
+                    && let Some(open) = self.open.get_mut(&(link.clone(), client, id))
                 {
                     open.cancelled = true;
-                    let key = (client, open.label.clone());
+                    let key = (link.clone(), client, open.label.clone());
                     self.figures.entry(key).or_default().cancelled += 1;
                 }
             }
             (Kind::Stray, _) if !client => self.stray += 1,
             _ => {}
         }
-        Row { from, talk, request, bytes }
+        Row { link, from, talk, request, bytes }
     }
 }

@@ -176,6 +176,8 @@ pub struct Message {
     pub masked: Vec<usize>,
     /// Whether only the beginning was kept.
     pub cut: bool,
+    /// The connection that it passed on, in a capture of several, such as `client 1`.
+    pub link: Option<String>,
 }
 
 /// The content of a message or of a line.
@@ -257,7 +259,7 @@ fn string(out: &mut Vec<u8>, value: &str) {
 
 /// How a message was sent, for [`write_message`].
 #[derive(Clone, Copy, Debug)]
-pub struct Sent {
+pub struct Sent<'a> {
     /// Who sent it.
     pub from: Side,
     /// How it was framed.
@@ -268,11 +270,16 @@ pub struct Sent {
     pub cr: bool,
     /// Whether only the beginning was kept.
     pub cut: bool,
+    /// The connection that it passed on, where the capture has several.
+    pub link: Option<&'a str>,
 }
 
 /// Appends a message as a line.
-pub fn write_message(out: &mut Vec<u8>, at: u64, sent: Sent, body: &[u8], masked: &[usize]) {
+pub fn write_message(out: &mut Vec<u8>, at: u64, sent: Sent<'_>, body: &[u8], masked: &[usize]) {
     open(out, at, "message");
+    if let Some(link) = sent.link {
+        member(out, "link", link);
+    }
     member(out, "from", sent.from.name());
     if sent.framing == Framing::Headers {
         member(out, "framing", sent.framing.name());

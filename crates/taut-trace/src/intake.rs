@@ -70,6 +70,22 @@ impl Intake {
         }
     }
 
+    /// Appends a whole message, of a connection whose messages come whole.
+    pub fn message(&mut self, at: u64, sent: Sent<'_>, body: &[u8], out: &mut Vec<u8>) {
+        self.masked.clear();
+        self.places.clear();
+        self.masker.apply(body, &mut self.masked, &mut self.places);
+        format::write_message(out, at, sent, &self.masked, &self.places);
+        self.shrink();
+    }
+
+    /// One long message must not keep its room for the rest of the session.
+    fn shrink(&mut self) {
+        if self.masked.capacity() > 1 << 20 {
+            self.masked = Vec::new();
+        }
+    }
+
     /// A stream has ended: what is left of it is all there will be.
     pub fn closed(&mut self, at: u64, stream: Stream, out: &mut Vec<u8>) {
         match stream {
@@ -145,13 +161,10 @@ impl Intake {
                 Wire::Headers => Framing::Headers,
                 _ => Framing::Lines,
             };
-            let sent = Sent { from, framing: messages.framing, bom, cr, cut };
+            let sent = Sent { from, framing: messages.framing, bom, cr, cut, link: None };
             format::write_message(out, at, sent, masked, places);
         }
-        // One long message must not keep its room for the rest of the session.
-        if masked.capacity() > 1 << 20 {
-            *masked = Vec::new();
-        }
+        self.shrink();
     }
 
     fn stderr(&mut self, at: u64, bytes: &[u8], out: &mut Vec<u8>) {

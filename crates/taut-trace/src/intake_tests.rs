@@ -120,3 +120,16 @@ fn a_message_over_the_limit_is_kept_in_part_and_marked() {
     assert!(cut.cut && cut.body.bytes().len() == 4096);
     assert_eq!(events.len(), 2);
 }
+
+/// What cannot be framed is told, and recording goes on with the next message that can.
+#[test]
+fn after_a_bad_header_the_next_message_is_recorded() {
+    let mut intake = Intake::new(Masker::off());
+    let mut out = Vec::new();
+    intake.bytes(1, Stream::Server, b"Content-Length: many\r\n\r\n{\"lost\":1}", &mut out);
+    intake.bytes(2, Stream::Server, b"Content-Length: 7\r\n\r\n{\"a\":1}", &mut out);
+    intake.bytes(3, Stream::Server, b"{\"b\":2}\n", &mut out);
+    let all = texts(&out);
+    assert!(all[0].starts_with("Fault { from: Server"), "{all:?}");
+    assert_eq!(all[all.len() - 2..], ["{\"a\":1}", "{\"b\":2}"], "{all:?}");
+}

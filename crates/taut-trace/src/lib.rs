@@ -39,7 +39,7 @@ pub use mask::{MASK, Masker, SHORTEST, begins_like_token};
 pub use mock::Mock;
 pub use page::{document, policy};
 pub use read::{Capture, ReadError, Reader, header, record};
-pub use recorder::{Recorder, Session, Tap, Watch, create};
+pub use recorder::{Links, Recorder, Session, Tap, Watch, create};
 pub use replay::{Next, Replay};
 pub use script::{Key, Names, Step, steps};
 pub use stamp::{compact, rfc3339};

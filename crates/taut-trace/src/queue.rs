@@ -6,7 +6,7 @@
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::format::{End, Stream};
+use crate::format::{End, Framing, Side, Stream};
 
 /// How many bytes wait at most, with those that the recorder is at. A burst of this size is recorded whole;
 /// with all else a recorder stays below 16 MiB.
@@ -33,6 +33,13 @@ const PAUSE: Duration = Duration::from_millis(25);
 pub(crate) enum What {
     /// So many bytes of a stream.
     Bytes(Stream, usize),
+    /// So many bytes, which are a message of a connection of its own.
+    Message {
+        link: String,
+        from: Side,
+        framing: Framing,
+        len: usize,
+    },
     /// So many bytes and lines of a stream did not fit.
     Missed(Stream, u64, u64),
     /// A stream has ended.
@@ -92,6 +99,35 @@ impl Queue {
 
     /// Hands bytes over, or counts them.
     pub(crate) fn bytes(&self, at: u64, stream: Stream, bytes: &[u8]) {
+        let lines = || bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+        self.add(at, stream, bytes, What::Bytes(stream, bytes.len()), lines);
+    }
+
+    /// Hands over a whole message of one connection, or counts it.
+    pub(crate) fn message(
+        &self,
+        at: u64,
+        link: String,
+        from: Side,
+        framing: Framing,
+        bytes: &[u8],
+    ) {
+        let stream = match from {
+            Side::Client => Stream::Client,
+            Side::Server => Stream::Server,
+        };
+        let what = What::Message { link, from, framing, len: bytes.len() };
+        self.add(at, stream, bytes, what, || 1);
+    }
+
+    fn add(
+        &self,
+        at: u64,
+        stream: Stream,
+        bytes: &[u8],
+        what: What,
+        records: impl FnOnce() -> u64,
+    ) {
         let mut state = self.lock();
         let room = LIMIT - state.taken;
         let batch = &mut state.batch;
@@ -100,13 +136,13 @@ impl Queue {
         // After a piece that was dropped, the rest of this batch would have a hole before it.
         if !fits || dropped.0 > 0 {
             dropped.0 += bytes.len() as u64;
-            dropped.1 += bytes.iter().filter(|byte| **byte == b'\n').count() as u64;
+            dropped.1 += records();
         } else {
             if batch.bytes.capacity() - batch.bytes.len() < bytes.len() {
                 batch.bytes.reserve_exact(bytes.len().max(GROWTH));
             }
             batch.bytes.extend_from_slice(bytes);
-            batch.marks.push((at, What::Bytes(stream, bytes.len())));
+            batch.marks.push((at, what));
         }
         let hurry = batch.bytes.len() >= HURRY;
         self.wake(state, hurry);

@@ -75,6 +75,31 @@ impl Capture {
         Ok(Self { header: reader.header, records, damaged: reader.damaged })
     }
 
+    /// The connections that messages passed on, if it is a capture of several; in the order of their first
+    /// messages.
+    #[must_use]
+    pub fn links(&self) -> Vec<&str> {
+        let mut links = Vec::new();
+        for (_, message) in self.messages() {
+            if let Some(link) = message.link.as_deref()
+                && !links.contains(&link)
+            {
+                links.push(link);
+            }
+        }
+        links
+    }
+
+    /// Leaves only what passed on one connection, as a capture of that alone.
+    #[must_use]
+    pub fn only(mut self, link: &str) -> Self {
+        self.records.retain_mut(|record| match &mut record.event {
+            Event::Message(message) => message.link.take().as_deref() == Some(link),
+            _ => false,
+        });
+        self
+    }
+
     /// The messages, each with its time.
     pub fn messages(&self) -> impl Iterator<Item = (u64, &Message)> {
         self.records.iter().filter_map(|record| match &record.event {
@@ -187,6 +212,7 @@ pub fn record(line: &[u8]) -> Option<Record> {
             body: line.body()?,
             masked: line.masked.clone().unwrap_or_default(),
             cut: line.cut,
+            link: line.link.clone(),
         }),
         "stderr" => Event::Stderr(line.body()?),
         "fault" => Event::Fault {
@@ -218,6 +244,7 @@ struct Line<'a> {
     t: f64,
     #[serde(borrow)]
     kind: &'a str,
+    link: Option<String>,
     from: Option<&'a str>,
     framing: Option<&'a str>,
     #[serde(borrow)]

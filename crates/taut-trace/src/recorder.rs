@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
-use crate::format::{self, End, Gap, Header, Stream, VERSION};
+use crate::format::{self, End, Framing, Gap, Header, Sent, Side, Stream, VERSION};
 use crate::intake::Intake;
 use crate::mask::Masker;
 use crate::queue::{Batch, Queue, What};
@@ -79,6 +79,35 @@ impl Tap {
     }
 }
 
+/// Where the messages of several connections are handed over.
+#[derive(Clone, Debug)]
+pub struct Links {
+    shared: Arc<Shared>,
+}
+
+impl Links {
+    /// Hands over a copy of a whole message of the connection that has this name.
+    pub fn message(&self, link: String, from: Side, framing: Framing, body: &[u8]) {
+        self.shared.queue.message(self.shared.now(), link, from, framing, body);
+    }
+
+    /// Hands over a line that a server wrote to stderr.
+    pub fn stderr(&self, line: &str) {
+        let line = format!("{line}\n");
+        self.shared.queue.bytes(self.shared.now(), Stream::Stderr, line.as_bytes());
+    }
+
+    /// A server's process was started.
+    pub fn started(&self, pid: u32) {
+        self.shared.queue.event(self.shared.now(), What::Started(pid));
+    }
+
+    /// A connection to a server has ended by itself.
+    pub fn lost(&self) {
+        self.shared.queue.event(self.shared.now(), What::Closed(Stream::Server));
+    }
+}
+
 impl Shared {
     fn now(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX)
@@ -122,6 +151,12 @@ impl Recorder {
     #[must_use]
     pub fn tap(&self, stream: Stream) -> Tap {
         Tap { shared: Arc::clone(&self.shared), stream }
+    }
+
+    /// Where the messages of several connections are handed over.
+    #[must_use]
+    pub fn links(&self) -> Links {
+        Links { shared: Arc::clone(&self.shared) }
     }
 
     /// The process was started.
@@ -172,6 +207,13 @@ fn record(shared: &Shared, header: &Header, mut intake: Intake, mut sink: Sink) 
                     let (piece, rest) = bytes.split_at(len);
                     bytes = rest;
                     intake.bytes(at, stream, piece, &mut sink.lines);
+                }
+                What::Message { link, from, framing, len } => {
+                    let (body, rest) = bytes.split_at(len);
+                    bytes = rest;
+                    let link = Some(link.as_str());
+                    let sent = Sent { from, framing, bom: false, cr: false, cut: false, link };
+                    intake.message(at, sent, body, &mut sink.lines);
                 }
                 What::Missed(stream, bytes, lines) => {
                     intake.gap(at, stream, bytes, lines, &mut sink.lines);
@@ -341,3 +383,7 @@ fn open_other(path: &Path) -> io::Result<File> {
     );
     options.open(path)
 }
+
+#[cfg(test)]
+#[path = "recorder_tests.rs"]
+mod tests;

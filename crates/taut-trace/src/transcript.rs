@@ -52,7 +52,7 @@ impl Transcript {
         let Some((from, json)) = message(step, self.ours) else { return };
         let at = u64::try_from(self.began.elapsed().as_micros()).unwrap_or(u64::MAX);
         let cut = json.ends_with('…');
-        let sent = Sent { from, framing: Framing::Lines, bom: false, cr: false, cut };
+        let sent = Sent { from, framing: Framing::Lines, bom: false, cr: false, cut, link: None };
         let mut line = Vec::new();
         write_message(&mut line, at, sent, json.as_bytes(), &[]);
         // A full disk costs the transcript, not the session.

@@ -77,6 +77,8 @@ pub mod wire;
 mod json;
 mod mcp;
 
+#[cfg(feature = "tokio")]
+mod bell;
 #[cfg(feature = "client")]
 mod client;
 #[cfg(feature = "tokio")]

@@ -7,10 +7,11 @@
 
 use std::fmt;
 use std::io;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::lock::lock;
 use crate::stream::{Sink, Source};
 use crate::threaded;
 
@@ -136,7 +137,7 @@ static CLAIM: Mutex<Claim> = Mutex::new(Claim::Unclaimed);
 /// # }
 /// ```
 pub fn claim_stdio() -> Result<(), ClaimError> {
-    claim(&mut CLAIM.lock().unwrap_or_else(PoisonError::into_inner))
+    claim(&mut lock(&CLAIM))
 }
 
 fn claim(state: &mut Claim) -> Result<(), ClaimError> {
@@ -183,7 +184,7 @@ pub(crate) fn take() -> Result<Stdio, ClaimError> {
     if tokio::runtime::Handle::try_current().is_err() {
         return Err(ClaimError::NoRuntime);
     }
-    let mut state = CLAIM.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut state = lock(&CLAIM);
     claim(&mut state)?;
     match std::mem::replace(&mut *state, Claim::Taken) {
         Claim::Held(wire) => wire.open().map_err(|source| ClaimError::Thread { source }),

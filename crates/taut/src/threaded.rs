@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
+use crate::lock::lock;
 use crate::stream::{Sink, Source};
 
 /// Bytes per read, and bytes a writer takes before it makes the loop wait. One full pipe.
@@ -125,7 +126,7 @@ struct State {
 
 impl Desk {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     fn write_all(&self, mut to: impl Write) {

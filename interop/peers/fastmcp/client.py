@@ -40,8 +40,9 @@ async def on_message(message):
 
 
 def connect():
+    command = StdioTransport(OPTIONS.server[0], OPTIONS.server[1:], keep_alive=False)
     return Client(
-        StdioTransport(OPTIONS.server[0], OPTIONS.server[1:], keep_alive=False),
+        OPTIONS.server[0] if features.is_url(OPTIONS) else command,
         mode=MODES[OPTIONS.mode],
         roots=[features.ROOT],
         sampling_handler=on_sample,
@@ -273,10 +274,12 @@ async def main():
             tries = Tries(client)
             say(agreed=client.protocol_version, era="modern" if tries.modern else "legacy")
             say(feature="connect", ok=True, note="")
-            for name in features.NAMES:
+            for name in features.names(OPTIONS):
                 await run(name, getattr(tries, name))
     except Exception as error:  # noqa: BLE001
         return say(feature="connect", ok=False, note=f"{type(error).__name__}: {error}")
+    if features.is_url(OPTIONS):
+        return
     await run("in-flight", in_flight)
     await run("kill", killed)
 

@@ -182,4 +182,7 @@ def complete(reference, argument, context):
     return offer.starting_with(words, argument.value)
 
 
-MCP.run("stdio", show_banner=False)
+if OPTIONS.http:
+    MCP.run("http", port=OPTIONS.http, show_banner=False, uvicorn_config={"log_level": "warning"})
+else:
+    MCP.run("stdio", show_banner=False)

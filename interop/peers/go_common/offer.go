@@ -25,12 +25,13 @@ var Coffee = map[string]any{
 	"required": []string{"size"},
 }
 
-type ServerOptions struct{ Tools, Page int }
+type ServerOptions struct{ Tools, Page, HTTP int }
 
 func ServerFlags() ServerOptions {
 	var o ServerOptions
 	flag.IntVar(&o.Tools, "tools", 0, "so many extra plain tools")
 	flag.IntVar(&o.Page, "page", 0, "items per page of a list; 0 = the SDK's own")
+	flag.IntVar(&o.HTTP, "http", 0, "serve Streamable HTTP on this port, not stdio")
 	flag.Parse()
 	return o
 }

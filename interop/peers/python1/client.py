@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 import anyio
 import mcp.types as types
 from mcp import ClientSession, StdioServerParameters, stdio_client
+from mcp.client.streamable_http import streamable_http_client
 from pydantic import AnyUrl
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "python_common"))
@@ -42,7 +43,9 @@ async def on_message(message):
 @asynccontextmanager
 async def connect():
     parameters = StdioServerParameters(command=OPTIONS.server[0], args=OPTIONS.server[1:])
-    async with stdio_client(parameters) as (read, write):
+    url = features.is_url(OPTIONS)
+    transport = streamable_http_client(OPTIONS.server[0]) if url else stdio_client(parameters)
+    async with transport as (read, write, *_):
         async with ClientSession(
             read,
             write,
@@ -269,10 +272,12 @@ async def main():
             tries = Tries(client)
             say(agreed=client.agreed, era="legacy")
             say(feature="connect", ok=True, note="")
-            for name in features.NAMES:
+            for name in features.names(OPTIONS):
                 await run(name, getattr(tries, name))
     except Exception as error:  # noqa: BLE001
         return say(feature="connect", ok=False, note=f"{type(error).__name__}: {error}")
+    if features.is_url(OPTIONS):
+        return
     await run("in-flight", in_flight)
     await run("kill", killed)
 

@@ -9,10 +9,14 @@ import sys
 
 import anyio
 import mcp.types as types
+import uvicorn
 from mcp.server import Server
 from mcp.server.lowlevel import NotificationOptions
 from mcp.server.stdio import stdio_server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp.shared.exceptions import McpError
+from starlette.applications import Starlette
+from starlette.routing import Mount
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "python_common"))
 import offer  # noqa: E402
@@ -235,6 +239,12 @@ async def main():
     options = SERVER.create_initialization_options(NotificationOptions(tools_changed=True))
     # The capability does not follow from the handler in this version.
     options.capabilities.resources.subscribe = True
+    if OPTIONS.http:
+        SERVER.create_initialization_options = lambda *_: options
+        sessions = StreamableHTTPSessionManager(SERVER)
+        routes = [Mount("/mcp", sessions.handle_request)]
+        app = Starlette(routes=routes, lifespan=lambda _: sessions.run())
+        return await uvicorn.Server(uvicorn.Config(app, port=OPTIONS.http, log_level="warning")).serve()
     async with stdio_server() as (read, write):
         await SERVER.run(read, write, options)
 

@@ -43,8 +43,9 @@ async def on_message(message):
 
 
 def connect():
+    command = StdioServerParameters(command=OPTIONS.server[0], args=OPTIONS.server[1:])
     return Client(
-        StdioServerParameters(command=OPTIONS.server[0], args=OPTIONS.server[1:]),
+        OPTIONS.server[0] if features.is_url(OPTIONS) else command,
         mode=MODES[OPTIONS.mode],
         sampling_callback=on_sample,
         list_roots_callback=on_roots,
@@ -274,10 +275,12 @@ async def main():
             tries = Tries(client)
             say(agreed=client.protocol_version, era="modern" if tries.modern else "legacy")
             say(feature="connect", ok=True, note="")
-            for name in features.NAMES:
+            for name in features.names(OPTIONS):
                 await run(name, getattr(tries, name))
     except Exception as error:  # noqa: BLE001
         return say(feature="connect", ok=False, note=f"{type(error).__name__}: {error}")
+    if features.is_url(OPTIONS):
+        return
     await run("in-flight", in_flight)
     await run("kill", killed)
 

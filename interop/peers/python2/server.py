@@ -10,6 +10,7 @@ import warnings
 
 import anyio
 import mcp_types as types
+import uvicorn
 from mcp.server import Server
 from mcp.server.lowlevel import NotificationOptions
 from mcp.server.stdio import stdio_server
@@ -270,6 +271,9 @@ async def main():
         on_set_logging_level=set_level,
     )
     options = server.create_initialization_options(NotificationOptions(tools_changed=True))
+    if OPTIONS.http:
+        app = server.streamable_http_app()
+        return await uvicorn.Server(uvicorn.Config(app, port=OPTIONS.http, log_level="warning")).serve()
     async with stdio_server() as (read, write):
         await server.run(read, write, options)
 

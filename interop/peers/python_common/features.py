@@ -24,6 +24,16 @@ def arguments(modes):
     return parser.parse_args()
 
 
+def is_url(options):
+    """Whether the server is one that runs already: then its process is not ours to end."""
+    return options.server[0].startswith("http://")
+
+
+def names(options):
+    """The features to try. Over HTTP a request may have 4 MiB, so 10 are not tried."""
+    return [name for name in NAMES if name != "mib10" or not is_url(options)]
+
+
 def say(**line):
     print(json.dumps(line), flush=True)
 

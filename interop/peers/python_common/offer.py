@@ -52,6 +52,7 @@ def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tools", type=int, default=0, help="so many extra plain tools")
     parser.add_argument("--page", type=int, default=0, help="items per page of a list; 0 = all")
+    parser.add_argument("--http", type=int, metavar="PORT", help="serve Streamable HTTP there, not stdio")
     return parser.parse_args()
 
 

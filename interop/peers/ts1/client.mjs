@@ -2,6 +2,7 @@
 
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StdioClientTransport } from '@modelcontextprotocol/sdk/client/stdio.js';
+import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import {
     CreateMessageRequestSchema,
     ElicitRequestSchema,
@@ -11,18 +12,22 @@ import {
     ToolListChangedNotificationSchema,
 } from '@modelcontextprotocol/sdk/types.js';
 
-import { host, main } from './features.mjs';
+import { host, isUrl, main } from './features.mjs';
 
 async function open(_mode, command, args) {
     const capabilities = { elicitation: {}, sampling: {}, roots: { listChanged: true } };
     const client = new Client({ name: 'interop-ts1', version: '1.0.0' }, { capabilities });
-    const transport = new StdioClientTransport({ command, args, maxBufferSize: 64 << 20 });
+    const transport = isUrl(command)
+        ? new StreamableHTTPClientTransport(new URL(command))
+        : new StdioClientTransport({ command, args, maxBufferSize: 64 << 20 });
     client.setRequestHandler(ElicitRequestSchema, ({ params }) => host.elicit(params));
     client.setRequestHandler(CreateMessageRequestSchema, ({ params }) => host.sample(params));
     client.setRequestHandler(ListRootsRequestSchema, () => host.roots());
     let agreed;
+    const setVersion = transport.setProtocolVersion?.bind(transport);
     transport.setProtocolVersion = (version) => {
         agreed = version;
+        setVersion?.(version);
     };
     const s = {
         client,

@@ -1,9 +1,9 @@
 // The TypeScript SDK 2.x as a client: by default it shakes hands, `auto` probes, `modern` is pinned.
 
-import { Client, LOG_LEVEL_META_KEY } from '@modelcontextprotocol/client';
+import { Client, LOG_LEVEL_META_KEY, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 
-import { host, main } from './features.mjs';
+import { host, isUrl, main } from './features.mjs';
 
 const MODES = {
     default: undefined,
@@ -15,7 +15,9 @@ async function open(mode, command, args) {
     const capabilities = { elicitation: {}, sampling: {}, roots: { listChanged: true } };
     const info = { name: 'interop-ts2', version: '1.0.0' };
     const client = new Client(info, { capabilities, versionNegotiation: MODES[mode] });
-    const transport = new StdioClientTransport({ command, args, maxBufferSize: 64 << 20 });
+    const transport = isUrl(command)
+        ? new StreamableHTTPClientTransport(new URL(command))
+        : new StdioClientTransport({ command, args, maxBufferSize: 64 << 20 });
     client.setRequestHandler('elicitation/create', ({ params }) => host.elicit(params));
     client.setRequestHandler('sampling/createMessage', ({ params }) => host.sample(params));
     client.setRequestHandler('roots/list', () => host.roots());

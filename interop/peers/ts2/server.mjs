@@ -1,6 +1,8 @@
 // The TypeScript SDK 2.x as a server, of both eras: the same factory serves them.
 
-import { McpServer, ResourceTemplate, completable, inputRequired } from '@modelcontextprotocol/server';
+import { createServer } from 'node:http';
+
+import { McpServer, ResourceTemplate, completable, createMcpHandler, inputRequired } from '@modelcontextprotocol/server';
 import { StdioServerTransport, serveStdio } from '@modelcontextprotocol/server/stdio';
 import { z } from 'zod';
 
@@ -144,5 +146,35 @@ function prompts(server) {
     );
 }
 
-const transport = new StdioServerTransport(process.stdin, process.stdout, { maxBufferSize: 64 << 20 });
-serveStdio(demo, { transport, onerror: (error) => console.error(error) });
+// What the SDK takes and gives are web requests and responses; Node has its own.
+async function answer(handler, request, response) {
+    const body = request.method === 'POST' ? await new Response(request).arrayBuffer() : undefined;
+    const url = `http://${request.headers.host}${request.url}`;
+    const headers = new Headers(Object.entries(request.headers).map(([name, value]) => [name, `${value}`]));
+    const gone = new AbortController();
+    response.on('close', () => gone.abort());
+    const answered = await handler.fetch(
+        new Request(url, { method: request.method, headers, body, signal: gone.signal }),
+    );
+    response.writeHead(answered.status, Object.fromEntries(answered.headers));
+    response.flushHeaders();
+    if (answered.body) for await (const piece of answered.body) response.write(piece);
+    response.end();
+}
+
+function serveHttp(port) {
+    const handler = createMcpHandler(demo, { onerror: (error) => console.error(error) });
+    createServer((request, response) => {
+        answer(handler, request, response).catch((error) => {
+            console.error(error);
+            response.destroy();
+        });
+    }).listen(port, '127.0.0.1');
+}
+
+if (offer.HTTP) {
+    serveHttp(offer.HTTP);
+} else {
+    const transport = new StdioServerTransport(process.stdin, process.stdout, { maxBufferSize: 64 << 20 });
+    serveStdio(demo, { transport, onerror: (error) => console.error(error) });
+}

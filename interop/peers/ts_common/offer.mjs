@@ -48,6 +48,10 @@ export const greeting = (name, language) => ({
 
 export const README = '# interop demo\n\nWhat taut serve offers, on another SDK.\n';
 
+// With `--http PORT` a server serves Streamable HTTP there, not stdio.
+const http = process.argv.indexOf('--http');
+export const HTTP = http < 0 ? undefined : Number(process.argv[http + 1]);
+
 // With `--tools N` a server has so many plain tools more, and everything on one page: for the benchmark.
 const at = process.argv.indexOf('--tools');
 export const PLAIN = at < 0 ? undefined : Number(process.argv[at + 1]);

@@ -33,6 +33,16 @@ pub(crate) const SCENARIOS: [(&str, &str); 13] = [
 /// How long a player lives at most.
 const LIFETIME: Duration = Duration::from_secs(60);
 
+/// The longest line of a client that is taken as one.
+const MAX_MESSAGE: u64 = 4 << 20;
+
+/// How many bytes of a client's lines are written down, and what a line costs beside its own.
+const MAX_HEARD: usize = 8 << 20;
+const NOTE: usize = 256;
+
+/// How many lines may be read ahead.
+const AHEAD: usize = 16;
+
 /// How long the stubborn one stays after its stdin ended.
 const STUBBORN: Duration = Duration::from_secs(12);
 
@@ -67,16 +77,21 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
         std::process::exit(0);
     });
     // Read ahead, so that what comes before an answer is written down before it.
-    let (heard, lines) = std::sync::mpsc::sync_channel(1024);
+    let (heard, lines) = std::sync::mpsc::sync_channel(AHEAD);
     let ears = log.clone();
     std::thread::spawn(move || {
         let mut input = io::BufReader::new(io::stdin().lock());
         let mut bytes = Vec::new();
-        while matches!(input.by_ref().take(64 << 20).read_until(b'\n', &mut bytes), Ok(1..)) {
+        let mut left = MAX_HEARD;
+        while matches!(input.by_ref().take(MAX_MESSAGE).read_until(b'\n', &mut bytes), Ok(1..)) {
             if bytes.last() == Some(&b'\n') {
                 bytes.pop();
             }
-            write(&ears, "heard", &bytes);
+            // A client that writes without end is answered on, and no longer written down.
+            left = left.saturating_sub(bytes.len() + NOTE);
+            if left > 0 {
+                write(&ears, "heard", &bytes);
+            }
             if heard.send(std::mem::take(&mut bytes)).is_err() {
                 return;
             }

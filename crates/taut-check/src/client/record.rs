@@ -1,5 +1,6 @@
 //! What a played server wrote down, read back: one JSON line for each thing that happened.
 
+use std::io::Read as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
@@ -121,13 +122,20 @@ impl<'a> Played<'a> {
 
 /// A note as the player writes it.
 pub(crate) fn line(kind: &str, at: u64, bytes: &[u8]) -> String {
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |four: u8| char::from(DIGITS[usize::from(four & 15)]);
+    let hex: String = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect();
     format!("{}\n", json!({ "kind": kind, "at": at, "hex": hex }))
 }
 
-/// Reads what one player wrote.
-pub(crate) fn read(path: &Path) -> Life {
-    let text = std::fs::read_to_string(path).unwrap_or_default();
+/// Reads what one player wrote, up to so many bytes; says how many are left.
+pub(crate) fn read(path: &Path, most: u64) -> (Life, u64) {
+    let mut text = String::new();
+    if let Ok(file) = std::fs::File::open(path) {
+        // A line that is cut is no note.
+        let _ = file.take(most).read_to_string(&mut text);
+    }
+    let left = most - (text.len() as u64).min(most);
     let mut life = Life::default();
     for line in text.lines() {
         let Ok(note) = serde_json::from_str::<Value>(line) else { continue };
@@ -141,7 +149,7 @@ pub(crate) fn read(path: &Path) -> Life {
             _ => Note::Alive { at },
         });
     }
-    life
+    (life, left)
 }
 
 fn bytes(hex: &str) -> Vec<u8> {

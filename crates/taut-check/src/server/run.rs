@@ -115,6 +115,7 @@ impl ServerCheck {
     #[must_use]
     pub fn run(&self) -> Report {
         let began = Instant::now();
+        self.program.begin();
         let checks = super::all();
         let shared = Shared {
             settings: self,

@@ -342,18 +342,34 @@ fn sample_text(format: Option<&str>) -> &'static str {
 
 /// The bytes of a session as lines, `>` from us and `<` from the peer.
 pub(crate) fn shown(entries: &[Entry]) -> Vec<String> {
-    let mut lines = Vec::new();
-    for entry in entries {
-        match &entry.what {
-            What::Sent(bytes) => {
-                lines.push(format!("> {}", String::from_utf8_lossy(bytes).trim_end_matches('\n')));
-            }
-            What::Got(frame) => lines.push(format!("< {}", frame.text())),
-            What::Closed => lines.push("> (end of stdin)".to_owned()),
-            What::Eof => lines.push("< (end of stdout)".to_owned()),
+    let one = |entry: &Entry| match &entry.what {
+        What::Sent(bytes) => {
+            format!("> {}", excerpt(bytes.strip_suffix(b"\n").unwrap_or(bytes)))
         }
+        What::Got(frame) => format!("< {}", excerpt(&frame.raw)),
+        What::Closed => "> (end of stdin)".to_owned(),
+        What::Eof => "< (end of stdout)".to_owned(),
+    };
+    let Some(left) = entries.len().checked_sub(2 * MAX_SHOWN).filter(|left| *left > 0) else {
+        return entries.iter().map(one).collect();
+    };
+    let (first, last) = (&entries[..MAX_SHOWN], &entries[entries.len() - MAX_SHOWN..]);
+    let between = format!("({left} more)");
+    first.iter().map(one).chain([between]).chain(last.iter().map(one)).collect()
+}
+
+/// How many entries are shown from the beginning and from the end, and how many bytes of each.
+const MAX_SHOWN: usize = 100;
+const MAX_LINE: usize = 64 << 10;
+
+/// The bytes as text; of a long one its beginning.
+fn excerpt(bytes: &[u8]) -> String {
+    match bytes.get(..MAX_LINE) {
+        Some(start) if bytes.len() > MAX_LINE => {
+            format!("{}… ({} bytes)", String::from_utf8_lossy(start), bytes.len())
+        }
+        _ => String::from_utf8_lossy(bytes).into_owned(),
     }
-    lines
 }
 
 impl Live {

@@ -88,7 +88,7 @@ async fn ask(host: &Host, field: &Field, before: Option<&Value>) -> Step {
         let typed = match host.desk().read(line).await {
             Typed::Line(typed) => typed,
             Typed::Interrupted => {
-                crate::signals::interrupt();
+                crate::signals::interrupt().await;
                 return Step::Cancel;
             }
             Typed::End => return Step::Cancel,
@@ -178,7 +178,7 @@ async fn look_over(host: &Host, form: &Form, filled: &[Option<Value>]) -> Step {
                 _ => host.note("  yes sends it, no declines, edit goes through it again"),
             },
             Typed::Interrupted => {
-                crate::signals::interrupt();
+                crate::signals::interrupt().await;
                 return Step::Cancel;
             }
             Typed::End => return Step::Cancel,

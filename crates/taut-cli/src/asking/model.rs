@@ -33,7 +33,7 @@ pub(super) async fn speak(
             }
             Typed::Line(text) => typed.push(text),
             Typed::Interrupted => {
-                crate::signals::interrupt();
+                crate::signals::interrupt().await;
                 return Err(Reject::by_user());
             }
             Typed::End => return Err(Reject::by_user()),

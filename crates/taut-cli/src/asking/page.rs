@@ -36,7 +36,7 @@ pub(super) async fn visit(host: &Host, asking: &RequestContext, asked: &ElicitUr
         let typed = match host.desk().read(line).await {
             Typed::Line(typed) => typed,
             Typed::Interrupted => {
-                crate::signals::interrupt();
+                crate::signals::interrupt().await;
                 return ElicitResult::cancel();
             }
             Typed::End => return ElicitResult::cancel(),

@@ -108,13 +108,12 @@ fn server(output: &Output, args: &CheckArgs) -> Result<ServerCheck, Problem> {
     let options = &target.options;
     // Not found, or not to be started: as the other commands tell it.
     let file = command.find_program().map_err(taut::Error::from)?;
-    let program = Program {
-        words: [file.into_os_string()].into_iter().chain(command.arguments().to_vec()).collect(),
-        env: command.effective_env().into_iter().collect(),
-        bare: true,
-        dir: options.cwd.clone(),
-        headers: options.framing == Some(Framing::Headers),
-    };
+    let words = [file.into_os_string()].into_iter().chain(command.arguments().to_vec());
+    let mut program = Program::new(words);
+    program.env = command.effective_env().into_iter().collect();
+    program.bare = true;
+    program.dir.clone_from(&options.cwd);
+    program.headers = options.framing == Some(Framing::Headers);
     let mut check = ServerCheck::program(program);
     if args.args.len() > args.call.len() {
         return Err(Problem::usage("there are more --args than --call"));

@@ -29,6 +29,8 @@ pub(crate) struct Offer {
     pub(crate) prompts: Option<Vec<Prompt>>,
     /// The same, as it came.
     pub(crate) sent: Document,
+    /// How many tools were on the first page of their list, if there were more pages.
+    pub(crate) first_page: Option<usize>,
 }
 
 /// What a server offers, as it sent it.
@@ -89,28 +91,38 @@ pub(crate) async fn ask(client: &Client, kind: Option<Kind>) -> Result<Offer, Er
     let has = client.capabilities();
     let mut offer = Offer::default();
     if wanted(Kind::Tools) && has.tools.is_some() {
-        (offer.tools, offer.sent.tools) = listed(client, "tools/list", "tools").await?;
+        let Listed { items, sent, first_page } = listed(client, "tools/list", "tools").await?;
+        (offer.tools, offer.sent.tools, offer.first_page) = (items, sent, first_page);
     }
     if wanted(Kind::Resources) && has.resources.is_some() {
-        (offer.resources, offer.sent.resources) =
-            listed(client, "resources/list", "resources").await?;
+        let Listed { items, sent, .. } = listed(client, "resources/list", "resources").await?;
+        (offer.resources, offer.sent.resources) = (items, sent);
     }
     if wanted(Kind::Templates) && has.resources.is_some() {
-        (offer.templates, offer.sent.templates) = templates(client).await?;
+        let Listed { items, sent, .. } = templates(client).await?;
+        (offer.templates, offer.sent.templates) = (items, sent);
     }
     if wanted(Kind::Prompts) && has.prompts.is_some() {
-        (offer.prompts, offer.sent.prompts) = listed(client, "prompts/list", "prompts").await?;
+        let Listed { items, sent, .. } = listed(client, "prompts/list", "prompts").await?;
+        (offer.prompts, offer.sent.prompts) = (items, sent);
     }
     Ok(offer)
 }
 
 /// A list as it is read, and as it came.
-type Listed<T> = (Option<Vec<T>>, Option<Vec<Sent>>);
+struct Listed<T> {
+    items: Option<Vec<T>>,
+    sent: Option<Vec<Sent>>,
+    /// How many were on the first page, if there were more pages.
+    first_page: Option<usize>,
+}
 
 /// Many servers have resources and have never heard of templates.
 async fn templates(client: &Client) -> Result<Listed<ResourceTemplate>, Error> {
     match listed(client, "resources/templates/list", "resourceTemplates").await {
-        Err(Error::Refused { error, .. }) if error.code == METHOD_NOT_FOUND => Ok((None, None)),
+        Err(Error::Refused { error, .. }) if error.code == METHOD_NOT_FOUND => {
+            Ok(Listed { items: None, sent: None, first_page: None })
+        }
         listed => listed,
     }
 }
@@ -131,7 +143,7 @@ async fn listed<T: DeserializeOwned>(
 ) -> Result<Listed<T>, Error> {
     let wrong = |what: String| Error::Violation { method: method.into(), what: what.into() };
     let (mut items, mut cursor) = (Vec::new(), None::<String>);
-    let mut bytes = 0;
+    let (mut bytes, mut first_page) = (0, None);
     for _ in 0..MAX_PAGES {
         let params =
             cursor.as_ref().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
@@ -156,8 +168,9 @@ async fn listed<T: DeserializeOwned>(
                 read.map_err(|error| wrong(format!("{member}[{at}]: {}", plain(&error))))
             });
             let typed = typed.collect::<Result<_, _>>()?;
-            return Ok((Some(typed), Some(items)));
+            return Ok(Listed { items: Some(typed), sent: Some(items), first_page });
         }
+        first_page.get_or_insert(items.len());
         if next == cursor {
             break;
         }

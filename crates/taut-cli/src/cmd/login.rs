@@ -71,7 +71,8 @@ pub(crate) struct LoginsArgs {
 /// Adds the tokens that were kept for the server at `url`, if there is a place for them. Nobody is asked.
 pub(crate) fn with_kept_tokens(url: &str, http: HttpOptions) -> HttpOptions {
     let Some(store) = TokenStore::of_user() else { return http };
-    let login = Login::new(url, &http, LoginOptions::new().store(store));
+    let advice = format!("taut login {}", mask::url(url));
+    let login = Login::new(url, &http, LoginOptions::new().store(store).advice(advice));
     // An address that needs no login cannot be logged in to, and says so when it is used.
     match login {
         Ok(login) => http.authorize(Arc::new(login)),
@@ -180,7 +181,25 @@ fn secret(path: &std::path::Path) -> Result<Secret, Problem> {
 }
 
 fn failed(url: &str, error: &HttpError) -> Problem {
-    Problem::Usage { what: format!("no login to {}: {error}", mask::url(url)), next: None }
+    let exit = match error {
+        HttpError::NobodyLoggedIn { .. } | HttpError::TimedOut { .. } => Exit::TimedOut,
+        HttpError::Address { .. } | HttpError::Setting { .. } => Exit::Usage,
+        HttpError::NotKept { .. } => Exit::Unwritten,
+        HttpError::Unreachable { .. } | HttpError::Broken { .. } => Exit::NoConnection,
+        _ => Exit::Refused,
+    };
+    let words = error.to_string();
+    let (why, next) = match words.split_once("; ") {
+        Some((why, next)) => (why, Some(next.to_owned())),
+        None => (words.as_str(), None),
+    };
+    Problem::Login { what: format!("no login to {}: {why}", mask::url(url)), next, exit }
+}
+
+/// Why the tokens that were kept cannot be used, if so.
+pub(crate) async fn unusable() -> Option<String> {
+    let error = TokenStore::of_user()?.list().await.err()?;
+    Some(format!("the tokens that were kept cannot be used: {error}"))
 }
 
 fn kept(error: &taut_http::client::login::StoreError) -> Problem {

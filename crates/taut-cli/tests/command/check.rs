@@ -151,3 +151,23 @@ fn what_cannot_be_checked_is_told_with_what_to_do() {
         dead.out
     );
 }
+
+/// A server that writes without end, in messages that take far more memory than bytes.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_that_floods_takes_bounded_memory() {
+    let list = format!("[{}1]", "1,".repeat(2_000));
+    let words = ["check", "--timeout", "2s", "--", "yes", list.as_str()];
+    let mut child = taut(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    // Until it has ended; the last look before that counts.
+    while child.try_wait().unwrap().is_none() {
+        let text = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let size = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        peak = peak.max(size.unwrap_or_default());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(peak > 0 && peak < 600 << 10, "{peak} KiB");
+}

@@ -287,7 +287,7 @@ fn a_bridge_is_named_where_it_cures_what_was_found() {
         ("2025-11-25", "--call exit", "it died in the call", "bridge --"),
         ("2025-11-25 ignore-eof", "", "does not end when its stdin is closed", "bridge --"),
     ];
-    for (role, options, what, cure) in table {
+    let cured = |(role, options, what, cure): (&str, &str, &str, &str)| {
         let server = server(role);
         let (_, found, document) = first(options, &server);
         assert!(found.contains(what), "{role}: {document:#}");
@@ -300,7 +300,12 @@ fn a_bridge_is_named_where_it_cures_what_was_found() {
         let (_, found, document) = first("", &bridged);
         let slow = found.contains("until it is ready");
         assert!(found.is_empty() || slow, "{role}, bridged: {document:#}");
-    }
+    };
+    std::thread::scope(|scope| {
+        for row in table {
+            scope.spawn(move || cured(row));
+        }
+    });
     let run = run("doctor", &server("2025-11-25 banner bom")).exits(0);
     let line = "taut bridge cures all of it without a change to the server; in the host's file:\n   \
                 \"command\": \"taut\", \"args\": [\"bridge\",\"--\",";

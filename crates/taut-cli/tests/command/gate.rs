@@ -92,10 +92,10 @@ fn sec_05_nor_does_it_in_a_session() {
     for line in
         ["tools", "resources", "prompts", "x", "tools x", "x {}", "read a:b", "prompt p", "info"]
     {
-        terminal.types(line);
+        terminal.shows("› ").types(line);
     }
-    // Tab shows what could follow, and what cannot be typed is left out.
-    terminal.press(b"x \t\t");
+    // Tab shows what could follow, and what cannot be typed is left out. Only at the prompt is Ctrl-C a key.
+    terminal.shows("› ").press(b"x \t\t");
     terminal.press(b"\x03");
     terminal.shows("Ctrl-D or quit leaves").shows("› ").types("quit");
     let (text, _) = terminal.end();

@@ -15,6 +15,30 @@ fn fussy() -> Vec<String> {
     }))
 }
 
+/// What only makes a tool hard to use is told with `--lint`, and is no reason to fail; pages always are told.
+#[test]
+fn with_lint_the_doctor_also_tells_what_makes_tools_hard_to_use() {
+    let server = fussy();
+    let told = |options: &str, server: &[String]| -> Vec<String> {
+        let document = run(options, server).json();
+        let findings = document["findings"].as_array().unwrap().iter();
+        findings.map(|f| format!("{} {}", f["level"], f["what"]).replace('"', "")).collect()
+    };
+    let names = ["open-arguments: count", "no-annotations: count"];
+    let (without, with) = (told("doctor --json", &server), told("doctor --json --lint", &server));
+    for name in names {
+        assert!(!without.iter().any(|line| line.contains(name)), "{without:#?}");
+        assert!(
+            with.iter().any(|line| line.contains(name) && line.starts_with("note")),
+            "{with:#?}"
+        );
+    }
+    let paged = ["taut", "serve", "--page-size", "5"].map(str::to_owned);
+    let told = told("doctor --json", &paged);
+    let paged = told.iter().filter(|line| line.contains("list-in-pages: tools/list: 5 of 14"));
+    assert_eq!(paged.count(), 1, "{told:#?}");
+}
+
 #[test]
 fn a_schema_that_hosts_refuse_is_found_by_the_doctor() {
     let document = run("doctor --json", &fussy()).json();

@@ -19,6 +19,8 @@ mod ahead;
 mod all;
 mod answers;
 mod asker;
+#[cfg(feature = "login")]
+mod authority;
 // About Unix itself: `taut bench` measures with its system calls.
 #[cfg(unix)]
 mod bench;
@@ -44,7 +46,13 @@ mod gate;
 mod help;
 mod hostile;
 mod hosts;
+#[cfg(feature = "http")]
+mod http;
 mod lint;
+#[cfg(feature = "login")]
+mod login;
+#[cfg(feature = "login")]
+mod login_secrets;
 // About Unix itself: `/proc` tells how much a process takes.
 #[cfg(unix)]
 mod memory;

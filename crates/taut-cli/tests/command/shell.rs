@@ -125,7 +125,7 @@ fn ctrl_c_withdraws_the_call_that_runs_and_nothing_else() {
     let mut terminal = folder.shell("-v", &server("2025-11-25 log-stdin"));
     terminal.shows("rude › ").types("call never {}").shows("tools/call");
     terminal.press(b"\x03");
-    terminal.shows("withdrawn").shows("notifications/cancelled");
+    terminal.shows("withdrawn").shows("notifications/cancelled").shows("› ");
     // At the prompt it clears the line.
     terminal.press(b"half a line\x03");
     terminal.shows("Ctrl-D or quit leaves").shows("› ");

@@ -63,12 +63,22 @@ fn what_a_server_does_differently_is_shown() {
         "changed: the answer to tools/call add",
         "missing: notifications/progress",
         "fails now: the answer to tools/call add",
+        "other order: ",
     ];
     // One file after the other: each change is made from the original.
     for (at, words) in changes.iter().enumerate() {
         let other = match at {
             0 => with(&|l| l[answer] = l[answer].replace("\"sum\":5", "\"sum\":6")),
             1 => with(&|l| drop(l.remove(progress))),
+            // Two things that the server said one after the other.
+            3 => with(&|l| {
+                let pair = (1..l.len()).find(|at| {
+                    let said = |line: &str| line.contains("\"from\":\"server\"");
+                    said(&l[*at - 1]) && said(&l[*at]) && l[*at].contains("\"result\"")
+                });
+                let at = pair.unwrap();
+                l.swap(at - 1, at);
+            }),
             _ => with(&|l| {
                 let place = l[answer].find("\"result\"").unwrap();
                 l[answer] = format!("{}{error}", &l[answer][..place]);

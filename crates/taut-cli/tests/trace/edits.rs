@@ -21,7 +21,12 @@ fn every_hosts_file_is_afterwards_byte_for_byte_what_it_was() {
         ("project/opencode.jsonc", OPENCODE),
         ("home/.gemini/settings.json", GEMINI),
     ];
-    for (name, text) in files {
+    // Each as it is, and as an editor on Windows leaves it.
+    let windows = |text: &str| text.replace("\r\n", "\n").replace('\n', "\r\n");
+    let both =
+        files.iter().flat_map(|(name, text)| [(*name, (*text).to_owned()), (*name, windows(text))]);
+    for (name, text) in both {
+        let text = text.as_str();
         let place = Place::new();
         let file = place.put(name, text);
         let (_, err) = place.exits(0, &["trace", "--into", "s"]);

@@ -8,6 +8,7 @@
     reason = "a test that goes wrong should say so"
 )]
 
+mod bridge;
 mod captures;
 mod edits;
 mod secrets;

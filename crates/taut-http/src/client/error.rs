@@ -53,10 +53,22 @@ pub enum HttpError {
         challenge: Option<super::Challenge>,
         /// What the server said, shortened.
         words: String,
+        /// What the user can do about it, if [`Authorize::advice`](super::Authorize::advice) says so.
+        advice: Option<String>,
     },
     /// The login that the server asked for has failed.
     Login {
         /// Why.
+        why: String,
+    },
+    /// Nobody has logged in within the time that a user may take.
+    NobodyLoggedIn {
+        /// How long was waited.
+        after: Duration,
+    },
+    /// A login worked, or would, and there is no place to keep its tokens.
+    NotKept {
+        /// What is wrong with the place, and what to do.
         why: String,
     },
     /// The server sends this client to another address, and it does not go there by itself.
@@ -176,7 +188,7 @@ impl fmt::Display for HttpError {
                     None => Ok(()),
                 }
             }
-            Self::Unauthorized { status, words, challenge } => {
+            Self::Unauthorized { status, words, challenge, advice } => {
                 write!(f, "the server answered {}", reason(*status))?;
                 if !words.is_empty() {
                     write!(f, ": {words}")?;
@@ -184,12 +196,19 @@ impl fmt::Display for HttpError {
                 if let Some(description) = challenge.as_ref().and_then(|c| c.description()) {
                     write!(f, ": {description}")?;
                 }
-                f.write_str(match status {
-                    401 => "; it wants a login or a token",
-                    _ => "; the token or the user may not do this",
-                })
+                match (status, advice) {
+                    (401, Some(advice)) => write!(f, "; it wants a login: {advice}"),
+                    (401, None) => f.write_str("; it wants a login or a token"),
+                    _ => f.write_str("; the token or the user may not do this"),
+                }
             }
             Self::Login { why } => write!(f, "the login failed: {why}"),
+            Self::NobodyLoggedIn { after } => write!(
+                f,
+                "nobody has logged in within {after:?}; try again, and leave the browser open until it \
+                 says that you are done"
+            ),
+            Self::NotKept { why } => write!(f, "the tokens of a login cannot be kept: {why}"),
             Self::Redirect { status, to, why } => {
                 write!(f, "the server answered {} and points to {to}: {why}", reason(*status))
             }

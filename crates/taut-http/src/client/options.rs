@@ -26,6 +26,12 @@ pub trait Authorize: Send + Sync + 'static {
     /// The server refused a request. Says whether there is another token now, with which it is worth trying
     /// again.
     fn refused<'a>(&'a self, refusal: TokenRefusal<'a>) -> AuthorizeFuture<'a, bool>;
+
+    /// What a user can do about a refusal that stays one, such as the command that logs in. It is part of
+    /// the error.
+    fn advice(&self) -> Option<String> {
+        None
+    }
 }
 
 /// A request that a server refused because of who asks.

@@ -17,7 +17,7 @@ use taut::rpc::{ErrorObject, Id, Params};
 use taut::transport::{MessagePipe, MessageService, Outgoing, Principal, Relation};
 use taut::types::{
     HEADER_MISMATCH, ParameterHeader, called_tool, claimed_version, http_status, mirrored_name,
-    missing_claims, unsupported_version,
+    missing_claims, opens_session, unsupported_version,
 };
 use tokio::time::{Instant, Sleep};
 
@@ -57,6 +57,10 @@ impl ModernRequest<'_> {
         }
         if claimed != Revision::MODERN.as_str() {
             return Err(self.refuse(unsupported_version(&claimed)));
+        }
+        // DEP-02: said here, because servers behind a proxy say different things to it.
+        if opens_session(self.method) {
+            return Err(self.refuse(ErrorObject::method_not_found(self.method)));
         }
         self.check_parameters(head, parameters)
     }

@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde_json::{Value, json};
 use taut::Client;
 use taut_http::client::login::{AskUser, Login, LoginOptions, LoginRequest};
@@ -29,7 +31,8 @@ pub(crate) struct Authority {
     /// The scopes without which a call is refused with 403.
     pub(crate) needs: Option<&'static str>,
     pub(crate) refuses_all: bool,
-    pub(crate) codes: Vec<String>,
+    /// The codes that were given out and not used, each with the PKCE challenge of its login.
+    pub(crate) codes: Vec<(String, String)>,
     pub(crate) given: usize,
     pub(crate) refreshed: usize,
     pub(crate) forms: Vec<BTreeMap<String, String>>,
@@ -121,7 +124,11 @@ fn token(authority: &mut Authority, form: &BTreeMap<String, String>) -> Reply {
     };
     match form["grant_type"].as_str() {
         "authorization_code" => {
-            let known = authority.codes.iter().position(|code| *code == form["code"]);
+            let proof = hmac_sha256::Hash::hash(form["code_verifier"].as_bytes());
+            let proof = URL_SAFE_NO_PAD.encode(proof);
+            let is =
+                |(code, challenge): &(String, String)| *code == form["code"] && *challenge == proof;
+            let known = authority.codes.iter().position(is);
             let Some(known) = known else { return refuse("invalid_grant") };
             // A code is good for one token.
             authority.codes.remove(known);
@@ -180,7 +187,7 @@ pub(crate) enum Does {
     /// Logs in, and pastes the address.
     Pastes,
     ChangesState,
-    /// Brings the code of another login.
+    /// Brings a code that the authorization server has given to another login, which has not used it.
     OtherCode,
     WrongIssuer,
     NoIssuer,
@@ -210,7 +217,8 @@ impl User {
         let query = pairs(query);
         let number = self.count() + 1;
         let code = format!("code-secret-{number}");
-        self.authority.lock().unwrap().codes.push(code.clone());
+        let challenge = query["code_challenge"].clone();
+        self.authority.lock().unwrap().codes.push((code.clone(), challenge));
         self.asked.lock().unwrap().push(query.clone());
         let issuer = page.strip_suffix("/authorize").unwrap();
         let to = &query["redirect_uri"];
@@ -218,6 +226,8 @@ impl User {
         match self.does {
             Does::ChangesState => format!("{to}?code={code}&state={state}x&iss={issuer}"),
             Does::OtherCode => {
+                let other = ("code-secret-of-another".to_owned(), "its challenge".to_owned());
+                self.authority.lock().unwrap().codes.push(other);
                 format!("{to}?code=code-secret-of-another&state={state}&iss={issuer}")
             }
             Does::WrongIssuer => format!("{to}?code={code}&state={state}&iss={issuer}/"),

@@ -71,9 +71,20 @@ async fn auc_10_an_answer_that_belongs_to_another_login_is_refused() {
         assert!(error.contains(words), "{error}");
         assert_eq!(forms, 0, "no code was sent: {error}");
     }
-    let (error, forms) = fault(Does::OtherCode, |_| {}).await;
+}
+
+/// AUC-05, AUC-10: a code that was given to another login and is still good there. The verifier of this login does not
+/// fit it, so it gets no token, and the other login can still use it.
+#[tokio::test]
+async fn auc_10_a_code_of_another_session_is_of_no_use() {
+    let authority = authority();
+    let server = protected(authority.clone()).await;
+    let user = User::new(&authority, Does::OtherCode);
+    let error = connect_with(&server, options(&user)).await.unwrap_err().to_string();
     assert!(error.contains("no token was given: invalid_grant: no good"), "{error}");
-    assert_eq!(forms, 1);
+    let state = authority.lock().unwrap();
+    assert_eq!((state.forms.len(), state.given, user.count()), (1, 0, 1), "one try, no token");
+    assert!(state.codes.iter().any(|(code, _)| code == "code-secret-of-another"));
 }
 
 #[tokio::test]
@@ -142,6 +153,22 @@ async fn a_token_is_refreshed_when_either_clock_says_that_it_is_over() {
     assert_eq!(authority.lock().unwrap().refreshed, 2);
     let sent = server.all(|seen| seen.rpc() == "initialize");
     assert_eq!(sent[opened].header("authorization"), Some("Bearer access-secret-4"));
+
+    // Our clock is far ahead and there is nothing to refresh with: the server has the last word.
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut kept: Value = serde_json::from_str(&text).unwrap();
+    kept["logins"][0]["expires_at"] = json!(1);
+    kept["logins"][0].as_object_mut().unwrap().remove("refresh_token");
+    std::fs::write(&path, kept.to_string()).unwrap();
+    let asked = user.count();
+    connect_with(&server, options(&user).store(folder.store())).await.unwrap();
+    assert_eq!((user.count(), authority.lock().unwrap().refreshed), (asked, 2));
+    // Our clock is far behind: the token looks good for ever, and the server's refusal counts.
+    kept["logins"][0]["expires_at"] = json!(u64::MAX);
+    std::fs::write(&path, kept.to_string()).unwrap();
+    authority.lock().unwrap().valid.clear();
+    connect_with(&server, options(&user).store(folder.store())).await.unwrap();
+    assert_eq!(user.count(), asked + 1, "one new login");
 }
 
 /// A refresh token that was revoked in the middle of a session: one new login, no loop.
@@ -203,7 +230,7 @@ async fn a_browser_that_is_closed_ends_the_login_in_time() {
     let user = User::new(&authority, Does::ClosesTheBrowser);
     let login = options(&user).timeout(Duration::from_millis(50));
     let error = connect_with(&server, login).await.unwrap_err().to_string();
-    assert!(error.contains("nobody has logged in within 0 s; try again"), "{error}");
+    assert!(error.contains("nobody has logged in within 50ms; try again"), "{error}");
 }
 
 /// AUC-12: a login over plain http to another machine is refused before anything is sent.

@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use serde_json::json;
 use taut::Client;
-use taut_http::client::login::Login;
-use taut_http::client::{HttpOptions, HttpTransport};
+use taut_http::client::login::{AskUser, Login, LoginOptions, LoginRequest};
+use taut_http::client::{AuthorizeFuture, HttpOptions, HttpTransport};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Metadata, Subscriber};
@@ -96,4 +96,60 @@ async fn nothing_that_is_written_or_shown_has_a_secret_in_it() {
     // The one place where tokens are, which only the user can read.
     let file = std::fs::read_to_string(folder.store().path()).unwrap();
     assert!(!file.contains("code-secret"), "no code is kept");
+}
+
+/// Panics in the middle of a login, and later with everything that a program may hold.
+#[tokio::test]
+#[ignore = "run by the next test, as a process that crashes"]
+async fn crash() {
+    struct Falls;
+    impl AskUser for Falls {
+        fn ask<'a>(&'a self, request: LoginRequest<'a>) -> AuthorizeFuture<'a, String> {
+            Box::pin(async move { panic!("in the middle of {request:?}") })
+        }
+    }
+    let authority = authority();
+    let server = protected(authority.clone()).await;
+    let login = LoginOptions::new().ask(Arc::new(Falls));
+    let login = Login::new(&server.url, &HttpOptions::new(), login).unwrap();
+    let task = tokio::spawn(async move { login.log_in().await });
+    assert!(task.await.unwrap_err().is_panic());
+
+    let folder = Folder::new("crash");
+    let user = User::new(&authority, Does::Pastes);
+    let login = options(&user).store(folder.store());
+    let login = Arc::new(Login::new(&server.url, &HttpOptions::new(), login).unwrap());
+    let options = HttpOptions::new().authorize(login.clone());
+    let transport = HttpTransport::new(&server.url, options).unwrap();
+    let client = transport.connect(Client::builder()).await.unwrap();
+    authority.lock().unwrap().refuses_all = true;
+    let error = client.call("t", json!({})).await.unwrap_err();
+    // For the test that has started this.
+    let forms = authority.lock().unwrap().forms.clone();
+    std::fs::write(std::env::var_os("VERIFIERS").unwrap(), forms[0]["code_verifier"].as_str())
+        .unwrap();
+    let listed = folder.store().list().await;
+    panic!("{login:?} {transport:?} {client:?} {error:?} {error} {:?} {listed:?}", folder.store());
+}
+
+/// What a crash prints, with the longest backtrace that there is.
+#[test]
+fn nothing_that_a_panic_prints_has_a_secret_in_it() {
+    let folder = Folder::new("crashed");
+    let verifiers = folder.0.join("verifiers");
+    let crashed = std::process::Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "secrets::crash", "--ignored", "--nocapture"])
+        .env("RUST_BACKTRACE", "full")
+        .env("VERIFIERS", &verifiers)
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&[crashed.stdout, crashed.stderr].concat()).into_owned();
+    assert_eq!(crashed.status.code(), Some(101), "{said}");
+    assert_eq!(said.matches("panicked at").count(), 2, "{said}");
+    assert!(said.contains("in the middle of LoginRequest"), "{said}");
+    let verifier = std::fs::read_to_string(verifiers).unwrap();
+    assert!(verifier.len() >= 43);
+    for secret in ["-secret-", verifier.as_str()] {
+        assert!(!said.contains(secret), "{secret}: {said}");
+    }
 }

@@ -5,20 +5,21 @@
 
 use std::collections::HashMap;
 use std::future::Future;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Waker};
 use std::time::Instant;
 
-use serde::Serialize;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 
+use super::body::{Body, written};
 use super::flag::Flag;
 use super::now;
 use super::pending::PendingCall;
 use super::service::Outcome;
 use crate::ending::Ending;
 use crate::json::{JsonBuf, JsonRef};
+use crate::lock::lock;
 use crate::rpc::{self, CallId, Failure, Id, NoId, Patience, Peer, Seed, SendError, Ticket};
 
 /// Takes the answer to a call, still raw, on the loop.
@@ -80,7 +81,7 @@ impl Link {
     }
 
     pub(super) fn lock(&self) -> MutexGuard<'_, LinkState> {
-        self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.state)
     }
 
     /// How many bytes wait to be written.
@@ -101,6 +102,12 @@ impl Link {
             waker.wake();
         }
         value
+    }
+
+    /// Whether both are the same connection.
+    #[cfg(all(feature = "server", feature = "client"))]
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Lets the loop make a pass, for what a service does there.
@@ -415,34 +422,4 @@ impl Link {
         self.0.over.raise();
         lost
     }
-}
-
-/// Something that can be written as JSON: the params of a call or a notification.
-pub(crate) trait Body: Send {
-    /// Appends the JSON.
-    ///
-    /// # Errors
-    /// The value has no JSON form; what was appended so far is taken back by the caller.
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error>;
-}
-
-impl<T: Serialize + Send> Body for T {
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        serde_json::to_writer(out, self)
-    }
-}
-
-/// A boxed body is no `Serialize`, so this does not overlap with the above.
-impl Body for Box<dyn Body> {
-    fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        (**self).write(out)
-    }
-}
-
-/// Writes params, if there are any.
-fn written(params: Option<&dyn Body>) -> Result<Option<JsonBuf>, SendError> {
-    let Some(params) = params else { return Ok(None) };
-    let mut json = JsonBuf::default();
-    params.write(json.start()).map_err(SendError::Json)?;
-    Ok(Some(json))
 }

@@ -8,6 +8,7 @@
 //! the same pass with no task, no lock contention and no other thread. One that waits is spawned.
 
 mod alarm;
+mod body;
 mod flag;
 mod join;
 mod link;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
+use crate::bell::Bell;
 use crate::ending::Ending;
 use crate::stream::{Sink, Source};
 use crate::wire::Decoder;
@@ -32,9 +34,10 @@ use crate::wire::Decoder;
 use alarm::Alarm;
 use work::{Look, Taken, Work};
 
+pub(crate) use body::Body;
 pub(crate) use flag::Flag;
 pub(crate) use join::{Either, first};
-pub(crate) use link::{Body, Close, Link, Watcher};
+pub(crate) use link::{Close, Link, Watcher};
 pub(crate) use pending::PendingCall;
 pub(crate) use service::{AnswerFuture, IncomingRequest, Outcome, Service, no_json, ready};
 
@@ -108,6 +111,8 @@ where
         limit: Alarm::default(),
         drain: options.drain,
         phase: Phase::Open,
+        stop: Bell::default(),
+        gone: Bell::default(),
     };
     let ending = std::future::poll_fn(|cx| driver.poll(cx, stop.as_mut())).await;
     driver.end(&ending);
@@ -133,6 +138,10 @@ struct Driver<R, W: Sink, S: Service> {
     limit: Alarm,
     drain: Duration,
     phase: Phase,
+    /// Rings when somebody outside wants the end.
+    stop: Bell,
+    /// Rings when the reader of our output goes away.
+    gone: Bell,
 }
 
 /// How far the end has come.
@@ -161,7 +170,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         stop: Pin<&mut impl Future<Output = Ending>>,
     ) -> Poll<Ending> {
         if !matches!(self.phase, Phase::Flushing(_))
-            && let Poll::Ready(ending) = stop.poll(cx)
+            && let Poll::Ready(ending) = self.stop.poll(cx, |cx| stop.poll(cx))
         {
             self.phase = Phase::Flushing(ending);
             self.limit.set_after(FLUSH_LIMIT);
@@ -328,7 +337,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
     /// There is nothing to read: whether it is over, and if not, to sleep until something happens.
     fn poll_idle(&mut self, cx: &mut Context<'_>) -> Idle {
         if let Some(sink) = &mut self.work.sink
-            && sink.poll_gone(cx).is_ready()
+            && self.gone.poll(cx, |cx| sink.poll_gone(cx)).is_ready()
         {
             return Idle::End(match &self.phase {
                 Phase::Flushing(ending) => ending.clone(),

@@ -164,7 +164,7 @@ impl Fields {
     fn plain(&self, target: &str, message: &str) -> String {
         let mut line = format!("[{target}] {message}");
         for (name, value) in
-            self.0.iter().filter(|(name, _)| !["message", "serving"].contains(name))
+            self.0.iter().filter(|(name, _)| !["message", "serving", "link"].contains(name))
         {
             let _ = write!(line, " {name}={value}");
         }

@@ -3,6 +3,8 @@
 //! Knows frames and how to hide secrets; costs one check of a flag when nobody listens. Target
 //! `taut::wire`: level DEBUG for the steps, TRACE for the JSON as well.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use tracing::Level;
 use tracing::level_filters::LevelFilter;
 
@@ -13,24 +15,34 @@ use crate::wire::{Decoder, Frame, Limits};
 /// Where the lines go.
 pub(crate) const TARGET: &str = "taut::wire";
 
-/// Follows one connection.
-pub(crate) struct Tap {
+/// Which connection of this process something happens on.
+#[derive(Clone, Copy)]
+struct Place {
     /// Whether we answer on it, as a server, or ask, as a client.
     serving: bool,
+    /// Its number: no other connection of this process has it.
+    link: u64,
+}
+
+/// Follows one connection.
+pub(crate) struct Tap {
+    place: Place,
     /// Reads our own output back, so that both directions are told in the same words.
     sent: Option<Decoder>,
 }
 
 impl Tap {
     pub(crate) fn new(serving: bool) -> Self {
-        Self { serving, sent: None }
+        static LINKS: AtomicU64 = AtomicU64::new(1);
+        let link = LINKS.fetch_add(1, Ordering::Relaxed);
+        Self { place: Place { serving, link }, sent: None }
     }
 
     /// Bytes came in.
     #[inline]
     pub(crate) fn read(&self, bytes: usize) {
         if is_on() {
-            tell_read(self.serving, bytes);
+            tell_read(self.place, bytes);
         }
     }
 
@@ -38,7 +50,7 @@ impl Tap {
     #[inline]
     pub(crate) fn received(&self, frame: &Frame<'_>) {
         if is_on() {
-            tell(self.serving, "recv", frame);
+            tell(self.place, "recv", frame);
         }
     }
 
@@ -58,7 +70,7 @@ impl Tap {
         let decoder = self.sent.get_or_insert_with(|| Decoder::new(Limits::default()));
         decoder.push(bytes);
         while let Some(frame) = decoder.poll_frame() {
-            tell(self.serving, "send", &frame);
+            tell(self.place, "send", &frame);
         }
     }
 }
@@ -75,32 +87,34 @@ fn is_wanted() -> bool {
 }
 
 #[cold]
-fn tell_read(serving: bool, bytes: usize) {
-    tracing::debug!(target: TARGET, serving, bytes, "read");
+fn tell_read(place: Place, bytes: usize) {
+    let Place { serving, link } = place;
+    tracing::debug!(target: TARGET, serving, link, bytes, "read");
 }
 
 #[cold]
-fn tell(serving: bool, way: &'static str, frame: &Frame<'_>) {
+fn tell(place: Place, way: &'static str, frame: &Frame<'_>) {
     if !is_wanted() {
         return;
     }
+    let Place { serving, link } = place;
     match frame {
         Frame::Message { bytes, framing, offset, bom, cr } => {
             let (method, id) = name(bytes);
             tracing::debug!(
-                target: TARGET, serving, way, %framing, bytes = bytes.len(), offset, bom, cr, method,
-                id, "frame"
+                target: TARGET, serving, link, way, %framing, bytes = bytes.len(), offset, bom, cr,
+                method, id, "frame"
             );
-            tracing::trace!(target: TARGET, serving, way, json = masked(bytes), "json");
+            tracing::trace!(target: TARGET, serving, link, way, %framing, json = masked(bytes), "json");
         }
         Frame::Refused { offset, .. } => {
-            tracing::debug!(target: TARGET, serving, way, offset, "refused");
+            tracing::debug!(target: TARGET, serving, link, way, offset, "refused");
         }
         Frame::TooLong { framing, offset, .. } => {
-            tracing::debug!(target: TARGET, serving, way, %framing, offset, "frame over the limit");
+            tracing::debug!(target: TARGET, serving, link, way, %framing, offset, "frame over the limit");
         }
         Frame::BadHeader { fault, offset } => {
-            tracing::debug!(target: TARGET, serving, way, %fault, offset, "bad header");
+            tracing::debug!(target: TARGET, serving, link, way, %fault, offset, "bad header");
         }
     }
 }

@@ -8,13 +8,14 @@
 //! Obeys the scars P1, P3, P4, P5, P6 and P22.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use tokio::sync::watch;
 
 use super::exit::ExitStatus;
 use super::shutdown::{ProcessEnd, ShutdownStep};
 use super::sys;
+use crate::lock::lock;
 
 /// The process we started, leader of its own group.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ impl Leader {
     }
 
     fn lock(&self) -> MutexGuard<'_, LeaderState> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// Asks the whole group to end, unless the leader is reaped.

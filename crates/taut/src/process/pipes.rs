@@ -15,6 +15,7 @@ use tokio::sync::{oneshot, watch};
 use tokio::time::Sleep;
 
 use super::sys::{ReadPipe, WritePipe};
+use crate::bell::Bell;
 use crate::stream::{Sink, Source};
 
 /// How long an end of the pipes may go before the process does. Both come from the same exit, in
@@ -35,10 +36,12 @@ pub(crate) trait PipeEvents: Send + Sync {
 pub(crate) struct ChildStdout {
     pipe: Option<ReadPipe>,
     exited: Pin<Box<dyn Future<Output = ()> + Send>>,
+    exit_bell: Bell,
     /// Once it has exited: how much of what it wrote is still to be read.
     left: Option<u64>,
     /// Told by [`ChildStdin`] when the child no longer reads; nothing once that can no longer come.
     unread: Option<oneshot::Receiver<()>>,
+    unread_bell: Bell,
     stdin_unread: bool,
     linger: Option<Pin<Box<Sleep>>>,
     events: Arc<dyn PipeEvents>,
@@ -63,8 +66,10 @@ pub(super) fn join(
     let stdout = ChildStdout {
         pipe: Some(stdout),
         exited: Box::pin(exited),
+        exit_bell: Bell::default(),
         left: None,
         unread: Some(told),
+        unread_bell: Bell::default(),
         stdin_unread: false,
         linger: None,
         events,
@@ -87,7 +92,7 @@ impl ChildStdout {
     /// Whether the child no longer reads its stdin.
     fn is_unread(&mut self, cx: &mut Context<'_>) -> bool {
         if let Some(unread) = &mut self.unread
-            && let Poll::Ready(told) = Pin::new(unread).poll(cx)
+            && let Poll::Ready(told) = self.unread_bell.poll(cx, |cx| Pin::new(unread).poll(cx))
         {
             self.unread = None;
             // An error means that we have closed stdin ourselves.
@@ -108,7 +113,8 @@ impl ChildStdout {
 impl Source for ChildStdout {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
         // Before reading: what the child wrote is all there once it has exited.
-        if self.left.is_none() && self.exited.as_mut().poll(cx).is_ready() {
+        let exited = |cx: &mut Context<'_>| self.exited.as_mut().poll(cx);
+        if self.left.is_none() && self.exit_bell.poll(cx, exited).is_ready() {
             self.left = Some(self.pipe.as_ref().map_or(0, ReadPipe::waiting));
         }
         if let Some(left) = self.left {

@@ -6,7 +6,7 @@
 //! See docs/decisions/0004-children.md. Obeys the scars P18 and P19.
 
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use tokio::sync::oneshot;
@@ -16,6 +16,7 @@ use super::error::SpawnError;
 use super::leader::{KillOnDrop, Leader};
 use super::lookup;
 use super::sys::{self, PipeEnd};
+use crate::lock::lock;
 
 /// A process that runs, and our ends of its pipes. Dropping it kills it, so that a caller who went
 /// away while it was being started leaves nothing behind (P19).
@@ -46,7 +47,7 @@ const BUSY_PAUSE: Duration = Duration::from_millis(5);
 pub(super) fn request(command: &Command) -> Result<oneshot::Receiver<Reply>, SpawnError> {
     let (reply, answer) = oneshot::channel();
     let mut job = Job { command: command.clone(), reply };
-    let mut jobs = JOBS.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut jobs = lock(&JOBS);
     if let Some(thread) = jobs.as_ref() {
         match thread.send(job) {
             Ok(()) => return Ok(answer),

@@ -8,10 +8,11 @@ use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll};
 
 use super::sys::{PipeEnd, ReadPipe};
+use crate::lock::lock;
 use crate::stream::Source as _;
 
 /// How much of the end of stderr is kept: enough for a stack trace or two, and what one pipe holds.
@@ -49,7 +50,7 @@ impl Tail {
     }
 
     fn lock(&self) -> MutexGuard<'_, Kept> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.kept)
     }
 
     fn push(&self, chunk: &[u8]) {

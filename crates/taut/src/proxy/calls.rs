@@ -89,13 +89,6 @@ impl Back {
         );
         BackCall { pending: pending.ok(), guard, back: self.clone() }
     }
-
-    /// Subscribes anew to what streams follow, after a restart.
-    pub(super) fn resubscribe(self: &Arc<Self>) {
-        for uri in self.state.streams.followed() {
-            subscribe(self, &uri, true);
-        }
-    }
 }
 
 impl BackCall {
@@ -120,7 +113,11 @@ impl Drop for OpenGuard {
 
 impl BackState {
     /// For a connection that one legacy session has to itself, or that several clients share.
-    pub(super) fn new(shared: &Arc<ProxyShared>, dedicated: bool) -> Arc<Self> {
+    pub(super) fn new(
+        shared: &Arc<ProxyShared>,
+        dedicated: bool,
+        streams: Arc<LocalStreams>,
+    ) -> Arc<Self> {
         Arc::new_cyclic(|this| Self {
             this: this.clone(),
             dedicated,
@@ -131,7 +128,7 @@ impl BackState {
             changed: Notify::new(),
             sessions: Mutex::default(),
             owner: OnceLock::new(),
-            streams: LocalStreams::default(),
+            streams,
             waiting: Mutex::default(),
             has_waiting: AtomicBool::new(false),
             open: AtomicUsize::new(0),
@@ -203,24 +200,23 @@ impl BackState {
         self.wake_waiting();
     }
 
-    pub(super) fn has_streams(&self) -> bool {
-        !self.streams.is_empty()
-    }
-
-    pub(super) fn adopt_streams(&self, lost: &Self) {
-        self.streams.adopt(&lost.streams);
-    }
-
     /// Whether so much waits to be sent that clients should not be read. `link` is woken when there is
     /// room again.
     pub(super) fn is_crowded(&self, link: &Link) -> bool {
         let crowded = |own: &Link| own.output_waiting() > CROWDED;
-        if self.over.load(Ordering::Acquire) || !self.link.get().is_some_and(crowded) {
+        let is_crowded =
+            || !self.over.load(Ordering::Acquire) && self.link.get().is_some_and(crowded);
+        if !is_crowded() {
             return false;
         }
-        lock(&self.waiting).push(link.clone());
+        let mut waiting = lock(&self.waiting);
+        if !waiting.iter().any(|known| known.is(link)) {
+            waiting.push(link.clone());
+        }
+        drop(waiting);
         self.has_waiting.store(true, Ordering::Release);
-        true
+        // Once more: there may have been room before the link was in the list.
+        is_crowded()
     }
 
     pub(super) fn wake_waiting(&self) {

@@ -53,6 +53,9 @@ impl FrontState {
 
     /// Wakes a connection to the server when the client has read more.
     pub(super) fn wake_when_read(&self, back: &Link) {
-        lock(&self.unread).push(back.clone());
+        let mut unread = lock(&self.unread);
+        if !unread.iter().any(|known| known.is(back)) {
+            unread.push(back.clone());
+        }
     }
 }

@@ -21,6 +21,7 @@
 mod back;
 mod calls;
 mod connector;
+mod followed;
 mod front;
 mod in_flight;
 mod parked;

@@ -47,30 +47,28 @@ impl Parked {
         let handle: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
         let expires = now().checked_add(self.time);
         let expires = expires.unwrap_or_else(|| now() + Duration::from_secs(86_400 * 365));
-        {
-            let mut state = self.lock();
-            if state.calls.len() >= self.max || state.bytes + bytes > self.max_bytes {
-                return Err(ErrorObject::internal(format!(
-                    "too many calls wait for answers: {} of {} calls, {} of {} bytes",
-                    state.calls.len(),
-                    self.max,
-                    state.bytes,
-                    self.max_bytes
-                )));
-            }
-            state.bytes += bytes;
-            state
-                .calls
-                .insert(handle.clone(), ParkedCall { flow, principal, bound_to, expires, bytes });
+        let mut state = self.lock();
+        if state.calls.len() >= self.max || state.bytes + bytes > self.max_bytes {
+            return Err(ErrorObject::internal(format!(
+                "too many calls wait for answers: {} of {} calls, {} of {} bytes",
+                state.calls.len(),
+                self.max,
+                state.bytes,
+                self.max_bytes
+            )));
         }
         let (parked, key) = (Arc::downgrade(self), handle.clone());
-        tokio::spawn(async move {
+        let timer = tokio::spawn(async move {
             tokio::time::sleep_until(expires.into()).await;
             if let Some(parked) = parked.upgrade() {
                 // Dropped after the lock: the server is told that nobody answers.
                 let _expired = parked.remove(&key);
             }
         });
+        let timer = timer.abort_handle();
+        state.bytes += bytes;
+        let call = ParkedCall { flow, principal, bound_to, expires, timer, bytes };
+        state.calls.insert(handle.clone(), call);
         Ok(handle)
     }
 
@@ -96,7 +94,9 @@ impl Parked {
                 return None;
             }
         }
-        self.remove(handle).map(|call| call.flow)
+        let call = self.remove(handle)?;
+        call.timer.abort();
+        Some(call.flow)
     }
 
     /// Remembers that a state came from this slot.

@@ -54,7 +54,7 @@ impl LegacySession {
     }
 
     fn followed(&self) -> Vec<String> {
-        lock(&self.followed).iter().cloned().collect()
+        lock(&self.followed).all()
     }
 
     fn level(&self) -> Option<Level> {
@@ -66,7 +66,12 @@ impl LegacySession {
         let uri = || params.optional::<String>("uri").ok().flatten();
         let mut followed = lock(&self.followed);
         match method {
-            Some(Method::Subscribe) => followed.extend(uri()),
+            Some(Method::Subscribe) => {
+                if let Some(uri) = uri().filter(|uri| !followed.contains(uri)) {
+                    // Beyond the bound an address is only not followed again after a restart.
+                    let _ = followed.add(&uri);
+                }
+            }
             Some(Method::Unsubscribe) => {
                 if let Some(uri) = uri() {
                     followed.remove(&uri);

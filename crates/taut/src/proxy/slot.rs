@@ -34,6 +34,7 @@ impl BackSlot {
             shared: Arc::downgrade(shared),
             dedicated,
             identity,
+            streams: Arc::default(),
             state: Mutex::default(),
         });
         shared.add_slot(&slot);
@@ -114,7 +115,7 @@ impl BackSlot {
             tokio::time::sleep(delay).await;
         }
         let Some(shared) = self.shared.upgrade() else { return };
-        let relay = BackState::new(&shared, self.dedicated);
+        let relay = BackState::new(&shared, self.dedicated, self.streams.clone());
         let mut builder = shared.settings.client.clone();
         let settings = &mut builder.settings;
         settings.relay =
@@ -144,6 +145,7 @@ impl BackSlot {
             // A session says by itself when it is ready; here there may be several, or none.
             let _ = back.link.notify(None, Method::Initialized.as_str(), None);
         }
+        self.streams.attach(&back);
         let (began, slot, watched) = (now(), Arc::downgrade(&self), back.clone());
         let counted = shared.count_back();
         tokio::spawn(async move {
@@ -178,8 +180,18 @@ impl BackSlot {
 
     /// There is no connection: whoever waits is told, and the next request tries again.
     fn failed(&self, error: &ErrorObject) {
-        let phase = std::mem::take(&mut self.lock().phase);
-        if let SlotPhase::Opening { waiting, .. } = phase {
+        let waiting = {
+            let mut state = self.lock();
+            match std::mem::take(&mut state.phase) {
+                SlotPhase::Opening { waiting, .. } => Some(waiting),
+                // Closed meanwhile, and it stays so.
+                other => {
+                    state.phase = other;
+                    None
+                }
+            }
+        };
+        if let Some(waiting) = waiting {
             waiting.into_iter().for_each(|(_, job)| job(Err(error)));
         }
     }
@@ -202,7 +214,8 @@ impl BackSlot {
             }
             let uptime = now().saturating_duration_since(began);
             let delay = state.backoff.handle_lost(&shared.settings.restart, uptime);
-            let wanted = fronts.iter().any(|front| front.strong_count() > 0) || calls.has_streams();
+            let wanted =
+                fronts.iter().any(|front| front.strong_count() > 0) || !slot.streams.is_empty();
             match delay {
                 Some(_) if wanted => {
                     state.phase = SlotPhase::Opening { waiting: VecDeque::new(), bytes: 0 };
@@ -214,10 +227,9 @@ impl BackSlot {
         };
         shared.tell(&ProxyEvent::Lost { reason: closed.to_string() });
         if let Some(delay) = delay {
-            let resumed = slot.clone();
-            slot.lock_waiting(Box::new(move |back| {
+            slot.lock_waiting(Box::new(|back| {
                 if let Ok(back) = back {
-                    resumed.resumed(back, &calls);
+                    Self::resumed(back);
                 }
             }));
             slot.open_after(delay).await;
@@ -230,16 +242,14 @@ impl BackSlot {
         }
     }
 
-    /// A new connection stands in for a lost one: sessions and streams go on, and clients are told that
-    /// everything may have changed.
-    fn resumed(&self, back: &Arc<Back>, lost: &Arc<BackState>) {
-        back.state.adopt_streams(lost);
+    /// A new connection stands in for a lost one: sessions go on, and clients are told that everything may
+    /// have changed.
+    fn resumed(back: &Arc<Back>) {
         for front in back.state.sessions().iter().filter_map(Weak::upgrade) {
             if let Some(session) = front.session() {
                 session.resume(&front, back);
             }
         }
-        back.resubscribe();
         back.state.tell_all_changed(&back.client.0.agreed.capabilities);
     }
 

@@ -4,7 +4,7 @@
 //! whose calls are open on it, and a client's connection knows its session. What is done with each is in
 //! the file that is named after it.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::hash::RandomState;
 use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
@@ -14,6 +14,7 @@ use tokio::sync::{Notify, Semaphore, mpsc, oneshot, watch};
 use tokio::task::AbortHandle;
 
 use super::connector::{Connector, ProxyEvent};
+use super::followed::Followed;
 use crate::client::{Backoff, Client, ClientBuilder, RestartPolicy};
 use crate::driver::{Flag, Link, Options, Outcome, PendingCall};
 use crate::json::RawJson;
@@ -79,6 +80,9 @@ pub(super) struct BackSlot {
     pub(super) shared: Weak<ProxyShared>,
     pub(super) dedicated: bool,
     pub(super) identity: Identity,
+    /// The streams of changes of modern clients, where the server is legacy. They outlive a lost
+    /// connection.
+    pub(super) streams: Arc<LocalStreams>,
     pub(super) state: Mutex<SlotState>,
 }
 
@@ -170,8 +174,8 @@ pub(super) struct BackState {
     pub(super) sessions: Mutex<Vec<Weak<FrontState>>>,
     /// The connection of the session that has this one to itself.
     pub(super) owner: OnceLock<Link>,
-    /// The streams of changes of modern clients, where the server is legacy.
-    pub(super) streams: LocalStreams,
+    /// Those of its slot.
+    pub(super) streams: Arc<LocalStreams>,
     /// Clients that wait until less has to be sent.
     pub(super) waiting: Mutex<Vec<Link>>,
     pub(super) has_waiting: AtomicBool,
@@ -214,7 +218,7 @@ pub(super) struct LegacySession {
     /// Whether no connection came of it.
     pub(super) failed: AtomicBool,
     /// The addresses that the client follows.
-    pub(super) followed: Mutex<BTreeSet<String>>,
+    pub(super) followed: Mutex<Followed>,
     /// The stream of changes, and the turn to change it.
     pub(super) stream: tokio::sync::Mutex<Option<AbortHandle>>,
 }
@@ -243,7 +247,6 @@ pub(super) struct Flow {
 }
 
 /// A stream of changes of a modern client, where the server is legacy.
-#[derive(Clone)]
 pub(super) struct LocalStream {
     pub(super) front: Arc<FrontState>,
     pub(super) id: Id,
@@ -251,9 +254,17 @@ pub(super) struct LocalStream {
     pub(super) filter: SubscriptionFilter,
 }
 
-/// The streams of changes that are open on one connection.
+/// The streams of changes that are open at one slot.
 #[derive(Default)]
-pub(super) struct LocalStreams(pub(super) Mutex<Vec<LocalStream>>);
+pub(super) struct LocalStreams(pub(super) Mutex<LocalStreamsState>);
+
+#[derive(Default)]
+pub(super) struct LocalStreamsState {
+    pub(super) open: Vec<Arc<LocalStream>>,
+    pub(super) followed: Followed,
+    /// The connection that is subscribed to what they follow.
+    pub(super) back: Weak<Back>,
+}
 
 /// A call that waits.
 pub(super) struct ParkedCall {
@@ -261,6 +272,8 @@ pub(super) struct ParkedCall {
     pub(super) principal: Principal,
     pub(super) bound_to: String,
     pub(super) expires: Instant,
+    /// Ends the call when its time is over.
+    pub(super) timer: AbortHandle,
     pub(super) bytes: usize,
 }
 

@@ -1,14 +1,15 @@
 //! Streams of changes that are kept for modern clients, where the server is legacy.
 
-use std::sync::{Arc, MutexGuard, Weak};
+use std::sync::{Arc, MutexGuard};
 
-use super::calls::subscribe;
-use super::state::{Back, LocalStream, LocalStreams};
+use super::calls::{subscribe, subscribed};
+use super::state::{Back, LocalStream, LocalStreams, LocalStreamsState};
 use super::text::JsonText;
 use crate::json::JsonRef;
 use crate::json::edit::{Edit, edited};
 use crate::lock::lock;
 use crate::mcp::{Method, meta_keys};
+use crate::rpc::ErrorObject;
 
 impl LocalStream {
     fn covers(&self, method: Method, uri: Option<&str>) -> bool {
@@ -28,72 +29,83 @@ impl LocalStream {
             _ => false,
         }
     }
-
-    fn follows(&self, uri: &str) -> bool {
-        self.filter.resource_subscriptions.iter().flatten().any(|followed| followed == uri)
-    }
 }
 
 /// A stream; dropped, it is over, and what nobody else follows is followed no longer.
 pub(super) struct LocalStreamGuard {
-    stream: LocalStream,
-    back: Weak<Back>,
+    streams: Arc<LocalStreams>,
+    followed: Vec<String>,
+    stream: Option<Arc<LocalStream>>,
+}
+
+impl LocalStreamGuard {
+    /// Follows an address. Returns whether the server tells of its changes.
+    pub(super) async fn follow(
+        &mut self,
+        back: &Arc<Back>,
+        uri: &str,
+    ) -> Result<bool, ErrorObject> {
+        let first = self.streams.lock().followed.add(uri)?;
+        // Noted before the server is asked: who drops this meanwhile leaves nothing behind.
+        self.followed.push(uri.to_owned());
+        if !first || subscribed(back, uri).await {
+            return Ok(true);
+        }
+        self.followed.pop();
+        self.streams.lock().followed.remove(uri);
+        Ok(false)
+    }
+
+    /// Tells the stream of changes from now on.
+    pub(super) fn open(&mut self, stream: LocalStream) {
+        let stream = Arc::new(stream);
+        self.streams.lock().open.push(stream.clone());
+        self.stream = Some(stream);
+    }
 }
 
 impl Drop for LocalStreamGuard {
     fn drop(&mut self) {
-        let Some(back) = self.back.upgrade() else { return };
-        let streams = &back.state.streams;
-        streams.lock().retain(|stream| {
-            stream.serial != self.stream.serial || !Arc::ptr_eq(&stream.front, &self.stream.front)
-        });
-        for uri in self.stream.filter.resource_subscriptions.iter().flatten() {
-            if !streams.follows(uri) {
-                subscribe(&back, uri, false);
-            }
+        let mut state = self.streams.lock();
+        if let Some(own) = &self.stream {
+            state.open.retain(|stream| !Arc::ptr_eq(stream, own));
+        }
+        self.followed.retain(|uri| state.followed.remove(uri));
+        let back = state.back.upgrade();
+        drop(state);
+        if let Some(back) = back {
+            self.followed.iter().for_each(|uri| subscribe(&back, uri, false));
         }
     }
 }
 
 impl LocalStreams {
-    fn lock(&self) -> MutexGuard<'_, Vec<LocalStream>> {
+    fn lock(&self) -> MutexGuard<'_, LocalStreamsState> {
         lock(&self.0)
     }
 
-    pub(super) fn open(&self, stream: LocalStream, back: &Arc<Back>) -> LocalStreamGuard {
-        self.lock().push(stream.clone());
-        LocalStreamGuard { stream, back: Arc::downgrade(back) }
+    /// A stream that follows nothing yet.
+    pub(super) fn begin(self: &Arc<Self>) -> LocalStreamGuard {
+        LocalStreamGuard { streams: self.clone(), followed: Vec::new(), stream: None }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.lock().is_empty()
+        self.lock().open.is_empty()
     }
 
-    /// Takes over the streams of a connection that was lost.
-    pub(super) fn adopt(&self, lost: &Self) {
-        let streams = std::mem::take(&mut *lost.lock());
-        self.lock().extend(streams);
-    }
-
-    /// Whether any stream follows this address.
-    pub(super) fn follows(&self, uri: &str) -> bool {
-        self.lock().iter().any(|stream| stream.follows(uri))
-    }
-
-    /// All addresses that are followed.
-    pub(super) fn followed(&self) -> Vec<String> {
-        let streams = self.lock();
-        let uris = streams.iter().flat_map(|stream| stream.filter.resource_subscriptions.iter());
-        let mut uris: Vec<String> = uris.flatten().cloned().collect();
-        uris.sort_unstable();
-        uris.dedup();
-        uris
+    /// Uses this connection from now on, and subscribes it to all that is followed.
+    pub(super) fn attach(&self, back: &Arc<Back>) {
+        let mut state = self.lock();
+        state.back = Arc::downgrade(back);
+        let followed = state.followed.all();
+        drop(state);
+        followed.iter().for_each(|uri| subscribe(back, uri, true));
     }
 
     /// Tells every stream that wants to hear of it.
     pub(super) fn tell(&self, method: Method, params: Option<JsonRef<'_>>) {
         let uri = params.and_then(|params| params.member("uri")).and_then(JsonRef::string);
-        let streams: Vec<LocalStream> = self.lock().clone();
+        let streams = self.lock().open.clone();
         for stream in streams.iter().filter(|stream| stream.covers(method, uri.as_deref())) {
             let id = stream.id.as_json();
             let tag = [(meta_keys::SUBSCRIPTION_ID, id)];

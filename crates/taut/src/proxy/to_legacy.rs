@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::calls::{set_level, subscribed};
+use super::calls::set_level;
 use super::state::{Asked, Back, CallKind, Flow, FrontState, LocalStream, ProxiedCall, Reports};
 use super::text::{JsonText, with_token};
 use super::translate::{
@@ -75,8 +75,12 @@ struct ModernRequest {
 
 impl ModernRequest {
     async fn run(self) -> Outcome {
-        let gate = self.back.gate.clone();
         self.set_level();
+        // A call that waits for its client has given its turn away, and waits for another.
+        let _turn = match &self.back.gate {
+            Some(gate) => gate.acquire().await.ok(),
+            None => None,
+        };
         let shared = self.front.shared.clone();
         let state = self.params.optional::<String>("requestState").ok().flatten();
         let bound_to = self.binding();
@@ -94,10 +98,6 @@ impl ModernRequest {
             None => self.begin(),
         };
         if flow.call.is_none() {
-            let _turn = match &gate {
-                Some(gate) => gate.acquire().await.ok(),
-                None => None,
-            };
             flow = self.begin();
         }
         if let Some(outcome) = self.drive(&mut flow).await {
@@ -146,11 +146,7 @@ impl ModernRequest {
             kind: CallKind::Request,
             parked: false,
         };
-        let params = |token: &str| match progress_token(&self.params) {
-            Some(_) => legacy_params(&self.params, token),
-            // A retry may bring a token, so reports are asked for where the call can be parked.
-            None => legacy_params(&self.params, "0"),
-        };
+        let params = |token: &str| legacy_params(&self.params, token);
         let watcher = watcher(&reports);
         let call = self.back.call(call, self.method.as_str(), params, Some(watcher));
         Flow {
@@ -276,8 +272,9 @@ impl ModernRequest {
             .map_err(|error| ErrorObject::invalid_params(error.to_string()))?;
         let mut honoured = filter.honoured_by(self.back.capabilities());
         let mut followed = Vec::new();
+        let mut open = self.back.state.streams.begin();
         for uri in honoured.resource_subscriptions.take().unwrap_or_default() {
-            if self.back.state.streams.follows(&uri) || subscribed(&self.back, &uri).await {
+            if open.follow(&self.back, &uri).await? {
                 followed.push(uri);
             }
         }
@@ -299,7 +296,7 @@ impl ModernRequest {
         let link = &self.front.link;
         let method = Method::Acknowledged.as_str();
         let _ = link.notify_about(&self.id, self.serial, method, Some(&JsonText(ack)));
-        let _open = self.back.state.streams.open(stream, &self.back);
+        open.open(stream);
         self.front.closing.raised().await;
         let info = self.back.info();
         Ok(JsonBuf::copied(&[

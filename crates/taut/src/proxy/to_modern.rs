@@ -91,12 +91,17 @@ async fn subscribe(
     method: Method,
     uri: String,
 ) -> Outcome {
+    // Says whether it changed anything: a client may subscribe twice.
     let change = |add: bool| {
         let mut followed = lock(&session.followed);
-        if add { followed.insert(uri.clone()) } else { followed.remove(&uri) }
+        match add {
+            true if followed.contains(&uri) => Ok(false),
+            true => followed.add(&uri),
+            false => Ok(followed.remove(&uri)),
+        }
     };
     let adding = method == Method::Subscribe;
-    if !change(adding) {
+    if !change(adding)? {
         return Ok(JsonBuf::copied(&["{}"]));
     }
     match session.listen(front, back).await {
@@ -106,7 +111,7 @@ async fn subscribe(
                 uris.elements().any(|element| element.string().as_deref() == Some(&uri))
             });
             if adding && !honoured {
-                change(false);
+                change(false)?;
                 return Err(ErrorObject::invalid_params(format!(
                     "the server does not tell of changes of {uri}"
                 )));
@@ -114,7 +119,7 @@ async fn subscribe(
             Ok(JsonBuf::copied(&["{}"]))
         }
         Err(error) => {
-            change(!adding);
+            change(!adding)?;
             Err(error)
         }
     }

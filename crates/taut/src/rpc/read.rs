@@ -31,6 +31,7 @@ pub const MAX_BATCH: usize = 1_000;
 ///
 /// # Errors
 /// What is wrong with it, and whose it was where that can be read.
+#[inline]
 pub fn read(bytes: &[u8]) -> Result<Messages<'_>, Malformed> {
     // Once for the whole frame: serde_json does not look inside the members it skips (F8).
     let text = std::str::from_utf8(bytes).map_err(|_| Malformed::new(Fault::Encoding))?;

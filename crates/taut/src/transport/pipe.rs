@@ -191,15 +191,13 @@ impl MessageReceiver {
 
 impl Drop for MessageReceiver {
     fn drop(&mut self) {
-        let producer = {
+        let waiting = {
             let mut state = self.outbox.lock();
             state.gone = true;
             state.queue.clear();
-            state.producer.take()
+            [state.producer.take(), state.watcher.take()]
         };
-        if let Some(producer) = producer {
-            producer.wake();
-        }
+        waiting.into_iter().flatten().for_each(Waker::wake);
     }
 }
 
@@ -210,8 +208,10 @@ struct Outbox(Mutex<OutboxState>);
 struct OutboxState {
     queue: VecDeque<Outgoing>,
     bytes: usize,
-    /// The loop, if it waits for room or for the receiver to go.
+    /// The loop, if it waits for room.
     producer: Option<Waker>,
+    /// The loop, which waits for the receiver to go.
+    watcher: Option<Waker>,
     consumer: Option<Waker>,
     /// Nothing more will be sent.
     over: bool,
@@ -320,7 +320,7 @@ impl Sink for MessageSink {
         if state.gone {
             return Poll::Ready(());
         }
-        state.producer = Some(cx.waker().clone());
+        state.watcher = Some(cx.waker().clone());
         Poll::Pending
     }
 }

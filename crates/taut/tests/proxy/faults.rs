@@ -151,3 +151,59 @@ async fn closing_the_proxy_ends_every_server() {
     let refused = front.next().await;
     assert!(refused.contains("closed"), "{refused}");
 }
+
+/// A client that reads late gets everything: the server is read again once there is room.
+#[tokio::test]
+async fn a_client_that_reads_late_gets_everything() {
+    let (builder, mut backs) = proxy();
+    let proxy = builder.build();
+    let (mut front, mut back) = legacy(&proxy, &mut backs).await;
+    let text = "x".repeat(1 << 20);
+    let said = tokio::spawn(async move {
+        for number in 0..24 {
+            let params = format!(r#"{{"n":{number},"t":"{text}"}}"#);
+            back.send(&format!(
+                r#"{{"jsonrpc":"2.0","method":"notifications/own","params":{params}}}"#
+            ))
+            .await;
+        }
+        back
+    });
+    // Until the proxy holds all that it takes, and both sides have stopped.
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    for number in 0..24 {
+        let line = front.next().await;
+        assert!(line.contains(&format!(r#""n":{number},"#)), "{}", &line[..80.min(line.len())]);
+    }
+    said.await.unwrap();
+}
+
+/// The same in the other direction: a server that reads late, and a client that only tells.
+#[tokio::test]
+async fn a_server_that_reads_late_gets_everything() {
+    let (builder, mut backs) = proxy();
+    let proxy = builder.build();
+    let (mut front, mut back) = legacy(&proxy, &mut backs).await;
+    let text = "x".repeat(1 << 20);
+    let said = tokio::spawn(async move {
+        for number in 0..24 {
+            let params = format!(r#"{{"n":{number},"t":"{text}"}}"#);
+            front
+                .send(&format!(
+                    r#"{{"jsonrpc":"2.0","method":"notifications/own","params":{params}}}"#
+                ))
+                .await;
+        }
+        front
+    });
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    for number in 0..24 {
+        let line = back.next().await;
+        assert!(line.contains(&format!(r#""n":{number},"#)), "{}", &line[..80.min(line.len())]);
+    }
+    said.await.unwrap();
+}

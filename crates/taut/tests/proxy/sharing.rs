@@ -199,3 +199,22 @@ async fn one_request_at_a_time_where_that_is_wanted() {
     back.send(&format!(r#"{{"jsonrpc":"2.0","id":{first},"result":{{}}}}"#)).await;
     assert!(back.next().await.contains("tools/call"));
 }
+
+/// The same where the client is modern and the server is not: there it is what makes questions certain.
+#[tokio::test]
+async fn one_modern_request_at_a_time_on_a_legacy_server() {
+    let (proxy, _) = proxy_to(server(), Revision::V2025_11_25);
+    let proxy = proxy.serial(true).build();
+    let one = proxy.open(Principal::ANONYMOUS);
+    let mut two = proxy.open(Principal::ANONYMOUS);
+    let wait = modern(1, "tools/call", json!({ "name": "wait", "arguments": {} }));
+    one.send(wait.to_string().into_bytes()).await.unwrap();
+    let echo = json!({ "name": "echo", "arguments": { "line": "two" } });
+    two.send(modern(1, "tools/call", echo).to_string().into_bytes()).await.unwrap();
+    let early = tokio::time::timeout(Duration::from_millis(100), two.recv()).await;
+    assert!(early.is_err(), "the second was served while the first was under way");
+    // The first is withdrawn; then it is the turn of the second.
+    drop(one);
+    let answer = tokio::time::timeout(Duration::from_secs(20), two.recv()).await.unwrap().unwrap();
+    assert!(String::from_utf8(answer.json).unwrap().contains("two"));
+}

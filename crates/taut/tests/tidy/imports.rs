@@ -32,17 +32,18 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("schema", &[]),
     ("ending", &[]),
     ("lock", &[]),
+    ("bell", &["lock"]),
     // The messages of a transport that is no byte stream know which request they belong to.
     ("stream", &["rpc"]),
     ("width", &[]),
     // The calls to Windows that need `unsafe`; knows handles and nothing of ours.
     ("win32", &[]),
-    ("threaded", &["stream"]),
-    ("stdio", &["stream", "threaded", "width", "win32"]),
+    ("threaded", &["lock", "stream"]),
+    ("stdio", &["lock", "stream", "threaded", "width", "win32"]),
     // Child processes; knows nothing of messages.
-    ("process", &["stream", "threaded", "width", "win32"]),
+    ("process", &["bell", "lock", "stream", "threaded", "width", "win32"]),
     ("error", &["wire", "rpc", "mcp", "schema", "ending", "stdio", "process"]),
-    ("driver", &["wire", "json", "rpc", "ending", "stream"]),
+    ("driver", &["wire", "json", "rpc", "bell", "ending", "lock", "stream"]),
     // The seam for transports outside the crate; knows messages and no method.
     ("transport", &["json", "rpc", "ending", "lock", "stream", "driver"]),
     (

@@ -291,3 +291,39 @@ async fn a_transport_that_fails_says_why() {
     assert!(error.ends_with("the connection failed: the cable was cut"), "{error}");
     while receiver.recv().await.is_some() {}
 }
+
+/// MRTR-10: the state of a question is of no use to anybody but the one who was asked.
+#[tokio::test]
+async fn mrtr_10_a_state_of_another_principal_is_refused() {
+    let server = server();
+    let ask = |state: Option<&Value>| {
+        let mut params = json!({ "name": "ask", "arguments": {}, "_meta": {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": { "roots": {} },
+            "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+        } });
+        if let Some(required) = state {
+            let questions = required["inputRequests"].as_object().unwrap();
+            let responses = questions.keys().map(|key| (key.clone(), json!({ "roots": [] })));
+            params["inputResponses"] = responses.collect::<serde_json::Map<_, _>>().into();
+            params["requestState"] = required["requestState"].clone();
+        }
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params })
+    };
+    let mut ann = server.open(Principal::new("ann"));
+    send(&ann, ask(None)).await;
+    let required = receive(&mut ann).await.0["result"].take();
+    assert_eq!(required["resultType"], "input_required", "{required}");
+    for other in [Principal::new("bob"), Principal::ANONYMOUS] {
+        let mut bob = server.open(other);
+        send(&bob, ask(Some(&required))).await;
+        let (refused, _) = receive(&mut bob).await;
+        let message = refused["error"]["message"].as_str().unwrap_or_default();
+        assert!(message.contains("belongs to another request"), "{refused}");
+    }
+    // Her own is taken, on another connection as well.
+    let mut again = server.open(Principal::new("ann"));
+    send(&again, ask(Some(&required))).await;
+    let (answer, _) = receive(&mut again).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "0", "{answer}");
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log"
+	"net/http"
 	"os"
 	"sync/atomic"
 	"time"
@@ -222,6 +223,10 @@ func main() {
 	changing(s, &touched)
 	resources(s, &touched)
 	prompts(s)
+	if options.HTTP != 0 {
+		handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return s }, nil)
+		log.Fatal(http.ListenAndServe(fmt.Sprintf("127.0.0.1:%d", options.HTTP), handler))
+	}
 	if err := s.Run(context.Background(), &mcp.StdioTransport{MaxLineLength: 64 << 20}); err != nil {
 		log.Fatal(err)
 	}

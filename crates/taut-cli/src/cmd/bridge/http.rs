@@ -21,6 +21,8 @@ use crate::signals::Interrupts;
 /// How clients are served.
 pub(super) struct Clients {
     pub(super) at_once: usize,
+    /// How long a session may be without any use.
+    pub(super) idle: Duration,
     /// How long open calls may take at the end.
     pub(super) limit: Duration,
     pub(super) token: Option<String>,
@@ -47,7 +49,7 @@ pub(super) fn token(path: &Path) -> Result<String, Problem> {
 
 impl Clients {
     fn options(&self) -> Result<Options, Problem> {
-        let mut options = Options::new().connections(self.at_once);
+        let mut options = Options::new().connections(self.at_once).session_idle(self.idle);
         if let Some(token) = &self.token {
             options = options.token(token);
         }

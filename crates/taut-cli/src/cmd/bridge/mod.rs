@@ -1,13 +1,14 @@
 //! `taut bridge`: any client to any server, whatever era and framing each of them speaks.
 //!
-//! Only leads from options to the library's proxy: `listen.rs` has the sockets, `drain.rs` how it ends. Knows
-//! no message.
+//! Only leads from options to the library's proxy: `listen.rs` has the sockets, `record.rs` the capture,
+//! `drain.rs` how it ends. Knows no message.
 
 mod drain;
 #[cfg(feature = "http")]
 mod http;
 #[cfg(feature = "http")]
 mod listen;
+mod record;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -27,6 +28,7 @@ use crate::output::Output;
 use crate::problem::{Exit, Problem};
 use crate::session::{builder, tell};
 use crate::signals::Interrupts;
+use record::Recording;
 
 #[derive(clap::Args)]
 #[command(after_help = help::BRIDGE)]
@@ -40,6 +42,11 @@ pub(crate) struct Bridge {
     #[arg(long, value_name = "N", requires = "listen", default_value_t = 256)]
     #[arg(help_heading = "Clients", value_parser = clap::value_parser!(u16).range(1..))]
     max_connections: u16,
+    /// Over HTTP, end a session and its server after this time without any use.
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "30m")]
+    #[arg(requires = "listen", help_heading = "Clients")]
+    session_idle: Duration,
     /// Over HTTP, demand the token in this file from every client; needed beyond this machine.
     #[cfg(feature = "http")]
     #[arg(long, value_name = "FILE", requires = "listen", help_heading = "Clients")]
@@ -109,6 +116,12 @@ pub(crate) struct Bridge {
     ca_file: Option<PathBuf>,
     #[command(flatten)]
     broker: crate::nats::NatsArgs,
+    /// Keep what passes on all connections in this file, as `taut trace` does; a folder gets a new file.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    record: Option<PathBuf>,
+    /// Show what passes on a page; its address is told on stderr.
+    #[arg(long, help_heading = "Output")]
+    page: bool,
     /// Show on stderr which servers are started and lost, and what goes wrong.
     #[arg(long, short, help_heading = "Output")]
     verbose: bool,
@@ -162,11 +175,22 @@ pub(crate) async fn run(output: &Output, args: &Bridge) -> Result<Exit, Problem>
     let panics = output.clone();
     std::panic::set_hook(Box::new(move |panic| panics.note(&panic.to_string())));
     let target = resolve(output, &args.options(), args.name.as_deref(), &args.server)?;
-    let proxy = proxy(output, args, target);
+    let wanted = (args.record.as_deref(), args.page);
+    let recording = Recording::start(output, wanted, &target, &args.server)?;
+    let proxy = proxy(output, args, target, recording.as_ref());
+    let served = serve(output, args, &proxy).await;
+    if let Some(recording) = recording {
+        recording.finish();
+    }
+    served
+}
+
+/// Serves clients until the end.
+async fn serve(output: &Output, args: &Bridge, proxy: &Proxy) -> Result<Exit, Problem> {
     match &args.listen {
         Some(word) => {
             #[cfg(feature = "http")]
-            return http::run(output, &proxy, word, clients(args)?).await;
+            return http::run(output, proxy, word, clients(args)?).await;
             #[cfg(not(feature = "http"))]
             Err(Problem::Usage {
                 what: format!(
@@ -175,7 +199,7 @@ pub(crate) async fn run(output: &Output, args: &Bridge) -> Result<Exit, Problem>
                 next: Some("cargo install taut-cli --features http".to_owned()),
             })
         }
-        None => stdio(&proxy, args.drain).await,
+        None => stdio(proxy, args.drain).await,
     }
 }
 
@@ -184,6 +208,7 @@ pub(crate) async fn run(output: &Output, args: &Bridge) -> Result<Exit, Problem>
 fn clients(args: &Bridge) -> Result<http::Clients, Problem> {
     Ok(http::Clients {
         at_once: usize::from(args.max_connections),
+        idle: args.session_idle,
         limit: args.drain,
         token: args.token_file.as_deref().map(http::token).transpose()?,
         hosts: args.allow_host.clone(),
@@ -193,14 +218,22 @@ fn clients(args: &Bridge) -> Result<http::Clients, Problem> {
     })
 }
 
-fn proxy(output: &Output, args: &Bridge, target: Target) -> Proxy {
+fn proxy(output: &Output, args: &Bridge, target: Target, recording: Option<&Recording>) -> Proxy {
+    let links = recording.map(|recording| recording.links.clone());
     // Hosts wait two seconds for the end of a server; what is behind us has to end within that.
     let mut client = builder(output, &target.options).eof_grace(GRACE).term_grace(GRACE);
-    if !output.verbose {
-        // A host keeps what its server writes there.
-        let lines = output.clone();
-        client = client.on_stderr(move |line| lines.note(&lines.err.line(line)));
-    }
+    let (lines, kept) = (output.clone(), links.clone());
+    client = client.on_stderr(move |line| {
+        if let Some(links) = &kept {
+            links.stderr(line);
+        }
+        if lines.verbose {
+            tell(&lines, "stderr", line);
+        } else {
+            // A host keeps what its server writes there.
+            lines.note(&lines.err.line(line));
+        }
+    });
     let reach = target.reach;
     let connector = move |client: ClientBuilder| {
         let reach = reach.clone();
@@ -216,10 +249,15 @@ fn proxy(output: &Output, args: &Bridge, target: Target) -> Proxy {
             FrontEra::Modern => Era::Modern,
         });
     }
-    if output.verbose {
-        let told = output.clone();
-        proxy = proxy.on_event(move |event| tell(&told, "taut", &event.to_string()));
-    }
+    let told = output.clone();
+    proxy = proxy.on_event(move |event| {
+        if let Some(links) = &links {
+            record::happened(links, event);
+        }
+        if told.verbose {
+            tell(&told, "taut", &event.to_string());
+        }
+    });
     proxy.build()
 }
 

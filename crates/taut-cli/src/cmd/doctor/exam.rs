@@ -243,7 +243,7 @@ impl<'a> Exam<'a> {
             let tools = offer.sent.tools.iter().flatten();
             let tools: Vec<Value> =
                 tools.filter_map(|tool| serde_json::to_value(tool).ok()).collect();
-            lock(&self.facts).lints = lint(&tools);
+            lock(&self.facts).lints = lint(&tools, offer.first_page);
         }
         lock(&self.facts).objections = objections;
         lock(&self.facts).listed = Some(listed.map(|offer| (offer.counts(), began.elapsed())));

@@ -47,6 +47,8 @@ pub(super) struct Facts {
     pub(super) objections: Vec<Objection>,
     /// What is wrong with the schemas of its tools.
     pub(super) lints: Vec<Lint>,
+    /// Whether those are told, too, that only make a tool hard to use.
+    pub(super) lints_wanted: bool,
     pub(super) listed: Option<Result<(String, Duration), Error>>,
     pub(super) called: Option<Result<(String, Duration), Error>>,
     /// Whether it was still there after the call.

@@ -31,6 +31,12 @@ pub(crate) enum Rule {
     RootReference,
     /// The name of a tool that is too long for interfaces of models.
     ToolName,
+    /// The list of tools comes in several pages.
+    Pages,
+    /// Arguments that may be anything beside those that are named.
+    OpenObject,
+    /// A tool that does not say whether it changes anything.
+    Annotations,
     /// A tool without a description.
     Description,
 }
@@ -49,13 +55,16 @@ impl Rule {
             Self::Required => "required-unknown",
             Self::RootReference => "reference-at-root",
             Self::ToolName => "long-name",
+            Self::Pages => "list-in-pages",
+            Self::OpenObject => "open-arguments",
+            Self::Annotations => "no-annotations",
             Self::Description => "no-description",
         }
     }
 
     /// Whether some host cannot use the tool, or the list, because of it.
     pub(crate) const fn is_serious(self) -> bool {
-        !matches!(self, Self::Anything | Self::Description)
+        !matches!(self, Self::Anything | Self::Description | Self::OpenObject | Self::Annotations)
     }
 
     /// Which hosts that is.
@@ -91,6 +100,17 @@ impl Rule {
                 "hosts with models of Anthropic or OpenAI, whose interfaces take 64 characters; most hosts also \
                  put the server's name before it"
             }
+            Self::Pages => {
+                "hosts that ask for the first page only: they do not see the other tools"
+            }
+            Self::OpenObject => {
+                "hosts that use the strict mode of OpenAI's interfaces, which refuses such a tool; and models, which \
+                 may send arguments that nobody reads"
+            }
+            Self::Annotations => {
+                "hosts that ask a person before each call unless the tool says that it only reads, such as VS Code \
+                 and Codex"
+            }
             Self::Description => "models, which have only the name to go by",
         }
     }
@@ -112,6 +132,13 @@ impl Rule {
             Self::Required => "add the property, or take its name out of required",
             Self::RootReference => "put the object itself at the root, and references below it",
             Self::ToolName => "use a shorter name",
+            Self::Pages => "send all tools on one page; some hundreds are no problem",
+            Self::OpenObject => {
+                "add \"additionalProperties\": false to the schema of the arguments"
+            }
+            Self::Annotations => {
+                "add annotations: readOnlyHint if it changes nothing, destructiveHint: false if it only adds"
+            }
             Self::Description => "say in one sentence what the tool does",
         }
     }
@@ -170,9 +197,15 @@ const MOST: usize = 1_000;
 /// The longest name of a tool that the interfaces of models take.
 const LONGEST_NAME: usize = 64;
 
-/// All that is wrong with the schemas of these tools, in the order of the list.
-pub(crate) fn lint(tools: &[Value]) -> Vec<Lint> {
+/// All that is wrong with these tools, in the order of the list. `first_page` is how many of them were on the
+/// first page, if there were more pages.
+pub(crate) fn lint(tools: &[Value], first_page: Option<usize>) -> Vec<Lint> {
     let mut found = Vec::new();
+    if let Some(first) = first_page {
+        let what = format!("{first} of {} tools are on the first page", tools.len());
+        let (rule, tool, at) = (Rule::Pages, "tools/list".to_owned(), String::new());
+        found.push(Lint { rule, tool, at, what });
+    }
     for (number, tool) in tools.iter().enumerate() {
         let name = tool.get("name").and_then(Value::as_str);
         let name = name.map_or_else(|| format!("tool {}", number + 1), str::to_owned);
@@ -187,6 +220,13 @@ pub(crate) fn lint(tools: &[Value]) -> Vec<Lint> {
                 "",
                 format!("its name has {} characters", name.chars().count()),
             );
+        }
+        if !tool.get("annotations").is_some_and(Value::is_object) {
+            visit.add(Rule::Annotations, "", "it has no annotations".to_owned());
+        }
+        let input = tool.get("inputSchema").unwrap_or(&Value::Null);
+        if input.is_object() && input.get("additionalProperties").is_none() {
+            visit.add(Rule::OpenObject, "", "it has no additionalProperties".to_owned());
         }
         for member in ["inputSchema", "outputSchema"] {
             let Some(schema) = tool.get(member).filter(|schema| schema.is_object()) else {
@@ -304,7 +344,39 @@ mod tests {
 
     fn rules(schema: Value) -> Vec<(Rule, String)> {
         let tool = json!({ "name": "t", "description": "d", "inputSchema": schema });
-        lint(&[tool]).into_iter().map(|found| (found.rule, found.at)).collect()
+        let found = lint(&[tool], None)
+            .into_iter()
+            .filter(|found| found.rule.is_serious() || found.rule == Rule::Anything);
+        found.map(|found| (found.rule, found.at)).collect()
+    }
+
+    fn told(tools: &[Value], first_page: Option<usize>) -> Vec<String> {
+        lint(tools, first_page)
+            .iter()
+            .map(|found| format!("{} {found}", found.rule.name()))
+            .collect()
+    }
+
+    #[test]
+    fn arguments_that_are_open_and_tools_that_do_not_say_what_they_do_are_told() {
+        let tool = |schema: Value, annotations: Value| json!({ "name": "t", "description": "d", "inputSchema": schema, "annotations": annotations });
+        let closed = json!({ "type": "object", "additionalProperties": false });
+        let (hints, none) = (json!({ "readOnlyHint": true }), Value::Null);
+        assert_eq!(told(&[tool(closed.clone(), hints.clone())], None), [""; 0]);
+        let open = told(&[tool(json!({ "type": "object" }), hints)], None);
+        assert_eq!(open, ["open-arguments t: it has no additionalProperties"]);
+        assert_eq!(told(&[tool(closed, none)], None), ["no-annotations t: it has no annotations"]);
+        assert!(!Rule::OpenObject.is_serious() && !Rule::Annotations.is_serious());
+    }
+
+    #[test]
+    fn a_list_in_pages_is_told_once() {
+        let closed = json!({ "type": "object", "additionalProperties": false });
+        let tool =
+            json!({ "name": "t", "description": "d", "inputSchema": closed, "annotations": {} });
+        let all = told(&vec![tool; 7], Some(5));
+        assert_eq!(all, ["list-in-pages tools/list: 5 of 7 tools are on the first page"]);
+        assert!(Rule::Pages.is_serious());
     }
 
     fn one(property: Value) -> Vec<(Rule, String)> {
@@ -353,9 +425,10 @@ mod tests {
 
     #[test]
     fn a_tool_without_a_description_or_a_name_is_told() {
-        let found = lint(&[json!({ "inputSchema": { "type": "object" } }), json!(3)]);
-        let told: Vec<String> = found.iter().map(ToString::to_string).collect();
-        assert_eq!(told, ["tool 1: it has no description", "tool 2: it has no description"]);
+        let mut told = told(&[json!({ "inputSchema": { "type": "object" } }), json!(3)], None);
+        told.retain(|told| told.starts_with("no-description"));
+        let words = |number| format!("no-description tool {number}: it has no description");
+        assert_eq!(told, [words(1), words(2)]);
     }
 
     #[test]
@@ -364,7 +437,8 @@ mod tests {
             let schema = json!({ "type": "object" });
             let tool =
                 json!({ "name": "n".repeat(length), "description": "d", "inputSchema": schema });
-            lint(&[tool]).into_iter().map(|found| found.rule).collect::<Vec<_>>()
+            let found = lint(&[tool], None).into_iter().map(|found| found.rule);
+            found.filter(|rule| rule.is_serious()).collect::<Vec<_>>()
         };
         assert_eq!((named(64), named(65)), (vec![], vec![Rule::ToolName]));
     }
@@ -372,6 +446,6 @@ mod tests {
     #[test]
     fn a_list_that_is_wrong_everywhere_ends() {
         let tool = json!({ "name": "t", "inputSchema": { "type": "array" } });
-        assert_eq!(lint(&vec![tool; 5_000]).len(), MOST);
+        assert_eq!(lint(&vec![tool; 5_000], None).len(), MOST);
     }
 }

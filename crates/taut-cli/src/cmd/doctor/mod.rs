@@ -8,10 +8,13 @@ mod facts;
 mod findings;
 mod lint;
 
+use std::ffi::OsString;
+
 use serde_json::{Value, json};
 
-use crate::args::Doctor;
+use crate::args::Options;
 use crate::cells::{cut, pad, wide};
+use crate::help;
 use crate::hosts::resolve;
 use crate::mask;
 use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW, time};
@@ -21,6 +24,27 @@ use crate::spinner::Spinner;
 use exam::Exam;
 use facts::{Facts, Phase};
 use findings::{Finding, Level};
+
+#[derive(clap::Args)]
+#[command(after_help = help::DOCTOR)]
+pub(crate) struct Doctor {
+    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
+    pub(crate) name: Option<String>,
+    /// Also call this tool, with the arguments of --args.
+    #[arg(long, value_name = "TOOL")]
+    pub(crate) call: Option<String>,
+    /// The arguments of the call as one JSON object.
+    #[arg(long, value_name = "JSON", requires = "call")]
+    pub(crate) args: Option<String>,
+    /// Also tell what only makes tools hard to use: no description, no type, open arguments, no annotations.
+    #[arg(long)]
+    pub(crate) lint: bool,
+    #[command(flatten)]
+    pub(crate) options: Options,
+    /// The server's program and its arguments, passed on unchanged.
+    #[arg(last = true, value_name = "COMMAND")]
+    pub(crate) server: Vec<OsString>,
+}
 
 pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem> {
     let call = match (&args.call, &args.args) {
@@ -44,7 +68,8 @@ pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem>
         }
     }
     drop(spinner);
-    let facts = exam.facts();
+    let mut facts = exam.facts();
+    facts.lints_wanted = args.lint;
     let found = findings::judge(&facts);
     let exit = if found.iter().any(|finding| finding.level == Level::Broken) {
         facts.exit()

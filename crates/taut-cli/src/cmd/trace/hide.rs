@@ -13,7 +13,7 @@ const FOLDERS: [&str; 2] = ["PWD", "OLDPWD"];
 
 /// A masker for a server that gets these words, these variables by its entry, and our environment.
 /// `named` are variables of our environment whose values are hidden too, whatever they are called.
-pub(super) fn masker(words: &[OsString], entry: &[(String, String)], named: &[String]) -> Masker {
+pub(crate) fn masker(words: &[OsString], entry: &[(String, String)], named: &[String]) -> Masker {
     let mut masker = Masker::on();
     for (_, value) in entry {
         masker.hide(value);

@@ -1,13 +1,15 @@
 //! `taut trace`: stand between a host and a server, record what passes, and use it again.
 //!
 //! Only leads from what was typed to the file that does it: `carry` (with `pump`, `ends`, `wake`) is the
-//! transparent part, `hide` says what is masked, `live` and `shown` show it, `page` serves the page, `view`
+//! transparent part, `hide` says what is masked, `keep` where it
+//! goes, `live` and `shown` show it, `page` serves the page, `view`
 //! and `play` use a capture, `into` edits a host's file.
 
 mod carry;
 mod ends;
-mod hide;
+pub(super) mod hide;
 mod into;
+pub(super) mod keep;
 mod live;
 mod page;
 mod play;
@@ -17,19 +19,16 @@ mod view;
 mod wake;
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::path::PathBuf;
 
-use taut_trace::{Masker, Recorder, Session, Watch, create};
+use taut_trace::{Masker, Recorder, Session, Watch};
 
 use crate::hosts::start_of;
 use crate::output::{DIM, Output};
 use crate::problem::{Exit, Problem};
 use crate::{args, help};
 use carry::Launch;
-
-/// How large a capture may get that nobody asked to keep.
-const TEMPORARY: u64 = 1 << 30;
+use keep::Kept;
 
 /// See what passes between a host and a server.
 #[derive(clap::Args)]
@@ -134,12 +133,10 @@ fn between(output: &Output, args: &Trace) -> Result<Exit, Problem> {
     let words: Vec<String> =
         launch.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let known = args.called.clone().or_else(|| args.name.clone());
-    let (file, limit) =
-        capture(output, args, &known.clone().unwrap_or_else(|| short_name(&words)))?;
-    if let (true, Some(file)) = (args.page, &file) {
-        let failed = |error| Problem::File { what: "opening the capture".to_owned(), error };
-        let address = page::serve(file.try_clone().map_err(failed)?, true)?;
-        tell(output, args, &format!("the page is at {address}"));
+    let name = known.clone().unwrap_or_else(|| short_name(&words));
+    let Kept { file, limit, told } = keep::keep(args.record.as_deref(), args.page, &name)?;
+    for words in told {
+        tell(output, args, &words);
     }
     let session = Session {
         name: known,
@@ -152,31 +149,6 @@ fn between(output: &Output, args: &Trace) -> Result<Exit, Problem> {
     let recorder = Recorder::start(file, session, masker, watch)
         .map_err(|error| Problem::File { what: "starting the recorder".to_owned(), error })?;
     match carry::carry(&launch, recorder)? {}
-}
-
-/// The file that is recorded to, if any, and how large it may get.
-fn capture(
-    output: &Output,
-    args: &Trace,
-    name: &str,
-) -> Result<(Option<File>, Option<u64>), Problem> {
-    let failed = |path: &std::path::Path| {
-        let what = format!("making {}", path.display());
-        move |error| Problem::File { what, error }
-    };
-    if let Some(path) = &args.record {
-        let (file, path) = create(path, name).map_err(failed(path))?;
-        tell(output, args, &format!("recording to {}", path.display()));
-        return Ok((Some(file), None));
-    }
-    if !args.page {
-        return Ok((None, None));
-    }
-    // The page reads a file; one that nobody asked for has no name, and is gone with us.
-    let folder = std::env::temp_dir();
-    let (file, path) = create(&folder, name).map_err(failed(&folder))?;
-    let _ = std::fs::remove_file(path);
-    Ok((Some(file), Some(TEMPORARY)))
 }
 
 /// A line of our own on stderr.

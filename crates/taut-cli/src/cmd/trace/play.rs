@@ -12,7 +12,7 @@ use serde_json::json;
 use taut::wire::{Decoder, Encoder, Frame, Framing, Limits};
 use taut_trace::{Capture, Event, Finding, Ignore, Mock, Next, Replay, Side, compare, said, steps};
 
-use super::view::load;
+use super::view::load_link;
 use super::{ends, server_of};
 use crate::args;
 use crate::help;
@@ -30,6 +30,9 @@ const ENDING: Duration = Duration::from_secs(5);
 pub(crate) struct MockArgs {
     /// The capture.
     file: PathBuf,
+    /// Use this connection of a capture that has several, such as "client 1".
+    #[arg(long, value_name = "NAME")]
+    link: Option<String>,
 }
 
 #[derive(clap::Args)]
@@ -39,6 +42,9 @@ pub(crate) struct ReplayArgs {
     file: PathBuf,
     /// A server by name: see `taut servers`.
     name: Option<String>,
+    /// Use this connection of a capture that has several, such as "server 2".
+    #[arg(long, value_name = "NAME")]
+    link: Option<String>,
     /// Leave this place out of the comparison, such as /result/content/*/text; may be given again.
     #[arg(long, value_name = "PATH", value_parser = Ignore::parse)]
     ignore: Vec<Ignore>,
@@ -66,6 +72,9 @@ pub(crate) struct DiffArgs {
     first: PathBuf,
     /// The other.
     second: PathBuf,
+    /// Use this connection of captures that have several; twice, for the first and for the second.
+    #[arg(long, value_name = "NAME")]
+    link: Vec<String>,
     /// Leave this place out of the comparison, such as /result/content/*/text; may be given again.
     #[arg(long, value_name = "PATH", value_parser = Ignore::parse)]
     ignore: Vec<Ignore>,
@@ -123,7 +132,7 @@ fn framed(text: &str, framing: Framing) -> Vec<u8> {
 }
 
 pub(super) fn mock(output: &Output, args: &MockArgs) -> Result<Exit, Problem> {
-    let capture = load(&args.file)?;
+    let capture = load_link(&args.file, args.link.as_deref())?;
     let mut mock = Mock::new(&capture);
     let came = listen(ends::read);
     let began = Instant::now();
@@ -178,7 +187,7 @@ impl Tried {
 }
 
 pub(super) fn replay(output: &Output, args: &ReplayArgs) -> Result<Exit, Problem> {
-    let capture = load(&args.file)?;
+    let capture = load_link(&args.file, args.link.as_deref())?;
     let launch = server_of(output, args.name.as_deref(), &args.server, &args.config, &args.env)?.0;
     let mut command = launch.command();
     launch.surround(&mut command);
@@ -249,7 +258,10 @@ fn end(tried: &mut Tried, replay: &mut Replay) {
 }
 
 pub(super) fn diff(output: &Output, args: &DiffArgs) -> Result<Exit, Problem> {
-    let [first, second] = [load(&args.first)?, load(&args.second)?].map(|capture| steps(&capture));
+    let link = |at: usize| args.link.get(at).or(args.link.last()).map(String::as_str);
+    let first = load_link(&args.first, link(0))?;
+    let second = load_link(&args.second, link(1))?;
+    let [first, second] = [first, second].map(|capture| steps(&capture));
     let [first, second] = [&first, &second].map(|steps| said(steps, None));
     let findings = compare(&first, &second, &args.ignore);
     report(output, &findings, args.json, &format!("{} and {} messages", first.len(), second.len()))

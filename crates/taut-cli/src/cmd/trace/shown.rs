@@ -61,7 +61,10 @@ pub(super) fn seconds(micros: u64) -> String {
 }
 
 fn message(reader: Reader, at: u64, row: &Row) -> String {
-    let way = reader.paint(CYAN, arrow(row.from));
+    let mut way = reader.paint(CYAN, arrow(row.from));
+    if let Some(link) = &row.link {
+        way = format!("{} {way}", reader.paint(DIM, reader.line(&cut(link, TEXT))));
+    }
     let talk = &row.talk;
     let bytes = reader.paint(DIM, size(row.bytes));
     let text = |text: &str| reader.line(&cut(text, TEXT)).into_owned();

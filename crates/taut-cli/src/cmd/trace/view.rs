@@ -61,6 +61,33 @@ pub(super) fn run(output: &Output, args: &View) -> Result<Exit, Problem> {
     lines(output, args)
 }
 
+/// Reads what passed on one connection. A capture of several, of `taut bridge`, needs the name of one.
+pub(super) fn load_link(path: &Path, link: Option<&str>) -> Result<Capture, Problem> {
+    let capture = load(path)?;
+    let links = capture.links();
+    match (link, links.as_slice()) {
+        (None, []) => Ok(capture),
+        (Some(link), all) if all.contains(&link) => Ok(capture.only(link)),
+        (None, [_]) => {
+            let link = links[0].to_owned();
+            Ok(capture.only(&link))
+        }
+        (_, all) => {
+            let names: Vec<String> = all.iter().take(20).map(|link| format!("{link:?}")).collect();
+            let what = match link {
+                Some(link) if all.is_empty() => {
+                    format!("{}: --link {link:?}: it has one connection only", path.display())
+                }
+                Some(link) => format!("{}: there is no connection {link:?}", path.display()),
+                None => format!("{} has several connections", path.display()),
+            };
+            let next =
+                (!names.is_empty()).then(|| format!("--link with one of {}", names.join(", ")));
+            Err(Problem::Usage { what, next })
+        }
+    }
+}
+
 /// Reads a capture, or says what is wrong with it.
 pub(super) fn load(path: &Path) -> Result<Capture, Problem> {
     let capture = Capture::read(BufReader::new(open(path)?));
@@ -148,7 +175,8 @@ fn stats(output: &Output, capture: &Capture) -> Result<Exit, Problem> {
     ))?;
     let mut table =
         vec![["what", "calls", "failed", "open", "p50", "p90", "p99", "max"].map(str::to_owned)];
-    for ((client, label), figures) in &calls.figures {
+    for ((link, client, label), figures) in &calls.figures {
+        let link = link.as_ref().map_or_else(String::new, |link| format!("{link} "));
         let way = if *client { "" } else { "← " };
         let open = figures.calls.saturating_sub(figures.answered() + figures.cancelled);
         let at = |percent| {
@@ -158,7 +186,7 @@ fn stats(output: &Output, capture: &Capture) -> Result<Exit, Problem> {
         };
         let count = |n: usize| n.to_string();
         table.push([
-            format!("{way}{}", output.out.line(label)),
+            format!("{}{way}{}", output.out.line(&link), output.out.line(label)),
             count(figures.calls),
             count(figures.failed),
             count(open),
@@ -212,7 +240,7 @@ fn only(output: &Output, capture: &Capture, number: usize) -> Result<Exit, Probl
     if let Event::Message(message) = &record.event {
         let own: Vec<(bool, String)> = ids(message);
         let belongs = |other: &&(usize, &Record)| match &other.1.event {
-            Event::Message(m) if m.from != message.from => {
+            Event::Message(m) if m.from != message.from && m.link == message.link => {
                 ids(m).iter().any(|(answer, id)| own.contains(&(!answer, id.clone())))
             }
             _ => false,

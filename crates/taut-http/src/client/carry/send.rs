@@ -73,7 +73,8 @@ impl Carrier {
             {
                 continue;
             }
-            return Err(HttpError::Unauthorized { status, challenge, words });
+            let advice = authorize.and_then(|authorize| authorize.advice());
+            return Err(HttpError::Unauthorized { status, challenge, words, advice });
         }
     }
 

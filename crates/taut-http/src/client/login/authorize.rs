@@ -15,7 +15,7 @@ use super::listener::Listener;
 use super::metadata::{self, canonical, refuse, safe};
 use super::options::{AskUser, LoginOptions, LoginRequest};
 use super::requests::{Requests, Said};
-use super::store::{Kept, LoginSummary, StoreLock};
+use super::store::{Kept, LoginSummary, StoreError, StoreLock};
 use super::tokens::{self, Tokens};
 use crate::client::url::Url;
 use crate::client::{
@@ -49,6 +49,8 @@ struct State {
     logged_in: Option<(Instant, String)>,
     /// The sets of scopes that were asked for after a 403.
     stepped: Vec<String>,
+    /// Why the newest tokens are not in the store.
+    not_kept: Option<StoreError>,
 }
 
 impl State {
@@ -95,13 +97,22 @@ impl Login {
     /// Logs in now, whether there are tokens or not.
     ///
     /// # Errors
-    /// The login failed, or nobody can be asked.
+    /// The login failed, nobody can be asked, or the tokens cannot be kept in the store that was given.
     pub async fn log_in(&self) -> Result<LoginSummary, HttpError> {
         let mut state = self.loaded().await;
+        let not_kept = |error: StoreError| HttpError::NotKept { why: error.to_string() };
+        if let Some(store) = &self.options.store {
+            // Before a user is asked in vain.
+            store.check().await.map_err(not_kept)?;
+            state.not_kept = None;
+        }
         let discovered = discover(&self.requests, &self.server, None).await?;
         state.discovered = Some(discovered.clone());
         if !self.get_tokens(&mut state, &discovered, None).await? {
             return Err(refuse("there is nobody to ask for a login"));
+        }
+        if let Some(error) = state.not_kept.take() {
+            return Err(not_kept(error));
         }
         let tokens = state.tokens();
         Ok(LoginSummary {
@@ -132,11 +143,12 @@ impl Login {
         }
     }
 
-    async fn locked(&self) -> Option<StoreLock> {
+    async fn locked(&self, state: &mut State) -> Option<StoreLock> {
         match self.options.store.as_ref()?.lock().await {
             Ok(lock) => Some(lock),
             Err(error) => {
                 tracing::warn!(%error, "tokens cannot be kept");
+                state.not_kept = Some(error);
                 None
             }
         }
@@ -149,6 +161,7 @@ impl Login {
             && let Err(error) = store.keep(kept).await
         {
             tracing::warn!(%error, "the tokens are used, but could not be kept");
+            state.not_kept = Some(error);
         }
     }
 
@@ -170,7 +183,7 @@ impl Login {
         discovered: &Discovered,
         old: Option<&Secret>,
     ) -> Result<bool, HttpError> {
-        let lock = self.locked().await;
+        let lock = self.locked(state).await;
         if lock.is_some()
             && let Some(stored) = self.stored().await
             && stored.tokens.as_ref().is_some_and(|tokens| Some(&tokens.access) != old)
@@ -244,7 +257,7 @@ impl Login {
             client,
             tokens: Some(tokens),
         };
-        let lock = self.locked().await;
+        let lock = self.locked(state).await;
         self.keep(state, lock.as_ref(), kept).await;
         state.logged_in = Some((Instant::now(), discovered.metadata.issuer.clone()));
         Ok(true)
@@ -287,11 +300,7 @@ impl Login {
         let after = self.options.timeout;
         let asked = ask.ask(LoginRequest { flow: &flow, listener: &listener });
         let Ok(redirected) = tokio::time::timeout(after, asked).await else {
-            return Err(refuse(format!(
-                "nobody has logged in within {} s; try again, and leave the browser open until it says \
-                 that you are done",
-                after.as_secs()
-            )));
+            return Err(HttpError::NobodyLoggedIn { after });
         };
         Ok((client, flow.finish(&redirected?, now()).await?))
     }
@@ -400,5 +409,9 @@ impl Authorize for Login {
 
     fn refused<'a>(&'a self, refusal: TokenRefusal<'a>) -> AuthorizeFuture<'a, bool> {
         Box::pin(self.refused_once(refusal))
+    }
+
+    fn advice(&self) -> Option<String> {
+        self.options.advice.clone()
     }
 }

@@ -54,6 +54,7 @@ pub struct LoginOptions {
     pub(super) timeout: Duration,
     pub(super) store: Option<TokenStore>,
     pub(super) ask: Option<Arc<dyn AskUser>>,
+    pub(super) advice: Option<String>,
 }
 
 impl Default for LoginOptions {
@@ -69,6 +70,7 @@ impl Default for LoginOptions {
             timeout: Duration::from_secs(300),
             store: None,
             ask: None,
+            advice: None,
         }
     }
 }
@@ -130,6 +132,13 @@ impl LoginOptions {
     /// Asks the user this way. Without it only tokens that are kept are used and refreshed.
     pub fn ask(mut self, ask: Arc<dyn AskUser>) -> Self {
         self.ask = Some(ask);
+        self
+    }
+
+    /// Tells users this where a login is needed and nobody can be asked, for instance the command that logs
+    /// in. It is part of the error.
+    pub fn advice(mut self, advice: impl Into<String>) -> Self {
+        self.advice = Some(advice.into());
         self
     }
 }

@@ -254,6 +254,16 @@ impl TokenStore {
         self.save(all).await
     }
 
+    /// Whether tokens can be kept, as far as that can be told before there are any.
+    pub(super) async fn check(&self) -> Result<(), StoreError> {
+        let _lock = self.lock().await?;
+        match self.load().await {
+            // A broken file is put aside.
+            Ok(_) | Err(StoreError::Broken { .. }) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
     pub(super) async fn lock(&self) -> Result<StoreLock, StoreError> {
         let store = self.clone();
         self.blocking(move || {

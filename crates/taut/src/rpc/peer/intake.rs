@@ -19,6 +19,7 @@ const TROUBLES: usize = 64;
 
 impl Peer {
     /// Takes in one frame.
+    #[inline]
     pub fn handle_frame<'a>(&mut self, now: Instant, frame: Frame<'a>) -> Events<'a> {
         match frame {
             Frame::Message { bytes, framing, offset, bom, cr } => {

@@ -22,7 +22,7 @@ use crate::driver::{Flag, Link};
 use crate::lock::lock;
 use crate::mcp::{
     Asker, ClientCapabilities, Level, LogParams, Meta, Method, ProgressParams, RawJson, Revision,
-    Terms, Trace, WriteJson,
+    Terms, Trace, WriteJson, binding,
 };
 use crate::rpc::Id;
 use crate::transport::Principal;
@@ -65,6 +65,16 @@ pub(crate) struct Connection<S> {
     pub(crate) principal: Principal,
     /// Log lines that were dropped since the last that was sent.
     pub(crate) lost_logs: AtomicUsize,
+}
+
+impl<S> Connection<S> {
+    /// What the state of a question is bound to: the request, and who has sent it.
+    pub(crate) fn binding(&self, method: Method, name: &str, arguments: Option<&str>) -> String {
+        match self.principal.id() {
+            Some(id) => binding(method, &format!("{}:{id}{name}", id.len()), arguments),
+            None => binding(method, name, arguments),
+        }
+    }
 }
 
 /// What a call is made of.

@@ -9,7 +9,7 @@ use crate::driver::{Outcome, no_json};
 use crate::json::JsonBuf;
 use crate::mcp::{
     CallToolResult, CompleteResult, GetPromptResult, InputRequired, Memory, Meta, Question,
-    ReadResourceResult, Target, WriteJson, binding, meta_keys,
+    ReadResourceResult, Target, WriteJson, meta_keys,
 };
 use crate::rpc::ErrorObject;
 use crate::server::call::{Call, Run, Suspendable};
@@ -100,7 +100,9 @@ fn ask_client<S>(
     let Settings { seal_key, ask_lifetime, .. } = &call.inner.shared().settings;
     let expires = unix_time().saturating_add(ask_lifetime.as_secs());
     memory.asked = questions.keys().cloned().collect();
-    let bound_to = binding(call.inner.method, &call.inner.name, call.inner.arguments.as_deref());
+    let inner = &call.inner;
+    let arguments = inner.arguments.as_deref();
+    let bound_to = inner.connection.binding(inner.method, &inner.name, arguments);
     let state = seal_key
         .seal(memory, bound_to, expires)
         .map_err(|why| ErrorObject::internal(why.to_string()));

@@ -22,7 +22,7 @@ use crate::json::{JsonBuf, JsonRef};
 use crate::lock::lock;
 use crate::mcp::{
     Accept, DiscoverResult, EmptyResult, InitializeResult, Level, Memory, Method, Revision,
-    SubscriptionFilter, Target, Terms, Verdict, WriteJson, binding, meta_keys,
+    SubscriptionFilter, Target, Terms, Verdict, WriteJson, meta_keys,
 };
 use crate::rpc::{ErrorObject, NoId, Params, ParamsError, Trouble};
 use crate::service::Reporter;
@@ -203,7 +203,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
             // MRTR-12: answers to what nobody asked are passed over.
             return Ok(None);
         };
-        let bound_to = binding(method, name, arguments.map(JsonRef::text));
+        let bound_to = self.connection.binding(method, name, arguments.map(JsonRef::text));
         let seal_key = &self.connection.shared.settings.seal_key;
         let mut memory = seal_key
             .open(&state, &bound_to, unix_time())

@@ -425,7 +425,25 @@ impl ServerHandler for Peer {
     }
 }
 
+/// Serves Streamable HTTP on a port of this machine.
+#[cfg(feature = "http")]
+async fn serve_http(options: offer::Options, port: u16) -> std::io::Result<()> {
+    use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
+    use rmcp::transport::streamable_http_server::tower::StreamableHttpService;
+    let make = move || Ok(Peer::new(&options));
+    let service = StreamableHttpService::new(make, Arc::<LocalSessionManager>::default(), Default::default());
+    let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    axum::serve(listener, axum::Router::new().nest_service("/mcp", service)).await
+}
+
 async fn serve(options: offer::Options) {
+    #[cfg(feature = "http")]
+    if let Some(port) = options.transport.strip_prefix("http:").and_then(|port| port.parse().ok()) {
+        if let Err(error) = serve_http(options, port).await {
+            eprintln!("{error}");
+        }
+        return;
+    }
     let peer = Peer::new(&options);
     let running = match options.transport.as_str() {
         "pipes" => peer.serve(rmcp::transport::io::stdio_pipes()).await,

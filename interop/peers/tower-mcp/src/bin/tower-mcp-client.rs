@@ -151,7 +151,7 @@ impl Tries {
 
     async fn structured(&self) -> Outcome {
         let result = self.client.call_tool("add", json!({ "a": 2, "b": 3 })).await?;
-        check(result.structured_content == Some(json!({ "sum": 5.0 })), result)
+        check(result.structured_content == Some(json!({ "sum": 5 })), result)
     }
 
     async fn error(&self) -> Outcome {

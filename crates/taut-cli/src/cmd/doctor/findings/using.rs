@@ -25,7 +25,7 @@ const PLACES: usize = 3;
 fn schemas(facts: &Facts) -> Vec<Finding> {
     let mut rules: Vec<Rule> = facts.lints.iter().map(|lint| lint.rule).collect();
     // What only makes a tool hard to use is for its author, not for who wonders why it does not work.
-    rules.retain(|rule| rule.is_serious());
+    rules.retain(|rule| rule.is_serious() || facts.lints_wanted);
     rules.sort_unstable();
     rules.dedup();
     let finding = |rule: Rule| {
@@ -36,7 +36,8 @@ fn schemas(facts: &Facts) -> Vec<Finding> {
             more => format!("; and {more} more"),
         };
         let what = format!("{}: {}{more}", rule.name(), named.join("; "));
-        Finding::new(Level::Hurts, what, rule.hurts(), rule.change())
+        let level = if rule.is_serious() { Level::Hurts } else { Level::Note };
+        Finding::new(level, what, rule.hurts(), rule.change())
     };
     rules.into_iter().map(finding).collect()
 }

@@ -3,8 +3,10 @@ package interop;
 import io.modelcontextprotocol.client.McpClient;
 import io.modelcontextprotocol.client.McpSyncClient;
 import io.modelcontextprotocol.client.transport.ServerParameters;
+import io.modelcontextprotocol.client.transport.HttpClientStreamableHttpTransport;
 import io.modelcontextprotocol.client.transport.StdioClientTransport;
 import io.modelcontextprotocol.json.McpJsonDefaults;
+import io.modelcontextprotocol.spec.McpClientTransport;
 import io.modelcontextprotocol.spec.McpSchema;
 import io.modelcontextprotocol.spec.McpSchema.CallToolRequest;
 import io.modelcontextprotocol.spec.McpSchema.CallToolResult;
@@ -85,7 +87,15 @@ public final class Client {
         servers.removeAll(before);
     }
 
-    private static StdioClientTransport transport() {
+    /** Whether the server runs already: then its process is not ours to end. */
+    private static boolean isUrl() {
+        return command.get(0).startsWith("http://");
+    }
+
+    private static McpClientTransport transport() {
+        if (isUrl()) {
+            return HttpClientStreamableHttpTransport.builder(command.get(0)).build();
+        }
         var parameters = new ServerParameters.Builder(command.get(0)).args(command.subList(1, command.size())).build();
         var transport = new StdioClientTransport(parameters, McpJsonDefaults.getMapper(), MOST);
         transport.setStdErrorHandler(System.err::println);
@@ -117,6 +127,9 @@ public final class Client {
         run("connect", () -> { });
         client.features();
         client.client.closeGracefully();
+        if (isUrl()) {
+            System.exit(0);
+        }
         run("in-flight", Client::inFlight);
         run("kill", Client::killed);
         System.exit(0);
@@ -135,7 +148,8 @@ public final class Client {
     }
 
     private static void run(String name, Feature feature) {
-        if (!only.isEmpty() && !only.contains(name)) {
+        // Over HTTP a request may have 4 MiB.
+        if (!only.isEmpty() && !only.contains(name) || isUrl() && name.equals("mib10")) {
             return;
         }
         Boolean ok = true;
@@ -224,7 +238,7 @@ public final class Client {
         run("call", () -> echo("hello"));
         run("structured", () -> {
             var result = call("add", Map.of("a", 2, "b", 3)).structuredContent();
-            check(String.valueOf(result).equals("{sum=5.0}"), result);
+            check(String.valueOf(result).equals("{sum=5}"), result);
         });
         run("error", () -> {
             var result = call("fail", Map.of("reason", "no beans"));

@@ -40,12 +40,13 @@ public final class Server {
                 extra = Integer.parseInt(args[at + 1]);
             }
         }
-        new Server().serve(extra);
+        var transport = new StdioServerTransportProvider(McpJsonDefaults.getMapper(), System.in, System.out, MOST);
+        new Server().serve(McpServer.sync(transport), extra);
     }
 
-    private void serve(int extra) {
-        var transport = new StdioServerTransportProvider(McpJsonDefaults.getMapper(), System.in, System.out, MOST);
-        server = McpServer.sync(transport)
+    /** Serves what `taut serve` offers, on whatever transport `how` has. */
+    void serve(McpServer.SyncSpecification<?> how, int extra) {
+        server = how
                 .serverInfo("java", "1.0.0")
                 .requestTimeout(Duration.ofSeconds(30))
                 .capabilities(McpSchema.ServerCapabilities.builder()

@@ -1,0 +1,93 @@
+//! Disks that are slow, full, and free again: what is missing is counted, and nobody waits.
+
+use std::io::{BufReader, Read as _};
+
+use super::*;
+use crate::format::Event;
+use crate::read::{Capture, record};
+
+const LINES: u64 = 40_000;
+
+/// A disk that takes nothing until everything has passed, and then all that waits for it.
+#[cfg(unix)]
+#[test]
+fn a_slow_disk_drops_records_and_counts_each_of_them() {
+    use std::os::fd::OwnedFd;
+    let (mut reader, writer) = io::pipe().unwrap();
+    let file = File::from(OwnedFd::from(writer));
+    let recorder = Recorder::start(Some(file), Session::default(), Masker::off(), None).unwrap();
+    let tap = recorder.tap(Stream::Client);
+    let line = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{}\"}}\n", "x".repeat(400));
+    for _ in 0..LINES {
+        // Returns although the disk takes nothing; the test would hang here otherwise.
+        tap.bytes(line.as_bytes());
+    }
+    tap.closed();
+    let disk = std::thread::spawn(move || {
+        let mut all = Vec::new();
+        reader.read_to_end(&mut all).map(|_| all)
+    });
+    assert!(recorder.finish(), "the disk took everything that was left");
+    let kept = disk.join().unwrap().unwrap();
+    let capture = Capture::read(BufReader::new(&kept[..])).unwrap();
+    assert_eq!(capture.damaged, 0);
+    let missing: u64 = capture
+        .records
+        .iter()
+        .map(|record| if let Event::Gap(gap) = &record.event { gap.records } else { 0 })
+        .sum();
+    let recorded = capture.messages().count() as u64;
+    assert!(recorded > 0 && missing > 0, "{recorded} recorded, {missing} missing");
+    // A line whose beginning was kept and whose end was dropped is counted once.
+    assert_eq!(recorded + missing, LINES, "{recorded} recorded, {missing} missing");
+}
+
+/// A disk that is full for a while: the capture goes on with a record of what is missing.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_was_full_gets_a_record_of_what_is_missing() {
+    let path = std::env::temp_dir().join(format!("taut-recorder-{}", std::process::id()));
+    let shared = Shared { queue: Queue::default(), began: Instant::now(), done: AtomicU64::new(0) };
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    let mut sink = Sink { file: Some(full), ..Sink::default() };
+    for _ in 0..3 {
+        format::write_start(&mut sink.lines, 1, 7);
+        format::write_close(&mut sink.lines, 2, Stream::Client);
+        sink.flush(&shared);
+    }
+    assert_eq!((sink.lost, sink.good), (6, 0));
+    let (file, _) = create(&path, "x").unwrap();
+    sink.file = Some(file);
+    format::write_end(&mut sink.lines, 3, &End::Code(0));
+    sink.flush(&shared);
+    let text = std::fs::read(&path).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let lines = text.split_inclusive(|byte| *byte == b'\n');
+    let events: Vec<Event> = lines.filter_map(record).map(|record| record.event).collect();
+    let [.., Event::Gap(gap), Event::End(End::Code(0))] = events.as_slice() else {
+        panic!("{events:?}")
+    };
+    assert!(gap.records == 6 && gap.why.contains("No space left"), "{gap:?}");
+}
+
+/// Records of several connections keep their names, and a whole message that does not fit is counted.
+#[test]
+fn messages_of_several_connections_keep_their_names() {
+    let path = std::env::temp_dir().join(format!("taut-links-{}", std::process::id()));
+    let (file, _) = create(&path, "x").unwrap();
+    let recorder = Recorder::start(Some(file), Session::default(), Masker::off(), None).unwrap();
+    let links = recorder.links();
+    links.message("client 1".into(), Side::Client, Framing::Lines, br#"{"id":1}"#);
+    links.message("server 2".into(), Side::Client, Framing::Headers, br#"{"id":1}"#);
+    links.message("server 2".into(), Side::Server, Framing::Lines, &vec![b' '; 6 << 20]);
+    links.stderr("warm");
+    assert!(recorder.finish());
+    let capture = Capture::read(BufReader::new(File::open(&path).unwrap())).unwrap();
+    std::fs::remove_file(&path).unwrap();
+    assert_eq!(capture.links(), ["client 1", "server 2"]);
+    let gaps = capture.records.iter().filter(|record| matches!(record.event, Event::Gap(_)));
+    assert_eq!(gaps.count(), 1);
+    let own = capture.only("server 2");
+    let (_, message) = own.messages().next().unwrap();
+    assert_eq!((message.framing, own.messages().count()), (Framing::Headers, 1));
+}
