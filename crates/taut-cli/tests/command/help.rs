@@ -36,6 +36,8 @@ fn help(command: &str) -> String {
 }
 
 #[test]
+// Not on Windows: the program is taut.exe there, and has no `bench`.
+#[cfg(unix)]
 fn help_is_as_it_was_reviewed() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/command/help");
     for command in COMMANDS {
@@ -175,6 +177,8 @@ fn a_name_with_a_blank_is_one_word() {
 }
 
 #[test]
+// Not on Windows: the program is taut.exe there, and has no `bench`.
+#[cfg(unix)]
 fn there_is_a_manual_page_for_each_command() {
     let run: Run = taut(["man"]).output().unwrap().into();
     let page = run.exits(0).out;

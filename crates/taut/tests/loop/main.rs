@@ -15,6 +15,7 @@ mod failing;
 mod memory;
 mod sharing;
 
+// About Unix itself: `/proc`, the width of pipes, signals.
 #[cfg(target_os = "linux")]
 mod process;
 #[cfg(target_os = "linux")]

@@ -25,6 +25,7 @@ async fn s4_closing_the_input_with_a_hundred_calls_in_flight_loses_none() {
 
 /// The same from a process, where the pipe and the exit are real.
 /// Also STD-15.
+// About Unix itself: sockets as stdin and stdout.
 #[cfg(unix)]
 #[tokio::test]
 async fn s4_a_process_answers_a_hundred_calls_after_its_input_has_closed() {

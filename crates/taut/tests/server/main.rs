@@ -13,6 +13,7 @@ mod handlers;
 mod lists;
 mod one_line;
 mod pattern;
+// About Unix itself: its sockets are stdin and stdout.
 #[cfg(unix)]
 mod process;
 mod running;
@@ -20,6 +21,7 @@ mod schemas;
 mod shapes;
 mod transcript;
 mod transcripts;
+// About Unix itself: its sockets are stderr, and a signal wakes who waits.
 #[cfg(target_os = "linux")]
 mod unread;
 mod wire;
