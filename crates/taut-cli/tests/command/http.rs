@@ -28,7 +28,7 @@ impl Answer {
     /// The message in a body of JSON, or the last one in a stream of events.
     fn message(&self) -> Value {
         let events = self.body.lines().filter_map(|line| line.strip_prefix("data: "));
-        let text = events.filter(|data| data.starts_with('{')).last().unwrap_or(&self.body);
+        let text = events.rev().find(|data| data.starts_with('{')).unwrap_or(&self.body);
         serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {:?}", self.body))
     }
 }

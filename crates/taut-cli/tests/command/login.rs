@@ -204,7 +204,8 @@ fn other_commands_say_taut_login_and_do_not_wait() {
 /// Each with the words that say what is wrong, and before a code is sent where that can be known.
 #[test]
 fn every_fault_of_a_login_is_told_with_its_exit_code() {
-    let table: [(&str, fn(&mut authority::State), i32, bool); 7] = [
+    type Fault = (&'static str, fn(&mut authority::State), i32, bool);
+    let table: [Fault; 7] = [
         (
             "says that it is \"https://evil.example\"",
             |state| state.metadata = json!({ "issuer": "https://evil.example" }),
@@ -371,7 +372,6 @@ fn a_login_that_is_revoked_in_mid_session_is_made_again_once() {
     let again = ask(9, "tools/call", call());
     assert_eq!(again["result"]["content"][0]["text"], "behind the login", "{again}");
     assert_eq!(authority.state().registered, 1, "the registration was used again");
-    drop(ask);
     drop(to);
     assert_eq!(bridge.wait().unwrap().code(), Some(0));
 }

@@ -258,7 +258,7 @@ fn end(tried: &mut Tried, replay: &mut Replay) {
 }
 
 pub(super) fn diff(output: &Output, args: &DiffArgs) -> Result<Exit, Problem> {
-    let link = |at: usize| args.link.get(at).or(args.link.last()).map(String::as_str);
+    let link = |at: usize| args.link.get(at).or_else(|| args.link.last()).map(String::as_str);
     let first = load_link(&args.first, link(0))?;
     let second = load_link(&args.second, link(1))?;
     let [first, second] = [first, second].map(|capture| steps(&capture));
