@@ -89,7 +89,7 @@ fn all(side: Side, play: fn(&Check) -> Report) {
         .collect();
     let (jobs, found) = (Mutex::new(checks.iter()), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        for _ in 0..10 {
+        for _ in 0..16 {
             scope.spawn(|| {
                 loop {
                     let Some(check) = jobs.lock().unwrap().next() else { break };
