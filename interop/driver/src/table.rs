@@ -100,7 +100,7 @@ fn table(peers: &[Peer], rows: &[Row]) -> String {
         for (n, note) in peer.footnotes.iter().enumerate() {
             let mark = mark(peer, n);
             let link = format!("peers/{}/evidence/{}", peer.name, note.evidence);
-            let _ = writeln!(notes, "- {mark} {} ([transcript]({link}))", note.text);
+            let _ = writeln!(notes, "- {mark} {} ([evidence]({link}))", note.text);
         }
     }
     if !notes.is_empty() {

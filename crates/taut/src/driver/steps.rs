@@ -180,10 +180,16 @@ mod tests {
     use super::*;
     use crate::wire::{Decoder, Limits};
 
+    /// With a single subscriber `tracing` judges by the thread that happens to look, which may be another test's;
+    /// with two it asks both.
+    fn second() -> tracing::Dispatch {
+        tracing::Dispatch::new(Steps::new(|_: &str| ()).with("mine"))
+    }
+
     /// What is told while these bytes come in and those go out.
     fn told(received: &[u8], sent: &[u8]) -> Vec<String> {
         let lines = Arc::new(Mutex::new(Vec::new()));
-        let keep = lines.clone();
+        let (keep, _second) = (lines.clone(), second());
         let steps = Steps::new(move |line: &str| keep.lock().unwrap().push(line.to_owned()));
         tracing::subscriber::with_default(steps.with("mine"), || {
             let (mut tap, mut decoder) = (Tap::new(true), Decoder::new(Limits::default()));
@@ -218,7 +224,7 @@ mod tests {
     fn it_composes_with_other_layers_and_takes_nothing_from_them() {
         use tracing_subscriber::layer::SubscriberExt;
         let (ours, theirs) = (Arc::new(Mutex::new(Vec::new())), Arc::new(Mutex::new(Vec::new())));
-        let (ours_too, theirs_too) = (ours.clone(), theirs.clone());
+        let (ours_too, theirs_too, _second) = (ours.clone(), theirs.clone(), second());
         let base = Steps::new(move |line: &str| theirs_too.lock().unwrap().push(line.to_owned()))
             .with("other");
         let layer = Steps::new(move |line: &str| ours_too.lock().unwrap().push(line.to_owned()));
