@@ -1,6 +1,6 @@
 //! Requests and their answers, put together while records come, and what can be counted about them.
 //!
-//! Pure: records in, rows and figures out. What is open is bounded in number.
+//! Pure: records in, rows and figures out. What is kept is bounded, also where names and ids are foreign and long.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -9,6 +9,16 @@ use crate::talk::{Kind, Talk, talks};
 
 /// How many requests may be open at once; of more, the answers are shown without their request.
 const OPEN: usize = 16 << 10;
+
+/// How many labels are counted apart; more are counted together, as [`OTHERS`].
+const LABELS: usize = 4 << 10;
+
+/// The label of all calls beyond the ones that are counted apart.
+const OTHERS: &str = "others";
+
+/// The longest label or id that is kept, in bytes. A longer label is cut; a request with a longer id is not
+/// matched with its answer.
+const LONGEST: usize = 256;
 
 /// How many times are kept for each label: more would not change a percentile.
 const TIMES: usize = 64 << 10;
@@ -122,12 +132,11 @@ impl Calls {
         let mut request = None;
         match (talk.kind(), &talk.id) {
             (Kind::Request, Some(id)) => {
-                let label = talk.label();
-                let figures =
-                    self.figures.entry((link.clone(), client, label.clone())).or_default();
+                let label = short(talk.label());
+                let figures = self.figures_of((link.clone(), client, label.clone()));
                 figures.calls += 1;
                 figures.bytes.0 += bytes as u64;
-                if self.open.len() < OPEN {
+                if self.open.len() < OPEN && id.len() <= LONGEST {
                     let open = Open { at, label, cancelled: false };
                     self.open.insert((link.clone(), client, id.clone()), open);
                 }
@@ -136,7 +145,7 @@ impl Calls {
                 request = self.open.remove(&(link.clone(), !client, id.clone()));
                 if let Some(open) = &request {
                     let key = (link.clone(), !client, open.label.clone());
-                    let figures = self.figures.entry(key).or_default();
+                    let figures = self.figures_of(key);
                     figures.bytes.1 += bytes as u64;
                     figures.failed += usize::from(talk.failure().is_some());
                     if figures.times.len() < TIMES {
@@ -150,12 +159,68 @@ impl Calls {
                 {
                     open.cancelled = true;
                     let key = (link.clone(), client, open.label.clone());
-                    self.figures.entry(key).or_default().cancelled += 1;
+                    self.figures_of(key).cancelled += 1;
                 }
             }
             (Kind::Stray, _) if !client => self.stray += 1,
             _ => {}
         }
         Row { link, from, talk, request, bytes }
+    }
+
+    fn figures_of(&mut self, key: (Option<String>, bool, String)) -> &mut Figures {
+        let apart = self.figures.len() < LABELS || self.figures.contains_key(&key);
+        let key = if apart { key } else { (None, key.1, OTHERS.to_owned()) };
+        self.figures.entry(key).or_default()
+    }
+}
+
+fn short(mut label: String) -> String {
+    if label.len() > LONGEST {
+        let mut end = LONGEST;
+        while !label.is_char_boundary(end) {
+            end -= 1;
+        }
+        label.truncate(end);
+        label.push('…');
+    }
+    label
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::record;
+
+    fn handle(calls: &mut Calls, from: &str, message: &serde_json::Value) -> Vec<Row> {
+        let line =
+            serde_json::json!({ "t": 0, "kind": "message", "from": from, "message": message });
+        calls.handle(&record(format!("{line}\n").as_bytes()).unwrap())
+    }
+
+    /// A peer that never says the same name twice, and names without end, costs bounded memory.
+    #[test]
+    fn names_and_ids_of_strangers_are_kept_within_bounds() {
+        let (mut calls, long) = (Calls::default(), "é".repeat(4_000));
+        let request = |id: String, name: String| {
+            let params = serde_json::json!({ "name": name });
+            serde_json::json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params })
+        };
+        for number in 0..LABELS + 100 {
+            handle(&mut calls, "client", &request(number.to_string(), format!("{number}{long}")));
+            let answer =
+                serde_json::json!({ "jsonrpc": "2.0", "id": number.to_string(), "result": {} });
+            let rows = handle(&mut calls, "server", &answer);
+            assert!(rows[0].request.is_some(), "{number}");
+        }
+        assert_eq!(calls.figures.len(), LABELS + 1);
+        assert!(calls.figures.keys().all(|(_, _, label)| label.len() <= LONGEST + 3));
+        let others = &calls.figures[&(None, true, OTHERS.to_owned())];
+        assert_eq!((others.calls, others.answered()), (100, 100));
+        // An id that is too long to keep: the call is counted, and its answer stands alone.
+        handle(&mut calls, "client", &request(long.clone(), "x".to_owned()));
+        let answer = serde_json::json!({ "jsonrpc": "2.0", "id": long, "result": {} });
+        assert!(handle(&mut calls, "server", &answer)[0].request.is_none());
+        assert!(calls.open().is_empty());
     }
 }

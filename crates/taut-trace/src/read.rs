@@ -3,6 +3,7 @@
 //! A line that is broken is counted and skipped, and a last line without its newline is left out: a
 //! recorder that was killed leaves such a one. Must not know files: it takes anything that can be read.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::io::{self, BufRead, Read as _};
 
@@ -79,15 +80,9 @@ impl Capture {
     /// messages.
     #[must_use]
     pub fn links(&self) -> Vec<&str> {
-        let mut links = Vec::new();
-        for (_, message) in self.messages() {
-            if let Some(link) = message.link.as_deref()
-                && !links.contains(&link)
-            {
-                links.push(link);
-            }
-        }
-        links
+        let mut known = HashSet::new();
+        let links = self.messages().filter_map(|(_, message)| message.link.as_deref());
+        links.filter(|link| known.insert(*link)).collect()
     }
 
     /// Leaves only what passed on one connection, as a capture of that alone.
