@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use taut::{Client, ClientBuilder, Proxy, ProxyEvent};
 
-use crate::raw::{INITIALIZE, front, id_of, legacy, proxy};
+use crate::raw::{INITIALIZE, Wire, front, id_of, legacy, proxy};
 
 #[tokio::test]
 async fn a_server_that_cannot_be_reached_is_an_error_at_once_and_the_next_try_may_work() {
@@ -152,58 +152,85 @@ async fn closing_the_proxy_ends_every_server() {
     assert!(refused.contains("closed"), "{refused}");
 }
 
-/// A client that reads late gets everything: the server is read again once there is room.
-#[tokio::test]
-async fn a_client_that_reads_late_gets_everything() {
-    let (builder, mut backs) = proxy();
-    let proxy = builder.build();
-    let (mut front, mut back) = legacy(&proxy, &mut backs).await;
+/// How many long messages are sent before anybody reads: more than the proxy holds.
+const LATE: usize = 24;
+
+/// Sends them from one end.
+async fn tells(mut from: Wire) -> Wire {
     let text = "x".repeat(1 << 20);
-    let said = tokio::spawn(async move {
-        for number in 0..24 {
-            let params = format!(r#"{{"n":{number},"t":"{text}"}}"#);
-            back.send(&format!(
-                r#"{{"jsonrpc":"2.0","method":"notifications/own","params":{params}}}"#
-            ))
-            .await;
-        }
-        back
-    });
-    // Until the proxy holds all that it takes, and both sides have stopped.
-    for _ in 0..1000 {
-        tokio::task::yield_now().await;
+    for number in 0..LATE {
+        let params = format!(r#"{{"n":{number},"t":"{text}"}}"#);
+        let message =
+            format!(r#"{{"jsonrpc":"2.0","method":"notifications/own","params":{params}}}"#);
+        from.send(&message).await;
     }
-    for number in 0..24 {
-        let line = front.next().await;
-        assert!(line.contains(&format!(r#""n":{number},"#)), "{}", &line[..80.min(line.len())]);
-    }
-    said.await.unwrap();
+    from
 }
 
-/// The same in the other direction: a server that reads late, and a client that only tells.
-#[tokio::test]
-async fn a_server_that_reads_late_gets_everything() {
-    let (builder, mut backs) = proxy();
-    let proxy = builder.build();
-    let (mut front, mut back) = legacy(&proxy, &mut backs).await;
-    let text = "x".repeat(1 << 20);
-    let said = tokio::spawn(async move {
-        for number in 0..24 {
-            let params = format!(r#"{{"n":{number},"t":"{text}"}}"#);
-            front
-                .send(&format!(
-                    r#"{{"jsonrpc":"2.0","method":"notifications/own","params":{params}}}"#
-                ))
-                .await;
-        }
-        front
-    });
+/// Reads them at the other, once the proxy holds all that it takes and both sides have stopped.
+async fn hears_late(mut to: Wire) {
     for _ in 0..1000 {
         tokio::task::yield_now().await;
     }
-    for number in 0..24 {
-        let line = back.next().await;
+    for number in 0..LATE {
+        let line = to.next().await;
         assert!(line.contains(&format!(r#""n":{number},"#)), "{}", &line[..80.min(line.len())]);
     }
-    said.await.unwrap();
+}
+
+/// Who reads late gets everything: the other side is read again once there is room.
+#[tokio::test]
+async fn a_client_and_a_server_that_read_late_get_everything() {
+    for from_server in [true, false] {
+        let (builder, mut backs) = proxy();
+        let proxy = builder.build();
+        let (front, back) = legacy(&proxy, &mut backs).await;
+        let (from, to) = if from_server { (back, front) } else { (front, back) };
+        let told = tokio::spawn(tells(from));
+        hears_late(to).await;
+        told.await.unwrap();
+    }
+}
+
+/// A stream of changes of a modern client outlives the connection to a legacy server, and is given up on the
+/// connection that it is on then.
+#[tokio::test]
+async fn a_stream_of_changes_moves_to_the_next_connection_and_ends_there() {
+    async fn opened(backs: &mut tokio::sync::mpsc::UnboundedReceiver<Wire>) -> Wire {
+        let mut back = backs.recv().await.unwrap();
+        let line = back.next().await;
+        assert!(line.contains(r#""method":"initialize""#), "{line}");
+        let welcome = r#"{"protocolVersion":"2025-06-18","capabilities":{"resources":{"subscribe":true}},"serverInfo":{"name":"b","version":"2"}}"#;
+        back.send(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":{welcome}}}"#, id_of(&line)))
+            .await;
+        assert!(back.next().await.contains("notifications/initialized"));
+        back
+    }
+    let (builder, mut backs) = proxy();
+    let proxy = builder.client(Client::builder().revision(taut::Revision::V2025_06_18)).build();
+    let mut front = front(&proxy);
+    front
+        .send(r#"{"jsonrpc":"2.0","id":"s","method":"subscriptions/listen","params":{"notifications":{"resourceSubscriptions":["a:b"]},"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/clientInfo":{"name":"f","version":"1"}}}}"#)
+        .await;
+    let mut back = opened(&mut backs).await;
+    let subscribe = back.next().await;
+    assert!(subscribe.contains("resources/subscribe"), "{subscribe}");
+    back.send(&format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id_of(&subscribe))).await;
+    let acknowledged = front.next().await;
+    assert!(acknowledged.contains(r#""resourceSubscriptions":["a:b"]"#), "{acknowledged}");
+
+    drop(back);
+    let mut back = opened(&mut backs).await;
+    assert!(back.next().await.contains("resources/subscribe"));
+    let updated =
+        r#"{"jsonrpc":"2.0","method":"notifications/resources/updated","params":{"uri":"a:b"}}"#;
+    back.send(updated).await;
+    let told = front.next().await;
+    assert!(told.contains("notifications/resources/updated"), "{told}");
+
+    front
+        .send(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"s"}}"#)
+        .await;
+    let left = back.next().await;
+    assert!(left.contains("resources/unsubscribe") && left.contains("a:b"), "{left}");
 }
