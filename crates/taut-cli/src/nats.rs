@@ -17,7 +17,9 @@ pub(crate) fn service(word: &str) -> Option<&str> {
 pub(crate) fn left_out(what: &str) -> Problem {
     Problem::Usage {
         what: format!("{what} needs NATS, and this build has none"),
-        next: Some("cargo install taut-cli --features fleet".to_owned()),
+        next: Some(
+            "cargo install --path crates/taut-cli --profile dist --features fleet".to_owned(),
+        ),
     }
 }
 

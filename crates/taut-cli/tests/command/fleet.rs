@@ -13,6 +13,9 @@ fn a_build_without_the_fleet_says_how_to_get_it() {
     for words in typed {
         let run: Run = taut(words).output().unwrap().into();
         let err = run.exits(2).err;
-        assert!(err.contains("cargo install taut-cli --features fleet"), "{words:?}: {err}");
+        assert!(
+            err.contains("cargo install --path crates/taut-cli --profile dist --features fleet"),
+            "{words:?}: {err}"
+        );
     }
 }
