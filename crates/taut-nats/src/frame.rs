@@ -26,6 +26,7 @@ const WORKER: &str = "Mcp-Worker";
 const HEARTBEAT: &str = "Mcp-Heartbeat";
 const METHOD: &str = "Mcp-Method";
 const MAY_HAVE_RUN: &str = "Mcp-May-Have-Run";
+const UNACKNOWLEDGED: &str = "Mcp-Unacknowledged";
 const DEADLINE: &str = "Mcp-Deadline";
 const TRACE_PARENT: &str = "traceparent";
 const TRACE_STATE: &str = "tracestate";
@@ -122,8 +123,12 @@ pub(crate) enum Kind {
     Part,
     /// Either way: so many messages that carry JSON were taken.
     Ack(u64),
-    /// Worker to edge: it still works on the call.
-    Heartbeat,
+    /// Either way: send again what came after so many messages that carry JSON.
+    Again(u64),
+    /// Worker to edge: it knows nothing of the call that it was asked about.
+    Unknown,
+    /// Worker to edge: it still works on the call, and misses an ack or not.
+    Heartbeat { unacknowledged: bool },
     /// Edge to worker: nobody waits for the call any more.
     Cancel,
     /// To the group: means nothing. A worker that leaves sends it to itself.
@@ -212,7 +217,10 @@ impl Frame {
             Kind::Failed { may_have_run } => {
                 headers.insert(MAY_HAVE_RUN, if *may_have_run { "yes" } else { "no" });
             }
-            Kind::Ack(taken) => headers.insert(SEQUENCE, taken.to_string().as_str()),
+            Kind::Ack(taken) | Kind::Again(taken) => {
+                headers.insert(SEQUENCE, taken.to_string().as_str());
+            }
+            Kind::Heartbeat { unacknowledged: true } => headers.insert(UNACKNOWLEDGED, "yes"),
             _ => {}
         }
         headers
@@ -257,7 +265,9 @@ impl Frame {
             "failed" => Kind::Failed { may_have_run: text(MAY_HAVE_RUN) != Some("no") },
             "part" => Kind::Part,
             "ack" => Kind::Ack(number(SEQUENCE)?.ok_or(BadFrame(SEQUENCE))?),
-            "heartbeat" => Kind::Heartbeat,
+            "again" => Kind::Again(number(SEQUENCE)?.ok_or(BadFrame(SEQUENCE))?),
+            "unknown" => Kind::Unknown,
+            "heartbeat" => Kind::Heartbeat { unacknowledged: text(UNACKNOWLEDGED) == Some("yes") },
             "cancel" => Kind::Cancel,
             "filler" => Kind::Filler,
             _ => return Err(BadFrame(KIND)),
@@ -279,7 +289,9 @@ impl Kind {
             Self::Failed { .. } => "failed",
             Self::Part => "part",
             Self::Ack(_) => "ack",
-            Self::Heartbeat => "heartbeat",
+            Self::Again(_) => "again",
+            Self::Unknown => "unknown",
+            Self::Heartbeat { .. } => "heartbeat",
             Self::Cancel => "cancel",
             Self::Filler => "filler",
         }
@@ -305,7 +317,10 @@ mod tests {
             Kind::Failed { may_have_run: false },
             Kind::Part,
             Kind::Ack(7),
-            Kind::Heartbeat,
+            Kind::Again(0),
+            Kind::Unknown,
+            Kind::Heartbeat { unacknowledged: true },
+            Kind::Heartbeat { unacknowledged: false },
             Kind::Cancel,
             Kind::Filler,
         ];
@@ -329,6 +344,7 @@ mod tests {
             (&[], KIND),
             (&[(KIND, "dance")], KIND),
             (&[(KIND, "ack")], SEQUENCE),
+            (&[(KIND, "again")], SEQUENCE),
             (&[(KIND, "part"), (SEQUENCE, "-1")], SEQUENCE),
             (&[(KIND, "answer"), (LENGTH, "ten")], LENGTH),
             (&[(KIND, "call")], METHOD),

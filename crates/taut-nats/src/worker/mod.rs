@@ -3,6 +3,7 @@
 //! Knows the subscriptions, slots and how to leave; `call` knows one call. Must not know who answers.
 
 mod call;
+mod kept;
 mod leave;
 
 use std::collections::HashMap;
@@ -22,6 +23,7 @@ use crate::discovery::{Counters, Discoverable, Identity};
 use crate::due;
 use crate::frame::{Frame, GROUP, Kind, ServiceName};
 use call::{Call, Input};
+use kept::Kept;
 use leave::Leaving;
 
 /// How many messages may wait for one call: two windows, and what is said without JSON.
@@ -37,6 +39,7 @@ pub struct WorkerOptions {
     listens: usize,
     heartbeat: Duration,
     drain: Duration,
+    kept: usize,
     server: Option<String>,
 }
 
@@ -47,6 +50,7 @@ impl Default for WorkerOptions {
             listens: 1024,
             heartbeat: Duration::from_secs(1),
             drain: Duration::from_secs(60),
+            kept: 8 << 20,
             server: None,
         }
     }
@@ -80,6 +84,14 @@ impl WorkerOptions {
         self
     }
 
+    /// Sets how many bytes of answers it keeps after it has sent them, for an edge whose connection broke
+    /// meanwhile. 8 MiB, the newest, for a minute at most; of a long answer only its last parts.
+    #[must_use]
+    pub fn kept(mut self, bytes: usize) -> Self {
+        self.kept = bytes;
+        self
+    }
+
     /// Sets what the fleet shows as the server: its name and version.
     #[must_use]
     pub fn server(mut self, server: impl Into<String>) -> Self {
@@ -101,8 +113,17 @@ pub struct Worker {
     /// The call of each number, for what the broker says of its edge.
     serials: HashMap<u64, String>,
     next_serial: u64,
-    tasks: JoinSet<String>,
+    tasks: JoinSet<Done>,
     gathered: usize,
+    kept: Kept,
+}
+
+/// A task that has ended.
+enum Done {
+    /// A call, with what was sent last for it.
+    Call(String, Vec<Frame>),
+    /// A message about a call was sent.
+    Sent,
 }
 
 struct Running {
@@ -133,6 +154,7 @@ impl Worker {
             server: options.server.clone(),
             started: SystemTime::now(),
         };
+        let kept = Kept::new(options.kept);
         Self {
             connection,
             service,
@@ -145,6 +167,7 @@ impl Worker {
             next_serial: 0,
             tasks: JoinSet::new(),
             gathered: 0,
+            kept,
         }
     }
 
@@ -204,7 +227,11 @@ impl Worker {
                 },
                 Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => {
                     match done {
-                        Ok(reply) => self.finished(&reply),
+                        Ok(Done::Call(reply, unacknowledged)) => {
+                            self.finished(&reply);
+                            self.kept.keep(reply, unacknowledged);
+                        }
+                        Ok(Done::Sent) => {}
                         // It has told nobody; its edge misses its heartbeats.
                         Err(panicked) => self.panicked(panicked.id()),
                     }
@@ -266,13 +293,7 @@ impl Worker {
         let full = taken.load(Ordering::Relaxed) >= limit || self.gathered + gathered > GATHERED;
         if leaving || full {
             self.counters.bounced.fetch_add(1, Ordering::Relaxed);
-            let connection = self.connection.clone();
-            // Not awaited here: a broker that is away must not stop this worker's own messages.
-            self.tasks.spawn(async move {
-                connection.send(&reply, None, Frame::bare(Kind::Bounce)).await;
-                String::new()
-            });
-            return;
+            return self.send(reply, vec![Frame::bare(Kind::Bounce)]);
         }
         taken.fetch_add(1, Ordering::Relaxed);
         self.gathered += gathered;
@@ -293,11 +314,23 @@ impl Worker {
         };
         let named = reply.clone();
         let task = self.tasks.spawn(async move {
-            call.run(frame).await;
-            named
+            let unacknowledged = call.run(frame).await;
+            Done::Call(named, unacknowledged)
         });
         let running = Running { inputs, task: task.id(), serial, listen, gathered };
         self.calls.insert(reply, running);
+    }
+
+    /// Sends messages about a call that no task is there for.
+    fn send(&mut self, reply: String, frames: Vec<Frame>) {
+        let connection = self.connection.clone();
+        // Not awaited here: a broker that is away must not stop this worker's own messages.
+        self.tasks.spawn(async move {
+            for frame in frames {
+                connection.send(&reply, None, frame).await;
+            }
+            Done::Sent
+        });
     }
 
     /// A message for this worker alone.
@@ -310,7 +343,14 @@ impl Worker {
         if matches!(frame.kind, Kind::Call { .. }) {
             return self.called(message, true);
         }
-        let Some(running) = self.calls.get_mut(reply.as_str()) else { return };
+        let Some(running) = self.calls.get_mut(reply.as_str()) else {
+            if let Kind::Again(count) = frame.kind {
+                let unknown = || vec![Frame::bare(Kind::Unknown)];
+                let frames = self.kept.after(reply, count).unwrap_or_else(unknown);
+                self.send(reply.to_string(), frames);
+            }
+            return;
+        };
         if let Err(mpsc::error::TrySendError::Full(_)) =
             running.inputs.try_send(Input::Frame(frame))
         {
