@@ -6,6 +6,25 @@ use std::time::{Duration, Instant};
 
 use taut_nats::{ConnectOptions, Connection};
 
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+}
+
+/// Three brokers that are one cluster.
+pub(crate) async fn cluster() -> [Broker; 3] {
+    let routes =
+        [free_port(), free_port(), free_port()].map(|port| format!("nats://127.0.0.1:{port}"));
+    let all = routes.join(",");
+    let [one, two, three] = routes.each_ref().map(|route| {
+        let all = all.clone();
+        async move {
+            Broker::start(&["--cluster_name", "test", "--cluster", route, "--routes", &all]).await
+        }
+    });
+    let (one, two, three) = tokio::join!(one, two, three);
+    [one, two, three]
+}
+
 /// A broker; dropped, it is killed.
 pub(crate) struct Broker {
     child: Option<Child>,
@@ -15,7 +34,7 @@ pub(crate) struct Broker {
 
 impl Broker {
     pub(crate) async fn start(arguments: &[&str]) -> Self {
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = free_port();
         let arguments = arguments.iter().map(ToString::to_string).collect();
         let mut broker = Self { child: None, port, arguments };
         broker.restart().await;

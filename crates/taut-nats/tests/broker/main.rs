@@ -1,9 +1,17 @@
 //! Workers and edges over a real nats-server. Needs NATS_SERVER: see interop/nats/run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../../../taut/tests/proxy/asking.rs"]
+mod asking;
 mod broker;
+mod cluster;
 mod faults;
+#[path = "../../../taut/tests/proxy/features.rs"]
+mod features;
 mod fleet;
+mod way;
+#[path = "../../../taut/tests/proxy/world.rs"]
+mod world;
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
