@@ -159,6 +159,9 @@ def rolling_restart(world, turn):
 
 SIZE = 16 << 20
 
+# A build that is not optimised computes for seconds on such messages, and is not heard meanwhile.
+PATIENT = ("--heartbeat", "5s")
+
 
 def long_calls(world, name):
     """16 MiB there and 16 MiB back, by two edges at once."""
@@ -173,7 +176,7 @@ def long_calls(world, name):
 
 
 def long_messages(world, turn):
-    world.start_workers()
+    world.start_workers(*PATIENT)
     world.start_edge()
     world.start_edge()
     for _ in long_calls(world, "long"):
@@ -182,7 +185,7 @@ def long_messages(world, turn):
 
 
 def long_messages_over_a_restart(world, turn):
-    world.start_workers()
+    world.start_workers(*PATIENT)
     world.start_edge()
     world.start_edge()
     for _ in long_calls(world, "long"):
