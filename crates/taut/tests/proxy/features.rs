@@ -90,12 +90,18 @@ async fn errors_keep_code_message_and_data() {
 }
 
 #[tokio::test]
-async fn an_unknown_method_is_refused() {
+async fn a_method_that_the_client_s_revision_does_not_have_is_refused() {
     for (front, back) in COMBINATIONS {
         let client = joined(front, back, host(&Heard::default())).await;
-        let refused = client.request::<Value>("made/up", json!({})).await.unwrap_err();
-        let Error::Refused { error, .. } = refused else { panic!("{refused:?}") };
-        assert_eq!(error.code, -32601, "{front} {back}");
+        let of_the_other_era: &[&str] = match front.is_modern() {
+            true => &["ping", "logging/setLevel"],
+            false => &["server/discover", "subscriptions/listen"],
+        };
+        for method in [&["made/up"], of_the_other_era].concat() {
+            let refused = client.request::<Value>(method, json!({})).await.unwrap_err();
+            let Error::Refused { error, .. } = refused else { panic!("{method}: {refused:?}") };
+            assert_eq!(error.code, -32601, "{method} {front} {back}");
+        }
     }
 }
 
