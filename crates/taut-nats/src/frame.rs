@@ -113,6 +113,10 @@ pub(crate) enum Kind {
     Accepted { worker: String, heartbeat: Duration },
     /// Worker to edge: not taken, nothing ran. After *accepted* of a listen: open it elsewhere.
     Bounce,
+    /// Worker to edge, some time after a bounce: this worker has a free slot.
+    Free { worker: String },
+    /// Edge to worker: the free slot is not needed.
+    Declined,
     /// Worker to edge: progress, a log line, a change; or its first part.
     Message,
     /// Worker to edge: the answer, or its first part. Nothing follows but its further parts.
@@ -214,6 +218,7 @@ impl Frame {
                 headers.insert(WORKER, worker.as_str());
                 headers.insert(HEARTBEAT, heartbeat.as_millis().to_string().as_str());
             }
+            Kind::Free { worker } => headers.insert(WORKER, worker.as_str()),
             Kind::Failed { may_have_run } => {
                 headers.insert(MAY_HAVE_RUN, if *may_have_run { "yes" } else { "no" });
             }
@@ -244,6 +249,10 @@ impl Frame {
         let number = |name: &'static str| {
             text(name).map(|text| text.parse::<u64>().map_err(|_| BadFrame(name))).transpose()
         };
+        let worker = || {
+            let worker = text(WORKER).filter(|word| word.len() <= 64 && is_token(word));
+            worker.map(ToOwned::to_owned).ok_or(BadFrame(WORKER))
+        };
         let kind = match text(KIND).ok_or(BadFrame(KIND))? {
             "call" => Kind::Call {
                 method: text(METHOD).ok_or(BadFrame(METHOD))?.to_owned(),
@@ -251,14 +260,15 @@ impl Frame {
                 trace: Trace::new(text(TRACE_PARENT), text(TRACE_STATE)),
             },
             "accepted" => {
-                let worker = text(WORKER).filter(|word| word.len() <= 64 && is_token(word));
                 let heartbeat = number(HEARTBEAT)?.filter(|ms| (1..=600_000).contains(ms));
                 Kind::Accepted {
-                    worker: worker.ok_or(BadFrame(WORKER))?.to_owned(),
+                    worker: worker()?,
                     heartbeat: Duration::from_millis(heartbeat.ok_or(BadFrame(HEARTBEAT))?),
                 }
             }
             "bounce" => Kind::Bounce,
+            "free" => Kind::Free { worker: worker()? },
+            "declined" => Kind::Declined,
             "message" => Kind::Message,
             "answer" => Kind::Answer,
             // Only a clear no is one.
@@ -284,6 +294,8 @@ impl Kind {
             Self::Call { .. } => "call",
             Self::Accepted { .. } => "accepted",
             Self::Bounce => "bounce",
+            Self::Free { .. } => "free",
+            Self::Declined => "declined",
             Self::Message => "message",
             Self::Answer => "answer",
             Self::Failed { .. } => "failed",
@@ -311,6 +323,8 @@ mod tests {
             Kind::Call { method: "c".into(), deadline: None, trace: Trace::default() },
             Kind::Accepted { worker: "w-1".into(), heartbeat: Duration::from_secs(1) },
             Kind::Bounce,
+            Kind::Free { worker: "w-1".into() },
+            Kind::Declined,
             Kind::Message,
             Kind::Answer,
             Kind::Failed { may_have_run: true },
@@ -350,6 +364,7 @@ mod tests {
             (&[(KIND, "call")], METHOD),
             (&[(KIND, "call"), (METHOD, "m"), (DEADLINE, "soon")], DEADLINE),
             (&[(KIND, "accepted"), (HEARTBEAT, "1000")], WORKER),
+            (&[(KIND, "free")], WORKER),
             (&[(KIND, "accepted"), (WORKER, "a.>"), (HEARTBEAT, "1000")], WORKER),
             (&[(KIND, "accepted"), (WORKER, "a"), (HEARTBEAT, "0")], HEARTBEAT),
         ];

@@ -66,13 +66,20 @@ impl EdgeCall {
                 event = inbox.events.recv() => {
                     let step = self.hear(event, &mut taker, &mut sending);
                     match step {
+                        Heard::Ended(Ended::Bounced) => {
+                            self.offers.add(inbox);
+                            return Ended::Bounced;
+                        }
                         Heard::Ended(ended) => return ended,
                         Heard::Nothing => {}
                         Heard::Accepted if withdrawn => {
                             self.withdraw(taker.as_ref(), &inbox).await;
                             return Ended::Done;
                         }
-                        Heard::Accepted => watched = Instant::now(),
+                        Heard::Accepted => {
+                            watched = Instant::now();
+                            self.offers.close(&self.edge).await;
+                        }
                         Heard::Again => if let Some(taker) = &taker {
                             for part in sending.pending() {
                                 connection.send(&taker.subject, Some(&inbox.subject), part.clone()).await;
@@ -180,6 +187,7 @@ impl EdgeCall {
                 Heard::Ended(Ended::Failed { words, may_have_run })
             }
             Kind::Message | Kind::Answer | Kind::Part => Heard::Data(frame),
+            Kind::Free { .. } | Kind::Declined => Heard::Nothing,
             Kind::Call { .. } | Kind::Heartbeat { .. } | Kind::Cancel | Kind::Filler => {
                 Heard::Nothing
             }

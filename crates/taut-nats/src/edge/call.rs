@@ -11,6 +11,7 @@ use taut::transport::{MessageSender, SendMessageError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::offers::Offers;
 use super::{Edge, listen};
 use crate::discovery;
 use crate::due;
@@ -32,6 +33,9 @@ pub(super) struct EdgeCall {
     opened: bool,
     give_up: Instant,
     pub(super) deadline: Option<Instant>,
+    pub(super) offers: Offers,
+    /// The worker that has offered a free slot.
+    offered: Option<String>,
 }
 
 /// How one attempt ended.
@@ -68,10 +72,26 @@ impl EdgeCall {
         let (now, options) = (Instant::now(), &edge.0.options);
         let (give_up, deadline) = (now + options.wait, options.deadline.map(|limit| now + limit));
         let deadline = deadline.filter(|_| !listen);
-        Self { edge, request, client, cancelled, listen, opened: false, give_up, deadline }
+        Self {
+            edge,
+            request,
+            client,
+            cancelled,
+            listen,
+            opened: false,
+            give_up,
+            deadline,
+            offers: Offers::default(),
+            offered: None,
+        }
     }
 
     pub(super) async fn run(mut self) {
+        self.try_until_it_ends().await;
+        self.offers.close(&self.edge).await;
+    }
+
+    async fn try_until_it_ends(&mut self) {
         let mut pinned = self.request.worker.clone();
         let (mut pauses, mut repeats) = (0, 0);
         loop {
@@ -79,10 +99,12 @@ impl EdgeCall {
             if self.cancelled.has_changed().is_err() || !self.wait_for_broker().await {
                 return;
             }
-            let ended = self.attempt(pinned.as_deref()).await;
+            let offered = self.offered.take();
+            let ended = self.attempt(offered.as_deref().or(pinned.as_deref())).await;
             let service = self.edge.0.service.as_str();
             match ended {
                 Ended::Done => return,
+                Ended::Nobody if offered.is_some() => continue,
                 Ended::Nobody if pinned.is_some() => {
                     // The worker is gone. A state that does not depend on it works elsewhere.
                     pinned = None;
@@ -181,7 +203,8 @@ impl EdgeCall {
         }
     }
 
-    /// Waits before the next attempt: longer each time, up to a quarter of a second. Returns whether to go on.
+    /// Waits before the next attempt: for a worker that offers a free slot, and each time longer, up to a
+    /// quarter of a second. Returns whether to go on.
     async fn pause(&mut self, pauses: u32) -> bool {
         let limit = Duration::from_millis(1 << pauses.min(8)).min(Duration::from_millis(250));
         // Not all at the same time.
@@ -189,6 +212,10 @@ impl EdgeCall {
         let _ = getrandom::fill(&mut random);
         tokio::select! {
             () = tokio::time::sleep(limit * (128 + u32::from(random[0])) / 384) => true,
+            worker = self.offers.next() => {
+                self.offered = Some(worker);
+                true
+            }
             _ = self.cancelled.changed() => false,
         }
     }

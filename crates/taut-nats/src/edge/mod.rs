@@ -6,6 +6,7 @@
 mod attempt;
 mod call;
 mod listen;
+mod offers;
 mod repeat;
 
 use std::collections::HashMap;
@@ -108,6 +109,8 @@ struct Entry {
     seen: Arc<AtomicU64>,
     /// Whether its worker misses an ack.
     unacknowledged: Arc<AtomicBool>,
+    /// Where free slots are told of, once it was bounced.
+    offers: Option<mpsc::Sender<String>>,
 }
 
 /// What a call hears.
@@ -154,11 +157,28 @@ impl Shared {
         let (sender, events) = mpsc::channel(WAITING);
         let seen = Arc::new(AtomicU64::new(self.now()));
         let unacknowledged = Arc::new(AtomicBool::new(false));
-        let entry =
-            Entry { events: sender, seen: seen.clone(), unacknowledged: unacknowledged.clone() };
+        let entry = Entry {
+            events: sender,
+            seen: seen.clone(),
+            unacknowledged: unacknowledged.clone(),
+            offers: None,
+        };
         self.lock().insert(number, entry);
         let subject = format!("{}.{number}", self.inbox);
         Inbox { shared: self.clone(), number, subject, events, seen, unacknowledged }
+    }
+
+    /// A worker has a free slot for a call that it bounced.
+    fn offered(&self, number: u64, worker: &str, reply: &str) {
+        let offers = self.lock().get(&number).and_then(|entry| entry.offers.clone());
+        if offers.is_some_and(|offers| offers.try_send(worker.to_owned()).is_ok()) {
+            return;
+        }
+        let (connection, service) = (self.connection.clone(), self.service.clone());
+        let (worker, reply) = (worker.to_owned(), reply.to_owned());
+        tokio::spawn(async move {
+            offers::decline(&connection, &service, &worker, &reply).await;
+        });
     }
 
     /// Gives a message to the call that it belongs to. One that nobody waits for any more is dropped.
@@ -173,6 +193,9 @@ impl Shared {
                 Err(error) => return tracing::warn!("{error} came from a worker"),
             }
         };
+        if let Event::Frame(Frame { kind: Kind::Free { worker }, .. }) = &event {
+            return self.offered(number, worker, message.subject.as_str());
+        }
         let mut calls = self.lock();
         let Some(entry) = calls.get(&number) else { return };
         if let Event::Frame(frame) = &event {

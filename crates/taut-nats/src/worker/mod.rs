@@ -6,7 +6,7 @@ mod call;
 mod kept;
 mod leave;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -31,6 +31,9 @@ const WAITING: usize = 16;
 
 /// How many bytes of requests in parts are gathered at once.
 const GATHERED: usize = 256 << 20;
+
+/// How many calls that were bounced are told of a free slot; about 64 KiB of names.
+const BOUNCED: usize = 1024;
 
 /// How a worker works.
 #[derive(Clone, Debug)]
@@ -116,6 +119,8 @@ pub struct Worker {
     tasks: JoinSet<Done>,
     gathered: usize,
     kept: Kept,
+    /// The calls that were bounced because it was full, oldest first.
+    bounced: VecDeque<String>,
 }
 
 /// A task that has ended.
@@ -168,6 +173,7 @@ impl Worker {
             tasks: JoinSet::new(),
             gathered: 0,
             kept,
+            bounced: VecDeque::new(),
         }
     }
 
@@ -293,6 +299,13 @@ impl Worker {
         let full = taken.load(Ordering::Relaxed) >= limit || self.gathered + gathered > GATHERED;
         if leaving || full {
             self.counters.bounced.fetch_add(1, Ordering::Relaxed);
+            if !leaving && self.bounced.len() < BOUNCED {
+                match direct {
+                    // It was offered a slot, and another call was quicker.
+                    true => self.bounced.push_front(reply.clone()),
+                    false => self.bounced.push_back(reply.clone()),
+                }
+            }
             return self.send(reply, vec![Frame::bare(Kind::Bounce)]);
         }
         taken.fetch_add(1, Ordering::Relaxed);
@@ -321,6 +334,18 @@ impl Worker {
         self.calls.insert(reply, running);
     }
 
+    /// Offers a free slot to the call that has waited longest for one.
+    fn offer(&mut self) {
+        let full = self.counters.busy.load(Ordering::Relaxed) >= self.options.slots;
+        if full || self.counters.leaving.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(reply) = self.bounced.pop_front() {
+            let worker = self.identity.worker.clone();
+            self.send(reply, vec![Frame::bare(Kind::Free { worker })]);
+        }
+    }
+
     /// Sends messages about a call that no task is there for.
     fn send(&mut self, reply: String, frames: Vec<Frame>) {
         let connection = self.connection.clone();
@@ -342,6 +367,9 @@ impl Worker {
         };
         if matches!(frame.kind, Kind::Call { .. }) {
             return self.called(message, true);
+        }
+        if frame.kind == Kind::Declined {
+            return self.offer();
         }
         let Some(running) = self.calls.get_mut(reply.as_str()) else {
             if let Kind::Again(count) = frame.kind {
@@ -390,5 +418,6 @@ impl Worker {
         self.gathered -= running.gathered;
         let taken = if running.listen { &self.counters.listens } else { &self.counters.busy };
         taken.fetch_sub(1, Ordering::Relaxed);
+        self.offer();
     }
 }

@@ -34,14 +34,14 @@ async fn mute(broker: &Broker, accepts: bool) -> tokio::task::JoinHandle<()> {
 }
 
 /// An edge by hand.
-struct ByHand(async_nats::Client);
+pub(crate) struct ByHand(async_nats::Client);
 
 impl ByHand {
-    async fn new(broker: &Broker) -> Self {
+    pub(crate) async fn new(broker: &Broker) -> Self {
         Self(async_nats::connect(broker.url()).await.unwrap())
     }
 
-    async fn tell(&self, subject: &str, reply: &str, headers: &[(&'static str, &str)]) {
+    pub(crate) async fn tell(&self, subject: &str, reply: &str, headers: &[(&'static str, &str)]) {
         self.publish(subject, reply, headers, "").await;
     }
 
@@ -61,7 +61,7 @@ impl ByHand {
     }
 
     /// Calls a tool. The inbox of the call is `_INBOX.hand.1`.
-    async fn call(&self, tool: &str) -> async_nats::Subscriber {
+    pub(crate) async fn call(&self, tool: &str) -> async_nats::Subscriber {
         let inbox = self.0.subscribe("_INBOX.hand.*").await.unwrap();
         let request = json!({
             "jsonrpc": "2.0", "id": 1, "method": "tools/call",
