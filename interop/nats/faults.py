@@ -195,6 +195,9 @@ def long_messages_over_a_restart(world, turn):
     return {"lost", "silent", "worker"}
 
 
+# They compute all the time, so nothing runs beside them.
+ALONE = {"long_messages", "long_messages_over_a_restart"}
+
 FAULTS = [
     cut_link_of_worker,
     cut_link_of_edge,
@@ -252,7 +255,8 @@ def main():
 
     began = time.time()
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as pool:
-        fine = list(pool.map(run, turns))
+        fine = list(pool.map(run, (turn for turn in turns if turn[0] not in ALONE)))
+    fine += [run(turn) for turn in turns if turn[0] in ALONE]
     print(f"{fine.count(True)} of {len(fine)} passed in {time.time() - began:.0f} s")
     sys.exit(0 if all(fine) else 1)
 

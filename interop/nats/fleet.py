@@ -35,18 +35,24 @@ def free_port():
 
 class Broker:
     def __init__(self, program, *options):
-        self.program, self.options, self.port = program, options, free_port()
-        self.url = f"nats://127.0.0.1:{self.port}"
-        self.start()
+        self.program, self.options = program, options
+        # Another process may take a free port before the broker does.
+        wait("the broker starts", lambda: self.launch(free_port()))
 
     def start(self):
-        command = [self.program, "-a", "127.0.0.1", "-p", str(self.port), *self.options]
-        self.process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-        wait("the broker starts", self.is_up)
+        """Starts it again after it was killed."""
+        wait("the broker starts", lambda: self.launch(self.port))
 
-    def is_up(self):
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
+    def launch(self, port):
+        self.port, self.url = port, f"nats://127.0.0.1:{port}"
+        command = [self.program, "-a", "127.0.0.1", "-p", str(port), *self.options]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        for line in self.process.stderr:
+            if line.rstrip().endswith("Server is ready"):
+                threading.Thread(target=self.process.stderr.read, daemon=True).start()
+                return True
+        self.process.wait()
+        return False
 
     def kill(self):
         self.process.kill()
