@@ -1,7 +1,7 @@
 //! How a client opens a connection: what to send first, and what each answer means.
 //!
 //! Pure: answers, exits and the time go in, actions come out. Must not know how a message is sent
-//! or a process is started; `client/open.rs` does what this says. PRB-01 to PRB-09, LIF-01 to
+//! or a process is started; `client/open/` does what this says. PRB-01 to PRB-09, LIF-01 to
 //! LIF-09, VER-02; scars L2 to L5, L12, L13, L16, L17.
 //!
 //! | while | what happens | what it means |
