@@ -44,6 +44,31 @@ async fn each_legacy_session_has_a_connection_and_each_principal_one_for_all_mod
     assert_eq!(opened.load(Ordering::SeqCst), 5);
 }
 
+#[tokio::test]
+async fn the_connection_of_a_principal_that_has_gone_is_given_up_when_another_comes() {
+    for (idle, opened_in_all) in [(Duration::ZERO, 7), (Duration::MAX, 4)] {
+        let (proxy, opened) = proxy_to(server(), Revision::V2025_11_25);
+        let proxy = proxy.idle(idle).build();
+        // This one stays connected, and keeps what it uses.
+        let mut kept = proxy.open(Principal::new("kept"));
+        for round in 0..2 {
+            ask(&mut kept, modern(round, "tools/list", json!({}))).await;
+            for name in ["ann", "bob", "cid"] {
+                let mut pipe = proxy.open(Principal::new(name));
+                ask(&mut pipe, modern(1, "tools/list", json!({}))).await;
+                drop(pipe);
+                // Its front has gone when nobody but the map has the slot: that takes the loop a moment.
+                let mut next = proxy.open(Principal::new("kept"));
+                ask(&mut next, modern(1, "tools/list", json!({}))).await;
+            }
+        }
+        // With no patience: kept once, the others anew each time but for what had not gone yet.
+        let opened = opened.load(Ordering::SeqCst);
+        assert!(opened <= opened_in_all, "{opened}");
+        assert_eq!(opened > 4, idle.is_zero(), "{opened}");
+    }
+}
+
 /// ERA-04: the refusal lists what is served, so that a client of both eras, and another proxy, go on in that era.
 #[tokio::test]
 async fn who_comes_in_the_era_that_is_not_served_is_told_which_one_is() {
