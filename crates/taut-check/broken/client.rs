@@ -266,8 +266,28 @@ impl Client {
         self.wait(&Value::Null, Duration::from_millis(400));
     }
 
+    /// What is no fault: long messages, one that is too long to be looked at, and half of one at the end.
+    fn write_long(&mut self) {
+        for (length, limit) in [(5 << 20, 20_000), (17 << 20, 0)] {
+            let arguments = json!({ "text": "x".repeat(length) });
+            let call =
+                self.message("tools/call", json!({ "name": "echo", "arguments": arguments }));
+            self.ask(&call, Duration::from_millis(limit));
+        }
+        if let Some(stdin) = &mut self.stdin {
+            let _ = stdin.write_all(br#"{"jsonrpc":"2.0","method":"notifi"#);
+        }
+    }
+
     /// Ends the server: its stdin first, then the process.
     fn end(mut self) {
+        if self.is("long") && self.modern {
+            self.write_long();
+        }
+        if let (true, Some(stdin)) = (self.is("no-newline"), &mut self.stdin) {
+            let message = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled" });
+            let _ = stdin.write_all(message.to_string().as_bytes());
+        }
         if self.is("client-ends-server") {
             return;
         }

@@ -19,14 +19,22 @@ pub(super) fn checks() -> Vec<Check> {
         .hosts("A server that reads line by line drops it, or ends.")
         .played(&[], |played| {
             each(played, |_, life| {
-                life.lines().find_map(|(line, value)| match value {
+                // Half a message is what is left of a client that was ended.
+                let unfinished = life.notes.iter().find_map(|note| match note {
+                    Note::Unfinished { line } if serde_json::from_slice::<Value>(line).is_ok() => {
+                        Some("its last message has no newline".to_owned())
+                    }
+                    _ => None,
+                });
+                let unclean = life.lines().find_map(|(line, value)| match value {
                     None => {
                         Some(format!("a line is no JSON: {:.80}", String::from_utf8_lossy(line)))
                     }
                     // Whether a batch may come is a question of its own.
                     Some(Value::Object(_) | Value::Array(_)) => None,
                     Some(other) => Some(format!("a line is no message: {other}")),
-                })
+                });
+                unclean.or(unfinished)
             })
         }),
         Check::must(
@@ -180,7 +188,7 @@ pub(super) fn checks() -> Vec<Check> {
                         Note::Alive { at } | Note::Heard { at, .. } | Note::Said { at, .. } => {
                             Some(*at)
                         }
-                        Note::Eof { .. } => None,
+                        Note::Eof { .. } | Note::Unfinished { .. } => None,
                     })
                     .max()
                     .unwrap_or_default();
