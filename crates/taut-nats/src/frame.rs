@@ -167,6 +167,8 @@ pub(crate) struct Frame {
     pub(crate) sequence: u64,
     /// The length of the whole, if this is its first part.
     pub(crate) length: Option<usize>,
+    /// Who answers, and how often it is heard: on an answer that came before *accepted* had to be said.
+    pub(crate) taken_by: Option<(String, Duration)>,
     pub(crate) payload: Bytes,
 }
 
@@ -183,7 +185,7 @@ impl fmt::Display for BadFrame {
 impl Frame {
     /// A message that carries no JSON.
     pub(crate) fn bare(kind: Kind) -> Self {
-        Self { kind, sequence: 0, length: None, payload: Bytes::new() }
+        Self { kind, sequence: 0, length: None, taken_by: None, payload: Bytes::new() }
     }
 
     /// Whether it carries JSON, and so counts for the window.
@@ -201,6 +203,9 @@ impl Frame {
         if let Some(length) = self.length {
             headers.insert(LENGTH, length.to_string().as_str());
         }
+        if let Some((worker, heartbeat)) = &self.taken_by {
+            taken_by(&mut headers, worker, *heartbeat);
+        }
         match &self.kind {
             Kind::Call { method, deadline, trace } => {
                 headers.insert(METHOD, method.as_str());
@@ -214,10 +219,7 @@ impl Frame {
                     headers.insert(TRACE_STATE, state.as_str());
                 }
             }
-            Kind::Accepted { worker, heartbeat } => {
-                headers.insert(WORKER, worker.as_str());
-                headers.insert(HEARTBEAT, heartbeat.as_millis().to_string().as_str());
-            }
+            Kind::Accepted { worker, heartbeat } => taken_by(&mut headers, worker, *heartbeat),
             Kind::Free { worker } => headers.insert(WORKER, worker.as_str()),
             Kind::Failed { may_have_run } => {
                 headers.insert(MAY_HAVE_RUN, if *may_have_run { "yes" } else { "no" });
@@ -253,19 +255,17 @@ impl Frame {
             let worker = text(WORKER).filter(|word| word.len() <= 64 && is_token(word));
             worker.map(ToOwned::to_owned).ok_or(BadFrame(WORKER))
         };
+        let heartbeat = || {
+            let heartbeat = number(HEARTBEAT)?.filter(|ms| (1..=600_000).contains(ms));
+            heartbeat.map(Duration::from_millis).ok_or(BadFrame(HEARTBEAT))
+        };
         let kind = match text(KIND).ok_or(BadFrame(KIND))? {
             "call" => Kind::Call {
                 method: text(METHOD).ok_or(BadFrame(METHOD))?.to_owned(),
                 deadline: number(DEADLINE)?.map(Duration::from_millis),
                 trace: Trace::new(text(TRACE_PARENT), text(TRACE_STATE)),
             },
-            "accepted" => {
-                let heartbeat = number(HEARTBEAT)?.filter(|ms| (1..=600_000).contains(ms));
-                Kind::Accepted {
-                    worker: worker()?,
-                    heartbeat: Duration::from_millis(heartbeat.ok_or(BadFrame(HEARTBEAT))?),
-                }
-            }
+            "accepted" => Kind::Accepted { worker: worker()?, heartbeat: heartbeat()? },
             "bounce" => Kind::Bounce,
             "free" => Kind::Free { worker: worker()? },
             "declined" => Kind::Declined,
@@ -284,8 +284,17 @@ impl Frame {
         };
         let length = number(LENGTH)?.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
         let sequence = number(SEQUENCE)?.unwrap_or(0);
-        Ok(Self { kind, sequence, length, payload })
+        let taken_by = match kind {
+            Kind::Answer if text(WORKER).is_some() => Some((worker()?, heartbeat()?)),
+            _ => None,
+        };
+        Ok(Self { kind, sequence, length, taken_by, payload })
     }
+}
+
+fn taken_by(headers: &mut HeaderMap, worker: &str, heartbeat: Duration) {
+    headers.insert(WORKER, worker);
+    headers.insert(HEARTBEAT, heartbeat.as_millis().to_string().as_str());
 }
 
 impl Kind {
@@ -344,6 +353,9 @@ mod tests {
                 (frame.sequence, frame.length) = (3, Some(9));
                 frame.payload = Bytes::from_static(b"{}");
             }
+            if frame.kind == Kind::Answer {
+                frame.taken_by = Some(("w-1".into(), Duration::from_secs(2)));
+            }
             let read = Frame::from_parts(&frame.headers(), frame.payload.clone()).unwrap();
             assert_eq!(read.kind, frame.kind);
             if frame.is_data() {
@@ -365,6 +377,7 @@ mod tests {
             (&[(KIND, "call"), (METHOD, "m"), (DEADLINE, "soon")], DEADLINE),
             (&[(KIND, "accepted"), (HEARTBEAT, "1000")], WORKER),
             (&[(KIND, "free")], WORKER),
+            (&[(KIND, "answer"), (WORKER, "a")], HEARTBEAT),
             (&[(KIND, "accepted"), (WORKER, "a.>"), (HEARTBEAT, "1000")], WORKER),
             (&[(KIND, "accepted"), (WORKER, "a"), (HEARTBEAT, "0")], HEARTBEAT),
         ];

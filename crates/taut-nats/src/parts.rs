@@ -4,6 +4,7 @@
 //! side has not acknowledged is kept, so that it can be sent again after a connection was lost.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
@@ -64,6 +65,13 @@ impl Sending {
         frame.length = (json.len() > self.part).then_some(json.len());
         self.first = Some(frame);
         self.rest = json;
+    }
+
+    /// Says in the message that was begun who has taken the call.
+    pub(crate) fn name_worker(&mut self, worker: &str, heartbeat: Duration) {
+        if let Some(first) = &mut self.first {
+            first.taken_by = Some((worker.to_owned(), heartbeat));
+        }
     }
 
     /// The next frame to be sent, if there is one and the window has room.
@@ -251,6 +259,7 @@ mod tests {
             kind,
             sequence,
             length,
+            taken_by: None,
             payload: Bytes::from_static(payload),
         };
         let first = || frame(Kind::Answer, 0, Some(4), b"ab");

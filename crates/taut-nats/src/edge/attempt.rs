@@ -146,6 +146,11 @@ impl EdgeCall {
         None
     }
 
+    fn taker(&self, worker: &str, heartbeat: Duration) -> Taker {
+        let subject = self.edge.0.service.of_worker(worker);
+        Taker { name: worker.to_owned(), subject, heartbeat }
+    }
+
     /// Takes in what a worker or the broker says.
     fn hear(
         &self,
@@ -164,10 +169,13 @@ impl EdgeCall {
             Some(Event::Nobody) => return Heard::Nothing,
             None => return Heard::Ended(lost(taker)),
         };
+        if let (None, Some((worker, heartbeat))) = (&taker, &frame.taken_by) {
+            *taker = Some(self.taker(worker, *heartbeat));
+            sending.taken(1);
+        }
         match frame.kind {
             Kind::Accepted { worker, heartbeat } => {
-                let subject = self.edge.0.service.of_worker(&worker);
-                *taker = Some(Taker { name: worker, subject, heartbeat });
+                *taker = Some(self.taker(&worker, heartbeat));
                 sending.taken(1);
                 Heard::Accepted
             }

@@ -22,6 +22,9 @@ use crate::parts::{PartsError, Received, Receiving, Sending};
 /// How long an edge may be away before its calls are cancelled: time for it to connect again.
 const AWAY: Duration = Duration::from_secs(10);
 
+/// A call that is answered sooner needs no *accepted*: the answer says who has taken it.
+const SOON: Duration = Duration::from_millis(5);
+
 /// How long the next part of a request may take.
 const NEXT_PART: Duration = Duration::from_secs(30);
 
@@ -60,8 +63,11 @@ impl Call {
         let deadline = self.deadline.and_then(|limit| began.checked_add(limit));
         let Kind::Call { method, .. } = &first.kind else { return Vec::new() };
         let listen = method == "subscriptions/listen";
-        let accepted = Kind::Accepted { worker: self.worker.clone(), heartbeat: self.heartbeat };
-        self.send(Frame::bare(accepted)).await;
+        // Further parts and a stream of changes need to know their worker at once.
+        let accepted = listen || first.length.is_some();
+        if accepted {
+            self.accept().await;
+        }
         let json = match self.gather(first).await {
             Ok(Some(json)) => json,
             Ok(None) => return Vec::new(),
@@ -80,7 +86,7 @@ impl Call {
                 return self.fail("the worker's server has ended", false).await;
             }
         }
-        let ended = self.serve(pipe, listen, deadline).await;
+        let ended = self.serve(pipe, listen, accepted, deadline).await;
         self.counters.calls.fetch_add(1, Ordering::Relaxed);
         self.counters.errors.fetch_add(u64::from(ended.error), Ordering::Relaxed);
         if !listen {
@@ -137,12 +143,13 @@ impl Call {
         &mut self,
         mut pipe: MessagePipe,
         listen: bool,
+        mut accepted: bool,
         deadline: Option<Instant>,
     ) -> Ended {
         let mut sending = Sending::new(self.connection.part_size());
         let mut beats = tokio::time::interval(self.heartbeat);
         beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        beats.reset();
+        beats.reset_after(if accepted { self.heartbeat } else { SOON.min(self.heartbeat) });
         let mut away: Option<(Instant, Instant)> = None;
         // Whether the answer is an error, once it is being sent.
         let mut answered: Option<bool> = None;
@@ -161,8 +168,18 @@ impl Call {
                         Relation::Answer(_) => {
                             answered = Some(message::is_error(&outgoing.json));
                             sending.begin(Kind::Answer, outgoing.json.into());
+                            if !accepted {
+                                sending.name_worker(&self.worker, self.heartbeat);
+                                accepted = true;
+                            }
                         }
-                        _ => sending.begin(Kind::Message, outgoing.json.into()),
+                        _ => {
+                            if !accepted {
+                                self.accept().await;
+                                accepted = true;
+                            }
+                            sending.begin(Kind::Message, outgoing.json.into());
+                        }
                     },
                     None => {
                         return self.end("the worker's server has ended; the call may have run").await;
@@ -198,12 +215,25 @@ impl Call {
                         return self.end("the worker was stopped before the call ended; it may have run").await;
                     }
                 },
-                _ = beats.tick() => self.beat(sending.pending().next().is_some()).await,
+                _ = beats.tick() => {
+                    if accepted {
+                        self.beat(sending.pending().next().is_some()).await;
+                    } else {
+                        self.accept().await;
+                        accepted = true;
+                        beats.reset();
+                    }
+                }
                 () = due(deadline), if answered.is_none() => {
                     return self.end("the call's deadline has passed; it was cancelled and may have run").await;
                 }
             }
         }
+    }
+
+    async fn accept(&self) {
+        let accepted = Kind::Accepted { worker: self.worker.clone(), heartbeat: self.heartbeat };
+        self.send(Frame::bare(accepted)).await;
     }
 
     async fn send(&self, frame: Frame) {
