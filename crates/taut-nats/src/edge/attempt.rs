@@ -134,11 +134,12 @@ impl EdgeCall {
             let since = link.lost.unwrap_or(now);
             return (now - since >= self.edge.0.options.wait).then_some(Ended::Cut);
         }
-        let heard = link.reopened.map_or(inbox.seen(), |when| when.max(inbox.seen()));
+        let seen = inbox.seen();
+        let heard = link.reopened.map_or(seen, |when| when.max(seen));
         if now - heard >= taker.heartbeat * MISSED {
             return Some(Ended::Lost(taker.name.clone()));
         }
-        let silent = now - inbox.seen() >= taker.heartbeat * 2;
+        let silent = now - seen >= taker.heartbeat * 2;
         if silent || inbox.unacknowledged.swap(false, Ordering::Relaxed) {
             let again = Frame::bare(Kind::Again(taken));
             connection.send(&taker.subject, Some(&inbox.subject), again).await;

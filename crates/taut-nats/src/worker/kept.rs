@@ -15,7 +15,7 @@ use crate::frame::Frame;
 const AGE: Duration = Duration::from_secs(60);
 
 /// What an entry takes beside its bytes, about.
-const ENTRY: usize = 512;
+const ENTRY: usize = 1024;
 
 /// The newest answers, by the reply subject of their calls.
 pub(super) struct Kept {
@@ -37,11 +37,9 @@ impl Kept {
         if frames.is_empty() {
             return;
         }
-        if frames.len() > 1 {
-            // A part shares its memory with the whole message, which need not live on.
-            for frame in &mut frames {
-                frame.payload = Bytes::copy_from_slice(&frame.payload);
-            }
+        // A part shares its memory with the whole message, and a message may have more memory than bytes.
+        for frame in &mut frames {
+            frame.payload = Bytes::copy_from_slice(&frame.payload);
         }
         let size = ENTRY + frames.iter().map(|frame| frame.payload.len()).sum::<usize>();
         let now = Instant::now();

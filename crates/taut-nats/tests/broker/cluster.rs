@@ -44,7 +44,9 @@ async fn outlives(killed: usize) {
     let edge = edge(&nodes[1], EdgeOptions::new()).await;
     let client = edge.open(Client::builder()).await.unwrap();
     let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
-    let call = client.call("hold", json!({})).progress(move |_| drop(told.send(())));
+    let call = client.call("hold", json!({})).progress(move |_| {
+        let _ = told.send(());
+    });
     let held = tokio::spawn(call.into_future());
     heard.recv().await.unwrap();
     nodes[killed].kill();

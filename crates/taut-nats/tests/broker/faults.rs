@@ -185,7 +185,9 @@ async fn a_call_that_runs_outlives_a_restart_of_the_broker() {
     let client = client(&broker).await;
     // Progress is heard after *accepted*, so the edge knows its worker when the broker dies.
     let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
-    let call = client.call("hold", json!({})).progress(move |_| drop(told.send(())));
+    let call = client.call("hold", json!({})).progress(move |_| {
+        let _ = told.send(());
+    });
     let held = tokio::spawn(call.into_future());
     heard.recv().await.unwrap();
     broker.kill();
