@@ -274,6 +274,8 @@ impl Client {
                 self.message("tools/call", json!({ "name": "echo", "arguments": arguments }));
             self.ask(&call, Duration::from_millis(limit));
         }
+        let last = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": self.next } });
+        self.write(&last.to_string());
         if let Some(stdin) = &mut self.stdin {
             let _ = stdin.write_all(br#"{"jsonrpc":"2.0","method":"notifi"#);
         }

@@ -156,7 +156,10 @@ pub(super) fn checks() -> Vec<Check> {
                         let target = life
                             .requests()
                             .find(|(place, request)| *place < at && request.get("id") == Some(id));
+                        // It may have been in a line that was not kept.
+                        let skipped = life.notes.iter().any(|note| matches!(note, Note::Skipped));
                         match target {
+                            None if skipped => None,
                             None => Some(format!("it cancelled {id}, which it never asked")),
                             Some((_, request)) if request["method"] == "initialize" => {
                                 Some("it cancelled initialize".to_owned())
@@ -188,7 +191,7 @@ pub(super) fn checks() -> Vec<Check> {
                         Note::Alive { at } | Note::Heard { at, .. } | Note::Said { at, .. } => {
                             Some(*at)
                         }
-                        Note::Eof { .. } | Note::Unfinished { .. } => None,
+                        Note::Eof { .. } | Note::Unfinished { .. } | Note::Skipped => None,
                     })
                     .max()
                     .unwrap_or_default();

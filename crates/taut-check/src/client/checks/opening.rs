@@ -76,9 +76,10 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// The requests that belong to 2026-07-28. A handshake does not: `client-no-handshake` judges whether it may come.
+/// The requests that belong to 2026-07-28. A handshake does not, nor what follows it: `client-no-handshake` judges
+/// whether it may come.
 fn modern_requests(life: &Life) -> impl Iterator<Item = &Value> {
-    life.requests().map(|(_, value)| value).filter(|value| value["method"] != "initialize")
+    life.requests().map(|(_, value)| value).take_while(|value| value["method"] != "initialize")
 }
 
 pub(super) fn modern() -> Vec<Check> {
