@@ -149,24 +149,25 @@ pub(super) fn checks() -> Vec<Check> {
         .hosts("A server cancels somebody else's call.")
         .played(&[], |played| {
             each(played, |_, life| {
-                life.heard()
-                    .filter(|(_, value)| value["method"] == "notifications/cancelled")
-                    .find_map(|(at, value)| {
-                        let id = &value["params"]["requestId"];
-                        let target = life
-                            .requests()
-                            .find(|(place, request)| *place < at && request.get("id") == Some(id));
-                        // It may have been in a line that was not kept.
-                        let skipped = life.notes.iter().any(|note| matches!(note, Note::Skipped));
-                        match target {
-                            None if skipped => None,
-                            None => Some(format!("it cancelled {id}, which it never asked")),
-                            Some((_, request)) if request["method"] == "initialize" => {
-                                Some("it cancelled initialize".to_owned())
-                            }
-                            Some(_) => None,
+                let mut unknown = Vec::new();
+                for (at, value) in life.heard() {
+                    if value["method"] != "notifications/cancelled" {
+                        continue;
+                    }
+                    let id = &value["params"]["requestId"];
+                    let mut before = life.requests().filter(|(place, _)| *place < at);
+                    match before.find(|(_, request)| request.get("id") == Some(id)) {
+                        Some((_, request)) if request["method"] == "initialize" => {
+                            return Some("it cancelled initialize".to_owned());
                         }
-                    })
+                        None if !unknown.contains(&id) => unknown.push(id),
+                        _ => {}
+                    }
+                }
+                // A line that was not kept may have had one of them.
+                let skipped = life.notes.iter().filter(|note| matches!(note, Note::Skipped));
+                let id = unknown.get(skipped.count())?;
+                Some(format!("it cancelled {id}, which it never asked"))
             })
         }),
         Check::should(

@@ -117,7 +117,10 @@ pub(super) fn modern() -> Vec<Check> {
             .hosts("A client gives up on a server that it could speak to.")
             .played(&["modern-version"], |played| {
                 let retried = played.lives().map(|(_, life)| life.requests().filter(|(_, value)| value["params"]["_meta"][VERSION] == "2026-07-28").count()).sum::<usize>() > 1;
-                let opened = played.lives().any(|(_, life)| life.first("initialize").is_some());
+                let opened = played.lives().any(|(_, life)| {
+                    let refused = life.said().find(|(_, value)| value["error"]["code"] == -32022);
+                    refused.is_some_and(|(told, _)| life.first("initialize").is_some_and(|(at, _)| at > told))
+                });
                 match (opened, retried) {
                     (true, _) => Verdict::fail("initialize came after -32022"),
                     (false, false) => Verdict::fail("it did not try again"),
