@@ -88,6 +88,7 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
             let whole = bytes.pop_if(|last| *last == b'\n').is_some();
             if !whole && bytes.len() as u64 >= MAX_MESSAGE {
                 bytes.clear();
+                write(&ears, "skipped", &[]);
                 if input.skip_until(b'\n').is_err() {
                     break;
                 }
@@ -95,9 +96,13 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
             }
             let kind = if whole { "heard" } else { "unfinished" };
             let cost = bytes.len() + NOTE;
-            if cost <= left {
+            // Long lines leave room for the short ones behind them.
+            let reserved = if cost > MAX_HEARD / 64 { MAX_HEARD / 8 } else { 0 };
+            if cost + reserved <= left {
                 left -= cost;
                 write(&ears, kind, &bytes);
+            } else {
+                write(&ears, "skipped", &[]);
             }
             if heard.send(std::mem::take(&mut bytes)).is_err() {
                 return;

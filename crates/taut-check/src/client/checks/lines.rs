@@ -149,21 +149,25 @@ pub(super) fn checks() -> Vec<Check> {
         .hosts("A server cancels somebody else's call.")
         .played(&[], |played| {
             each(played, |_, life| {
-                life.heard()
-                    .filter(|(_, value)| value["method"] == "notifications/cancelled")
-                    .find_map(|(at, value)| {
-                        let id = &value["params"]["requestId"];
-                        let target = life
-                            .requests()
-                            .find(|(place, request)| *place < at && request.get("id") == Some(id));
-                        match target {
-                            None => Some(format!("it cancelled {id}, which it never asked")),
-                            Some((_, request)) if request["method"] == "initialize" => {
-                                Some("it cancelled initialize".to_owned())
-                            }
-                            Some(_) => None,
+                let mut unknown = Vec::new();
+                for (at, value) in life.heard() {
+                    if value["method"] != "notifications/cancelled" {
+                        continue;
+                    }
+                    let id = &value["params"]["requestId"];
+                    let mut before = life.requests().filter(|(place, _)| *place < at);
+                    match before.find(|(_, request)| request.get("id") == Some(id)) {
+                        Some((_, request)) if request["method"] == "initialize" => {
+                            return Some("it cancelled initialize".to_owned());
                         }
-                    })
+                        None if !unknown.contains(&id) => unknown.push(id),
+                        _ => {}
+                    }
+                }
+                // A line that was not kept may have had one of them.
+                let skipped = life.notes.iter().filter(|note| matches!(note, Note::Skipped));
+                let id = unknown.get(skipped.count())?;
+                Some(format!("it cancelled {id}, which it never asked"))
             })
         }),
         Check::should(
@@ -188,7 +192,7 @@ pub(super) fn checks() -> Vec<Check> {
                         Note::Alive { at } | Note::Heard { at, .. } | Note::Said { at, .. } => {
                             Some(*at)
                         }
-                        Note::Eof { .. } | Note::Unfinished { .. } => None,
+                        Note::Eof { .. } | Note::Unfinished { .. } | Note::Skipped => None,
                     })
                     .max()
                     .unwrap_or_default();

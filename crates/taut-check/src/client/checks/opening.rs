@@ -76,9 +76,10 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
-/// The requests that belong to 2026-07-28. A handshake does not: `client-no-handshake` judges whether it may come.
+/// The requests that belong to 2026-07-28. A handshake does not, nor what follows it: `client-no-handshake` judges
+/// whether it may come.
 fn modern_requests(life: &Life) -> impl Iterator<Item = &Value> {
-    life.requests().map(|(_, value)| value).filter(|value| value["method"] != "initialize")
+    life.requests().map(|(_, value)| value).take_while(|value| value["method"] != "initialize")
 }
 
 pub(super) fn modern() -> Vec<Check> {
@@ -116,7 +117,10 @@ pub(super) fn modern() -> Vec<Check> {
             .hosts("A client gives up on a server that it could speak to.")
             .played(&["modern-version"], |played| {
                 let retried = played.lives().map(|(_, life)| life.requests().filter(|(_, value)| value["params"]["_meta"][VERSION] == "2026-07-28").count()).sum::<usize>() > 1;
-                let opened = played.lives().any(|(_, life)| life.first("initialize").is_some());
+                let opened = played.lives().any(|(_, life)| {
+                    let refused = life.said().find(|(_, value)| value["error"]["code"] == -32022);
+                    refused.is_some_and(|(told, _)| life.first("initialize").is_some_and(|(at, _)| at > told))
+                });
                 match (opened, retried) {
                     (true, _) => Verdict::fail("initialize came after -32022"),
                     (false, false) => Verdict::fail("it did not try again"),
