@@ -10,7 +10,7 @@ use taut::{Diagnostics, Error, InvalidMessage, ProcessEnd, Revision, ShutdownSte
 use super::exam::PROBE;
 use super::lint::Lint;
 use crate::problem::{Exit, exit_of};
-use crate::processes::Process;
+use crate::processes::{self, Process};
 use crate::strict::Objection;
 
 /// What was seen, and when, counted from the start.
@@ -219,7 +219,7 @@ impl Facts {
             Some(None) => add("on SIGTERM", Some(false), "lived on".to_owned(), None),
             None => {}
         }
-        if self.ended.is_some() || !self.left.is_empty() {
+        if processes::LISTED && (self.ended.is_some() || !self.left.is_empty()) {
             let names: Vec<_> = self.left.iter().map(Process::to_string).collect();
             let text = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
             add("left behind", Some(names.is_empty()), text, None);
