@@ -22,7 +22,7 @@ from pathlib import Path
 PAGE = Path("docs/platforms.md")
 
 # Nothing takes so long; a suite that hangs is ended, and named.
-LIMIT = 600
+LIMIT = 900
 
 # Most tests wait for processes, so more of them run at once than there are cores: so many binaries, and so many
 # tests in each.

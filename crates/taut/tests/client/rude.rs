@@ -61,7 +61,7 @@ async fn e1_ten_mebibytes_on_stderr_before_the_first_answer_freeze_nobody() {
 /// SEC-05.
 #[tokio::test]
 async fn e2_a_hundred_mebibytes_of_stderr_without_a_newline_stay_bounded() {
-    let client = start("2025-11-25 flood-line").await;
+    let client = start_flooding("2025-11-25 flood-line").await;
     works(&client).await;
     assert!(client.stderr().len() <= 64 << 10);
 }
