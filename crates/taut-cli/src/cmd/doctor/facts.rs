@@ -141,6 +141,13 @@ impl Facts {
         asked && self.probe_answered.is_none() && self.restarts.is_empty() && self.quick_unprobed()
     }
 
+    /// Whether the handshake was done before the probe was answered. Its answer is late then, if it comes.
+    pub(super) fn probe_given_up(&self) -> bool {
+        let answered = self.probe_answered.map(|(answered, _)| answered);
+        let before = |shaken| answered.is_none_or(|answered| shaken < answered);
+        self.probed.is_some() && self.restarts.is_empty() && self.shaken.is_some_and(before)
+    }
+
     /// Whether it is only the probe that it is slow about.
     fn quick_unprobed(&self) -> bool {
         self.second.is_some_and(|second| second < PROBE / 2)
