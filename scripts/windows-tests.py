@@ -15,6 +15,7 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -60,13 +61,18 @@ def run(wine, name, program, folder):
     """Runs one suite under Wine: how many passed, and the names of those that did not."""
     began = time.monotonic()
     env = {**os.environ, "CARGO_MANIFEST_DIR": str(folder), "RUST_TEST_THREADS": str(TESTS)}
-    process = subprocess.Popen([wine, program], cwd=folder, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    try:
-        text, _ = process.communicate(timeout=LIMIT)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        text, _ = process.communicate()
-        text += f"\ntest {name} ... FAILED\nit did not end within {LIMIT} s\n"
+    # A file, not a pipe: Wine's own processes, which live longer, would hold the other end.
+    with tempfile.TemporaryFile("w+", errors="replace") as output:
+        process = subprocess.Popen([wine, program], cwd=folder, env=env, stdout=output, stderr=subprocess.STDOUT)
+        late = ""
+        try:
+            process.wait(LIMIT)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+            late = f"\ntest {name} ... FAILED\nit did not end within {LIMIT} s\n"
+        output.seek(0)
+        text = output.read() + late
     results = re.findall(r"^test result: .*? (\d+) passed; (\d+) failed", text, re.M)
     passed = sum(int(result[0]) for result in results)
     # Roles print between the name of a test and its result, so the list at the end is what counts.
