@@ -318,7 +318,7 @@ The client: a call costs taut's {taut} µs of CPU and a blocking loop that can d
 Told by `taut bench` as it happened; a size or a load that failed once was not tried again.
 
 {faults}
-{trace}## Method
+{beyond}{trace}## Method
 
 - `taut bench` is the load: one thread that writes prepared requests, reads whole buffers, and compares each byte of
   each answer with what it has to be. Every request is answered exactly once, or the line says what happened instead.
@@ -347,14 +347,14 @@ def write(folder, path):
     bars = results.bars()
     missed = [f"{bar.what}: {bar.value}" for bar in bars if bar.verdict() not in ("met", "aim")]
     why = path.parent / "bench" / "why.md"
-    # What `bench/trace` measured last.
-    trace = path.parent / "bench" / "trace.md"
+    # What `bench/trace` and `bench/beyond` measured last.
+    trace, beyond = (path.parent / "bench" / name for name in ("trace.md", "beyond.md"))
     text = TEXT.format(
         date=about["date"], revision=about["revision"], rounds=results.all.all["rounds"],
         machine=f"{machine['cpu']}, {machine['cores']} cores, {machine['system']} {machine['kernel']}",
         bars=table(["figure", "bar", "aim", "measured", ""], []) + "\n".join(bar.row() for bar in bars) + "\n",
         missed=why.read_text() + "\n" if why.exists() else "",
-        trace=trace.read_text() if trace.exists() else "",
+        trace=trace.read_text() if trace.exists() else "", beyond=beyond.read_text() if beyond.exists() else "",
         overview=results.overview(), latencies=results.latencies(), throughput=results.throughput(), fires=results.fires(), free=results.free(),
         sizes=results.sizes(), eras=results.eras(), counted=results.counted(), faults=results.faults(),
         taut=results.client.get("taut", "-"), ideal=results.client.get("ideal", "-"),

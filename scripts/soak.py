@@ -261,6 +261,8 @@ class Load:
         for _ in range(65):
             self.server.send(b"y" * (1 << 20))
         self.server.send(b'"}}}\n')
+        # Read after it, so that this is not answered before it.
+        self.echo()
 
     ALL = [(echo, 30), (long_echo, 2), (add, 10), (lists, 5), (fail, 5), (panic, 2), (prints, 2), (unread_stderr, 0.3),
            (big, 2), (slow, 5), (cancelled, 5), (flood, 2), (logs, 2), (touch, 3), (garbage, 10), (unknown, 5),

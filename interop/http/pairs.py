@@ -52,6 +52,7 @@ PEERS = [
 # The peer, its end, the mode and the features that it cannot do there: why.
 LIMITS = {
     ("ts2", "server", "2025-11-25"): {"ask": "its handler serves that revision without sessions, so it cannot ask"},
+    ("java", "client", "default"): {"cancel": "the SDK has no notifications/cancelled"},
 }
 
 

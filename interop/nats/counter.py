@@ -1,4 +1,7 @@
-"""A legacy stdio server whose tool counts its runs: it adds a line to a file before it answers."""
+"""A legacy stdio server whose tool counts its runs: it adds a line to a file before it answers.
+
+usage: counter.py FILE [TIMES]; it waits TIMES times as long as it is told to.
+"""
 
 import json
 import os
@@ -7,6 +10,7 @@ import threading
 import time
 
 runs = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+times = int(sys.argv[2]) if len(sys.argv) > 2 else 1
 lock = threading.Lock()
 
 
@@ -19,7 +23,7 @@ def answer(id, result):
 
 def run(id, arguments):
     os.write(runs, (arguments["token"] + "\n").encode())
-    time.sleep(arguments.get("ms", 0) / 1000)
+    time.sleep(arguments.get("ms", 0) * times / 1000)
     text = "y" * arguments["size"] if "size" in arguments else str(len(arguments.get("text", "")))
     answer(id, {"content": [{"type": "text", "text": text}]})
 

@@ -157,6 +157,9 @@ impl Client {
 
     /// Whether the server speaks 2026-07-28; nothing if it cannot be used.
     fn probe(&mut self) -> Option<bool> {
+        if self.is("names-modern") {
+            return Some(false);
+        }
         if self.is("client-first") {
             let early = self.message("tools/list", json!({}));
             self.write(&early.to_string());
@@ -190,9 +193,11 @@ impl Client {
         if self.is("client-initialize") {
             info = json!({ "name": "broken" });
         }
+        // One that never probes is legacy, whatever it names.
+        let named = if self.is("names-modern") { MODERN } else { "2025-11-25" };
         let message = self.message(
             "initialize",
-            json!({ "protocolVersion": "2025-11-25", "capabilities": caps, "clientInfo": info }),
+            json!({ "protocolVersion": named, "capabilities": caps, "clientInfo": info }),
         );
         self.write(&message.to_string());
         if self.is("client-waits") {
@@ -266,8 +271,30 @@ impl Client {
         self.wait(&Value::Null, Duration::from_millis(400));
     }
 
+    /// What is no fault: long messages, one that is too long to be looked at, and half of one at the end.
+    fn write_long(&mut self) {
+        for (length, limit) in [(5 << 20, 20_000), (17 << 20, 0)] {
+            let arguments = json!({ "text": "x".repeat(length) });
+            let call =
+                self.message("tools/call", json!({ "name": "echo", "arguments": arguments }));
+            self.ask(&call, Duration::from_millis(limit));
+        }
+        let last = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": self.next } });
+        self.write(&last.to_string());
+        if let Some(stdin) = &mut self.stdin {
+            let _ = stdin.write_all(br#"{"jsonrpc":"2.0","method":"notifi"#);
+        }
+    }
+
     /// Ends the server: its stdin first, then the process.
     fn end(mut self) {
+        if self.is("long") && self.modern {
+            self.write_long();
+        }
+        if let (true, Some(stdin)) = (self.is("no-newline"), &mut self.stdin) {
+            let message = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled" });
+            let _ = stdin.write_all(message.to_string().as_bytes());
+        }
         if self.is("client-ends-server") {
             return;
         }

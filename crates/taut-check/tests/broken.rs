@@ -131,3 +131,22 @@ fn the_client_without_a_role_passes() {
 fn every_check_finds_the_client_that_breaks_its_rule() {
     all(Side::Client, play_client);
 }
+
+#[test]
+fn a_client_is_not_blamed_for_long_messages_or_for_half_a_message_at_its_end() {
+    let words = |role| [BROKEN, "--role", role, "--", "{server}"];
+    let long = ClientCheck::new(words("long"), [PLAYER]);
+    let report = long.only("client-clean").only("client-cancel-own").run();
+    report.assert_passed();
+    let report = ClientCheck::new(words("no-newline"), [PLAYER]).only("client-clean").run();
+    let failed: Vec<_> = report.failures().map(|row| row.words()).collect();
+    assert!(failed.iter().any(|words| words.contains("no newline")), "{failed:?}");
+}
+
+#[test]
+fn a_client_that_never_probes_is_judged_as_legacy_whatever_it_names() {
+    let words = [BROKEN, "--role", "names-modern", "--", "{server}"];
+    let report = ClientCheck::new(words, [PLAYER]).run();
+    report.assert_passed();
+    assert!(!report.revisions().contains(&Revision::MODERN));
+}

@@ -2,6 +2,8 @@
 //!
 //! Must not know what is asked of a service.
 
+use taut::rpc::ErrorObject;
+
 use crate::problem::Problem;
 
 /// How a service is written where a server's name may stand.
@@ -10,6 +12,22 @@ const PREFIX: &str = "nats:";
 /// The service that a word names; `None` if it does not look like one.
 pub(crate) fn service(word: &str) -> Option<&str> {
     word.strip_prefix(PREFIX)
+}
+
+/// What an edge gives as the reason of an error that is its own, not the server's.
+fn reason(error: &ErrorObject) -> Option<String> {
+    let data: serde_json::Value = serde_json::from_str(error.data.as_ref()?.get()).ok()?;
+    Some(data.get("fleet")?.as_str()?.to_owned())
+}
+
+/// What to try after an error of an edge; `None` if it is the server's.
+pub(crate) fn next_of(error: &ErrorObject) -> Option<&'static str> {
+    Some(match reason(error)?.as_str() {
+        "nobody" => "start a worker with `taut worker`, and see who is there with `taut fleet`",
+        "busy" => "try again later, or start more workers",
+        "disconnected" => "see that the broker runs; the connection is opened again by itself",
+        _ => "look whether it ran before you repeat it; `taut fleet` shows who is there",
+    })
 }
 
 /// That this build cannot do it.
@@ -39,7 +57,7 @@ mod with_nats {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use taut::{Client, ClientBuilder, Ending, Error};
+    use taut::{Client, ClientBuilder, ConnectReason, Ending, Error};
     use taut_nats::{ConnectOptions, Connection, Edge, EdgeOptions, NatsError, ServiceName};
     use tokio::sync::OnceCell;
 
@@ -136,14 +154,27 @@ mod with_nats {
                 let options = EdgeOptions::new().wait(self.broker.wait);
                 Edge::new(connection, self.name.clone(), options).await
             });
-            edge.await.map_err(failed)?.open(builder).await
+            edge.await.map_err(failed)?.open(builder).await.map_err(not_a_refusal)
+        }
+    }
+
+    /// If nobody could be asked, that is no refusal of the server: the edge's own words stand for it.
+    fn not_a_refusal(error: Error) -> Error {
+        let Error::Connect(no_connection) = &error else { return error };
+        let ConnectReason::Refused(refused) = &no_connection.reason else { return error };
+        match super::reason(refused).as_deref() {
+            Some("nobody" | "busy" | "disconnected") => no_way(io::Error::other(&*refused.message)),
+            _ => error,
         }
     }
 
     /// That there is no connection, and why.
     pub(crate) fn failed(error: NatsError) -> Error {
-        let error = Arc::new(io::Error::other(error));
-        Error::Ended(Ending::Io { during: CONNECTING, error })
+        no_way(io::Error::other(error))
+    }
+
+    fn no_way(error: io::Error) -> Error {
+        Error::Ended(Ending::Io { during: CONNECTING, error: Arc::new(error) })
     }
 
     impl From<NatsError> for Problem {

@@ -255,7 +255,8 @@ fn next_of(error: &Error) -> Option<&'static str> {
         Error::Refused { error, .. } if error.message.contains("back-channel") => {
             "let it ask in an older way: --revision 2025-11-25"
         }
-        Error::Refused { .. } => "see what it offers with `taut list`, and what it says with -v",
+        Error::Refused { error, .. } => crate::nats::next_of(error)
+            .unwrap_or("see what it offers with `taut list`, and what it says with -v"),
         _ => return None,
     })
 }
@@ -282,5 +283,18 @@ mod tests {
         let hint = next("Cannot send 'elicitation/create': … has no back-channel for …");
         assert_eq!(hint, "let it ask in an older way: --revision 2025-11-25");
         assert!(next("no such tool").contains("taut list"));
+    }
+
+    /// An edge of a fleet says itself why a call failed; the server's tools have nothing to do with it.
+    #[test]
+    fn what_to_try_after_an_error_of_the_fleet_depends_on_its_reason() {
+        let next = |reason: &str| {
+            let data = serde_json::json!({ "fleet": reason, "mayHaveRun": reason == "lost" });
+            let error = ErrorObject::new(-32603, "…").with_data(&data);
+            Problem::from(Error::Refused { method: "tools/call".into(), error }).next().unwrap()
+        };
+        assert!(next("busy").contains("more workers"));
+        assert!(next("lost").contains("whether it ran"));
+        assert!(next("nobody").contains("taut worker"));
     }
 }

@@ -5,10 +5,11 @@
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use async_nats::{ConnectErrorKind, Event};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::frame::{Frame, part_size};
 
@@ -102,7 +103,9 @@ impl ConnectOptions {
                     "{shown:?} is no address of a NATS broker: {error}; it looks like nats://HOST:4222"
                 ))
             })?;
-        let link = Arc::new(watch::Sender::new(Link::default()));
+        // Nobody looks at it before the connection is there.
+        let link = Link { connected: true, reopened: None, lost: None };
+        let link = Arc::new(watch::Sender::new(link));
         let told = link.clone();
         let mut options = async_nats::ConnectOptions::new()
             .name(self.name.as_deref().unwrap_or("taut"))
@@ -149,17 +152,18 @@ impl ConnectOptions {
             options = options.add_client_certificate(certificate, key);
         }
         let client = options.connect(addresses).await.map_err(|error| failed(&error, &shown))?;
-        link.send_modify(|link| link.connected = true);
         Ok(Connection { client, link, shown: shown.into() })
     }
 }
 
 /// What is known of the connection.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     pub(crate) connected: bool,
     /// When it was opened again for the last time.
     pub(crate) reopened: Option<Instant>,
+    /// When it was lost for the last time.
+    pub(crate) lost: Option<Instant>,
 }
 
 fn note(link: &watch::Sender<Link>, event: &Event) {
@@ -172,7 +176,12 @@ fn note(link: &watch::Sender<Link>, event: &Event) {
         }),
         Event::Disconnected | Event::Closed => {
             tracing::warn!("lost the connection to the broker; it is opened again by itself");
-            link.send_modify(|link| link.connected = false);
+            link.send_modify(|link| {
+                if link.connected {
+                    link.lost = Some(Instant::now());
+                }
+                link.connected = false;
+            });
         }
         Event::SlowConsumer(_) => tracing::warn!("messages came faster than they were taken"),
         Event::ServerError(error) => tracing::warn!("the broker says: {error}"),

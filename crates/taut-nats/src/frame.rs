@@ -26,6 +26,7 @@ const WORKER: &str = "Mcp-Worker";
 const HEARTBEAT: &str = "Mcp-Heartbeat";
 const METHOD: &str = "Mcp-Method";
 const MAY_HAVE_RUN: &str = "Mcp-May-Have-Run";
+const UNACKNOWLEDGED: &str = "Mcp-Unacknowledged";
 const DEADLINE: &str = "Mcp-Deadline";
 const TRACE_PARENT: &str = "traceparent";
 const TRACE_STATE: &str = "tracestate";
@@ -112,6 +113,10 @@ pub(crate) enum Kind {
     Accepted { worker: String, heartbeat: Duration },
     /// Worker to edge: not taken, nothing ran. After *accepted* of a listen: open it elsewhere.
     Bounce,
+    /// Worker to edge, some time after a bounce: this worker has a free slot.
+    Free { worker: String },
+    /// Edge to worker: the free slot is not needed.
+    Declined,
     /// Worker to edge: progress, a log line, a change; or its first part.
     Message,
     /// Worker to edge: the answer, or its first part. Nothing follows but its further parts.
@@ -122,8 +127,12 @@ pub(crate) enum Kind {
     Part,
     /// Either way: so many messages that carry JSON were taken.
     Ack(u64),
-    /// Worker to edge: it still works on the call.
-    Heartbeat,
+    /// Either way: send again what came after so many messages that carry JSON.
+    Again(u64),
+    /// Worker to edge: it knows nothing of the call that it was asked about.
+    Unknown,
+    /// Worker to edge: it still works on the call, and misses an ack or not.
+    Heartbeat { unacknowledged: bool },
     /// Edge to worker: nobody waits for the call any more.
     Cancel,
     /// To the group: means nothing. A worker that leaves sends it to itself.
@@ -158,6 +167,8 @@ pub(crate) struct Frame {
     pub(crate) sequence: u64,
     /// The length of the whole, if this is its first part.
     pub(crate) length: Option<usize>,
+    /// Who answers, and how often it is heard: on an answer that came before *accepted* had to be said.
+    pub(crate) taken_by: Option<(String, Duration)>,
     pub(crate) payload: Bytes,
 }
 
@@ -174,7 +185,7 @@ impl fmt::Display for BadFrame {
 impl Frame {
     /// A message that carries no JSON.
     pub(crate) fn bare(kind: Kind) -> Self {
-        Self { kind, sequence: 0, length: None, payload: Bytes::new() }
+        Self { kind, sequence: 0, length: None, taken_by: None, payload: Bytes::new() }
     }
 
     /// Whether it carries JSON, and so counts for the window.
@@ -192,6 +203,9 @@ impl Frame {
         if let Some(length) = self.length {
             headers.insert(LENGTH, length.to_string().as_str());
         }
+        if let Some((worker, heartbeat)) = &self.taken_by {
+            taken_by(&mut headers, worker, *heartbeat);
+        }
         match &self.kind {
             Kind::Call { method, deadline, trace } => {
                 headers.insert(METHOD, method.as_str());
@@ -205,14 +219,15 @@ impl Frame {
                     headers.insert(TRACE_STATE, state.as_str());
                 }
             }
-            Kind::Accepted { worker, heartbeat } => {
-                headers.insert(WORKER, worker.as_str());
-                headers.insert(HEARTBEAT, heartbeat.as_millis().to_string().as_str());
-            }
+            Kind::Accepted { worker, heartbeat } => taken_by(&mut headers, worker, *heartbeat),
+            Kind::Free { worker } => headers.insert(WORKER, worker.as_str()),
             Kind::Failed { may_have_run } => {
                 headers.insert(MAY_HAVE_RUN, if *may_have_run { "yes" } else { "no" });
             }
-            Kind::Ack(taken) => headers.insert(SEQUENCE, taken.to_string().as_str()),
+            Kind::Ack(taken) | Kind::Again(taken) => {
+                headers.insert(SEQUENCE, taken.to_string().as_str());
+            }
+            Kind::Heartbeat { unacknowledged: true } => headers.insert(UNACKNOWLEDGED, "yes"),
             _ => {}
         }
         headers
@@ -236,36 +251,50 @@ impl Frame {
         let number = |name: &'static str| {
             text(name).map(|text| text.parse::<u64>().map_err(|_| BadFrame(name))).transpose()
         };
+        let worker = || {
+            let worker = text(WORKER).filter(|word| word.len() <= 64 && is_token(word));
+            worker.map(ToOwned::to_owned).ok_or(BadFrame(WORKER))
+        };
+        let heartbeat = || {
+            let heartbeat = number(HEARTBEAT)?.filter(|ms| (1..=600_000).contains(ms));
+            heartbeat.map(Duration::from_millis).ok_or(BadFrame(HEARTBEAT))
+        };
         let kind = match text(KIND).ok_or(BadFrame(KIND))? {
             "call" => Kind::Call {
                 method: text(METHOD).ok_or(BadFrame(METHOD))?.to_owned(),
                 deadline: number(DEADLINE)?.map(Duration::from_millis),
                 trace: Trace::new(text(TRACE_PARENT), text(TRACE_STATE)),
             },
-            "accepted" => {
-                let worker = text(WORKER).filter(|word| word.len() <= 64 && is_token(word));
-                let heartbeat = number(HEARTBEAT)?.filter(|ms| (1..=600_000).contains(ms));
-                Kind::Accepted {
-                    worker: worker.ok_or(BadFrame(WORKER))?.to_owned(),
-                    heartbeat: Duration::from_millis(heartbeat.ok_or(BadFrame(HEARTBEAT))?),
-                }
-            }
+            "accepted" => Kind::Accepted { worker: worker()?, heartbeat: heartbeat()? },
             "bounce" => Kind::Bounce,
+            "free" => Kind::Free { worker: worker()? },
+            "declined" => Kind::Declined,
             "message" => Kind::Message,
             "answer" => Kind::Answer,
             // Only a clear no is one.
             "failed" => Kind::Failed { may_have_run: text(MAY_HAVE_RUN) != Some("no") },
             "part" => Kind::Part,
             "ack" => Kind::Ack(number(SEQUENCE)?.ok_or(BadFrame(SEQUENCE))?),
-            "heartbeat" => Kind::Heartbeat,
+            "again" => Kind::Again(number(SEQUENCE)?.ok_or(BadFrame(SEQUENCE))?),
+            "unknown" => Kind::Unknown,
+            "heartbeat" => Kind::Heartbeat { unacknowledged: text(UNACKNOWLEDGED) == Some("yes") },
             "cancel" => Kind::Cancel,
             "filler" => Kind::Filler,
             _ => return Err(BadFrame(KIND)),
         };
         let length = number(LENGTH)?.map(|length| usize::try_from(length).unwrap_or(usize::MAX));
         let sequence = number(SEQUENCE)?.unwrap_or(0);
-        Ok(Self { kind, sequence, length, payload })
+        let taken_by = match kind {
+            Kind::Answer if text(WORKER).is_some() => Some((worker()?, heartbeat()?)),
+            _ => None,
+        };
+        Ok(Self { kind, sequence, length, taken_by, payload })
     }
+}
+
+fn taken_by(headers: &mut HeaderMap, worker: &str, heartbeat: Duration) {
+    headers.insert(WORKER, worker);
+    headers.insert(HEARTBEAT, heartbeat.as_millis().to_string().as_str());
 }
 
 impl Kind {
@@ -274,12 +303,16 @@ impl Kind {
             Self::Call { .. } => "call",
             Self::Accepted { .. } => "accepted",
             Self::Bounce => "bounce",
+            Self::Free { .. } => "free",
+            Self::Declined => "declined",
             Self::Message => "message",
             Self::Answer => "answer",
             Self::Failed { .. } => "failed",
             Self::Part => "part",
             Self::Ack(_) => "ack",
-            Self::Heartbeat => "heartbeat",
+            Self::Again(_) => "again",
+            Self::Unknown => "unknown",
+            Self::Heartbeat { .. } => "heartbeat",
             Self::Cancel => "cancel",
             Self::Filler => "filler",
         }
@@ -299,13 +332,18 @@ mod tests {
             Kind::Call { method: "c".into(), deadline: None, trace: Trace::default() },
             Kind::Accepted { worker: "w-1".into(), heartbeat: Duration::from_secs(1) },
             Kind::Bounce,
+            Kind::Free { worker: "w-1".into() },
+            Kind::Declined,
             Kind::Message,
             Kind::Answer,
             Kind::Failed { may_have_run: true },
             Kind::Failed { may_have_run: false },
             Kind::Part,
             Kind::Ack(7),
-            Kind::Heartbeat,
+            Kind::Again(0),
+            Kind::Unknown,
+            Kind::Heartbeat { unacknowledged: true },
+            Kind::Heartbeat { unacknowledged: false },
             Kind::Cancel,
             Kind::Filler,
         ];
@@ -314,6 +352,9 @@ mod tests {
             if frame.is_data() {
                 (frame.sequence, frame.length) = (3, Some(9));
                 frame.payload = Bytes::from_static(b"{}");
+            }
+            if frame.kind == Kind::Answer {
+                frame.taken_by = Some(("w-1".into(), Duration::from_secs(2)));
             }
             let read = Frame::from_parts(&frame.headers(), frame.payload.clone()).unwrap();
             assert_eq!(read.kind, frame.kind);
@@ -329,11 +370,14 @@ mod tests {
             (&[], KIND),
             (&[(KIND, "dance")], KIND),
             (&[(KIND, "ack")], SEQUENCE),
+            (&[(KIND, "again")], SEQUENCE),
             (&[(KIND, "part"), (SEQUENCE, "-1")], SEQUENCE),
             (&[(KIND, "answer"), (LENGTH, "ten")], LENGTH),
             (&[(KIND, "call")], METHOD),
             (&[(KIND, "call"), (METHOD, "m"), (DEADLINE, "soon")], DEADLINE),
             (&[(KIND, "accepted"), (HEARTBEAT, "1000")], WORKER),
+            (&[(KIND, "free")], WORKER),
+            (&[(KIND, "answer"), (WORKER, "a")], HEARTBEAT),
             (&[(KIND, "accepted"), (WORKER, "a.>"), (HEARTBEAT, "1000")], WORKER),
             (&[(KIND, "accepted"), (WORKER, "a"), (HEARTBEAT, "0")], HEARTBEAT),
         ];

@@ -1,18 +1,22 @@
 //! Long messages in parts, and how many parts may be under way.
 //!
-//! Pure: bytes in, parts out. Used in the same way by both sides and in both directions.
+//! Pure: bytes in, parts out. Used in the same way by both sides and in both directions. What the other
+//! side has not acknowledged is kept, so that it can be sent again after a connection was lost.
+
+use std::collections::VecDeque;
+use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 
 use crate::frame::{Frame, Kind};
 
 /// How many messages that carry JSON may be under way in one direction of a call.
-pub(crate) const WINDOW: u64 = 4;
+pub(crate) const WINDOW: usize = 4;
 
 /// Why parts do not make a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PartsError {
-    /// One is missing, came twice or out of order.
+    /// One is missing.
     Gap,
     /// One came that belongs to nothing, or more than was announced.
     Unexpected,
@@ -39,12 +43,14 @@ pub(crate) struct Sending {
     /// The frame that carries its first part, until that is sent.
     first: Option<Frame>,
     sent: u64,
-    taken: u64,
+    /// What was sent and not acknowledged, oldest first; at most a window of it.
+    pending: VecDeque<Frame>,
 }
 
 impl Sending {
     pub(crate) fn new(part: usize) -> Self {
-        Self { part: part.max(1), rest: Bytes::new(), first: None, sent: 0, taken: 0 }
+        let pending = VecDeque::new();
+        Self { part: part.max(1), rest: Bytes::new(), first: None, sent: 0, pending }
     }
 
     /// Whether the next message can be begun.
@@ -61,21 +67,41 @@ impl Sending {
         self.rest = json;
     }
 
+    /// Says in the message that was begun who has taken the call.
+    pub(crate) fn name_worker(&mut self, worker: &str, heartbeat: Duration) {
+        if let Some(first) = &mut self.first {
+            first.taken_by = Some((worker.to_owned(), heartbeat));
+        }
+    }
+
     /// The next frame to be sent, if there is one and the window has room.
     pub(crate) fn next(&mut self) -> Option<Frame> {
-        if self.is_idle() || self.sent - self.taken >= WINDOW {
+        if self.is_idle() || self.pending.len() >= WINDOW {
             return None;
         }
         let mut frame = self.first.take().unwrap_or_else(|| Frame::bare(Kind::Part));
         frame.payload = self.rest.split_to(self.rest.len().min(self.part));
         frame.sequence = self.sent;
         self.sent += 1;
+        self.pending.push_back(frame.clone());
         Some(frame)
     }
 
     /// The other side has taken so many.
     pub(crate) fn taken(&mut self, count: u64) {
-        self.taken = self.taken.max(count.min(self.sent));
+        while self.pending.front().is_some_and(|frame| frame.sequence < count) {
+            self.pending.pop_front();
+        }
+    }
+
+    /// What was sent and not acknowledged, oldest first.
+    pub(crate) fn pending(&self) -> impl Iterator<Item = &Frame> {
+        self.pending.iter()
+    }
+
+    /// The same, when nothing more is sent.
+    pub(crate) fn into_pending(self) -> VecDeque<Frame> {
+        self.pending
     }
 }
 
@@ -94,6 +120,8 @@ pub(crate) enum Received {
     Whole(Kind, Bytes),
     /// More parts follow.
     Part,
+    /// It was taken before: the other side has sent it again.
+    Again,
 }
 
 impl Receiving {
@@ -110,9 +138,13 @@ impl Receiving {
     /// Takes a frame that carries JSON.
     ///
     /// # Errors
-    /// It does not follow the one before it, or its message is too long.
+    /// It does not follow the one before it, or its message is too long. After a gap the call can go on: the
+    /// missing ones can be asked for.
     pub(crate) fn take(&mut self, frame: Frame) -> Result<Received, PartsError> {
-        if frame.sequence != self.received {
+        if frame.sequence < self.received {
+            return Ok(Received::Again);
+        }
+        if frame.sequence > self.received {
             return Err(PartsError::Gap);
         }
         self.received += 1;
@@ -162,7 +194,7 @@ mod tests {
             frames += 1;
             match receiving.take(frame).unwrap() {
                 Received::Whole(Kind::Answer, bytes) => return (frames, bytes),
-                Received::Whole(..) => unreachable!(),
+                Received::Whole(..) | Received::Again => unreachable!(),
                 Received::Part => sending.taken(receiving.count()),
             }
         }
@@ -199,17 +231,40 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_doubled_or_too_long_is_found() {
+    fn what_was_lost_is_sent_again_and_doubles_are_left_out() {
+        let (mut sending, mut receiving) = (Sending::new(1), Receiving::new(100));
+        sending.begin(Kind::Answer, Bytes::from_static(b"abcdef"));
+        let frames: Vec<_> = std::iter::from_fn(|| sending.next()).collect();
+        receiving.take(frames[0].clone()).unwrap();
+        // The second is lost, and the ack of the first with it.
+        assert_eq!(receiving.take(frames[2].clone()), Err(PartsError::Gap));
+        assert_eq!(sending.pending().count(), WINDOW);
+        for frame in sending.pending() {
+            receiving.take(frame.clone()).unwrap();
+        }
+        assert_eq!(receiving.take(frames[3].clone()), Ok(Received::Again));
+        sending.taken(receiving.count());
+        assert_eq!(sending.pending().count(), 0);
+        let rest: Vec<_> = std::iter::from_fn(|| sending.next()).collect();
+        assert_eq!(receiving.take(rest[0].clone()), Ok(Received::Part));
+        let whole = Received::Whole(Kind::Answer, Bytes::from_static(b"abcdef"));
+        assert_eq!(receiving.take(rest[1].clone()), Ok(whole));
+        assert!(sending.is_idle());
+        assert_eq!(sending.into_pending().len(), 2);
+    }
+
+    #[test]
+    fn what_is_lost_or_too_long_is_found() {
         let frame = |kind, sequence, length, payload: &'static [u8]| Frame {
             kind,
             sequence,
             length,
+            taken_by: None,
             payload: Bytes::from_static(payload),
         };
         let first = || frame(Kind::Answer, 0, Some(4), b"ab");
         let table = [
             (frame(Kind::Part, 2, None, b"c"), PartsError::Gap),
-            (frame(Kind::Part, 0, None, b"c"), PartsError::Gap),
             (frame(Kind::Part, 1, None, b"cde"), PartsError::Unexpected),
             (frame(Kind::Part, 1, None, b""), PartsError::Unexpected),
             (frame(Kind::Message, 1, None, b"{}"), PartsError::Unexpected),

@@ -68,8 +68,8 @@
 //! # Features
 //!
 //! `server` and `client`, both on. `validate`, off, lets a client check what tools answer against the
-//! schemas that they publish (`ClientBuilder::check_answers`). `tokio` alone is the loop, stdio and [`service`]; without any
-//! feature the pure core is left.
+//! schemas that they publish (`ClientBuilder::check_answers`). With `tokio` alone there are the loop, stdio
+//! and [`service`]; with no feature at all the pure core: [`wire`], [`rpc`] and [`types`].
 
 pub mod rpc;
 pub mod wire;

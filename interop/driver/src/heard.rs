@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde_json::json;
-use taut::{Client, ClientBuilder, Role, Root};
 use taut::types::{CreateMessageResult, ElicitResult};
+use taut::{Client, ClientBuilder, Role, Root};
 use taut_trace::{Side, Transcript};
 
 /// What came besides answers, until now.

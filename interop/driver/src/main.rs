@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use feature::Feature;
 use peer::Peer;
-use row::{Plan, Row};
+use row::{Direction, Plan, Row};
 use tokio::sync::Semaphore;
 
 /// Peers that are installed and built at a time: as many as a small machine has cores.
@@ -87,23 +87,35 @@ async fn all(verb: &str, args: &[String]) -> Result<bool, String> {
     if verb == "prepare" {
         return prepare_all(&places, peers).await.map(|()| true);
     }
-    let rows = run_all(&places, &peers).await?;
-    table::conclude(&places, &peers, &rows, names.is_empty())
+    let wanted: Vec<_> = peers.iter().filter(|peer| is_wanted(peer, names)).collect();
+    let mut plans = Vec::new();
+    for peer in &wanted {
+        plans.extend(self::plans(&places, peer, &peers)?);
+    }
+    let rows = run_all(&places, &peers, plans).await?;
+    table::conclude(&places, &peers, &wanted, &rows, names.is_empty())
 }
 
-/// The peers that were named, or all.
+fn is_wanted(peer: &Peer, names: &[String]) -> bool {
+    names.is_empty() || names.contains(&peer.name)
+}
+
+/// The peers that were named, or all, and those whose clients and servers they use.
 fn peers(folder: &Path, names: &[String]) -> Result<Vec<Peer>, String> {
     let mut found = Vec::new();
     let entries = std::fs::read_dir(folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     for entry in entries.flatten().filter(|entry| entry.path().join("peer.toml").exists()) {
-        let name = entry.file_name().to_string_lossy().into_owned();
-        if names.is_empty() || names.contains(&name) {
-            found.push(Peer::read(&entry.path())?);
-        }
+        found.push(Peer::read(&entry.path())?);
     }
     if let Some(name) = names.iter().find(|name| !found.iter().any(|peer| peer.name == **name)) {
         return Err(format!("there is no peer {name:?} in {}", folder.display()));
     }
+    let wanted = found.iter().filter(|peer| is_wanted(peer, names));
+    let used: Vec<String> = wanted
+        .flat_map(|peer| &peer.bridged)
+        .flat_map(|pair| [pair.client.clone(), pair.server.clone()])
+        .collect();
+    found.retain(|peer| is_wanted(peer, names) || used.contains(&peer.name));
     // Our own two ends first, the rest by name.
     found.sort_by_key(|peer| (peer.name != "taut", peer.name.clone()));
     Ok(found)
@@ -126,10 +138,14 @@ async fn prepare_all(places: &Arc<Places>, peers: Vec<Peer>) -> Result<(), Strin
     if faults.is_empty() { Ok(()) } else { Err(faults.join("\n")) }
 }
 
-async fn run_all(places: &Arc<Places>, peers: &[Peer]) -> Result<Vec<Row>, String> {
+async fn run_all(
+    places: &Arc<Places>,
+    peers: &[Peer],
+    plans: Vec<Plan>,
+) -> Result<Vec<Row>, String> {
     let slots = Arc::new(Semaphore::new(ROWS_AT_ONCE));
     let mut tasks = Vec::new();
-    for plan in peers.iter().flat_map(|peer| plans(places, peer)) {
+    for plan in plans {
         let (places, slots) = (places.clone(), slots.clone());
         tasks.push(tokio::spawn(async move {
             let _slot = slots.acquire().await;
@@ -155,13 +171,14 @@ async fn run_all(places: &Arc<Places>, peers: &[Peer]) -> Result<Vec<Row>, Strin
 }
 
 /// What is to be run with this peer.
-fn plans(places: &Places, peer: &Peer) -> Vec<Plan> {
+fn plans(places: &Places, peer: &Peer, peers: &[Peer]) -> Result<Vec<Plan>, String> {
     let driver = places.driver.to_string_lossy().into_owned();
     let plan = |direction, mode: &str, agrees: &str| Plan {
         peer: peer.name.clone(),
         version: peer.version.clone(),
         direction,
         mode: mode.to_owned(),
+        opened: mode.to_owned(),
         agrees: agrees.to_owned(),
         folder: peer.folder.clone(),
         client: vec![driver.clone(), "drive".to_owned()],
@@ -173,14 +190,14 @@ fn plans(places: &Places, peer: &Peer) -> Vec<Plan> {
         let server = places.fill(peer, &side.command);
         plans.extend(side.modes().into_iter().map(|(mode, agrees)| Plan {
             server: server.clone(),
-            ..plan("server", &mode, &agrees)
+            ..plan(Direction::Server, &mode, &agrees)
         }));
     }
     if let Some(side) = &peer.client {
         let client = places.fill(peer, &side.command);
         plans.extend(side.modes().into_iter().map(|(mode, agrees)| Plan {
             client: client.clone(),
-            ..plan("client", &mode, &agrees)
+            ..plan(Direction::Client, &mode, &agrees)
         }));
     }
     for real in &peer.real {
@@ -193,8 +210,28 @@ fn plans(places: &Places, peer: &Peer) -> Vec<Plan> {
             client: places.fill(peer, &client),
             server: places.fill(peer, &real.command),
             features: &[Feature::Connect, Feature::List, Feature::Call, Feature::InFlight],
-            ..plan("server", &real.name, &real.agrees)
+            ..plan(Direction::Server, &real.name, &real.agrees)
         });
     }
-    plans
+    for pair in &peer.bridged {
+        let missing = |what: &str| format!("{}: {} has no {what}", peer.name, pair.name());
+        let find = |name: &str| peers.iter().find(|peer| peer.name == name);
+        let client = find(&pair.client).ok_or_else(|| missing("client's peer"))?;
+        let server = find(&pair.server).ok_or_else(|| missing("server's peer"))?;
+        let asks = client.client.as_ref().ok_or_else(|| missing("client"))?;
+        let own = server.server.as_ref().map(|side| &side.command);
+        let answers = pair.command.as_ref().or(own).ok_or_else(|| missing("server"))?;
+        let mut words = pair.options.clone();
+        words.push("--".to_owned());
+        words.extend(places.fill(server, answers));
+        plans.push(Plan {
+            version: format!("{}, {}", client.version, server.version),
+            opened: pair.mode.clone(),
+            folder: server.folder.clone(),
+            client: places.fill(client, &asks.command),
+            server: words,
+            ..plan(Direction::Bridge, &pair.name(), &pair.agrees)
+        });
+    }
+    Ok(plans)
 }

@@ -33,6 +33,9 @@ pub struct Peer {
     /// Servers that offer what they like: list, and one call each.
     #[serde(default)]
     pub real: Vec<Real>,
+    /// Other peers' clients and servers, with `taut bridge` between them.
+    #[serde(default)]
+    pub bridged: Vec<Bridged>,
     #[serde(skip)]
     pub footnotes: Vec<Footnote>,
 }
@@ -59,6 +62,24 @@ pub struct Real {
     pub arguments: toml::Table,
     /// What must stand in the answer.
     pub expect: String,
+}
+
+/// A client and a server of other peers, with `taut bridge` between them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bridged {
+    /// The client's peer and its mode.
+    pub client: String,
+    pub mode: String,
+    /// The server's peer.
+    pub server: String,
+    /// What is started instead of that peer's own command.
+    pub command: Option<Vec<String>>,
+    /// For `taut bridge`.
+    #[serde(default)]
+    pub options: Vec<String>,
+    /// What the client must agree on with the bridge.
+    pub agrees: String,
 }
 
 /// A limit of the peer's own, with a transcript that shows it.
@@ -115,6 +136,14 @@ impl Peer {
                 && note.modes.iter().any(|name| name == "*" || name == mode)
                 && note.features.contains(&feature)
         })
+    }
+}
+
+impl Bridged {
+    /// What the row is called.
+    pub fn name(&self) -> String {
+        let options = self.options.iter().map(|word| format!(" {word}")).collect::<String>();
+        format!("{} {} to {}{options}", self.client, self.mode, self.server)
     }
 }
 

@@ -1,7 +1,7 @@
 //! One row of the table: one client process with one server, what it says, and what is left of it.
 //!
-//! The client is either a peer's, against `taut serve`, or our own (`drive.rs`), against a peer's
-//! server. Both print the same lines, and are judged by the same eyes.
+//! The client is a peer's, against `taut serve` or through `taut bridge` against another peer's server, or our
+//! own (`drive.rs`), against a peer's server. All print the same lines and are judged in the same way.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,9 +28,11 @@ const FAREWELL: Duration = Duration::from_secs(10);
 pub struct Plan {
     pub peer: String,
     pub version: String,
-    /// `server` if the peer is the server, `client` if it is the client.
-    pub direction: &'static str,
+    pub direction: Direction,
+    /// What the row is called besides the peer and the direction.
     pub mode: String,
+    /// The client's `--mode`.
+    pub opened: String,
     /// The revision that must be agreed on.
     pub agrees: String,
     pub folder: PathBuf,
@@ -38,6 +40,27 @@ pub struct Plan {
     pub client: Vec<String>,
     pub server: Vec<String>,
     pub features: &'static [Feature],
+}
+
+/// What the peer is in a row.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Its server, with our client.
+    Server,
+    /// Its client, with `taut serve`.
+    Client,
+    /// `taut bridge`, between a client and a server of other peers.
+    Bridge,
+}
+
+impl Direction {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Server => "server",
+            Self::Client => "client",
+            Self::Bridge => "bridge",
+        }
+    }
 }
 
 /// What came of one feature.
@@ -74,7 +97,7 @@ struct Line {
 
 impl Plan {
     pub fn name(&self) -> String {
-        format!("{} {} {}", self.peer, self.direction, self.mode)
+        format!("{} {} {}", self.peer, self.direction.name(), self.mode)
     }
 
     fn file(&self) -> String {
@@ -85,7 +108,7 @@ impl Plan {
 pub async fn run(places: &Places, plan: Plan) -> Row {
     let started = Instant::now();
     let log = places.logs().join(format!("{}.jsonl", plan.file()));
-    let _ = std::fs::remove_file(&log);
+    clear(&log, plan.direction);
     let mark = format!("{}-{}", plan.file(), std::process::id());
     let mut row =
         Row { agreed: String::new(), cells: BTreeMap::new(), took: Duration::ZERO, log, plan };
@@ -96,18 +119,40 @@ pub async fn run(places: &Places, plan: Plan) -> Row {
         let killed = kill_the_client(&row, places, &format!("{mark}-hold")).await;
         worsen(&mut row.cells, Feature::Kill, killed);
     }
-    if row.plan.direction == "client" {
-        let seen = std::fs::read_to_string(&row.log).unwrap_or_default();
-        let from_client = "\"from\":\"client\"";
-        let seen =
-            seen.lines().any(|l| l.contains(from_client) && l.contains("notifications/cancelled"));
-        if !seen {
+    // What the far server must have been sent. A bridge's capture has both of its sides.
+    let sent = match row.plan.direction {
+        Direction::Server => None,
+        Direction::Client => Some("\"from\":\"client\""),
+        Direction::Bridge => Some("\"link\":\"server"),
+    };
+    if let Some(sent) = sent {
+        let seen = said(&row.log);
+        let from_client = |l: &str| l.contains(sent) && l.contains("\"from\":\"client\"");
+        let cancelled = "\"method\":\"notifications/cancelled\"";
+        if !seen.lines().any(|l| from_client(l) && l.contains(cancelled)) {
             worsen(&mut row.cells, Feature::Cancel, Some("the server never heard of it".into()));
         }
     }
     settle(&mut row);
     row.took = started.elapsed();
     row
+}
+
+/// Makes room for what is said. A bridge gets a folder, for one capture of each time that it is started.
+fn clear(log: &Path, direction: Direction) {
+    let _ = std::fs::remove_file(log);
+    let _ = std::fs::remove_dir_all(log);
+    if direction == Direction::Bridge {
+        let _ = std::fs::create_dir_all(log);
+    }
+}
+
+/// All that was said.
+fn said(log: &Path) -> String {
+    let files =
+        std::fs::read_dir(log).map(|files| files.flatten().map(|file| file.path()).collect());
+    let files: Vec<PathBuf> = files.unwrap_or_else(|_| vec![log.to_owned()]);
+    files.iter().filter_map(|file| std::fs::read_to_string(file).ok()).collect()
 }
 
 /// Runs the client and takes down what it says.
@@ -147,7 +192,7 @@ async fn listen(row: &mut Row, child: &mut Child) {
 /// Starts a client that holds a call open, kills it, and sees whether its server goes too.
 async fn kill_the_client(row: &Row, places: &Places, mark: &str) -> Option<String> {
     let log = row.log.with_extension("hold.jsonl");
-    let _ = std::fs::remove_file(&log);
+    clear(&log, row.plan.direction);
     let mut child = match start(&row.plan, &log, places, mark, &["--hold"]) {
         Ok(child) => child,
         Err(error) => return Some(error),
@@ -184,18 +229,25 @@ fn start(
     let said = std::fs::File::create(log.with_extension("stderr"));
     let said = said.map_err(|e| format!("{}: {e}", log.display()))?;
     let mut command = Command::new(&plan.client[0]);
-    command.args(&plan.client[1..]).args(["--mode", &plan.mode]).args(extra);
-    if plan.direction == "server" {
+    command.args(&plan.client[1..]).args(["--mode", &plan.opened]).args(extra);
+    if plan.direction == Direction::Server {
         command.args(["--log", &log.to_string_lossy()]);
     }
     command.arg("--");
-    if plan.direction == "client" {
+    if plan.direction != Direction::Server {
         // SDKs pass on only a few variables, so that the mark must be set on their far side.
-        command.args(["env", &format!("{}={mark}", orphans::VARIABLE)]);
-        command.arg(&places.taut).args(["serve", "--page-size", "5", "--transcript"]).arg(log);
-    } else {
-        command.args(&plan.server);
+        command.args(["env", &format!("{}={mark}", orphans::VARIABLE)]).arg(&places.taut);
     }
+    match plan.direction {
+        Direction::Server => {}
+        Direction::Client => {
+            command.args(["serve", "--page-size", "5", "--transcript"]).arg(log);
+        }
+        Direction::Bridge => {
+            command.args(["bridge", "--record"]).arg(log);
+        }
+    }
+    command.args(&plan.server);
     command.env(orphans::VARIABLE, mark).current_dir(&plan.folder);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(said);
     command.kill_on_drop(true).process_group(0);

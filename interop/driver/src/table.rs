@@ -4,8 +4,8 @@ use std::fmt::Write as _;
 
 use crate::Places;
 use crate::feature::Feature;
-use crate::peer::Peer;
-use crate::row::{Cell, Row};
+use crate::peer::{Footnote, Peer};
+use crate::row::{Cell, Direction, Row};
 
 /// Says what came of a row as soon as it is known.
 pub fn announce(row: &Row) {
@@ -24,12 +24,13 @@ pub fn announce(row: &Row) {
 pub fn conclude(
     places: &Places,
     peers: &[Peer],
+    wanted: &[&Peer],
     rows: &[Row],
     whole: bool,
 ) -> Result<bool, String> {
     let mut faults: Vec<_> = rows.iter().flat_map(|row| faults(peers, row)).collect();
-    faults.extend(idle(peers, rows));
-    let table = table(peers, rows);
+    faults.extend(idle(wanted, rows));
+    let table = table(peers, wanted, rows);
     println!("\n{table}");
     if whole {
         let path = places.root.join("RESULTS.md");
@@ -46,12 +47,9 @@ pub fn conclude(
 
 /// Every cell of a row that neither passed nor has a footnote, and every footnote that is no longer true.
 pub fn faults(peers: &[Peer], row: &Row) -> Vec<String> {
-    let Some(peer) = peers.iter().find(|peer| peer.name == row.plan.peer) else {
-        return Vec::new();
-    };
     let mut faults = Vec::new();
     for (feature, cell) in &row.cells {
-        let note = peer.footnote(row.plan.direction, &row.plan.mode, *feature);
+        let note = footnote(peers, row, *feature);
         let name = format!("{} {}", row.plan.name(), feature.name());
         let log = row.log.display();
         match (cell, note) {
@@ -59,7 +57,8 @@ pub fn faults(peers: &[Peer], row: &Row) -> Vec<String> {
             (Cell::Absent(why), None) => {
                 faults.push(format!("{name}: not there, and no footnote: {why} ({log})"));
             }
-            (Cell::Passed, Some((n, note))) if !note.flaky => {
+            // A limit of one of two bridged peers may be one that the bridge cures.
+            (Cell::Passed, Some((peer, n, note))) if !note.flaky && peer.name == row.plan.peer => {
                 faults.push(format!("{name}: passes, footnote {} is stale", n + 1));
             }
             _ => {}
@@ -68,14 +67,36 @@ pub fn faults(peers: &[Peer], row: &Row) -> Vec<String> {
     faults
 }
 
+/// What is known not to work in a cell: the peer, the number of its footnote, and the footnote. A bridged row also
+/// has those of its client and of its server.
+fn footnote<'a>(
+    peers: &'a [Peer],
+    row: &Row,
+    feature: Feature,
+) -> Option<(&'a Peer, usize, &'a Footnote)> {
+    let plan = &row.plan;
+    let peer = peers.iter().find(|peer| peer.name == plan.peer)?;
+    let of = |name: &str, direction, mode: &str| {
+        let peer = peers.iter().find(|peer| peer.name == name)?;
+        peer.footnote(direction, mode, feature).map(|(n, note)| (peer, n, note))
+    };
+    of(&peer.name, plan.direction.name(), &plan.mode).or_else(|| {
+        let pair = peer.bridged.iter().find(|pair| pair.name() == plan.mode)?;
+        let server = peers.iter().find(|peer| peer.name == pair.server)?.server.as_ref()?;
+        let mut modes = server.modes.keys();
+        of(&pair.client, Direction::Client.name(), &pair.mode)
+            .or_else(|| modes.find_map(|mode| of(&pair.server, Direction::Server.name(), mode)))
+    })
+}
+
 /// Footnotes that no row has use for: the mode or the direction they name is gone.
-fn idle(peers: &[Peer], rows: &[Row]) -> Vec<String> {
+fn idle(peers: &[&Peer], rows: &[Row]) -> Vec<String> {
     let mut idle = Vec::new();
     for peer in peers {
         let of_peer = || rows.iter().filter(|row| row.plan.peer == peer.name);
         for n in 0..peer.footnotes.len() {
             let used = of_peer().any(|row| {
-                let (direction, mode) = (row.plan.direction, &row.plan.mode);
+                let (direction, mode) = (row.plan.direction.name(), &row.plan.mode);
                 let number = |feature: &Feature| peer.footnote(direction, mode, *feature);
                 row.cells.keys().any(|feature| number(feature).is_some_and(|(m, _)| m == n))
             });
@@ -87,15 +108,15 @@ fn idle(peers: &[Peer], rows: &[Row]) -> Vec<String> {
     idle
 }
 
-fn table(peers: &[Peer], rows: &[Row]) -> String {
+fn table(peers: &[Peer], wanted: &[&Peer], rows: &[Row]) -> String {
     let mut out = String::from(
         "| peer | package | version | it is the | opened | era | agreed on | passed | not |\n\
          |---|---|---|---|---|---|---|---|---|\n",
     );
     let mut notes = String::new();
-    for peer in peers {
+    for peer in wanted {
         for row in rows.iter().filter(|row| row.plan.peer == peer.name) {
-            line(&mut out, peer, row);
+            line(&mut out, peers, peer, row);
         }
         for (n, note) in peer.footnotes.iter().enumerate() {
             let mark = mark(peer, n);
@@ -109,7 +130,7 @@ fn table(peers: &[Peer], rows: &[Row]) -> String {
     out
 }
 
-fn line(out: &mut String, peer: &Peer, row: &Row) {
+fn line(out: &mut String, peers: &[Peer], peer: &Peer, row: &Row) {
     let plan = &row.plan;
     let applies = row.cells.values().filter(|cell| !matches!(cell, Cell::NotInRevision)).count();
     let passed = row.cells.values().filter(|cell| matches!(cell, Cell::Passed)).count();
@@ -117,8 +138,8 @@ fn line(out: &mut String, peer: &Peer, row: &Row) {
         .cells
         .iter()
         .filter(|(_, cell)| matches!(cell, Cell::Failed(_) | Cell::Absent(_)))
-        .map(|(feature, _)| match peer.footnote(plan.direction, &plan.mode, *feature) {
-            Some((n, _)) => format!("{} {}", feature.name(), mark(peer, n)),
+        .map(|(feature, _)| match footnote(peers, row, *feature) {
+            Some((peer, n, _)) => format!("{} {}", feature.name(), mark(peer, n)),
             None => format!("**{}**", feature.name()),
         })
         .collect();
@@ -129,7 +150,7 @@ fn line(out: &mut String, peer: &Peer, row: &Row) {
         peer.title,
         peer.package,
         plan.version,
-        plan.direction,
+        plan.direction.name(),
         plan.mode,
         row.agreed,
         missing.join(", ")

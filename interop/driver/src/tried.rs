@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
-use taut::{Change, Content, Level, Pages};
 use taut::types::{PromptReference, ResourceReference, SubscriptionFilter};
+use taut::{Change, Content, Level, Pages};
 use tokio::sync::Notify;
 
 use crate::drive::{Fault, Open, Typed};

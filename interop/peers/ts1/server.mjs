@@ -34,7 +34,8 @@ function demo() {
         const progressToken = extra._meta?.progressToken;
         for (let step = 0; step < steps; step += 1) {
             if (progressToken !== undefined) {
-                const params = { progressToken, progress: step, total: steps };
+                const message = `step ${step} of ${steps}`;
+                const params = { progressToken, progress: step, total: steps, message };
                 await extra.sendNotification({ method: 'notifications/progress', params });
             }
             await offer.sleep(step_ms, extra.signal);

@@ -62,7 +62,8 @@ async function slow({ steps, step_ms }, ctx) {
     const progressToken = ctx.mcpReq._meta?.progressToken;
     for (let step = 0; step < steps; step += 1) {
         if (progressToken !== undefined) {
-            const params = { progressToken, progress: step, total: steps };
+            const message = `step ${step} of ${steps}`;
+            const params = { progressToken, progress: step, total: steps, message };
             await ctx.mcpReq.notify({ method: 'notifications/progress', params });
         }
         await offer.sleep(step_ms, ctx.mcpReq.signal);

@@ -64,8 +64,11 @@ const features = {
     },
 
     async paging(s) {
+        // What every server here has; `taut serve` puts them on more than one page.
         const names = await s.allTools();
-        expect(names.length === 14 && new Set(names).size === 14, `${names.length} tools: ${names}`);
+        const all = 'echo add slow fail big log ask sample roots add_tool touch'.split(' ');
+        const whole = all.every((name) => names.includes(name)) && new Set(names).size === names.length;
+        expect(whole, `${names.length} tools: ${names}`);
     },
 
     call: (s) => echo(s, 'hello'),
@@ -116,7 +119,7 @@ const features = {
         const { resources } = await s.client.listResources();
         expect(resources.some((resource) => resource.uri === 'demo://readme'), 'no readme');
         const { contents } = await s.client.readResource({ uri: 'demo://readme' });
-        expect(contents[0].text.includes('taut demo'), JSON.stringify(contents));
+        expect(contents[0].text.startsWith('# '), JSON.stringify(contents));
         const found = await s.client.readResource({ uri: 'demo://nope' }).then(() => true, () => false);
         expect(!found, 'what does not exist was read');
     },

@@ -33,15 +33,16 @@ pub(crate) const SCENARIOS: [(&str, &str); 13] = [
 /// How long a player lives at most.
 const LIFETIME: Duration = Duration::from_secs(60);
 
-/// The longest line of a client that is taken as one.
-const MAX_MESSAGE: u64 = 4 << 20;
+/// The longest line of a client that is answered. A longer one is skipped, and is nobody's fault.
+const MAX_MESSAGE: u64 = 16 << 20;
 
-/// How many bytes of a client's lines are written down, and what a line costs beside its own.
+/// How many bytes of a client's lines are written down, and what a line costs beside its own. A line that no longer
+/// fits is answered, and not judged.
 const MAX_HEARD: usize = 8 << 20;
 const NOTE: usize = 256;
 
 /// How many lines may be read ahead.
-const AHEAD: usize = 16;
+const AHEAD: usize = 4;
 
 /// How long the stubborn one stays after its stdin ended.
 const STUBBORN: Duration = Duration::from_secs(12);
@@ -84,13 +85,24 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
         let mut bytes = Vec::new();
         let mut left = MAX_HEARD;
         while matches!(input.by_ref().take(MAX_MESSAGE).read_until(b'\n', &mut bytes), Ok(1..)) {
-            if bytes.last() == Some(&b'\n') {
-                bytes.pop();
+            let whole = bytes.pop_if(|last| *last == b'\n').is_some();
+            if !whole && bytes.len() as u64 >= MAX_MESSAGE {
+                bytes.clear();
+                write(&ears, "skipped", &[]);
+                if input.skip_until(b'\n').is_err() {
+                    break;
+                }
+                continue;
             }
-            // A client that writes without end is answered on, and no longer written down.
-            left = left.saturating_sub(bytes.len() + NOTE);
-            if left > 0 {
-                write(&ears, "heard", &bytes);
+            let kind = if whole { "heard" } else { "unfinished" };
+            let cost = bytes.len() + NOTE;
+            // Long lines leave room for the short ones behind them.
+            let reserved = if cost > MAX_HEARD / 64 { MAX_HEARD / 8 } else { 0 };
+            if cost + reserved <= left {
+                left -= cost;
+                write(&ears, kind, &bytes);
+            } else {
+                write(&ears, "skipped", &[]);
             }
             if heard.send(std::mem::take(&mut bytes)).is_err() {
                 return;

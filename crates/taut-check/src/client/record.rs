@@ -13,6 +13,10 @@ use crate::seen::{is_request, is_response};
 pub(crate) enum Note {
     /// The client wrote this line.
     Heard { at: u64, line: Vec<u8>, value: Option<Value> },
+    /// The client's last line, which has no end: it was ended while it wrote, or it forgot the newline.
+    Unfinished { line: Vec<u8> },
+    /// The client wrote a line that was too long to be kept.
+    Skipped,
     /// The server wrote this.
     Said { at: u64, value: Value },
     /// The client closed our stdin.
@@ -87,6 +91,10 @@ impl Life {
             .filter_map(|note| match note {
                 Note::Heard { line, .. } => Some(format!("> {}", String::from_utf8_lossy(line))),
                 Note::Said { value, .. } => Some(format!("< {value}")),
+                Note::Unfinished { line } => {
+                    Some(format!("> {} (no newline)", String::from_utf8_lossy(line)))
+                }
+                Note::Skipped => Some("> (a long line)".to_owned()),
                 Note::Eof { .. } => Some("> (end of stdin)".to_owned()),
                 Note::Alive { .. } => None,
             })
@@ -144,6 +152,8 @@ pub(crate) fn read(path: &Path, most: u64) -> (Life, u64) {
         let value: Option<Value> = serde_json::from_slice(&bytes).ok();
         life.notes.push(match note["kind"].as_str().unwrap_or_default() {
             "heard" => Note::Heard { at, line: bytes, value },
+            "unfinished" => Note::Unfinished { line: bytes },
+            "skipped" => Note::Skipped,
             "said" => Note::Said { at, value: value.unwrap_or_default() },
             "eof" => Note::Eof { at },
             _ => Note::Alive { at },

@@ -5,9 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime};
 
+use serde_json::Value;
+
 use super::play::SCENARIOS;
 use super::record::{Life, Played, Scene, read};
 use crate::check::{Check, Kind, Verdict};
+use crate::cx::VERSION;
 use crate::ours::Revision;
 use crate::process::{Process, Program};
 use crate::report::{Report, Row};
@@ -163,18 +166,31 @@ impl ClientCheck {
 fn spoken(scene: &Scene, revision: Revision) -> Option<Scene> {
     let speaks = |life: &&Life| {
         let agreed = life.said().find_map(|(_, value)| value["result"]["protocolVersion"].as_str());
-        let opened = life.first("initialize");
-        match agreed {
-            Some(agreed) if agreed == revision.as_str() => true,
-            // One that was refused, or got an offer that nobody knows, is one of what it asked for.
-            Some("1999-01-01") | None if opened.is_some() => opened
-                .is_some_and(|(_, value)| value["params"]["protocolVersion"] == revision.as_str()),
-            Some(_) => false,
-            None => revision.is_modern() && life.heard().next().is_some(),
+        match (agreed, life.first("initialize")) {
+            (Some(agreed), _) if agreed == revision.as_str() => true,
+            (Some(agreed), _) if agreed != "1999-01-01" => false,
+            // A handshake that came to nothing is one of the revision that it named. No handshake is modern.
+            (_, Some((_, opened))) if !spoke_modern(life) => {
+                let named = opened["params"]["protocolVersion"].as_str().and_then(Revision::parse);
+                named.filter(|named| !named.is_modern()).unwrap_or(Revision::V2025_11_25)
+                    == revision
+            }
+            _ => revision.is_modern() && life.heard().next().is_some(),
         }
     };
     let lives: Vec<Life> = scene.lives.iter().filter(speaks).cloned().collect();
     (!lives.is_empty()).then(|| Scene { lives, ..scene.clone() })
+}
+
+/// Whether a request of 2026-07-28 was taken as one: it got a result, or was told to name another version.
+fn spoke_modern(life: &Life) -> bool {
+    let modern = |value: &&Value| value["params"]["_meta"].get(VERSION).is_some();
+    life.requests().map(|(_, value)| value).filter(modern).any(|request| {
+        let answers = life.said().map(|(_, value)| value);
+        answers
+            .filter(|answer| answer.get("id") == request.get("id"))
+            .any(|answer| answer.get("result").is_some() || answer["error"]["code"] == -32022)
+    })
 }
 
 /// Waits until no player writes any more, or long enough.

@@ -131,11 +131,8 @@ pub async fn serve(
     serve_until(listener, service, options, std::future::pending()).await
 }
 
-/// How long connections may finish what they do once the server stops.
-const STOPPING: Duration = Duration::from_secs(5);
-
 /// Serves `service` on every connection, until `stop` is ready. Then no connection is accepted any
-/// more, what is being answered may finish within 5 s, and all sessions end.
+/// more, what is being answered may finish within [`Options::drain`], and all sessions end.
 ///
 /// On each connection the first bytes decide: JSON lines and framed JSON-RPC are served as on stdio,
 /// HTTP as [`HttpService`] does at the path of the options. Lines and framed messages have no place for
@@ -168,6 +165,7 @@ pub async fn serve_until(
         }
     };
     let places = Arc::new(Semaphore::new(options.connections));
+    let drain = options.drain;
     let lines = loopback && !options.authenticates();
     let port = Arc::new(Port { http: HttpService::shared(service, options), lines });
     let (stopping, stopped) = watch::channel(false);
@@ -204,9 +202,8 @@ pub async fn serve_until(
     drop(listener);
     stopping.send_replace(true);
     // Those that do not finish are dropped.
-    let _ =
-        tokio::time::timeout(STOPPING, async { while connections.join_next().await.is_some() {} })
-            .await;
+    let ended = async { while connections.join_next().await.is_some() {} };
+    let _ = tokio::time::timeout(drain, ended).await;
     Ok(())
 }
 

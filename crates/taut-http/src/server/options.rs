@@ -36,6 +36,7 @@ pub struct Options {
     pub(super) connections: usize,
     pub(super) sessions: usize,
     pub(super) session_idle: Duration,
+    pub(super) drain: Duration,
     pub(super) replay: usize,
     pub(super) keep_alive: Duration,
     pub(super) json_window: Duration,
@@ -66,6 +67,7 @@ impl Default for Options {
             connections: 512,
             sessions: 2048,
             session_idle: Duration::from_secs(30 * 60),
+            drain: Duration::from_secs(5),
             replay: 256 << 10,
             // The SDKs do the same; proxies cut silent streams after one or two minutes.
             keep_alive: Duration::from_secs(15),
@@ -205,6 +207,12 @@ impl Options {
     /// After how long a session without any open connection ends. 30 minutes.
     pub fn session_idle(mut self, limit: Duration) -> Self {
         self.session_idle = limit;
+        self
+    }
+
+    /// How long what is being answered may take once [`serve_until`](super::serve_until) is told to stop. 5 s.
+    pub fn drain(mut self, limit: Duration) -> Self {
+        self.drain = limit;
         self
     }
 

@@ -185,6 +185,33 @@ async fn stopping_finishes_what_is_being_answered() {
     drop(silent);
 }
 
+/// What is not answered within the limit is cut off: with none it is cut off at once, though the call never ends.
+#[tokio::test]
+async fn stopping_waits_no_longer_than_it_was_told() {
+    for limit in [Duration::ZERO, Duration::from_millis(20)] {
+        let server = running(Options::new().drain(limit)).await;
+        let mut busy = server.connect().await;
+        busy.send(modern_post("tools/call", json!({ "name": "gated" }))).await;
+        let shared = server.shared.clone();
+        let running = || shared.running.load(std::sync::atomic::Ordering::SeqCst) == 1;
+        until("the call runs", running).await;
+        server.stop().await;
+        assert_eq!(busy.rest().await, "");
+    }
+    // No limit at all is none that is over at once.
+    let server = running(Options::new().drain(Duration::MAX)).await;
+    let mut busy = server.connect().await;
+    busy.send(modern_post("tools/call", json!({ "name": "gated" }))).await;
+    let shared = server.shared.clone();
+    let running = || shared.running.load(std::sync::atomic::Ordering::SeqCst) == 1;
+    until("the call runs", running).await;
+    let stopping = tokio::spawn(server.stop());
+    shared.gate.add_permits(1);
+    let answer = busy.rest().await;
+    assert!(answer.contains("through"), "{answer}");
+    within(stopping).await.unwrap();
+}
+
 /// A client that does not read what it asked for loses its connection, and nobody else.
 #[tokio::test]
 async fn a_client_that_does_not_read_is_cut_off() {

@@ -8,18 +8,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use serde_json::json;
 use taut::transport::{MessageSender, SendMessageError};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{Edge, Event, Inbox, UNDER_WAY, listen};
+use super::offers::Offers;
+use super::{Edge, listen};
 use crate::discovery;
 use crate::due;
-use crate::frame::{Frame, Kind};
 use crate::message::{self, Request};
-use crate::parts::{Received, Receiving, Sending};
-
-/// A worker is lost after so many heartbeats were missed.
-const MISSED: u32 = 5;
 
 /// How long after a connection was opened again workers may take to do the same.
 const RETURN: Duration = Duration::from_secs(5);
@@ -27,23 +23,23 @@ const RETURN: Duration = Duration::from_secs(5);
 /// How often a call that may run twice is repeated after a loss.
 const REPEATS: usize = 2;
 
-/// The longest answer; the client has a limit of its own below that.
-const LONGEST: usize = 64 << 20;
-
 pub(super) struct EdgeCall {
-    edge: Edge,
-    request: Request,
+    pub(super) edge: Edge,
+    pub(super) request: Request,
     client: MessageSender,
-    cancelled: watch::Receiver<()>,
-    listen: bool,
+    pub(super) cancelled: watch::Receiver<()>,
+    pub(super) listen: bool,
     /// Whether a stream of changes was acknowledged once.
     opened: bool,
     give_up: Instant,
-    deadline: Option<Instant>,
+    pub(super) deadline: Option<Instant>,
+    pub(super) offers: Offers,
+    /// The worker that has offered a free slot.
+    offered: Option<String>,
 }
 
 /// How one attempt ended.
-enum Ended {
+pub(super) enum Ended {
     /// The client has its answer, or wants none any more.
     Done,
     /// No worker took it; nothing ran.
@@ -53,6 +49,8 @@ enum Ended {
     Silent,
     /// A worker took it and was not heard of again, or what it said was not whole.
     Lost(String),
+    /// A worker took it, and there was no connection to the broker for too long.
+    Cut,
     /// The worker that kept the stream of changes leaves.
     Moved,
     /// The worker says that there is no answer.
@@ -61,13 +59,6 @@ enum Ended {
         may_have_run: bool,
     },
     Deadline,
-}
-
-/// Who has taken the call.
-struct Taker {
-    name: String,
-    subject: String,
-    heartbeat: Duration,
 }
 
 impl EdgeCall {
@@ -81,10 +72,26 @@ impl EdgeCall {
         let (now, options) = (Instant::now(), &edge.0.options);
         let (give_up, deadline) = (now + options.wait, options.deadline.map(|limit| now + limit));
         let deadline = deadline.filter(|_| !listen);
-        Self { edge, request, client, cancelled, listen, opened: false, give_up, deadline }
+        Self {
+            edge,
+            request,
+            client,
+            cancelled,
+            listen,
+            opened: false,
+            give_up,
+            deadline,
+            offers: Offers::default(),
+            offered: None,
+        }
     }
 
     pub(super) async fn run(mut self) {
+        self.try_until_it_ends().await;
+        self.offers.close(&self.edge).await;
+    }
+
+    async fn try_until_it_ends(&mut self) {
         let mut pinned = self.request.worker.clone();
         let (mut pauses, mut repeats) = (0, 0);
         loop {
@@ -92,10 +99,12 @@ impl EdgeCall {
             if self.cancelled.has_changed().is_err() || !self.wait_for_broker().await {
                 return;
             }
-            let ended = self.attempt(pinned.as_deref()).await;
+            let offered = self.offered.take();
+            let ended = self.attempt(offered.as_deref().or(pinned.as_deref())).await;
             let service = self.edge.0.service.as_str();
             match ended {
                 Ended::Done => return,
+                Ended::Nobody if offered.is_some() => continue,
                 Ended::Nobody if pinned.is_some() => {
                     // The worker is gone. A state that does not depend on it works elsewhere.
                     pinned = None;
@@ -118,7 +127,7 @@ impl EdgeCall {
                     return self.fail("busy", &words, None, false).await;
                 }
                 Ended::Bounced | Ended::Nobody | Ended::Moved => {}
-                Ended::Silent | Ended::Lost(_) if self.listen && self.opened => {}
+                Ended::Silent | Ended::Lost(_) | Ended::Cut if self.listen && self.opened => {}
                 Ended::Silent => {
                     repeats += 1;
                     if repeats > REPEATS || !self.may_repeat().await {
@@ -137,6 +146,13 @@ impl EdgeCall {
                         );
                         return self.fail("lost", &words, Some(&worker), true).await;
                     }
+                }
+                Ended::Cut => {
+                    let words = format!(
+                        "the connection to the broker at {} was lost while a worker had the call; it may have run",
+                        self.edge.0.connection.url()
+                    );
+                    return self.fail("disconnected", &words, None, true).await;
                 }
                 Ended::Failed { words, may_have_run } => {
                     return self.fail("worker", &words, None, may_have_run).await;
@@ -187,7 +203,8 @@ impl EdgeCall {
         }
     }
 
-    /// Waits before the next attempt: longer each time, up to a quarter of a second. Returns whether to go on.
+    /// Waits before the next attempt: for a worker that offers a free slot, and each time longer, up to a
+    /// quarter of a second. Returns whether to go on.
     async fn pause(&mut self, pauses: u32) -> bool {
         let limit = Duration::from_millis(1 << pauses.min(8)).min(Duration::from_millis(250));
         // Not all at the same time.
@@ -195,174 +212,16 @@ impl EdgeCall {
         let _ = getrandom::fill(&mut random);
         tokio::select! {
             () = tokio::time::sleep(limit * (128 + u32::from(random[0])) / 384) => true,
+            worker = self.offers.next() => {
+                self.offered = Some(worker);
+                true
+            }
             _ = self.cancelled.changed() => false,
         }
     }
 
-    async fn attempt(&mut self, pinned: Option<&str>) -> Ended {
-        let shared = self.edge.0.clone();
-        let (connection, options) = (&shared.connection, &shared.options);
-        let mut inbox = shared.open_inbox();
-        let mut sending = Sending::new(connection.part_size());
-        let kind = Kind::Call {
-            method: self.request.method.clone(),
-            deadline: self.deadline.map(|moment| moment - Instant::now()),
-            trace: self.request.trace.clone(),
-        };
-        sending.begin(kind, self.request.json.clone());
-        let subject = match pinned {
-            Some(worker) => shared.service.of_worker(worker),
-            None => shared.service.calls(),
-        };
-        if let Some(first) = sending.next() {
-            connection.send(&subject, Some(&inbox.subject), first).await;
-        }
-        let published = Instant::now();
-        let mut taker: Option<Taker> = None;
-        let mut receiving = Receiving::new(LONGEST);
-        let mut room = None;
-        let mut withdrawn = false;
-        loop {
-            if let Some(taker) = &taker {
-                while let Some(part) = sending.next() {
-                    connection.send(&taker.subject, Some(&inbox.subject), part).await;
-                }
-            }
-            let limit = match &taker {
-                None => published + options.accept,
-                Some(taker) => inbox.seen() + taker.heartbeat * MISSED,
-            };
-            tokio::select! {
-                event = inbox.events.recv() => {
-                    let step = self.hear(event, &mut taker, &mut sending);
-                    match step {
-                        Heard::Ended(ended) => return ended,
-                        Heard::Nothing => {}
-                        Heard::Accepted if withdrawn => {
-                            self.withdraw(taker.as_ref(), &inbox).await;
-                            return Ended::Done;
-                        }
-                        Heard::Accepted => {}
-                        Heard::Data(frame) => {
-                            let ended = self.take(frame, &mut receiving, &mut room, taker.as_ref(), &inbox).await;
-                            if let Some(ended) = ended {
-                                return ended;
-                            }
-                        }
-                    }
-                }
-                _ = self.cancelled.changed(), if !withdrawn => {
-                    if taker.is_some() {
-                        self.withdraw(taker.as_ref(), &inbox).await;
-                        return Ended::Done;
-                    }
-                    // Nobody to tell yet: whoever takes it is told then.
-                    withdrawn = true;
-                }
-                () = due(self.deadline) => {
-                    self.withdraw(taker.as_ref(), &inbox).await;
-                    return Ended::Deadline;
-                }
-                () = tokio::time::sleep_until(limit) => {
-                    // If this process was stopped for a while, what was sent meanwhile is read first.
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    let heard = taker.as_ref().is_some_and(|taker| {
-                        inbox.seen() + taker.heartbeat * MISSED > Instant::now()
-                    });
-                    if heard || !inbox.events.is_empty() {
-                        continue;
-                    }
-                    self.withdraw(taker.as_ref(), &inbox).await;
-                    return match taker {
-                        _ if withdrawn => Ended::Done,
-                        None => Ended::Silent,
-                        Some(taker) => Ended::Lost(taker.name),
-                    };
-                }
-            }
-        }
-    }
-
-    /// Takes in what a worker or the broker says.
-    fn hear(
-        &self,
-        event: Option<Event>,
-        taker: &mut Option<Taker>,
-        sending: &mut Sending,
-    ) -> Heard {
-        let lost = |taker: &Option<Taker>| match taker {
-            Some(taker) => Ended::Lost(taker.name.clone()),
-            None => Ended::Silent,
-        };
-        let frame = match event {
-            Some(Event::Frame(frame)) => frame,
-            // To the group: nobody has it. To the worker: it is gone.
-            Some(Event::Nobody) if taker.is_none() => return Heard::Ended(Ended::Nobody),
-            Some(Event::Nobody) | None => return Heard::Ended(lost(taker)),
-        };
-        match frame.kind {
-            Kind::Accepted { worker, heartbeat } => {
-                let subject = self.edge.0.service.of_worker(&worker);
-                *taker = Some(Taker { name: worker, subject, heartbeat });
-                sending.taken(1);
-                Heard::Accepted
-            }
-            Kind::Bounce if taker.is_none() => Heard::Ended(Ended::Bounced),
-            Kind::Bounce if self.listen => Heard::Ended(Ended::Moved),
-            Kind::Bounce => Heard::Ended(lost(taker)),
-            Kind::Ack(taken) => {
-                sending.taken(taken);
-                Heard::Nothing
-            }
-            Kind::Failed { may_have_run } => {
-                let words = String::from_utf8_lossy(&frame.payload).into_owned();
-                Heard::Ended(Ended::Failed { words, may_have_run })
-            }
-            Kind::Message | Kind::Answer | Kind::Part => Heard::Data(frame),
-            Kind::Call { .. } | Kind::Heartbeat | Kind::Cancel | Kind::Filler => Heard::Nothing,
-        }
-    }
-
-    /// Takes a frame that carries JSON, and passes on what is whole.
-    async fn take(
-        &mut self,
-        frame: Frame,
-        receiving: &mut Receiving,
-        room: &mut Option<OwnedSemaphorePermit>,
-        taker: Option<&Taker>,
-        inbox: &Inbox,
-    ) -> Option<Ended> {
-        // A worker that has not accepted is none.
-        let Some(taker) = taker else { return Some(Ended::Silent) };
-        if let Some(length) = frame.length {
-            let wanted = u32::try_from(length.min(UNDER_WAY)).unwrap_or(u32::MAX);
-            *room = self.edge.0.answers.clone().acquire_many_owned(wanted).await.ok();
-        }
-        match receiving.take(frame) {
-            Err(error) => {
-                tracing::warn!("worker {}: {error}", taker.name);
-                return Some(Ended::Lost(taker.name.clone()));
-            }
-            Ok(Received::Whole(Kind::Answer, json)) => {
-                self.answer(message::mark_state(&json, &taker.name)).await;
-                return Some(Ended::Done);
-            }
-            Ok(Received::Whole(_, json)) => {
-                *room = None;
-                if self.pass(json).await.is_err() {
-                    self.withdraw(Some(taker), inbox).await;
-                    return Some(Ended::Done);
-                }
-            }
-            Ok(Received::Part) => {}
-        }
-        let ack = Frame::bare(Kind::Ack(receiving.count()));
-        self.edge.0.connection.send(&taker.subject, Some(&inbox.subject), ack).await;
-        None
-    }
-
     /// Passes on progress, a log line or a change.
-    async fn pass(&mut self, json: Bytes) -> Result<(), SendMessageError> {
+    pub(super) async fn pass(&mut self, json: Bytes) -> Result<(), SendMessageError> {
         if self.listen {
             if self.opened
                 && let Some(changes) = listen::reopened(&json)
@@ -385,21 +244,13 @@ impl EdgeCall {
         }
     }
 
-    async fn answer(&self, json: Vec<u8>) {
+    pub(super) async fn answer(&self, json: Vec<u8>) {
         match self.client.send(json).await {
             Ok(()) | Err(SendMessageError::Closed) => {}
             Err(error) => {
                 let words = format!("the call ran, but its answer cannot be passed on: {error}");
                 self.fail("answer", &words, None, true).await;
             }
-        }
-    }
-
-    /// Tells the worker that nobody waits any more.
-    async fn withdraw(&self, taker: Option<&Taker>, inbox: &Inbox) {
-        if let Some(taker) = taker {
-            let (subject, cancel) = (&taker.subject, Frame::bare(Kind::Cancel));
-            self.edge.0.connection.send(subject, Some(&inbox.subject), cancel).await;
         }
     }
 
@@ -410,12 +261,4 @@ impl EdgeCall {
         // A client that has closed wants no answer.
         let _ = self.client.send(json).await;
     }
-}
-
-/// What a message came to.
-enum Heard {
-    Nothing,
-    Accepted,
-    Data(Frame),
-    Ended(Ended),
 }

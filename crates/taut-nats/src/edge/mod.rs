@@ -3,13 +3,15 @@
 //! Knows the inbox, which call each message belongs to, and how many bytes may be under way; `call` knows
 //! one call. Must not know what a request asks for.
 
+mod attempt;
 mod call;
 mod listen;
+mod offers;
 mod repeat;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -105,6 +107,10 @@ struct Entry {
     events: mpsc::Sender<Event>,
     /// When its worker was heard for the last time, in milliseconds since the edge began.
     seen: Arc<AtomicU64>,
+    /// Whether its worker misses an ack.
+    unacknowledged: Arc<AtomicBool>,
+    /// Where free slots are told of, once it was bounced.
+    offers: Option<mpsc::Sender<String>>,
 }
 
 /// What a call hears.
@@ -122,6 +128,7 @@ struct Inbox {
     subject: String,
     events: mpsc::Receiver<Event>,
     seen: Arc<AtomicU64>,
+    unacknowledged: Arc<AtomicBool>,
 }
 
 impl Inbox {
@@ -149,9 +156,29 @@ impl Shared {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, events) = mpsc::channel(WAITING);
         let seen = Arc::new(AtomicU64::new(self.now()));
-        self.lock().insert(number, Entry { events: sender, seen: seen.clone() });
+        let unacknowledged = Arc::new(AtomicBool::new(false));
+        let entry = Entry {
+            events: sender,
+            seen: seen.clone(),
+            unacknowledged: unacknowledged.clone(),
+            offers: None,
+        };
+        self.lock().insert(number, entry);
         let subject = format!("{}.{number}", self.inbox);
-        Inbox { shared: self.clone(), number, subject, events, seen }
+        Inbox { shared: self.clone(), number, subject, events, seen, unacknowledged }
+    }
+
+    /// A worker has a free slot for a call that it bounced.
+    fn offered(&self, number: u64, worker: &str, reply: &str) {
+        let offers = self.lock().get(&number).and_then(|entry| entry.offers.clone());
+        if offers.is_some_and(|offers| offers.try_send(worker.to_owned()).is_ok()) {
+            return;
+        }
+        let (connection, service) = (self.connection.clone(), self.service.clone());
+        let (worker, reply) = (worker.to_owned(), reply.to_owned());
+        tokio::spawn(async move {
+            offers::decline(&connection, &service, &worker, &reply).await;
+        });
     }
 
     /// Gives a message to the call that it belongs to. One that nobody waits for any more is dropped.
@@ -166,11 +193,15 @@ impl Shared {
                 Err(error) => return tracing::warn!("{error} came from a worker"),
             }
         };
+        if let Event::Frame(Frame { kind: Kind::Free { worker }, .. }) = &event {
+            return self.offered(number, worker, message.subject.as_str());
+        }
         let mut calls = self.lock();
         let Some(entry) = calls.get(&number) else { return };
         if let Event::Frame(frame) = &event {
             entry.seen.store(self.now(), Ordering::Relaxed);
-            if frame.kind == Kind::Heartbeat {
+            if let Kind::Heartbeat { unacknowledged } = frame.kind {
+                entry.unacknowledged.store(unacknowledged, Ordering::Relaxed);
                 return;
             }
         }

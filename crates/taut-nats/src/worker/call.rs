@@ -22,6 +22,9 @@ use crate::parts::{PartsError, Received, Receiving, Sending};
 /// How long an edge may be away before its calls are cancelled: time for it to connect again.
 const AWAY: Duration = Duration::from_secs(10);
 
+/// A call that is answered sooner needs no *accepted*: the answer says who has taken it.
+const SOON: Duration = Duration::from_millis(5);
+
 /// How long the next part of a request may take.
 const NEXT_PART: Duration = Duration::from_secs(30);
 
@@ -54,16 +57,20 @@ pub(super) struct Call {
 }
 
 impl Call {
-    pub(super) async fn run(mut self, first: Frame) {
+    /// Runs the call. Returns what was sent last and not acknowledged: its edge may ask for it again.
+    pub(super) async fn run(mut self, first: Frame) -> Vec<Frame> {
         let began = Instant::now();
         let deadline = self.deadline.and_then(|limit| began.checked_add(limit));
-        let Kind::Call { method, .. } = &first.kind else { return };
+        let Kind::Call { method, .. } = &first.kind else { return Vec::new() };
         let listen = method == "subscriptions/listen";
-        let accepted = Kind::Accepted { worker: self.worker.clone(), heartbeat: self.heartbeat };
-        self.send(Frame::bare(accepted)).await;
+        // Further parts and a stream of changes need to know their worker at once.
+        let accepted = listen || first.length.is_some();
+        if accepted {
+            self.accept().await;
+        }
         let json = match self.gather(first).await {
             Ok(Some(json)) => json,
-            Ok(None) => return,
+            Ok(None) => return Vec::new(),
             Err(error) => return self.fail(&error.to_string(), false).await,
         };
         if !message::is_request(&json) {
@@ -79,13 +86,14 @@ impl Call {
                 return self.fail("the worker's server has ended", false).await;
             }
         }
-        let errors = self.serve(pipe, listen, deadline).await;
+        let ended = self.serve(pipe, listen, accepted, deadline).await;
         self.counters.calls.fetch_add(1, Ordering::Relaxed);
-        self.counters.errors.fetch_add(u64::from(errors), Ordering::Relaxed);
+        self.counters.errors.fetch_add(u64::from(ended.error), Ordering::Relaxed);
         if !listen {
             let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
             self.counters.nanoseconds.fetch_add(took, Ordering::Relaxed);
         }
+        ended.unacknowledged
     }
 
     /// Gathers the parts of the request. Nothing if it was cancelled meanwhile.
@@ -101,7 +109,7 @@ impl Call {
                 Received::Part if receiving.count() > 1 => {
                     self.send(Frame::bare(Kind::Ack(receiving.count()))).await;
                 }
-                Received::Part => {}
+                Received::Part | Received::Again => {}
             }
             let frame = loop {
                 tokio::select! {
@@ -111,26 +119,37 @@ impl Call {
                         Some(Input::Stop) => return Err(PartsError::Gap),
                         Some(_) => {}
                     },
-                    _ = beats.tick() => self.beat().await,
+                    _ = beats.tick() => {
+                        let late = last.elapsed() >= self.heartbeat;
+                        let again = Frame::bare(Kind::Again(receiving.count()));
+                        if late { self.send(again).await } else { self.beat(false).await }
+                    }
                     () = tokio::time::sleep_until(last + NEXT_PART) => return Err(PartsError::Gap),
                 }
             };
-            last = Instant::now();
-            received = receiving.take(frame)?;
+            received = match receiving.take(frame) {
+                // What is missing is asked for with the next heartbeat.
+                Err(PartsError::Gap) => Received::Again,
+                taken => taken?,
+            };
+            if received != Received::Again {
+                last = Instant::now();
+            }
         }
     }
 
-    /// Carries what the service says to the edge, until the answer. Returns whether that was an error.
+    /// Carries what the service says to the edge, until the answer.
     async fn serve(
         &mut self,
         mut pipe: MessagePipe,
         listen: bool,
+        mut accepted: bool,
         deadline: Option<Instant>,
-    ) -> bool {
+    ) -> Ended {
         let mut sending = Sending::new(self.connection.part_size());
         let mut beats = tokio::time::interval(self.heartbeat);
         beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-        beats.reset();
+        beats.reset_after(if accepted { self.heartbeat } else { SOON.min(self.heartbeat) });
         let mut away: Option<(Instant, Instant)> = None;
         // Whether the answer is an error, once it is being sent.
         let mut answered: Option<bool> = None;
@@ -140,27 +159,42 @@ impl Call {
                 beats.reset();
             }
             if let (Some(error), true) = (answered, sending.is_idle()) {
-                return error;
+                return Ended { error, unacknowledged: sending.into_pending().into() };
             }
             tokio::select! {
                 outgoing = pipe.recv(), if sending.is_idle() => match outgoing {
                     Some(outgoing) => match outgoing.relation {
-                        Relation::Withdrawn(_) => return false,
+                        Relation::Withdrawn(_) => return Ended::default(),
                         Relation::Answer(_) => {
                             answered = Some(message::is_error(&outgoing.json));
                             sending.begin(Kind::Answer, outgoing.json.into());
+                            if !accepted {
+                                sending.name_worker(&self.worker, self.heartbeat);
+                                accepted = true;
+                            }
                         }
-                        _ => sending.begin(Kind::Message, outgoing.json.into()),
+                        _ => {
+                            if !accepted {
+                                self.accept().await;
+                                accepted = true;
+                            }
+                            sending.begin(Kind::Message, outgoing.json.into());
+                        }
                     },
                     None => {
-                        self.fail("the worker's server has ended; the call may have run", true).await;
-                        return true;
+                        return self.end("the worker's server has ended; the call may have run").await;
                     }
                 },
                 input = self.inputs.recv() => match input {
                     Some(Input::Frame(Frame { kind: Kind::Ack(taken), .. })) => sending.taken(taken),
+                    Some(Input::Frame(Frame { kind: Kind::Again(taken), .. })) => {
+                        sending.taken(taken);
+                        for frame in sending.pending() {
+                            self.send(frame.clone()).await;
+                        }
+                    }
                     // Dropping the session cancels the call.
-                    Some(Input::Frame(Frame { kind: Kind::Cancel, .. })) | None => return false,
+                    Some(Input::Frame(Frame { kind: Kind::Cancel, .. })) | None => return Ended::default(),
                     Some(Input::Frame(_)) => {}
                     Some(Input::Gone) => {
                         let now = Instant::now();
@@ -169,26 +203,37 @@ impl Call {
                         away = Some((since, now));
                         if now - since >= AWAY {
                             tracing::info!("the edge of a call is gone; the call is cancelled");
-                            return false;
+                            return Ended::default();
                         }
                     }
                     Some(Input::Leave) if listen => {
                         self.send(Frame::bare(Kind::Bounce)).await;
-                        return false;
+                        return Ended::default();
                     }
                     Some(Input::Leave) => {}
                     Some(Input::Stop) => {
-                        self.fail("the worker was stopped before the call ended; it may have run", true).await;
-                        return true;
+                        return self.end("the worker was stopped before the call ended; it may have run").await;
                     }
                 },
-                _ = beats.tick() => self.beat().await,
+                _ = beats.tick() => {
+                    if accepted {
+                        self.beat(sending.pending().next().is_some()).await;
+                    } else {
+                        self.accept().await;
+                        accepted = true;
+                        beats.reset();
+                    }
+                }
                 () = due(deadline), if answered.is_none() => {
-                    self.fail("the call's deadline has passed; it was cancelled and may have run", true).await;
-                    return true;
+                    return self.end("the call's deadline has passed; it was cancelled and may have run").await;
                 }
             }
         }
+    }
+
+    async fn accept(&self) {
+        let accepted = Kind::Accepted { worker: self.worker.clone(), heartbeat: self.heartbeat };
+        self.send(Frame::bare(accepted)).await;
     }
 
     async fn send(&self, frame: Frame) {
@@ -196,15 +241,29 @@ impl Call {
     }
 
     /// Says that the call is still worked on. If nobody waits there, the broker says so.
-    async fn beat(&self) {
-        let heartbeat = Frame::bare(Kind::Heartbeat);
+    async fn beat(&self, unacknowledged: bool) {
+        let heartbeat = Frame::bare(Kind::Heartbeat { unacknowledged });
         self.connection.send(&self.reply, Some(&self.gone), heartbeat).await;
     }
 
-    /// Says that there is no answer, and why.
-    async fn fail(&self, words: &str, may_have_run: bool) {
+    /// Says that there is no answer, and why. Returns what was sent.
+    async fn fail(&self, words: &str, may_have_run: bool) -> Vec<Frame> {
         let mut frame = Frame::bare(Kind::Failed { may_have_run });
         frame.payload = words.to_owned().into();
-        self.send(frame).await;
+        self.send(frame.clone()).await;
+        vec![frame]
     }
+
+    /// Says that there is no answer to a request that the server has seen.
+    async fn end(&self, words: &str) -> Ended {
+        Ended { error: true, unacknowledged: self.fail(words, true).await }
+    }
+}
+
+/// How a call ended.
+#[derive(Default)]
+struct Ended {
+    error: bool,
+    /// What was sent last.
+    unacknowledged: Vec<Frame>,
 }

@@ -3,9 +3,10 @@
 //! Knows the subscriptions, slots and how to leave; `call` knows one call. Must not know who answers.
 
 mod call;
+mod kept;
 mod leave;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -22,6 +23,7 @@ use crate::discovery::{Counters, Discoverable, Identity};
 use crate::due;
 use crate::frame::{Frame, GROUP, Kind, ServiceName};
 use call::{Call, Input};
+use kept::Kept;
 use leave::Leaving;
 
 /// How many messages may wait for one call: two windows, and what is said without JSON.
@@ -30,6 +32,9 @@ const WAITING: usize = 16;
 /// How many bytes of requests in parts are gathered at once.
 const GATHERED: usize = 256 << 20;
 
+/// How many calls that were bounced are told of a free slot; about 64 KiB of names.
+const BOUNCED: usize = 1024;
+
 /// How a worker works.
 #[derive(Clone, Debug)]
 pub struct WorkerOptions {
@@ -37,6 +42,7 @@ pub struct WorkerOptions {
     listens: usize,
     heartbeat: Duration,
     drain: Duration,
+    kept: usize,
     server: Option<String>,
 }
 
@@ -47,6 +53,7 @@ impl Default for WorkerOptions {
             listens: 1024,
             heartbeat: Duration::from_secs(1),
             drain: Duration::from_secs(60),
+            kept: 8 << 20,
             server: None,
         }
     }
@@ -80,6 +87,14 @@ impl WorkerOptions {
         self
     }
 
+    /// Sets how many bytes of answers it keeps after it has sent them, for an edge whose connection broke
+    /// meanwhile. 8 MiB, the newest, for a minute at most; of a long answer only its last parts.
+    #[must_use]
+    pub fn kept(mut self, bytes: usize) -> Self {
+        self.kept = bytes;
+        self
+    }
+
     /// Sets what the fleet shows as the server: its name and version.
     #[must_use]
     pub fn server(mut self, server: impl Into<String>) -> Self {
@@ -101,8 +116,19 @@ pub struct Worker {
     /// The call of each number, for what the broker says of its edge.
     serials: HashMap<u64, String>,
     next_serial: u64,
-    tasks: JoinSet<String>,
+    tasks: JoinSet<Done>,
     gathered: usize,
+    kept: Kept,
+    /// The calls that were bounced because it was full, oldest first.
+    bounced: VecDeque<String>,
+}
+
+/// A task that has ended.
+enum Done {
+    /// A call, with what was sent last for it.
+    Call(String, Vec<Frame>),
+    /// A message about a call was sent.
+    Sent,
 }
 
 struct Running {
@@ -133,6 +159,7 @@ impl Worker {
             server: options.server.clone(),
             started: SystemTime::now(),
         };
+        let kept = Kept::new(options.kept);
         Self {
             connection,
             service,
@@ -145,6 +172,8 @@ impl Worker {
             next_serial: 0,
             tasks: JoinSet::new(),
             gathered: 0,
+            kept,
+            bounced: VecDeque::new(),
         }
     }
 
@@ -204,7 +233,11 @@ impl Worker {
                 },
                 Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => {
                     match done {
-                        Ok(reply) => self.finished(&reply),
+                        Ok(Done::Call(reply, unacknowledged)) => {
+                            self.finished(&reply);
+                            self.kept.keep(reply, unacknowledged);
+                        }
+                        Ok(Done::Sent) => {}
                         // It has told nobody; its edge misses its heartbeats.
                         Err(panicked) => self.panicked(panicked.id()),
                     }
@@ -266,13 +299,14 @@ impl Worker {
         let full = taken.load(Ordering::Relaxed) >= limit || self.gathered + gathered > GATHERED;
         if leaving || full {
             self.counters.bounced.fetch_add(1, Ordering::Relaxed);
-            let connection = self.connection.clone();
-            // Not awaited here: a broker that is away must not stop this worker's own messages.
-            self.tasks.spawn(async move {
-                connection.send(&reply, None, Frame::bare(Kind::Bounce)).await;
-                String::new()
-            });
-            return;
+            if !leaving && self.bounced.len() < BOUNCED {
+                match direct {
+                    // It was offered a slot, and another call was quicker.
+                    true => self.bounced.push_front(reply.clone()),
+                    false => self.bounced.push_back(reply.clone()),
+                }
+            }
+            return self.send(reply, vec![Frame::bare(Kind::Bounce)]);
         }
         taken.fetch_add(1, Ordering::Relaxed);
         self.gathered += gathered;
@@ -293,11 +327,35 @@ impl Worker {
         };
         let named = reply.clone();
         let task = self.tasks.spawn(async move {
-            call.run(frame).await;
-            named
+            let unacknowledged = call.run(frame).await;
+            Done::Call(named, unacknowledged)
         });
         let running = Running { inputs, task: task.id(), serial, listen, gathered };
         self.calls.insert(reply, running);
+    }
+
+    /// Offers a free slot to the call that has waited longest for one.
+    fn offer(&mut self) {
+        let full = self.counters.busy.load(Ordering::Relaxed) >= self.options.slots;
+        if full || self.counters.leaving.load(Ordering::Relaxed) {
+            return;
+        }
+        if let Some(reply) = self.bounced.pop_front() {
+            let worker = self.identity.worker.clone();
+            self.send(reply, vec![Frame::bare(Kind::Free { worker })]);
+        }
+    }
+
+    /// Sends messages about a call that no task is there for.
+    fn send(&mut self, reply: String, frames: Vec<Frame>) {
+        let connection = self.connection.clone();
+        // Not awaited here: a broker that is away must not stop this worker's own messages.
+        self.tasks.spawn(async move {
+            for frame in frames {
+                connection.send(&reply, None, frame).await;
+            }
+            Done::Sent
+        });
     }
 
     /// A message for this worker alone.
@@ -310,7 +368,17 @@ impl Worker {
         if matches!(frame.kind, Kind::Call { .. }) {
             return self.called(message, true);
         }
-        let Some(running) = self.calls.get_mut(reply.as_str()) else { return };
+        if frame.kind == Kind::Declined {
+            return self.offer();
+        }
+        let Some(running) = self.calls.get_mut(reply.as_str()) else {
+            if let Kind::Again(count) = frame.kind {
+                let unknown = || vec![Frame::bare(Kind::Unknown)];
+                let frames = self.kept.after(reply, count).unwrap_or_else(unknown);
+                self.send(reply.to_string(), frames);
+            }
+            return;
+        };
         if let Err(mpsc::error::TrySendError::Full(_)) =
             running.inputs.try_send(Input::Frame(frame))
         {
@@ -350,5 +418,6 @@ impl Worker {
         self.gathered -= running.gathered;
         let taken = if running.listen { &self.counters.listens } else { &self.counters.busy };
         taken.fetch_sub(1, Ordering::Relaxed);
+        self.offer();
     }
 }

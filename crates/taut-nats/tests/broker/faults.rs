@@ -33,6 +33,50 @@ async fn mute(broker: &Broker, accepts: bool) -> tokio::task::JoinHandle<()> {
     })
 }
 
+/// An edge by hand.
+pub(crate) struct ByHand(async_nats::Client);
+
+impl ByHand {
+    pub(crate) async fn new(broker: &Broker) -> Self {
+        Self(async_nats::connect(broker.url()).await.unwrap())
+    }
+
+    pub(crate) async fn tell(&self, subject: &str, reply: &str, headers: &[(&'static str, &str)]) {
+        self.publish(subject, reply, headers, "").await;
+    }
+
+    async fn publish(
+        &self,
+        subject: &str,
+        reply: &str,
+        headers: &[(&'static str, &str)],
+        json: &str,
+    ) {
+        let mut map = async_nats::HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, *value);
+        }
+        let (subject, reply, json) = (subject.to_owned(), reply.to_owned(), json.to_owned());
+        self.0.publish_with_reply_and_headers(subject, reply, map, json.into()).await.unwrap();
+    }
+
+    /// Calls a tool. The inbox of the call is `_INBOX.hand.1`.
+    pub(crate) async fn call(&self, tool: &str) -> async_nats::Subscriber {
+        let inbox = self.0.subscribe("_INBOX.hand.*").await.unwrap();
+        let request = json!({
+            "jsonrpc": "2.0", "id": 1, "method": "tools/call",
+            "params": { "name": tool, "arguments": {}, "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientInfo": { "name": "t", "version": "1" },
+                "io.modelcontextprotocol/clientCapabilities": {},
+            } },
+        });
+        let headers = [("Mcp-Fleet", "call"), ("Mcp-Method", "tools/call")];
+        self.publish("mcp.test.call", "_INBOX.hand.1", &headers, &request.to_string()).await;
+        inbox
+    }
+}
+
 /// Calls a tool until the mute worker has had one. Returns how each went.
 async fn call_until_taken(
     broker: &Broker,
@@ -100,27 +144,13 @@ async fn an_edge_that_is_gone_has_its_calls_cancelled() {
     let shared = Shared::new();
     let one = worker(&broker, "one", &shared, fast()).await;
     // An edge by hand, whose inbox ends after it has sent its call.
-    let nats = async_nats::connect(broker.url()).await.unwrap();
-    let mut inbox = nats.subscribe("_INBOX.gone.*").await.unwrap();
-    let mut headers = async_nats::HeaderMap::new();
-    headers.insert("Mcp-Fleet", "call");
-    headers.insert("Mcp-Method", "tools/call");
-    let request = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "tools/call",
-        "params": { "name": "hold", "arguments": {}, "_meta": {
-            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
-            "io.modelcontextprotocol/clientInfo": { "name": "t", "version": "1" },
-            "io.modelcontextprotocol/clientCapabilities": {},
-        } },
-    });
-    let (subject, reply) = ("mcp.test.call", "_INBOX.gone.1");
-    let json = request.to_string().into();
-    nats.publish_with_reply_and_headers(subject, reply, headers, json).await.unwrap();
+    let by_hand = ByHand::new(&broker).await;
+    let mut inbox = by_hand.call("hold").await;
     let accepted = inbox.next().await.unwrap();
     assert_eq!(accepted.headers.unwrap().get("Mcp-Worker").unwrap().as_str(), one.id);
     shared.world.began.notified().await;
     drop(inbox);
-    nats.flush().await.unwrap();
+    by_hand.0.flush().await.unwrap();
     eventually(async || shared.world.held.load(Ordering::SeqCst) == 0).await;
     one.stop().await;
 }
@@ -155,15 +185,55 @@ async fn a_call_that_runs_outlives_a_restart_of_the_broker() {
     let client = client(&broker).await;
     // Progress is heard after *accepted*, so the edge knows its worker when the broker dies.
     let (told, mut heard) = tokio::sync::mpsc::unbounded_channel();
-    let call = client.call("hold", json!({})).progress(move |_| drop(told.send(())));
+    let call = client.call("hold", json!({})).progress(move |_| {
+        let _ = told.send(());
+    });
     let held = tokio::spawn(call.into_future());
     heard.recv().await.unwrap();
     broker.kill();
-    broker.restart().await;
-    // Both ends are back. An answer before that would be lost, and the error would say so.
-    eventually(async || client.call("add", json!({ "a": 1, "b": 1 })).await.is_ok()).await;
+    // The answer is sent while there is no broker, and asked for when there is one.
     shared.go.add_permits(1);
+    eventually(async || shared.world.held.load(Ordering::SeqCst) == 0).await;
+    broker.restart().await;
     assert_eq!(held.await.unwrap().unwrap().text().unwrap(), "held");
+    assert_eq!(shared.world.runs.load(Ordering::SeqCst), 0);
+    one.stop().await;
+}
+
+/// An edge by hand asks for what it has got already.
+#[tokio::test]
+async fn an_answer_is_sent_again_when_an_edge_asks_for_it() {
+    let broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let one = worker(&broker, "one", &shared, fast()).await;
+    let by_hand = ByHand::new(&broker).await;
+    let mut inbox = by_hand.call("count").await;
+    let kind = |message: &async_nats::Message| {
+        message.headers.as_ref().unwrap().get("Mcp-Fleet").unwrap().to_string()
+    };
+    let mut answer = inbox.next().await.unwrap();
+    // It names its worker, unless that took long enough for *accepted*; one of the two always does.
+    let named = answer.headers.as_ref().unwrap().get("Mcp-Worker").unwrap().to_string();
+    assert_eq!(named, one.id);
+    if kind(&answer) == "accepted" {
+        answer = inbox.next().await.unwrap();
+    }
+    assert_eq!(kind(&answer), "answer");
+    let worker = format!("mcp.test.worker.{}", one.id);
+    for (taken, heard) in [("0", Some(&answer)), ("0", Some(&answer)), ("1", None)] {
+        by_hand
+            .tell(&worker, "_INBOX.hand.1", &[("Mcp-Fleet", "again"), ("Mcp-Sequence", taken)])
+            .await;
+        if let Some(answer) = heard {
+            let again = inbox.next().await.unwrap();
+            assert_eq!((kind(&again), &again.payload), (kind(answer), &answer.payload));
+        }
+    }
+    // Of a call that it never had it says so. Nothing came for the third question in between.
+    by_hand.tell(&worker, "_INBOX.hand.2", &[("Mcp-Fleet", "again"), ("Mcp-Sequence", "0")]).await;
+    let unknown = inbox.next().await.unwrap();
+    assert_eq!((kind(&unknown).as_str(), unknown.subject.as_str()), ("unknown", "_INBOX.hand.2"));
+    assert_eq!(shared.world.runs.load(Ordering::SeqCst), 1);
     one.stop().await;
 }
 

@@ -1,9 +1,17 @@
 //! Workers and edges over a real nats-server. Needs NATS_SERVER: see interop/nats/run.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "../../../taut/tests/proxy/asking.rs"]
+mod asking;
 mod broker;
+mod cluster;
 mod faults;
+#[path = "../../../taut/tests/proxy/features.rs"]
+mod features;
 mod fleet;
+mod way;
+#[path = "../../../taut/tests/proxy/world.rs"]
+mod world;
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
@@ -126,13 +134,50 @@ async fn full_workers_bounce_and_the_edge_says_busy() {
     two.stop().await;
 }
 
+/// Without the offer of a free slot, who waits finds it by chance, after up to a quarter of a second.
+#[tokio::test]
+async fn who_was_bounced_is_told_of_a_free_slot() {
+    let broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let one = worker(&broker, "one", &shared, fast().slots(1)).await;
+    let by_hand = faults::ByHand::new(&broker).await;
+    let client = client(&broker).await;
+    let held = tokio::spawn(client.call("hold", json!({})).into_future());
+    shared.world.began.notified().await;
+    let mut inbox = by_hand.call("count").await;
+    let header = async |inbox: &mut async_nats::Subscriber, name: &str| {
+        let message = futures_util::StreamExt::next(inbox).await.unwrap();
+        message.headers.unwrap().get(name).unwrap().to_string()
+    };
+    assert_eq!(header(&mut inbox, "Mcp-Fleet").await, "bounce");
+    let waiting = tokio::spawn(client.call("count", json!({})).into_future());
+    eventually(async || {
+        let fleet = taut_nats::fleet(&broker.connect().await, None, Duration::from_secs(5)).await;
+        fleet.unwrap()[0].bounced > 1
+    })
+    .await;
+    shared.go.add_permits(1);
+    assert_eq!(header(&mut inbox, "Mcp-Worker").await, one.id);
+    // Declined, so the next one gets it.
+    let subject = format!("mcp.test.worker.{}", one.id);
+    by_hand.tell(&subject, "_INBOX.hand.1", &[("Mcp-Fleet", "declined")]).await;
+    waiting.await.unwrap().unwrap();
+    held.await.unwrap().unwrap();
+    one.stop().await;
+}
+
 #[tokio::test]
 async fn sixteen_mebibytes_pass_both_ways_side_by_side() {
     const LONG: usize = 16 << 20;
     let broker = Broker::start(&[]).await;
     let shared = Shared::new();
-    let worker = worker(&broker, "one", &shared, WorkerOptions::new()).await;
-    let (one, two) = (client(&broker).await, client(&broker).await);
+    // A build that is not optimised computes for seconds on such messages, and is not heard meanwhile.
+    let patient = WorkerOptions::new().heartbeat(Duration::from_secs(20));
+    let worker = worker(&broker, "one", &shared, patient).await;
+    let patient = EdgeOptions::new().accept(Duration::from_secs(100));
+    let (one, two) = (edge(&broker, patient.clone()).await, edge(&broker, patient).await);
+    let one = one.open(Client::builder()).await.unwrap();
+    let two = two.open(Client::builder()).await.unwrap();
     let there = one.call("repeat", json!({ "text": "x".repeat(LONG), "times": 1 }));
     let back = two.call("repeat", json!({ "text": "y".repeat(16), "times": LONG / 16 }));
     let (there, back) = tokio::join!(there.into_future(), back.into_future());

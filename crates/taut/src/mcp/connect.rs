@@ -1,7 +1,7 @@
 //! How a client opens a connection: what to send first, and what each answer means.
 //!
 //! Pure: answers, exits and the time go in, actions come out. Must not know how a message is sent
-//! or a process is started; `client/open.rs` does what this says. PRB-01 to PRB-09, LIF-01 to
+//! or a process is started; `client/open/` does what this says. PRB-01 to PRB-09, LIF-01 to
 //! LIF-09, VER-02; scars L2 to L5, L12, L13, L16, L17.
 //!
 //! | while | what happens | what it means |
@@ -17,6 +17,7 @@
 //! | shaking | a version that we do not speak | failed (L13) |
 //! | shaking | a late discovery | kept, and used if the handshake fails (L5) |
 //! | shaking | an error that lists versions | probe again, or offer one of them; once (L12) |
+//! | shaking | another error, and nothing was probed yet | probe: a modern server need not know `initialize` |
 //! | shaking | another error, or exit, after a probe | fresh process, no probe; once (L4) |
 //! | shaking | nothing at all until the last part of the start's budget | another process beside it, other framing; once (F13) |
 //! | any | our own request comes back | failed: an echo (L16) |
@@ -327,10 +328,17 @@ impl Connect {
             ConnectFault::Refused(error) => versions_in(error).unwrap_or_default(),
             _ => Vec::new(),
         };
-        let modern = newest(&versions, Era::Modern).filter(|_| self.plan.pin.is_none());
+        // Who was taken for legacy, and knows no handshake, may be modern only. It need not say so.
+        let unknown = matches!(fault, ConnectFault::Refused(_))
+            && versions.is_empty()
+            && !self.probed
+            && !self.restarted;
+        let may_be_modern = (unknown || newest(&versions, Era::Modern).is_some())
+            && self.plan.pin.is_none()
+            && self.refused.is_none();
         let legacy = newest(&versions, Era::Legacy)
             .filter(|version| *version != self.offer && self.plan.pin.is_none());
-        if modern.is_some() && self.refused.is_none() {
+        if may_be_modern {
             self.refused = Some(fault);
             self.probe(now);
         } else if let Some(version) = legacy

@@ -289,6 +289,32 @@ fn prb_06_a_verdict_that_turns_out_wrong_is_dropped() {
     assert_eq!(run.discover_error(-32601, Value::Null).actions(), "fail refused -32022");
 }
 
+/// ERA-04: a modern server SHOULD list its versions in the error to initialize; not every one does.
+#[test]
+fn who_was_taken_for_legacy_and_knows_no_handshake_is_probed_once() {
+    let known = || {
+        let mut run = Run::new(Plan { known: Some(Era::Legacy), ..plan() });
+        assert_eq!(run.actions(), "initialize 2025-11-25");
+        run
+    };
+    let mut run = known();
+    assert_eq!(run.initialize_error(-32601, Value::Null).actions(), "discover 2026-07-28");
+    assert_eq!(run.discover(modern()).actions(), "done 2026-07-28");
+
+    let mut run = known();
+    run.initialize_error(-32601, Value::Null).actions();
+    assert_eq!(run.discover_error(-32602, Value::Null).actions(), "fail refused -32601");
+
+    let mut run = known();
+    run.initialize_error(-32601, Value::Null).actions();
+    assert_eq!(run.wait().actions(), "fail refused -32601", "silence is no answer either");
+
+    let pinned = Plan { pin: Revision::parse("2025-06-18"), ..plan() };
+    let mut run = Run::new(pinned);
+    run.actions();
+    assert_eq!(run.initialize_error(-32601, Value::Null).actions(), "fail refused -32601");
+}
+
 #[test]
 fn f13_silence_in_lines_is_tried_once_with_headers_beside() {
     let mut run = probing();

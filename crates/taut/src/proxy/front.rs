@@ -3,6 +3,7 @@
 //! Knows both eras of clients; must not know how a message reads in the other era. A legacy session has a
 //! connection to the server of its own; modern requests share one with those of the same principal.
 
+use std::borrow::Cow;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -19,14 +20,15 @@ use crate::json::edit::{Edit, edited};
 use crate::json::{JsonBuf, JsonRef, RawJson};
 use crate::lock::lock;
 use crate::mcp::{
-    Accept, Era, Implementation, Level, Method, RequestMeta, Revision, Verdict, meta_keys,
+    Accept, Era, Implementation, Level, Method, RequestMeta, Revision,
+    UNSUPPORTED_PROTOCOL_VERSION, UnsupportedVersion, Verdict, meta_keys,
 };
 use crate::rpc::{ErrorObject, NoId, Params, PeerRequest, Trouble};
 use crate::service::Reporter;
 use crate::transport::Principal;
 
 /// So little may be left unread when a connection to the server is woken.
-const READ_AGAIN: usize = 1 << 20;
+const READ_AGAIN: usize = 128 << 10;
 
 /// The loop's service for one client.
 pub(super) struct Front {
@@ -96,15 +98,22 @@ impl Front {
         let outcome = match self.accept.judge(&request.method, &request.params) {
             Verdict::Pong => Ok(JsonBuf::copied(&["{}"])),
             Verdict::Refuse(error) => Err(error),
-            Verdict::Welcome(_) | Verdict::Serve(..) => Err(ErrorObject::invalid_request(format!(
-                "this side speaks {} only",
-                self.state.shared.settings.front_era.map_or("another era", |era| match era {
-                    Era::Legacy => "the legacy revisions",
-                    Era::Modern => "revision 2026-07-28",
-                })
-            ))),
+            Verdict::Welcome(_) | Verdict::Serve(..) => Err(self.other_era(&request.params)),
         };
         self.state.link.answer(request.ticket, outcome);
+    }
+
+    /// The error for a client of the era that is not served here. It lists what is, so that a client of both
+    /// eras goes on in the other one (ERA-04).
+    fn other_era(&self, params: &Params<'_>) -> ErrorObject {
+        let served = self.state.shared.settings.front_era;
+        let revisions = Revision::ALL.iter().filter(|revision| Some(revision.era()) == served);
+        let supported: Vec<_> = revisions.map(ToString::to_string).collect();
+        let message = format!("this side speaks {} only", supported.join(", "));
+        let asked = params.string("protocolVersion").ok();
+        let requested = asked.map_or_else(|| Revision::MODERN.to_string(), Cow::into_owned);
+        ErrorObject::new(UNSUPPORTED_PROTOCOL_VERSION, message)
+            .with_data(&UnsupportedVersion::new(supported, requested))
     }
 
     /// The handshake of a legacy session opens a connection to the server, in the client's own words.

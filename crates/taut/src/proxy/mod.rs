@@ -104,6 +104,14 @@ impl ProxyBuilder {
         self
     }
 
+    /// Sets how long the connection of a [`Principal`] is kept that sends nothing any more. It is given up when
+    /// another principal comes after that time, so that connections do not grow with everyone who ever came.
+    /// 30 min.
+    pub fn idle(mut self, time: Duration) -> Self {
+        self.settings.idle = time;
+        self
+    }
+
     /// Sets how long a call may wait for a modern client to answer its question, 10 min, how many calls
     /// may, 256, and how many bytes of questions they may have, 16 MiB. A call beyond that is told so.
     pub fn parked(mut self, time: Duration, calls: usize, bytes: usize) -> Self {
@@ -193,6 +201,7 @@ impl Proxy {
             children: None,
             serial: false,
             front_era: None,
+            idle: Duration::from_secs(30 * 60),
             max_parked: 256,
             max_parked_bytes: 16 << 20,
             parked_for: Duration::from_secs(600),

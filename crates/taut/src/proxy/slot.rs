@@ -3,7 +3,7 @@
 //! Knows when to connect and what waits for it; must not know what is done with a connection. Whatever
 //! comes while it opens is done in the order in which it came, and is bounded in bytes.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
@@ -279,16 +279,44 @@ impl ProxyShared {
     ) -> Arc<BackSlot> {
         let pool = self.settings.children;
         let key = if pool.is_some() { Principal::ANONYMOUS } else { principal.clone() };
-        let mut slots = lock(&self.slots);
-        let slots = slots.entry(key).or_default();
+        let mut all = lock(&self.slots);
+        let given_up = match all.contains_key(&key) {
+            true => Vec::new(),
+            false => self.give_up_idle(&mut all),
+        };
+        let slots = all.entry(key).or_default();
         let idlest = slots.iter().min_by_key(|slot| slot.load()).cloned();
-        match idlest {
+        let slot = match idlest {
             Some(slot) if slot.load() == 0 || slots.len() >= pool.unwrap_or(1) => slot,
             _ => {
                 let slot = BackSlot::new(self, identity(), false);
                 slots.push(slot.clone());
                 slot
             }
-        }
+        };
+        slot.lock().used = Some(now());
+        drop(all);
+        // Their connections end here, and not under the lock.
+        drop(given_up);
+        slot
+    }
+
+    /// Takes out the slots of principals that have not asked for a long time, so that their number does not
+    /// grow with everyone who ever came. What is still used stays.
+    fn give_up_idle(&self, all: &mut HashMap<Principal, Vec<Arc<BackSlot>>>) -> Vec<Arc<BackSlot>> {
+        let now = now();
+        let mut given_up = Vec::new();
+        all.retain(|_, slots| {
+            given_up.extend(slots.extract_if(.., |slot| {
+                let idle = slot
+                    .lock()
+                    .used
+                    .is_none_or(|used| now.saturating_duration_since(used) >= self.settings.idle);
+                // A client that has asked keeps the slot while it is connected.
+                idle && Arc::strong_count(slot) == 1 && slot.load() == 0 && slot.streams.is_empty()
+            }));
+            !slots.is_empty()
+        });
+        given_up
     }
 }

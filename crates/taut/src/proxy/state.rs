@@ -37,6 +37,7 @@ pub(super) struct ProxySettings {
     pub(super) serial: bool,
     /// The only era that clients may speak.
     pub(super) front_era: Option<Era>,
+    pub(super) idle: Duration,
     pub(super) max_parked: usize,
     pub(super) max_parked_bytes: usize,
     pub(super) parked_for: Duration,
@@ -92,6 +93,8 @@ pub(super) struct SlotState {
     pub(super) backoff: Backoff,
     /// The legacy sessions that use it, so that a connection in place of a lost one knows them.
     pub(super) sessions: Vec<Weak<FrontState>>,
+    /// When somebody last asked for it.
+    pub(super) used: Option<Instant>,
 }
 
 #[derive(Default)]

@@ -67,7 +67,8 @@ pub(super) fn serve(
                 subscribe(&session, &owner, &back, subscription, uri).await
             });
         }
-        Some(known) if known.known_in(Revision::MODERN) => {
+        // What only one of the two sides knows is no method for this client.
+        Some(known) if known.known_in(Revision::MODERN) && known.known_in(session.revision()) => {
             let forward = Forward {
                 front: front.clone(),
                 session: session.clone(),

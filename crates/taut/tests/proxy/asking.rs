@@ -1,15 +1,16 @@
-//! Questions, in all four combinations of eras.
+//! Questions, in all four combinations of eras. `crate::way` says how; `taut-nats` runs this over a broker.
 
 use serde_json::json;
 use taut::{Client, Error};
 
-use crate::world::{COMBINATIONS, Heard, connect, joined, proxy_to, server};
+use crate::way::joined;
+use crate::world::{COMBINATIONS, Heard, host};
 
 #[tokio::test]
 async fn a_form_is_filled_in_and_the_second_depends_on_the_first() {
     for (front, back) in COMBINATIONS {
         let heard = Heard::default();
-        let client = joined(front, back, &heard).await;
+        let client = joined(front, back, host(&heard)).await;
         let answer = client.call("form", json!({})).await.unwrap();
         assert_eq!(answer.text().unwrap(), "line 1 then line 2", "{front} {back}");
         assert_eq!(heard.lines(), ["form first?", "form after line 1?"]);
@@ -20,7 +21,7 @@ async fn a_form_is_filled_in_and_the_second_depends_on_the_first() {
 async fn a_page_is_shown() {
     for (front, back) in COMBINATIONS {
         let heard = Heard::default();
-        let client = joined(front, back, &heard).await;
+        let client = joined(front, back, host(&heard)).await;
         let answer = client.call("page", json!({})).await.unwrap();
         assert!(answer.text().unwrap().contains("Accepted"), "{front} {back}");
         assert_eq!(heard.lines(), ["page https://example.com/pay"]);
@@ -31,7 +32,7 @@ async fn a_page_is_shown() {
 async fn a_model_is_asked_with_tools() {
     for (front, back) in COMBINATIONS {
         let heard = Heard::default();
-        let client = joined(front, back, &heard).await;
+        let client = joined(front, back, host(&heard)).await;
         let answer = client.call("sample", json!({})).await.unwrap();
         assert_eq!(answer.text().unwrap(), "model-x", "{front} {back}");
         assert_eq!(heard.lines(), ["sample with 1 tools"]);
@@ -41,7 +42,7 @@ async fn a_model_is_asked_with_tools() {
 #[tokio::test]
 async fn roots_are_told() {
     for (front, back) in COMBINATIONS {
-        let client = joined(front, back, &Heard::default()).await;
+        let client = joined(front, back, host(&Heard::default())).await;
         let answer = client.call("roots", json!({})).await.unwrap();
         assert_eq!(answer.text().unwrap(), "file:///home", "{front} {back}");
     }
@@ -51,8 +52,7 @@ async fn roots_are_told() {
 #[tokio::test]
 async fn a_client_that_cannot_be_asked_gets_an_error_that_says_so() {
     for (front, back) in COMBINATIONS {
-        let (proxy, _) = proxy_to(server(), back);
-        let client = connect(&proxy.build(), Client::builder().revision(front)).await.unwrap();
+        let client = joined(front, back, Client::builder()).await;
         let refused = client.call("form", json!({})).await;
         let refused = refused.and_then(|answer| answer.text().map(drop)).unwrap_err();
         match (front.is_modern(), &refused) {

@@ -1,4 +1,4 @@
-//! Every feature, in all four combinations of eras.
+//! Every feature, in all four combinations of eras. `crate::way` says how; `taut-nats` runs this over a broker.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 use taut::types::{CompletionReference, PromptReference, SubscriptionFilter};
 use taut::{Change, Error, Level};
 
-use crate::world::{CANCELLED, COMBINATIONS, Heard, Sum, joined};
+use crate::way::joined;
+use crate::world::{CANCELLED, COMBINATIONS, Heard, Sum, host};
 
 #[tokio::test]
 async fn the_server_is_known_by_its_own_name() {
     for (front, back) in COMBINATIONS {
-        let client = joined(front, back, &Heard::default()).await;
+        let client = joined(front, back, host(&Heard::default())).await;
         let info = client.server_info().unwrap();
         assert_eq!((info.name.as_str(), info.version.as_str()), ("back", "7.1"));
         assert_eq!(client.instructions(), Some("how to use it"));
@@ -23,7 +24,7 @@ async fn the_server_is_known_by_its_own_name() {
 #[tokio::test]
 async fn lists_come_page_by_page() {
     for (front, back) in COMBINATIONS {
-        let client = joined(front, back, &Heard::default()).await;
+        let client = joined(front, back, host(&Heard::default())).await;
         let mut pages = client.tools();
         let mut sizes = Vec::new();
         while let Some(page) = pages.next_page().await.unwrap() {
@@ -39,7 +40,7 @@ async fn lists_come_page_by_page() {
 #[tokio::test]
 async fn calls_results_and_failures_pass() {
     for (front, back) in COMBINATIONS {
-        let client = joined(front, back, &Heard::default()).await;
+        let client = joined(front, back, host(&Heard::default())).await;
         let echo = client.call("echo", json!({ "line": "hi" })).await.unwrap();
         assert_eq!(echo.text().unwrap(), "hi");
         let sum = client.call("sum", json!({})).await.unwrap();
@@ -55,7 +56,7 @@ async fn calls_results_and_failures_pass() {
 #[tokio::test]
 async fn resources_prompts_and_completion_pass() {
     for (front, back) in COMBINATIONS {
-        let client = joined(front, back, &Heard::default()).await;
+        let client = joined(front, back, host(&Heard::default())).await;
         let read = client.read("a:b").await.unwrap();
         assert_eq!(read[0].text.as_deref(), Some("inside"));
         let note = client.read("note://1").await.unwrap();
@@ -71,7 +72,7 @@ async fn resources_prompts_and_completion_pass() {
 #[tokio::test]
 async fn errors_keep_code_message_and_data() {
     for (front, back) in COMBINATIONS {
-        let client = joined(front, back, &Heard::default()).await;
+        let client = joined(front, back, host(&Heard::default())).await;
         let error = match client.read("note://2").await.unwrap_err() {
             Error::Refused { error, .. } => error,
             other => panic!("{other:?}"),
@@ -89,19 +90,25 @@ async fn errors_keep_code_message_and_data() {
 }
 
 #[tokio::test]
-async fn an_unknown_method_is_refused() {
+async fn a_method_that_the_client_s_revision_does_not_have_is_refused() {
     for (front, back) in COMBINATIONS {
-        let client = joined(front, back, &Heard::default()).await;
-        let refused = client.request::<Value>("made/up", json!({})).await.unwrap_err();
-        let Error::Refused { error, .. } = refused else { panic!("{refused:?}") };
-        assert_eq!(error.code, -32601, "{front} {back}");
+        let client = joined(front, back, host(&Heard::default())).await;
+        let of_the_other_era: &[&str] = match front.is_modern() {
+            true => &["ping", "logging/setLevel"],
+            false => &["server/discover", "subscriptions/listen"],
+        };
+        for method in [&["made/up"], of_the_other_era].concat() {
+            let refused = client.request::<Value>(method, json!({})).await.unwrap_err();
+            let Error::Refused { error, .. } = refused else { panic!("{method}: {refused:?}") };
+            assert_eq!(error.code, -32601, "{method} {front} {back}");
+        }
     }
 }
 
 #[tokio::test]
 async fn progress_reaches_the_request_that_asked_for_it() {
     for (front, back) in COMBINATIONS {
-        let client = joined(front, back, &Heard::default()).await;
+        let client = joined(front, back, host(&Heard::default())).await;
         let seen = Heard::default();
         let reports = seen.clone();
         let call = client
@@ -116,7 +123,7 @@ async fn progress_reaches_the_request_that_asked_for_it() {
 async fn log_lines_of_the_wanted_level_pass() {
     for (front, back) in COMBINATIONS {
         let heard = Heard::default();
-        let client = joined(front, back, &heard).await;
+        let client = joined(front, back, host(&heard)).await;
         client.set_level(Level::Error).await.unwrap();
         client.call("log", json!({})).await.unwrap();
         assert_eq!(heard.lines(), ["error \"loud\""], "{front} {back}");
@@ -126,7 +133,7 @@ async fn log_lines_of_the_wanted_level_pass() {
 #[tokio::test]
 async fn a_cancelled_call_is_cancelled_at_the_server() {
     for (front, back) in COMBINATIONS {
-        let client = joined(front, back, &Heard::default()).await;
+        let client = joined(front, back, host(&Heard::default())).await;
         let before = CANCELLED.load(Ordering::SeqCst);
         let call = client.call("wait", json!({})).timeout(Duration::from_millis(50)).await;
         assert!(matches!(call, Err(Error::TimedOut { .. })), "{call:?}");
@@ -147,7 +154,7 @@ async fn a_cancelled_call_is_cancelled_at_the_server() {
 #[tokio::test]
 async fn changes_of_lists_and_resources_are_told() {
     for (front, back) in COMBINATIONS {
-        let client = joined(front, back, &Heard::default()).await;
+        let client = joined(front, back, host(&Heard::default())).await;
         let filter = SubscriptionFilter::new()
             .tools_list_changed(true)
             .resource_subscriptions(["a:b".to_owned()]);

@@ -7,4 +7,5 @@ mod faults;
 mod features;
 mod raw;
 mod sharing;
+mod way;
 mod world;

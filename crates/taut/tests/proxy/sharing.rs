@@ -4,8 +4,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taut::Revision;
 use taut::transport::{MessagePipe, MessageService, Principal};
+use taut::types::Era;
+use taut::{ClientBuilder, Proxy, Revision};
 
 use crate::raw::{id_of, legacy};
 use crate::world::{Heard, connect, host, proxy_to, server};
@@ -41,6 +42,65 @@ async fn each_legacy_session_has_a_connection_and_each_principal_one_for_all_mod
         }
     }
     assert_eq!(opened.load(Ordering::SeqCst), 5);
+}
+
+#[tokio::test]
+async fn the_connection_of_a_principal_that_has_gone_is_given_up_when_another_comes() {
+    for (idle, opened_in_all) in [(Duration::ZERO, 7), (Duration::MAX, 4)] {
+        let (proxy, opened) = proxy_to(server(), Revision::V2025_11_25);
+        let proxy = proxy.idle(idle).build();
+        // This one stays connected, and keeps what it uses.
+        let mut kept = proxy.open(Principal::new("kept"));
+        for round in 0..2 {
+            ask(&mut kept, modern(round, "tools/list", json!({}))).await;
+            for name in ["ann", "bob", "cid"] {
+                let mut pipe = proxy.open(Principal::new(name));
+                ask(&mut pipe, modern(1, "tools/list", json!({}))).await;
+                drop(pipe);
+                // Its front has gone when nobody but the map has the slot: that takes the loop a moment.
+                let mut next = proxy.open(Principal::new("kept"));
+                ask(&mut next, modern(1, "tools/list", json!({}))).await;
+            }
+        }
+        // With no patience: kept once, the others anew each time but for what had not gone yet.
+        let opened = opened.load(Ordering::SeqCst);
+        assert!(opened <= opened_in_all, "{opened}");
+        assert_eq!(opened > 4, idle.is_zero(), "{opened}");
+    }
+}
+
+/// ERA-04: the refusal lists what is served, so that a client of both eras, and another proxy, go on in that era.
+#[tokio::test]
+async fn who_comes_in_the_era_that_is_not_served_is_told_which_one_is() {
+    for (served, other) in [(Era::Modern, Era::Legacy), (Era::Legacy, Era::Modern)] {
+        let (inner, _) = proxy_to(server(), Revision::V2025_11_25);
+        let inner = inner.era(served).build();
+        let initialize = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        } });
+        let (revision, message) = match other {
+            Era::Legacy => (Revision::V2025_06_18, initialize),
+            Era::Modern => (Revision::MODERN, modern(1, "server/discover", json!({}))),
+        };
+        let refused = ask(&mut inner.open(Principal::new("ann")), message).await;
+        assert_eq!(refused["error"]["code"], -32022, "{refused}");
+        assert_eq!(refused["error"]["data"]["requested"], revision.as_str());
+        let supported = refused["error"]["data"]["supported"].as_array().unwrap().clone();
+        let listed = |revision: Revision| supported.contains(&json!(revision.as_str()));
+        for revision in Revision::ALL {
+            assert_eq!(listed(revision), revision.era() == served, "{revision}: {refused}");
+        }
+
+        let outer = Proxy::builder(move |client: ClientBuilder| {
+            let inner = inner.clone();
+            async move { connect(&inner, client).await }
+        })
+        .build();
+        let client = connect(&outer, host(&Heard::default()).revision(revision)).await.unwrap();
+        let echo = client.call("echo", json!({ "line": "hi" })).await.unwrap();
+        assert_eq!(echo.text().unwrap(), "hi");
+    }
 }
 
 #[tokio::test]

@@ -206,11 +206,3 @@ pub(crate) fn host(heard: &Heard) -> ClientBuilder {
         .roots([Root::new("file:///home")])
         .on_log(move |log| logs.add(format!("{} {}", log.level, log.data.text())))
 }
-
-/// A host behind a proxy, pinned to one revision on each side.
-pub(crate) async fn joined(front: Revision, back: Revision, heard: &Heard) -> Client {
-    let (proxy, _) = proxy_to(server(), back);
-    let client = connect(&proxy.build(), host(heard).revision(front)).await.unwrap();
-    assert_eq!(client.revision(), front);
-    client
-}

@@ -19,14 +19,22 @@ pub(super) fn checks() -> Vec<Check> {
         .hosts("A server that reads line by line drops it, or ends.")
         .played(&[], |played| {
             each(played, |_, life| {
-                life.lines().find_map(|(line, value)| match value {
+                // Half a message is what is left of a client that was ended.
+                let unfinished = life.notes.iter().find_map(|note| match note {
+                    Note::Unfinished { line } if serde_json::from_slice::<Value>(line).is_ok() => {
+                        Some("its last message has no newline".to_owned())
+                    }
+                    _ => None,
+                });
+                let unclean = life.lines().find_map(|(line, value)| match value {
                     None => {
                         Some(format!("a line is no JSON: {:.80}", String::from_utf8_lossy(line)))
                     }
                     // Whether a batch may come is a question of its own.
                     Some(Value::Object(_) | Value::Array(_)) => None,
                     Some(other) => Some(format!("a line is no message: {other}")),
-                })
+                });
+                unclean.or(unfinished)
             })
         }),
         Check::must(
@@ -141,21 +149,25 @@ pub(super) fn checks() -> Vec<Check> {
         .hosts("A server cancels somebody else's call.")
         .played(&[], |played| {
             each(played, |_, life| {
-                life.heard()
-                    .filter(|(_, value)| value["method"] == "notifications/cancelled")
-                    .find_map(|(at, value)| {
-                        let id = &value["params"]["requestId"];
-                        let target = life
-                            .requests()
-                            .find(|(place, request)| *place < at && request.get("id") == Some(id));
-                        match target {
-                            None => Some(format!("it cancelled {id}, which it never asked")),
-                            Some((_, request)) if request["method"] == "initialize" => {
-                                Some("it cancelled initialize".to_owned())
-                            }
-                            Some(_) => None,
+                let mut unknown = Vec::new();
+                for (at, value) in life.heard() {
+                    if value["method"] != "notifications/cancelled" {
+                        continue;
+                    }
+                    let id = &value["params"]["requestId"];
+                    let mut before = life.requests().filter(|(place, _)| *place < at);
+                    match before.find(|(_, request)| request.get("id") == Some(id)) {
+                        Some((_, request)) if request["method"] == "initialize" => {
+                            return Some("it cancelled initialize".to_owned());
                         }
-                    })
+                        None if !unknown.contains(&id) => unknown.push(id),
+                        _ => {}
+                    }
+                }
+                // A line that was not kept may have had one of them.
+                let skipped = life.notes.iter().filter(|note| matches!(note, Note::Skipped));
+                let id = unknown.get(skipped.count())?;
+                Some(format!("it cancelled {id}, which it never asked"))
             })
         }),
         Check::should(
@@ -180,7 +192,7 @@ pub(super) fn checks() -> Vec<Check> {
                         Note::Alive { at } | Note::Heard { at, .. } | Note::Said { at, .. } => {
                             Some(*at)
                         }
-                        Note::Eof { .. } => None,
+                        Note::Eof { .. } | Note::Unfinished { .. } | Note::Skipped => None,
                     })
                     .max()
                     .unwrap_or_default();

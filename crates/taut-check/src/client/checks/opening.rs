@@ -1,7 +1,10 @@
 //! How a client opens: the handshake, the probe, and what every request of 2026-07-28 carries.
 
+use serde_json::Value;
+
 use super::each;
 use crate::check::{Check, Revisions, Verdict};
+use crate::client::record::Life;
 use crate::cx::{CAPABILITIES, CLIENT_INFO, VERSION};
 use crate::seen::{is_notification, is_response};
 
@@ -73,12 +76,18 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
+/// The requests that belong to 2026-07-28. A handshake does not, nor what follows it: `client-no-handshake` judges
+/// whether it may come.
+fn modern_requests(life: &Life) -> impl Iterator<Item = &Value> {
+    life.requests().map(|(_, value)| value).take_while(|value| value["method"] != "initialize")
+}
+
 pub(super) fn modern() -> Vec<Check> {
     vec![
         Check::must("client-meta", &["MET-01"], Revisions::MODERN, "Every request carries the version and the client's capabilities in `_meta`.")
             .hosts("A server has to refuse it with -32602.")
             .played(&[], |played| each(played, |_, life| {
-                life.requests().find_map(|(_, value)| {
+                modern_requests(life).find_map(|value| {
                     let meta = &value["params"]["_meta"];
                     let whole = meta[VERSION].is_string() && meta[CAPABILITIES].is_object();
                     (!whole).then(|| format!("{} has the `_meta` {meta}", value["method"]))
@@ -87,7 +96,7 @@ pub(super) fn modern() -> Vec<Check> {
         Check::should("client-info", &["MET-03"], Revisions::MODERN, "Every request names the client in `_meta`.")
             .hosts("A server cannot say in its logs who asked.")
             .played(&[], |played| each(played, |_, life| {
-                life.requests().find_map(|(_, value)| {
+                modern_requests(life).find_map(|value| {
                     let info = &value["params"]["_meta"][CLIENT_INFO];
                     (!info["name"].is_string()).then(|| format!("{} does not name the client", value["method"]))
                 })
@@ -108,7 +117,10 @@ pub(super) fn modern() -> Vec<Check> {
             .hosts("A client gives up on a server that it could speak to.")
             .played(&["modern-version"], |played| {
                 let retried = played.lives().map(|(_, life)| life.requests().filter(|(_, value)| value["params"]["_meta"][VERSION] == "2026-07-28").count()).sum::<usize>() > 1;
-                let opened = played.lives().any(|(_, life)| life.first("initialize").is_some());
+                let opened = played.lives().any(|(_, life)| {
+                    let refused = life.said().find(|(_, value)| value["error"]["code"] == -32022);
+                    refused.is_some_and(|(told, _)| life.first("initialize").is_some_and(|(at, _)| at > told))
+                });
                 match (opened, retried) {
                     (true, _) => Verdict::fail("initialize came after -32022"),
                     (false, false) => Verdict::fail("it did not try again"),

@@ -367,6 +367,7 @@ fn gone() -> Vec<Check> {
                 },
             ),
         Check::must("meta-removed-notifications", &["DEP-03", "RPC-11", "ROO-04"], Revisions::MODERN, "Notifications that are gone are ignored.")
+            .after(&["cancel-unknown"])
             .sent("initialized, roots/list_changed and tasks/status")
             .hosts("A client that speaks both eras may send them.")
             .silent()

@@ -223,6 +223,7 @@ fn requests() -> Vec<Check> {
     vec![
         Check::must("rpc-notification-silent", &["RPC-11"], Revisions::ALL,
             "A notification is never answered, whatever it says.")
+            .after(&["cancel-unknown"])
             .sent("unknown notifications, requests without an id, and known notifications with bad params")
             .hosts("An answer without an id is an error in the log of most hosts; some end the session.")
             .silent()

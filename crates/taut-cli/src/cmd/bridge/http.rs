@@ -50,6 +50,8 @@ pub(super) fn token(path: &Path) -> Result<String, Problem> {
 impl Clients {
     fn options(&self) -> Result<Options, Problem> {
         let mut options = Options::new().connections(self.at_once).session_idle(self.idle);
+        // `drain::finish` keeps the limit; clients then still read the errors of what was cut off.
+        options = options.drain(self.limit.saturating_add(Duration::from_secs(5)));
         if let Some(token) = &self.token {
             options = options.token(token);
         }

@@ -1,0 +1,112 @@
+//! What was sent last for calls that have ended, for edges that ask for it again.
+//!
+//! An answer can be lost between here and its edge, when a broker dies or a connection breaks. The edge
+//! then asks for it. Knows bytes and age; must not know why something was lost.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::time::Instant;
+
+use crate::frame::Frame;
+
+/// How long an answer is kept. An edge asks for it for a shorter time.
+const AGE: Duration = Duration::from_secs(60);
+
+/// What an entry takes beside its bytes, about.
+const ENTRY: usize = 1024;
+
+/// The newest answers, by the reply subject of their calls.
+pub(super) struct Kept {
+    limit: usize,
+    bytes: usize,
+    answers: HashMap<String, Vec<Frame>>,
+    /// Oldest first: the call, when it ended and what it takes.
+    order: VecDeque<(String, Instant, usize)>,
+}
+
+impl Kept {
+    /// Keeps up to `limit` bytes, and the newest answer even if it is longer.
+    pub(super) fn new(limit: usize) -> Self {
+        Self { limit, bytes: 0, answers: HashMap::new(), order: VecDeque::new() }
+    }
+
+    /// Keeps what was sent for a call and not acknowledged.
+    pub(super) fn keep(&mut self, reply: String, mut frames: Vec<Frame>) {
+        if frames.is_empty() {
+            return;
+        }
+        // A part shares its memory with the whole message, and a message may have more memory than bytes.
+        for frame in &mut frames {
+            frame.payload = Bytes::copy_from_slice(&frame.payload);
+        }
+        let size = ENTRY + frames.iter().map(|frame| frame.payload.len()).sum::<usize>();
+        let now = Instant::now();
+        while let Some((_, when, _)) = self.order.front()
+            && (self.bytes + size > self.limit || now - *when > AGE)
+        {
+            self.drop_oldest();
+        }
+        self.bytes += size;
+        self.order.push_back((reply.clone(), now, size));
+        self.answers.insert(reply, frames);
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some((reply, _, size)) = self.order.pop_front() {
+            self.answers.remove(&reply);
+            self.bytes -= size;
+        }
+    }
+
+    /// What an edge has not got of a call, if it has taken `count` messages. `None` if the call is not known.
+    pub(super) fn after(&self, reply: &str, count: u64) -> Option<Vec<Frame>> {
+        let frames = self.answers.get(reply)?;
+        let wanted = |frame: &&Frame| !frame.is_data() || frame.sequence >= count;
+        Some(frames.iter().filter(wanted).cloned().collect())
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use crate::frame::Kind;
+
+    fn answer(length: usize) -> Vec<Frame> {
+        vec![Frame { payload: vec![0; length].into(), ..Frame::bare(Kind::Answer) }]
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_newest_are_kept_within_bytes_and_time() {
+        let mut kept = Kept::new(3 * (ENTRY + 100));
+        for reply in ["a", "b", "c", "d"] {
+            kept.keep(reply.to_owned(), answer(100));
+        }
+        assert!(kept.after("a", 0).is_none());
+        assert_eq!(kept.after("b", 0).unwrap(), answer(100));
+        assert_eq!(kept.bytes, 3 * (ENTRY + 100));
+        // One that is too long for the limit is alone.
+        kept.keep("long".to_owned(), answer(10_000));
+        assert_eq!((kept.answers.len(), kept.order.len()), (1, 1));
+        tokio::time::advance(AGE + Duration::from_secs(1)).await;
+        kept.keep("late".to_owned(), answer(1));
+        assert!(kept.after("long", 0).is_none() && kept.after("late", 0).is_some());
+        assert_eq!(kept.bytes, ENTRY + 1);
+    }
+
+    #[test]
+    fn only_what_is_missing_is_sent_again() {
+        let mut kept = Kept::new(1 << 20);
+        let part = |sequence| Frame { sequence, ..answer(9).remove(0) };
+        kept.keep("a".to_owned(), vec![part(5), part(6)]);
+        assert_eq!(kept.after("a", 6).unwrap(), [part(6)]);
+        assert_eq!(kept.after("a", 7).unwrap(), []);
+        let failed = Frame::bare(Kind::Failed { may_have_run: true });
+        kept.keep("b".to_owned(), vec![failed.clone()]);
+        assert_eq!(kept.after("b", 3).unwrap(), [failed]);
+        kept.keep("c".to_owned(), Vec::new());
+        assert!(kept.after("c", 0).is_none());
+    }
+}
