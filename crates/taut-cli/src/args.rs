@@ -29,7 +29,7 @@ const STYLES: Styles = Styles::styled()
 
 /// Try, check and debug any MCP server that speaks stdio.
 #[derive(Parser)]
-#[command(name = "taut", version, styles = STYLES, after_help = help::TAUT, max_term_width = 100)]
+#[command(name = "taut", version, styles = STYLES, after_help = help::taut(), max_term_width = 100)]
 #[command(disable_help_subcommand = true, propagate_version = true)]
 pub(crate) struct Args {
     #[command(flatten)]

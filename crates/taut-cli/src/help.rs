@@ -2,7 +2,7 @@
 //!
 //! The tests run every example as it is written.
 
-pub(crate) const TAUT: &str = "\
+const TAUT: &str = "\
 Everything after -- is the server's own command line, passed on unchanged. A server in a host's file
 can be given by its name; `taut servers` shows the names. One that listens is tcp:HOST:PORT or unix:PATH.
 
@@ -31,6 +31,21 @@ Exit codes:
   6    a request timed out, or --max-time is over
   7    the result could not be written
   130  interrupted";
+
+/// The help of `taut` itself, with what this system has.
+pub(crate) fn taut() -> String {
+    if cfg!(target_os = "linux") {
+        return TAUT.to_owned();
+    }
+    let lines: Vec<&str> = TAUT.lines().filter(|line| !line.contains("taut bench")).collect();
+    let text = lines.join("\n");
+    if !cfg!(windows) {
+        return text;
+    }
+    let text = text
+        .replace("taut/taut.yaml in $XDG_CONFIG_HOME or ~/.config", r"%APPDATA%\taut\taut.yaml");
+    text.replace(" or unix:PATH", "")
+}
 
 pub(crate) const SERVE: &str = "\
 A host starts it. It reads and writes JSON messages on stdin and stdout, and ends when stdin ends.

@@ -1,9 +1,12 @@
 //! The processes that a server has started, from `/proc`.
 //!
-//! Linux only; elsewhere the lists are empty. A process is identified by its number and its start time,
+//! Linux only; elsewhere the lists are empty, and [`LISTED`] says so. A process is identified by its number and its start time,
 //! because numbers are used again.
 
 use std::fmt;
+
+/// Whether this system tells what a process has started.
+pub(crate) const LISTED: bool = cfg!(target_os = "linux");
 
 /// A process of a server.
 #[derive(Clone, Debug, PartialEq, Eq)]

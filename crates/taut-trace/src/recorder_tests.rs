@@ -4,17 +4,19 @@ use std::io::{BufReader, Read as _};
 
 use super::*;
 use crate::format::Event;
-use crate::read::{Capture, record};
+use crate::read::Capture;
 
 const LINES: u64 = 40_000;
 
 /// A disk that takes nothing until everything has passed, and then all that waits for it.
-#[cfg(unix)]
 #[test]
 fn a_slow_disk_drops_records_and_counts_each_of_them() {
-    use std::os::fd::OwnedFd;
+    #[cfg(unix)]
+    use std::os::fd::OwnedFd as Owned;
+    #[cfg(windows)]
+    use std::os::windows::io::OwnedHandle as Owned;
     let (mut reader, writer) = io::pipe().unwrap();
-    let file = File::from(OwnedFd::from(writer));
+    let file = File::from(Owned::from(writer));
     let recorder = Recorder::start(Some(file), Session::default(), Masker::off(), None).unwrap();
     let tap = recorder.tap(Stream::Client);
     let line = format!("{{\"jsonrpc\":\"2.0\",\"method\":\"{}\"}}\n", "x".repeat(400));
@@ -46,6 +48,7 @@ fn a_slow_disk_drops_records_and_counts_each_of_them() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_disk_that_was_full_gets_a_record_of_what_is_missing() {
+    use crate::read::record;
     let path = std::env::temp_dir().join(format!("taut-recorder-{}", std::process::id()));
     let shared = Shared { queue: Queue::default(), began: Instant::now(), done: AtomicU64::new(0) };
     let full = File::options().write(true).open("/dev/full").unwrap();

@@ -167,10 +167,16 @@ fn address(word: &str, config: &[PathBuf]) -> Result<(String, Vec<(String, Strin
     })
 }
 
+/// The variables that say where tokens are kept.
+const PLACES: &str = if cfg!(windows) { "LOCALAPPDATA" } else { "HOME or XDG_STATE_HOME" };
+
+/// The one of them that is always set.
+const HOME: &str = if cfg!(windows) { "LOCALAPPDATA" } else { "HOME" };
+
 fn store() -> Result<TokenStore, Problem> {
     TokenStore::of_user().ok_or_else(|| Problem::Usage {
-        what: "there is no place for tokens: HOME is not set".to_owned(),
-        next: Some("HOME or XDG_STATE_HOME, a folder of yours".to_owned()),
+        what: format!("there is no place for tokens: {HOME} is not set"),
+        next: Some(format!("{PLACES}, a folder of yours")),
     })
 }
 

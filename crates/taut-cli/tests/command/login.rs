@@ -20,8 +20,9 @@
 //! Tests that are not in this file are in `crates/taut-http/tests/login`. What must not be shown: `login_secrets.rs`.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::CommandExt as _;
+#[cfg(unix)]
+use std::os::unix::{fs::PermissionsExt as _, process::CommandExt as _};
+#[cfg(unix)]
 use std::path::Path;
 use std::process::Child;
 
@@ -49,18 +50,33 @@ impl User {
         self.folder.join("taut/logins.json")
     }
 
-    fn put_tokens(&self, text: &str, mode: u32) {
+    /// Tokens that only their owner can read.
+    fn put_tokens(&self, text: &str) {
         std::fs::create_dir_all(self.folder.join("taut")).unwrap();
         std::fs::write(self.tokens(), text).unwrap();
-        std::fs::set_permissions(self.tokens(), std::fs::Permissions::from_mode(mode)).unwrap();
+        #[cfg(unix)]
+        std::fs::set_permissions(self.tokens(), std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+
+    /// That only their owner can read them. On Windows the folder sees to it, which is the user's own.
+    pub(super) fn tokens_are_private(&self) {
+        #[cfg(unix)]
+        {
+            let mode = std::fs::metadata(self.tokens()).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o600, "nobody else reads the tokens");
+        }
     }
 
     pub(super) fn command(&self, line: &str) -> Command {
         let mut command = taut(line.split_whitespace());
+        // Windows has no variable that says whether there is a browser.
+        if cfg!(windows) && line.starts_with("login ") && !line.contains("--no-browser") {
+            command.arg("--no-browser");
+        }
         for name in ["DISPLAY", "WAYLAND_DISPLAY", "HTTP_PROXY", "http_proxy", "ALL_PROXY"] {
             command.env_remove(name);
         }
-        command.env("XDG_STATE_HOME", &self.folder);
+        command.env(if cfg!(windows) { "LOCALAPPDATA" } else { "XDG_STATE_HOME" }, &self.folder);
         command
     }
 
@@ -120,10 +136,6 @@ impl Prompted {
     }
 }
 
-fn mode(path: &Path) -> u32 {
-    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
-}
-
 #[test]
 fn a_login_is_kept_used_by_the_other_commands_shown_and_forgotten() {
     let (authority, user) = (Authority::start(), User::new("whole"));
@@ -137,7 +149,7 @@ fn a_login_is_kept_used_by_the_other_commands_shown_and_forgotten() {
 
     let done = user.log_in(&authority).exits(0);
     assert_eq!(done.out, format!("logged in to {url}, for read\n"));
-    assert_eq!(mode(&user.tokens()), 0o600);
+    user.tokens_are_private();
     for line in ["call get_word", "smoke", "list"] {
         user.run(&format!("{line} {url}")).exits(0);
     }
@@ -317,7 +329,7 @@ fn processes_that_refresh_at_once_do_it_once() {
         assert_eq!(authority.state().refreshed, round);
         assert_eq!(user.run("logins --json").exits(0).json()["logins"][0]["refreshable"], true);
     }
-    assert_eq!(mode(&user.tokens()), 0o600);
+    user.tokens_are_private();
     let left = std::fs::read_dir(user.folder.join("taut")).unwrap().count();
     assert_eq!(left, 2, "the tokens and their lock, and no file of a write that was not finished");
 }
@@ -380,7 +392,7 @@ fn a_login_that_is_revoked_in_mid_session_is_made_again_once() {
 fn a_broken_file_of_tokens_is_told_and_put_aside() {
     for broken in ["", "no JSON", "{\"version\":1}", "\u{0}\u{1}"] {
         let (authority, user) = (Authority::start(), User::new("broken"));
-        user.put_tokens(broken, 0o600);
+        user.put_tokens(broken);
         let run = user.run("logins").exits(2);
         assert!(run.err.contains("logins.json is broken; remove it"), "{}", run.err);
         let run = user.run(&format!("list {}", authority.url)).exits(4);
@@ -397,6 +409,8 @@ fn a_broken_file_of_tokens_is_told_and_put_aside() {
 
 /// Another user's file, and one that others can read: its tokens may be anybody's.
 #[test]
+// About Unix itself: owners and modes of files.
+#[cfg(unix)]
 fn a_file_of_tokens_that_is_not_ours_is_not_used() {
     let (authority, user) = (Authority::start(), User::new("not-ours"));
     user.log_in(&authority).exits(0);
@@ -430,6 +444,8 @@ fn a_file_of_tokens_that_is_not_ours_is_not_used() {
 /// A folder and a file without the right to write: what is there is used, and a new login says that it cannot be
 /// kept. Root may write everywhere, so as root it is another user who does this.
 #[test]
+// About Unix itself: owners and modes of files.
+#[cfg(unix)]
 fn a_file_of_tokens_that_cannot_be_written_is_told() {
     let (authority, user) = (Authority::start(), User::new("read-only"));
     let program = user.folder.join("taut-copy");

@@ -6,10 +6,8 @@
 //! `crates/taut-http/tests/login/secrets.rs`.
 
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 
 use super::authority::{Authority, browse};
@@ -123,8 +121,7 @@ fn nothing_that_a_whole_flow_writes_has_a_secret_in_it() {
     assert!(capture_text.contains("behind the login"), "the session was recorded: {capture_text}");
     // A crash in the middle of a session.
     flow.bridge(&format!("bridge {url}"), |child| {
-        kill_process(Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap(), Signal::ABORT)
-            .unwrap();
+        rude::system::crash(child);
     });
 
     // Servers that repeat what they were sent: the code, the verifier, the client's secret, the refresh token.
@@ -164,8 +161,7 @@ fn nothing_that_a_whole_flow_writes_has_a_secret_in_it() {
         if path == user.tokens() {
             kept += usize::from(secret.is_some());
             assert!(!secrets.iter().any(|s| s.starts_with("code-") && text.contains(s.as_str())));
-            let mode = std::fs::metadata(&path).unwrap().permissions().mode() & 0o777;
-            assert_eq!(mode, 0o600, "nobody else reads the tokens");
+            user.tokens_are_private();
         } else {
             assert!(secret.is_none(), "{secret:?} is in {}: {text}", path.display());
         }

@@ -90,7 +90,6 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 /// Everything is waited for, but never for longer than this.
-#[cfg(unix)]
 const DEADLINE: Duration = Duration::from_secs(60);
 
 /// What the other processes do.
@@ -252,7 +251,6 @@ fn demo(line: &str) -> Run {
 }
 
 /// Waits until something is true.
-#[cfg(unix)]
 fn eventually(what: &str, mut is_true: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_true() {

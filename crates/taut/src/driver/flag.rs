@@ -60,7 +60,9 @@ mod tests {
     struct Silent;
 
     impl Wake for Silent {
-        fn wake(self: Arc<Self>) {}
+        fn wake(self: Arc<Self>) {
+            drop(self);
+        }
     }
 
     fn poll(future: std::pin::Pin<&mut impl Future<Output = ()>>, waker: &Waker) -> Poll<()> {

@@ -71,6 +71,7 @@ impl Tail {
     }
 
     /// The next `n` bytes.
+    #[cfg(unix)]
     pub(super) fn exactly(&mut self, n: usize) -> Vec<u8> {
         (0..n).map(|_| self.byte().expect("more bytes")).collect()
     }

@@ -26,7 +26,9 @@ async fn a_server_is_started_listed_called_and_closed() {
         let again = in_time(client.close()).await.unwrap();
         assert_eq!(again.process, closed.process);
     }
-    let client = start("both").await;
+    // Slow as a start may be, the probe is waited for.
+    let builder = quick().probe_timeout(ms(20_000));
+    let client = in_time(builder.spawn(server("both"))).await.unwrap();
     assert_eq!(client.revision(), Revision::MODERN);
 }
 

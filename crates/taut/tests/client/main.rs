@@ -102,6 +102,11 @@ async fn start(role: &str) -> Client {
     in_time(quick().spawn(server(role))).await.unwrap()
 }
 
+/// The same for a server that first floods stderr, which takes a while on a busy machine.
+async fn start_flooding(role: &str) -> Client {
+    in_time(quick().start_timeout(DEADLINE).spawn(server(role))).await.unwrap()
+}
+
 /// Opens a connection that must fail, and gives the error's text.
 async fn failure(builder: ClientBuilder, command: Command) -> (Error, String) {
     let error = in_time(builder.spawn(command)).await.expect_err("no connection");

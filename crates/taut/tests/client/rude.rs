@@ -52,7 +52,7 @@ async fn answers_in_any_framing_are_understood() {
 /// STD-06.
 #[tokio::test]
 async fn e1_ten_mebibytes_on_stderr_before_the_first_answer_freeze_nobody() {
-    let builder = quick().stderr_tail(1_000);
+    let builder = quick().start_timeout(DEADLINE).stderr_tail(1_000);
     let client = in_time(builder.spawn(server("2025-11-25 flood"))).await.unwrap();
     works(&client).await;
     assert_eq!(client.stderr().len(), 1_000);
@@ -61,7 +61,7 @@ async fn e1_ten_mebibytes_on_stderr_before_the_first_answer_freeze_nobody() {
 /// SEC-05.
 #[tokio::test]
 async fn e2_a_hundred_mebibytes_of_stderr_without_a_newline_stay_bounded() {
-    let client = start("2025-11-25 flood-line").await;
+    let client = start_flooding("2025-11-25 flood-line").await;
     works(&client).await;
     assert!(client.stderr().len() <= 64 << 10);
 }

@@ -264,7 +264,7 @@ async fn w10_a_relative_program_counts_from_the_directory_it_starts_in() {
 /// W11: pipes hold 4 KiB here, and everything that is longer goes through all the same.
 #[tokio::test]
 async fn w11_what_is_longer_than_a_pipe_goes_through_both_ways_beside_a_flood_on_stderr() {
-    let client = start("2025-11-25 flood").await;
+    let client = start_flooding("2025-11-25 flood").await;
     let big = in_time(client.call("big", json!({ "size": 2 << 20 }))).await.unwrap();
     assert_eq!(big.text().unwrap().len(), 2 << 20);
     let text = "x".repeat(300_000);
@@ -339,11 +339,15 @@ fn until(host: &mut Child, word: &str) {
 /// How often a host is killed in each phase.
 const KILLS: u32 = 100;
 
-/// Kills hosts in this phase: at the word, and so much later, more each time. After each, the job in which
-/// the host was has no process any more, and the system's list has none of those that were there.
-async fn kill_hosts(phase: &str, word: &str, step: Duration) {
+/// Kills hosts in this phase: at the word, and each a little later than the one before. After each, the job in
+/// which the host was has no process any more, and the system's list has none of those that were there.
+///
+/// Those that say "starting" are killed at moments from there to a little after the whole start. How long that
+/// takes, the first tells, which is killed when it is done.
+async fn kill_hosts(phase: &str, word: &str) {
     let folder = Folder::new(phase);
     let (mut started, mut whole) = (0, 0);
+    let mut latest = ms(100);
     for n in 0..KILLS {
         let mut host = bystander(&format!("windows host {phase}"))
             .env("TAUT_PLACE", &folder.0)
@@ -354,10 +358,14 @@ async fn kill_hosts(phase: &str, word: &str, step: Duration) {
         let counted = system::Counted::new(&host);
         host.stdin.take().unwrap().write_all(b"go\n").unwrap();
         until(&mut host, word);
-        if word == "ready" {
+        let said = Instant::now();
+        if word == "ready" || n == 0 {
             eventually("server and grandchild run", || folder.pids().len() == 2).await;
         }
-        tokio::time::sleep(step * n).await;
+        if word == "starting" && n == 0 {
+            latest = said.elapsed() * 5 / 4;
+        }
+        tokio::time::sleep(latest * n / KILLS).await;
         let before = system::all_processes();
         host.kill().unwrap();
         host.wait().unwrap();
@@ -378,20 +386,20 @@ async fn kill_hosts(phase: &str, word: &str, step: Duration) {
 
 #[tokio::test]
 async fn p14_a_host_killed_while_it_starts_a_server_leaves_nothing() {
-    kill_hosts("start", "starting", ms(4)).await;
+    kill_hosts("start", "starting").await;
 }
 
 #[tokio::test]
 async fn p14_a_host_killed_while_idle_leaves_nothing() {
-    kill_hosts("idle", "ready", ms(1)).await;
+    kill_hosts("idle", "ready").await;
 }
 
 #[tokio::test]
 async fn p14_a_host_killed_during_a_call_leaves_nothing() {
-    kill_hosts("call", "ready", ms(1)).await;
+    kill_hosts("call", "ready").await;
 }
 
 #[tokio::test]
 async fn p14_a_host_killed_while_it_closes_leaves_nothing() {
-    kill_hosts("closing", "ready", ms(1)).await;
+    kill_hosts("closing", "ready").await;
 }

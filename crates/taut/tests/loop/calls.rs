@@ -238,7 +238,9 @@ async fn l10_no_answer_is_lost_between_many_threads() {
 async fn waiting_for_the_end_and_giving_up_leaves_nothing_behind() {
     struct Silent;
     impl std::task::Wake for Silent {
-        fn wake(self: Arc<Self>) {}
+        fn wake(self: Arc<Self>) {
+            drop(self);
+        }
     }
     let remote = serve(refuse).memory();
     let silent = Arc::new(Silent);

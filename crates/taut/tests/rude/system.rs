@@ -18,7 +18,7 @@ const ROLE: [&str; 4] = ["--ignored", "--exact", "role", "--nocapture"];
 #[cfg(unix)]
 mod unix {
     use std::fs::File;
-    use std::process::Command;
+    use std::process::{Child, Command};
 
     use rustix::process::{Pid, Signal, getpid, kill_process};
 
@@ -76,6 +76,12 @@ mod unix {
         kill_process(getpid(), Signal::ABORT).unwrap();
     }
 
+    /// Makes another process crash.
+    pub(crate) fn crash(process: &mut Child) {
+        let pid = i32::try_from(process.id()).ok().and_then(Pid::from_raw).unwrap();
+        kill_process(pid, Signal::ABORT).unwrap();
+    }
+
     /// Stops every thread until somebody lets them go on.
     pub(crate) fn stop() {
         kill_process(getpid(), Signal::STOP).unwrap();
@@ -119,7 +125,7 @@ mod unix {
 #[allow(unsafe_code, reason = "std cannot ask after a process that it did not start")]
 mod windows {
     use std::os::windows::io::{AsRawHandle, FromRawHandle as _, OwnedHandle};
-    use std::process::Command;
+    use std::process::{Child, Command};
 
     use windows_sys::Win32::Foundation::{
         CloseHandle, HANDLE_FLAG_INHERIT, INVALID_HANDLE_VALUE, SetHandleInformation, WAIT_TIMEOUT,
@@ -203,6 +209,11 @@ mod windows {
 
     pub(crate) fn abort() {
         std::process::abort();
+    }
+
+    /// As near as it gets: its work is cut off at once.
+    pub(crate) fn crash(process: &mut Child) {
+        process.kill().unwrap();
     }
 
     /// As near as it gets: it neither reads nor answers any more.

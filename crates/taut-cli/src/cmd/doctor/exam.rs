@@ -1,7 +1,7 @@
 //! Starts a server as a host would, and records what it does in `facts.rs`.
 //!
-//! First open, list, call if asked to, close; then a second start for SIGTERM; and if the first one ended
-//! at once, a start with the whole environment. Ends every process that is left. Must not judge.
+//! First open, list, call if asked to, close; then a second start without a probe, for SIGTERM where there is
+//! one; and if the first one ended at once, a start with the whole environment. Ends every process that is left. Must not judge.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -102,17 +102,21 @@ impl<'a> Exam<'a> {
     async fn start_and_visit(&self, call: Option<(String, Map<String, Value>)>, spinner: &Spinner) {
         let began = Instant::now();
         let opening = self.watched(began).probe_timeout(PROBE).start_timeout(self.start);
-        let opening = opening.leave_group(true);
+        // Where nothing can be seen of what a server leaves behind, it is ended with the server.
+        let opening = opening.leave_group(processes::LISTED);
         match self.reach.open_unless(opening, self.stop.notified()).await {
             Ok(None) => {}
             Ok(Some(client)) => {
                 self.holds(&client);
                 self.visit(began, &client, call, spinner).await;
                 self.lets_go();
-                // Windows has no such signal.
-                if cfg!(unix) && self.reach.command().is_some() {
-                    spinner.say("starting it again, to see what it does on SIGTERM");
-                    self.term().await;
+                if self.reach.command().is_some() {
+                    spinner.say(if cfg!(unix) {
+                        "starting it again, to see what it does on SIGTERM"
+                    } else {
+                        "starting it again, to see what it does without a probe"
+                    });
+                    self.start_second().await;
                 }
             }
             Err(error) => {
@@ -317,8 +321,9 @@ impl<'a> Exam<'a> {
         facts.stderr = client.stderr();
     }
 
-    /// A second one gets SIGTERM while its stdin is open.
-    async fn term(&self) {
+    /// A second one is not probed, and gets SIGTERM while its stdin is open. On Windows, which has no such
+    /// signal, it is only closed.
+    async fn start_second(&self) {
         let began = Instant::now();
         let quiet = Output { verbose: false, ..self.output.clone() };
         let lines = self.facts.clone();
@@ -340,16 +345,15 @@ impl<'a> Exam<'a> {
         }
         let Some(pid) = client.pid() else { return };
         let asked = Instant::now();
-        if !processes::terminate(pid) {
-            return;
+        if processes::terminate(pid) {
+            let gone = tokio::time::timeout(TERM, async {
+                while client.exit().is_none() {
+                    tokio::time::sleep(Duration::from_millis(2)).await;
+                }
+            });
+            let gone = gone.await.ok().map(|()| asked.elapsed());
+            lock(&self.facts).on_term = Some(gone);
         }
-        let gone = tokio::time::timeout(TERM, async {
-            while client.exit().is_none() {
-                tokio::time::sleep(Duration::from_millis(2)).await;
-            }
-        });
-        let gone = gone.await.ok().map(|()| asked.elapsed());
-        lock(&self.facts).on_term = Some(gone);
         // What became of it is known; the rest is tidying up.
         let _ = client.close().await;
     }

@@ -10,7 +10,7 @@ use taut::{Diagnostics, Error, InvalidMessage, ProcessEnd, Revision, ShutdownSte
 use super::exam::PROBE;
 use super::lint::Lint;
 use crate::problem::{Exit, exit_of};
-use crate::processes::Process;
+use crate::processes::{self, Process};
 use crate::strict::Objection;
 
 /// What was seen, and when, counted from the start.
@@ -141,6 +141,13 @@ impl Facts {
         asked && self.probe_answered.is_none() && self.restarts.is_empty() && self.quick_unprobed()
     }
 
+    /// Whether the handshake was done before the probe was answered. Its answer is late then, if it comes.
+    pub(super) fn probe_given_up(&self) -> bool {
+        let answered = self.probe_answered.map(|(answered, _)| answered);
+        let before = |shaken| answered.is_none_or(|answered| shaken < answered);
+        self.probed.is_some() && self.restarts.is_empty() && self.shaken.is_some_and(before)
+    }
+
     /// Whether it is only the probe that it is slow about.
     fn quick_unprobed(&self) -> bool {
         self.second.is_some_and(|second| second < PROBE / 2)
@@ -219,7 +226,7 @@ impl Facts {
             Some(None) => add("on SIGTERM", Some(false), "lived on".to_owned(), None),
             None => {}
         }
-        if self.ended.is_some() || !self.left.is_empty() {
+        if processes::LISTED && (self.ended.is_some() || !self.left.is_empty()) {
             let names: Vec<_> = self.left.iter().map(Process::to_string).collect();
             let text = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
             add("left behind", Some(names.is_empty()), text, None);

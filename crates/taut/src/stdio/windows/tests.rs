@@ -87,7 +87,6 @@ async fn noise() {
 }
 
 /// Starts a process that goes on, and ends.
-#[expect(clippy::zombie_processes, reason = "that it is left behind is the point")]
 async fn quiet_child() {
     let mut wire = take().unwrap();
     let exe = std::env::current_exe().unwrap();

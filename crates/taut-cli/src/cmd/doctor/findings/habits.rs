@@ -53,7 +53,7 @@ fn byte_order_mark(facts: &Facts) -> Option<Finding> {
 fn answers(facts: &Facts) -> Option<Finding> {
     let seen = &facts.seen;
     // The probe may have been given up, and answered after all.
-    let twice = seen.late_answers.saturating_sub(u64::from(facts.swallowed()));
+    let twice = seen.late_answers.saturating_sub(u64::from(facts.probe_given_up()));
     let (what, change) = if seen.unknown_answers > 0 {
         let id = seen.first_unknown.as_deref().unwrap_or_default();
         (
