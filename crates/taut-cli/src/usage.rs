@@ -65,8 +65,13 @@ pub(crate) fn tell(mut error: clap::Error, typed: &[OsString]) -> Exit {
     }
     let output = Output::new(None);
     let text = error.render().to_string();
-    let said = text.strip_prefix("error:").unwrap_or(&text).trim_end();
-    output.note(&format!("{}{said}", output.err.paint(RED, "error:")));
+    match text.strip_prefix("error:") {
+        Some(said) => {
+            output.note(&format!("{}{}", output.err.paint(RED, "error:"), said.trim_end()))
+        }
+        // The help, for who typed no command at all.
+        None => output.note(text.trim_end()),
+    }
     if let Some(hint) = hint {
         output.note(&format!("\n{hint}"));
     }

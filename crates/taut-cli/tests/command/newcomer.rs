@@ -161,3 +161,43 @@ fn bench_takes_a_server_by_name_and_names_the_tool_that_it_called() {
     let run = super::run("bench --quick nobody", &[]).exits(2);
     assert!(run.err.contains("there is no server \"nobody\""), "{}", run.err);
 }
+
+#[test]
+fn who_types_no_command_gets_the_help_and_no_error_in_it() {
+    let run = run("", &[]).exits(2);
+    assert!(run.err.starts_with("Try, check and debug"), "{}", run.err);
+}
+
+/// A server that ends because a variable is missing: the variable is set here, and was not given to it.
+#[test]
+// About Unix itself: a shell.
+#[cfg(unix)]
+fn a_variable_that_was_withheld_is_named() {
+    let server = ["sh", "-c", "echo TAUT_TEST_TOKEN is required; exit 1"].map(str::to_owned);
+    let words = |options: &[&str]| {
+        let words: Vec<String> = options.iter().map(|word| (*word).to_owned()).collect();
+        [words, vec!["--".to_owned()], server.to_vec()].concat()
+    };
+    let told = |options: &[&str], set: bool| {
+        let mut command = taut(words(options));
+        if set {
+            command.env("TAUT_TEST_TOKEN", "abc");
+        }
+        Run::from(command.stdin(Stdio::null()).output().unwrap()).exits(4).err
+    };
+    let hint = "TAUT_TEST_TOKEN is set here";
+    assert!(told(&["list"], true).contains(hint));
+    assert!(!told(&["list"], false).contains(hint));
+    assert!(!told(&["list", "--inherit-env"], true).contains(hint));
+    assert!(!told(&["list", "--env", "TAUT_TEST_TOKEN=x"], true).contains(hint));
+}
+
+#[test]
+// About Unix itself: signals.
+#[cfg(unix)]
+fn a_server_that_had_to_be_killed_gets_no_tick() {
+    let run = run("smoke", &server("2025-11-25 ignore-eof ignore-term")).exits(0);
+    let last = run.out.lines().last().unwrap_or_default();
+    assert!(last.starts_with("! it works, but"), "{}", run.out);
+    assert!(last.contains("it had to be forced to end"), "{}", run.out);
+}

@@ -63,6 +63,10 @@ impl Url {
         if authority.host().is_empty() {
             return Err(bad("it names no host"));
         }
+        let behind = authority.as_str().rsplit(['@', ']']).next().unwrap_or_default();
+        if behind.contains(':') && authority.port_u16().is_none_or(|port| port == 0) {
+            return Err(bad("its port is not a number from 1 to 65535"));
+        }
         if authority.as_str().contains('@') {
             return Err(bad("it has a user or a password in it; give those as a header"));
         }
@@ -215,6 +219,9 @@ mod tests {
             ("ftp://x/", "neither http nor https"),
             ("example.com/mcp", "begin with http://"),
             ("https:///x", "is no usable address"),
+            ("http://127.0.0.1:99999/mcp", "its port is not a number"),
+            ("http://[::1]:0/", "its port is not a number"),
+            ("http://x:/", "its port is not a number"),
             ("https://me:secret@x/?token=secret", "as a header"),
         ];
         for (text, why) in cases {

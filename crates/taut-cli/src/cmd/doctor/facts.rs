@@ -228,7 +228,10 @@ impl Facts {
         }
         if processes::LISTED && (self.ended.is_some() || !self.left.is_empty()) {
             let names: Vec<_> = self.left.iter().map(Process::to_string).collect();
-            let text = if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+            let text = match names.is_empty() {
+                true => "nothing".to_owned(),
+                false => format!("{}; taut has ended them", names.join(", ")),
+            };
             add("left behind", Some(names.is_empty()), text, None);
         }
         let withheld = match self.withheld {

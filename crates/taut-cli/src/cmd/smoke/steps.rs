@@ -11,7 +11,7 @@ use taut::types::ServerCapabilities;
 use taut::{Answer, Client, ClientEvent, Closed, ConnectPhase, ShutdownStep, Tool};
 
 use super::pick::{Pick, pick};
-use super::transcript::{Transcript, millis};
+use super::transcript::{FORCED, Transcript, millis};
 use crate::args::Options;
 use crate::asking::Host;
 use crate::cells::cut;
@@ -334,7 +334,7 @@ impl Transcript<'_> {
                 self.report.insert("end_ms".into(), millis(took));
                 let polite = closed.process.is_none_or(|ended| ended.step <= ShutdownStep::Eof);
                 if !polite {
-                    self.summary.push("it had to be forced to end".to_owned());
+                    self.summary.push(FORCED.to_owned());
                 }
                 Ok(Exit::Worked)
             }

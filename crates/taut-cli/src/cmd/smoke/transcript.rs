@@ -12,6 +12,9 @@ use crate::output::{BOLD, DIM, GREEN, Output, RED, YELLOW, time};
 use crate::problem::{Exit, Problem, exit_of};
 use crate::spinner::Spinner;
 
+/// How the summary says that a server did not end by itself.
+pub(super) const FORCED: &str = "it had to be forced to end";
+
 /// How wide the text of a step may be beside its time.
 const TEXT: usize = 56;
 
@@ -85,6 +88,10 @@ impl<'a> Transcript<'a> {
         let words = self.summary.join(", ");
         let total = time(took);
         let verdict = match exit {
+            // A server that had to be killed gets no tick.
+            Exit::Worked if self.summary.iter().any(|words| words == FORCED) => {
+                self.output.out.paint(YELLOW, format!("! it works, but {words}, {total} in all"))
+            }
             Exit::Worked if self.report.get("called").is_none_or(Value::is_null) => {
                 self.output.out.paint(YELLOW, format!("✓ it works: {words}, {total} in all"))
             }

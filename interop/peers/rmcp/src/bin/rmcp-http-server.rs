@@ -7,6 +7,8 @@ mod server;
 
 use std::sync::Arc;
 
+use axum::serve::ListenerExt as _;
+
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::tower::StreamableHttpService;
 
@@ -19,5 +21,9 @@ async fn main() -> std::io::Result<()> {
     let sessions = Arc::<LocalSessionManager>::default();
     let service = StreamableHttpService::new(make, sessions, Default::default());
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
+    // Without this every answer waits 40 ms for the client's kernel, which is nothing of rmcp's.
+    let listener = listener.tap_io(|stream| {
+        let _ = stream.set_nodelay(true);
+    });
     axum::serve(listener, axum::Router::new().nest_service("/mcp", service)).await
 }

@@ -118,7 +118,9 @@ fn reason(reason: &ConnectReason, facts: &Facts) -> (String, &'static str) {
         ),
         ConnectReason::Exited(exit) => (
             format!("it ended at the start: it {exit}{when}"),
-            if facts.said_on_stdout().is_empty() {
+            if facts.said_on_stdout().is_empty() && facts.stderr.is_empty() {
+                "it wrote nothing on stderr either: start it in a shell, and let it say why it ends"
+            } else if facts.said_on_stdout().is_empty() {
                 "read the end of its stderr below; it says what is missing"
             } else {
                 "do what it says there; the server should write that to stderr, where hosts look for it"
