@@ -22,7 +22,7 @@ use crate::mcp::{Level, Method, ServerCapabilities, meta_keys};
 use crate::rpc::{ErrorObject, Id, Params};
 
 /// So much may wait to be sent to the only client of a server before the server is no longer read.
-const CLIENT_CROWDED: usize = 512 << 10;
+const CLIENT_CROWDED: usize = 128 << 10;
 
 impl BackState {
     /// The only client, where there is one: a legacy session that shares the connection with nobody.

@@ -28,7 +28,7 @@ use crate::service::Reporter;
 use crate::transport::Principal;
 
 /// So little may be left unread when a connection to the server is woken.
-const READ_AGAIN: usize = 128 << 10;
+const READ_AGAIN: usize = 32 << 10;
 
 /// The loop's service for one client.
 pub(super) struct Front {
