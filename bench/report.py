@@ -330,7 +330,7 @@ Told by `taut bench` as it happened; a size or a load that failed once was not t
 - CPU, switches and memory are the server's, with all processes it started, from `/proc` (`schedstat`, `status`; the
   peak is reset before each phase).
 - Each server is warmed up with up to 20,000 calls or 0.4 s. The demo and the peers all offer the same dozen tools.
-- Rust is built with optimisation: taut with its own profile (thin LTO), peers with cargo's default one.
+- Rust is built with optimisation: taut with its own profile (fat LTO), peers with cargo's default one.
 
 Again: `bench/run`, ten minutes on a machine that does nothing else.
 
