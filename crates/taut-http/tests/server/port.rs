@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 
 #[cfg(unix)]
 use crate::support::initialize;
-use crate::support::{Wire, fixture, modern_post, post_bytes, running, until, within};
+use crate::support::{Running, Wire, fixture, modern_post, post_bytes, running, until, within};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
@@ -161,6 +161,15 @@ async fn connections_are_bounded_in_number() {
     server.stop().await;
 }
 
+/// A connection whose call runs until the gate is opened.
+async fn gated_call(server: &Running) -> Wire {
+    let mut busy = server.connect().await;
+    busy.send(modern_post("tools/call", json!({ "name": "gated" }))).await;
+    let running = || server.shared.running.load(std::sync::atomic::Ordering::SeqCst) == 1;
+    until("the call runs", running).await;
+    busy
+}
+
 /// Stopping ends idle connections at once and lets answers finish.
 #[tokio::test]
 async fn stopping_finishes_what_is_being_answered() {
@@ -170,11 +179,8 @@ async fn stopping_finishes_what_is_being_answered() {
     let mut lines = server.connect().await;
     exchange(&mut lines, 0).await;
     let silent = server.connect().await;
-    let mut busy = server.connect().await;
-    busy.send(modern_post("tools/call", json!({ "name": "gated" }))).await;
+    let mut busy = gated_call(&server).await;
     let shared = server.shared.clone();
-    let running = || shared.running.load(std::sync::atomic::Ordering::SeqCst) == 1;
-    until("the call runs", running).await;
     let stopping = tokio::spawn(server.stop());
     assert_eq!(idle.rest().await, "");
     assert_eq!(lines.rest().await, "");
@@ -190,21 +196,14 @@ async fn stopping_finishes_what_is_being_answered() {
 async fn stopping_waits_no_longer_than_it_was_told() {
     for limit in [Duration::ZERO, Duration::from_millis(20)] {
         let server = running(Options::new().drain(limit)).await;
-        let mut busy = server.connect().await;
-        busy.send(modern_post("tools/call", json!({ "name": "gated" }))).await;
-        let shared = server.shared.clone();
-        let running = || shared.running.load(std::sync::atomic::Ordering::SeqCst) == 1;
-        until("the call runs", running).await;
+        let mut busy = gated_call(&server).await;
         server.stop().await;
         assert_eq!(busy.rest().await, "");
     }
     // No limit at all is none that is over at once.
     let server = running(Options::new().drain(Duration::MAX)).await;
-    let mut busy = server.connect().await;
-    busy.send(modern_post("tools/call", json!({ "name": "gated" }))).await;
+    let mut busy = gated_call(&server).await;
     let shared = server.shared.clone();
-    let running = || shared.running.load(std::sync::atomic::Ordering::SeqCst) == 1;
-    until("the call runs", running).await;
     let stopping = tokio::spawn(server.stop());
     shared.gate.add_permits(1);
     let answer = busy.rest().await;

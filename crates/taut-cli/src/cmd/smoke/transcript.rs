@@ -90,7 +90,7 @@ impl<'a> Transcript<'a> {
         let verdict = match exit {
             // A server that had to be killed gets no tick.
             Exit::Worked if self.summary.iter().any(|words| words == FORCED) => {
-                self.output.out.paint(YELLOW, format!("! it works, but {words}, {total} in all"))
+                self.output.out.paint(YELLOW, format!("! it works: {words}, {total} in all"))
             }
             Exit::Worked if self.report.get("called").is_none_or(Value::is_null) => {
                 self.output.out.paint(YELLOW, format!("✓ it works: {words}, {total} in all"))
