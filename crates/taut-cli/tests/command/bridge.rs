@@ -185,9 +185,10 @@ fn a_call_that_hangs_is_told_so_at_the_end() {
 /// One that stands still altogether.
 #[test]
 fn a_server_that_hears_nothing_does_not_keep_the_bridge() {
-    let mut bridge = Bridge::legacy("--drain 300ms", "2025-11-25 deaf bridge-deaf");
+    let mut bridge = Bridge::legacy("--drain 300ms --debug", "2025-11-25 deaf bridge-deaf");
     bridge.call(1, "echo", &json!({ "text": "x" }));
     eventually("the server hangs", || bridge.stderr().contains("not listening"));
+    eventually("the bridge has read the call", || bridge.stderr().contains("tools/call"));
     bridge.signal(Signal::INT);
     let answer = bridge.answer(&json!(1));
     assert!(message(&answer).contains("tools/call"), "{answer}");

@@ -1,7 +1,5 @@
 //! Questions of a server on a terminal: forms, pages, a model; by hand, with mistakes and Ctrl-C.
 
-use std::os::unix::fs::PermissionsExt as _;
-
 use super::terminal::Terminal;
 use super::*;
 
@@ -149,8 +147,8 @@ fn eli_09_a_page_is_opened_only_with_consent() {
     let folder = std::env::temp_dir().join(format!("taut-open-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let (opener, opened) = (folder.join("xdg-open"), folder.join("opened"));
-    std::fs::write(&opener, format!("#!/bin/sh\necho \"$@\" >> {}\n", opened.display())).unwrap();
-    std::fs::set_permissions(&opener, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let script = format!("#!/bin/sh\necho \"$@\" >> {}\n", opened.display());
+    rude::system::write_script(&opener, &script);
     let with_opener = |command: &mut Command| {
         let path = command.get_envs().find(|(name, _)| *name == "PATH").unwrap().1.unwrap();
         let mut all = folder.clone().into_os_string();

@@ -34,8 +34,7 @@ impl Place {
             let script = "#!/bin/sh\n{ echo \"$0 $*\"; pwd; env; } > \"$SEEN\"\nexec taut serve\n";
             let script = script.replace("$SEEN", place.root.join("seen").to_str().unwrap());
             let path = place.root.join("bin").join(program);
-            std::fs::write(&path, script).unwrap();
-            make_program(&path);
+            make_program(&path, &script);
         }
         place
     }
@@ -102,15 +101,15 @@ impl Drop for Place {
     }
 }
 
-/// Lets the script be started; on Windows by a file beside it, as npm does it.
+/// A script that can be started; on Windows by a file beside it, as npm does it.
 #[cfg(unix)]
-fn make_program(path: &Path) {
-    use std::os::unix::fs::PermissionsExt as _;
-    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o755)).unwrap();
+fn make_program(path: &Path, script: &str) {
+    rude::system::write_script(path, script);
 }
 
 #[cfg(windows)]
-fn make_program(path: &Path) {
+fn make_program(path: &Path, script: &str) {
+    std::fs::write(path, script).unwrap();
     std::fs::write(path.with_extension("cmd"), "@taut serve\r\n").unwrap();
 }
 

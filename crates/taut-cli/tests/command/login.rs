@@ -450,7 +450,10 @@ fn a_file_of_tokens_that_cannot_be_written_is_told() {
     let (authority, user) = (Authority::start(), User::new("read-only"));
     let program = user.folder.join("taut-copy");
     let is_root = rustix::process::geteuid().is_root();
-    std::fs::copy(env!("CARGO_BIN_EXE_taut"), &program).unwrap();
+    // Copied by another process: a test that forks meanwhile would inherit a handle that writes to the copy, and a
+    // file that somebody has open for writing cannot be started.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_taut")).arg(&program).status().unwrap();
+    assert!(copied.success());
     let command = |line: &str| {
         let usual = user.command(line);
         let mut command = Command::new(&program);

@@ -1,6 +1,7 @@
 //! Real processes, most of them rude. Linux only: `/proc` tells what is left of them.
 
 use std::future::poll_fn;
+use std::io::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -107,11 +108,15 @@ impl Dir {
         Self(path)
     }
 
+    /// Another process writes it: a test that forks while this one writes would inherit the open file, and a file
+    /// that somebody has open for writing cannot be started.
     fn file(&self, name: &str, content: &[u8], mode: u32) -> std::path::PathBuf {
-        use std::os::unix::fs::PermissionsExt as _;
         let path = self.0.join(name);
-        std::fs::write(&path, content).unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let mut writer = std::process::Command::new("sh");
+        writer.args(["-c", r#"cat > "$0" && chmod "$1" "$0""#]).arg(&path).arg(format!("{mode:o}"));
+        let mut writer = writer.stdin(std::process::Stdio::piped()).spawn().unwrap();
+        writer.stdin.take().unwrap().write_all(content).unwrap();
+        assert!(writer.wait().unwrap().success());
         path
     }
 }

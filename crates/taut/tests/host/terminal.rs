@@ -1,7 +1,6 @@
 //! The example of a host, run as people run it: something is typed, something is read.
 
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 
@@ -20,8 +19,7 @@ fn script(place: &Place, name: &str) {
         place.0.display(),
         binary.display()
     );
-    std::fs::write(&path, text).unwrap();
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    super::system::write_script(&path, &text);
 }
 
 /// A host that is typed to.

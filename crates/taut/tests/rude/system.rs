@@ -18,7 +18,9 @@ const ROLE: [&str; 4] = ["--ignored", "--exact", "role", "--nocapture"];
 #[cfg(unix)]
 mod unix {
     use std::fs::File;
-    use std::process::{Child, Command};
+    use std::io::Write as _;
+    use std::path::Path;
+    use std::process::{Child, Command, Stdio};
 
     use rustix::process::{Pid, Signal, getpid, kill_process};
 
@@ -39,6 +41,16 @@ mod unix {
     pub(crate) fn command_line(role: &str, (program, args): (String, Vec<String>)) -> Vec<String> {
         let before = ["env".to_owned(), format!("TAUT_ROLE={role}"), program];
         before.into_iter().chain(args).collect()
+    }
+
+    /// Makes a script that can be started. Another process writes it: a test that forks while this one writes
+    /// would inherit the open file, and a file that somebody has open for writing cannot be started.
+    pub(crate) fn write_script(path: &Path, text: &str) {
+        let mut writer = Command::new("sh");
+        writer.args(["-c", r#"cat > "$0" && chmod 755 "$0""#]).arg(path).stdin(Stdio::piped());
+        let mut writer = writer.spawn().unwrap();
+        writer.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
+        assert!(writer.wait().unwrap().success(), "{} was not written", path.display());
     }
 
     /// A role is always in the environment here.
