@@ -39,6 +39,7 @@ mod spinner;
 mod stamp;
 mod strict;
 mod transcript;
+mod unescape;
 mod usage;
 mod word_order;
 

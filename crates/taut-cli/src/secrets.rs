@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::gate::escape;
 use crate::mask;
+use crate::unescape;
 
 /// Texts that are never told, the longest first: one that holds another goes before it, or its rest
 /// would be left.
@@ -92,7 +93,8 @@ pub(crate) fn hide_words(words: &[String]) {
 pub(crate) fn masked(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     let Some(secrets) = SECRETS.get() else { return text };
-    for (_, secret) in lock(secrets).iter() {
+    let all = lock(secrets);
+    for (_, secret) in all.iter() {
         if text.contains(secret.as_str()) {
             text = Cow::Owned(text.replace(secret.as_str(), mask::HIDDEN));
         }
@@ -101,6 +103,12 @@ pub(crate) fn masked(text: &str) -> Cow<'_, str> {
         }
         if let Some(whole) = without_ends(&text, secret) {
             text = Cow::Owned(whole);
+        }
+    }
+    if text.contains('\\') {
+        let hidden = unescape::replaced(&text, NESTED, all.iter().map(|(_, text)| text.as_str()));
+        if let Some(hidden) = hidden {
+            return Cow::Owned(hidden);
         }
     }
     text
@@ -272,6 +280,21 @@ mod tests {
             assert!(masked.contains("***"), "{told}: {masked}");
             assert!(!masked.contains("slash") && !masked.contains("quo"), "{told}: {masked}");
         }
+    }
+
+    /// Any character may be written with an escape: `\/` by PHP, `\u0026` by Go.
+    #[test]
+    fn a_secret_is_masked_however_its_characters_are_escaped() {
+        hide("GO_TOKEN", "a&b/c-wörld-77");
+        for told in [
+            r#"{"t":"caf\u00e9 a\u0026b/c-wörld-77 x"}"#,
+            r#"{"t":"caf\u00e9 a&b\/c-w\u00F6rld-77 x"}"#,
+            r#"{"t":"caf\u00e9 \u0061&b\u002fc-w\u00f6rl\u0064-77 x"}"#,
+        ] {
+            assert_eq!(masked(told), r#"{"t":"caf\u00e9 *** x"}"#);
+        }
+        let nested = r#"{"t":"{\"u\":\"a\\u0026b\\/c-w\\u00F6rld-77 x\"}"}"#;
+        assert_eq!(masked(nested), r#"{"t":"{\"u\":\"*** x\"}"}"#);
     }
 
     #[test]
