@@ -42,6 +42,9 @@ mod with_http {
     use crate::reach::CONNECTING;
     use crate::{mask, secrets};
 
+    /// What the TLS library says of an answer that does not begin as TLS does.
+    const NOT_TLS: &str = "InvalidContentType";
+
     /// A server at a URL.
     #[derive(Clone)]
     pub(crate) struct Remote {
@@ -112,6 +115,12 @@ mod with_http {
 
         /// Why there is no connection, and what to do.
         fn failed(&self, reason: &HttpError) -> Error {
+            if let HttpError::Unreachable { why, .. } = reason
+                && let Some(rest) = self.shown.strip_prefix("https://")
+                && why.contains(NOT_TLS)
+            {
+                return self.says(&format!("this port speaks plain HTTP; http://{rest}"));
+            }
             let next = match reason {
                 HttpError::Unauthorized { status: 401, .. } if cfg!(feature = "login") => {
                     format!("; taut login {}, or --header \"Authorization: Bearer …\"", self.shown)

@@ -15,7 +15,7 @@ use crate::output::{CYAN, DIM, Output};
 use crate::problem::{Exit, Problem};
 use crate::reach::Reach;
 use crate::secrets;
-use crate::signals::Interrupts;
+use crate::signals::{self, Interrupts};
 use crate::spinner::Spinner;
 
 /// The command that was typed after `--`.
@@ -41,8 +41,23 @@ pub(crate) fn command(typed: &[OsString], options: &Options) -> Command {
 
 /// The same, for people.
 pub(crate) fn shown(typed: &[OsString]) -> String {
-    let words: Vec<_> = typed.iter().map(|word| word.to_string_lossy()).collect();
-    words.join(" ")
+    quoted(typed.iter().map(|word| word.to_string_lossy()))
+}
+
+/// Words as a command line, which a shell would split into the same words.
+pub(crate) fn quoted<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
+    let quote = |word: W| {
+        let word = word.as_ref();
+        // A mask is none of the command's own words.
+        let plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-*".contains(c);
+        let plain = |c: char| plain(c) || (cfg!(windows) && c == '\\');
+        match word.chars().all(plain) && !word.is_empty() {
+            true => word.to_owned(),
+            false if cfg!(windows) => format!("\"{}\"", word.replace('"', "\\\"")),
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    };
+    words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
 /// How long a server may take to be ready unless something else is said: a first run may install it.
@@ -126,7 +141,7 @@ pub(crate) async fn with_server<T>(
     let mut interrupts = Interrupts::new()?;
     let spinner = Spinner::start(output, "starting the server");
     let builder = host.attach(builder(output, options)).on_event(host.hearing());
-    let opening = reach.open_unless(builder, interrupts.next());
+    let opening = reach.open_until(output, builder, &mut interrupts);
     let client = opening.await?.ok_or(Problem::Interrupted)?;
     if output.verbose && client.capabilities().logging.is_some() {
         // With -v the server's log is shown too. A server that refuses is used anyway.
@@ -144,7 +159,7 @@ pub(crate) async fn with_server<T>(
     spinner.say("waiting for the server to end");
     let interrupted = matches!(worked, Err(Problem::Interrupted | Problem::Ended));
     if interrupted {
-        output.note(&output.err.paint(CYAN, "closing the server; once more kills it"));
+        tell_closing(output);
     }
     let closed = tokio::select! {
         closed = client.close() => closed,
@@ -171,13 +186,24 @@ pub(crate) fn with_stderr(problem: Problem, client: &Client) -> Problem {
             let stderr = if shown { String::new() } else { secrets::masked_tail(&client.stderr()) };
             Problem::Server { error, stderr }
         }
+        Problem::Hinted { problem, next } => with_stderr(*problem, client).hinted(next),
         other => other,
     }
 }
 
+/// Says that a server is being closed after a stop. After `--max-time` nobody is there who could press Ctrl-C once
+/// more; the clock does it.
+pub(crate) fn tell_closing(output: &Output) {
+    let words = match signals::over() {
+        Some(_) => "closing the server",
+        None => "closing the server; once more kills it",
+    };
+    output.note(&output.err.paint(CYAN, words));
+}
+
 /// Closes a server after the first signal; the second kills it.
 pub(crate) async fn hang_up(output: &Output, client: &Client, interrupts: &mut Interrupts) {
-    output.note(&output.err.paint(CYAN, "closing the server; once more kills it"));
+    tell_closing(output);
     tokio::select! {
         // The person wants it to end, so how it ends is not reported.
         _ = client.close() => {}

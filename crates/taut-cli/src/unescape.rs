@@ -25,7 +25,8 @@ impl Plain {
         let mut plain = Self { text: String::new(), from: Vec::new() };
         let mut at = 0;
         while let Some(letter) = self.text[at..].chars().next() {
-            let (letter, long) = escape(&self.text[at..]).unwrap_or((letter, letter.len_utf8()));
+            let (letter, long) =
+                escape(&self.text[at..]).unwrap_or_else(|| (letter, letter.len_utf8()));
             plain.text.push(letter);
             let place = self.from[at].start..self.from[at + long - 1].end;
             plain.from.extend(std::iter::repeat_n(place, letter.len_utf8()));
@@ -78,9 +79,9 @@ pub(crate) fn replaced<'a>(
         plain = plain.unescaped();
         for word in words.clone().filter(|word| !word.is_empty()) {
             let found = plain.text.match_indices(word);
-            places.extend(found.map(|(at, word)| {
-                plain.from[at].start..plain.from[at + word.len() - 1].end
-            }));
+            places.extend(
+                found.map(|(at, word)| plain.from[at].start..plain.from[at + word.len() - 1].end),
+            );
         }
         if !plain.text.contains('\\') {
             break;

@@ -31,22 +31,23 @@ const WAITING: usize = 4_096;
 const LISTED: Duration = Duration::from_secs(2);
 
 const HELP: &str = "\
-Shows changes of lists, changes of resources that --resource names, and log messages, each with the
-time (UTC) at which it came; with --json one document per line. In 2026-07-28 a server logs only in
+Shows changes of lists, changes of resources that --resource names, and log messages, each with the \
+time (UTC) at which it came; with --json one document per line. In 2026-07-28 a server logs only in \
 answer to calls, so its log is in `taut shell`.
 
-Ends with Ctrl-C (exit 130), when the server ends (5, with the reason), after --for or after --count
+Ends with Ctrl-C (exit 130), when the server ends (5, with the reason), after --for or after --count \
 (0). With both, 6 if the time is over before so many have come: to wait for a change in a script.
 
 Examples:
-  taut watch --for 100ms -- taut serve
-  taut watch --resource demo://touched --level debug --for 100ms --json -- taut serve
-  taut watch --count 1 --for 100ms -- taut serve || test $? = 6";
+  taut watch -- taut serve                        until Ctrl-C
+  taut watch --resource demo://touched demo       a resource, too
+  taut watch --json --for 1m -- taut serve        a minute, for a program
+  taut watch --count 1 --for 5m -- taut serve     wait for a change";
 
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Watch {
-    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
+    /// A server by name (see `taut servers`), a URL, tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Show changes of this resource; can be repeated.
@@ -102,7 +103,7 @@ pub(crate) async fn run(output: &Output, args: &Watch) -> Result<Exit, Problem> 
             }
         });
     }
-    let opening = reach.open_unless(builder, interrupts.next());
+    let opening = reach.open_until(output, builder, &mut interrupts);
     let client = opening.await?.ok_or(Problem::Interrupted)?;
     let watched = tokio::select! {
         watched = watch(output, args, &client, logs) => watched,

@@ -128,6 +128,13 @@ pub(crate) fn start_of(
     Ok(start)
 }
 
+/// Whether a word is the name of a server at a URL.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_remote(name: &str, config: &[PathBuf]) -> bool {
+    let found = find(Surroundings::here(), config);
+    found.named(name).is_some_and(|server| matches!(server.how, How::Remote { .. }))
+}
+
 /// Whether a word is the name of a server.
 pub(crate) fn is_known(name: &str, options: &Options) -> bool {
     find(Surroundings::here(), &options.config).named(name).is_some()
@@ -166,7 +173,7 @@ pub(crate) fn target_of(
     let words: Vec<OsString> = start.words.into_iter().map(OsString::from).collect();
     Ok(Target {
         reach: Reach::Start(session::command(&words, &options)),
-        shown: mask::words(stdio.words.iter().map(String::as_str)).join(" "),
+        shown: session::quoted(mask::words(stdio.words.iter().map(String::as_str))),
         options,
     })
 }

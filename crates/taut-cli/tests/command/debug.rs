@@ -72,7 +72,9 @@ fn a_file_has_escapes_as_they_were_and_masks_nothing_but_the_secret() {
     let file = folder("escapes").join("steps.log");
     let written = SECRET.replace('h', "\\u0068").replace("and", r"\u0061n\u0064");
     let params = |key: &str, told: &str| {
-        format!(r#"{{ "z":1.50,"text":"caf\u00E9 \/ \ud83d\ude00 {told} x","to\u006ben" : {key},"a":[] }}"#)
+        format!(
+            r#"{{ "z":1.50,"text":"caf\u00E9 \/ \ud83d\ude00 {told} x","to\u006ben" : {key},"a":[] }}"#
+        )
     };
     let message = |params: String| {
         format!(r#"{{ "jsonrpc":"2.0","id":1, "method":"ping","params":{params} }}"#)

@@ -74,7 +74,7 @@ fn unescaped(name: &str) -> Cow<'_, str> {
     if !name.contains('\\') {
         return name.into();
     }
-    serde_json::from_str::<String>(&format!("\"{name}\"")).map_or(name.into(), Cow::Owned)
+    serde_json::from_str::<String>(&format!("\"{name}\"")).map_or_else(|_| name.into(), Cow::Owned)
 }
 
 /// How long a text is up to the quote that ends it, or in all.

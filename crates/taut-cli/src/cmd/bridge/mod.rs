@@ -33,7 +33,7 @@ use record::Recording;
 #[derive(clap::Args)]
 #[command(after_help = help::BRIDGE)]
 pub(crate) struct Bridge {
-    /// A server by name (see `taut servers`), or one that listens: a URL, tcp:HOST:PORT or unix:PATH.
+    /// A server by name (see `taut servers`), a URL, tcp:HOST:PORT or unix:PATH.
     name: Option<String>,
     /// Serve clients on a socket, not on stdin and stdout: HOST:PORT on this machine, or unix:PATH.
     #[arg(long, value_name = "ADDRESS", help_heading = "Clients")]

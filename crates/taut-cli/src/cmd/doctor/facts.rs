@@ -227,12 +227,20 @@ impl Facts {
             None => {}
         }
         if processes::LISTED && (self.ended.is_some() || !self.left.is_empty()) {
-            let names: Vec<_> = self.left.iter().map(Process::to_string).collect();
-            let text = match names.is_empty() {
-                true => "nothing".to_owned(),
-                false => format!("{}; taut has ended them", names.join(", ")),
+            let names = |escaped| -> Vec<String> {
+                let those = self.left.iter().filter(|process| process.escaped == escaped);
+                those.map(Process::to_string).collect()
             };
-            add("left behind", Some(names.is_empty()), text, None);
+            let (ended, running) = (names(false).join(", "), names(true).join(", "));
+            let text = match (ended.as_str(), running.as_str()) {
+                ("", "") => "nothing".to_owned(),
+                (ended, "") => format!("{ended}; taut has ended them"),
+                ("", running) => format!("{running}; still running"),
+                (ended, running) => {
+                    format!("{ended}; taut has ended them; still running: {running}")
+                }
+            };
+            add("left behind", Some(self.left.is_empty()), text, None);
         }
         let withheld = match self.withheld {
             0 => String::new(),

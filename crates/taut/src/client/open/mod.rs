@@ -32,8 +32,9 @@ use second::Second;
 /// How long a server that is given up may take to end by itself. Short: a caller waits for the error.
 const GIVEN_UP: Duration = Duration::from_millis(250);
 
-/// The same for one whose start the caller has stopped. Longer: it has done nothing wrong.
-const STOPPED: Duration = Duration::from_secs(1);
+/// The same for one whose start the caller has stopped. Short: nothing was asked of it that it could finish, and
+/// SIGTERM, which follows, leaves it time to clean up.
+const STOPPED: Duration = Duration::from_millis(50);
 
 impl ClientBuilder {
     /// Starts a server and opens a connection to it. Dropping the future half-way kills the server at
