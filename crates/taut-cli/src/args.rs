@@ -357,6 +357,9 @@ pub(crate) struct Options {
 /// `5s`, `500ms`, `1.5m`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    if digits.is_empty() {
+        return Err("expected a time such as 5s or 500ms".to_owned());
+    }
     let scale = match &text[digits.len()..] {
         "ms" => 0.001,
         "" | "s" => 1.0,

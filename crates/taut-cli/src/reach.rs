@@ -11,13 +11,14 @@ use std::io;
 use std::path::Path;
 use std::path::PathBuf;
 use std::sync::Arc;
+#[cfg(unix)]
 use std::time::Duration;
 
 use taut::{Client, ClientBuilder, Command, Ending, Error};
 
 use crate::output::Output;
 use crate::problem::Problem;
-use crate::session::tell_closing;
+use crate::session::told;
 use crate::signals::Interrupts;
 
 /// What a connection that was not made was being done; `problem.rs` knows it by that.
@@ -26,9 +27,6 @@ pub(crate) const CONNECTING: &str = "connecting";
 /// How long to wait for room among those who wait to be accepted.
 #[cfg(unix)]
 const CROWDED: Duration = Duration::from_secs(5);
-
-/// A server that ends within this time need not be told of.
-const SOON: Duration = Duration::from_millis(300);
 
 /// Where a server is.
 #[derive(Clone, Debug)]
@@ -227,15 +225,8 @@ impl Reach {
         }
         // Nobody hears it only if it has ended just now.
         let _ = stop.send(());
-        let ending = async {
-            tokio::select! {
-                ended = &mut opening => return ended,
-                () = tokio::time::sleep(SOON) => tell_closing(output),
-            }
-            opening.await
-        };
         tokio::select! {
-            ended = ending => ended.map(|_| None),
+            ended = told(output, opening) => ended.map(|_| None),
             () = interrupts.next() => Ok(None),
         }
     }

@@ -158,11 +158,11 @@ pub(crate) async fn with_server<T>(
     };
     spinner.say("waiting for the server to end");
     let interrupted = matches!(worked, Err(Problem::Interrupted | Problem::Ended));
-    if interrupted {
-        tell_closing(output);
-    }
+    let closing = async {
+        if interrupted { told(output, client.close()).await } else { client.close().await }
+    };
     let closed = tokio::select! {
-        closed = client.close() => closed,
+        closed = closing => closed,
         () = interrupts.next() => return Err(Problem::Interrupted),
     };
     let worked = worked?;
@@ -191,22 +191,30 @@ pub(crate) fn with_stderr(problem: Problem, client: &Client) -> Problem {
     }
 }
 
-/// Says that a server is being closed after a stop. After `--max-time` nobody is there who could press Ctrl-C once
-/// more; the clock does it.
-pub(crate) fn tell_closing(output: &Output) {
+/// A server that ends within this time after a stop need not be told of.
+const SOON: Duration = Duration::from_millis(300);
+
+/// Waits until a server has ended after a stop; where that takes long, says so. After `--max-time` nobody is there
+/// who could press Ctrl-C once more; the clock does it.
+pub(crate) async fn told<T>(output: &Output, ending: impl Future<Output = T>) -> T {
+    let mut ending = std::pin::pin!(ending);
+    tokio::select! {
+        ended = &mut ending => return ended,
+        () = tokio::time::sleep(SOON) => {}
+    }
     let words = match signals::over() {
         Some(_) => "closing the server",
         None => "closing the server; once more kills it",
     };
     output.note(&output.err.paint(CYAN, words));
+    ending.await
 }
 
 /// Closes a server after the first signal; the second kills it.
 pub(crate) async fn hang_up(output: &Output, client: &Client, interrupts: &mut Interrupts) {
-    tell_closing(output);
     tokio::select! {
         // The person wants it to end, so how it ends is not reported.
-        _ = client.close() => {}
+        _ = told(output, client.close()) => {}
         () = interrupts.next() => {}
     }
 }

@@ -81,16 +81,18 @@ mod tests {
                     \x20 -s, --server <NAME>  one two three four five six seven\n\
                     \x20 taut smoke --with many --options -- that can be copied\n\
                     \x20 a  b\n";
-        let wants = "one two three four five six seven eight\n\
-                     nine ten\n\
+        let wants = "one two three four five six seven eight nine\n\
+                     ten\n\
                      \n\
-                     \x20 -s, --server <NAME>  one two three four\n\
-                     \x20                      five six seven\n\
+                     \x20 -s, --server <NAME>  one two three four five\n\
+                     \x20                      six seven\n\
                      \x20 taut smoke --with many --options -- that can be copied\n\
                      \x20 a  b\n";
-        assert_eq!(wrapped(text, 46 - 5), wants);
+        assert_eq!(wrapped(text, 47), wants);
         let coloured = text.replace("--server", "\x1b[1m\x1b[36m--server\x1b[0m");
-        assert_eq!(plain(&wrapped(&coloured, 46 - 5)), wants);
+        assert_eq!(plain(&wrapped(&coloured, 47)), wants);
+        // Too narrow for two columns.
+        assert!(wrapped(text, 41).contains("one two three four\n      five six seven\n"));
         assert_eq!(wrapped(text, 100), text);
     }
 

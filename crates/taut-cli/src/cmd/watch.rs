@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::args::{Options, duration};
+use crate::arguments::closest;
 use crate::asking::Host;
 use crate::events::{Event, is_told};
 use crate::hosts::resolve;
@@ -126,9 +127,10 @@ async fn watch(
     let mut changes = listen(client, &args.resource).await?;
     let logged = log(client, &args.level).await?;
     tell_start(output, client, changes.as_ref(), logged.then_some(&args.level))?;
-    for uri in unlisted(client, &args.resource).await {
+    for (uri, meant) in unlisted(client, &args.resource).await {
+        let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
         let words =
-            format!("{uri} is none of the resources that the server lists; it agreed to it");
+            format!("{uri} is none of the resources that the server lists; it agreed to it{meant}");
         output.note(&output.err.paint(YELLOW, output.err.line(&words)));
     }
     let until = args.time.and_then(|time| Instant::now().checked_add(time));
@@ -200,7 +202,7 @@ pub(crate) fn untold(client: &Client) -> Error {
 
 /// Those of the resources that the server does not list, though it has agreed to tell of them: most
 /// servers agree to whatever they are given.
-async fn unlisted<'a>(client: &Client, resources: &'a [String]) -> Vec<&'a str> {
+async fn unlisted(client: &Client, resources: &[String]) -> Vec<(String, Option<String>)> {
     if resources.is_empty() {
         return Vec::new();
     }
@@ -216,7 +218,9 @@ async fn unlisted<'a>(client: &Client, resources: &'a [String]) -> Vec<&'a str> 
         listed.iter().any(|resource| resource.uri == uri)
             || families.iter().any(|template| family(&template.uri_template))
     };
-    resources.iter().map(String::as_str).filter(|uri| !known(uri)).collect()
+    let meant = |uri: &str| closest(uri, listed.iter().map(|resource| resource.uri.as_str()));
+    let unknown = resources.iter().filter(|uri| !known(uri));
+    unknown.map(|uri| (uri.clone(), meant(uri).map(str::to_owned))).collect()
 }
 
 /// Asks for the log; says whether it will come.

@@ -254,18 +254,19 @@ fn none_named(found: &Found) -> Problem {
     Problem::Usage {
         what: format!("which server?\n{}", known(found)),
         next: Some(
-            "a command after --, or one of `taut servers` with -s NAME or as the last word"
+            "its command after two dashes: -- npx some-server; or its name, as `taut servers` shows it; or \
+             its URL"
                 .to_owned(),
         ),
     }
 }
 
-/// Which names there are, or where we looked for them.
+/// Which names there are.
 fn known(found: &Found) -> String {
     let names: Vec<&str> = found.visible().map(|server| server.name.as_str()).collect();
-    let files = |there: bool| {
+    let files = || {
         let mut files: Vec<String> = Vec::new();
-        for (place, _) in found.looked.iter().filter(|(_, is)| *is || !there) {
+        for (place, _) in found.looked.iter().filter(|(_, is)| *is) {
             let file = found.shown(&place.path);
             if !files.contains(&file) {
                 files.push(file);
@@ -278,9 +279,10 @@ fn known(found: &Found) -> String {
         return found.broken.iter().map(why).collect::<Vec<_>>().join("\n");
     }
     if names.is_empty() {
-        return format!("no host's file here has a server; looked for {}", files(false));
+        return "no host's file here has a server; `taut servers -v` shows where they may be"
+            .to_owned();
     }
-    format!("known are {}; from {}", names.join(", "), files(true))
+    format!("known are {}; from {}", names.join(", "), files())
 }
 
 /// Says which files had to be left out.

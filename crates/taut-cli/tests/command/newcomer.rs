@@ -268,7 +268,7 @@ fn a_prompt_that_is_typed_as_a_tool_is_named_as_what_it_is() {
         "greet is a prompt, not a tool",
         "try: prompt greet name=…",
         "add is a tool, not a prompt",
-        "try: describe add",
+        "try: tools add",
         "did you mean demo://readme?",
     ] {
         assert!(run.err.contains(words), "{words}: {}", run.err);

@@ -90,7 +90,13 @@ async fn by_name(
     output: &Output,
     mut args: Bench,
 ) -> Result<(Bench, Vec<(String, String)>), Problem> {
-    let Some(name) = &args.named else { return Ok((args, Vec::new())) };
+    let Some(name) = &args.named else {
+        if args.server.is_empty() {
+            // An error, which says which servers there are.
+            hosts::resolve(output, &args.options(), None, &[])?;
+        }
+        return Ok((args, Vec::new()));
+    };
     let address = Address::read(name).transpose()?;
     if address.is_some() || is_url(name) || hosts::is_remote(name, &args.config) {
         let shown = mask::url(name);

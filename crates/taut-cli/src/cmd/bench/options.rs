@@ -100,7 +100,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "FILE.svg", help_heading = "Output")]
     pub(crate) plot: Option<PathBuf>,
     /// The server's program and its arguments, passed on unchanged.
-    #[arg(last = true, required_unless_present = "named", value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     pub(crate) server: Vec<OsString>,
 }
 

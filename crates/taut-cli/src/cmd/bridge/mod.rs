@@ -11,6 +11,7 @@ mod listen;
 mod record;
 
 use std::ffi::OsString;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -199,7 +200,16 @@ async fn serve(output: &Output, args: &Bridge, proxy: &Proxy) -> Result<Exit, Pr
                 next: Some("cargo install taut-cli --features http".to_owned()),
             })
         }
-        None => stdio(proxy, args.drain).await,
+        None => {
+            if std::io::stdin().is_terminal() {
+                output.note(
+                    "taut bridge serves MCP on stdin and stdout: start it from a host, or type JSON and end \
+                     with Ctrl-D",
+                );
+                output.note("  try: --listen 127.0.0.1:7000, to serve on a socket");
+            }
+            stdio(proxy, args.drain).await
+        }
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use taut::types::Era;
-use taut::{Client, ClientBuilder, ClientEvent, ConnectPhase, ConnectReason, Error};
+use taut::{Client, ClientBuilder, ClientEvent, ConnectReason, Error};
 use tokio::sync::Notify;
 
 use super::facts::{Facts, Mute, Opened};
@@ -226,7 +226,7 @@ impl<'a> Exam<'a> {
                 }
             })
             .on_event(move |event| {
-                note(&mut lock(&events), began.elapsed(), event);
+                lock(&events).note(began.elapsed(), event);
                 if on_event.verbose {
                     tell_event(&on_event, event);
                 }
@@ -405,36 +405,6 @@ impl<'a> Exam<'a> {
         let names = std::env::vars_os().filter(|(name, _)| !given.contains_key(name));
         let names = names.map(|(name, _)| name.to_string_lossy().into_owned());
         facts.full_environment = Some(names.filter(|name| is_word(name)).collect());
-    }
-}
-
-/// Writes down one event.
-fn note(facts: &mut Facts, at: Duration, event: &ClientEvent<'_>) {
-    match event {
-        ClientEvent::ProcessStarted { pid } => {
-            facts.pids.push(*pid);
-            facts.started.get_or_insert(at);
-            // One beside it is another.
-            if facts.beside.is_none() {
-                facts.pid = Some(*pid);
-                facts.program = processes::program(*pid).or_else(|| facts.program.take());
-            }
-        }
-        ClientEvent::OpeningSent { phase: ConnectPhase::Probe, .. } => {
-            facts.probed.get_or_insert(at);
-        }
-        ClientEvent::OpeningSent { .. } => drop(facts.shaken.insert(at)),
-        ClientEvent::OpeningAnswered { phase: ConnectPhase::Probe, error } => {
-            facts.probe_answered.get_or_insert_with(|| (at, error.map(|error| error.code)));
-        }
-        ClientEvent::FirstOutput => drop(facts.first_output.get_or_insert(at)),
-        ClientEvent::Restarting { framing } => facts.restarts.push(*framing),
-        ClientEvent::StartingSecond { .. } => facts.beside = Some(at),
-        ClientEvent::Refused { method } => facts.refused.push((*method).to_owned()),
-        ClientEvent::InvalidMessage(junk) => {
-            facts.junk.get_or_insert_with(|| (*junk).clone());
-        }
-        _ => {}
     }
 }
 

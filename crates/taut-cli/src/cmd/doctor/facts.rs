@@ -5,7 +5,10 @@
 use std::time::Duration;
 
 use taut::wire::Framing;
-use taut::{Diagnostics, Error, InvalidMessage, ProcessEnd, Revision, ShutdownStep};
+use taut::{
+    ClientEvent, ConnectPhase, Diagnostics, Error, InvalidMessage, ProcessEnd, Revision,
+    ShutdownStep,
+};
 
 use super::exam::PROBE;
 use super::lint::Lint;
@@ -101,6 +104,36 @@ pub(super) struct Phase {
 }
 
 impl Facts {
+    /// Writes down one event of a client that opens.
+    pub(super) fn note(&mut self, at: Duration, event: &ClientEvent<'_>) {
+        match event {
+            ClientEvent::ProcessStarted { pid } => {
+                self.pids.push(*pid);
+                self.started.get_or_insert(at);
+                // One beside it is another.
+                if self.beside.is_none() {
+                    self.pid = Some(*pid);
+                    self.program = processes::program(*pid).or_else(|| self.program.take());
+                }
+            }
+            ClientEvent::OpeningSent { phase: ConnectPhase::Probe, .. } => {
+                self.probed.get_or_insert(at);
+            }
+            ClientEvent::OpeningSent { .. } => drop(self.shaken.insert(at)),
+            ClientEvent::OpeningAnswered { phase: ConnectPhase::Probe, error } => {
+                self.probe_answered.get_or_insert_with(|| (at, error.map(|error| error.code)));
+            }
+            ClientEvent::FirstOutput => drop(self.first_output.get_or_insert(at)),
+            ClientEvent::Restarting { framing } => self.restarts.push(*framing),
+            ClientEvent::StartingSecond { .. } => self.beside = Some(at),
+            ClientEvent::Refused { method } => self.refused.push((*method).to_owned()),
+            ClientEvent::InvalidMessage(junk) => {
+                self.junk.get_or_insert_with(|| (*junk).clone());
+            }
+            _ => {}
+        }
+    }
+
     /// The error that ended it, wherever it did.
     pub(super) fn error(&self) -> Option<&Error> {
         let opened = self.opened.as_ref().and_then(|opened| opened.as_ref().err());
@@ -148,9 +181,10 @@ impl Facts {
         self.probed.is_some() && self.restarts.is_empty() && self.shaken.is_some_and(before)
     }
 
-    /// Whether it is only the probe that it is slow about.
+    /// Whether it is only the probe that it is slow about. One that did not understand the framing was slow about
+    /// everything.
     fn quick_unprobed(&self) -> bool {
-        self.second.is_some_and(|second| second < PROBE / 2)
+        self.beside.is_none() && self.second.is_some_and(|second| second < PROBE / 2)
     }
 
     /// How long it took to be ready, without what our own probe cost.

@@ -171,7 +171,7 @@ impl Running<'_> {
         let is_tool = self.catalog.lock().tools.iter().flatten().any(|tool| tool.name == name);
         if is_tool && !prompts.iter().any(|prompt| prompt.name == name) {
             let what = format!("{name} is a tool, not a prompt");
-            return Err(Problem::Usage { what, next: Some(format!("describe {name}")) });
+            return Err(Problem::Usage { what, next: Some(format!("tools {name}")) });
         }
         prompt::check(name, &pairs, &prompts).map_err(|p| here(p, name))?;
         let filled = self.waiting("filling in", client.prompt(name, pairs)).await?;
@@ -314,7 +314,7 @@ fn here(problem: Problem, typed: &str) -> Problem {
     if what.starts_with("the server has no tool")
         && let Some(word) = meant(typed)
     {
-        let _ = write!(what, "\n{word} is a word of the shell");
+        let _ = write!(what, "\ndid you mean {word}, a word of the shell?");
     }
     let next = next.map(|next| match next.strip_prefix("taut call ") {
         Some(rest) => rest.trim_end_matches(" -- …").to_owned(),
