@@ -45,6 +45,11 @@ mod with_http {
     /// What the TLS library says of an answer that does not begin as TLS does.
     const NOT_TLS: &str = "InvalidContentType";
 
+    /// Whether the system said that a connection was refused, by its numbers on Linux, macOS and Windows.
+    fn is_refused(why: &str) -> bool {
+        ["111", "61", "10061"].iter().any(|number| why.ends_with(&format!("(os error {number})")))
+    }
+
     /// A server at a URL.
     #[derive(Clone)]
     pub(crate) struct Remote {
@@ -138,6 +143,9 @@ mod with_http {
                 _ => String::new(),
             };
             let reason = match reason {
+                HttpError::Unreachable { why, .. } if is_refused(why) => {
+                    "cannot be reached: nobody listens there".to_owned()
+                }
                 HttpError::Unreachable { why, .. } => format!("cannot be reached: {why}"),
                 // What to do follows by itself.
                 HttpError::Unauthorized { status, challenge, words, .. } => {

@@ -78,6 +78,11 @@ pub(crate) fn hide_ours() {
 pub(crate) fn hide_words(words: &[String]) {
     let shown = mask::words(words.iter().map(String::as_str));
     for (word, shown) in words.iter().zip(&shown) {
+        if word.contains(char::is_whitespace) {
+            // A command line inside, as that of `sh -c`: each of its words by itself.
+            let inside: Vec<String> = mask::words_of(word).map(str::to_owned).collect();
+            hide_words(&inside);
+        }
         // What was replaced, without what still stands around it.
         let (before, after) = shown.split_once(mask::HIDDEN).unwrap_or((shown, ""));
         let inside = word.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
@@ -343,8 +348,10 @@ mod tests {
         hide("HEADER", "Bearer battery-staple-77");
         hide("PEM", "-----BEGIN KEY-----\nMIIabcdefgh\n-----END KEY-----");
         hide_words(&["--api-key".into(), "opensesame".into(), "--pin=19283746".into()]);
+        hide_words(&["-c".into(), "exec srv --token 'swordfish' --pin=55667788; x".into()]);
         let told = "correct-horse battery-staple-77 MIIabcdefgh opensesame 19283746";
         assert_eq!(masked(told), "*** *** *** *** ***");
+        assert_eq!(masked("swordfish 55667788 srv"), "*** *** srv");
     }
 
     #[test]

@@ -110,7 +110,11 @@ fn a_missing_program_names_the_folders_in_a_list_and_a_url_what_went_wrong() {
     assert!(lines.last().unwrap().contains("try: install it"), "{}", run.err);
     let run = super::run("list http://127.0.0.1:9/mcp", &[]).exits(4);
     assert!(run.err.contains("http://127.0.0.1:9/mcp: cannot be reached"), "{}", run.err);
-    assert!(run.err.contains("try: is it running"), "{}", run.err);
+    assert!(run.err.contains("nobody listens there\n  try: is it running"), "{}", run.err);
+    let run = super::run("doctor http://127.0.0.1:9/mcp", &[]).exits(4);
+    let told = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let finding = "1. broken http://127.0.0.1:9/mcp: cannot be reached: nobody listens there hurts";
+    assert!(told.contains(finding), "{}", run.out);
     let run = super::run("list", &["http://127.0.0.1:9/mcp".to_owned()]).exits(4);
     assert!(run.err.contains("leave out the --"), "{}", run.err);
 }

@@ -249,8 +249,11 @@ fn proxy(output: &Output, args: &Bridge, target: Target, recording: Option<&Reco
         let reach = reach.clone();
         async move { reach.open(client).await }
     };
-    let mut proxy =
-        Proxy::builder(connector).client(client).serial(args.serial).idle(args.session_idle);
+    let mut proxy = Proxy::builder(connector).client(client).serial(args.serial);
+    #[cfg(feature = "http")]
+    {
+        proxy = proxy.idle(args.session_idle);
+    }
     if let Some(children) = args.children {
         proxy = proxy.children(usize::from(children));
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use taut::wire::Framing;
 use taut::{
-    ClientEvent, ConnectPhase, Diagnostics, Error, InvalidMessage, ProcessEnd, Revision,
+    ClientEvent, ConnectPhase, Diagnostics, Ending, Error, InvalidMessage, ProcessEnd, Revision,
     ShutdownStep,
 };
 
@@ -14,6 +14,7 @@ use super::exam::PROBE;
 use super::lint::Lint;
 use crate::problem::{Exit, exit_of};
 use crate::processes::{self, Process};
+use crate::reach::CONNECTING;
 use crate::strict::Objection;
 
 /// What was seen, and when, counted from the start.
@@ -289,7 +290,11 @@ impl Facts {
 
 /// The first line of an error.
 pub(super) fn headline(error: &Error) -> String {
-    let text = error.to_string();
+    let text = match error {
+        // It says all of it, in our own words.
+        Error::Ended(Ending::Io { during: CONNECTING, error }) => error.to_string(),
+        error => error.to_string(),
+    };
     let first = text.lines().next().unwrap_or_default();
     first.split("; its last lines on ").next().unwrap_or(first).to_owned()
 }
