@@ -11,6 +11,7 @@ use taut::{Client, ClientBuilder, ClientEvent, Command, Error, Level};
 
 use crate::args::Options;
 use crate::asking::Host;
+use crate::mask;
 use crate::output::{CYAN, DIM, Output};
 use crate::problem::{Exit, Problem};
 use crate::reach::Reach;
@@ -39,9 +40,10 @@ pub(crate) fn command(typed: &[OsString], options: &Options) -> Command {
     }
 }
 
-/// The same, for people.
+/// The same, for people, with secrets masked.
 pub(crate) fn shown(typed: &[OsString]) -> String {
-    quoted(typed.iter().map(|word| word.to_string_lossy()))
+    let words: Vec<_> = typed.iter().map(|word| word.to_string_lossy()).collect();
+    quoted(mask::words(words.iter().map(AsRef::as_ref)))
 }
 
 /// Words as a command line, which a shell would split into the same words.

@@ -50,6 +50,9 @@ pub(crate) fn resolve(
     };
     match (name, typed) {
         (None, [_, ..]) if options.config.is_empty() => {
+            let words: Vec<String> =
+                typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+            secrets::hide_words(&words);
             let reach = Reach::Start(session::command(typed, options));
             Ok(Target { reach, shown: session::shown(typed), options: options.clone() })
         }
