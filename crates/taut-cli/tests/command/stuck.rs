@@ -131,6 +131,41 @@ fn within(seconds: u32, line: &str, server: &[String]) -> Run {
     command.stdin(Stdio::null()).output().unwrap().into()
 }
 
+/// A server that heeds nothing, and a process of it that has left its session: both are gone when the time is
+/// over, whatever the command was doing.
+#[test]
+// About Linux itself: what is left behind is found in `/proc`.
+#[cfg(target_os = "linux")]
+fn max_time_is_a_hard_limit_and_nothing_of_the_server_is_left() {
+    let sleep = format!("sleep 3000{}", std::process::id());
+    let deaf = format!("trap '' TERM INT HUP; setsid {sleep} & (setsid {sleep} &) ; ");
+    let serves = format!("{deaf} taut serve; exec {sleep}");
+    let silent = format!("{deaf} while :; do {sleep}; done");
+    let call = "call slow steps=1000 step_ms=1000";
+    for (line, script) in [
+        ("list", &silent),
+        ("watch", &silent),
+        ("doctor", &silent),
+        (call, &serves),
+        ("watch", &serves),
+        ("shell", &serves),
+    ] {
+        let server = ["sh", "-c", script].map(str::to_owned);
+        let json = if matches!(line, "list" | "doctor") { " --json" } else { "" };
+        // What the shell does in a session that nobody ends.
+        let stdin = if line == "shell" { "slow steps=1000 step_ms=1000\n" } else { "" };
+        let run = run_with(&format!("{line}{json} --max-time 1s"), &server, stdin).exits(6);
+        assert!(run.err.contains("error: it was not done within 1s"), "{line}: {}", run.err);
+        assert!(!run.err.contains("once more"), "{line}: {}", run.err);
+        if !json.is_empty() {
+            assert_eq!(run.json()["error"]["kind"], "timeout", "{line}");
+        }
+        eventually("nothing is left behind", || {
+            processes_with(&sleep.replace(' ', "\0")).is_empty()
+        });
+    }
+}
+
 /// A3: 40,000 took 41 s, and 300,000 ignored two SIGINT and two SIGTERM.
 #[test]
 fn a_tool_with_many_properties_is_listed_and_called_at_once() {
