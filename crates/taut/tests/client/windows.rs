@@ -360,7 +360,13 @@ async fn kill_hosts(phase: &str, word: &str) {
         until(&mut host, word);
         let said = Instant::now();
         if word == "ready" || n == 0 {
-            eventually("server and grandchild run", || folder.pids().len() == 2).await;
+            let runs = || folder.pids().len() == 2;
+            let until = Instant::now() + DEADLINE;
+            while !runs() && Instant::now() < until {
+                tokio::time::sleep(ms(2)).await;
+            }
+            let (marks, counts) = (folder.pids(), counted.processes());
+            assert!(runs(), "{phase}, {n}: no grandchild; {marks:?} of {counts:?} have begun");
         }
         if word == "starting" && n == 0 {
             latest = said.elapsed() * 5 / 4;
