@@ -338,7 +338,12 @@ fn a_bridge_is_named_where_it_cures_what_was_found() {
     ];
     let cured = |(role, tool, what, cure): (&str, &str, &str, &str)| {
         let server = server(role);
-        let options = if tool == "exit" { "--call exit" } else { "" };
+        let options = match tool {
+            "exit" => "--call exit",
+            // It is silent until headers are tried: 5 s before this is over, in each of two starts.
+            _ if role.ends_with("headers-only") => "--start-timeout 15s",
+            _ => "",
+        };
         let (_, found, document) = first(options, &server);
         assert!(found.contains(what), "{role}: {document:#}");
         assert_eq!(document["findings"][0]["bridge"], true, "{role}: {document:#}");
@@ -472,8 +477,9 @@ fn servers_that_do_not_speak_mcp() {
 #[test]
 fn the_start_timeout_bounds_the_whole_start() {
     let began = Instant::now();
-    run("list --start-timeout 3s", &server("sleeper")).exits(4);
-    assert!(began.elapsed() < Duration::from_millis(5_500), "{:?}", began.elapsed());
+    run("list --start-timeout 8s", &server("sleeper")).exits(4);
+    // Two processes with 8 s each would take longer; a busy machine has time enough to start and to end them.
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
 }
 
 #[test]
