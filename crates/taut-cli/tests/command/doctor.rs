@@ -2,6 +2,8 @@
 
 use std::sync::Mutex;
 
+use serde_json::json;
+
 use super::rude::{HABITS, TOOLS};
 use super::*;
 
@@ -291,30 +293,65 @@ fn a_server_of_any_revision_has_no_fault_for_that() {
     assert_eq!(level, "broken");
 }
 
+/// That a host which knows nothing of the server's faults gets on with this bridge: everything that it reads is a
+/// message, every request is answered, and the bridge ends with its input. The doctor would judge that by time,
+/// and find a bridge slow on a busy machine.
+fn serves(bridge: &str, server: &[String], tool: &str) {
+    let request = |id: &str, method: &str, params: Value| {
+        json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }).to_string()
+    };
+    let host = json!({ "name": "host", "version": "1" });
+    let opening =
+        json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": host });
+    let legacy = [
+        request("open", "initialize", opening),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string(),
+        request("call", "tools/call", json!({ "name": tool, "arguments": { "text": "hi" } })),
+    ];
+    let probe = [request("probe", "server/discover", json!({}))];
+    for lines in [&legacy[..], &probe[..]] {
+        let run = run_with(bridge, server, &(lines.join("\n") + "\n"));
+        let parsed = run.out.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>();
+        let messages = parsed.unwrap_or_else(|error| panic!("{error}: {run:?}"));
+        let answer = |id: &str| messages.iter().find(|message| message["id"] == id);
+        if lines == probe {
+            assert!(answer("probe").is_some(), "{run:?}");
+        } else {
+            assert!(answer("open").unwrap()["result"].is_object(), "{run:?}");
+            let outcome = if tool == "exit" { "error" } else { "result" };
+            assert!(answer("call").unwrap()[outcome].is_object(), "{run:?}");
+        }
+        run.exits(0);
+    }
+}
+
 /// What `taut bridge` would cure is said, with the line for the host's file.
 #[test]
 fn a_bridge_is_named_where_it_cures_what_was_found() {
     let table = [
-        ("2025-11-25 banner", "", "it prints 38 lines on stdout", "bridge --"),
-        ("2025-11-25 headers-only", "", "Content-Length headers", "bridge --framing headers --"),
-        ("2026-07-28", "", "it speaks only 2026-07-28", "bridge --"),
-        ("2025-11-25 exit-on-probe", "", "server/discover", "bridge --revision 2025-11-25 --"),
-        ("2025-11-25", "--call exit", "it died in the call", "bridge --"),
-        ("2025-11-25 ignore-eof", "", "does not end when its stdin is closed", "bridge --"),
+        ("2025-11-25 banner", "echo", "it prints 38 lines on stdout", "bridge"),
+        ("2025-11-25 headers-only", "echo", "Content-Length headers", "bridge --framing headers"),
+        ("2026-07-28", "echo", "it speaks only 2026-07-28", "bridge"),
+        ("2025-11-25 exit-on-probe", "echo", "server/discover", "bridge --revision 2025-11-25"),
+        ("2025-11-25", "exit", "it died in the call", "bridge"),
+        ("2025-11-25 ignore-eof", "echo", "does not end when its stdin is closed", "bridge"),
     ];
-    let cured = |(role, options, what, cure): (&str, &str, &str, &str)| {
+    let cured = |(role, tool, what, cure): (&str, &str, &str, &str)| {
         let server = server(role);
+        let options = match tool {
+            "exit" => "--call exit",
+            // It is silent until headers are tried: 5 s before this is over, in each of two starts.
+            _ if role.ends_with("headers-only") => "--start-timeout 15s",
+            _ => "",
+        };
         let (_, found, document) = first(options, &server);
         assert!(found.contains(what), "{role}: {document:#}");
         assert_eq!(document["findings"][0]["bridge"], true, "{role}: {document:#}");
-        let words = cure.split(' ').map(str::to_owned).chain(server).collect::<Vec<_>>();
-        let line = serde_json::json!({ "command": "taut", "args": words });
+        let words = cure.split(' ').chain(["--"]).chain(server.iter().map(String::as_str));
+        let line = json!({ "command": "taut", "args": words.collect::<Vec<_>>() });
         assert_eq!(document["bridge"], line, "{role}");
         // What it says is true.
-        let bridged: Vec<String> = ["taut".to_owned()].into_iter().chain(words).collect();
-        let (_, found, document) = first("", &bridged);
-        let slow = found.contains("until it is ready");
-        assert!(found.is_empty() || slow, "{role}, bridged: {document:#}");
+        serves(cure, &server, tool);
     };
     std::thread::scope(|scope| {
         for row in table {
@@ -322,12 +359,14 @@ fn a_bridge_is_named_where_it_cures_what_was_found() {
         }
     });
     let run = run("doctor", &server("2025-11-25 banner bom")).exits(0);
-    // The first is that it lists in pages, which stays.
-    let line = "taut bridge cures 2, 3 without a change to the server; in the host's file:\n   \
+    // The first is that it lists in pages, which stays. A busy machine may add one that is about time.
+    assert!(run.out.contains("taut bridge cures 2, 3"), "{}", run.out);
+    let line = " without a change to the server; in the host's file:\n   \
                 \"command\": \"taut\", \"args\": [\"bridge\",\"--\",";
     assert!(run.out.contains(line), "{}", run.out);
     let fine = super::run("doctor --json", &server("2025-11-25")).exits(0).json();
-    assert_eq!(fine["bridge"], Value::Null);
+    let curable = fine["findings"].as_array().unwrap().iter().any(|one| one["bridge"] == true);
+    assert_eq!(fine["bridge"].is_null(), !curable, "{fine:#}");
 }
 
 /// What taut gets on with and the official SDKs refuse is neither hidden nor mended.
@@ -439,8 +478,9 @@ fn servers_that_do_not_speak_mcp() {
 #[test]
 fn the_start_timeout_bounds_the_whole_start() {
     let began = Instant::now();
-    run("list --start-timeout 3s", &server("sleeper")).exits(4);
-    assert!(began.elapsed() < Duration::from_millis(5_500), "{:?}", began.elapsed());
+    run("list --start-timeout 8s", &server("sleeper")).exits(4);
+    // Two processes with 8 s each would take longer; a busy machine has time enough to start and to end them.
+    assert!(began.elapsed() < Duration::from_secs(15), "{:?}", began.elapsed());
 }
 
 #[test]

@@ -200,6 +200,7 @@ fn taut<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Command {
 }
 
 /// What a run of the command came to.
+#[derive(Debug)]
 struct Run {
     code: i32,
     out: String,

@@ -271,9 +271,7 @@ impl TokenStore {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true);
             private(&mut options);
-            let file = options.open(store.path.with_extension("json.lock"))?;
-            file.lock()?;
-            Ok(StoreLock(file))
+            open_locked(&mut options, &store.path.with_extension("json.lock")).map(StoreLock)
         })
         .await
     }
@@ -358,6 +356,30 @@ fn private(options: &mut OpenOptions) {
     let _ = options;
 }
 
+/// Opens a file that one process has at a time; waits until another has closed it.
+///
+/// `File::lock` does the same, and needs Rust 1.89.
+#[cfg(unix)]
+fn open_locked(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    let file = options.open(path)?;
+    rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive)?;
+    Ok(file)
+}
+
+#[cfg(windows)]
+fn open_locked(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    use std::os::windows::fs::OpenOptionsExt as _;
+    const SHARING_VIOLATION: i32 = 32;
+    loop {
+        match options.share_mode(0).open(path) {
+            Err(error) if error.raw_os_error() == Some(SHARING_VIOLATION) => {
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            opened => return opened,
+        }
+    }
+}
+
 #[cfg(unix)]
 fn not_private(file: &File) -> io::Result<Option<&'static str>> {
     use std::os::unix::fs::MetadataExt as _;
@@ -375,4 +397,29 @@ fn not_private(file: &File) -> io::Result<Option<&'static str>> {
 fn not_private(_: &File) -> io::Result<Option<&'static str>> {
     // The folder is the user's own.
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn one_at_a_time_has_the_lock() {
+        let folder = std::env::temp_dir().join(format!("taut-lock-{}", std::process::id()));
+        let store = TokenStore::at(folder.join("logins.json"));
+        let counter = folder.join("counter");
+        let count = || fs::read_to_string(&counter).map_or(0, |text| text.parse::<u32>().unwrap());
+        let add = async || {
+            let _lock = store.lock().await.unwrap();
+            let before = count();
+            // The others get their turn, and would count from the same number.
+            tokio::task::yield_now().await;
+            fs::write(&counter, (before + 1).to_string()).unwrap();
+        };
+        for _ in 0..5 {
+            tokio::join!(add(), add(), add(), add());
+        }
+        assert_eq!(count(), 20);
+        fs::remove_dir_all(&folder).unwrap();
+    }
 }
