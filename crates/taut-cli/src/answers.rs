@@ -14,8 +14,8 @@ use crate::forms::Form;
 use crate::problem::{Problem, without_place};
 
 /// The members of a map that answer something else than a form.
-const SAMPLING: &str = "$sampling";
-const URL: &str = "$url";
+pub(crate) const SAMPLING: &str = "$sampling";
+pub(crate) const URL: &str = "$url";
 
 /// What the file says to a question.
 #[derive(Debug, PartialEq)]
@@ -84,6 +84,11 @@ impl Answers {
             }
             Some(_) => Err("it is neither a list nor a map".to_owned()),
         }
+    }
+
+    /// Whether the file is a map of fields, not a list of answers in order.
+    pub(crate) fn is_map(&self) -> bool {
+        self.fields.is_some()
     }
 
     /// Whether it has something to say to a model that is asked.

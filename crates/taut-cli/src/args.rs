@@ -153,7 +153,7 @@ impl Sub {
 #[derive(clap::Args)]
 #[command(after_help = help::SMOKE)]
 pub(crate) struct Smoke {
-    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
+    /// A server by name (see `taut servers`), a URL, tcp:HOST:PORT or unix:PATH.
     pub(crate) name: Option<String>,
     /// Check every server that `taut servers` shows.
     #[arg(long, conflicts_with_all = ["name", "named", "server", "call"])]
@@ -177,7 +177,7 @@ pub(crate) struct List {
     /// What to list: tools, resources, templates or prompts; all of them by default.
     #[arg(value_name = "KIND")]
     first: Option<String>,
-    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
+    /// A server by name (see `taut servers`), a URL, tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "NAME")]
     second: Option<String>,
     /// Show one item with its whole schema: a tool or prompt by name, a resource by address.
@@ -255,7 +255,7 @@ pub(crate) struct Call {
 pub(crate) struct Read {
     /// The resource's address.
     pub(crate) uri: String,
-    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
+    /// A server by name (see `taut servers`), a URL, tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "NAME")]
     pub(crate) name: Option<String>,
     #[command(flatten)]
@@ -357,6 +357,9 @@ pub(crate) struct Options {
 /// `5s`, `500ms`, `1.5m`; a bare number is seconds.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    if digits.is_empty() {
+        return Err("expected a time such as 5s or 500ms".to_owned());
+    }
     let scale = match &text[digits.len()..] {
         "ms" => 0.001,
         "" | "s" => 1.0,

@@ -1,10 +1,11 @@
 //! The text of `--help` besides the options: explanations and examples.
 //!
-//! The tests run every example as it is written.
+//! The tests run every example as it is written. Three blanks end an example; what follows is said of it.
 
 const TAUT: &str = "\
-Everything after -- is the server's own command line, passed on unchanged. A server in a host's file
-can be given by its name; `taut servers` shows the names. One that listens is tcp:HOST:PORT or unix:PATH.
+Everything after -- is the server's own command line, passed on unchanged. A server in a host's file \
+can be given by its name; `taut servers` shows the names. One that listens can be given by its address: a \
+URL, tcp:HOST:PORT or unix:PATH.
 
 Examples:
   taut smoke                                    the demo, end to end
@@ -17,8 +18,8 @@ Examples:
   taut check --list                             the rules that a server is checked for
   taut bench --quick -- taut serve              how fast it is
 
-Settings are read from taut/taut.yaml in $XDG_CONFIG_HOME or ~/.config: debug, timeout, start-timeout,
-max-time, revision, framing, inherit-env, verbose. For debug, --debug comes before TAUT_DEBUG, and that
+Settings are read from taut/taut.yaml in $XDG_CONFIG_HOME or ~/.config: debug, timeout, start-timeout, \
+max-time, revision, framing, inherit-env, verbose. For debug, --debug comes before TAUT_DEBUG, and that \
 before the file.
 
 Exit codes:
@@ -57,8 +58,8 @@ Examples:
 
 #[cfg(feature = "login")]
 pub(crate) const LOGIN: &str = "\
-Opens the server's login page in a browser and keeps the tokens in a file that only you can read. Other
-commands use and renew them. On a machine without a browser, open the address elsewhere and paste the
+Opens the server's login page in a browser and keeps the tokens in a file that only you can read. Other \
+commands use and renew them. On a machine without a browser, open the address elsewhere and paste the \
 address that the browser ends at.
 
 Examples:
@@ -67,10 +68,10 @@ Examples:
   taut logout https://example.com/mcp";
 
 pub(crate) const SMOKE: &str = "\
-Calls a tool only if it is harmless: it declares that it only reads, or it needs no arguments and has
-a name such as get_time. Other tools are called only with --call. The exit code is 0 if every step
-worked. With --all, it is 0 if every server worked that was checked; servers that are switched off or
-do not use stdio are not checked, and a server that lacks a variable counts as failed. Otherwise it is
+Calls a tool only if it is harmless: it declares that it only reads, or it needs no arguments and has \
+a name such as get_time. Other tools are called only with --call. The exit code is 0 if every step \
+worked. With --all, it is 0 if every server worked that was checked; servers that are switched off or \
+do not use stdio are not checked, and a server that lacks a variable counts as failed. Otherwise it is \
 the code of the first server that failed, or 2 if only a file is broken.
 
 Examples:
@@ -82,8 +83,8 @@ Examples:
   taut smoke --json -- taut serve";
 
 pub(crate) const CHECK: &str = "\
-Starts the server up to 100 times, in each revision that it speaks, and calls nothing that --call or
---fixture does not allow. A check that fails is tried once more, alone, before it counts. Exit 0 if
+Starts the server up to 100 times, in each revision that it speaks, and calls nothing that --call or \
+--fixture does not allow. A check that fails is tried once more, alone, before it counts. Exit 0 if \
 all MUST and SHOULD hold, 1 if one does not; advice never fails.
 
 Examples:
@@ -93,9 +94,9 @@ Examples:
   taut check --call echo --args '{\"text\":\"hello\"}' --only tools --revision 2026-07-28 -- taut serve";
 
 pub(crate) const SERVERS: &str = "\
-Reads the files of Claude Code, Claude Desktop, Cursor, VS Code, Codex, opencode and Gemini CLI: first
-those of this project, from this folder up to the root of the repository, then those of the user. Of two
-servers with one name the first is used. Values of the environment, and other values that look like
+Reads the files of Claude Code, Claude Desktop, Cursor, VS Code, Codex, opencode and Gemini CLI: first \
+those of this project, from this folder up to the root of the repository, then those of the user. Of two \
+servers with one name the first is used. Values of the environment, and other values that look like \
 secrets, are not shown. The exit code is 2 if a file is broken; the other files are shown anyway.
 
 Examples:
@@ -127,8 +128,8 @@ Examples:
   taut list prompts --json -- taut serve";
 
 pub(crate) const CALL: &str = "\
-A value is read as the tool's schema says: as a number, a boolean or text. For an array, give the key
-several times, or JSON; for an object, give JSON. If something is missing or wrong, it is shown with the
+A value is read as the tool's schema says: as a number, a boolean or text. For an array, give the key \
+several times, or JSON; for an object, give JSON. If something is missing or wrong, it is shown with the \
 schema, and nothing is sent. --args is sent without a check.
 
 Examples:
@@ -151,7 +152,7 @@ Examples:
   taut read demo://dot.png --out dot.png -- taut serve";
 
 pub(crate) const COMPLETE: &str = "\
-The last key=value is the one to complete. Those before it are sent to the server as the arguments that
+The last key=value is the one to complete. Those before it are sent to the server as the arguments that \
 are already chosen. In `taut shell`, Tab does the same.
 
 Examples:
@@ -167,17 +168,17 @@ Examples:
   taut prompt greet name=Ada --json -- taut serve";
 
 pub(crate) const TRACE: &str = "\
-Put it before a server's command, and everything passes as before: every byte in both directions, stderr,
-signals, the exit status. What cannot be recorded in time is counted in the capture, and never waited for.
-Without --record and --page it shows on stderr what passes. Values that the server's entry sets, those of
+Put it before a server's command, and everything passes as before: every byte in both directions, stderr, \
+signals, the exit status. What cannot be recorded in time is counted in the capture, and never waited for. \
+Without --record and --page it shows on stderr what passes. Values that the server's entry sets, those of \
 names that sound secret, and tokens are masked, if they have 8 characters or more.
 
 Examples:
-  taut trace -- taut serve < /dev/null
-  taut trace --record /tmp/demo.jsonl -- taut serve < /dev/null
-  taut trace --quiet demo < /dev/null
-  taut smoke -- taut trace --quiet --record /tmp/smoke.jsonl -- taut serve
-  taut trace view /tmp/smoke.jsonl";
+  taut trace --record kept.jsonl -- taut serve   in a host's file: keep what passes
+  taut trace --page -- taut serve                in a host's file: see it in a browser
+  taut trace --record kept.jsonl demo            a server by its name
+  taut smoke -- taut trace -- taut serve         see what `taut smoke` says
+  taut trace view kept.jsonl                     read what was kept";
 
 pub(crate) const TRACE_VIEW: &str = "\
 Examples:
@@ -185,18 +186,18 @@ Examples:
   taut trace view session.jsonl --filter tools/call
   taut trace view session.jsonl --stats
   taut trace view session.jsonl --only 3
-  taut trace view session.jsonl --html /tmp/session.html";
+  taut trace view session.jsonl --html session.html";
 
 pub(crate) const TRACE_MOCK: &str = "\
-Says what the server had said, with the ids of whoever asks now. A request that is not in the capture gets
+Says what the server had said, with the ids of whoever asks now. A request that is not in the capture gets \
 an error that says so. A capture of `taut bridge` has several connections; --link names one of them.
 
 Examples:
-  taut trace mock session.jsonl < /dev/null
+  taut trace mock session.jsonl
   taut smoke -- taut trace mock session.jsonl";
 
 pub(crate) const TRACE_REPLAY: &str = "\
-Sends what the client had sent, each message once the server has said what it had said before. Exit 1 if
+Sends what the client had sent, each message once the server has said what it had said before. Exit 1 if \
 anything is missing, new, changed, fails now, or comes in another order.
 
 Examples:
@@ -210,33 +211,33 @@ Examples:
   taut trace diff session.jsonl session.jsonl";
 
 pub(crate) const BRIDGE: &str = "\
-Put it before a server's command in a host's file, and the host gets a server without faults: what is
-no message is left out, both framings and all revisions of the protocol are translated, a server that
-dies is started again, and nothing of it is left behind. Each legacy session has a server of its own;
+Put it before a server's command in a host's file, and the host gets a server without faults: what is \
+no message is left out, both framings and all revisions of the protocol are translated, a server that \
+dies is started again, and nothing of it is left behind. Each legacy session has a server of its own; \
 clients of 2026-07-28 share one. A server after -- gets your whole environment.
 
-With --listen, the address is printed on stdout. Only this machine can connect by TCP, and only you by
-unix:PATH. Lines, Content-Length headers and HTTP are told apart by the first bytes; web pages are
+With --listen, the address is printed on stdout. Only this machine can connect by TCP, and only you by \
+unix:PATH. Lines, Content-Length headers and HTTP are told apart by the first bytes; web pages are \
 refused. SIGTERM and Ctrl-C let open calls finish, then end the servers.
 
 --record and --page keep and show what passes as `taut trace` does, clients and servers in one capture.
 
 Examples:
-  taut bridge -- taut serve < /dev/null
-  taut smoke -- taut bridge --record example.jsonl -- taut serve
-  taut smoke -- taut bridge -- taut serve
-  taut call add a=2 b=3 --revision 2026-07-28 -- taut bridge --revision 2025-06-18 -- taut serve
-  timeout --preserve-status 1 taut bridge --listen unix:example.sock -- taut serve
-  timeout --preserve-status 1 taut bridge --listen 127.0.0.1:0 --children 2 -- taut serve";
+  taut bridge -- taut serve                           in a host's file
+  taut bridge demo                                    a server by its name
+  taut bridge --record kept.jsonl -- taut serve       keep what passes
+  taut smoke -- taut bridge -- taut serve             does it work so?
+  taut bridge --listen 127.0.0.1:7000 -- taut serve   over HTTP and TCP
+  taut bridge --listen unix:demo.sock -- taut serve   for you alone";
 
 #[cfg(feature = "fleet")]
 pub(crate) const WORKER: &str = "\
-Joins the workers of a service on a NATS broker and runs its calls with the server's command. Start it on
-as many machines as you like; `taut bridge nats:SERVICE` is the server for a host, and every command takes
-nats:SERVICE where a server's name may stand. The server must keep no state between calls: any worker
+Joins the workers of a service on a NATS broker and runs its calls with the server's command. Start it on \
+as many machines as you like; `taut bridge nats:SERVICE` is the server for a host, and every command takes \
+nats:SERVICE where a server's name may stand. The server must keep no state between calls: any worker \
 may get the next one.
 
-SIGTERM and Ctrl-C let running calls finish, while others take the new ones; then it exits with 0. The whole
+SIGTERM and Ctrl-C let running calls finish, while others take the new ones; then it exits with 0. The whole \
 guide: docs/guides/fleet.md
 
 Examples:
@@ -244,16 +245,16 @@ Examples:
 
 #[cfg(feature = "fleet")]
 pub(crate) const FLEET: &str = "\
-Asks all workers on the broker, by NATS's own service API; `nats micro ls` shows them as well. Exits with 4 if
+Asks all workers on the broker, by NATS's own service API; `nats micro ls` shows them as well. Exits with 4 if \
 there are none.
 
 Examples:
   taut fleet --help";
 
 pub(crate) const DOCTOR: &str = "\
-Starts the server as a host would, three times at most, and checks what it does: how soon it is ready,
-which revision it speaks, what it prints on stdout that is no message, its schemas, how it ends, and
-whether it leaves processes behind. Calls no tool unless --call names one. The worst finding comes first.
+Starts the server as a host would, three times at most, and checks what it does: how soon it is ready, \
+which revision it speaks, what it prints on stdout that is no message, its schemas, how it ends, and \
+whether it leaves processes behind. Calls no tool unless --call names one. The worst finding comes first. \
 The exit code is 0 if hosts can use the server.
 
 Examples:

@@ -39,8 +39,10 @@ mod spinner;
 mod stamp;
 mod strict;
 mod transcript;
+mod unescape;
 mod usage;
 mod word_order;
+mod wrap;
 
 use std::ffi::OsString;
 use std::future::Future;
@@ -175,8 +177,14 @@ where
     };
     // Before the outcome is told: a line may still be half typed.
     output.screen.restore();
-    done.unwrap_or_else(|problem| match (problem, signals::over()) {
-        (Problem::Interrupted | Problem::Ended, Some(time)) => output.report(&Problem::Over(time)),
-        (problem, _) => output.report(&problem),
-    })
+    match (done, signals::over()) {
+        (Ok(Exit::Interrupted) | Err(Problem::Interrupted | Problem::Ended), Some(time)) => {
+            // Also what has left the session of its server.
+            #[cfg(target_os = "linux")]
+            processes::kill_children();
+            output.report(&Problem::Over(time))
+        }
+        (Ok(exit), _) => exit,
+        (Err(problem), _) => output.report(&problem),
+    }
 }

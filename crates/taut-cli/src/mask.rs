@@ -41,7 +41,31 @@ pub(crate) fn one(word: &str) -> String {
     if looks_secret(word) {
         return HIDDEN.to_owned();
     }
+    if word.contains(char::is_whitespace) {
+        return script(word);
+    }
     if word.contains("://") { url(word) } else { word.to_owned() }
+}
+
+/// Marks of a shell that may stand around a word.
+const MARKS: [char; 8] = ['\'', '"', '`', ';', '(', ')', '&', '|'];
+
+/// The words of a text such as that of `sh -c`, without the marks of the shell around them.
+pub(crate) fn words_of(text: &str) -> impl Iterator<Item = &str> {
+    text.split(char::is_whitespace).map(|word| word.trim_matches(MARKS))
+}
+
+/// A word that is a command line itself, as that of `sh -c`.
+fn script(text: &str) -> String {
+    let (mut out, mut from) = (String::new(), 0);
+    for (word, shown) in words_of(text).zip(words(words_of(text))) {
+        // They stand in this order, with blanks and marks between them.
+        let at = from + text[from..].find(word).unwrap_or(0);
+        out.push_str(&text[from..at]);
+        out.push_str(&shown);
+        from = at + word.len();
+    }
+    out + &text[from..]
 }
 
 /// An address without the password and the secrets in its query.
@@ -140,6 +164,15 @@ mod tests {
         ];
         for (line, shown) in table {
             assert_eq!(words(line.split(' ')).join(" "), shown);
+        }
+        for (script, shown) in [
+            ("exec srv --token 'abc' -v", "exec srv --token '***' -v"),
+            ("export API_KEY=abc;\n exec srv", "export API_KEY=***;\n exec srv"),
+            ("(srv ghp_0123456789abcdef) &", "(srv ***) &"),
+            ("srv \"$TOKEN\" && echo it's", "srv \"$TOKEN\" && echo it's"),
+            ("  ", "  "),
+        ] {
+            assert_eq!(words(["sh", "-c", script]), ["sh", "-c", shown]);
         }
         assert_eq!(words(["-H", "Authorization: Bearer abc"]), ["-H", "Authorization: ***"]);
         assert_eq!(

@@ -43,7 +43,7 @@ pub(crate) fn left_out(what: &str) -> Problem {
 
 /// Where the broker is: nothing to say about it in this build.
 #[cfg(not(feature = "fleet"))]
-#[derive(clap::Args, Clone, Debug)]
+#[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct NatsArgs {}
 
 #[cfg(feature = "fleet")]
@@ -66,7 +66,7 @@ mod with_nats {
     use crate::reach::CONNECTING;
 
     /// Where the broker is. What is not typed is taken from the variables that NATS's own command reads.
-    #[derive(clap::Args, Clone, Debug)]
+    #[derive(clap::Args, Clone, Debug, Default)]
     pub(crate) struct NatsArgs {
         /// The broker, for nats:SERVICE; several of a cluster with commas [default: $NATS_URL, or
         /// nats://127.0.0.1:4222].

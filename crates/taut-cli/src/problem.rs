@@ -46,6 +46,8 @@ impl From<Exit> for std::process::ExitCode {
 pub(crate) enum Problem {
     /// With the server. `stderr` is the end of what it wrote there, if the error does not say it.
     Server { error: Error, stderr: String },
+    /// Another, of which it is known better what to try.
+    Hinted { problem: Box<Self>, next: String },
     /// With the command line: what, and what to try.
     Usage { what: String, next: Option<String> },
     /// With a login.
@@ -73,6 +75,11 @@ impl Problem {
         Self::Usage { what: what.into(), next: None }
     }
 
+    /// The same with another hint.
+    pub(crate) fn hinted(self, next: String) -> Self {
+        Self::Hinted { problem: Box::new(self), next }
+    }
+
     pub(crate) fn output(error: io::Error) -> Self {
         // Windows has a second name for it: a pipe whose other end is gone (`ERROR_PIPE_NOT_CONNECTED`).
         let gone = cfg!(windows) && error.raw_os_error() == Some(233);
@@ -88,6 +95,7 @@ impl Problem {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Server { error, .. } => exit_of(error),
+            Self::Hinted { problem, .. } => problem.exit(),
             Self::Usage { .. } | Self::File { .. } => Exit::Usage,
             Self::Login { exit, .. } => *exit,
             Self::Unwritten { .. } => Exit::Unwritten,
@@ -104,6 +112,7 @@ impl Problem {
                 error: Error::Spawn(_) | Error::Connect(_) | Error::Lost(_), ..
             } => "",
             Self::Server { stderr, .. } => stderr,
+            Self::Hinted { problem, .. } => problem.stderr(),
             _ => "",
         }
     }
@@ -112,6 +121,7 @@ impl Problem {
     pub(crate) fn next(&self) -> Option<String> {
         match self {
             Self::Usage { next, .. } | Self::Login { next, .. } => next.clone(),
+            Self::Hinted { next, .. } => Some(next.clone()),
             Self::Server { error: Error::Spawn(error), .. } => match &**error {
                 SpawnError::NotFound { program, hint, .. } => {
                     let url = program.to_str().filter(|program| program.contains("://"));
@@ -131,6 +141,11 @@ impl Problem {
 
     /// The document that stands in for a result.
     pub(crate) fn json(&self) -> Value {
+        if let Self::Hinted { problem, next } = self {
+            let mut document = problem.json();
+            document["error"]["next"] = json!(next);
+            return document;
+        }
         let mut error = json!({ "kind": self.kind(), "message": self.to_string() });
         if let Self::Server { error: Error::Refused { error: refused, .. }, .. } = self {
             error["code"] = json!(refused.code);
@@ -188,6 +203,7 @@ impl fmt::Display for Problem {
                 f.write_str(text.split_once("; ").map_or(&text, |(what, _)| what))
             }
             Self::Server { error, .. } => error.fmt(f),
+            Self::Hinted { problem, .. } => problem.fmt(f),
             Self::Usage { what, .. } | Self::Login { what, .. } => f.write_str(what),
             Self::File { what, error } | Self::Unwritten { what, error } => {
                 write!(f, "{what}: {error}")

@@ -4,6 +4,10 @@
 //! because numbers are used again.
 
 use std::fmt;
+#[cfg(target_os = "linux")]
+use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(target_os = "linux")]
+use std::time::{Duration, Instant};
 
 /// Whether this system tells what a process has started.
 pub(crate) const LISTED: bool = cfg!(target_os = "linux");
@@ -57,6 +61,58 @@ pub(crate) fn left(root: u32, family: &[Process]) -> Vec<Process> {
     all.map(|p| Process { escaped: p.session != root, ..p }).collect()
 }
 
+/// From now on a process of a server whose parent has ended becomes our child, whatever session it is in, so
+/// that it can be found.
+pub(crate) fn adopt_orphans() {
+    #[cfg(target_os = "linux")]
+    {
+        // Where the system refuses it, what stays in a server's session is still found.
+        let ours = rustix::process::getpid();
+        let adopts = rustix::process::set_child_subreaper(Some(ours)).is_ok();
+        ADOPTS.store(adopts, Ordering::SeqCst);
+    }
+}
+
+#[cfg(target_os = "linux")]
+static ADOPTS: AtomicBool = AtomicBool::new(false);
+
+/// What servers have left behind and became our child, with what it has started. `servers` have the numbers of
+/// all servers that were started.
+pub(crate) fn adopted(servers: &[u32]) -> Vec<Process> {
+    #[cfg(target_os = "linux")]
+    if ADOPTS.load(Ordering::SeqCst) {
+        let all = all();
+        let heirs = descendants(&all, std::process::id());
+        let is_left = |p: &&Process| !servers.contains(&p.pid) && !is_ours(p);
+        let escaped = |p: Process| Process { escaped: !servers.contains(&p.session), ..p };
+        return heirs.iter().filter(is_left).cloned().map(escaped).collect();
+    }
+    let _ = servers;
+    Vec::new()
+}
+
+/// Whether it belongs to us and not to a server: a browser that shows a page is in our session, a server and what
+/// it starts never is.
+#[cfg(target_os = "linux")]
+fn is_ours(process: &Process) -> bool {
+    let session = rustix::process::getsid(None).map_or(0, rustix::process::Pid::as_raw_pid);
+    u32::try_from(session) == Ok(process.session)
+}
+
+/// All that a process has started, by their parents.
+#[cfg(target_os = "linux")]
+fn descendants(all: &[Process], root: u32) -> Vec<Process> {
+    let mut found: Vec<Process> = Vec::new();
+    let mut parents = vec![root];
+    while let Some(parent) = parents.pop() {
+        for child in all.iter().filter(|process| process.parent == parent) {
+            parents.push(child.pid);
+            found.push(child.clone());
+        }
+    }
+    found
+}
+
 fn all() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -88,16 +144,31 @@ pub(crate) fn is_stopped(pid: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
-/// Kills the servers that this process has started, each with the group of processes that it leads.
+/// How long the servers may take to be gone after SIGKILL.
+#[cfg(target_os = "linux")]
+const KILLED: Duration = Duration::from_secs(1);
+
+/// Kills the servers that this process has started, with all that they have started, and waits until they
+/// are gone.
 #[cfg(target_os = "linux")]
 pub(crate) fn kill_children() {
     use rustix::process::{Pid, Signal, kill_process_group};
-    let ours = std::process::id();
-    for child in all().iter().filter(|process| process.parent == ours) {
-        let pid = i32::try_from(child.pid).ok().and_then(Pid::from_raw);
-        // It may be gone by now, or lead no group.
-        let _ = pid.map(|pid| kill_process_group(pid, Signal::KILL));
-        signal(child.pid, Signal::KILL);
+    let (ours, began) = (std::process::id(), Instant::now());
+    let adopts = ADOPTS.load(Ordering::SeqCst);
+    loop {
+        let mut servers = descendants(&all(), ours);
+        // A browser would otherwise be one of the children that we have adopted.
+        servers.retain(|process| !(adopts && is_ours(process)));
+        if servers.is_empty() || began.elapsed() > KILLED {
+            return;
+        }
+        for process in servers {
+            let pid = i32::try_from(process.pid).ok().and_then(Pid::from_raw);
+            // It may be gone by now, or lead no group.
+            let _ = pid.map(|pid| kill_process_group(pid, Signal::KILL));
+            signal(process.pid, Signal::KILL);
+        }
+        std::thread::sleep(Duration::from_millis(2));
     }
 }
 

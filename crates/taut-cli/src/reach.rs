@@ -4,8 +4,6 @@
 //! Must not know where a server's name leads (`hosts/`), nor what is asked of it.
 
 use std::ffi::OsStr;
-#[cfg(target_os = "linux")]
-use std::ffi::OsString;
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -18,7 +16,10 @@ use std::time::Duration;
 
 use taut::{Client, ClientBuilder, Command, Ending, Error};
 
+use crate::output::Output;
 use crate::problem::Problem;
+use crate::session::told;
+use crate::signals::Interrupts;
 
 /// What a connection that was not made was being done; `problem.rs` knows it by that.
 pub(crate) const CONNECTING: &str = "connecting";
@@ -207,6 +208,29 @@ impl Reach {
         }
     }
 
+    /// The same, unless a stop comes first; the next stop kills the server.
+    pub(crate) async fn open_until(
+        &self,
+        output: &Output,
+        builder: ClientBuilder,
+        interrupts: &mut Interrupts,
+    ) -> taut::Result<Option<Client>> {
+        let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+        let mut opening = std::pin::pin!(self.open_unless(builder, async {
+            let _ = stopped.await;
+        }));
+        tokio::select! {
+            opened = &mut opening => return opened,
+            () = interrupts.next() => {}
+        }
+        // Nobody hears it only if it has ended just now.
+        let _ = stop.send(());
+        tokio::select! {
+            ended = told(output, opening) => ended.map(|_| None),
+            () = interrupts.next() => Ok(None),
+        }
+    }
+
     /// The words of its command; none if it is not started from here.
     pub(crate) fn words(&self) -> Vec<String> {
         let Some(command) = self.command() else { return Vec::new() };
@@ -222,14 +246,6 @@ impl Reach {
             _ => None,
         }
     }
-}
-
-/// A command that carries stdin and stdout to a socket, for what can only start programs.
-#[cfg(target_os = "linux")]
-pub(crate) fn carrier(address: &Address) -> Result<Vec<OsString>, Problem> {
-    let own = std::env::current_exe()
-        .map_err(|error| Problem::File { what: "finding our own program".into(), error })?;
-    Ok(vec![own.into(), "bridge".into(), address.to_string().into()])
 }
 
 #[cfg(test)]

@@ -42,6 +42,14 @@ mod with_http {
     use crate::reach::CONNECTING;
     use crate::{mask, secrets};
 
+    /// What the TLS library says of an answer that does not begin as TLS does.
+    const NOT_TLS: &str = "InvalidContentType";
+
+    /// Whether the system said that a connection was refused, by its numbers on Linux, macOS and Windows.
+    fn is_refused(why: &str) -> bool {
+        ["111", "61", "10061"].iter().any(|number| why.ends_with(&format!("(os error {number})")))
+    }
+
     /// A server at a URL.
     #[derive(Clone)]
     pub(crate) struct Remote {
@@ -112,6 +120,12 @@ mod with_http {
 
         /// Why there is no connection, and what to do.
         fn failed(&self, reason: &HttpError) -> Error {
+            if let HttpError::Unreachable { why, .. } = reason
+                && let Some(rest) = self.shown.strip_prefix("https://")
+                && why.contains(NOT_TLS)
+            {
+                return self.says(&format!("this port speaks plain HTTP; http://{rest}"));
+            }
             let next = match reason {
                 HttpError::Unauthorized { status: 401, .. } if cfg!(feature = "login") => {
                     format!("; taut login {}, or --header \"Authorization: Bearer …\"", self.shown)
@@ -129,6 +143,9 @@ mod with_http {
                 _ => String::new(),
             };
             let reason = match reason {
+                HttpError::Unreachable { why, .. } if is_refused(why) => {
+                    "cannot be reached: nobody listens there".to_owned()
+                }
                 HttpError::Unreachable { why, .. } => format!("cannot be reached: {why}"),
                 // What to do follows by itself.
                 HttpError::Unauthorized { status, challenge, words, .. } => {

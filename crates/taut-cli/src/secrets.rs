@@ -12,6 +12,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::gate::escape;
 use crate::mask;
+use crate::unescape;
 
 /// Texts that are never told, the longest first: one that holds another goes before it, or its rest
 /// would be left.
@@ -77,6 +78,11 @@ pub(crate) fn hide_ours() {
 pub(crate) fn hide_words(words: &[String]) {
     let shown = mask::words(words.iter().map(String::as_str));
     for (word, shown) in words.iter().zip(&shown) {
+        if word.contains(char::is_whitespace) {
+            // A command line inside, as that of `sh -c`: each of its words by itself.
+            let inside: Vec<String> = mask::words_of(word).map(str::to_owned).collect();
+            hide_words(&inside);
+        }
         // What was replaced, without what still stands around it.
         let (before, after) = shown.split_once(mask::HIDDEN).unwrap_or((shown, ""));
         let inside = word.strip_prefix(before).and_then(|rest| rest.strip_suffix(after));
@@ -92,7 +98,8 @@ pub(crate) fn hide_words(words: &[String]) {
 pub(crate) fn masked(text: &str) -> Cow<'_, str> {
     let mut text = Cow::Borrowed(text);
     let Some(secrets) = SECRETS.get() else { return text };
-    for (_, secret) in lock(secrets).iter() {
+    let all = lock(secrets);
+    for (_, secret) in all.iter() {
         if text.contains(secret.as_str()) {
             text = Cow::Owned(text.replace(secret.as_str(), mask::HIDDEN));
         }
@@ -101,6 +108,12 @@ pub(crate) fn masked(text: &str) -> Cow<'_, str> {
         }
         if let Some(whole) = without_ends(&text, secret) {
             text = Cow::Owned(whole);
+        }
+    }
+    if text.contains('\\') {
+        let hidden = unescape::replaced(&text, NESTED, all.iter().map(|(_, text)| text.as_str()));
+        if let Some(hidden) = hidden {
+            return Cow::Owned(hidden);
         }
     }
     text
@@ -274,6 +287,21 @@ mod tests {
         }
     }
 
+    /// Any character may be written with an escape: `\/` by PHP, `\u0026` by Go.
+    #[test]
+    fn a_secret_is_masked_however_its_characters_are_escaped() {
+        hide("GO_TOKEN", "a&b/c-wörld-77");
+        for told in [
+            r#"{"t":"caf\u00e9 a\u0026b/c-wörld-77 x"}"#,
+            r#"{"t":"caf\u00e9 a&b\/c-w\u00F6rld-77 x"}"#,
+            r#"{"t":"caf\u00e9 \u0061&b\u002fc-w\u00f6rl\u0064-77 x"}"#,
+        ] {
+            assert_eq!(masked(told), r#"{"t":"caf\u00e9 *** x"}"#);
+        }
+        let nested = r#"{"t":"{\"u\":\"a\\u0026b\\/c-w\\u00F6rld-77 x\"}"}"#;
+        assert_eq!(masked(nested), r#"{"t":"{\"u\":\"*** x\"}"}"#);
+    }
+
     #[test]
     fn the_end_of_a_secret_whose_beginning_was_cut_is_masked() {
         hide("TAIL_TOKEN", "walrus-and-carpenter");
@@ -320,8 +348,10 @@ mod tests {
         hide("HEADER", "Bearer battery-staple-77");
         hide("PEM", "-----BEGIN KEY-----\nMIIabcdefgh\n-----END KEY-----");
         hide_words(&["--api-key".into(), "opensesame".into(), "--pin=19283746".into()]);
+        hide_words(&["-c".into(), "exec srv --token 'swordfish' --pin=55667788; x".into()]);
         let told = "correct-horse battery-staple-77 MIIabcdefgh opensesame 19283746";
         assert_eq!(masked(told), "*** *** *** *** ***");
+        assert_eq!(masked("swordfish 55667788 srv"), "*** *** srv");
     }
 
     #[test]

@@ -11,11 +11,12 @@ use taut::{Client, ClientBuilder, ClientEvent, Command, Error, Level};
 
 use crate::args::Options;
 use crate::asking::Host;
+use crate::mask;
 use crate::output::{CYAN, DIM, Output};
 use crate::problem::{Exit, Problem};
 use crate::reach::Reach;
 use crate::secrets;
-use crate::signals::Interrupts;
+use crate::signals::{self, Interrupts};
 use crate::spinner::Spinner;
 
 /// The command that was typed after `--`.
@@ -39,10 +40,26 @@ pub(crate) fn command(typed: &[OsString], options: &Options) -> Command {
     }
 }
 
-/// The same, for people.
+/// The same, for people, with secrets masked.
 pub(crate) fn shown(typed: &[OsString]) -> String {
     let words: Vec<_> = typed.iter().map(|word| word.to_string_lossy()).collect();
-    words.join(" ")
+    quoted(mask::words(words.iter().map(AsRef::as_ref)))
+}
+
+/// Words as a command line, which a shell would split into the same words.
+pub(crate) fn quoted<W: AsRef<str>>(words: impl IntoIterator<Item = W>) -> String {
+    let quote = |word: W| {
+        let word = word.as_ref();
+        // A mask is none of the command's own words.
+        let plain = |c: char| c.is_alphanumeric() || "_@%+=:,./-*".contains(c);
+        let plain = |c: char| plain(c) || (cfg!(windows) && c == '\\');
+        match word.chars().all(plain) && !word.is_empty() {
+            true => word.to_owned(),
+            false if cfg!(windows) => format!("\"{}\"", word.replace('"', "\\\"")),
+            false => format!("'{}'", word.replace('\'', r"'\''")),
+        }
+    };
+    words.into_iter().map(quote).collect::<Vec<_>>().join(" ")
 }
 
 /// How long a server may take to be ready unless something else is said: a first run may install it.
@@ -126,7 +143,7 @@ pub(crate) async fn with_server<T>(
     let mut interrupts = Interrupts::new()?;
     let spinner = Spinner::start(output, "starting the server");
     let builder = host.attach(builder(output, options)).on_event(host.hearing());
-    let opening = reach.open_unless(builder, interrupts.next());
+    let opening = reach.open_until(output, builder, &mut interrupts);
     let client = opening.await?.ok_or(Problem::Interrupted)?;
     if output.verbose && client.capabilities().logging.is_some() {
         // With -v the server's log is shown too. A server that refuses is used anyway.
@@ -143,11 +160,11 @@ pub(crate) async fn with_server<T>(
     };
     spinner.say("waiting for the server to end");
     let interrupted = matches!(worked, Err(Problem::Interrupted | Problem::Ended));
-    if interrupted {
-        output.note(&output.err.paint(CYAN, "closing the server; once more kills it"));
-    }
+    let closing = async {
+        if interrupted { told(output, client.close()).await } else { client.close().await }
+    };
     let closed = tokio::select! {
-        closed = client.close() => closed,
+        closed = closing => closed,
         () = interrupts.next() => return Err(Problem::Interrupted),
     };
     let worked = worked?;
@@ -171,16 +188,35 @@ pub(crate) fn with_stderr(problem: Problem, client: &Client) -> Problem {
             let stderr = if shown { String::new() } else { secrets::masked_tail(&client.stderr()) };
             Problem::Server { error, stderr }
         }
+        Problem::Hinted { problem, next } => with_stderr(*problem, client).hinted(next),
         other => other,
     }
 }
 
+/// A server that ends within this time after a stop need not be told of.
+const SOON: Duration = Duration::from_millis(300);
+
+/// Waits until a server has ended after a stop; where that takes long, says so. After `--max-time` nobody is there
+/// who could press Ctrl-C once more; the clock does it.
+pub(crate) async fn told<T>(output: &Output, ending: impl Future<Output = T>) -> T {
+    let mut ending = std::pin::pin!(ending);
+    tokio::select! {
+        ended = &mut ending => return ended,
+        () = tokio::time::sleep(SOON) => {}
+    }
+    let words = match signals::over() {
+        Some(_) => "closing the server",
+        None => "closing the server; once more kills it",
+    };
+    output.note(&output.err.paint(CYAN, words));
+    ending.await
+}
+
 /// Closes a server after the first signal; the second kills it.
 pub(crate) async fn hang_up(output: &Output, client: &Client, interrupts: &mut Interrupts) {
-    output.note(&output.err.paint(CYAN, "closing the server; once more kills it"));
     tokio::select! {
         // The person wants it to end, so how it ends is not reported.
-        _ = client.close() => {}
+        _ = told(output, client.close()) => {}
         () = interrupts.next() => {}
     }
 }

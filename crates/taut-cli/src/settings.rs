@@ -206,10 +206,7 @@ mod tests {
                 "2:1: unknown setting \"timout\", expected one of debug, timeout, start-timeout, \
                  max-time, revision, framing, inherit-env, verbose",
             ),
-            (
-                "debug: on\ntimeout: soon\n",
-                "2:10: \"soon\": \"soon\" is no unit; use ms, s, m or h",
-            ),
+            ("debug: on\ntimeout: soon\n", "2:10: \"soon\": expected a time such as 5s or 500ms"),
             ("start-timeout: 0\n", "1:16: \"0\": expected more than no time"),
             (
                 "revision: 2023-01-01\n",

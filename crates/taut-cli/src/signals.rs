@@ -73,6 +73,8 @@ pub(crate) fn limit(time: Duration) -> Result<(), Problem> {
     const EVER: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
     let end = Instant::now() + time.min(EVER);
     let _ = LIMIT.set((end, time));
+    // Nothing of a server may be left when the time is over.
+    crate::processes::adopt_orphans();
     listen()
 }
 

@@ -14,6 +14,7 @@ use crate::gate::{self, RED};
 use crate::hosts::{Surroundings, find};
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
+use crate::wrap;
 
 /// The words as they are parsed: `taut help smoke` is `taut smoke --help`.
 pub(crate) fn meant(mut typed: Vec<OsString>) -> Vec<OsString> {
@@ -51,7 +52,8 @@ pub(crate) fn check(command: &Sub, typed: &[OsString]) -> Result<(), Problem> {
 pub(crate) fn tell(mut error: clap::Error, typed: &[OsString]) -> Exit {
     if !error.use_stderr() {
         let output = Output::new(None);
-        let printed = gate::result(&output.out.help(&error)).map_err(Problem::output);
+        let width = output.width().map_or(wrap::WIDEST, |width| width.min(wrap::WIDEST));
+        let printed = gate::result(&output.out.help(&error, width)).map_err(Problem::output);
         return printed.map_or_else(|problem| output.report(&problem), |()| Exit::Worked);
     }
     let hint = hint(&error, typed);
@@ -70,7 +72,7 @@ pub(crate) fn tell(mut error: clap::Error, typed: &[OsString]) -> Exit {
             output.note(&format!("{}{}", output.err.paint(RED, "error:"), said.trim_end()))
         }
         // The help, for who typed no command at all.
-        None => output.note(text.trim_end()),
+        None => output.note(wrap::wrapped(text.trim_end(), wrap::WIDEST).as_str()),
     }
     if let Some(hint) = hint {
         output.note(&format!("\n{hint}"));

@@ -7,7 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-use async_nats::{HeaderMap, Message};
+use async_nats::{HeaderMap, HeaderName, Message};
 use bytes::Bytes;
 
 /// The group of all workers of a service: each call goes to one of them.
@@ -196,38 +196,38 @@ impl Frame {
     /// Its headers.
     pub(crate) fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        headers.insert(KIND, self.kind.word());
+        put(&mut headers, KIND, self.kind.word());
         if self.is_data() && self.sequence > 0 {
-            headers.insert(SEQUENCE, self.sequence.to_string().as_str());
+            put(&mut headers, SEQUENCE, &self.sequence.to_string());
         }
         if let Some(length) = self.length {
-            headers.insert(LENGTH, length.to_string().as_str());
+            put(&mut headers, LENGTH, &length.to_string());
         }
         if let Some((worker, heartbeat)) = &self.taken_by {
             taken_by(&mut headers, worker, *heartbeat);
         }
         match &self.kind {
             Kind::Call { method, deadline, trace } => {
-                headers.insert(METHOD, method.as_str());
+                put(&mut headers, METHOD, method.as_str());
                 if let Some(deadline) = deadline {
-                    headers.insert(DEADLINE, deadline.as_millis().to_string().as_str());
+                    put(&mut headers, DEADLINE, &deadline.as_millis().to_string());
                 }
                 if let Some(parent) = &trace.parent {
-                    headers.insert(TRACE_PARENT, parent.as_str());
+                    put(&mut headers, TRACE_PARENT, parent.as_str());
                 }
                 if let Some(state) = &trace.state {
-                    headers.insert(TRACE_STATE, state.as_str());
+                    put(&mut headers, TRACE_STATE, state.as_str());
                 }
             }
             Kind::Accepted { worker, heartbeat } => taken_by(&mut headers, worker, *heartbeat),
-            Kind::Free { worker } => headers.insert(WORKER, worker.as_str()),
+            Kind::Free { worker } => put(&mut headers, WORKER, worker.as_str()),
             Kind::Failed { may_have_run } => {
-                headers.insert(MAY_HAVE_RUN, if *may_have_run { "yes" } else { "no" });
+                put(&mut headers, MAY_HAVE_RUN, if *may_have_run { "yes" } else { "no" });
             }
             Kind::Ack(taken) | Kind::Again(taken) => {
-                headers.insert(SEQUENCE, taken.to_string().as_str());
+                put(&mut headers, SEQUENCE, &taken.to_string());
             }
-            Kind::Heartbeat { unacknowledged: true } => headers.insert(UNACKNOWLEDGED, "yes"),
+            Kind::Heartbeat { unacknowledged: true } => put(&mut headers, UNACKNOWLEDGED, "yes"),
             _ => {}
         }
         headers
@@ -247,7 +247,11 @@ impl Frame {
     /// # Errors
     /// As in [`read`](Self::read).
     pub(crate) fn from_parts(headers: &HeaderMap, payload: Bytes) -> Result<Self, BadFrame> {
-        let text = |name: &'static str| headers.get(name).map(|value| value.as_str());
+        // They are few: to look at each costs less than to hash a name.
+        let text = |name: &'static str| {
+            let found = headers.iter().find(|(known, _)| AsRef::<str>::as_ref(known) == name);
+            found.and_then(|(_, values)| values.first()).map(|value| value.as_str())
+        };
         let number = |name: &'static str| {
             text(name).map(|text| text.parse::<u64>().map_err(|_| BadFrame(name))).transpose()
         };
@@ -292,9 +296,13 @@ impl Frame {
     }
 }
 
+fn put(headers: &mut HeaderMap, name: &'static str, value: &str) {
+    headers.insert(HeaderName::from_static(name), value);
+}
+
 fn taken_by(headers: &mut HeaderMap, worker: &str, heartbeat: Duration) {
-    headers.insert(WORKER, worker);
-    headers.insert(HEARTBEAT, heartbeat.as_millis().to_string().as_str());
+    put(headers, WORKER, worker);
+    put(headers, HEARTBEAT, &heartbeat.as_millis().to_string());
 }
 
 impl Kind {

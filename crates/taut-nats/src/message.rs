@@ -174,10 +174,10 @@ pub(crate) fn mark_state(answer: &Bytes, worker: &str) -> Vec<u8> {
     }
 }
 
-/// Whether this is a request.
-pub(crate) fn is_request(json: &[u8]) -> bool {
-    let read = serde_json::from_slice::<Envelope<'_>>(json);
-    read.is_ok_and(|envelope| envelope.id.is_some() && envelope.method.is_some())
+/// The method, if this is a request.
+pub(crate) fn method_of_request(json: &[u8]) -> Option<Cow<'_, str>> {
+    let envelope = serde_json::from_slice::<Envelope<'_>>(json).ok()?;
+    envelope.id.and(envelope.method)
 }
 
 /// Whether an answer is an error. Looks at which of the two names comes first.
@@ -286,9 +286,9 @@ mod tests {
 
     #[test]
     fn only_a_request_can_be_answered() {
-        assert!(is_request(br#"{"id":1,"method":"x"}"#));
+        assert_eq!(method_of_request(br#"{"id":1,"method":"x"}"#).as_deref(), Some("x"));
         for json in [r#"{"method":"x"}"#, r#"{"id":1,"result":{}}"#, "[]", "{"] {
-            assert!(!is_request(json.as_bytes()), "{json}");
+            assert_eq!(method_of_request(json.as_bytes()), None, "{json}");
         }
     }
 

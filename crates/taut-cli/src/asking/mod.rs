@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use taut::types::{CreateMessageParams, CreateMessageResult, ElicitForm, ElicitResult, ElicitUrl};
 use taut::{ClientBuilder, ClientEvent, Reject, RequestContext, Root};
 
-use crate::answers::{Answers, Said};
+use crate::answers::{self, Answers, Said};
 use crate::desk::Desk;
 use crate::forms::Form;
 use crate::gate::escape;
@@ -34,7 +34,17 @@ pub(crate) struct AskOptions {
     /// Answer the server's questions from this file (- for stdin): a list or a map, YAML or JSON.
     #[arg(long, value_name = "FILE", help_heading = "The server")]
     pub(crate) answer: Option<PathBuf>,
+    /// Whether the command only lists. Then sampling is offered even if nobody can answer it: nothing is called
+    /// that could ask, and a server may leave out tools that need it.
+    #[arg(skip)]
+    pub(crate) only_lists: bool,
 }
+
+/// Where a map has the answer to a page, and an example of one.
+const CONSENT: (&str, &str) = (answers::URL, "accept");
+
+/// The same for a question to a model.
+const SPEECH: (&str, &str) = (answers::SAMPLING, "\"what the model says\"");
 
 /// What the file of `--answer` came to for one question.
 enum Settled<T> {
@@ -57,6 +67,7 @@ struct Shared {
     desk: OnceLock<Desk>,
     history: Option<PathBuf>,
     roots: Vec<Root>,
+    only_lists: bool,
     unanswered: AtomicBool,
 }
 
@@ -83,6 +94,7 @@ impl Host {
             desk: OnceLock::new(),
             history,
             roots,
+            only_lists: options.only_lists,
             unanswered: AtomicBool::new(false),
         })))
     }
@@ -103,7 +115,7 @@ impl Host {
                 async move { host.page(page, asking).await }
             });
         }
-        if self.0.person || has(Answers::has_speech) {
+        if self.0.person || self.0.only_lists || has(Answers::has_speech) {
             let host = self.clone();
             builder = builder.on_sample(move |question, asking| {
                 let host = host.clone();
@@ -125,14 +137,14 @@ impl Host {
                 tell_event(&host.0.output, event);
             }
             let ClientEvent::Refused { method } = event else { return };
-            let (asks, example) = match *method {
+            let (asks, (key, example)) = match *method {
                 // Forms are always answered, if only with "no".
-                "elicitation/create" => ("asks you to visit a page", "[accept]"),
-                "sampling/createMessage" => ("asks a model", "[\"what the model says\"]"),
+                "elicitation/create" => ("asks you to visit a page", CONSENT),
+                "sampling/createMessage" => ("asks a model", SPEECH),
                 _ => return,
             };
             host.note(&host.0.output.err.paint(BOLD, format!("the server {asks}")));
-            host.decline(example);
+            host.decline(key, example);
         }
     }
 
@@ -146,7 +158,7 @@ impl Host {
     /// tools that need it.
     pub(crate) fn unoffered(&self) -> Option<&'static str> {
         let speaks = self.answers().is_some_and(|answers| answers.has_speech());
-        (!self.0.person && !speaks).then_some(
+        (!self.0.person && !self.0.only_lists && !speaks).then_some(
             "sampling was not offered to the server, because nobody can answer it here; it may leave out \
              tools that need it",
         )
@@ -178,7 +190,7 @@ impl Host {
     async fn form(&self, asked: ElicitForm, asking: RequestContext) -> ElicitResult {
         let form = Form::of(&asked.requested_schema);
         let said = self.answers().and_then(|mut answers| answers.form(&form));
-        match self.settled(said, || format!("[{}]", form.example())) {
+        match self.settled(said, || form.example().to_string()) {
             Settled::Said(Said::Answer(content)) => return ElicitResult::accept(content),
             Settled::Said(Said::Decline) | Settled::Unfit => return ElicitResult::decline(),
             Settled::Said(Said::Cancel) => return ElicitResult::cancel(),
@@ -192,13 +204,13 @@ impl Host {
         for line in form.lines() {
             self.say(&format!("  {line}"));
         }
-        self.decline(&format!("[{}]", form.example()));
+        self.decline("", &form.example().to_string());
         ElicitResult::decline()
     }
 
     async fn page(&self, asked: ElicitUrl, asking: RequestContext) -> ElicitResult {
         let said = self.answers().and_then(|mut answers| answers.page());
-        match self.settled(said, || "[accept]".to_owned()) {
+        match self.settled(said, || CONSENT.1.to_owned()) {
             // ELI-12: to agree is not to have been there, and nothing is opened.
             Settled::Said(Said::Answer(())) => {
                 return ElicitResult::new(taut::types::ElicitAction::Accept);
@@ -213,7 +225,7 @@ impl Host {
         }
         self.heading(&asking, "asks you to visit a page", &asked.message);
         self.say(&format!("  {}", asked.url));
-        self.decline("[accept]");
+        self.decline(CONSENT.0, CONSENT.1);
         ElicitResult::decline()
     }
 
@@ -223,7 +235,7 @@ impl Host {
         asking: RequestContext,
     ) -> Result<CreateMessageResult, Reject> {
         let said = self.answers().and_then(|mut answers| answers.speech());
-        match self.settled(said, || "[\"what the model says\"]".to_owned()) {
+        match self.settled(said, || SPEECH.1.to_owned()) {
             Settled::Said(Said::Answer(speech)) => {
                 let model = speech.model.as_deref().unwrap_or("a file of answers");
                 return Ok(model::spoken(&speech.text, model));
@@ -239,7 +251,7 @@ impl Host {
         }
         self.heading(&asking, "asks a model", "");
         model::lines(&asked).iter().for_each(|line| self.say(&format!("  {line}")));
-        self.decline("[\"what the model says\"]");
+        self.decline(SPEECH.0, SPEECH.1);
         Err(Reject::by_user())
     }
 
@@ -264,6 +276,7 @@ impl Host {
         }
         self.0.unanswered.store(true, Ordering::SeqCst);
         let example = example();
+        let example = if self.has_map() { example } else { format!("[{example}]") };
         self.note(&format!("{} in the file: {}", err.paint(CYAN, "  try:"), err.line(&example)));
         Settled::Unfit
     }
@@ -303,16 +316,25 @@ impl Host {
         }
     }
 
-    /// Reports that the question was declined, and what would have answered it.
-    fn decline(&self, example: &str) {
+    /// Whether the file of `--answer` is a map.
+    fn has_map(&self) -> bool {
+        self.answers().is_some_and(|answers| answers.is_map())
+    }
+
+    /// Reports that the question was declined, and what would have answered it: `example` in a list, under `key`
+    /// in a map.
+    fn decline(&self, key: &str, example: &str) {
         self.0.unanswered.store(true, Ordering::SeqCst);
         let err = &self.0.output.err;
         self.note(&err.paint(YELLOW, "declined: nobody is here to answer"));
-        let example = escape::line(example).into_owned();
-        self.note(&format!(
-            "{} on a terminal, or with --answer FILE and in it: {example}",
-            err.paint(CYAN, "  try:")
-        ));
+        let example = escape::line(example);
+        let words = match &self.0.answers {
+            None => format!("on a terminal, or with --answer FILE and in it: [{example}]"),
+            Some(_) if self.has_map() => format!("add to the map in the file: {key}: {example}"),
+            // The answers before it are used up.
+            Some(_) => format!("append to the list in the file: {example}"),
+        };
+        self.note(&format!("{} {words}", err.paint(CYAN, "  try:")));
     }
 
     /// Shows one line that the server wrote.

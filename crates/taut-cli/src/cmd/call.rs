@@ -9,6 +9,7 @@ use taut::{Answer, Client, Error, OutputFault, Tool};
 
 use crate::args::{Call, name_after};
 use crate::arguments::{self, Mistake, closest, parameters};
+use crate::cmd::list::Offer;
 use crate::content::{self, Piece};
 use crate::hosts::resolve;
 use crate::output::{Output, RED};
@@ -37,6 +38,11 @@ pub(crate) async fn run(output: &Output, args: &Call) -> Result<Exit, Problem> {
             Some(arguments) => arguments,
             None => {
                 tools = client.tools().await?;
+                if !tools.iter().any(|tool| tool.name == args.tool) {
+                    let offer = super::list::ask(client, None).await.unwrap_or_default();
+                    let problem = unknown(&args.tool, &tools);
+                    return Err(instead(problem, &args.tool, &offer, "taut ", " -- …"));
+                }
                 fit(&tools, &args.tool, pairs)?
             }
         };
@@ -152,6 +158,31 @@ pub(crate) fn unknown(name: &str, tools: &[Tool]) -> Problem {
     let _ = write!(what, "\nit has: {}", names().collect::<Vec<_>>().join(", "));
     let next = "`taut list tools`; with --args the call is sent all the same";
     Problem::Usage { what, next: Some(next.to_owned()) }
+}
+
+/// The same where a prompt or a resource has the name that was taken for a tool's: says so, and what to type.
+/// `before` and `after` stand around that.
+pub(crate) fn instead(
+    problem: Problem,
+    name: &str,
+    offer: &Offer,
+    before: &str,
+    after: &str,
+) -> Problem {
+    let prompt = offer.prompts.iter().flatten().find(|prompt| prompt.name == name);
+    let (is, typed) = if let Some(prompt) = prompt {
+        let takes = prompt.arguments.iter().flatten().filter(|each| each.required == Some(true));
+        let takes: String = takes.map(|each| format!(" {}=…", each.name)).collect();
+        ("a prompt", format!("prompt {name}{takes}"))
+    } else if offer.resources.iter().flatten().any(|resource| resource.uri == name) {
+        ("a resource", format!("read {name}"))
+    } else {
+        return problem;
+    };
+    Problem::Usage {
+        what: format!("{name} is {is}, not a tool"),
+        next: Some(format!("{before}{typed}{after}")),
+    }
 }
 
 /// What a tool takes, a line for each argument.

@@ -54,7 +54,10 @@ pub(crate) async fn run(output: &Output, args: &Complete) -> Result<Exit, Proble
     let started = resolve(output, &args.options, server, &args.server);
     let started = started.map_err(|problem| order.mend(problem, &args.options))?.reach;
     let work = async |client: &Client, spinner: &Spinner| {
-        let reference = known(client, &args.what).await?;
+        let (reference, keys) = known(client, &args.what).await?;
+        for (key, _) in pairs.iter().chain([&(key, value)]) {
+            check(&args.what, key, &keys)?;
+        }
         spinner.say(format!("completing {key}"));
         let found = client.complete_with(reference, key, value, pairs).await?;
         if output.json {
@@ -76,22 +79,52 @@ pub(crate) async fn run(output: &Output, args: &Complete) -> Result<Exit, Proble
     Ok(exit)
 }
 
-/// The prompt or the template that is meant; it has to be one of the server's.
-async fn known(client: &Client, what: &str) -> Result<CompletionReference, Problem> {
+/// Finds a slip in the name of an argument before anything is sent. Without a list of them any may be right.
+fn check(what: &str, key: &str, keys: &[String]) -> Result<(), Problem> {
+    if keys.is_empty() || keys.iter().any(|known| known == key) {
+        return Ok(());
+    }
+    let meant = closest(key, keys.iter().map(String::as_str));
+    let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
+    let all = keys.join(", ");
+    Err(Problem::usage(format!("{what} has no argument {key:?}{meant}\nit has: {all}")))
+}
+
+/// The names of the variables in a template: `weather://{city}/today`, `{+path}`, `{?from,to*}`.
+fn variables(template: &str) -> Vec<String> {
+    let parts = template.split('{').skip(1).filter_map(|part| part.split_once('}'));
+    let names = parts.flat_map(|(inside, _)| inside.split(','));
+    let is_name = |c: char| c.is_alphanumeric() || "_.%".contains(c);
+    let names =
+        names.map(|name| name.split(':').next().unwrap_or(name).trim_matches(|c| !is_name(c)));
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+/// The prompt or the template that is meant, with the names of its arguments; it has to be one of the
+/// server's.
+async fn known(client: &Client, what: &str) -> Result<(CompletionReference, Vec<String>), Problem> {
     let has = client.capabilities();
     let mut names = Vec::new();
+    let mut prompts = Vec::new();
     if has.prompts.is_some() {
-        names.extend(client.prompts().await?.into_iter().map(|prompt| prompt.name));
+        prompts = client.prompts().await?;
+        names.extend(prompts.iter().map(|prompt| prompt.name.clone()));
     }
-    let prompts = names.len();
     if has.resources.is_some() {
         // Many servers have resources and no templates.
         let templates = client.resource_templates().await.unwrap_or_default();
         names.extend(templates.into_iter().map(|template| template.uri_template));
     }
     match names.iter().position(|name| name == what) {
-        Some(at) if at < prompts => Ok(CompletionReference::Prompt(PromptReference::new(what))),
-        Some(_) => Ok(CompletionReference::Resource(ResourceReference::new(what))),
+        Some(at) if at < prompts.len() => {
+            let takes = prompts[at].arguments.iter().flatten();
+            let keys = takes.map(|argument| argument.name.clone()).collect();
+            Ok((CompletionReference::Prompt(PromptReference::new(what)), keys))
+        }
+        Some(_) => {
+            let reference = CompletionReference::Resource(ResourceReference::new(what));
+            Ok((reference, variables(what)))
+        }
         None => {
             let meant = closest(what, names.iter().map(String::as_str));
             let meant = meant.map(|meant| format!("; did you mean {meant}?")).unwrap_or_default();
@@ -103,5 +136,20 @@ async fn known(client: &Client, what: &str) -> Result<CompletionReference, Probl
                 next: Some("`taut list prompts` and `taut list templates`".to_owned()),
             })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::variables;
+
+    #[test]
+    fn the_variables_of_a_template_are_found() {
+        assert_eq!(variables("weather://{city}/today"), ["city"]);
+        assert_eq!(
+            variables("x://{+path}{?from,to*,n:3}/{#part}"),
+            ["path", "from", "to", "n", "part"]
+        );
+        assert!(variables("plain://").is_empty());
     }
 }

@@ -65,7 +65,9 @@ pub(crate) async fn run(output: &Output, args: &List) -> Result<Exit, Problem> {
         }
         Ok(())
     };
-    let ((), exit) = with_server(output, &args.options, started, work).await?;
+    let mut options = args.options.clone();
+    options.asked.only_lists = true;
+    let ((), exit) = with_server(output, &options, started, work).await?;
     Ok(exit)
 }
 
@@ -267,7 +269,8 @@ fn prompt_row(prompt: &Prompt) -> Row {
     Row(prompt.name.clone(), takes, about.unwrap_or_default().to_owned())
 }
 
-/// Columns wider than this are left ragged: one long name must not push all others aside.
+/// A column is no wider than this: one long name must not push all others aside. On a terminal a longer name has
+/// a line of its own; in a pipe each item is one line.
 const COLUMN: usize = 36;
 
 /// How wide a column may be: on a wide terminal a share of it, so that more is shown.
@@ -294,8 +297,10 @@ fn section(output: &Output, title: &str, rows: impl Iterator<Item = Row>) -> Str
         let (mut takes, mut about) = (Cow::Borrowed(takes.as_str()), Cow::Borrowed(about.as_str()));
         let mut below = String::new();
         // A pipe has room for everything; a terminal shows the beginning of each.
+        let mut alone = false;
         if let Some(width) = output.width() {
-            let beside = width.saturating_sub(wide(name).max(first) + 4);
+            alone = wide(name) > first && !(takes.is_empty() && about.is_empty());
+            let beside = width.saturating_sub(first + 4);
             takes = cut(takes.as_ref(), second.min(beside)).into_owned().into();
             let room = beside.saturating_sub(second + 2);
             if room < LITTLE.min(wide(&about)) {
@@ -304,10 +309,10 @@ fn section(output: &Output, title: &str, rows: impl Iterator<Item = Row>) -> Str
             }
             about = cut(&about, room).into_owned().into();
         }
+        let gap = if alone { format!("\n  {}", pad("", first)) } else { pad(name, first) };
         let line = format!(
-            "  {}{}  {}{}  {about}",
+            "  {}{gap}  {}{}  {about}",
             reader.paint(CYAN, name),
-            pad(name, first),
             reader.paint(DIM, &takes),
             pad(&takes, second),
         );

@@ -154,7 +154,13 @@ fn address(word: &str, config: &[PathBuf]) -> Result<(String, Vec<(String, Strin
         return Ok((word.to_owned(), Vec::new()));
     }
     let found = hosts::find(Surroundings::here(), config);
-    let server = found.named(word).ok_or_else(|| hosts::unknown(&found, word))?;
+    let server = found.named(word).ok_or_else(|| match hosts::unknown(&found, word) {
+        Problem::Usage { what, .. } => Problem::Usage {
+            what,
+            next: Some("its address, such as https://example.com/mcp".to_owned()),
+        },
+        problem => problem,
+    })?;
     let How::Remote { url, headers, .. } = &server.how else {
         return Err(Problem::Usage {
             what: format!("{word} is started with a command, which has no login here"),

@@ -64,7 +64,8 @@ fn failed(error: std::io::Error) -> Problem {
 }
 
 fn unknown(taut: &Command, name: &str) -> Problem {
-    let names = || taut.get_subcommands().map(Command::get_name);
+    let shown = || taut.get_subcommands().filter(|command| !command.is_hide_set());
+    let names = || shown().map(Command::get_name);
     let meant = closest(name, names()).map(|meant| format!("; did you mean {meant}?"));
     Problem::Usage {
         what: format!("there is no command {name:?}{}", meant.unwrap_or_default()),

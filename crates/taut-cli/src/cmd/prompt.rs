@@ -23,7 +23,17 @@ pub(crate) async fn run(output: &Output, args: &Prompt) -> Result<Exit, Problem>
     let started = resolve(output, &args.options, server, &args.server).map_err(mend)?.reach;
     let work = async |client: &Client, spinner: &Spinner| {
         spinner.say(format!("filling in {}", args.name));
-        check(&args.name, &pairs, &client.prompts().await?)?;
+        let prompts = client.prompts().await?;
+        if !prompts.iter().any(|prompt| prompt.name == args.name)
+            && client.capabilities().tools.is_some()
+            && client.tools().await?.iter().any(|tool| tool.name == args.name)
+        {
+            return Err(Problem::Usage {
+                what: format!("{} is a tool, not a prompt", args.name),
+                next: Some(format!("taut call {} … -- …", args.name)),
+            });
+        }
+        check(&args.name, &pairs, &prompts)?;
         let prompt = client.prompt(args.name.as_str(), pairs).await?;
         if output.json {
             return output.document(&prompt.at(client.revision()));

@@ -2,9 +2,10 @@
 
 use serde::Serialize;
 use taut::types::{AtRevision, ResourceContents, WriteJson as _};
-use taut::{Client, Revision};
+use taut::{Client, Error, Revision};
 
 use crate::args::Read;
+use crate::arguments::closest;
 use crate::content::{self, Piece};
 use crate::hosts::resolve;
 use crate::output::Output;
@@ -25,7 +26,13 @@ pub(crate) async fn run(output: &Output, args: &Read) -> Result<Exit, Problem> {
     let started = started.map_err(|problem| order.mend(problem, &args.options))?.reach;
     let work = async |client: &Client, spinner: &Spinner| {
         spinner.say(format!("reading {}", args.uri));
-        let contents = client.read(args.uri.as_str()).await?;
+        let contents = match client.read(args.uri.as_str()).await {
+            Ok(contents) => contents,
+            Err(error) => {
+                let see = "see what it has with `taut list resources` and `taut list templates`";
+                return Err(meant(client, &args.uri, error, see).await);
+            }
+        };
         if output.json {
             return output.document(&document(&contents, client.revision()));
         }
@@ -33,6 +40,24 @@ pub(crate) async fn run(output: &Output, args: &Read) -> Result<Exit, Problem> {
     };
     let ((), exit) = with_server(output, &args.options, started, work).await?;
     Ok(exit)
+}
+
+/// What is said if a resource cannot be read: which one is meant, where another has nearly the same address, else
+/// where to see them.
+pub(crate) async fn meant(client: &Client, uri: &str, error: Error, see: &str) -> Problem {
+    let refused = matches!(error, Error::Refused { .. });
+    let problem = Problem::from(error);
+    if !refused {
+        return problem;
+    }
+    let resources = client.resources().await.unwrap_or_default();
+    if resources.iter().any(|resource| resource.uri == uri) {
+        return problem;
+    }
+    match closest(uri, resources.iter().map(|resource| resource.uri.as_str())) {
+        Some(meant) => problem.hinted(format!("did you mean {meant}?")),
+        None => problem.hinted(see.to_owned()),
+    }
 }
 
 /// As the protocol has it.

@@ -14,6 +14,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use crate::args::{Options, duration};
+use crate::arguments::closest;
 use crate::asking::Host;
 use crate::events::{Event, is_told};
 use crate::hosts::resolve;
@@ -31,22 +32,23 @@ const WAITING: usize = 4_096;
 const LISTED: Duration = Duration::from_secs(2);
 
 const HELP: &str = "\
-Shows changes of lists, changes of resources that --resource names, and log messages, each with the
-time (UTC) at which it came; with --json one document per line. In 2026-07-28 a server logs only in
+Shows changes of lists, changes of resources that --resource names, and log messages, each with the \
+time (UTC) at which it came; with --json one document per line. In 2026-07-28 a server logs only in \
 answer to calls, so its log is in `taut shell`.
 
-Ends with Ctrl-C (exit 130), when the server ends (5, with the reason), after --for or after --count
+Ends with Ctrl-C (exit 130), when the server ends (5, with the reason), after --for or after --count \
 (0). With both, 6 if the time is over before so many have come: to wait for a change in a script.
 
 Examples:
-  taut watch --for 100ms -- taut serve
-  taut watch --resource demo://touched --level debug --for 100ms --json -- taut serve
-  taut watch --count 1 --for 100ms -- taut serve || test $? = 6";
+  taut watch -- taut serve                        until Ctrl-C
+  taut watch --resource demo://touched demo       a resource, too
+  taut watch --json --for 1m -- taut serve        a minute, for a program
+  taut watch --count 1 --for 5m -- taut serve     wait for a change";
 
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Watch {
-    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
+    /// A server by name (see `taut servers`), a URL, tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Show changes of this resource; can be repeated.
@@ -102,7 +104,7 @@ pub(crate) async fn run(output: &Output, args: &Watch) -> Result<Exit, Problem> 
             }
         });
     }
-    let opening = reach.open_unless(builder, interrupts.next());
+    let opening = reach.open_until(output, builder, &mut interrupts);
     let client = opening.await?.ok_or(Problem::Interrupted)?;
     let watched = tokio::select! {
         watched = watch(output, args, &client, logs) => watched,
@@ -125,9 +127,10 @@ async fn watch(
     let mut changes = listen(client, &args.resource).await?;
     let logged = log(client, &args.level).await?;
     tell_start(output, client, changes.as_ref(), logged.then_some(&args.level))?;
-    for uri in unlisted(client, &args.resource).await {
+    for (uri, meant) in unlisted(client, &args.resource).await {
+        let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
         let words =
-            format!("{uri} is none of the resources that the server lists; it agreed to it");
+            format!("{uri} is none of the resources that the server lists; it agreed to it{meant}");
         output.note(&output.err.paint(YELLOW, output.err.line(&words)));
     }
     let until = args.time.and_then(|time| Instant::now().checked_add(time));
@@ -199,7 +202,7 @@ pub(crate) fn untold(client: &Client) -> Error {
 
 /// Those of the resources that the server does not list, though it has agreed to tell of them: most
 /// servers agree to whatever they are given.
-async fn unlisted<'a>(client: &Client, resources: &'a [String]) -> Vec<&'a str> {
+async fn unlisted(client: &Client, resources: &[String]) -> Vec<(String, Option<String>)> {
     if resources.is_empty() {
         return Vec::new();
     }
@@ -215,7 +218,9 @@ async fn unlisted<'a>(client: &Client, resources: &'a [String]) -> Vec<&'a str> 
         listed.iter().any(|resource| resource.uri == uri)
             || families.iter().any(|template| family(&template.uri_template))
     };
-    resources.iter().map(String::as_str).filter(|uri| !known(uri)).collect()
+    let meant = |uri: &str| closest(uri, listed.iter().map(|resource| resource.uri.as_str()));
+    let unknown = resources.iter().filter(|uri| !known(uri));
+    unknown.map(|uri| (uri.clone(), meant(uri).map(str::to_owned))).collect()
 }
 
 /// Asks for the log; says whether it will come.

@@ -18,6 +18,8 @@ use std::sync::LazyLock;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 
+use crate::wrap::wrapped;
+
 pub(crate) use stream::{draw, flush, raw, result, tell};
 
 pub(crate) const BOLD: Style = Style::new().bold();
@@ -117,12 +119,12 @@ impl Reader {
     }
 
     /// The help of the command: words and colours are all ours, and clap has put them together.
-    pub(crate) fn help(self, help: &clap::Error) -> Shown {
+    pub(crate) fn help(self, help: &clap::Error, width: usize) -> Shown {
         let text = help.render();
         match help.use_stderr() || !self.colour {
             // A mistake, with what was typed in it.
-            true => self.pass(&text.to_string()),
-            false => Shown(text.ansi().to_string()),
+            true => self.pass(&wrapped(&text.to_string(), width)),
+            false => Shown(wrapped(&text.ansi().to_string(), width)),
         }
     }
 

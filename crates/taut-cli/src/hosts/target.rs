@@ -50,6 +50,9 @@ pub(crate) fn resolve(
     };
     match (name, typed) {
         (None, [_, ..]) if options.config.is_empty() => {
+            let words: Vec<String> =
+                typed.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+            secrets::hide_words(&words);
             let reach = Reach::Start(session::command(typed, options));
             Ok(Target { reach, shown: session::shown(typed), options: options.clone() })
         }
@@ -128,6 +131,13 @@ pub(crate) fn start_of(
     Ok(start)
 }
 
+/// Whether a word is the name of a server at a URL.
+#[cfg(target_os = "linux")]
+pub(crate) fn is_remote(name: &str, config: &[PathBuf]) -> bool {
+    let found = find(Surroundings::here(), config);
+    found.named(name).is_some_and(|server| matches!(server.how, How::Remote { .. }))
+}
+
 /// Whether a word is the name of a server.
 pub(crate) fn is_known(name: &str, options: &Options) -> bool {
     find(Surroundings::here(), &options.config).named(name).is_some()
@@ -166,7 +176,7 @@ pub(crate) fn target_of(
     let words: Vec<OsString> = start.words.into_iter().map(OsString::from).collect();
     Ok(Target {
         reach: Reach::Start(session::command(&words, &options)),
-        shown: mask::words(stdio.words.iter().map(String::as_str)).join(" "),
+        shown: session::quoted(mask::words(stdio.words.iter().map(String::as_str))),
         options,
     })
 }
@@ -247,18 +257,19 @@ fn none_named(found: &Found) -> Problem {
     Problem::Usage {
         what: format!("which server?\n{}", known(found)),
         next: Some(
-            "a command after --, or one of `taut servers` with -s NAME or as the last word"
+            "its command after two dashes: -- npx some-server; or its name, as `taut servers` shows it; or \
+             its URL"
                 .to_owned(),
         ),
     }
 }
 
-/// Which names there are, or where we looked for them.
+/// Which names there are.
 fn known(found: &Found) -> String {
     let names: Vec<&str> = found.visible().map(|server| server.name.as_str()).collect();
-    let files = |there: bool| {
+    let files = || {
         let mut files: Vec<String> = Vec::new();
-        for (place, _) in found.looked.iter().filter(|(_, is)| *is || !there) {
+        for (place, _) in found.looked.iter().filter(|(_, is)| *is) {
             let file = found.shown(&place.path);
             if !files.contains(&file) {
                 files.push(file);
@@ -271,9 +282,10 @@ fn known(found: &Found) -> String {
         return found.broken.iter().map(why).collect::<Vec<_>>().join("\n");
     }
     if names.is_empty() {
-        return format!("no host's file here has a server; looked for {}", files(false));
+        return "no host's file here has a server; `taut servers -v` shows where they may be"
+            .to_owned();
     }
-    format!("known are {}; from {}", names.join(", "), files(true))
+    format!("known are {}; from {}", names.join(", "), files())
 }
 
 /// Says which files had to be left out.

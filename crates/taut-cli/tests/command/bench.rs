@@ -213,6 +213,30 @@ fn what_cannot_be_measured_is_an_error_with_its_own_code() {
     }
 }
 
+/// Every command that takes a server takes one that listens.
+#[test]
+#[cfg(feature = "http")]
+fn a_server_that_listens_is_measured_too() {
+    let bridge = http::Listening::start("", &["taut".to_owned(), "serve".to_owned()]);
+    let host = bridge.host();
+    let place = hosts::Place::empty();
+    let entry =
+        json!({ "mcpServers": { "far": { "type": "http", "url": format!("http://{host}/mcp") } } });
+    place.put(".mcp.json", &entry.to_string());
+    let config = place.project().join(".mcp.json");
+    let named = format!("far --config {}", config.display());
+    for server in [format!("http://{host}/mcp"), format!("tcp:{host}"), named] {
+        let line = format!("bench --quick --json --only sequential --cores any {server}");
+        let run = run(&line, &[]).exits(0);
+        let document = run.json();
+        let name = format!("{}, bridged", server.split(' ').next().unwrap());
+        assert!(cell(&document, "sequential", &name)["median"]["calls"].as_u64().unwrap() > 0);
+        assert!(run.err.contains("measured through `taut bridge`"), "{}", run.err);
+    }
+    let run = run("bench --quick http://127.0.0.1:9/mcp", &[]).exits(4);
+    assert!(run.err.contains("cannot be reached"), "{}", run.err);
+}
+
 #[test]
 fn an_interrupt_ends_the_servers_and_the_command() {
     let mut words: Vec<String> = ["bench", "--rounds", "1000", "--"].map(str::to_owned).into();

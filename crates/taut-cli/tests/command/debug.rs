@@ -66,6 +66,27 @@ fn a_file_has_whole_messages_as_they_were() {
     assert!(line.len() < 5000 && line.ends_with('…'), "{} bytes", line.len());
 }
 
+/// The same where the message has escapes or a secret: only the secret changes.
+#[test]
+fn a_file_has_escapes_as_they_were_and_masks_nothing_but_the_secret() {
+    let file = folder("escapes").join("steps.log");
+    let written = SECRET.replace('h', "\\u0068").replace("and", r"\u0061n\u0064");
+    let params = |key: &str, told: &str| {
+        format!(
+            r#"{{ "z":1.50,"text":"caf\u00E9 \/ \ud83d\ude00 {told} x","to\u006ben" : {key},"a":[] }}"#
+        )
+    };
+    let message = |params: String| {
+        format!(r#"{{ "jsonrpc":"2.0","id":1, "method":"ping","params":{params} }}"#)
+    };
+    let mut command = taut(["serve", &format!("--debug={}", file.display())]);
+    command.env("MY_TOKEN", SECRET);
+    fed(command, &format!("{}\n", message(params(r#""hunt\"er""#, &written)))).exits(0);
+    let told = text(&file);
+    let shown = message(params(r#""***""#, "***"));
+    assert!(told.contains(&format!("json={shown}\n")), "{told}");
+}
+
 /// All eight: typed, in the environment, in the settings, each there or not.
 #[test]
 fn what_is_typed_goes_before_the_variable_before_the_settings() {

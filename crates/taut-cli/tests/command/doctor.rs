@@ -451,7 +451,8 @@ fn a_good_server_has_no_findings() {
 #[cfg(unix)]
 fn servers_that_do_not_start() {
     let (_, what, document) = first("", &["no-such-server".to_owned()]);
-    assert!(what.starts_with("program \"no-such-server\" not found; looked in /"), "{document:#}");
+    assert_eq!(what, "the program \"no-such-server\" was not found; looked in:");
+    assert!(document["findings"][0]["list"][0].as_str().unwrap().starts_with("/"), "{document:#}");
     assert_eq!(document["exit"], 4);
     let change = document["findings"][0]["change"].as_str().unwrap();
     assert!(change.contains("install it") && !what.contains("install"), "advice once: {what}");
@@ -523,4 +524,54 @@ fn what_a_dying_server_says_on_stdout_is_shown() {
     let told = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(told.contains("after it wrote on stdout: GITHUB_TOKEN is required"), "{told}");
     assert!(told.contains("do what it says there"), "{told}");
+}
+
+/// What has left the session of its server is found all the same, and told.
+#[test]
+// About Linux itself: what is left behind is found in `/proc`.
+#[cfg(target_os = "linux")]
+fn what_has_left_the_session_of_its_server_is_named() {
+    for (what, end, code) in [(1, "sleep 0.2; exit 1", 4), (2, "exec taut serve", 0)] {
+        let sleep = format!("{what}000{}", std::process::id());
+        let script = format!("(setsid sleep {sleep} &); setsid sleep {sleep} & {end}");
+        let server = ["sh", "-c", &script].map(str::to_owned);
+        let run = run("doctor", &server).exits(code);
+        let left = processes_with(&format!("^sleep\0{sleep}"));
+        assert!(!left.is_empty(), "they are not ours to end");
+        let told = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
+        for pid in &left {
+            assert!(told.contains(&format!("sleep (process {pid})")), "{pid}: {}", run.out);
+            let pid = rustix::process::Pid::from_raw(i32::try_from(*pid).unwrap()).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        }
+        assert!(told.contains("still running"), "{}", run.out);
+        assert!(told.contains("What still runs is ended by: kill "), "{}", run.out);
+    }
+}
+
+/// Its help says so.
+#[test]
+// About Unix itself: a shell plays the server.
+#[cfg(unix)]
+fn a_server_is_started_three_times_at_most() {
+    let serves = "exec taut serve".to_owned();
+    let headers = server("2025-11-25 headers-only").join("' '");
+    let cases = [
+        ("exits", "exit 1".to_owned()),
+        ("reads", "read line; exit 1".to_owned()),
+        ("says", "echo nonsense; read line; exit 1".to_owned()),
+        ("silent", "exec sleep 100000622".to_owned()),
+        ("serves", serves),
+        ("probe", format!("exec '{}'", server("2025-11-25 exit-on-probe").join("' '"))),
+        ("headers", format!("exec '{headers}'")),
+    ];
+    for (name, script) in cases {
+        let file = temporary().join(format!("starts-{name}"));
+        let _ = std::fs::remove_file(&file);
+        let script = format!("echo >> '{}'; {script}", file.display());
+        let server = ["sh", "-c", &script].map(str::to_owned);
+        run("doctor --start-timeout 5s", &server);
+        let starts = std::fs::read_to_string(&file).unwrap().lines().count();
+        assert!((1..=3).contains(&starts), "{name}: {starts}");
+    }
 }

@@ -80,21 +80,66 @@ fn every_example_in_the_help_runs() {
         std::fs::copy(project().join(file), folder.join(file)).unwrap();
     }
     for command in COMMANDS {
-        let text = help(command);
+        // On one machine several tests may listen at once.
+        let text = help(command).replace("127.0.0.1:7000", "127.0.0.1:0");
         let examples = text.split("Examples:\n").nth(1).unwrap_or_else(|| panic!("{command}"));
         for line in examples.lines().take_while(|line| line.starts_with("  ")) {
             // In the overview a few words follow each example.
             let line = line.trim().split("   ").next().unwrap();
             let mut shell = Command::new("sh");
             // As for a person, but without one: stdin is empty, and files go into a folder of the test.
-            let shell = isolate(shell.args(["-c", line]).env("PATH", &path));
-            let run = shell.current_dir(&folder).stdin(Stdio::null()).output().unwrap();
+            // So that a signal reaches the command.
+            let line = if lasts(line) { format!("exec {line} 2>&1") } else { line.to_owned() };
+            let shell = isolate(shell.args(["-c", &line]).env("PATH", &path));
+            shell.current_dir(&folder).stdin(Stdio::null());
+            ran += 1;
+            if lasts(&line) {
+                until_it_is_told_to_end(shell, &line);
+                continue;
+            }
+            let run = shell.output().unwrap();
             let stderr = String::from_utf8_lossy(&run.stderr);
             assert!(run.status.success(), "{line}: {stderr}");
-            ran += 1;
         }
     }
     assert!(ran >= 20, "{ran}");
+}
+
+/// Whether an example goes on until somebody ends it.
+#[cfg(unix)]
+fn lasts(line: &str) -> bool {
+    line.contains(" --listen ") || line.contains("taut watch ")
+}
+
+/// Runs an example until it says that it is ready, and interrupts it.
+#[cfg(unix)]
+fn until_it_is_told_to_end(shell: &mut Command, line: &str) {
+    use std::io::BufRead as _;
+    let mut child = shell.stdout(Stdio::piped()).spawn().unwrap();
+    let mut first = String::new();
+    let mut output = std::io::BufReader::new(child.stdout.take().unwrap());
+    output.read_line(&mut first).unwrap();
+    let pid = rustix::process::Pid::from_child(&child);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    let wants = if line.contains("taut watch ") { 130 } else { 0 };
+    assert_eq!(child.wait().unwrap().code(), Some(wants), "{line}: {first}");
+}
+
+/// Issue 19, D: no line of the help is wider than a terminal, except examples, which are to be copied.
+#[test]
+// About Unix itself: terminals.
+#[cfg(unix)]
+fn the_help_fits_a_terminal_of_80_columns() {
+    for command in commands() {
+        let words: Vec<&str> = command.split_whitespace().chain(["--help"]).collect();
+        let (text, code) = terminal::Terminal::sized(80, &words, |_| ()).end();
+        assert_eq!(code, Some(0), "{text}");
+        for line in terminal::plain(&text).lines() {
+            let example = line.starts_with("  taut ") || line.starts_with("  echo ");
+            let wide = line.trim_end().chars().count() > 80;
+            assert!(!wide || example || line.starts_with("  printf "), "{command}: {line}");
+        }
+    }
 }
 
 #[test]
@@ -151,7 +196,7 @@ fn a_shell_completes_commands_options_and_names_of_servers() {
             "zsh",
             [
                 "by default:_taut_kinds' ",
-                "'::second -- A server by name (see `taut servers`), tcp\\:HOST\\:PORT or unix\\:PATH:_taut_servers'",
+                "'::second -- A server by name (see `taut servers`), a URL, tcp\\:HOST\\:PORT or unix\\:PATH:_taut_servers'",
             ],
         ),
         ("fish", ["taut servers --names", "-l framing"]),

@@ -344,9 +344,7 @@ fn a_name_that_leads_nowhere_says_where_it_was_looked_for() {
     assert!(run.err.contains("try: taut list tools -- …\n"), "{}", run.err);
     let nothing = Place::empty();
     let run = nothing.run("smoke github").exits(2);
-    assert!(
-        run.err.contains("no host's file here has a server; looked for ~/.claude.json, .mcp.json")
-    );
+    assert!(run.err.contains("no host's file here has a server; `taut servers -v` shows"));
     assert!(run.err.contains("if github is a program: -- github"), "{}", run.err);
     assert!(nothing.run("servers").exits(0).out.contains("no host's file here has a server"));
 }

@@ -11,7 +11,7 @@ use super::rude::system;
 use super::*;
 
 /// A bridge that listens on a port of its own.
-struct Listening {
+pub(super) struct Listening {
     child: Child,
     host: String,
 }
@@ -33,7 +33,7 @@ impl Answer {
 }
 
 impl Listening {
-    fn start(options: &str, server: &[String]) -> Self {
+    pub(super) fn start(options: &str, server: &[String]) -> Self {
         let line = format!("bridge --listen 127.0.0.1:0 {options}");
         let words = line.split_whitespace().map(str::to_owned).chain(["--".to_owned()]);
         let mut child = taut(words.chain(server.iter().cloned())).spawn().unwrap();
@@ -42,6 +42,11 @@ impl Listening {
         let host = address.trim().strip_prefix("tcp:").unwrap_or_default().to_owned();
         assert!(!host.is_empty(), "{:?}", child.wait_with_output());
         Self { child, host }
+    }
+
+    /// Host and port.
+    pub(super) fn host(&self) -> &str {
+        &self.host
     }
 
     /// Sends a request. Its answer can be read later.
@@ -204,4 +209,13 @@ fn a_modern_initialize_is_refused_by_the_bridge_itself() {
     let message = answer.message();
     assert_eq!((answer.status, &message["error"]["code"]), (404, &json!(-32601)), "{message}");
     assert_eq!(message["id"], 5);
+}
+
+/// Issue 19, D: what the TLS library says of it is jargon.
+#[test]
+fn https_to_a_port_that_speaks_http_says_so() {
+    let bridge = Listening::start("", &["taut".to_owned(), "serve".to_owned()]);
+    let run = run(&format!("list https://{}/mcp", bridge.host()), &[]).exits(4);
+    assert!(run.err.contains("this port speaks plain HTTP"), "{}", run.err);
+    assert!(run.err.contains(&format!("try: http://{}/mcp", bridge.host())), "{}", run.err);
 }

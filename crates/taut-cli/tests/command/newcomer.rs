@@ -57,8 +57,22 @@ fn that_sampling_was_not_offered_is_said_where_a_tool_is_missing() {
     let run = demo("call no_such_tool x=1").exits(2);
     assert!(run.err.contains("sampling was not offered to the server"), "{}", run.err);
     assert!(run.err.contains("--answer FILE offers sampling"), "{}", run.err);
-    let run = demo("list tools -v").exits(0);
+    let run = demo("call echo text=x -v").exits(0);
     assert!(run.err.contains("sampling was not offered"), "{}", run.err);
+    // A list is the same in a pipe as on a terminal: sampling is offered, because nothing is called.
+    let run = demo("list tools -v").exits(0);
+    assert!(!run.err.contains("sampling was not offered"), "{}", run.err);
+    let file = temporary().join("listed-with-sampling.jsonl");
+    let _ = std::fs::remove_file(&file);
+    let words = ["taut", "serve", "--transcript", file.to_str().unwrap()].map(str::to_owned);
+    run_in_a_pipe(&words);
+    let said = std::fs::read_to_string(&file).unwrap();
+    assert!(said.contains(r#""sampling":{"#), "{said}");
+}
+
+fn run_in_a_pipe(server: &[String]) {
+    let run = run("list tools", server).exits(0);
+    assert_eq!(run.err, "");
 }
 
 #[test]
@@ -96,7 +110,11 @@ fn a_missing_program_names_the_folders_in_a_list_and_a_url_what_went_wrong() {
     assert!(lines.last().unwrap().contains("try: install it"), "{}", run.err);
     let run = super::run("list http://127.0.0.1:9/mcp", &[]).exits(4);
     assert!(run.err.contains("http://127.0.0.1:9/mcp: cannot be reached"), "{}", run.err);
-    assert!(run.err.contains("try: is it running"), "{}", run.err);
+    assert!(run.err.contains("nobody listens there\n  try: is it running"), "{}", run.err);
+    let run = super::run("doctor http://127.0.0.1:9/mcp", &[]).exits(4);
+    let told = run.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    let finding = "1. broken http://127.0.0.1:9/mcp: cannot be reached: nobody listens there hurts";
+    assert!(told.contains(finding), "{}", run.out);
     let run = super::run("list", &["http://127.0.0.1:9/mcp".to_owned()]).exits(4);
     assert!(run.err.contains("leave out the --"), "{}", run.err);
 }
@@ -200,4 +218,143 @@ fn a_server_that_had_to_be_killed_gets_no_tick() {
     let last = run.out.lines().last().unwrap_or_default();
     assert!(last.starts_with("! it works: "), "{}", run.out);
     assert!(last.contains("it had to be forced to end"), "{}", run.out);
+}
+
+/// A long address has a line of its own on a terminal, and all columns begin where they begin.
+#[test]
+// About Unix itself: terminals.
+#[cfg(unix)]
+fn a_table_with_long_addresses_is_aligned() {
+    let long = format!("file:///home/ada/projects/{}.md", "notes-and-more/".repeat(4));
+    let resource = |uri: &str, about: &str| {
+        serde_json::json!({ "uri": uri, "name": "n", "mimeType": "text/markdown",
+            "description": about })
+    };
+    let server = answering(&serde_json::json!({
+        "initialize": { "protocolVersion": "2025-11-25", "capabilities": { "resources": {} },
+            "serverInfo": { "name": "fixed", "version": "1" } },
+        "resources/list": { "resources": [
+            resource("file:///short.md", "about the short"), resource(&long, "about the long"),
+        ] },
+    }));
+    let words: Vec<&str> =
+        ["list", "resources", "--"].into_iter().chain(server.iter().map(String::as_str)).collect();
+    for columns in [80, 100, 140] {
+        let (text, code) = Terminal::sized(columns, &words, |_| ()).end();
+        assert_eq!(code, Some(0), "{text}");
+        let text = plain(&text);
+        for part in ["text/markdown", "about the"] {
+            let at: Vec<usize> = text.lines().filter_map(|line| line.find(part)).collect();
+            assert!(at.len() == 2 && at[0] == at[1], "{columns}, {part}: {text}");
+        }
+    }
+    // A pipe has each on one line.
+    let piped = run("list resources", &server).exits(0).out;
+    let line = piped.lines().find(|line| line.contains(&long)).unwrap();
+    assert!(line.ends_with("about the long"), "{piped}");
+}
+
+/// What is taken for a tool may be a prompt or a resource, and the other way round.
+#[test]
+fn a_prompt_that_is_typed_as_a_tool_is_named_as_what_it_is() {
+    let run = demo("call greet name=Ada").exits(2);
+    assert!(run.err.contains("greet is a prompt, not a tool"), "{}", run.err);
+    assert!(run.err.contains("try: taut prompt greet name=… -- …"), "{}", run.err);
+    let run = demo("call demo://readme").exits(2);
+    assert!(run.err.contains("try: taut read demo://readme -- …"), "{}", run.err);
+    let run = demo("prompt add a=1").exits(2);
+    assert!(run.err.contains("add is a tool, not a prompt"), "{}", run.err);
+    let words = ["taut".to_owned(), "serve".to_owned()];
+    let run =
+        run_with("shell --keep-going", &words, "greet name=Ada\nprompt add\nread demo://readm\n");
+    let run = run.exits(2);
+    for words in [
+        "greet is a prompt, not a tool",
+        "try: prompt greet name=…",
+        "add is a tool, not a prompt",
+        "try: tools add",
+        "did you mean demo://readme?",
+    ] {
+        assert!(run.err.contains(words), "{words}: {}", run.err);
+    }
+}
+
+#[test]
+fn a_slip_in_an_address_or_in_an_argument_to_complete_is_found() {
+    let run = demo("read demo://readm").exits(3);
+    assert!(run.err.contains("try: did you mean demo://readme?"), "{}", run.err);
+    let run = demo("read demo://readm --json").exits(3);
+    assert_eq!(run.json()["error"]["next"], "did you mean demo://readme?");
+    let run = demo("read nothing://like/that").exits(3);
+    assert!(run.err.contains("`taut list resources`"), "{}", run.err);
+    let run = demo("complete greet langage=D").exits(2);
+    assert!(run.err.contains("did you mean language?"), "{}", run.err);
+    let run = demo("complete weather://{city}/today town=B").exits(2);
+    assert!(run.err.contains("it has: city"), "{}", run.err);
+}
+
+#[test]
+fn a_program_that_doctor_does_not_find_has_its_folders_in_a_list() {
+    let server = ["no-such-program".to_owned()];
+    let run = run("doctor", &server).exits(4);
+    let lines: Vec<&str> = run.out.lines().collect();
+    let at = lines.iter().position(|line| line.ends_with("not found; looked in:")).unwrap();
+    let folder = if cfg!(windows) { "             Z:\\" } else { "             /" };
+    assert!(lines[at + 1].starts_with(folder) && !lines[at + 1].contains(','), "{}", run.out);
+    let document = super::run("doctor --json", &server).exits(4).json();
+    assert!(document["findings"][0]["list"].as_array().is_some_and(|list| !list.is_empty()));
+}
+
+/// What is shown can be copied into a shell.
+#[test]
+// About Unix itself: a shell.
+#[cfg(unix)]
+fn a_command_is_shown_with_its_quotes() {
+    let server = ["sh", "-c", "exec taut serve # it's"].map(str::to_owned);
+    for line in ["smoke", "doctor"] {
+        let run = run(line, &server).exits(0);
+        let first = run.out.lines().next().unwrap();
+        assert!(first.ends_with(r"$ sh -c 'exec taut serve # it'\''s'"), "{first}");
+    }
+}
+
+#[test]
+fn an_answer_that_is_missing_is_to_be_appended() {
+    let words = ["taut".to_owned(), "serve".to_owned()];
+    let run = run_with("call ask --answer -", &words, r#"[{"size": "large"}]"#).exits(3);
+    let append = r#"try: append to the list in the file: {"right":true}"#;
+    assert!(run.err.contains(append), "{}", run.err);
+    let run = run_with("call ask --answer -", &words, r#"{"size": "large"}"#).exits(3);
+    assert!(run.err.contains(r#"try: in the file: {"right":true}"#), "{}", run.err);
+    let asks = serde_json::json!({ "jsonrpc": "2.0", "id": "s", "method": "sampling/createMessage",
+        "params": { "messages": [], "maxTokens": 1 } });
+    let server = answering(&serde_json::json!({ "ask": asks, "tools/call": { "content": [] } }));
+    let run = run_with("call x --args {} --answer -", &server, r#"{"size": "large"}"#).exits(3);
+    let add = r#"add to the map in the file: $sampling: "what the model says""#;
+    assert!(run.err.contains(add), "{}", run.err);
+    let run = demo("call ask").exits(3);
+    assert!(run.err.contains(r#"--answer FILE and in it: [{"#), "{}", run.err);
+}
+
+/// Ctrl-C while a server starts: nothing is owed to it, and it is told to end at once.
+#[test]
+// About Unix itself: signals.
+#[cfg(unix)]
+fn an_interrupt_during_the_start_sends_sigterm_soon() {
+    let number = format!("4000{}", std::process::id());
+    let sleeps = format!("^sleep\x00{number}");
+    // It took a second before SIGTERM was sent. A busy machine may be slow once, but not each time.
+    let soon = (0..5).any(|_| {
+        let script = format!("exec sleep {number}");
+        let mut child = taut(["list", "--", "sh", "-c", &script]).spawn().unwrap();
+        eventually("it sleeps", || processes_with(&sleeps).len() == 1);
+        let began = Instant::now();
+        let pid = rustix::process::Pid::from_child(&child);
+        rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(130));
+        let took = began.elapsed();
+        assert!(processes_with(&sleeps).is_empty());
+        took < Duration::from_millis(900)
+    });
+    assert!(soon);
 }

@@ -132,3 +132,15 @@ fn a_transcript_is_for_its_owner_only() {
     let text = std::fs::read_to_string(&path).unwrap();
     assert!(text.contains("***") && !text.contains("with-all"), "{text}");
 }
+
+/// What is typed after `--` may have a secret in it, as the entry of a host's file may.
+#[test]
+fn a_secret_in_the_typed_command_is_not_shown() {
+    let script = "echo 'the token is swordfish-22' >&2; exec taut serve --token swordfish-22";
+    let server = ["sh", "-c", script].map(str::to_owned);
+    for line in ["smoke", "smoke --json", "doctor", "doctor --json", "smoke -v"] {
+        let run = run(line, &server);
+        let told = format!("{}{}", run.out, run.err);
+        assert!(!told.contains("swordfish") && told.contains("***"), "{line}: {told}");
+    }
+}

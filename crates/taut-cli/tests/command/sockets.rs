@@ -426,6 +426,7 @@ fn an_address_that_leads_nowhere_says_what_to_do() {
     let began = Instant::now();
     let run = run(&format!("list tcp:{at}"), &[]).exits(4);
     server.join().unwrap();
-    assert!(began.elapsed() < Duration::from_secs(4), "{:?}", began.elapsed());
+    // Not after the 30 s that a server may take to start.
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     assert!(run.err.contains("error: "), "{}", run.err);
 }

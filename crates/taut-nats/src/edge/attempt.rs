@@ -164,7 +164,7 @@ impl EdgeCall {
             None => Ended::Silent,
         };
         let frame = match event {
-            Some(Event::Frame(frame)) => frame,
+            Some(Event::Frame(frame)) => *frame,
             Some(Event::Nobody) if taker.is_none() => return Heard::Ended(Ended::Nobody),
             // Its worker may be about to connect again; its silence decides.
             Some(Event::Nobody) => return Heard::Nothing,

@@ -172,6 +172,9 @@ impl EdgeCall {
     /// Waits until there is a connection: nothing is published without one. Returns whether to go on.
     async fn wait_for_broker(&mut self) -> bool {
         let connection = self.edge.0.connection.clone();
+        if connection.link().connected {
+            return true;
+        }
         let limit = if self.opened { None } else { Some(self.give_up) };
         tokio::select! {
             biased;

@@ -116,7 +116,7 @@ struct Entry {
 /// What a call hears.
 #[derive(Debug)]
 enum Event {
-    Frame(Frame),
+    Frame(Box<Frame>),
     /// The broker says that nobody takes what was sent.
     Nobody,
 }
@@ -189,11 +189,13 @@ impl Shared {
             Event::Nobody
         } else {
             match Frame::read(message) {
-                Ok(frame) => Event::Frame(frame),
+                Ok(frame) => Event::Frame(frame.into()),
                 Err(error) => return tracing::warn!("{error} came from a worker"),
             }
         };
-        if let Event::Frame(Frame { kind: Kind::Free { worker }, .. }) = &event {
+        if let Event::Frame(frame) = &event
+            && let Kind::Free { worker } = &frame.kind
+        {
             return self.offered(number, worker, message.subject.as_str());
         }
         let mut calls = self.lock();

@@ -8,10 +8,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use taut::transport::{MessagePipe, MessageService, Principal, Relation, SendMessageError};
+use taut::transport::{MessagePipe, Relation, SendMessageError};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use super::sessions::Sessions;
 use crate::connection::Connection;
 use crate::discovery::Counters;
 use crate::due;
@@ -34,7 +35,7 @@ const LONGEST: usize = 64 << 20;
 /// What the worker tells a call.
 #[derive(Clone, Debug)]
 pub(super) enum Input {
-    Frame(Frame),
+    Frame(Box<Frame>),
     /// The broker says that nobody waits for this call.
     Gone,
     /// The worker leaves: a stream of changes has to be opened elsewhere.
@@ -45,7 +46,7 @@ pub(super) enum Input {
 
 pub(super) struct Call {
     pub(super) connection: Connection,
-    pub(super) service: Arc<dyn MessageService>,
+    pub(super) sessions: Arc<Sessions>,
     pub(super) worker: String,
     /// Where the broker says that nobody waits.
     pub(super) gone: String,
@@ -73,11 +74,13 @@ impl Call {
             Ok(None) => return Vec::new(),
             Err(error) => return self.fail(&error.to_string(), false).await,
         };
-        if !message::is_request(&json) {
+        let Some(method) = message::method_of_request(&json) else {
             return self.fail("the message is no request", false).await;
-        }
-        let pipe = self.service.open(Principal::ANONYMOUS);
-        match pipe.send(json.into()).await {
+        };
+        // A handshake opens a connection to the server of its own, which lives as long as the session.
+        let reusable = !listen && method != "initialize";
+        let mut session = self.sessions.take();
+        match session.send(json.into()).await {
             Ok(()) => {}
             Err(error @ (SendMessageError::TooLong { .. } | SendMessageError::NotJson)) => {
                 return self.fail(&error.to_string(), false).await;
@@ -86,7 +89,10 @@ impl Call {
                 return self.fail("the worker's server has ended", false).await;
             }
         }
-        let ended = self.serve(pipe, listen, accepted, deadline).await;
+        let ended = self.serve(&mut session, listen, accepted, deadline).await;
+        if ended.answered && reusable {
+            self.sessions.put_back(session);
+        }
         self.counters.calls.fetch_add(1, Ordering::Relaxed);
         self.counters.errors.fetch_add(u64::from(ended.error), Ordering::Relaxed);
         if !listen {
@@ -114,8 +120,9 @@ impl Call {
             let frame = loop {
                 tokio::select! {
                     input = self.inputs.recv() => match input {
-                        Some(Input::Frame(frame)) if frame.is_data() => break frame,
-                        Some(Input::Frame(Frame { kind: Kind::Cancel, .. })) | None => return Ok(None),
+                        Some(Input::Frame(frame)) if frame.is_data() => break *frame,
+                        Some(Input::Frame(frame)) if frame.kind == Kind::Cancel => return Ok(None),
+                        None => return Ok(None),
                         Some(Input::Stop) => return Err(PartsError::Gap),
                         Some(_) => {}
                     },
@@ -141,7 +148,7 @@ impl Call {
     /// Carries what the service says to the edge, until the answer.
     async fn serve(
         &mut self,
-        mut pipe: MessagePipe,
+        session: &mut MessagePipe,
         listen: bool,
         mut accepted: bool,
         deadline: Option<Instant>,
@@ -159,10 +166,14 @@ impl Call {
                 beats.reset();
             }
             if let (Some(error), true) = (answered, sending.is_idle()) {
-                return Ended { error, unacknowledged: sending.into_pending().into() };
+                return Ended {
+                    answered: true,
+                    error,
+                    unacknowledged: sending.into_pending().into(),
+                };
             }
             tokio::select! {
-                outgoing = pipe.recv(), if sending.is_idle() => match outgoing {
+                outgoing = session.recv(), if sending.is_idle() => match outgoing {
                     Some(outgoing) => match outgoing.relation {
                         Relation::Withdrawn(_) => return Ended::default(),
                         Relation::Answer(_) => {
@@ -186,16 +197,19 @@ impl Call {
                     }
                 },
                 input = self.inputs.recv() => match input {
-                    Some(Input::Frame(Frame { kind: Kind::Ack(taken), .. })) => sending.taken(taken),
-                    Some(Input::Frame(Frame { kind: Kind::Again(taken), .. })) => {
-                        sending.taken(taken);
-                        for frame in sending.pending() {
-                            self.send(frame.clone()).await;
-                        }
-                    }
                     // Dropping the session cancels the call.
-                    Some(Input::Frame(Frame { kind: Kind::Cancel, .. })) | None => return Ended::default(),
-                    Some(Input::Frame(_)) => {}
+                    None => return Ended::default(),
+                    Some(Input::Frame(frame)) => match frame.kind {
+                        Kind::Cancel => return Ended::default(),
+                        Kind::Ack(taken) => sending.taken(taken),
+                        Kind::Again(taken) => {
+                            sending.taken(taken);
+                            for frame in sending.pending() {
+                                self.send(frame.clone()).await;
+                            }
+                        }
+                        _ => {}
+                    },
                     Some(Input::Gone) => {
                         let now = Instant::now();
                         let fresh = |last: Instant| now - last < self.heartbeat * 3;
@@ -256,13 +270,15 @@ impl Call {
 
     /// Says that there is no answer to a request that the server has seen.
     async fn end(&self, words: &str) -> Ended {
-        Ended { error: true, unacknowledged: self.fail(words, true).await }
+        Ended { answered: false, error: true, unacknowledged: self.fail(words, true).await }
     }
 }
 
 /// How a call ended.
 #[derive(Default)]
 struct Ended {
+    /// Whether the server has answered.
+    answered: bool,
     error: bool,
     /// What was sent last.
     unacknowledged: Vec<Frame>,

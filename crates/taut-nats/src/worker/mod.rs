@@ -5,6 +5,7 @@
 mod call;
 mod kept;
 mod leave;
+mod sessions;
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -25,6 +26,7 @@ use crate::frame::{Frame, GROUP, Kind, ServiceName};
 use call::{Call, Input};
 use kept::Kept;
 use leave::Leaving;
+use sessions::Sessions;
 
 /// How many messages may wait for one call: two windows, and what is said without JSON.
 const WAITING: usize = 16;
@@ -106,7 +108,7 @@ impl WorkerOptions {
 /// Answers the calls of a service.
 pub struct Worker {
     connection: Connection,
-    service: Arc<dyn MessageService>,
+    sessions: Arc<Sessions>,
     identity: Identity,
     options: WorkerOptions,
     counters: Arc<Counters>,
@@ -162,7 +164,7 @@ impl Worker {
         let kept = Kept::new(options.kept);
         Self {
             connection,
-            service,
+            sessions: Arc::new(Sessions::new(service, options.slots)),
             identity,
             options,
             counters: Arc::default(),
@@ -316,7 +318,7 @@ impl Worker {
         self.serials.insert(serial, reply.clone());
         let call = Call {
             connection: self.connection.clone(),
-            service: self.service.clone(),
+            sessions: self.sessions.clone(),
             worker: self.identity.worker.clone(),
             gone: format!("{}.gone.{serial}", self.subject),
             heartbeat: self.options.heartbeat,
@@ -380,7 +382,7 @@ impl Worker {
             return;
         };
         if let Err(mpsc::error::TrySendError::Full(_)) =
-            running.inputs.try_send(Input::Frame(frame))
+            running.inputs.try_send(Input::Frame(frame.into()))
         {
             tracing::warn!("an edge sent more than its window; its call is given up");
             // Its task sees that nobody can tell it anything any more.

@@ -20,7 +20,7 @@ use super::service::Outcome;
 use crate::ending::Ending;
 use crate::json::{JsonBuf, JsonRef};
 use crate::lock::lock;
-use crate::rpc::{self, CallId, Failure, Id, NoId, Patience, Peer, Seed, SendError, Ticket};
+use crate::rpc::{self, CallId, Failure, Id, NoId, Patience, Peer, Seed, SendError, Ticket, take};
 
 /// Takes the answer to a call, still raw, on the loop.
 pub(crate) type Waiter = Box<dyn FnOnce(Result<&RawValue, Failure>) + Send>;
@@ -119,7 +119,7 @@ impl Link {
     /// Answers a request that was [taken over](super::Service::take_over), or that a task has worked on.
     pub(crate) fn answer(&self, ticket: Ticket, outcome: Outcome) {
         self.with(|state| {
-            state.waiting.remove(&ticket.serial());
+            take(&mut state.waiting, &ticket.serial());
             state.answer(ticket, outcome);
         });
     }
@@ -240,7 +240,7 @@ impl Link {
     pub(crate) fn cancel(&self, call: CallId, reason: &str) {
         let _gone = self.with(|state| {
             state.peer.cancel(call, reason);
-            state.waiters.remove(&call)
+            take(&mut state.waiters, &call)
         });
     }
 
@@ -386,12 +386,12 @@ impl LinkState {
     }
 
     pub(super) fn cancelled(&mut self, serial: u64) -> Option<Flag> {
-        self.waiting.remove(&serial)
+        take(&mut self.waiting, &serial)
     }
 
     /// Who waits for a call. Both are to be dropped after the lock.
     pub(super) fn take_waiter(&mut self, call: CallId) -> Option<(Waiter, Option<Watcher>)> {
-        self.waiters.remove(&call)
+        take(&mut self.waiters, &call)
     }
 
     /// Who watches a call, to be called without the lock and [put back](Self::put_watcher).

@@ -1,6 +1,9 @@
-//! JSON for a log: whole and as it was on the wire, with secrets hidden.
+//! JSON for a log: whole and byte for byte as it was on the wire, except where a secret stands.
+//!
+//! Works on the text, not on a parsed value: writing a value again would change its escapes, its numbers and
+//! the order of its members.
 
-use serde_json::Value;
+use std::borrow::Cow;
 
 /// Words that say that a value is secret, where one is a whole word of its name: `privateKey`, but not
 /// `keyboard`.
@@ -26,36 +29,12 @@ const PARTS: [&str; 8] =
 /// Names that only sound secret: a number that one follows a call by, and how much a model may say.
 const HARMLESS: [&str; 3] = ["progresstoken", "maxtokens", "tokens"];
 
-/// The frame as a log may show it: as it is, but for secrets. One in which a name may be written with
-/// escapes is written anew, so that the name can be judged.
+/// The frame as a log may show it: as it is, but for secrets.
 pub(crate) fn masked(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    if text.contains("\\u")
-        && let Ok(mut value) = serde_json::from_slice::<Value>(bytes)
-    {
-        hide(&mut value);
-        return value.to_string();
-    }
-    masked_text(&text)
+    masked_text(&String::from_utf8_lossy(bytes))
 }
 
-fn hide(value: &mut Value) {
-    match value {
-        Value::Object(members) => {
-            for (name, value) in members {
-                if is_secret_name(name) && !value.is_object() && !value.is_array() {
-                    *value = Value::from("***");
-                } else {
-                    hide(value);
-                }
-            }
-        }
-        Value::Array(values) => values.iter_mut().for_each(hide),
-        _ => {}
-    }
-}
-
-/// The same for text that is no JSON, but may have been meant to be: whatever follows a quoted name and
+/// The same for a text, which may be no JSON but have been meant to be: whatever follows a quoted name and
 /// a colon is a value.
 pub(crate) fn masked_text(text: &str) -> String {
     let (mut out, mut rest) = (String::new(), text);
@@ -64,11 +43,18 @@ pub(crate) fn masked_text(text: &str) -> String {
         let end = quoted(name);
         let after = name.get(end + 1..).unwrap_or_default();
         let value = after.trim_start().strip_prefix(':').map(str::trim_start);
-        match value.filter(|value| is_secret_name(&name[..end]) && !value.starts_with(['{', '['])) {
+        let is_secret = |value: &&str| {
+            !value.starts_with(['{', '[']) && is_secret_name(&unescaped(&name[..end]))
+        };
+        match value.filter(is_secret) {
             Some(value) => {
                 let stop = match value.strip_prefix('"') {
                     Some(inside) => 1 + (quoted(inside) + 1).min(inside.len()),
-                    None => value.find([',', '}', ']', '\n']).unwrap_or(value.len()),
+                    // What stands between a number and the next member is not a part of it.
+                    None => {
+                        let end = value.find([',', '}', ']', '\n']).unwrap_or(value.len());
+                        value[..end].trim_end().len()
+                    }
                 };
                 out.push_str(&rest[..rest.len() - value.len()]);
                 out.push_str("\"***\"");
@@ -81,6 +67,14 @@ pub(crate) fn masked_text(text: &str) -> String {
         }
     }
     out + rest
+}
+
+/// A name without the escapes that it may be written with: `to\u006ben` is `token`. What is no JSON stays.
+fn unescaped(name: &str) -> Cow<'_, str> {
+    if !name.contains('\\') {
+        return name.into();
+    }
+    serde_json::from_str::<String>(&format!("\"{name}\"")).map_or_else(|_| name.into(), Cow::Owned)
 }
 
 /// How long a text is up to the quote that ends it, or in all.
@@ -192,12 +186,16 @@ mod tests {
         }
     }
 
+    /// Issue 19, D4: escapes were decoded, and a message with one lost its order and its numbers.
     #[test]
     fn a_frame_is_whole_and_as_it_was() {
-        let text = format!(r#"{{ "z":1.50, "a":"{}","to\u006ben":"x" }}"#, "é".repeat(9000));
-        let plain = text.replace(r#","to\u006ben":"x""#, "");
+        let long = "é".repeat(9000);
+        let text = format!(
+            r#"{{ "z":1.50, "a":"caf\u00e9 \/ \ud83d\ude00 {long}","to\u006ben" : "hunt\"er2" , "pin":12345 ,"b":[ ] }}"#
+        );
+        let shown = text.replace(r#""hunt\"er2""#, r#""***""#).replace("12345", r#""***""#);
+        assert_eq!(masked(text.as_bytes()), shown);
+        let plain = r#"{"text":"na\u00EFve","n":1e3, "a":{}}"#;
         assert_eq!(masked(plain.as_bytes()), plain);
-        let masked = masked(text.as_bytes());
-        assert!(masked.contains(r#""token":"***""#), "a name with an escape: {masked}");
     }
 }

@@ -15,11 +15,11 @@ use crate::client::Client;
 use crate::driver::{Link, Outcome, Watcher};
 use crate::lock::lock;
 use crate::mcp::{Level, Method, Revision, ServerCapabilities, WriteJson};
-use crate::rpc::{ErrorObject, Id, Seed};
+use crate::rpc::{ErrorObject, Id, Seed, take};
 
 /// So much may wait to be sent to the server before clients are no longer read. As much again may be on
 /// its way.
-pub(super) const CROWDED: usize = 128 << 10;
+pub(super) const CROWDED: usize = 64 << 10;
 
 impl Back {
     pub(super) fn new(
@@ -153,7 +153,7 @@ impl BackState {
     }
 
     fn leave(&self, number: u64) {
-        let _gone = self.calls().remove(&number);
+        let _gone = take(&mut self.calls(), &number);
         self.open.fetch_sub(1, Ordering::Relaxed);
         self.changed.notify_waiters();
     }

@@ -23,7 +23,7 @@ use crate::mcp::{
     Accept, Era, Implementation, Level, Method, RequestMeta, Revision,
     UNSUPPORTED_PROTOCOL_VERSION, UnsupportedVersion, Verdict, meta_keys,
 };
-use crate::rpc::{ErrorObject, NoId, Params, PeerRequest, Trouble};
+use crate::rpc::{ErrorObject, NoId, Params, PeerRequest, Trouble, take};
 use crate::service::Reporter;
 use crate::transport::Principal;
 
@@ -348,7 +348,7 @@ impl Service for Front {
     }
 
     fn withdrawn(&mut self, serial: u64) {
-        let target = self.state.targets().remove(&serial);
+        let target = take(&mut self.state.targets(), &serial);
         withdraw(target);
     }
 

@@ -7,7 +7,7 @@ use std::sync::{Arc, MutexGuard};
 use super::state::{FrontState, InFlight, LegacySession};
 use crate::driver::{Link, Outcome, Owed};
 use crate::lock::lock;
-use crate::rpc::{Seed, Ticket};
+use crate::rpc::{Seed, Ticket, take};
 
 impl FrontState {
     pub(super) fn session(&self) -> Option<Arc<LegacySession>> {
@@ -25,7 +25,7 @@ impl FrontState {
 
     /// A request is answered.
     pub(super) fn done(&self, serial: u64) {
-        let _gone = self.targets().remove(&serial);
+        let _gone = take(&mut self.targets(), &serial);
     }
 
     /// The duty to answer a request.

@@ -25,11 +25,11 @@ pub use params::Params;
 pub(crate) use params::ParamsError;
 #[cfg(any(feature = "server", feature = "client"))]
 pub(crate) use params::without_place;
-#[cfg(feature = "tokio")]
-pub(crate) use peer::Seed;
 pub use peer::{
     CallId, Config, Dialect, Event, Events, Failure, HoldId, Patience, Peer, PeerRequest, Relation,
     SendError, Ticket, Trouble, TroubleKind,
 };
+#[cfg(feature = "tokio")]
+pub(crate) use peer::{Seed, take};
 pub use read::{MAX_BATCH, read};
 pub use write::NoId;

@@ -18,9 +18,11 @@
 //! | `Resync` | a line that looks like a frame | `Start` |
 //! | `GivenUp` | nothing: there was no memory for a message | too long → `SkipLine` or `SkipBody` |
 
+mod room;
 mod skip;
 mod socket;
 
+use room::{AMPLE, LONG, Room};
 use skip::GivenUp;
 
 use super::frame::{Frame, HeaderFault, Limits};
@@ -38,19 +40,8 @@ const ABSURD_LENGTH: u64 = 1 << 32;
 /// near the front or not at all before their params.
 const PREFIX: usize = 4 << 10;
 
-/// How much room a read is offered: the capacity of a Linux pipe.
-const READ: usize = 64 << 10;
-
 /// Capacity kept when the buffer runs empty; see the encoder's.
 const KEEP: usize = 2 << 20;
-
-/// A message that is longer than this gets room for any that may come, up to [`AMPLE`]: pages that
-/// nobody touches cost nothing, while growing by doubling copies, and leaves holes of the same size.
-const LONG: usize = 1 << 20;
-
-/// The most room that is made at a stroke: the usual limit. Allocators give so much back to the
-/// system at once.
-const AMPLE: usize = 64 << 20;
 
 /// An incremental reader of frames.
 #[derive(Debug)]
@@ -58,6 +49,7 @@ pub struct Decoder {
     buf: Vec<u8>,
     /// The first byte that belongs to no frame yet.
     head: usize,
+    for_read: Room,
     /// How far behind `head` the current state has searched.
     searched: usize,
     /// Where in the stream `head` is.
@@ -126,6 +118,7 @@ impl Decoder {
         Self {
             buf: Vec::new(),
             head: 0,
+            for_read: Room::default(),
             searched: 0,
             offset: 0,
             state: DecodeState::Start,
@@ -156,7 +149,10 @@ impl Decoder {
     ///
     /// Take out all frames first: what is still undecoded is moved to the front.
     pub fn space(&mut self) -> &mut Vec<u8> {
-        self.room(READ)
+        let bytes = self.for_read.after(self.buf.len());
+        let held = self.room(bytes).len();
+        self.for_read.offered(held);
+        &mut self.buf
     }
 
     /// The stream has ended: what is left is all there will be.
@@ -217,7 +213,7 @@ impl Decoder {
             }
         }
         if self.buf.len() > LONG && self.buf.capacity() - self.buf.len() < bytes {
-            let ample = self.limits.message.min(AMPLE) + READ;
+            let ample = self.limits.message.min(AMPLE) + room::MOST;
             // Where there is not so much, what is needed may still be there.
             let _ = self.buf.try_reserve_exact(ample.saturating_sub(self.buf.len()));
         }

@@ -35,11 +35,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::hosts;
+use crate::mask;
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
-use crate::reach::{Address, carrier};
+use crate::reach::Address;
+use crate::remote::is_url;
 use crate::secrets;
-use crate::session::shown;
+use crate::session::{builder, shown};
 use crate::signals::Interrupts;
 use fault::Fault;
 use options::{Bench, Kind, Over};
@@ -63,7 +65,7 @@ pub(crate) async fn run(output: &Output, args: Bench) -> Result<Exit, Problem> {
     if let Some(path) = &args.plot {
         save(path, "")?;
     }
-    let (args, env) = by_name(&output, args)?;
+    let (args, env) = by_name(&output, args).await?;
     let stop = Arc::new(AtomicBool::new(false));
     let mut interrupts = Interrupts::new()?;
     let (shown, asked) = (output.clone(), stop.clone());
@@ -84,14 +86,29 @@ pub(crate) async fn run(output: &Output, args: Bench) -> Result<Exit, Problem> {
 }
 
 /// The same, with the command of the server that is named, and the environment that only it gets.
-fn by_name(output: &Output, mut args: Bench) -> Result<(Bench, Vec<(String, String)>), Problem> {
-    let Some(name) = &args.named else { return Ok((args, Vec::new())) };
-    if let Some(address) = Address::read(name) {
+async fn by_name(
+    output: &Output,
+    mut args: Bench,
+) -> Result<(Bench, Vec<(String, String)>), Problem> {
+    let Some(name) = &args.named else {
+        if args.server.is_empty() {
+            // An error, which says which servers there are.
+            hosts::resolve(output, &args.options(), None, &[])?;
+        }
+        return Ok((args, Vec::new()));
+    };
+    let address = Address::read(name).transpose()?;
+    if address.is_some() || is_url(name) || hosts::is_remote(name, &args.config) {
+        let shown = mask::url(name);
+        // Who is not there is told of as by every other command.
+        let options = args.options();
+        let target = hosts::resolve(output, &options, Some(name), &[])?;
+        target.reach.open(builder(output, &options)).await?.close().await?;
         // The load speaks over pipes, and measures a process.
-        args.server = carrier(&address?)?;
-        args.name.get_or_insert_with(|| format!("{name}, bridged"));
+        args.server = carrier(name, &args)?;
+        args.name.get_or_insert_with(|| format!("{shown}, bridged"));
         output.note(
-            "a server on a socket is measured through `taut bridge`, which has its own costs",
+            "a server that is not started here is measured through `taut bridge`, which has its own costs",
         );
         return Ok((args, Vec::new()));
     }
@@ -102,6 +119,25 @@ fn by_name(output: &Output, mut args: Bench) -> Result<(Bench, Vec<(String, Stri
     args.inherit_env |= start.inherit;
     start.env.iter().for_each(|(name, value)| secrets::hide(name, value));
     Ok((args, start.env))
+}
+
+/// A command that carries stdin and stdout to a server that listens, for what can only start programs.
+fn carrier(server: &str, args: &Bench) -> Result<Vec<OsString>, Problem> {
+    let own = std::env::current_exe()
+        .map_err(|error| Problem::File { what: "finding our own program".into(), error })?;
+    let mut words: Vec<OsString> = vec![own.into(), "bridge".into(), server.into()];
+    let mut option = |name: &str, value: OsString| words.extend([name.into(), value]);
+    for file in &args.config {
+        option("--config", file.into());
+    }
+    for (name, value) in &args.header {
+        secrets::hide(name, value);
+        option("--header", format!("{name}: {value}").into());
+    }
+    if let Some(file) = &args.ca_file {
+        option("--ca-file", file.into());
+    }
+    Ok(words)
 }
 
 fn measure(

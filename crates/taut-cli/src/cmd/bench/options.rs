@@ -6,14 +6,16 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 
-use crate::args::{duration, variable};
+use crate::args::{Options, duration, header, variable};
+use crate::asking::AskOptions;
+use crate::nats::NatsArgs;
 
 const HELP: &str = "\
-Calls a tool that takes one text: `echo`, or one that declares that it only reads; --tool names
-another. Without such a tool, it measures ping and list. Each answer is compared with the request. The
+Calls a tool that takes one text: `echo`, or one that declares that it only reads; --tool names \
+another. Without such a tool, it measures ping and list. Each answer is compared with the request. The \
 servers take turns, in an order that changes from round to round. A ratio is taken within a round.
 
-One core: the load and the server share it, so a round trip is two switches. Two cores: each has its
+One core: the load and the server share it, so a round trip is two switches. Two cores: each has its \
 own, so a round trip is two wake-ups. The difference is larger than that between most servers.
 
 Examples:
@@ -27,7 +29,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Bench {
-    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
+    /// A server by name (see `taut servers`), a URL, tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "SERVER", conflicts_with = "server")]
     pub(crate) named: Option<String>,
     /// Read servers only from this file, of any host; can be repeated.
@@ -85,6 +87,12 @@ pub(crate) struct Bench {
     /// Start the servers in this directory.
     #[arg(long, value_name = "DIR", help_heading = "The server")]
     pub(crate) cwd: Option<PathBuf>,
+    /// Send this header to a server at a URL; can be repeated.
+    #[arg(long, value_name = "NAME: VALUE", value_parser = header, help_heading = "The server")]
+    pub(crate) header: Vec<(String, String)>,
+    /// Trust the certificates in this file for a server at a URL, and no others.
+    #[arg(long, value_name = "FILE", help_heading = "The server")]
+    pub(crate) ca_file: Option<PathBuf>,
     /// Print one JSON document.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
@@ -92,8 +100,34 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "FILE.svg", help_heading = "Output")]
     pub(crate) plot: Option<PathBuf>,
     /// The server's program and its arguments, passed on unchanged.
-    #[arg(last = true, required_unless_present = "named", value_name = "COMMAND")]
+    #[arg(last = true, value_name = "COMMAND")]
     pub(crate) server: Vec<OsString>,
+}
+
+impl Bench {
+    /// The options that say how a server that listens is reached.
+    pub(crate) fn options(&self) -> Options {
+        Options {
+            named: None,
+            config: self.config.clone(),
+            timeout: self.timeout,
+            start_timeout: Some(self.timeout),
+            max_time: None,
+            env: self.env.clone(),
+            inherit_env: self.inherit_env,
+            cwd: self.cwd.clone(),
+            revision: None,
+            framing: None,
+            header: self.header.clone(),
+            ca_file: self.ca_file.clone(),
+            // Not used: a service on a broker is not measured.
+            broker: NatsArgs::default(),
+            asked: AskOptions::default(),
+            json: self.json,
+            verbose: false,
+            out: None,
+        }
+    }
 }
 
 /// What is measured.

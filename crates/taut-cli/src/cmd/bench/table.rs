@@ -118,7 +118,7 @@ pub(super) fn show(
             let Some(cell) = cell(row, phase, pinning) else { continue };
             let base = several.then(|| self::cell(&rows[0], phase, pinning)).flatten();
             let name = reader.line(&row.name).into_owned();
-            let name = format!("  {:<NAME$}", cut(&name, NAME));
+            let name = format!("  {:<NAME$}", cut(&name, NAME - 1));
             match figures(&columns, phase, cell, base) {
                 Some(figures) => {
                     let _ = writeln!(out, "{name}{figures}");

@@ -11,6 +11,7 @@ mod listen;
 mod record;
 
 use std::ffi::OsString;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -33,7 +34,7 @@ use record::Recording;
 #[derive(clap::Args)]
 #[command(after_help = help::BRIDGE)]
 pub(crate) struct Bridge {
-    /// A server by name (see `taut servers`), or one that listens: a URL, tcp:HOST:PORT or unix:PATH.
+    /// A server by name (see `taut servers`), a URL, tcp:HOST:PORT or unix:PATH.
     name: Option<String>,
     /// Serve clients on a socket, not on stdin and stdout: HOST:PORT on this machine, or unix:PATH.
     #[arg(long, value_name = "ADDRESS", help_heading = "Clients")]
@@ -199,7 +200,16 @@ async fn serve(output: &Output, args: &Bridge, proxy: &Proxy) -> Result<Exit, Pr
                 next: Some("cargo install taut-cli --features http".to_owned()),
             })
         }
-        None => stdio(proxy, args.drain).await,
+        None => {
+            if std::io::stdin().is_terminal() {
+                output.note(
+                    "taut bridge serves MCP on stdin and stdout: start it from a host, or type JSON and end \
+                     with Ctrl-D",
+                );
+                output.note("  try: --listen 127.0.0.1:7000, to serve on a socket");
+            }
+            stdio(proxy, args.drain).await
+        }
     }
 }
 
@@ -239,8 +249,11 @@ fn proxy(output: &Output, args: &Bridge, target: Target, recording: Option<&Reco
         let reach = reach.clone();
         async move { reach.open(client).await }
     };
-    let mut proxy =
-        Proxy::builder(connector).client(client).serial(args.serial).idle(args.session_idle);
+    let mut proxy = Proxy::builder(connector).client(client).serial(args.serial);
+    #[cfg(feature = "http")]
+    {
+        proxy = proxy.idle(args.session_idle);
+    }
     if let Some(children) = args.children {
         proxy = proxy.children(usize::from(children));
     }

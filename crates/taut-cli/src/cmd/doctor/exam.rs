@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use taut::types::Era;
-use taut::{Client, ClientBuilder, ClientEvent, ConnectPhase, ConnectReason, Error};
+use taut::{Client, ClientBuilder, ClientEvent, ConnectReason, Error};
 use tokio::sync::Notify;
 
 use super::facts::{Facts, Mute, Opened};
@@ -82,6 +82,7 @@ impl<'a> Exam<'a> {
 
     /// Does all of it. Every failure is recorded as a fact.
     pub(super) async fn run(&self, call: Option<(String, Map<String, Value>)>, spinner: &Spinner) {
+        processes::adopt_orphans();
         self.start_and_visit(call, spinner).await;
         self.sweep().await;
     }
@@ -90,12 +91,30 @@ impl<'a> Exam<'a> {
     async fn sweep(&self) {
         let pids = lock(&self.facts).pids.clone();
         for pid in pids {
-            let left = lingering(pid, &[]).await;
+            let left = self.lingering(pid, &[]).await;
             processes::end(&left);
             let mut facts = lock(&self.facts);
             let new = |process: &Process| !facts.left.iter().any(|known| known.pid == process.pid);
             let new: Vec<Process> = left.into_iter().filter(new).collect();
             facts.left.extend(new);
+        }
+    }
+
+    /// What is left of a server's processes. What has been told to end too gets a moment for it.
+    async fn lingering(&self, pid: u32, family: &[Process]) -> Vec<Process> {
+        let began = Instant::now();
+        loop {
+            let servers = lock(&self.facts).pids.clone();
+            let mut left = processes::left(pid, family);
+            let known: Vec<u32> = left.iter().map(|process| process.pid).collect();
+            let others = processes::adopted(&servers).into_iter();
+            left.extend(others.filter(|process| !known.contains(&process.pid)));
+            let told = lock(&self.facts).left.clone();
+            let new = left.iter().any(|process| !told.contains(process));
+            if !new || began.elapsed() > LINGER {
+                return left;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
         }
     }
 
@@ -207,7 +226,7 @@ impl<'a> Exam<'a> {
                 }
             })
             .on_event(move |event| {
-                note(&mut lock(&events), began.elapsed(), event);
+                lock(&events).note(began.elapsed(), event);
                 if on_event.verbose {
                     tell_event(&on_event, event);
                 }
@@ -308,7 +327,7 @@ impl<'a> Exam<'a> {
         let closed = client.close().await.ok().and_then(|closed| closed.process);
         let took = closing.elapsed();
         let left = match client.pid() {
-            Some(pid) => lingering(pid, &family).await,
+            Some(pid) => self.lingering(pid, &family).await,
             None => Vec::new(),
         };
         processes::end(&left);
@@ -327,8 +346,14 @@ impl<'a> Exam<'a> {
         let began = Instant::now();
         let quiet = Output { verbose: false, ..self.output.clone() };
         let lines = self.facts.clone();
+        let framing = lock(&self.facts)
+            .opened
+            .as_ref()
+            .and_then(|opened| opened.as_ref().ok().map(|opened| opened.framing));
         let opening = builder(&quiet, self.options)
             .start_timeout(self.start)
+            // Known by now; finding it out may cost one more start.
+            .framing(framing.unwrap_or_default())
             // Most hosts begin with `initialize`; one that refuses that is asked as before.
             .known(Era::Legacy)
             .on_stderr(move |line| lock(&lines).stderr_unprobed += line.len() + 1)
@@ -361,7 +386,8 @@ impl<'a> Exam<'a> {
     /// One that ended at once may only have missed a variable.
     async fn whole_environment(&self) {
         let quiet = Output { verbose: false, ..self.output.clone() };
-        let opening = builder(&quiet, self.options).start_timeout(self.start).probe_timeout(PROBE);
+        // Without the probe, which may cost one more start.
+        let opening = builder(&quiet, self.options).start_timeout(self.start).known(Era::Legacy);
         let opening = opening.on_event(self.counted());
         let Some(command) = self.reach.command().cloned() else { return };
         let given = command.effective_env();
@@ -382,36 +408,6 @@ impl<'a> Exam<'a> {
     }
 }
 
-/// Writes down one event.
-fn note(facts: &mut Facts, at: Duration, event: &ClientEvent<'_>) {
-    match event {
-        ClientEvent::ProcessStarted { pid } => {
-            facts.pids.push(*pid);
-            facts.started.get_or_insert(at);
-            // One beside it is another.
-            if facts.beside.is_none() {
-                facts.pid = Some(*pid);
-                facts.program = processes::program(*pid).or_else(|| facts.program.take());
-            }
-        }
-        ClientEvent::OpeningSent { phase: ConnectPhase::Probe, .. } => {
-            facts.probed.get_or_insert(at);
-        }
-        ClientEvent::OpeningSent { .. } => drop(facts.shaken.insert(at)),
-        ClientEvent::OpeningAnswered { phase: ConnectPhase::Probe, error } => {
-            facts.probe_answered.get_or_insert_with(|| (at, error.map(|error| error.code)));
-        }
-        ClientEvent::FirstOutput => drop(facts.first_output.get_or_insert(at)),
-        ClientEvent::Restarting { framing } => facts.restarts.push(*framing),
-        ClientEvent::StartingSecond { .. } => facts.beside = Some(at),
-        ClientEvent::Refused { method } => facts.refused.push((*method).to_owned()),
-        ClientEvent::InvalidMessage(junk) => {
-            facts.junk.get_or_insert_with(|| (*junk).clone());
-        }
-        _ => {}
-    }
-}
-
 /// Whether a server can be asked something after a call, whatever it answers.
 async fn still_there(client: &Client) -> Result<(), Error> {
     let asked = if client.revision().is_modern() {
@@ -422,17 +418,5 @@ async fn still_there(client: &Client) -> Result<(), Error> {
     match asked {
         Err(error @ (Error::Lost(_) | Error::TimedOut { .. })) => Err(error),
         _ => Ok(()),
-    }
-}
-
-/// What is left of a server's processes. What has been told to end too gets a moment for it.
-async fn lingering(pid: u32, family: &[Process]) -> Vec<Process> {
-    let began = Instant::now();
-    loop {
-        let left = processes::left(pid, family);
-        if left.is_empty() || began.elapsed() > LINGER {
-            return left;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
     }
 }

@@ -5,12 +5,16 @@
 use std::time::Duration;
 
 use taut::wire::Framing;
-use taut::{Diagnostics, Error, InvalidMessage, ProcessEnd, Revision, ShutdownStep};
+use taut::{
+    ClientEvent, ConnectPhase, Diagnostics, Ending, Error, InvalidMessage, ProcessEnd, Revision,
+    ShutdownStep,
+};
 
 use super::exam::PROBE;
 use super::lint::Lint;
 use crate::problem::{Exit, exit_of};
 use crate::processes::{self, Process};
+use crate::reach::CONNECTING;
 use crate::strict::Objection;
 
 /// What was seen, and when, counted from the start.
@@ -101,6 +105,36 @@ pub(super) struct Phase {
 }
 
 impl Facts {
+    /// Writes down one event of a client that opens.
+    pub(super) fn note(&mut self, at: Duration, event: &ClientEvent<'_>) {
+        match event {
+            ClientEvent::ProcessStarted { pid } => {
+                self.pids.push(*pid);
+                self.started.get_or_insert(at);
+                // One beside it is another.
+                if self.beside.is_none() {
+                    self.pid = Some(*pid);
+                    self.program = processes::program(*pid).or_else(|| self.program.take());
+                }
+            }
+            ClientEvent::OpeningSent { phase: ConnectPhase::Probe, .. } => {
+                self.probed.get_or_insert(at);
+            }
+            ClientEvent::OpeningSent { .. } => drop(self.shaken.insert(at)),
+            ClientEvent::OpeningAnswered { phase: ConnectPhase::Probe, error } => {
+                self.probe_answered.get_or_insert_with(|| (at, error.map(|error| error.code)));
+            }
+            ClientEvent::FirstOutput => drop(self.first_output.get_or_insert(at)),
+            ClientEvent::Restarting { framing } => self.restarts.push(*framing),
+            ClientEvent::StartingSecond { .. } => self.beside = Some(at),
+            ClientEvent::Refused { method } => self.refused.push((*method).to_owned()),
+            ClientEvent::InvalidMessage(junk) => {
+                self.junk.get_or_insert_with(|| (*junk).clone());
+            }
+            _ => {}
+        }
+    }
+
     /// The error that ended it, wherever it did.
     pub(super) fn error(&self) -> Option<&Error> {
         let opened = self.opened.as_ref().and_then(|opened| opened.as_ref().err());
@@ -148,9 +182,10 @@ impl Facts {
         self.probed.is_some() && self.restarts.is_empty() && self.shaken.is_some_and(before)
     }
 
-    /// Whether it is only the probe that it is slow about.
+    /// Whether it is only the probe that it is slow about. One that did not understand the framing was slow about
+    /// everything.
     fn quick_unprobed(&self) -> bool {
-        self.second.is_some_and(|second| second < PROBE / 2)
+        self.beside.is_none() && self.second.is_some_and(|second| second < PROBE / 2)
     }
 
     /// How long it took to be ready, without what our own probe cost.
@@ -227,12 +262,20 @@ impl Facts {
             None => {}
         }
         if processes::LISTED && (self.ended.is_some() || !self.left.is_empty()) {
-            let names: Vec<_> = self.left.iter().map(Process::to_string).collect();
-            let text = match names.is_empty() {
-                true => "nothing".to_owned(),
-                false => format!("{}; taut has ended them", names.join(", ")),
+            let names = |escaped| -> Vec<String> {
+                let those = self.left.iter().filter(|process| process.escaped == escaped);
+                those.map(Process::to_string).collect()
             };
-            add("left behind", Some(names.is_empty()), text, None);
+            let (ended, running) = (names(false).join(", "), names(true).join(", "));
+            let text = match (ended.as_str(), running.as_str()) {
+                ("", "") => "nothing".to_owned(),
+                (ended, "") => format!("{ended}; taut has ended them"),
+                ("", running) => format!("{running}; still running"),
+                (ended, running) => {
+                    format!("{ended}; taut has ended them; still running: {running}")
+                }
+            };
+            add("left behind", Some(self.left.is_empty()), text, None);
         }
         let withheld = match self.withheld {
             0 => String::new(),
@@ -247,7 +290,11 @@ impl Facts {
 
 /// The first line of an error.
 pub(super) fn headline(error: &Error) -> String {
-    let text = error.to_string();
+    let text = match error {
+        // It says all of it, in our own words.
+        Error::Ended(Ending::Io { during: CONNECTING, error }) => error.to_string(),
+        error => error.to_string(),
+    };
     let first = text.lines().next().unwrap_or_default();
     first.split("; its last lines on ").next().unwrap_or(first).to_owned()
 }

@@ -28,7 +28,7 @@ use findings::{Finding, Level};
 #[derive(clap::Args)]
 #[command(after_help = help::DOCTOR)]
 pub(crate) struct Doctor {
-    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
+    /// A server by name (see `taut servers`), a URL, tcp:HOST:PORT or unix:PATH.
     pub(crate) name: Option<String>,
     /// Also call this tool, with the arguments of --args.
     #[arg(long, value_name = "TOOL")]
@@ -103,8 +103,12 @@ fn document(name: &str, facts: &Facts, found: &[Finding], cure: &[String], exit:
         json!({ "name": phase.name, "ok": phase.ok, "text": phase.text, "at_ms": phase.at.map(millis) })
     });
     let found = found.iter().map(|finding| {
-        json!({ "level": finding.level.word(), "what": finding.what, "hurts": finding.hurts,
-                "change": finding.change, "bridge": finding.bridged })
+        let mut what = json!({ "level": finding.level.word(), "what": finding.what,
+            "hurts": finding.hurts, "change": finding.change, "bridge": finding.bridged });
+        if !finding.list.is_empty() {
+            what["list"] = json!(finding.list);
+        }
+        what
     });
     let bridge = (!cure.is_empty()).then(|| json!({ "command": "taut", "args": cure }));
     json!({
@@ -147,6 +151,9 @@ fn show(
         let width = output.width().unwrap_or(WIDTH).clamp(40, WIDTH);
         let wrapped = |words: &str, indent| wrap(&reader.line(words), width, indent);
         text += &format!("\n{head}  {}\n", wrapped(&finding.what, 11));
+        for line in &finding.list {
+            text += &format!("{:13}{}\n", "", reader.line(line));
+        }
         text += &format!("   {}   {}\n", reader.paint(DIM, "hurts"), wrapped(&finding.hurts, 11));
         text += &format!("   {}  {}\n", reader.paint(DIM, "change"), wrapped(&finding.change, 11));
     }

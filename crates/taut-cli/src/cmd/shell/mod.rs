@@ -26,14 +26,14 @@ use running::Running;
 use script::Script;
 
 const HELP: &str = "\
-At the prompt: tools, resources, prompts, call TOOL key=value (or just TOOL key=value), read URI,
-prompt NAME, log LEVEL, info, restart, help, quit. Tab completes names, arguments and values, and asks
-the server where it can. Ctrl-C cancels the running call, Ctrl-D leaves. A line that begins with a space
+At the prompt: tools, resources, prompts, call TOOL key=value (or just TOOL key=value), read URI, \
+prompt NAME, log LEVEL, info, restart, help, quit. Tab completes names, arguments and values, and asks \
+the server where it can. Ctrl-C cancels the running call, Ctrl-D leaves. A line that begins with a space \
 is not kept in the history.
 
-Without a terminal, the same lines come from --script or from stdin. The first line that fails ends the
-session; its exit code is that of the command, and its number is printed. With --keep-going all lines are
-run, and the code is that of the first that failed. --json prints one JSON document for the result of
+Without a terminal, the same lines come from --script or from stdin. The first line that fails ends the \
+session; its exit code is that of the command, and its number is printed. With --keep-going all lines are \
+run, and the code is that of the first that failed. --json prints one JSON document for the result of \
 each line and for each notification of the server.
 
 Examples:
@@ -44,7 +44,7 @@ Examples:
 #[derive(clap::Args)]
 #[command(after_help = HELP)]
 pub(crate) struct Shell {
-    /// A server by name (see `taut servers`), tcp:HOST:PORT or unix:PATH.
+    /// A server by name (see `taut servers`), a URL, tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "NAME")]
     name: Option<String>,
     /// Run the lines of this file, and leave; - is stdin.

@@ -92,7 +92,15 @@ impl Running<'_> {
             Order::Call { tool, given } => self.call(&tool, given).await,
             Order::Read(uri) => {
                 let client = self.client()?;
-                let contents = self.waiting("reading", client.read(uri.as_str())).await?;
+                let reading = Spinner::start(self.output, "reading");
+                let contents = match client.read(uri.as_str()).await {
+                    Ok(contents) => contents,
+                    Err(error) => {
+                        let see = "resources and templates show what there is";
+                        return Err(read::meant(&client, &uri, error, see).await);
+                    }
+                };
+                drop(reading);
                 let document = self.document(|| read::document(&contents, client.revision()))?;
                 if !self.output.json {
                     let pieces: Vec<Piece> = contents.iter().map(Piece::of_resource).collect();
@@ -125,6 +133,10 @@ impl Running<'_> {
             Given::Json(arguments) => arguments,
             Given::Pairs(pairs) => {
                 let tools = client.tools().await?;
+                if !tools.iter().any(|known| known.name == tool) {
+                    let problem = here(call::unknown(tool, &tools), tool);
+                    return Err(call::instead(problem, tool, &self.catalog.lock(), "", ""));
+                }
                 fit(&tools, tool, &pairs).map_err(|problem| here(problem, tool))?
             }
         };
@@ -155,7 +167,13 @@ impl Running<'_> {
     async fn prompt(&mut self, name: &str, pairs: &[String]) -> Result<Done, Problem> {
         let client = self.client()?;
         let pairs = prompt::pairs(pairs)?;
-        prompt::check(name, &pairs, &client.prompts().await?).map_err(|p| here(p, name))?;
+        let prompts = client.prompts().await?;
+        let is_tool = self.catalog.lock().tools.iter().flatten().any(|tool| tool.name == name);
+        if is_tool && !prompts.iter().any(|prompt| prompt.name == name) {
+            let what = format!("{name} is a tool, not a prompt");
+            return Err(Problem::Usage { what, next: Some(format!("tools {name}")) });
+        }
+        prompt::check(name, &pairs, &prompts).map_err(|p| here(p, name))?;
         let filled = self.waiting("filling in", client.prompt(name, pairs)).await?;
         let document = self.document(|| filled.at(client.revision()))?;
         if !self.output.json {
@@ -296,7 +314,7 @@ fn here(problem: Problem, typed: &str) -> Problem {
     if what.starts_with("the server has no tool")
         && let Some(word) = meant(typed)
     {
-        let _ = write!(what, "\n{word} is a word of the shell");
+        let _ = write!(what, "\ndid you mean {word}, a word of the shell?");
     }
     let next = next.map(|next| match next.strip_prefix("taut call ") {
         Some(rest) => rest.trim_end_matches(" -- …").to_owned(),

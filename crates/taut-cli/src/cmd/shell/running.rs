@@ -130,7 +130,7 @@ impl<'a> Running<'a> {
             });
         let client = self
             .reach
-            .open_unless(builder, interrupts.next())
+            .open_until(self.output, builder, interrupts)
             .await?
             .ok_or(Problem::Interrupted)?;
         if client.capabilities().logging.is_some() {

@@ -76,7 +76,7 @@ impl Transcript<'_> {
             }
         });
         self.wait("starting the server");
-        let client = match reach.open_unless(builder, interrupts.next()).await {
+        let client = match reach.open_until(self.output, builder, interrupts).await {
             Ok(Some(client)) => client,
             Ok(None) => return Err(Problem::Interrupted),
             Err(error) => return self.failed("start", &error, ""),

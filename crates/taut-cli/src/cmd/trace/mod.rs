@@ -179,7 +179,10 @@ fn server_of(
         (None, []) => {
             return Err(Problem::Usage {
                 what: "which server?".to_owned(),
-                next: Some("a NAME, as `taut servers` shows it, or -- COMMAND".to_owned()),
+                next: Some(
+                    "its command after two dashes: -- npx some-server; or its name, as `taut servers` shows it"
+                        .to_owned(),
+                ),
             });
         }
         (None, words) => Launch { words: words.to_vec(), ..Launch::default() },

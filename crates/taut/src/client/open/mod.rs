@@ -29,11 +29,9 @@ use crate::wire::Framing;
 use handshake::{Handshake, Stopped};
 use second::Second;
 
-/// How long a server that is given up may take to end by itself. Short: a caller waits for the error.
+/// How long a server that is given up, or whose start the caller has stopped, may take to end by itself. Short: a
+/// caller waits. SIGTERM, which follows, leaves it time to clean up.
 const GIVEN_UP: Duration = Duration::from_millis(250);
-
-/// The same for one whose start the caller has stopped. Longer: it has done nothing wrong.
-const STOPPED: Duration = Duration::from_secs(1);
 
 impl ClientBuilder {
     /// Starts a server and opens a connection to it. Dropping the future half-way kills the server at
@@ -171,17 +169,17 @@ async fn spawn_unless(
     loop {
         let both = second.run(handshake.run(&session));
         let Some(opened) = unless(stop.as_mut(), both).await else {
-            end(&session, STOPPED).await;
-            second.end(STOPPED).await;
+            end(&session).await;
+            second.end().await;
             return Ok(None);
         };
         match opened {
             Either::Second((other, agreed)) => {
-                end(&session, GIVEN_UP).await;
+                end(&session).await;
                 return Ok(Some(Client::opened(other, agreed)));
             }
             Either::First(Ok(agreed)) => {
-                second.end(GIVEN_UP).await;
+                second.end().await;
                 return Ok(Some(Client::opened(session, agreed)));
             }
             Either::First(Err(Stopped::Second(framing, at))) => {
@@ -192,12 +190,12 @@ async fn spawn_unless(
             Either::First(Err(Stopped::Restart(framing))) => {
                 tracing::debug!(%framing, "starting a fresh process");
                 session.state.monitor.tell(&ClientEvent::Restarting { framing });
-                end(&session, GIVEN_UP).await;
+                end(&session).await;
                 session = start(&settings, &command, framing).await?;
                 handshake.begin();
             }
             Either::First(Err(Stopped::Failed(phase, fault))) => {
-                let second = second.end(GIVEN_UP).await;
+                let second = second.end().await;
                 return Err(failed(&session, phase, fault, (second, runner)).await.into());
             }
         }
@@ -221,7 +219,7 @@ async fn failed(
 ) -> ConnectError {
     // Before the process is ended; the end of stderr comes after that.
     let mut reason = reason(session, fault, silence);
-    end(session, GIVEN_UP).await;
+    end(session).await;
     if let ConnectReason::Silent { after, .. } = reason {
         // A server that does not flush writes what it holds back when it ends. That is read first.
         let _ = tokio::time::timeout(GIVEN_UP, session.over()).await;
@@ -267,10 +265,10 @@ fn package_runner(command: &Command) -> Option<&'static str> {
 }
 
 /// Ends a server that is not used: stdin closed, a moment, SIGTERM, time to clean up, SIGKILL.
-async fn end(session: &Session, wait: Duration) {
+async fn end(session: &Session) {
     let grace = session.state.settings.grace;
     // A package manager that is killed in the middle of a download leaves its lock behind.
-    let grace = GracePeriods { after_eof: wait, ..grace };
+    let grace = GracePeriods { after_eof: GIVEN_UP, ..grace };
     session.link.close(Close::Politely);
     if let Some(child) = &session.child {
         child.end(grace).await;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::handshake::{Handshake, Stopped};
-use super::{GIVEN_UP, end, start};
+use super::{end, start};
 use crate::client::connection::{ClientSettings, Session};
 use crate::driver::{Either, first};
 use crate::error::SecondProcess;
@@ -63,21 +63,21 @@ impl Second {
                         return Either::Second((session, agreed));
                     }
                 }
-                Either::Second(Err(_)) => self.end_process(GIVEN_UP).await,
+                Either::Second(Err(_)) => self.end_process().await,
             }
         }
     }
 
     /// Ends it, and returns what became of it, if there was one.
-    pub(super) async fn end(&mut self, wait: Duration) -> Option<SecondProcess> {
-        self.end_process(wait).await;
+    pub(super) async fn end(&mut self) -> Option<SecondProcess> {
+        self.end_process().await;
         self.tried
     }
 
-    async fn end_process(&mut self, wait: Duration) {
+    async fn end_process(&mut self) {
         let Some((session, _)) = self.running.take() else { return };
         let heard = session.state.monitor.heard_any();
         self.tried = Some(SecondProcess { at: self.at, exit: session.exit(), heard });
-        end(&session, wait).await;
+        end(&session).await;
     }
 }

@@ -1,11 +1,24 @@
 //! The hash of the tables that ids are looked up in.
 
-use std::hash::{BuildHasher, Hasher, RandomState};
+use std::collections::HashMap;
+use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 /// A keyed hash for tables that are small, short-lived and bounded. Ids are the peer's to choose,
 /// so the key is random; the mixing is far cheaper than SipHash, which shows at a million a second.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seed(u64);
+
+/// A table for more entries than this gives its memory back when it is empty.
+const SPARE: usize = 1024;
+
+/// Removes an entry. Once none is left, what a flood of them had taken is given back.
+pub(crate) fn take<K: Eq + Hash, V>(map: &mut HashMap<K, V, Seed>, key: &K) -> Option<V> {
+    let taken = map.remove(key);
+    if map.is_empty() && map.capacity() > SPARE {
+        map.shrink_to_fit();
+    }
+    taken
+}
 
 impl Default for Seed {
     fn default() -> Self {
@@ -41,5 +54,29 @@ impl Hasher for Mix {
 
     fn finish(&self) -> u64 {
         self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_that_was_large_gives_its_memory_back_when_it_is_empty() {
+        let mut map: HashMap<u64, [u8; 64], Seed> = HashMap::default();
+        for key in 0..10_000 {
+            map.insert(key, [0; 64]);
+        }
+        for key in 1..10_000 {
+            assert!(take(&mut map, &key).is_some());
+            assert!(map.capacity() >= 10_000, "moving those that are left would cost more");
+        }
+        assert_eq!(take(&mut map, &1), None);
+        assert!(take(&mut map, &0).is_some());
+        assert_eq!(map.capacity(), 0);
+
+        map.insert(1, [0; 64]);
+        take(&mut map, &1);
+        assert!(map.capacity() > 0, "a small one is kept");
     }
 }

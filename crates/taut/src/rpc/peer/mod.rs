@@ -33,7 +33,7 @@ use super::params::Params;
 use super::write::NoId;
 use crate::wire::{Encoder, Framing, Limits};
 
-pub(crate) use hash::Seed;
+pub(crate) use hash::{Seed, take};
 pub use incoming::Ticket;
 pub use outgoing::HoldId;
 pub use relation::Relation;

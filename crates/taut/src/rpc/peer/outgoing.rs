@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::value::RawValue;
 
-use super::{CallId, Event, Failure, Patience, Peer, SendError, TroubleKind};
+use super::{CallId, Event, Failure, Patience, Peer, SendError, TroubleKind, take};
 use crate::json::{JsonBuf, JsonRef};
 use crate::rpc::error::ErrorObject;
 use crate::rpc::id::Id;
@@ -146,7 +146,7 @@ impl Peer {
 
     /// Gives up a call: it is withdrawn on the wire, once, and a late answer is dropped.
     pub fn cancel(&mut self, call: CallId, reason: &str) {
-        if let Some(pending) = self.calls.remove(&call.0) {
+        if let Some(pending) = take(&mut self.calls, &call.0) {
             self.write_cancel(call, &pending, reason);
         }
     }
@@ -177,7 +177,7 @@ impl Peer {
         }
         due.sort_unstable();
         for call in due.into_iter().map(CallId) {
-            let Some(pending) = self.calls.remove(&call.0) else { continue };
+            let Some(pending) = take(&mut self.calls, &call.0) else { continue };
             let (after, ceiling) =
                 pending.deadline.map_or((Duration::ZERO, false), |deadline| deadline.given());
             self.write_cancel(call, &pending, "timed out");
@@ -271,7 +271,7 @@ impl Peer {
         fault: Fault,
     ) -> Option<Event<'static>> {
         let call = id?.as_u64()?;
-        self.calls.remove(&call)?;
+        take(&mut self.calls, &call)?;
         Some(Event::Reply { call: CallId(call), outcome: Err(Failure::Violation(fault)) })
     }
 
@@ -283,7 +283,7 @@ impl Peer {
     fn end_call(&mut self, id: &Id, offset: u64) -> Option<CallId> {
         let call = id.as_u64();
         if let Some(call) = call
-            && self.calls.remove(&call).is_some()
+            && take(&mut self.calls, &call).is_some()
         {
             return Some(CallId(call));
         }

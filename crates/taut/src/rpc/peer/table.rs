@@ -5,7 +5,7 @@
 
 use std::collections::HashMap;
 
-use super::Seed;
+use super::{Seed, take};
 use crate::rpc::id::Id;
 
 /// What is known of each request that waits for its answer.
@@ -48,7 +48,7 @@ impl<T> Table<T> {
             Some((newest, value)) if newest == *id => return Some(value),
             other => self.newest = other,
         }
-        if self.older.is_empty() { None } else { self.older.remove(id) }
+        if self.older.is_empty() { None } else { take(&mut self.older, id) }
     }
 
     /// Gives back what is not needed for those that are there, or for so many.

@@ -41,6 +41,8 @@ pub(super) struct Finding {
     pub(super) what: String,
     pub(super) hurts: String,
     pub(super) change: String,
+    /// What belongs to `what` and has a line each.
+    pub(super) list: Vec<String>,
     /// Whether `taut bridge` before the server keeps it from the host.
     pub(super) bridged: bool,
 }
@@ -57,6 +59,7 @@ impl Finding {
             what: what.into(),
             hurts: hurts.into(),
             change: change.into(),
+            list: Vec::new(),
             bridged: false,
         }
     }

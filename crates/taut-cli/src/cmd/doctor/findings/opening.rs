@@ -63,7 +63,11 @@ fn opening(facts: &Facts) -> Option<Finding> {
         return None;
     }
     let (what, change) = match error {
-        Error::Spawn(error) => spawn(error),
+        Error::Spawn(error) => {
+            let (what, change) = spawn(error);
+            let list = searched(error);
+            return Some(Finding { list, ..Finding::new(Level::Broken, what, EVERY_HOST, change) });
+        }
         Error::Connect(error) => {
             let (what, change) = reason(&error.reason, facts);
             (what, change.to_owned())
@@ -83,8 +87,9 @@ fn opening(facts: &Facts) -> Option<Finding> {
 /// What is wrong and what to change: the error says both in one breath.
 fn spawn(error: &SpawnError) -> (String, String) {
     let text = error.to_string();
-    if let SpawnError::NotFound { hint, .. } = error {
-        let what = text.strip_suffix(&format!("; {hint}")).unwrap_or(&text).to_owned();
+    if let SpawnError::NotFound { program, hint, searched } = error {
+        let looked = if searched.is_empty() { "" } else { "; looked in:" };
+        let what = format!("the program {program:?} was not found{looked}");
         let change = match hint {
             NotFoundHint::NotOnPath => {
                 "install it, or give its full path in the host's configuration: a host started from \
@@ -99,6 +104,18 @@ fn spawn(error: &SpawnError) -> (String, String) {
         Some((what, change)) => (what.to_owned(), change.to_owned()),
         None => (text, "start it from a shell, and see what that says".to_owned()),
     }
+}
+
+/// The folders in which a program was looked for, each once.
+fn searched(error: &SpawnError) -> Vec<String> {
+    let SpawnError::NotFound { searched, .. } = error else { return Vec::new() };
+    let mut folders: Vec<String> = Vec::new();
+    for folder in searched.iter().map(|folder| folder.display().to_string()) {
+        if !folders.contains(&folder) {
+            folders.push(folder);
+        }
+    }
+    folders
 }
 
 fn reason(reason: &ConnectReason, facts: &Facts) -> (String, &'static str) {
