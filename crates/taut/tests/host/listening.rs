@@ -145,8 +145,9 @@ async fn a_legacy_stream_subscribes_once_and_unsubscribes_with_the_last() {
 async fn twenty_thousand_notes_are_a_handful_of_changes() {
     for revision in [LEGACY, MODERN] {
         let listen = Arc::new(Mutex::new(Value::Null));
-        let (_, client) = Fake::connect(Client::builder(), revision, move |message| {
-            match message["method"].as_str() {
+        let builder = Client::builder().max_change_bytes(128 << 10);
+        let (_, client) =
+            Fake::connect(builder, revision, move |message| match message["method"].as_str() {
                 Some("subscriptions/listen") => {
                     *listen.lock().unwrap() = message["id"].clone();
                     vec![ack(message)]
@@ -165,9 +166,8 @@ async fn twenty_thousand_notes_are_a_handful_of_changes() {
                 }
                 Some("notifications/initialized") => Vec::new(),
                 _ => vec![result(message, json!({}))],
-            }
-        })
-        .await;
+            })
+            .await;
         let mut changes = in_time(client.listen(everything())).await.unwrap();
         in_time(client.call("a", ())).await.unwrap();
         client.close().await.unwrap();
