@@ -21,6 +21,7 @@ mod gate;
 mod help;
 mod hosts;
 mod mask;
+mod memory;
 #[cfg(unix)]
 mod modes;
 mod nats;

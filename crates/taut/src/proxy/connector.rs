@@ -52,6 +52,8 @@ pub enum ProxyEvent {
         /// How it ended.
         reason: String,
     },
+    /// A connection was closed by the proxy, because nobody needs it any more.
+    Closed,
 }
 
 impl fmt::Display for ProxyEvent {
@@ -65,6 +67,7 @@ impl fmt::Display for ProxyEvent {
             }
             Self::Failed { error } => write!(f, "no connection to the server: {error}"),
             Self::Lost { reason } => write!(f, "lost the server: {reason}"),
+            Self::Closed => f.write_str("closed the connection to the server"),
         }
     }
 }

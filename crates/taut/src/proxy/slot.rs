@@ -262,6 +262,9 @@ impl BackSlot {
         match phase {
             SlotPhase::Ready(back) => {
                 let _ = back.client.close().await;
+                if let Some(shared) = self.shared.upgrade() {
+                    shared.tell(&ProxyEvent::Closed);
+                }
             }
             SlotPhase::Opening { waiting, .. } => {
                 let error = ErrorObject::internal("the connection to the server is closed");

@@ -18,13 +18,14 @@ use std::time::Duration;
 use clap::ValueEnum;
 use taut::types::Era;
 use taut::wire::Framing;
-use taut::{ClientBuilder, Proxy, Revision};
+use taut::{ClientBuilder, Proxy, ProxyEvent, Revision};
 use tokio::sync::oneshot;
 
 use crate::args::{self, Options};
 use crate::asking::AskOptions;
 use crate::help;
 use crate::hosts::{Target, resolve};
+use crate::memory::GiveBack;
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
 use crate::session::{builder, tell};
@@ -263,8 +264,11 @@ fn proxy(output: &Output, args: &Bridge, target: Target, recording: Option<&Reco
             FrontEra::Modern => Era::Modern,
         });
     }
-    let told = output.clone();
+    let (told, memory) = (output.clone(), GiveBack::start());
     proxy = proxy.on_event(move |event| {
+        if matches!(event, ProxyEvent::Lost { .. } | ProxyEvent::Closed) {
+            memory.soon();
+        }
         if let Some(links) = &links {
             record::happened(links, event);
         }
