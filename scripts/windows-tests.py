@@ -4,9 +4,9 @@
 Called by scripts/windows, with the messages of `cargo test --no-run --message-format=json` for Windows in one
 file and for Linux in another. Two binaries run at a time, and what one prints is shown when it has ended.
 
-The table in docs/platforms.md is a floor. A suite that runs fewer tests under Wine than it says, or leaves more
-of Linux's tests out than it says, is a failure. So is a process of a test that still runs when all have ended.
-The new table is printed in any case; with TAUT_BLESS=1 it is written into the page.
+The table in docs/platforms.md is a floor. A suite that runs fewer tests under Wine than it says is a failure. So is a
+process of a test that still runs when all have ended. A suite that leaves out more of Linux's tests than the table
+says is named. The new table is printed in any case; with TAUT_BLESS=1 it is written into the page.
 """
 
 import contextlib
@@ -159,7 +159,8 @@ def main(wine, windows_messages, linux_messages):
         elif of_windows < here:
             failures.append(f"{name}: {of_windows} tests ran, and {PAGE} says {here}")
         elif of_linux - of_windows > max(there - here, 0):
-            failures.append(f"{name}: {of_linux - of_windows} of Linux's tests are left out, and {PAGE} says {there - here}")
+            left_out = f"{of_linux - of_windows} of Linux's tests are left out, and {PAGE} says {max(there - here, 0)}"
+            print(f"windows: {name}: {left_out}; TAUT_BLESS=1 writes it anew")
     for failure in failures:
         print(f"windows: failed: {failure}", file=sys.stderr)
     if failures:
