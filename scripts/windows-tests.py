@@ -113,7 +113,7 @@ def left_running(wine, folder, patience=10.0):
             os.kill(pid, 9)
     unborn = [pid for pid, line in found.items() if line.startswith(f"{wine} ")]
     if unborn:
-        print(f"windows: {len(unborn)} processes that Wine never finished to start were ended", flush=True)
+        print(f"windows: ended processes that Wine never finished to start: {len(unborn)}", flush=True)
     return {pid: line for pid, line in found.items() if pid not in unborn}
 
 
