@@ -27,7 +27,7 @@ const STYLES: Styles = Styles::styled()
     .literal(AnsiColor::Cyan.on_default().bold())
     .placeholder(AnsiColor::Cyan.on_default());
 
-/// Try, check and debug any MCP server that speaks stdio.
+/// Try, check and debug any MCP server.
 #[derive(Parser)]
 #[command(name = "taut", version, styles = STYLES, after_help = help::taut(), max_term_width = 100)]
 #[command(disable_help_subcommand = true, propagate_version = true)]

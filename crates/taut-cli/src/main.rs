@@ -1,4 +1,4 @@
-//! The command `taut`: try, check and debug any MCP server that speaks stdio.
+//! The command `taut`: try, check and debug any MCP server.
 //!
 //! Only leads from what was typed (`args.rs`) to the one file in `cmd/` that does it, and from what
 //! comes of it to an exit code (`problem.rs`).

@@ -3,7 +3,7 @@
 //! Knows how addresses are written (`tcp:HOST:PORT`, `unix:PATH`) and what to say if nobody listens there.
 //! Must not know where a server's name leads (`hosts/`), nor what is asked of it.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -66,6 +66,8 @@ impl Address {
     /// The address that a word means; `None` if it does not look like one.
     pub(crate) fn read(word: &str) -> Option<Result<Self, Problem>> {
         if let Some(rest) = word.strip_prefix("tcp:") {
+            // As people write addresses of the web.
+            let rest = rest.strip_prefix("//").unwrap_or(rest);
             return Some(host_and_port(rest).ok_or_else(|| Problem::Usage {
                 what: format!("{word:?} is no address: expected tcp:HOST:PORT"),
                 next: Some(
@@ -248,6 +250,17 @@ impl Reach {
     }
 }
 
+/// A command that carries stdin and stdout to a server that listens, for what can only start programs.
+pub(crate) fn carrier(server: &str, config: &[PathBuf]) -> Result<Vec<OsString>, Problem> {
+    let own = std::env::current_exe()
+        .map_err(|error| Problem::File { what: "finding our own program".into(), error })?;
+    let mut words: Vec<OsString> = vec![own.into(), "bridge".into(), server.into()];
+    for file in config {
+        words.extend(["--config".into(), file.into()]);
+    }
+    Ok(words)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -266,6 +279,7 @@ mod tests {
             assert_eq!(read.as_ref().map(ToString::to_string).as_deref(), Some(word));
             assert_eq!(read, address);
         }
+        assert_eq!(Address::read("tcp://localhost:1").unwrap().ok(), tcp("localhost", 1));
         for word in ["tcp:", "tcp:7000", "tcp:::1:80", "tcp:a:b", "tcp:a:99999", "tcp::80", "unix:"]
         {
             assert!(Address::read(word).unwrap().is_err(), "{word}");

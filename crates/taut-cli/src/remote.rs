@@ -35,7 +35,7 @@ mod with_http {
     use std::path::Path;
     use std::sync::Arc;
 
-    use taut::{Client, ClientBuilder, Ending, Error};
+    use taut::{Client, ClientBuilder, ConnectReason, Ending, Error};
     use taut_http::client::{HttpError, HttpOptions, HttpTransport};
 
     use super::{Options, Problem, Reach};
@@ -106,6 +106,14 @@ mod with_http {
                 Ok(client) => return Ok(client),
                 Err(error) => error,
             };
+            // What `taut bridge` says where nothing is.
+            if let Error::Connect(failed) = &error
+                && let ConnectReason::Refused(refused) = &failed.reason
+                && let Some((_, path)) = refused.message.split_once("the endpoint is ")
+            {
+                let origin = self.shown.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+                return Err(self.says(&format!("nothing is served here; {origin}{path}")));
+            }
             let Some(reason) = HttpError::of(&error) else { return Err(error) };
             #[cfg(feature = "login")]
             if let HttpError::Unauthorized { status: 401, .. } = reason

@@ -100,7 +100,7 @@ fn server(output: &Output, args: &CheckArgs) -> Result<ServerCheck, Problem> {
     let target = resolve(output, options, args.name.as_deref(), &args.server)?;
     let Some(command) = target.reach.command() else {
         return Err(Problem::Usage {
-            what: "taut check starts its server again and again, and a socket cannot be started"
+            what: "taut check starts its server again and again, and one that listens cannot be started"
                 .to_owned(),
             next: Some("the server's own command: taut check -- COMMAND".to_owned()),
         });

@@ -105,6 +105,8 @@ pub(crate) fn check(
     if mistakes.is_empty() {
         return Ok(());
     }
+    let needed = takes.iter().filter(|argument| argument.required == Some(true));
+    let needed: String = needed.map(|argument| format!(" {}=…", argument.name)).collect();
     let takes = takes.iter().map(|argument| match argument.required {
         Some(true) => argument.name.clone(),
         _ => format!("[{}]", argument.name),
@@ -115,5 +117,5 @@ pub(crate) fn check(
         "the arguments do not fit the prompt {name}\n  {}\nit takes: {takes}",
         mistakes.join("\n  ")
     );
-    Err(Problem::usage(what))
+    Err(Problem::Usage { what, next: Some(format!("taut prompt {name}{needed} -- …")) })
 }

@@ -127,12 +127,7 @@ async fn watch(
     let mut changes = listen(client, &args.resource).await?;
     let logged = log(client, &args.level).await?;
     tell_start(output, client, changes.as_ref(), logged.then_some(&args.level))?;
-    for (uri, meant) in unlisted(client, &args.resource).await {
-        let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
-        let words =
-            format!("{uri} is none of the resources that the server lists; it agreed to it{meant}");
-        output.note(&output.err.paint(YELLOW, output.err.line(&words)));
-    }
+    tell_unlisted(output, client, &args.resource).await;
     let until = args.time.and_then(|time| Instant::now().checked_add(time));
     let mut seen = 0;
     loop {
@@ -169,6 +164,16 @@ async fn watch(
         if args.count == Some(seen) {
             return Ok(Exit::Worked);
         }
+    }
+}
+
+/// Says which resources the server does not list.
+pub(crate) async fn tell_unlisted(output: &Output, client: &Client, resources: &[String]) {
+    for (uri, meant) in unlisted(client, resources).await {
+        let meant = meant.map_or_else(String::new, |meant| format!("; did you mean {meant}?"));
+        let words =
+            format!("{uri} is none of the resources that the server lists; it agreed to it{meant}");
+        output.note(&output.err.paint(YELLOW, output.err.line(&words)));
     }
 }
 

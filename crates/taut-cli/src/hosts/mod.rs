@@ -16,8 +16,6 @@ pub(crate) mod wrap;
 pub(crate) use find::{Found, Server, find};
 pub(crate) use places::Surroundings;
 pub(crate) use shape::How;
-#[cfg(target_os = "linux")]
-pub(crate) use target::is_remote;
 pub(crate) use target::{
-    Target, is_known, none_found, resolve, start_of, target_of, tell_broken, unknown,
+    Target, is_known, listens, none_found, resolve, start_of, target_of, tell_broken, unknown,
 };

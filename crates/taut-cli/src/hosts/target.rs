@@ -16,7 +16,7 @@ use crate::mask;
 use crate::nats;
 use crate::output::{DIM, Output, YELLOW};
 use crate::problem::Problem;
-use crate::reach::{Address, Reach};
+use crate::reach::{Address, Reach, host_and_port_of};
 use crate::remote;
 use crate::secrets;
 use crate::session;
@@ -131,11 +131,17 @@ pub(crate) fn start_of(
     Ok(start)
 }
 
-/// Whether a word is the name of a server at a URL.
-#[cfg(target_os = "linux")]
-pub(crate) fn is_remote(name: &str, config: &[PathBuf]) -> bool {
+/// Whether a word means a server that is not started here: an address, a URL, or the name of a server at a URL.
+///
+/// # Errors
+///
+/// If it is no good address.
+pub(crate) fn listens(word: &str, config: &[PathBuf]) -> Result<bool, Problem> {
+    if Address::read(word).transpose()?.is_some() || remote::is_url(word) {
+        return Ok(true);
+    }
     let found = find(Surroundings::here(), config);
-    found.named(name).is_some_and(|server| matches!(server.how, How::Remote { .. }))
+    Ok(found.named(word).is_some_and(|server| matches!(server.how, How::Remote { .. })))
 }
 
 /// Whether a word is the name of a server.
@@ -244,7 +250,11 @@ pub(crate) fn unknown(found: &Found, name: &str) -> Problem {
         let _ = write!(what, "; did you mean {meant}?");
     }
     let _ = write!(what, "\n{}", known(found));
-    let next = format!("`taut servers`; if {name} is a program: -- {name}");
+    let (host, path) = name.find('/').map_or((name, "/mcp"), |at| name.split_at(at));
+    let next = match host_and_port_of(host) {
+        Some(_) => format!("http://{host}{path}, or tcp:{host}"),
+        None => format!("`taut servers`; if {name} is a program: -- {name}"),
+    };
     Problem::Usage { what, next: Some(next) }
 }
 

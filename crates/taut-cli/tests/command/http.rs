@@ -219,3 +219,34 @@ fn https_to_a_port_that_speaks_http_says_so() {
     assert!(run.err.contains("this port speaks plain HTTP"), "{}", run.err);
     assert!(run.err.contains(&format!("try: http://{}/mcp", bridge.host())), "{}", run.err);
 }
+
+/// Slips in an address, and what to type.
+#[test]
+fn an_address_without_its_scheme_or_path_says_what_to_type() {
+    let bridge = Listening::start("", &["taut".to_owned(), "serve".to_owned()]);
+    let host = bridge.host();
+    for path in ["", "/", "/other"] {
+        let run = run(&format!("list http://{host}{path}"), &[]).exits(4);
+        assert!(run.err.contains("nothing is served here\n"), "{}", run.err);
+        assert!(run.err.contains(&format!("try: http://{host}/mcp\n")), "{}", run.err);
+    }
+    let run = run(&format!("list {host}"), &[]).exits(2);
+    assert!(run.err.contains(&format!("try: http://{host}/mcp, or tcp:{host}\n")), "{}", run.err);
+    let run = super::run(&format!("list {host}/x"), &[]).exits(2);
+    assert!(run.err.contains(&format!("try: http://{host}/x, or")), "{}", run.err);
+    super::run(&format!("list tcp://{host}"), &[]).exits(0);
+}
+
+/// Every command that starts a server takes one that listens.
+#[test]
+fn a_server_at_a_url_can_be_traced() {
+    let bridge = Listening::start("", &["taut".to_owned(), "serve".to_owned()]);
+    let file = temporary().join("traced-over-http.jsonl");
+    for address in [format!("http://{}/mcp", bridge.host()), format!("tcp:{}", bridge.host())] {
+        let words = ["taut", "trace", "--record", file.to_str().unwrap(), &address];
+        let run = run("call add a=2 b=3", &words.map(str::to_owned)).exits(0);
+        assert_eq!(run.out, "{\"sum\":5}\n");
+        let seen = super::run(&format!("trace view {}", file.display()), &[]).exits(0).out;
+        assert!(seen.contains("tools/call add"), "{seen}");
+    }
+}

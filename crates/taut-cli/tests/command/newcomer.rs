@@ -265,8 +265,11 @@ fn a_prompt_that_is_typed_as_a_tool_is_named_as_what_it_is() {
     let run = demo("prompt add a=1").exits(2);
     assert!(run.err.contains("add is a tool, not a prompt"), "{}", run.err);
     let words = ["taut".to_owned(), "serve".to_owned()];
-    let run =
-        run_with("shell --keep-going", &words, "greet name=Ada\nprompt add\nread demo://readm\n");
+    let run = run_with(
+        "shell --keep-going",
+        &words,
+        "greet name=Ada\nprompt add\nread demo://readm\nprompt greet nme=x\nsubscribe demo://tuched\n",
+    );
     let run = run.exits(2);
     for words in [
         "greet is a prompt, not a tool",
@@ -274,6 +277,8 @@ fn a_prompt_that_is_typed_as_a_tool_is_named_as_what_it_is() {
         "add is a tool, not a prompt",
         "try: tools add",
         "did you mean demo://readme?",
+        "did you mean name?",
+        "it agreed to it; did you mean demo://touched?",
     ] {
         assert!(run.err.contains(words), "{words}: {}", run.err);
     }

@@ -408,7 +408,12 @@ fn an_address_that_leads_nowhere_says_what_to_do() {
         ("list unix:".to_owned(), 2, "needs the path", "unix:/"),
         (format!("smoke tcp:{free}"), 4, "nobody listens", ""),
         (format!("doctor tcp:{free}"), 4, "", ""),
-        (format!("check tcp:{free}"), 2, "a socket cannot be started", "taut check -- COMMAND"),
+        (
+            format!("check tcp:{free}"),
+            2,
+            "one that listens cannot be started",
+            "taut check -- COMMAND",
+        ),
     ];
     for (line, code, what, next) in table {
         let run = run(&line, &[]).exits(code);

@@ -75,7 +75,13 @@ impl Registry {
     }
 
     pub(super) fn remove(&self, id: &str) {
-        self.lock().remove(id);
+        let mut sessions = self.lock();
+        sessions.remove(id);
+        // A table for thousands of sessions is given back with them.
+        if sessions.capacity() > 64 && sessions.len() < sessions.capacity() / 8 {
+            let room = 2 * sessions.len();
+            sessions.shrink_to(room);
+        }
     }
 
     pub(super) fn len(&self) -> usize {

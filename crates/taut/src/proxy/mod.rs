@@ -37,6 +37,7 @@ mod to_modern;
 mod translate;
 
 use std::future::Future;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -162,6 +163,7 @@ impl ProxyBuilder {
                 settings,
                 slots: Mutex::default(),
                 all: Mutex::default(),
+                next_slot: AtomicU64::new(0),
                 parked: Arc::new(parked),
                 open: watch::Sender::new(0),
             }),
@@ -272,7 +274,7 @@ impl Proxy {
     pub async fn close(&self) {
         let slots: Vec<Arc<BackSlot>> = {
             let all = lock(&self.shared.all);
-            all.iter().filter_map(Weak::upgrade).collect()
+            all.values().filter_map(Weak::upgrade).collect()
         };
         let closing: Vec<_> =
             slots.into_iter().map(|slot| tokio::spawn(async move { slot.close().await })).collect();

@@ -3,8 +3,7 @@
 use std::sync::Arc;
 
 use super::connector::ProxyEvent;
-use super::state::{BackSlot, Counted, ProxyShared};
-use crate::lock::lock;
+use super::state::{Counted, ProxyShared};
 
 impl Drop for Counted {
     fn drop(&mut self) {
@@ -18,14 +17,6 @@ impl ProxyShared {
     pub(super) fn count_back(self: &Arc<Self>) -> Counted {
         self.open.send_modify(|open| *open += 1);
         Counted(Arc::downgrade(self))
-    }
-
-    pub(super) fn add_slot(&self, slot: &Arc<BackSlot>) {
-        let mut all = lock(&self.all);
-        if all.len() == all.capacity() {
-            all.retain(|slot| slot.strong_count() > 0);
-        }
-        all.push(Arc::downgrade(slot));
     }
 
     pub(super) fn tell(&self, event: &ProxyEvent) {

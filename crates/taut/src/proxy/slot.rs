@@ -6,6 +6,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::time::{Duration, Instant};
 
@@ -18,7 +19,7 @@ use crate::client::Relayed;
 use crate::driver::now;
 use crate::lock::lock;
 use crate::mcp::{Era, Method};
-use crate::rpc::ErrorObject;
+use crate::rpc::{ErrorObject, take};
 use crate::transport::Principal;
 
 /// How many bytes of requests may wait for a connection.
@@ -30,14 +31,16 @@ const JOB: usize = 256;
 impl BackSlot {
     /// For one legacy session alone (`dedicated`), or for several clients.
     pub(super) fn new(shared: &Arc<ProxyShared>, identity: Identity, dedicated: bool) -> Arc<Self> {
+        let number = shared.next_slot.fetch_add(1, Ordering::Relaxed);
         let slot = Arc::new(Self {
             shared: Arc::downgrade(shared),
+            number,
             dedicated,
             identity,
             streams: Arc::default(),
             state: Mutex::default(),
         });
-        shared.add_slot(&slot);
+        lock(&shared.all).insert(number, Arc::downgrade(&slot));
         slot
     }
 
@@ -269,6 +272,15 @@ impl BackSlot {
     }
 }
 
+/// Taken off the list at once: a list of slots that are gone would keep their memory.
+impl Drop for BackSlot {
+    fn drop(&mut self) {
+        if let Some(shared) = self.shared.upgrade() {
+            let _gone = take(&mut lock(&shared.all), &self.number);
+        }
+    }
+}
+
 impl ProxyShared {
     /// The slot for a modern request of this principal, or for any request where all share a pool. Opened
     /// with the identity that `identity` gives, if it is the first.
@@ -318,5 +330,28 @@ impl ProxyShared {
             !slots.is_empty()
         });
         given_up
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::client::ClientBuilder;
+    use crate::mcp::ClientCapabilities;
+    use crate::proxy::Proxy;
+
+    #[test]
+    fn nothing_is_kept_of_a_slot_that_is_gone() {
+        let never = |_: ClientBuilder| std::future::pending();
+        let shared = Proxy::builder(never).build().shared;
+        let open = || {
+            let capabilities = ClientCapabilities::default();
+            let identity =
+                Identity { era: Era::Legacy, initialize: None, info: None, capabilities };
+            BackSlot::new(&shared, identity, true)
+        };
+        let (first, second) = (open(), open());
+        drop(first);
+        assert_eq!(lock(&shared.all).keys().collect::<Vec<_>>(), [&second.number]);
     }
 }

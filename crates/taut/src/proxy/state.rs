@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::RandomState;
-use std::sync::atomic::{AtomicBool, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -51,8 +51,9 @@ pub(super) struct ProxyShared {
     pub(super) settings: ProxySettings,
     /// For modern requests: the connections of each principal, or of all in one pool.
     pub(super) slots: Mutex<HashMap<Principal, Vec<Arc<BackSlot>>>>,
-    /// All slots, those of legacy sessions included.
-    pub(super) all: Mutex<Vec<Weak<BackSlot>>>,
+    /// All slots, those of legacy sessions included, by their numbers.
+    pub(super) all: Mutex<HashMap<u64, Weak<BackSlot>, Seed>>,
+    pub(super) next_slot: AtomicU64,
     pub(super) parked: Arc<Parked>,
     /// How many connections to the server there are.
     pub(super) open: watch::Sender<usize>,
@@ -79,6 +80,7 @@ pub(super) type BackJob = Box<dyn FnOnce(Result<&Arc<Back>, &ErrorObject>) + Sen
 /// A place for a connection to the server.
 pub(super) struct BackSlot {
     pub(super) shared: Weak<ProxyShared>,
+    pub(super) number: u64,
     pub(super) dedicated: bool,
     pub(super) identity: Identity,
     /// The streams of changes of modern clients, where the server is legacy. They outlive a lost

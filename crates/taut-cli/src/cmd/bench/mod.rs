@@ -38,8 +38,7 @@ use crate::hosts;
 use crate::mask;
 use crate::output::Output;
 use crate::problem::{Exit, Problem};
-use crate::reach::Address;
-use crate::remote::is_url;
+use crate::reach::carrier;
 use crate::secrets;
 use crate::session::{builder, shown};
 use crate::signals::Interrupts;
@@ -97,15 +96,22 @@ async fn by_name(
         }
         return Ok((args, Vec::new()));
     };
-    let address = Address::read(name).transpose()?;
-    if address.is_some() || is_url(name) || hosts::is_remote(name, &args.config) {
+    if hosts::listens(name, &args.config)? {
         let shown = mask::url(name);
         // Who is not there is told of as by every other command.
         let options = args.options();
         let target = hosts::resolve(output, &options, Some(name), &[])?;
         target.reach.open(builder(output, &options)).await?.close().await?;
         // The load speaks over pipes, and measures a process.
-        args.server = carrier(name, &args)?;
+        let mut words = carrier(name, &args.config)?;
+        for (name, value) in &args.header {
+            secrets::hide(name, value);
+            words.extend(["--header".into(), format!("{name}: {value}").into()]);
+        }
+        if let Some(file) = &args.ca_file {
+            words.extend(["--ca-file".into(), file.into()]);
+        }
+        args.server = words;
         args.name.get_or_insert_with(|| format!("{shown}, bridged"));
         output.note(
             "a server that is not started here is measured through `taut bridge`, which has its own costs",
@@ -119,25 +125,6 @@ async fn by_name(
     args.inherit_env |= start.inherit;
     start.env.iter().for_each(|(name, value)| secrets::hide(name, value));
     Ok((args, start.env))
-}
-
-/// A command that carries stdin and stdout to a server that listens, for what can only start programs.
-fn carrier(server: &str, args: &Bench) -> Result<Vec<OsString>, Problem> {
-    let own = std::env::current_exe()
-        .map_err(|error| Problem::File { what: "finding our own program".into(), error })?;
-    let mut words: Vec<OsString> = vec![own.into(), "bridge".into(), server.into()];
-    let mut option = |name: &str, value: OsString| words.extend([name.into(), value]);
-    for file in &args.config {
-        option("--config", file.into());
-    }
-    for (name, value) in &args.header {
-        secrets::hide(name, value);
-        option("--header", format!("{name}: {value}").into());
-    }
-    if let Some(file) = &args.ca_file {
-        option("--ca-file", file.into());
-    }
-    Ok(words)
 }
 
 fn measure(

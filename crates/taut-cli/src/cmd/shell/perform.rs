@@ -14,6 +14,7 @@ use super::order::{Given, Meaningless, Order, WORDS, meant};
 use super::running::Running;
 use crate::cells::pad;
 use crate::cmd::call::{self, fit};
+use crate::cmd::watch::tell_unlisted;
 use crate::cmd::{list, prompt, read};
 use crate::content::{self, Piece};
 use crate::events::Event;
@@ -116,6 +117,7 @@ impl Running<'_> {
             Order::Subscribe(uri) => {
                 self.watch(&uri).await?;
                 self.confirm(&format!("changes of {uri} will be told"));
+                tell_unlisted(self.output, &self.client()?, &[uri]).await;
                 Ok(Done::well(None))
             }
             Order::Unsubscribe(uri) if self.unwatch(&uri) => {
@@ -316,7 +318,11 @@ fn here(problem: Problem, typed: &str) -> Problem {
     {
         let _ = write!(what, "\ndid you mean {word}, a word of the shell?");
     }
-    let next = next.map(|next| match next.strip_prefix("taut call ") {
+    let typed_here = |next: &str| match next.strip_prefix("taut call ") {
+        Some(rest) => Some(rest.to_owned()),
+        None => next.strip_prefix("taut prompt ").map(|rest| format!("prompt {rest}")),
+    };
+    let next = next.map(|next| match typed_here(&next) {
         Some(rest) => rest.trim_end_matches(" -- …").to_owned(),
         None => "tools and prompts show what there is, help what can be typed".to_owned(),
     });

@@ -23,9 +23,10 @@ use std::path::PathBuf;
 
 use taut_trace::{Masker, Recorder, Session, Watch};
 
-use crate::hosts::start_of;
+use crate::hosts::{listens, start_of};
 use crate::output::{DIM, Output};
 use crate::problem::{Exit, Problem};
+use crate::reach::carrier;
 use crate::{args, help};
 use carry::Launch;
 use keep::Kept;
@@ -36,7 +37,7 @@ use keep::Kept;
 pub(crate) struct Trace {
     #[command(subcommand)]
     what: Option<Again>,
-    /// A server by name: see `taut servers`.
+    /// A server by name (see `taut servers`), a URL, tcp:HOST:PORT or unix:PATH.
     name: Option<String>,
     /// Keep what passes in this file, in place of what it held; a folder gets a new file each time.
     #[arg(long, value_name = "FILE")]
@@ -180,12 +181,16 @@ fn server_of(
             return Err(Problem::Usage {
                 what: "which server?".to_owned(),
                 next: Some(
-                    "its command after two dashes: -- npx some-server; or its name, as `taut servers` shows it"
+                    "its command after two dashes: -- npx some-server; or its name, as `taut servers` shows it; or \
+                     its URL"
                         .to_owned(),
                 ),
             });
         }
         (None, words) => Launch { words: words.to_vec(), ..Launch::default() },
+        (Some(name), []) if listens(name, config)? => {
+            Launch { words: carrier(name, config)?, ..Launch::default() }
+        }
         (Some(name), []) => {
             let start = start_of(output, name, config, env)?;
             entry.extend(start.env.iter().cloned());
