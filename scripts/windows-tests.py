@@ -4,9 +4,9 @@
 Called by scripts/windows, with the messages of `cargo test --no-run --message-format=json` for Windows in one
 file and for Linux in another. Two binaries run at a time, and what one prints is shown when it has ended.
 
-The table in docs/platforms.md is a floor. A suite that runs fewer tests under Wine than it says, or leaves more
-of Linux's tests out than it says, is a failure. So is a process of a test that still runs when all have ended.
-The new table is printed in any case; with TAUT_BLESS=1 it is written into the page.
+The table in docs/platforms.md is a floor. A suite that runs fewer tests under Wine than it says is a failure. So is a
+process of a test that still runs when all have ended. A suite that leaves out more of Linux's tests than the table
+says is named. The new table is printed in any case; with TAUT_BLESS=1 it is written into the page.
 """
 
 import contextlib
@@ -113,7 +113,7 @@ def left_running(wine, folder, patience=10.0):
             os.kill(pid, 9)
     unborn = [pid for pid, line in found.items() if line.startswith(f"{wine} ")]
     if unborn:
-        print(f"windows: {len(unborn)} processes that Wine never finished to start were ended", flush=True)
+        print(f"windows: ended processes that Wine never finished to start: {len(unborn)}", flush=True)
     return {pid: line for pid, line in found.items() if pid not in unborn}
 
 
@@ -159,7 +159,8 @@ def main(wine, windows_messages, linux_messages):
         elif of_windows < here:
             failures.append(f"{name}: {of_windows} tests ran, and {PAGE} says {here}")
         elif of_linux - of_windows > max(there - here, 0):
-            failures.append(f"{name}: {of_linux - of_windows} of Linux's tests are left out, and {PAGE} says {there - here}")
+            left_out = f"{of_linux - of_windows} of Linux's tests are left out, and {PAGE} says {max(there - here, 0)}"
+            print(f"windows: {name}: {left_out}; TAUT_BLESS=1 writes it anew")
     for failure in failures:
         print(f"windows: failed: {failure}", file=sys.stderr)
     if failures:
