@@ -32,7 +32,7 @@ use std::ffi::OsString;
 pub use check::{Check, Level, Revisions, Side, Verdict};
 pub use client::{ClientCheck, play};
 pub use ours::Revision;
-pub use process::{Entry, Program, What};
+pub use process::{Entry, Program, Stopper, What};
 pub use report::{Baseline, Compared, Report, Row, Tone, plain, table};
 pub use server::ServerCheck;
 pub use server::run::MAX_STARTS;

@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -50,6 +50,19 @@ pub struct Program {
     pub headers: bool,
     /// Memory that is taken by what all processes of this program wrote.
     kept: Arc<AtomicUsize>,
+    pub(crate) stopper: Stopper,
+}
+
+/// Ends a run before its time, from another thread: no process is started any more, so the run ends as soon as those
+/// that are there have ended. Its report is worth nothing then.
+#[derive(Clone, Debug, Default)]
+pub struct Stopper(Arc<AtomicBool>);
+
+impl Stopper {
+    /// Lets no further process start.
+    pub fn stop(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
 }
 
 impl Program {
@@ -63,6 +76,7 @@ impl Program {
             dir: None,
             headers: false,
             kept: Arc::default(),
+            stopper: Stopper::default(),
         }
     }
 }
@@ -134,6 +148,9 @@ pub(crate) struct Process {
 
 impl Process {
     pub(crate) fn start(program: &Program) -> io::Result<Self> {
+        if program.stopper.0.load(Ordering::SeqCst) {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
         let (first, rest) = program.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
         let mut command = Command::new(first);
         command.args(rest).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -112,7 +112,7 @@ fn run(typed: Vec<OsString>) -> Exit {
         Sub::Logout(args) => finish(&output, || cmd::login::logout(&output, &args)),
         #[cfg(feature = "login")]
         Sub::Logins(args) => finish(&output, || cmd::login::logins(&output, &args)),
-        Sub::Check(args) => finish(&output, || async { cmd::check::run(&output, &args) }),
+        Sub::Check(args) => finish(&output, || cmd::check::run(&output, &args)),
         Sub::Doctor(args) => finish(&output, || cmd::doctor::run(&output, &args)),
         #[cfg(target_os = "linux")]
         Sub::Bench(args) => {
@@ -181,8 +181,7 @@ where
     match (done, signals::over()) {
         (Ok(Exit::Interrupted) | Err(Problem::Interrupted | Problem::Ended), Some(time)) => {
             // Also what has left the session of its server.
-            #[cfg(target_os = "linux")]
-            processes::kill_children();
+            processes::kill_servers();
             output.report(&Problem::Over(time))
         }
         (Ok(exit), _) => exit,

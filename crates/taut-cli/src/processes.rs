@@ -150,15 +150,25 @@ const KILLED: Duration = Duration::from_secs(1);
 
 /// Kills the servers that this process has started, with all that they have started, and waits until they
 /// are gone.
+pub(crate) fn kill_servers() {
+    #[cfg(target_os = "linux")]
+    // A browser would otherwise be one of the children that we have adopted.
+    kill_children(|process| ADOPTS.load(Ordering::SeqCst) && is_ours(process));
+}
+
+/// Kills everything that this process has started, and waits until it is gone.
+pub(crate) fn kill_all() {
+    #[cfg(target_os = "linux")]
+    kill_children(|_| false);
+}
+
 #[cfg(target_os = "linux")]
-pub(crate) fn kill_children() {
+fn kill_children(spared: impl Fn(&Process) -> bool) {
     use rustix::process::{Pid, Signal, kill_process_group};
     let (ours, began) = (std::process::id(), Instant::now());
-    let adopts = ADOPTS.load(Ordering::SeqCst);
     loop {
         let mut servers = descendants(&all(), ours);
-        // A browser would otherwise be one of the children that we have adopted.
-        servers.retain(|process| !(adopts && is_ours(process)));
+        servers.retain(|process| !spared(process));
         if servers.is_empty() || began.elapsed() > KILLED {
             return;
         }

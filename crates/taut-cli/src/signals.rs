@@ -174,8 +174,7 @@ fn end() -> ! {
     if let Some(work) = &*LAST.lock().unwrap_or_else(PoisonError::into_inner) {
         work();
     }
-    #[cfg(target_os = "linux")]
-    crate::processes::kill_children();
+    crate::processes::kill_servers();
     let problem = over().map_or(Problem::Interrupted, Problem::Over);
     let line = format!("error: {problem}");
     gate::tell(&gate::Reader::of_stderr().pass(&line).line());

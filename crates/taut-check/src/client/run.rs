@@ -12,7 +12,7 @@ use super::record::{Life, Played, Scene, read};
 use crate::check::{Check, Kind, Verdict};
 use crate::cx::VERSION;
 use crate::ours::Revision;
-use crate::process::{Process, Program};
+use crate::process::{Process, Program, Stopper};
 use crate::report::{Report, Row};
 use crate::server::pool::{CLIENTS, pool};
 
@@ -34,6 +34,7 @@ pub struct ClientCheck {
     player: Vec<OsString>,
     only: Vec<String>,
     limit: Duration,
+    stopper: Stopper,
 }
 
 impl ClientCheck {
@@ -46,7 +47,7 @@ impl ClientCheck {
     ) -> Self {
         let words = words.into_iter().map(Into::into).collect();
         let player = player.into_iter().map(Into::into).collect();
-        Self { words, player, only: Vec::new(), limit: LIMIT }
+        Self { words, player, only: Vec::new(), limit: LIMIT, stopper: Stopper::default() }
     }
 
     /// Carries out this check, or those whose names begin with it and a dash; may be given again.
@@ -61,6 +62,12 @@ impl ClientCheck {
     pub fn limit(mut self, limit: Duration) -> Self {
         self.limit = limit;
         self
+    }
+
+    /// What ends the run before its time.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        self.stopper.clone()
     }
 
     /// Carries out all checks for clients.
@@ -158,7 +165,9 @@ impl ClientCheck {
                 None => words.push(word.clone()),
             }
         }
-        Program::new(words)
+        let mut program = Program::new(words);
+        program.stopper = self.stopper.clone();
+        program
     }
 }
 

@@ -14,7 +14,7 @@ use super::judge::{explain, scans};
 use super::session::Times;
 use crate::check::Check;
 use crate::ours::Revision;
-use crate::process::Program;
+use crate::process::{Program, Stopper};
 use crate::report::{Report, Row};
 
 /// How many processes are started at most, all together.
@@ -109,6 +109,12 @@ impl ServerCheck {
         let quiet = Duration::from_millis(300);
         let exit = Duration::from_secs(8);
         Times { start: self.start, request: self.request, late, quiet, exit }
+    }
+
+    /// What ends the run before its time.
+    #[must_use]
+    pub fn stopper(&self) -> Stopper {
+        self.program.stopper.clone()
     }
 
     /// Carries out all checks.

@@ -8,14 +8,20 @@ use std::time::Duration;
 
 use serde_json::Value;
 use taut::wire::Framing;
-use taut_check::{Baseline, Check, ClientCheck, Program, Report, ServerCheck, Side, Tone};
+use taut_check::{Baseline, Check, ClientCheck, Program, Report, ServerCheck, Side, Stopper, Tone};
+use tokio::sync::oneshot;
 
 use crate::args::Options;
 use crate::help;
 use crate::hosts::resolve;
 use crate::output::{BOLD, CYAN, DIM, GREEN, Output, RED, YELLOW};
 use crate::problem::{Exit, Problem};
+use crate::processes;
+use crate::signals::{self, Interrupts};
 use crate::spinner::Spinner;
+
+/// How long checks may take to end after a signal, when all that they have started is gone.
+const AFTER_STOP: Duration = Duration::from_secs(1);
 
 /// How long an answer may take, if --timeout does not say less: what is slower counts as missing.
 const LONGEST: Duration = Duration::from_secs(10);
@@ -67,7 +73,7 @@ pub(crate) struct CheckArgs {
     server: Vec<OsString>,
 }
 
-pub(crate) fn run(output: &Output, args: &CheckArgs) -> Result<Exit, Problem> {
+pub(crate) async fn run(output: &Output, args: &CheckArgs) -> Result<Exit, Problem> {
     if let [scenario, log] = args.play.as_slice() {
         return taut_check::play(scenario, log.as_ref())
             .map(|()| Exit::Worked)
@@ -88,10 +94,48 @@ pub(crate) fn run(output: &Output, args: &CheckArgs) -> Result<Exit, Problem> {
         });
     }
     let baseline = args.baseline.as_ref().map(read).transpose()?;
-    let spinner = Spinner::start(output, "checking");
-    let report = if args.client { client(args)?.run() } else { server(output, args)?.run() };
-    drop(spinner);
+    let report = if args.client {
+        let check = client(args)?;
+        carried_out(output, check.stopper(), move || check.run()).await?
+    } else {
+        let check = server(output, args)?;
+        carried_out(output, check.stopper(), move || check.run()).await?
+    };
     tell(output, args, &report, baseline.flatten())
+}
+
+/// Does the checks in a thread of their own, so that a signal ends them at once, and all that they have started.
+async fn carried_out(
+    output: &Output,
+    stopper: Stopper,
+    work: impl FnOnce() -> Report + Send + 'static,
+) -> Result<Report, Problem> {
+    let mut interrupts = Interrupts::new()?;
+    let (done, mut report) = oneshot::channel();
+    std::thread::spawn(move || {
+        // Nobody waits for it after a signal.
+        let _ = done.send(work());
+    });
+    let spinner = Spinner::start(output, "checking");
+    let ended = tokio::select! {
+        ended = &mut report => Some(ended),
+        () = interrupts.next() => None,
+    };
+    drop(spinner);
+    if let Some(ended) = ended {
+        return ended.map_err(|_| Problem::File {
+            what: "the checks".to_owned(),
+            error: std::io::Error::other(
+                "they panicked, which is a fault of taut: please report it",
+            ),
+        });
+    }
+    stopper.stop();
+    processes::kill_all();
+    // One may just have been about to start.
+    let _ = tokio::time::timeout(AFTER_STOP, report).await;
+    processes::kill_all();
+    Err(signals::problem())
 }
 
 /// What is checked: a program with its environment, as the other commands start it.

@@ -171,3 +171,30 @@ fn a_server_that_floods_takes_bounded_memory() {
     }
     assert!(peak > 0 && peak < 600 << 10, "{peak} KiB");
 }
+
+/// Servers that heed no signal, and what they have started, are gone when somebody ends the checks.
+#[test]
+// About Linux itself: what is left behind is found in `/proc`.
+#[cfg(target_os = "linux")]
+fn nothing_is_left_of_checks_that_are_ended() {
+    use rustix::process::{Pid, Signal, kill_process};
+    let sleep = format!("3001{}", std::process::id());
+    let script = format!("trap '' INT TERM HUP; taut serve; sleep {sleep}");
+    let words = ["sh", "-c", &script];
+    let gone = || eventually("nothing is left behind", || processes_with(&sleep).is_empty());
+    for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 130)] {
+        let child = taut(["check", "--"].iter().chain(&words)).spawn().unwrap();
+        eventually("servers run", || processes_with(&sleep).len() > 1);
+        let pid = Pid::from_raw(i32::try_from(child.id()).unwrap()).unwrap();
+        kill_process(pid, signal).unwrap();
+        // Their pipes are held by nobody else.
+        let run: Run = child.wait_with_output().unwrap().into();
+        run.exits(code);
+        gone();
+    }
+    let run: Run =
+        taut(["check", "--max-time", "1s", "--"].iter().chain(&words)).output().unwrap().into();
+    let run = run.exits(6);
+    assert!(run.err.contains("error: it was not done within 1s"), "{}", run.err);
+    gone();
+}
