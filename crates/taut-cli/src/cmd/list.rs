@@ -278,9 +278,6 @@ fn widest_column(output: &Output) -> usize {
     output.width().map_or(2 * COLUMN, |width| COLUMN.max(width * 2 / 5))
 }
 
-/// Less than this of a description says nothing, and it has a line of its own.
-const LITTLE: usize = 12;
-
 fn section(output: &Output, title: &str, rows: impl Iterator<Item = Row>) -> String {
     let reader = output.out;
     let rows: Vec<Row> = rows
@@ -302,12 +299,11 @@ fn section(output: &Output, title: &str, rows: impl Iterator<Item = Row>) -> Str
             alone = wide(name) > first && !(takes.is_empty() && about.is_empty());
             let beside = width.saturating_sub(first + 4);
             takes = cut(takes.as_ref(), second.min(beside)).into_owned().into();
-            let room = beside.saturating_sub(second + 2);
-            if room < LITTLE.min(wide(&about)) {
+            // What does not fit beside has a line of its own: so a wider terminal never shows less.
+            if beside.saturating_sub(second + 2) < wide(&about) {
                 below = format!("      {}\n", cut(&about, width.saturating_sub(6)));
                 about = "".into();
             }
-            about = cut(&about, room).into_owned().into();
         }
         let gap = if alone { format!("\n  {}", pad("", first)) } else { pad(name, first) };
         let line = format!(

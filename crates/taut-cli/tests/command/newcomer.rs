@@ -254,6 +254,31 @@ fn a_table_with_long_addresses_is_aligned() {
     assert!(line.ends_with("about the long"), "{piped}");
 }
 
+/// D4: the description that was beside the arguments was cut where a narrow terminal had it on a line of its own.
+#[test]
+#[cfg(unix)]
+fn a_wider_terminal_never_shows_less() {
+    let about =
+        "Compresses one file, and says how much smaller it has become, for as long as it is there.";
+    let server = answering(&serde_json::json!({
+        "initialize": { "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+            "serverInfo": { "name": "fixed", "version": "1" } },
+        "tools/list": { "tools": [{ "name": "compress-one-file", "description": about, "inputSchema":
+            { "type": "object", "properties": { "name": { "type": "string" }, "level": { "type": "integer" } } } }] },
+    }));
+    let words: Vec<&str> =
+        ["list", "tools", "--"].into_iter().chain(server.iter().map(String::as_str)).collect();
+    let mut before = 0;
+    for columns in [60, 80, 90, 100, 120, 140, 160] {
+        let (text, _) = Terminal::sized(columns, &words, |_| ()).end();
+        let text = plain(&text);
+        let shown = (0..=about.len()).rev().find(|end| text.contains(&about[..*end])).unwrap();
+        assert!(shown >= before, "{columns}: {text}");
+        before = shown;
+    }
+    assert_eq!(before, about.len());
+}
+
 /// What is taken for a tool may be a prompt or a resource, and the other way round.
 #[test]
 fn a_prompt_that_is_typed_as_a_tool_is_named_as_what_it_is() {
