@@ -18,7 +18,7 @@ pub(crate) struct Screen {
     questions: AtomicUsize,
     typing: AtomicBool,
     editor: Mutex<Option<SyncSender<String>>>,
-    /// Lines that came while a question was put and nobody typed yet.
+    /// Lines that came while a question was put.
     held: Mutex<Vec<Shown>>,
     /// Lines that the editor could not take, or that were too many to hold.
     lost: AtomicUsize,
@@ -49,15 +49,12 @@ impl Screen {
     /// A line is being typed from now on, or no longer.
     pub(crate) fn set_typing(&self, typing: bool) {
         self.typing.store(typing, Ordering::SeqCst);
-        if typing {
-            self.release();
-        }
     }
 
-    /// Keeps a line that belongs to no question until the question's prompt is there: between the two
-    /// it would be taken for a part of it. Says whether it is kept.
+    /// Keeps a line that belongs to no question until all questions are answered: between a question and its
+    /// prompt it would be taken for a part of it. Says whether it is kept.
     pub(crate) fn hold(&self, text: &Shown) -> bool {
-        if self.questions.load(Ordering::SeqCst) == 0 || self.typing.load(Ordering::SeqCst) {
+        if self.questions.load(Ordering::SeqCst) == 0 {
             return false;
         }
         let mut held = lock(&self.held);
@@ -185,7 +182,7 @@ mod tests {
 
     /// D4: a log line never stands between a question and its prompt.
     #[test]
-    fn what_belongs_to_no_question_waits_for_its_prompt() {
+    fn what_belongs_to_no_question_waits_for_its_answer() {
         let screen = Screen::default();
         let text = |text| gate::Reader::file().pass(text);
         assert!(!screen.hold(&text("nobody asks")));
@@ -193,10 +190,12 @@ mod tests {
         screen.set_editor(editor);
         let question = screen.question();
         assert!(screen.hold(&text("a log line")));
-        assert!(lines.try_recv().is_err());
         screen.set_typing(true);
-        assert_eq!(lines.recv().unwrap(), "a log line\n");
-        assert!(!screen.hold(&text("shown by the editor")));
+        assert!(screen.hold(&text("another")));
+        assert!(lines.try_recv().is_err());
         drop(question);
+        assert_eq!(lines.recv().unwrap(), "a log line\n");
+        assert_eq!(lines.recv().unwrap(), "another\n");
+        assert!(!screen.hold(&text("shown by the editor")));
     }
 }
