@@ -3,37 +3,44 @@
 //! Pure. Everything else in the JSON stays byte for byte. `secrets.rs` uses it, because a server may write any
 //! character of a secret as `\uXXXX`.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::mask::HIDDEN;
 
-/// A text without its escapes, and where each of its bytes stood before.
-struct Plain {
-    text: String,
-    /// For each byte the place of what it was written with.
-    from: Vec<Range<usize>>,
+/// The characters of a text, each with the place of what it is written with.
+fn letters(text: &str) -> impl Iterator<Item = (char, Range<usize>)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let letter = text[at..].chars().next()?;
+        let (letter, long) = escape(&text[at..]).unwrap_or((letter, letter.len_utf8()));
+        at += long;
+        Some((letter, at - long..at))
+    })
 }
 
-impl Plain {
-    fn of(text: &str) -> Self {
-        let from = (0..text.len()).map(|at| at..at + 1).collect();
-        Self { text: text.to_owned(), from }
-    }
+/// The text with one layer of escapes less.
+fn unescaped(text: &str) -> String {
+    letters(text).map(|(letter, _)| letter).collect()
+}
 
-    /// The same with one layer of escapes less.
-    fn unescaped(&self) -> Self {
-        let mut plain = Self { text: String::new(), from: Vec::new() };
-        let mut at = 0;
-        while let Some(letter) = self.text[at..].chars().next() {
-            let (letter, long) =
-                escape(&self.text[at..]).unwrap_or_else(|| (letter, letter.len_utf8()));
-            plain.text.push(letter);
-            let place = self.from[at].start..self.from[at + long - 1].end;
-            plain.from.extend(std::iter::repeat_n(place, letter.len_utf8()));
-            at += long;
+/// Where places in the unescaped text stand in the text itself. Found by reading it once more: a place for each byte
+/// would take many times the memory of a long message.
+fn before(text: &str, places: &[Range<usize>]) -> Vec<Range<usize>> {
+    let mut wanted: Vec<usize> =
+        places.iter().flat_map(|place| [place.start, place.end - 1]).collect();
+    wanted.sort_unstable();
+    wanted.dedup();
+    let (mut found, mut at) = (Vec::with_capacity(wanted.len()), 0);
+    for (letter, from) in letters(text) {
+        at += letter.len_utf8();
+        while found.len() < wanted.len() && wanted[found.len()] < at {
+            found.push(from.clone());
         }
-        plain
     }
+    let of = |byte: usize| wanted.binary_search(&byte).ok().and_then(|at| found.get(at));
+    let whole = |place: &Range<usize>| Some(of(place.start)?.start..of(place.end - 1)?.end);
+    places.iter().filter_map(whole).collect()
 }
 
 /// The character that a text begins with if that is an escape, and how long the escape is.
@@ -73,19 +80,18 @@ pub(crate) fn replaced<'a>(
     layers: usize,
     words: impl Iterator<Item = &'a str> + Clone,
 ) -> Option<String> {
-    let mut plain = Plain::of(text);
+    let mut texts = vec![Cow::Borrowed(text)];
     let mut places: Vec<Range<usize>> = Vec::new();
-    for _ in 0..layers {
-        plain = plain.unescaped();
-        for word in words.clone().filter(|word| !word.is_empty()) {
-            let found = plain.text.match_indices(word);
-            places.extend(
-                found.map(|(at, word)| plain.from[at].start..plain.from[at + word.len() - 1].end),
-            );
-        }
-        if !plain.text.contains('\\') {
-            break;
-        }
+    while texts.len() <= layers
+        && let Some(last) = texts.last().filter(|last| last.contains('\\'))
+    {
+        let plain = unescaped(last);
+        let words = words.clone().filter(|word| !word.is_empty());
+        let found: Vec<Range<usize>> = words
+            .flat_map(|word| plain.match_indices(word).map(|(at, word)| at..at + word.len()))
+            .collect();
+        places.extend(texts.iter().rev().fold(found, |found, text| before(text, &found)));
+        texts.push(plain.into());
     }
     if places.is_empty() {
         return None;
@@ -100,4 +106,27 @@ pub(crate) fn replaced<'a>(
         done = done.max(place.end);
     }
     Some(out + &text[done..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_found_under_its_escapes_and_nothing_else_changes() {
+        let words = || ["hunter2", "a/b", "né"].into_iter();
+        for (text, shown) in [
+            (r#"{"a":"\u0068unter2","b":"\n"}"#, Some(r#"{"a":"***","b":"\n"}"#)),
+            (r#"\u0068unter\u0032 a\/b \t a\/b"#, Some(r"*** *** \t ***")),
+            (r#"{"text":"{\"t\":\"\\u0068unter2\"}"}"#, Some(r#"{"text":"{\"t\":\"***\"}"}"#)),
+            (r"n\u00e9, n\u00e", Some(r"***, n\u00e")),
+            (r"\ud83d\ude00hunter2\ud83d", Some(r"\ud83d\ude00***\ud83d")),
+            (r"hunter\\u0032 three layers", Some("*** three layers")),
+            (r"\n hunter \u", None),
+            ("", None),
+        ] {
+            assert_eq!(replaced(text, 3, words()).as_deref(), shown, "{text}");
+        }
+        assert_eq!(replaced(r"hunter\\u0032", 1, words()), None, "that is two layers");
+    }
 }
