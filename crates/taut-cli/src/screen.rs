@@ -31,8 +31,8 @@ pub(crate) struct Screen {
 #[cfg(unix)]
 const AGAIN: &str = "\x1b[A\n";
 
-/// Lines that are held at most: more than fit on a screen.
-const HELD: usize = 200;
+/// Bytes of lines that are held at most: more than fits on a screen. Somebody may take a long time to answer.
+const HELD: usize = 64 << 10;
 
 impl Screen {
     /// Whether something that moves would be in somebody's way.
@@ -58,7 +58,8 @@ impl Screen {
             return false;
         }
         let mut held = lock(&self.held);
-        if held.len() < HELD {
+        let bytes: usize = held.iter().map(|text| text.as_str().len() + 1).sum();
+        if bytes + text.as_str().len() < HELD {
             held.push(text.clone());
         } else {
             self.lost.fetch_add(text.as_str().lines().count(), Ordering::SeqCst);
@@ -197,5 +198,12 @@ mod tests {
         assert_eq!(lines.recv().unwrap(), "a log line\n");
         assert_eq!(lines.recv().unwrap(), "another\n");
         assert!(!screen.hold(&text("shown by the editor")));
+
+        // A server that logs and logs meanwhile.
+        let _question = screen.question();
+        for _ in 0..3 {
+            assert!(screen.hold(&gate::Reader::file().pass(&"x".repeat(HELD / 2))));
+        }
+        assert_eq!((lock(&screen.held).len(), screen.lost.load(Ordering::SeqCst)), (1, 2));
     }
 }
