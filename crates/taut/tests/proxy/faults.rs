@@ -129,12 +129,12 @@ async fn a_server_that_does_not_read_stops_its_client() {
 #[tokio::test]
 async fn closing_the_proxy_ends_every_server() {
     let (builder, mut backs) = proxy();
-    let lost = Arc::new(AtomicUsize::new(0));
-    let count = lost.clone();
-    let builder = builder.on_event(move |event| {
-        if let ProxyEvent::Lost { .. } = event {
-            count.fetch_add(1, Ordering::SeqCst);
-        }
+    let (lost, closings) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let counts = (lost.clone(), closings.clone());
+    let builder = builder.on_event(move |event| match event {
+        ProxyEvent::Lost { .. } => drop(counts.0.fetch_add(1, Ordering::SeqCst)),
+        ProxyEvent::Closed => drop(counts.1.fetch_add(1, Ordering::SeqCst)),
+        _ => {}
     });
     let proxy = builder.client(Client::builder().eof_grace(Duration::from_millis(10))).build();
     let (mut front, mut back) = legacy(&proxy, &mut backs).await;
@@ -146,7 +146,7 @@ async fn closing_the_proxy_ends_every_server() {
     drop(back);
     tokio::time::timeout(Duration::from_secs(20), closed).await.unwrap().unwrap();
     // It was no accident, and nothing is opened again.
-    assert_eq!(lost.load(Ordering::SeqCst), 0);
+    assert_eq!((lost.load(Ordering::SeqCst), closings.load(Ordering::SeqCst)), (0, 1));
     front.send(r#"{"jsonrpc":"2.0","id":9,"method":"tools/list"}"#).await;
     let refused = front.next().await;
     assert!(refused.contains("closed"), "{refused}");
