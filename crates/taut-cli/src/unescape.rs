@@ -13,7 +13,7 @@ fn letters(text: &str) -> impl Iterator<Item = (char, Range<usize>)> {
     let mut at = 0;
     std::iter::from_fn(move || {
         let letter = text[at..].chars().next()?;
-        let (letter, long) = escape(&text[at..]).unwrap_or((letter, letter.len_utf8()));
+        let (letter, long) = escape(&text[at..]).unwrap_or_else(|| (letter, letter.len_utf8()));
         at += long;
         Some((letter, at - long..at))
     })
