@@ -4,10 +4,11 @@
 //! comes from the network is read here, and what does not fit is an error, never a panic.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::str::FromStr;
 use std::time::Duration;
 
-use async_nats::{HeaderMap, HeaderName, Message};
+use async_nats::{HeaderMap, HeaderName, Message, Subject};
 use bytes::Bytes;
 
 /// The group of all workers of a service: each call goes to one of them.
@@ -77,13 +78,23 @@ impl ServiceName {
     }
 
     /// Where calls for any worker go.
-    pub(crate) fn calls(&self) -> String {
-        format!("mcp.{}.call", self.0)
+    pub(crate) fn calls(&self) -> Subject {
+        format!("mcp.{}.call", self.0).into()
     }
 
     /// Where messages for one worker go.
-    pub(crate) fn of_worker(&self, worker: &str) -> String {
-        format!("mcp.{}.worker.{worker}", self.0)
+    pub(crate) fn of_worker(&self, worker: &str) -> Subject {
+        format!("mcp.{}.worker.{worker}", self.0).into()
+    }
+}
+
+/// The reply subject of a call, which is its name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CallName(pub(crate) Subject);
+
+impl Hash for CallName {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.as_str().hash(state);
     }
 }
 
@@ -193,7 +204,19 @@ impl Frame {
         matches!(self.kind, Kind::Call { .. } | Kind::Message | Kind::Answer | Kind::Part)
     }
 
-    /// Its headers.
+    /// Whether it travels without headers: a whole call, or a whole answer, of which nothing else is to be said.
+    pub(crate) fn is_plain(&self) -> bool {
+        let whole = self.sequence == 0 && self.length.is_none() && self.taken_by.is_none();
+        match &self.kind {
+            Kind::Call { deadline, trace, .. } => {
+                whole && deadline.is_none() && *trace == Trace::default()
+            }
+            Kind::Answer => whole,
+            _ => false,
+        }
+    }
+
+    /// Its headers, unless it [is plain](Self::is_plain).
     pub(crate) fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         put(&mut headers, KIND, self.kind.word());
@@ -233,13 +256,15 @@ impl Frame {
         headers
     }
 
-    /// Reads a message.
+    /// Reads a message. One without headers is of the kind `plain`.
     ///
     /// # Errors
     /// A header that it needs is missing or cannot be read.
-    pub(crate) fn read(message: &Message) -> Result<Self, BadFrame> {
-        let headers = message.headers.as_ref().ok_or(BadFrame(KIND))?;
-        Self::from_parts(headers, message.payload.clone())
+    pub(crate) fn read(message: &Message, plain: impl FnOnce() -> Kind) -> Result<Self, BadFrame> {
+        match &message.headers {
+            Some(headers) => Self::from_parts(headers, message.payload.clone()),
+            None => Ok(Self { payload: message.payload.clone(), ..Self::bare(plain()) }),
+        }
     }
 
     /// Reads headers and a payload.
