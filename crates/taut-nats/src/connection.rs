@@ -252,9 +252,14 @@ impl Connection {
     }
 
     /// Sends a message without headers if it can be taken at once. Says whether it was.
-    pub(crate) fn publish_now(&self, subject: &Subject, json: &Bytes) -> bool {
+    pub(crate) fn publish_now(
+        &self,
+        subject: &Subject,
+        reply: Option<&Subject>,
+        json: &Bytes,
+    ) -> bool {
         // Outside tokio's budget for tasks: with the budget spent there would seem to be no room.
-        tokio::task::unconstrained(self.publish(subject, None, json)).now_or_never().is_some()
+        tokio::task::unconstrained(self.publish(subject, reply, json)).now_or_never().is_some()
     }
 
     /// Sends a message without headers.

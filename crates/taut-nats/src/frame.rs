@@ -92,6 +92,31 @@ impl ServiceName {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct CallName(pub(crate) Subject);
 
+/// The last word of the subject for all answers to an edge that need no headers.
+const ANSWER: &str = "answer";
+
+impl CallName {
+    /// The name of the call that a message to an edge belongs to. An answer to `INBOX.answer` has it as its reply subject.
+    pub(crate) fn number(message: &Message, inbox: &str) -> Option<u64> {
+        let number =
+            |subject: &Subject| subject.strip_prefix(inbox)?.strip_prefix('.')?.parse().ok();
+        number(&message.subject).or_else(|| number(message.reply.as_ref()?))
+    }
+
+    /// Where an answer without headers goes that has the name as its reply subject: the same for all calls of an edge,
+    /// because a broker finds a subject sooner that it has seen before. `known` is where the last one went.
+    pub(crate) fn answers(&self, known: Option<&Subject>) -> Option<Subject> {
+        let (inbox, number) = self.0.rsplit_once('.')?;
+        if !number.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let same = |known: &&Subject| {
+            known.len() == inbox.len() + 1 + ANSWER.len() && known.starts_with(inbox)
+        };
+        Some(known.filter(same).cloned().unwrap_or_else(|| format!("{inbox}.{ANSWER}").into()))
+    }
+}
+
 impl Hash for CallName {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.as_str().hash(state);

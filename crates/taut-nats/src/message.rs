@@ -4,9 +4,11 @@
 //! as our own clients write it is read by its first bytes; any other is parsed.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use bytes::Bytes;
-use memchr::{memchr, memmem};
+use memchr::memchr;
+use memchr::memmem::{self, Finder};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
@@ -16,8 +18,10 @@ use crate::frame::{Trace, is_token};
 /// What stands before the name of the worker in a marked state.
 const MARK: &str = "taut-fleet.";
 
-/// The name of the member that a worker's state is in.
-const STATE: &[u8] = b"\"requestState\"";
+/// What tells that a request has such a mark, or trace context, and that an answer has a state.
+static MARKED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(MARK));
+static TRACED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("traceparent"));
+static STATED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"requestState\""));
 
 /// What an edge has to know of a message of its client.
 #[derive(Debug, PartialEq, Eq)]
@@ -93,14 +97,20 @@ pub(crate) fn outbound(json: Vec<u8>) -> Outbound {
     }
 }
 
+/// The number that is the id of a message which begins as we write it, and what follows.
+fn numbered(json: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = json.strip_prefix(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
+    let digits = rest.iter().position(|byte| !byte.is_ascii_digit())?;
+    (digits > 0).then(|| rest.split_at(digits))
+}
+
 /// The id and the method of a request that begins as our own clients write it, and that has no escapes: then
 /// everything in it reads as it is written.
 fn opening(json: &[u8]) -> Option<(&str, &str)> {
-    let rest = json.strip_prefix(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
-    let (id, rest) = rest.split_at(rest.iter().position(|byte| !byte.is_ascii_digit())?);
+    let (id, rest) = numbered(json)?;
     let rest = rest.strip_prefix(b",\"method\":\"")?;
     let method = &rest[..memchr(b'"', rest)?];
-    let whole = json.ends_with(b"}") && memchr(b'\\', json).is_none() && !id.is_empty();
+    let whole = json.ends_with(b"}") && memchr(b'\\', json).is_none();
     whole.then_some((std::str::from_utf8(id).ok()?, std::str::from_utf8(method).ok()?))
 }
 
@@ -120,8 +130,8 @@ enum Read {
 
 fn read(json: &[u8]) -> Read {
     if let Some((id, method)) = opening(json)
-        && memmem::find(json, MARK.as_bytes()).is_none()
-        && memmem::find(json, b"traceparent").is_none()
+        && MARKED.find(json).is_none()
+        && TRACED.find(json).is_none()
     {
         let request = Request {
             id: id.to_owned(),
@@ -190,7 +200,7 @@ struct Stated<'a> {
 
 /// Whether there may be a state in an answer. If not, nobody needs to know which worker it came from.
 pub(crate) fn may_have_state(answer: &[u8]) -> bool {
-    memmem::find(answer, STATE).is_some()
+    STATED.find(answer).is_some()
 }
 
 /// Marks the state in an answer, if it has one, with the worker that it came from: so that the retry finds
@@ -224,6 +234,9 @@ pub(crate) fn method_of_request(json: &[u8]) -> Option<Cow<'_, str>> {
 
 /// Whether an answer is an error. Looks at which of the two names comes first.
 pub(crate) fn is_error(answer: &[u8]) -> bool {
+    if numbered(answer).is_some_and(|(_, rest)| rest.starts_with(b",\"result\":")) {
+        return false;
+    }
     let head = &answer[..answer.len().min(1024)];
     match memmem::find(head, b"\"result\"") {
         Some(result) => memmem::find(&head[..result], b"\"error\"").is_some(),

@@ -18,7 +18,7 @@ use tokio::time::Instant;
 
 use super::call::pass_answer;
 use super::{Shared, offers};
-use crate::frame::{Frame, Kind};
+use crate::frame::{CallName, Frame, Kind};
 use crate::message::Request;
 
 /// How many messages may wait for one call: two windows, and what is said without JSON.
@@ -127,8 +127,12 @@ impl Shared {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
     }
 
+    /// The name of a call.
     fn subject(&self, number: u64) -> Subject {
-        format!("{}.{number}", self.inbox).into()
+        let number = number.to_string();
+        let mut subject = String::with_capacity(self.inbox.len() + 1 + number.len());
+        subject.extend([&self.inbox, ".", &number]);
+        subject.into()
     }
 
     /// A new inbox, for a call with a task.
@@ -219,8 +223,7 @@ impl Shared {
 
     /// Gives a message to the call that it belongs to. One that nobody waits for any more is dropped.
     fn deliver(self: &Arc<Self>, message: Message) {
-        let number = message.subject.rsplit('.').next().and_then(|number| number.parse().ok());
-        let Some(number) = number else { return };
+        let Some(number) = CallName::number(&message, &self.inbox) else { return };
         let event = if message.status == Some(StatusCode::NO_RESPONDERS) {
             Event::Nobody
         } else if message.headers.is_none()

@@ -154,13 +154,25 @@ impl Worker {
                 self.counters.ended(began, false, message::is_error(&json));
                 self.sessions.put_back(session);
                 let answer = Frame { payload: json.into(), ..Frame::bare(Kind::Answer) };
-                if !self.connection.publish_now(&name.0, &answer.payload) {
+                if !self.answer(&name, &answer.payload) {
                     self.send(name.0.clone(), vec![answer.clone()]);
                 }
                 self.finished(&name);
                 self.kept.keep(name, vec![answer]);
             }
             said => self.give_task(&name, began, session, said),
+        }
+    }
+
+    /// Sends an answer without headers, if it can be taken at once. Says whether it was.
+    fn answer(&mut self, name: &CallName, json: &Bytes) -> bool {
+        match name.answers(self.answers.as_ref()) {
+            Some(answers) => {
+                let sent = self.connection.publish_now(&answers, Some(&name.0), json);
+                self.answers = Some(answers);
+                sent
+            }
+            None => self.connection.publish_now(&name.0, None, json),
         }
     }
 

@@ -56,6 +56,8 @@ pub struct Worker {
     kept: Kept,
     /// The calls that were bounced because it was full, oldest first.
     bounced: VecDeque<Subject>,
+    /// Where the last answer without headers went.
+    answers: Option<Subject>,
 }
 
 /// A task that has ended.
@@ -129,6 +131,7 @@ impl Worker {
             gathered: 0,
             kept,
             bounced: VecDeque::new(),
+            answers: None,
         }
     }
 
