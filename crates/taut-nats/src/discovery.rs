@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use crate::connection::{Connection, NatsError};
-use crate::frame::{GROUP, ServiceName};
+use crate::names::{GROUP, ServiceName};
 
 /// What a worker counts.
 #[derive(Debug, Default)]

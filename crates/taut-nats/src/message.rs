@@ -13,7 +13,8 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::frame::{Trace, is_token};
+use crate::frame::Trace;
+use crate::names::is_token;
 
 /// What stands before the name of the worker in a marked state.
 const MARK: &str = "taut-fleet.";

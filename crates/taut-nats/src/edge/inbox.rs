@@ -18,8 +18,9 @@ use tokio::time::Instant;
 
 use super::call::pass_answer;
 use super::{Shared, offers};
-use crate::frame::{CallName, Frame, Kind};
+use crate::frame::{Frame, Kind};
 use crate::message::Request;
+use crate::names::CallName;
 
 /// How many messages may wait for one call: two windows, and what is said without JSON.
 const WAITING: usize = 16;

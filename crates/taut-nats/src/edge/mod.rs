@@ -24,8 +24,9 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::connection::{Connection, NatsError};
-use crate::frame::{Frame, Kind, ServiceName, Trace};
+use crate::frame::{Frame, Kind, Trace};
 use crate::message::{self, Outbound, Request};
+use crate::names::ServiceName;
 use call::EdgeCall;
 use inbox::{BegunCall, Calls, ClientEnd, QuickCall};
 use repeat::Repeatable;

@@ -12,7 +12,8 @@ use tokio::sync::mpsc;
 use super::Edge;
 use super::inbox::Inbox;
 use crate::connection::Connection;
-use crate::frame::{Frame, Kind, ServiceName};
+use crate::frame::{Frame, Kind};
+use crate::names::ServiceName;
 
 /// At how many workers a call waits.
 const PLACES: usize = 8;

@@ -15,8 +15,9 @@ use tokio::time::Instant;
 use super::call::{Call, Input, Left, NO_REQUEST, SOON, failed, is_plain_answer, refusal};
 use super::quick::QuickCall;
 use super::{Done, Running, Way, Worker};
-use crate::frame::{CallName, Frame, Kind, Trace};
+use crate::frame::{Frame, Kind, Trace};
 use crate::message;
+use crate::names::CallName;
 
 /// How many messages may wait for one call: two windows, and what is said without JSON.
 const WAITING: usize = 16;

@@ -3,13 +3,14 @@
 //! An answer can be lost between here and its edge, when a broker dies or a connection breaks. The edge
 //! then asks for it. Knows bytes and age; must not know why something was lost.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::frame::{CallName, Frame};
+use crate::frame::Frame;
+use crate::names::CallName;
 
 /// How long an answer is kept. An edge asks for it for a shorter time.
 const AGE: Duration = Duration::from_secs(60);
@@ -17,19 +18,25 @@ const AGE: Duration = Duration::from_secs(60);
 /// What an entry takes beside its bytes, about.
 const ENTRY: usize = 1024;
 
-/// The newest answers, by the names of their calls.
+/// The newest answers, oldest first. They are seldom asked for, so they are searched and not indexed.
 pub(super) struct Kept {
     limit: usize,
     bytes: usize,
-    answers: HashMap<CallName, Vec<Frame>>,
-    /// Oldest first: the call, when it ended and what it takes.
-    order: VecDeque<(CallName, Instant, usize)>,
+    answers: VecDeque<Answer>,
+}
+
+/// What was sent for a call and not acknowledged.
+struct Answer {
+    call: CallName,
+    ended: Instant,
+    size: usize,
+    frames: Vec<Frame>,
 }
 
 impl Kept {
     /// Keeps up to `limit` bytes, and the newest answer even if it is longer.
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit, bytes: 0, answers: HashMap::new(), order: VecDeque::new() }
+        Self { limit, bytes: 0, answers: VecDeque::new() }
     }
 
     /// Keeps what was sent for a call and not acknowledged.
@@ -42,29 +49,22 @@ impl Kept {
             frame.payload = Bytes::copy_from_slice(&frame.payload);
         }
         let size = ENTRY + frames.iter().map(|frame| frame.payload.len()).sum::<usize>();
-        let now = Instant::now();
-        while let Some((_, when, _)) = self.order.front()
-            && (self.bytes + size > self.limit || now - *when > AGE)
+        let ended = Instant::now();
+        while let Some(oldest) = self.answers.front()
+            && (self.bytes + size > self.limit || ended - oldest.ended > AGE)
         {
-            self.drop_oldest();
+            self.bytes -= oldest.size;
+            self.answers.pop_front();
         }
         self.bytes += size;
-        self.order.push_back((call.clone(), now, size));
-        self.answers.insert(call, frames);
-    }
-
-    fn drop_oldest(&mut self) {
-        if let Some((call, _, size)) = self.order.pop_front() {
-            self.answers.remove(&call);
-            self.bytes -= size;
-        }
+        self.answers.push_back(Answer { call, ended, size, frames });
     }
 
     /// What an edge has not got of a call, if it has taken `count` messages. `None` if the call is not known.
     pub(super) fn after(&self, call: &CallName, count: u64) -> Option<Vec<Frame>> {
-        let frames = self.answers.get(call)?;
+        let answer = self.answers.iter().rev().find(|answer| answer.call == *call)?;
         let wanted = |frame: &&Frame| !frame.is_data() || frame.sequence >= count;
-        Some(frames.iter().filter(wanted).cloned().collect())
+        Some(answer.frames.iter().filter(wanted).cloned().collect())
     }
 }
 
@@ -93,7 +93,7 @@ mod tests {
         assert_eq!(kept.bytes, 3 * (ENTRY + 100));
         // One that is too long for the limit is alone.
         kept.keep(name("long"), answer(10_000));
-        assert_eq!((kept.answers.len(), kept.order.len()), (1, 1));
+        assert_eq!(kept.answers.len(), 1);
         tokio::time::advance(AGE + Duration::from_secs(1)).await;
         kept.keep(name("late"), answer(1));
         assert!(kept.after(&name("long"), 0).is_none() && kept.after(&name("late"), 0).is_some());

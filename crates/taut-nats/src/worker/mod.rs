@@ -11,13 +11,13 @@ mod options;
 mod quick;
 
 use std::collections::{HashMap, VecDeque};
-use std::future::{Future, poll_fn};
+use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
 use async_nats::{Subject, Subscriber};
-use futures_util::StreamExt;
+use futures_util::{FutureExt, StreamExt};
 use taut::transport::MessageService;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinSet};
@@ -26,13 +26,16 @@ use tokio::time::Instant;
 use crate::connection::{Connection, NatsError};
 use crate::discovery::{Counters, Discoverable, Identity};
 use crate::due;
-use crate::frame::{CallName, GROUP, ServiceName};
+use crate::names::{CallName, GROUP, ServiceName};
 use call::{Input, Left, SOON};
 use kept::Kept;
 use leave::Leaving;
 use quick::Sessions;
 
 pub use options::WorkerOptions;
+
+/// How many messages of one kind are taken at once.
+const AT_ONCE: usize = 16;
 
 /// Answers the calls of a service.
 pub struct Worker {
@@ -207,8 +210,13 @@ impl Worker {
                     Some(notice) => self.edge_gone(&notice.subject),
                     None => return,
                 },
-                (call, session, said) = poll_fn(|cx| self.sessions.poll_next(cx)) => {
+                (call, session, said) = self.sessions.next() => {
                     self.said(call, session, said);
+                    // Those that are there are taken at once: to look at everything for each costs more.
+                    for _ in 1..AT_ONCE {
+                        let Some(next) = self.sessions.next().now_or_never() else { break };
+                        self.said(next.0, next.1, next.2);
+                    }
                 }
                 Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => match done {
                     Ok(Done::Call(call, left)) => self.done(call, left),
@@ -225,6 +233,11 @@ impl Worker {
                         (Some(message), None) => {
                             received += 1;
                             self.called(message, false);
+                            for _ in 1..AT_ONCE {
+                                let Some(Some(next)) = calls.next().now_or_never() else { break };
+                                received += 1;
+                                self.called(next, false);
+                            }
                         }
                         (Some(message), Some(leaving)) => {
                             leaving.heard();

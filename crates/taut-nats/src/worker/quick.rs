@@ -6,6 +6,7 @@
 //! says, or who waits for it.
 
 use std::collections::VecDeque;
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Wake, Waker};
 
@@ -68,10 +69,8 @@ impl Wake for PlaceWaker {
     fn wake_by_ref(self: &Arc<Self>) {
         let waiting = {
             let mut state = self.ready.lock();
-            // A session wakes at most once before it is polled again, so there are few.
-            if !state.places.contains(&self.place) {
-                state.places.push_back(self.place);
-            }
+            // A session wakes at most once after it was polled, so there are few.
+            state.places.push_back(self.place);
             state.waiting.take()
         };
         if let Some(waiting) = waiting {
@@ -161,7 +160,11 @@ impl Sessions {
 
     /// The next call that something is said about, and what: it is taken out of its place. Nothing if its session
     /// has ended.
-    pub(super) fn poll_next(
+    pub(super) async fn next(&mut self) -> (QuickCall, MessagePipe, Option<Outgoing>) {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    fn poll_next(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<(QuickCall, MessagePipe, Option<Outgoing>)> {

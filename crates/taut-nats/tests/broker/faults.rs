@@ -239,6 +239,47 @@ async fn an_answer_is_sent_again_when_an_edge_asks_for_it() {
     one.stop().await;
 }
 
+/// Nothing was heard of it, so there is nobody to tell yet.
+#[tokio::test]
+async fn who_takes_a_call_that_was_withdrawn_before_is_told() {
+    let broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let one = worker(&broker, "one", &shared, fast()).await;
+    let client = client(&broker).await;
+    one.stop().await;
+    let late = async_nats::connect(broker.url()).await.unwrap();
+    let mut calls = late.queue_subscribe("mcp.test.call", "mcp".into()).await.unwrap();
+    let mut own = late.subscribe("mcp.test.worker.late").await.unwrap();
+    late.flush().await.unwrap();
+    let call = tokio::spawn(client.call("count", json!({})).into_future());
+    let taken = calls.next().await.unwrap();
+    assert!(taken.headers.is_none(), "{taken:?}");
+    call.abort();
+    assert!(call.await.unwrap_err().is_cancelled());
+    // Its client has told the edge of that before this one.
+    let other = tokio::spawn(client.call("count", json!({})).into_future());
+    let second = calls.next().await.unwrap();
+    let mut headers = async_nats::HeaderMap::new();
+    headers.insert("Mcp-Fleet", "accepted");
+    headers.insert("Mcp-Worker", "late");
+    headers.insert("Mcp-Heartbeat", "600000");
+    let reply = taken.reply.unwrap();
+    late.publish_with_headers(reply.clone(), headers, "".into()).await.unwrap();
+    let told = own.next().await.unwrap();
+    assert_eq!(told.headers.unwrap().get("Mcp-Fleet").unwrap().as_str(), "cancel");
+    assert_eq!(told.reply, Some(reply));
+    // An answer at the subject for all of them, with the call's own as its reply subject.
+    let request: serde_json::Value = serde_json::from_slice(&second.payload).unwrap();
+    let answer = json!({
+        "jsonrpc": "2.0", "id": request["id"],
+        "result": { "resultType": "complete", "content": [{ "type": "text", "text": "late" }] },
+    });
+    let name = second.reply.unwrap();
+    let answers = format!("{}.answer", name.rsplit_once('.').unwrap().0);
+    late.publish_with_reply(answers, name, answer.to_string().into()).await.unwrap();
+    assert_eq!(other.await.unwrap().unwrap().text().unwrap(), "late");
+}
+
 /// A request without headers, as an edge sends most of them.
 #[tokio::test]
 async fn what_is_no_request_is_refused() {

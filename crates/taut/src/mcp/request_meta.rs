@@ -114,6 +114,18 @@ impl<'a> RequestMeta<'a> {
         token(self.progress_token, meta_keys::PROGRESS_TOKEN)
     }
 
+    /// The token as it was written, whatever it is.
+    #[cfg(all(feature = "server", feature = "client"))]
+    pub(crate) fn progress_token_as_written(&self) -> Option<JsonRef<'a>> {
+        self.progress_token
+    }
+
+    /// The log level as it was written, whatever it is.
+    #[cfg(all(feature = "server", feature = "client"))]
+    pub(crate) fn log_level_as_written(&self) -> Option<JsonRef<'a>> {
+        self.log_level
+    }
+
     /// The trace that the request is part of (MET-08); what is no string is somebody else's mistake
     /// and is passed over.
     pub(crate) fn trace(&self) -> Trace {

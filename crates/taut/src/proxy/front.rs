@@ -21,8 +21,8 @@ use crate::json::edit::{Edit, edited};
 use crate::json::{JsonBuf, JsonRef, RawJson};
 use crate::lock::lock;
 use crate::mcp::{
-    Accept, Era, Implementation, Level, Method, RequestMeta, Revision,
-    UNSUPPORTED_PROTOCOL_VERSION, UnsupportedVersion, Verdict, meta_keys,
+    Accept, Era, Implementation, Method, RequestMeta, Revision, UNSUPPORTED_PROTOCOL_VERSION,
+    UnsupportedVersion, Verdict, meta_keys,
 };
 use crate::rpc::{ErrorObject, NoId, Params, PeerRequest, Trouble, take};
 use crate::service::Reporter;
@@ -272,7 +272,7 @@ fn serve_legacy(
         return to_modern::serve(front, session, back, request);
     }
     session.note(Method::parse(&request.method), &request.params);
-    relay(front, back, request, None, session.revision(), None);
+    relay(front, back, request, session.revision(), None);
 }
 
 fn serve_modern(
@@ -284,11 +284,8 @@ fn serve_modern(
     if !back.is_modern() {
         return to_legacy::serve(front, back, request);
     }
-    let meta = request.params.member("_meta");
-    let level = meta.and_then(|meta| meta.member(meta_keys::LOG_LEVEL));
-    let level: Option<Level> = level.and_then(|level| level.read().ok());
     let pool = front.shared.settings.children.is_some_and(|children| children > 1);
-    relay(front, back, request, level, Revision::MODERN, pool.then_some(slot));
+    relay(front, back, request, Revision::MODERN, pool.then_some(slot));
 }
 
 /// Who a modern request says that it comes from. A legacy server is told that everything can be asked
