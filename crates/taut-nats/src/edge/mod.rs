@@ -263,8 +263,10 @@ impl Tasks {
     fn spawn(&mut self, call: EdgeCall, cancel: watch::Sender<()>, room: OwnedSemaphorePermit) {
         let id = call.request.id.clone();
         self.open.insert(id.clone(), cancel);
+        // In a box, because it is large, and is moved several times before it runs.
+        let running = Box::pin(call.run());
         self.set.spawn(async move {
-            call.run().await;
+            running.await;
             drop(room);
             id
         });

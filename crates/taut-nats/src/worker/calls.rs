@@ -139,7 +139,8 @@ impl Worker {
             began,
             inputs: receiver,
         };
-        let (name, run) = (name.clone(), run(call));
+        // In a box, because it is large, and is moved several times before it runs.
+        let (name, run) = (name.clone(), Box::pin(run(call)));
         let task = self.tasks.spawn(async move { Done::Call(name, run.await) });
         Way::Task { inputs, task: task.id(), serial }
     }

@@ -35,7 +35,7 @@ use quick::Sessions;
 pub use options::WorkerOptions;
 
 /// How many messages of one kind are taken at once.
-const AT_ONCE: usize = 16;
+const AT_ONCE: usize = 64;
 
 /// Answers the calls of a service.
 pub struct Worker {
