@@ -149,7 +149,7 @@ impl WatchedLoop {
     fn look(&mut self, input_ended: bool) {
         if input_ended {
             // The loop has its own limit, and a moment to keep it.
-            self.ended = Some(Instant::now() + self.drain + GUARD);
+            self.ended = Instant::now().checked_add(self.drain.saturating_add(GUARD));
             self.input = None;
         }
         if self.ended.is_some_and(|at| at <= Instant::now()) {
@@ -266,5 +266,20 @@ fn nudge() {
             // One signal of a kind waits at a time: let it be seen before the next.
             std::thread::yield_now();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The longest limit that a user can set is no limit.
+    #[test]
+    fn a_drain_without_end_ends_nothing() {
+        let (dropped, _alive) = io::pipe().unwrap();
+        let mut watched =
+            WatchedLoop { dropped, input: None, drain: Duration::MAX, ended: None, stderr: None };
+        watched.look(true);
+        assert_eq!(watched.patience(), None);
     }
 }
