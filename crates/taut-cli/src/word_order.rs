@@ -5,6 +5,25 @@
 use crate::args::Options;
 use crate::hosts::is_known;
 use crate::problem::Problem;
+use crate::session::quoted;
+
+/// Stands for the server in a hint of what to type.
+pub(crate) const SERVER: &str = " -- …";
+
+/// The same problem, whose hint names the server as it was named: so the hint can be typed as it is.
+pub(crate) fn with_name(problem: Problem, name: Option<&str>, options: &Options) -> Problem {
+    let typed = match (name, &options.named) {
+        (Some(name), _) => format!(" {}", quoted([name])),
+        (None, Some(name)) => format!(" -s {}", quoted([name])),
+        (None, None) => return problem,
+    };
+    match problem {
+        Problem::Usage { what, next } => {
+            Problem::Usage { what, next: next.map(|next| next.replace(SERVER, &typed)) }
+        }
+        other => other,
+    }
+}
 
 /// The words of a command in the order in which they were typed, for when that is the mistake.
 pub(crate) struct Order<'a> {
