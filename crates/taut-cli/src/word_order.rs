@@ -35,6 +35,16 @@ pub(crate) struct Order<'a> {
 }
 
 impl Order<'_> {
+    /// What stands for the first word in a hint.
+    fn placeholder(&self) -> &'static str {
+        match self.command {
+            "call" => "TOOL",
+            "read" => "ADDRESS",
+            "prompt" => "PROMPT",
+            _ => "PROMPT KEY=…",
+        }
+    }
+
     /// The problem, or the slip in the order of the words that led to it.
     pub(crate) fn mend(&self, problem: Problem, options: &Options) -> Problem {
         if !matches!(problem, Problem::Usage { .. }) || options.named.is_some() {
@@ -45,6 +55,12 @@ impl Order<'_> {
         let line = |words: &[&str]| Some(format!("taut {command} {}", words.join(" ")));
         let words = || rest.iter().map(String::as_str);
         let known = |word: &str| is_known(word, options);
+        if rest.is_empty() && known(first) {
+            return Problem::Usage {
+                what: format!("{first} is a server; {is} comes first"),
+                next: Some(format!("taut {command} {} {first}", self.placeholder())),
+            };
+        }
         if rest.first().is_some_and(|word| is_plain(&word)) && known(first) {
             return Problem::Usage {
                 what: format!("{first} is a server; {is} comes first"),

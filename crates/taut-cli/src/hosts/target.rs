@@ -249,7 +249,9 @@ pub(crate) fn unknown(found: &Found, name: &str) -> Problem {
         // What is wrong comes first, what follows from it after that.
         return Problem::Usage {
             what: format!("{}\nno other file has a server, so there is no {name:?}", known(found)),
-            next: Some(format!("correct the file; if {name} is a program: -- {name}")),
+            next: Some(format!(
+                "correct the file, or name another one with --config FILE; if {name} is a program: -- {name}"
+            )),
         };
     }
     let mut what = format!("there is no server {name:?}");

@@ -65,6 +65,10 @@ fn doctor_wraps_the_reason_of_a_failed_start() {
         row.contains("npx may still be downloading the package: try again, or set a longer"),
         "{text}"
     );
+    let (narrow, _) = Terminal::sized(60, &["doctor", "demo"], |_| ()).end();
+    let narrow = plain(&narrow);
+    let mut after = narrow.lines().skip_while(|line| !line.contains("· environment")).skip(1);
+    assert_eq!(after.next().map(str::trim), Some(""), "a long list is cut: {narrow}");
     for line in plain(&text).lines().filter(|line| !line.contains('/')) {
         assert!(line.trim_end().chars().count() <= 80, "{line:?}");
     }
@@ -206,6 +210,13 @@ fn hints_can_be_typed_as_they_are() {
         ("call echo -s demo", "try: taut call echo text=… -s demo\n"),
         ("prompt greet demo", "try: taut prompt greet name=… demo\n"),
         ("call no_such demo", "try: `taut list tools demo`; with --args"),
+        (
+            "read demo",
+            "error: demo is a server; the address comes first\n  try: taut read ADDRESS demo\n",
+        ),
+        ("call demo", "try: taut call TOOL demo\n"),
+        ("prompt demo", "try: taut prompt PROMPT demo\n"),
+        ("trace view nowhere", "try: name a file that exists\n"),
         ("servers zz", "try: `taut servers` shows all of them, -v also where they may be"),
         ("list demo --debug=/no/such/file", "try: name a file in a folder that exists"),
         ("list demo --out /no/such/file", "try: name a file in a folder that exists"),

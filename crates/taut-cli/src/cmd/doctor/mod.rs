@@ -212,8 +212,12 @@ fn row(output: &Output, phase: &Phase) -> String {
     };
     let text = reader.line(&phase.text);
     let Some(at) = phase.at else {
-        // The reason of a failure ends with what to do about it, so it is not cut.
-        let text = wrap(&text, output.width().unwrap_or(usize::MAX), 18);
+        let width = output.width().unwrap_or(usize::MAX);
+        // The reason of a failure ends with what to do about it, so it is not cut. Names of variables are only a list.
+        let text = match phase.name {
+            "environment" => cut(&text, width.saturating_sub(18).max(8)).into_owned(),
+            _ => wrap(&text, width, 18),
+        };
         return format!("  {mark} {:<12}  {text}\n", phase.name);
     };
     // A terminal has the times at its right edge, up to where they are hard to follow.
