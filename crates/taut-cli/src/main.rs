@@ -30,6 +30,7 @@ mod problem;
 mod processes;
 mod reach;
 mod remote;
+mod schema;
 mod screen;
 mod secrets;
 mod sent;
@@ -76,7 +77,8 @@ fn run(typed: Vec<OsString>) -> Exit {
     };
     let settings = usage::check(&args.command, &typed).and_then(|()| settings(&mut args, &matches));
     let output = Output::new(args.command.options());
-    let output = Output { discreet: args.command.is_discreet(), ..output };
+    let (json, discreet) = (wants_json(&matches), args.command.is_discreet());
+    let output = Output { json, discreet, ..output };
     let screen = output.screen.clone();
     signals::before_the_end(move || screen.restore());
     let prepared = settings.and_then(|settings| prepare(&output, &args, settings.debug));
@@ -95,10 +97,7 @@ fn run(typed: Vec<OsString>) -> Exit {
             finish(&output, || async { cmd::completions::run(&output, &args) })
         }
         Sub::Man(args) => finish(&output, || async { cmd::man::run(&output, &args) }),
-        Sub::Servers(args) => {
-            let output = Output { json: args.json, ..output };
-            finish(&output, || async { cmd::servers::run(&output, &args) })
-        }
+        Sub::Servers(args) => finish(&output, || async { cmd::servers::run(&output, &args) }),
         Sub::Shell(args) => finish(&output, || cmd::shell::run(&output, &args)),
         Sub::Watch(args) => finish(&output, || cmd::watch::run(&output, &args)),
         Sub::Trace(args) => {
@@ -125,6 +124,12 @@ fn run(typed: Vec<OsString>) -> Exit {
 fn parse(typed: &[OsString]) -> Result<(Args, ArgMatches), clap::Error> {
     let matches = Args::command().try_get_matches_from(typed)?;
     Ok((Args::from_arg_matches(&matches)?, matches))
+}
+
+/// Whether a JSON document is wanted, of whichever command: so that an error is one too, wherever it happens.
+fn wants_json(matches: &ArgMatches) -> bool {
+    let Some((_, matches)) = matches.subcommand() else { return false };
+    matches!(matches.try_get_one::<bool>("json"), Ok(Some(true))) || wants_json(matches)
 }
 
 /// Fills in what the file of settings says.

@@ -8,6 +8,7 @@ use std::fs::File;
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -29,6 +30,8 @@ const WIDTH: usize = 100;
 #[derive(Clone, Debug)]
 pub(crate) struct Output {
     pub(crate) json: bool,
+    /// Whether the one document has been printed.
+    pub(crate) documented: Arc<AtomicBool>,
     pub(crate) verbose: bool,
     pub(crate) file: Option<PathBuf>,
     /// Whether secrets are masked in results too, not only in other output.
@@ -47,6 +50,7 @@ impl Output {
         let out = if file.is_none() { Reader::of_stdout() } else { Reader::file() };
         Self {
             json: options.is_some_and(|options| options.json),
+            documented: Arc::default(),
             verbose: options.is_some_and(|options| options.verbose),
             out,
             err: Reader::of_stderr(),
@@ -149,7 +153,9 @@ impl Output {
             error: error.into(),
         })?;
         text.push('\n');
-        self.print(&self.json_text(&text))
+        self.print(&self.json_text(&text))?;
+        self.documented.store(true, Ordering::Relaxed);
+        Ok(())
     }
 
     /// Prints one JSON document of several, on a line of its own.
@@ -199,10 +205,9 @@ impl Output {
         if matches!(problem, Problem::NobodyReads) {
             return exit;
         }
-        if self.json && !matches!(problem, Problem::Unwritten { .. }) {
-            // If this too cannot be written, the words below say why.
-            let discreet = Self { discreet: true, ..self.clone() };
-            let _ = discreet.document(&problem.json());
+        // There is one document: what goes wrong after the result is told on stderr only.
+        if self.json && !self.documented.load(Ordering::Relaxed) {
+            self.report_as_document(problem);
         }
         let label = self.err.paint(RED, "error:");
         self.note(&format!("{label} {}", self.err.text(&problem.to_string())));
@@ -213,6 +218,20 @@ impl Output {
             self.note(&format!("{} {next}", self.err.paint(CYAN, "  try:")));
         }
         exit
+    }
+
+    /// Writes a problem where the result would have been, or to stdout if the file of `--out` cannot be written.
+    fn report_as_document(&self, problem: &Problem) {
+        let unwritten = matches!(problem, Problem::Unwritten { .. });
+        let discreet = Self { discreet: true, ..self.clone() };
+        if !unwritten && discreet.document(&problem.json()).is_ok() {
+            return;
+        }
+        if self.file.is_some() {
+            let discreet = Self { file: None, out: Reader::of_stdout(), ..discreet };
+            // If this too cannot be written, the words on stderr say why.
+            let _ = discreet.document(&problem.json());
+        }
     }
 
     /// Shows the end of what a server wrote to stderr.

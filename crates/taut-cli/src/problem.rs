@@ -135,6 +135,9 @@ impl Problem {
             Self::Server { error, .. } => {
                 withheld_of(error).or_else(|| next_of(error).map(str::to_owned))
             }
+            Self::File { what, error } | Self::Unwritten { what, error } => {
+                next_of_file(what.starts_with("reading"), error.kind()).map(str::to_owned)
+            }
             _ => None,
         }
     }
@@ -265,6 +268,19 @@ fn withheld_of(error: &Error) -> Option<String> {
         "{name} is set here, but a server gets only a few variables unless you say so: \
          --env {name}=VALUE, or --inherit-env"
     ))
+}
+
+/// What to do about a file that cannot be read, or written.
+const fn next_of_file(reads: bool, kind: io::ErrorKind) -> Option<&'static str> {
+    Some(match kind {
+        io::ErrorKind::NotFound if reads => "name a file that exists",
+        io::ErrorKind::NotFound => "name a file in a folder that exists",
+        io::ErrorKind::PermissionDenied => "name another file, or change its permissions",
+        io::ErrorKind::IsADirectory => "name a file, not a folder",
+        io::ErrorKind::NotADirectory => "name a file in a folder; a part of the path is a file",
+        io::ErrorKind::StorageFull => "make room on the disk, or name a file on another one",
+        _ => return None,
+    })
 }
 
 fn next_of(error: &Error) -> Option<&'static str> {

@@ -4,6 +4,7 @@
 //! requests and closes the server, the second kills it. Must not know what is requested.
 
 use std::ffi::OsString;
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use taut::types::{Implementation, LogParams};
@@ -12,7 +13,7 @@ use taut::{Client, ClientBuilder, ClientEvent, Command, Error, Level};
 use crate::args::Options;
 use crate::asking::Host;
 use crate::mask;
-use crate::output::{CYAN, DIM, Output};
+use crate::output::{CYAN, DIM, Output, time};
 use crate::problem::{Exit, Problem};
 use crate::reach::Reach;
 use crate::secrets;
@@ -95,6 +96,16 @@ pub(crate) fn tell(output: &Output, who: &str, line: &str) {
     ));
 }
 
+/// Whether the last thing that a server reported was the same change of a list: some report each tool that they
+/// add, which is one change to a reader.
+fn is_repeated(method: &str, words: &str) -> bool {
+    static LAST: Mutex<String> = Mutex::new(String::new());
+    let mut last = LAST.lock().unwrap_or_else(PoisonError::into_inner);
+    let same = method.ends_with("/list_changed") && *last == words;
+    words.clone_into(&mut last);
+    same
+}
+
 /// Passes on what happens, with -v.
 pub(crate) fn tell_event(output: &Output, event: &ClientEvent<'_>) {
     let line = match event {
@@ -110,6 +121,9 @@ pub(crate) fn tell_event(output: &Output, event: &ClientEvent<'_>) {
                 }
                 Err(_) => format!("{method} {params}"),
             };
+            if is_repeated(method, &words) {
+                return;
+            }
             return tell(output, "server", &words);
         }
         ClientEvent::InvalidMessage(junk) => {
@@ -138,13 +152,13 @@ pub(crate) async fn with_server<T>(
     if output.verbose
         && let Some(words) = host.unoffered()
     {
-        tell(output, "taut", words);
+        tell(output, "taut", &words);
     }
     let mut interrupts = Interrupts::new()?;
     let spinner = Spinner::start(output, "starting the server");
     let builder = host.attach(builder(output, options)).on_event(host.hearing());
     let opening = reach.open_until(output, builder, &mut interrupts);
-    let client = opening.await?.ok_or(Problem::Interrupted)?;
+    let client = patient(output, options, opening).await?.ok_or(Problem::Interrupted)?;
     if output.verbose && client.capabilities().logging.is_some() {
         // With -v the server's log is shown too. A server that refuses is used anyway.
         let _ = client.set_level(Level::Debug).await;
@@ -191,6 +205,28 @@ pub(crate) fn with_stderr(problem: Problem, client: &Client) -> Problem {
         Problem::Hinted { problem, next } => with_stderr(*problem, client).hinted(next),
         other => other,
     }
+}
+
+/// Waits until a server is ready. `--timeout` is for requests, and a first start may install the server; where that
+/// takes longer than a request may, says what the limit is.
+pub(crate) async fn patient<T>(
+    output: &Output,
+    options: &Options,
+    opening: impl Future<Output = T>,
+) -> T {
+    let limit = options.start_timeout.unwrap_or(START);
+    let mut opening = std::pin::pin!(opening);
+    if options.timeout < limit {
+        tokio::select! {
+            opened = &mut opening => return opened,
+            () = tokio::time::sleep(options.timeout) => {}
+        }
+        let (after, limit) = (time(options.timeout), time(limit));
+        let words =
+            format!("the server is not ready after {after}; it has {limit} (--start-timeout)");
+        output.note(&output.err.paint(CYAN, words));
+    }
+    opening.await
 }
 
 /// A server that ends within this time after a stop need not be told of.

@@ -5,6 +5,25 @@
 use crate::args::Options;
 use crate::hosts::is_known;
 use crate::problem::Problem;
+use crate::session::quoted;
+
+/// Stands for the server in a hint of what to type.
+pub(crate) const SERVER: &str = " -- …";
+
+/// The same problem, whose hint names the server as it was named: so the hint can be typed as it is.
+pub(crate) fn with_name(problem: Problem, name: Option<&str>, options: &Options) -> Problem {
+    let typed = match (name, &options.named) {
+        (Some(name), _) => format!(" {}", quoted([name])),
+        (None, Some(name)) => format!(" -s {}", quoted([name])),
+        (None, None) => return problem,
+    };
+    match problem {
+        Problem::Usage { what, next } => {
+            Problem::Usage { what, next: next.map(|next| next.replace(SERVER, &typed)) }
+        }
+        other => other,
+    }
+}
 
 /// The words of a command in the order in which they were typed, for when that is the mistake.
 pub(crate) struct Order<'a> {
@@ -16,6 +35,16 @@ pub(crate) struct Order<'a> {
 }
 
 impl Order<'_> {
+    /// What stands for the first word in a hint.
+    fn placeholder(&self) -> &'static str {
+        match self.command {
+            "call" => "TOOL",
+            "read" => "ADDRESS",
+            "prompt" => "PROMPT",
+            _ => "PROMPT KEY=…",
+        }
+    }
+
     /// The problem, or the slip in the order of the words that led to it.
     pub(crate) fn mend(&self, problem: Problem, options: &Options) -> Problem {
         if !matches!(problem, Problem::Usage { .. }) || options.named.is_some() {
@@ -26,6 +55,12 @@ impl Order<'_> {
         let line = |words: &[&str]| Some(format!("taut {command} {}", words.join(" ")));
         let words = || rest.iter().map(String::as_str);
         let known = |word: &str| is_known(word, options);
+        if rest.is_empty() && known(first) {
+            return Problem::Usage {
+                what: format!("{first} is a server; {is} comes first"),
+                next: Some(format!("taut {command} {} {first}", self.placeholder())),
+            };
+        }
         if rest.first().is_some_and(|word| is_plain(&word)) && known(first) {
             return Problem::Usage {
                 what: format!("{first} is a server; {is} comes first"),

@@ -17,8 +17,8 @@ use crate::mask::Masker;
 use crate::queue::{Batch, Queue, What};
 use crate::stamp;
 
-/// How long the end of a session waits for the last records while none is written. A disk that needs longer
-/// loses them.
+/// How long the end of a session waits for a disk, or a watch, that takes no more records. What needs longer loses
+/// the last of them.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long it waits in all.
@@ -56,8 +56,9 @@ pub struct Recorder {
 struct Shared {
     queue: Queue,
     began: Instant,
-    /// Grows with each record that is dealt with.
-    done: AtomicU64,
+    /// Grows when the recorder begins to hand lines to the disk and to the watch, and when it has: odd while it waits for
+    /// them. Turning a large message into a line may take long on a busy machine, and is no reason to lose it.
+    writes: AtomicU64,
 }
 
 /// Where the bytes of one stream are handed over.
@@ -129,7 +130,7 @@ impl Recorder {
         let shared = Arc::new(Shared {
             queue: Queue::default(),
             began: Instant::now(),
-            done: AtomicU64::new(0),
+            writes: AtomicU64::new(0),
         });
         let header = Header {
             version: VERSION,
@@ -169,17 +170,17 @@ impl Recorder {
         self.shared.queue.event(self.shared.now(), What::Ended(end));
     }
 
-    /// Writes what is left, and waits for that as long as it goes on: a second without a record is too
-    /// long. Says whether all was written.
+    /// Writes what is left, and waits for that as long as it goes on: a second in which nothing can be written is
+    /// too long. Says whether all was written.
     pub fn finish(self) -> bool {
         self.shared.queue.close();
         let until = Instant::now() + LONGEST_WAIT;
         loop {
-            let before = self.shared.done.load(Ordering::Acquire);
+            let before = self.shared.writes.load(Ordering::Acquire);
             if self.shared.queue.wait_finished(PATIENCE) {
                 return true;
             }
-            let stuck = self.shared.done.load(Ordering::Acquire) == before;
+            let stuck = before % 2 == 1 && self.shared.writes.load(Ordering::Acquire) == before;
             if stuck || Instant::now() > until {
                 return false;
             }
@@ -222,7 +223,6 @@ fn record(shared: &Shared, header: &Header, mut intake: Intake, mut sink: Sink) 
                 What::Started(pid) => intake.started(at, pid, &mut sink.lines),
                 What::Ended(end) => intake.ended(at, &end, &mut sink.lines),
             }
-            shared.done.fetch_add(1, Ordering::Release);
             if sink.lines.len() > PIECE {
                 sink.flush(shared);
             }
@@ -260,12 +260,14 @@ impl Sink {
         if self.lines.is_empty() {
             return;
         }
+        shared.writes.fetch_add(1, Ordering::Release);
         if let Some(watch) = &mut self.watch {
             watch.lines(&self.lines);
         }
         if self.file.is_some() {
             self.write(shared);
         }
+        shared.writes.fetch_add(1, Ordering::Release);
         self.lines.clear();
         self.lines.shrink_to(2 * PIECE);
     }

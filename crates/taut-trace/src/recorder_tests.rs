@@ -50,7 +50,8 @@ fn a_slow_disk_drops_records_and_counts_each_of_them() {
 fn a_disk_that_was_full_gets_a_record_of_what_is_missing() {
     use crate::read::record;
     let path = std::env::temp_dir().join(format!("taut-recorder-{}", std::process::id()));
-    let shared = Shared { queue: Queue::default(), began: Instant::now(), done: AtomicU64::new(0) };
+    let shared =
+        Shared { queue: Queue::default(), began: Instant::now(), writes: AtomicU64::new(0) };
     let full = File::options().write(true).open("/dev/full").unwrap();
     let mut sink = Sink { file: Some(full), ..Sink::default() };
     for _ in 0..3 {
@@ -93,4 +94,25 @@ fn messages_of_several_connections_keep_their_names() {
     let own = capture.only("server 2");
     let (_, message) = own.messages().next().unwrap();
     assert_eq!((message.framing, own.messages().count()), (Framing::Headers, 1));
+}
+
+/// A large message on a busy machine took longer than a second to become a line, and the end was lost.
+#[test]
+fn a_recorder_that_is_busy_is_waited_for_and_a_disk_that_hangs_is_not() {
+    let recorder = |writes: u64| {
+        let (queue, began) = (Queue::default(), Instant::now());
+        Recorder { shared: Arc::new(Shared { queue, began, writes: AtomicU64::new(writes) }) }
+    };
+    let busy = recorder(0);
+    let shared = Arc::clone(&busy.shared);
+    let ends = std::thread::spawn(move || {
+        // Longer than anybody waits for a disk: the time is what is tested.
+        std::thread::sleep(PATIENCE + PATIENCE / 2);
+        shared.queue.finish();
+    });
+    assert!(busy.finish());
+    ends.join().unwrap();
+    let began = Instant::now();
+    assert!(!recorder(1).finish());
+    assert!(began.elapsed() < LONGEST_WAIT, "{:?}", began.elapsed());
 }

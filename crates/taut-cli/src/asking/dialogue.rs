@@ -149,12 +149,12 @@ fn describe(host: &Host, field: &Field, filled: bool) {
     host.note(&format!("  {}{note}", escape::line(&about)));
     for (at, choice) in field.choices().iter().enumerate() {
         let number = err.paint(CYAN, at + 1);
-        host.note(&format!("    {number} {}", escape::line(choice.shown())));
+        host.note(&format!("    {number} {}", escape::line(&choice.shown())));
     }
 }
 
 fn several(field: &Field) -> String {
-    match &field.kind {
+    match field.kind() {
         Kind::Several { .. } => "any of these, with commas between".to_owned(),
         _ => "one of these".to_owned(),
     }
@@ -193,9 +193,9 @@ pub(super) fn prompt(host: &Host, words: &str) -> String {
 
 /// Completes what there is to choose from; of several, the last one.
 fn choices(field: &Field) -> Complete {
-    let words: Vec<String> = match &field.kind {
+    let words: Vec<String> = match field.kind() {
         Kind::YesNo => vec!["yes".to_owned(), "no".to_owned()],
-        _ => field.choices().iter().map(|c| escape::line(c.shown()).into_owned()).collect(),
+        _ => field.choices().iter().map(|c| escape::line(&c.shown()).into_owned()).collect(),
     };
     Arc::new(move |typed, at| {
         let before = &typed[..at];

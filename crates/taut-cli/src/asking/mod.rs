@@ -34,10 +34,10 @@ pub(crate) struct AskOptions {
     /// Answer the server's questions from this file (- for stdin): a list or a map, YAML or JSON.
     #[arg(long, value_name = "FILE", help_heading = "The server")]
     pub(crate) answer: Option<PathBuf>,
-    /// Whether the command only lists. Then sampling is offered even if nobody can answer it: nothing is called
-    /// that could ask, and a server may leave out tools that need it.
+    /// Whether questions are offered that nobody can answer here, and are declined: a server may leave out tools
+    /// that need them, and a list has to be the same in a pipe as on a terminal.
     #[arg(skip)]
-    pub(crate) only_lists: bool,
+    pub(crate) offer_all: bool,
 }
 
 /// Where a map has the answer to a page, and an example of one.
@@ -67,7 +67,7 @@ struct Shared {
     desk: OnceLock<Desk>,
     history: Option<PathBuf>,
     roots: Vec<Root>,
-    only_lists: bool,
+    offer_all: bool,
     unanswered: AtomicBool,
 }
 
@@ -94,7 +94,7 @@ impl Host {
             desk: OnceLock::new(),
             history,
             roots,
-            only_lists: options.only_lists,
+            offer_all: options.offer_all,
             unanswered: AtomicBool::new(false),
         })))
     }
@@ -108,14 +108,14 @@ impl Host {
             let host = host.clone();
             async move { host.form(form, asking).await }
         });
-        if self.0.person || has(Answers::has_consent) {
+        if self.0.person || self.0.offer_all || has(Answers::has_consent) {
             let host = self.clone();
             builder = builder.on_elicit_url(move |page, asking| {
                 let host = host.clone();
                 async move { host.page(page, asking).await }
             });
         }
-        if self.0.person || self.0.only_lists || has(Answers::has_speech) {
+        if self.0.person || self.0.offer_all || has(Answers::has_speech) {
             let host = self.clone();
             builder = builder.on_sample(move |question, asking| {
                 let host = host.clone();
@@ -156,12 +156,21 @@ impl Host {
 
     /// What is not offered to the server because nobody is here to answer it; a server may leave out
     /// tools that need it.
-    pub(crate) fn unoffered(&self) -> Option<&'static str> {
-        let speaks = self.answers().is_some_and(|answers| answers.has_speech());
-        (!self.0.person && !self.0.only_lists && !speaks).then_some(
-            "sampling was not offered to the server, because nobody can answer it here; it may leave out \
-             tools that need it",
-        )
+    pub(crate) fn unoffered(&self) -> Option<String> {
+        if self.0.person || self.0.offer_all {
+            return None;
+        }
+        let has = |what: fn(&Answers) -> bool| self.answers().is_some_and(|answers| what(&answers));
+        let what = match (has(Answers::has_speech), has(Answers::has_consent)) {
+            (true, true) => return None,
+            (false, true) => "sampling was",
+            (true, false) => "elicitation by a page was",
+            (false, false) => "sampling and elicitation by a page were",
+        };
+        Some(format!(
+            "{what} not offered to the server, because nobody can answer here; it may leave out tools that \
+             need it"
+        ))
     }
 
     /// A tool that is not there may be one that the server left out.
@@ -170,7 +179,7 @@ impl Host {
             (Problem::Usage { what, next }, Some(words))
                 if what.starts_with("the server has no tool") && !what.contains("did you mean") =>
             {
-                let next = next.map(|next| format!("{next}; --answer FILE offers sampling"));
+                let next = next.map(|next| format!("{next}; --answer FILE offers more"));
                 Problem::Usage { what: format!("{what}\n{words}"), next }
             }
             (problem, _) => problem,

@@ -8,15 +8,16 @@ use taut::types::WriteJson as _;
 use taut::{Answer, Client, Error, OutputFault, Tool};
 
 use crate::args::{Call, name_after};
-use crate::arguments::{self, Mistake, closest, parameters};
+use crate::arguments::{self, Mistake, closest};
 use crate::cmd::list::Offer;
 use crate::content::{self, Piece};
 use crate::hosts::resolve;
 use crate::output::{Output, RED};
 use crate::problem::{Exit, Problem};
+use crate::schema::{Schema, fields};
 use crate::session::with_server;
 use crate::spinner::Spinner;
-use crate::word_order::Order;
+use crate::word_order::{Order, SERVER, with_name};
 
 pub(crate) async fn run(output: &Output, args: &Call) -> Result<Exit, Problem> {
     let (pairs, server) = name_after(&args.pairs, &args.server, &args.options);
@@ -41,7 +42,7 @@ pub(crate) async fn run(output: &Output, args: &Call) -> Result<Exit, Problem> {
                 if !tools.iter().any(|tool| tool.name == args.tool) {
                     let offer = super::list::ask(client, None).await.unwrap_or_default();
                     let problem = unknown(&args.tool, &tools);
-                    return Err(instead(problem, &args.tool, &offer, "taut ", " -- …"));
+                    return Err(instead(problem, &args.tool, &offer, "taut ", SERVER));
                 }
                 fit(&tools, &args.tool, pairs)?
             }
@@ -56,7 +57,9 @@ pub(crate) async fn run(output: &Output, args: &Call) -> Result<Exit, Problem> {
         }
         Ok((answer.failed(), broken(client, &tools, &answer)))
     };
-    let ((failed, broken), exit) = with_server(output, &args.options, started, work).await?;
+    let done = with_server(output, &args.options, started, work).await;
+    let ((failed, broken), exit) =
+        done.map_err(|problem| with_name(problem, server, &args.options))?;
     if let Some(error) = broken {
         output.note(&output.err.paint(RED, output.err.line(&error.to_string())));
         return Ok(Exit::Violation);
@@ -156,8 +159,8 @@ pub(crate) fn unknown(name: &str, tools: &[Tool]) -> Problem {
         let _ = write!(what, "; did you mean {meant}?");
     }
     let _ = write!(what, "\nit has: {}", names().collect::<Vec<_>>().join(", "));
-    let next = "`taut list tools`; with --args the call is sent all the same";
-    Problem::Usage { what, next: Some(next.to_owned()) }
+    let next = format!("`taut list tools{SERVER}`; with --args the call is sent all the same");
+    Problem::Usage { what, next: Some(next) }
 }
 
 /// The same where a prompt or a resource has the name that was taken for a tool's: says so, and what to type.
@@ -185,31 +188,16 @@ pub(crate) fn instead(
     }
 }
 
-/// What a tool takes, a line for each argument.
-pub(crate) fn takes(schema: &Value) -> String {
-    let all = parameters(schema);
-    if all.is_empty() {
-        return "it takes no arguments".to_owned();
-    }
-    let mut text = "it takes:".to_owned();
-    for p in &all {
-        let needed = if p.required { "" } else { " (optional)" };
-        let line = format!("{}: {}{needed}  {}", p.name, p.kind, p.description);
-        // One line for each, whatever the server wrote.
-        let line = line.trim_end().lines().map(str::trim_end).collect::<Vec<_>>().join(" ");
-        let _ = write!(text, "\n  {line}");
-    }
-    text
-}
-
 fn wrong(tool: &Tool, schema: &Value, mistakes: &[Mistake]) -> Problem {
     let mut what = format!("the arguments do not fit the tool {}", tool.name);
     for mistake in mistakes {
         let _ = write!(what, "\n  {mistake}");
     }
-    let _ = write!(what, "\n{}", takes(schema));
-    let needed = parameters(schema).into_iter().filter(|p| p.required);
-    let example: Vec<String> = needed.map(|p| format!("{}=…", p.name)).collect();
-    let next = format!("taut call {} {} -- …", tool.name, example.join(" ")).replace("  ", " ");
-    Problem::Usage { what, next: Some(next) }
+    let schema = Schema::of(schema);
+    match fields(schema).trim_end() {
+        "" => what.push_str("\nit takes no arguments"),
+        lines => what.extend(["\nit takes:\n", lines]),
+    }
+    let example: String = schema.required().iter().map(|name| format!(" {name}=…")).collect();
+    Problem::Usage { what, next: Some(format!("taut call {}{example}{SERVER}", tool.name)) }
 }

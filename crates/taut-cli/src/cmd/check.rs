@@ -3,7 +3,7 @@
 //! Only leads from options to `taut-check` and from its report to files and the screen. Knows no rule.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -30,6 +30,8 @@ const LONGEST: Duration = Duration::from_secs(10);
 #[command(after_help = help::CHECK)]
 // The checks answer a server's questions themselves.
 #[command(mut_arg("root", |arg| arg.hide(true)), mut_arg("answer", |arg| arg.hide(true)))]
+// What listens cannot be started again and again.
+#[command(mut_arg("named", |arg| arg.help("A server by its name in a host's file: see `taut servers`")))]
 pub(crate) struct CheckArgs {
     /// A server by name: see `taut servers`.
     name: Option<String>,
@@ -94,6 +96,9 @@ pub(crate) async fn run(output: &Output, args: &CheckArgs) -> Result<Exit, Probl
         });
     }
     let baseline = args.baseline.as_ref().map(read).transpose()?;
+    for path in [&args.baseline, &args.junit, &args.sarif].into_iter().flatten() {
+        writable(path)?;
+    }
     let report = if args.client {
         let check = client(args)?;
         carried_out(output, check.stopper(), move || check.run()).await?
@@ -228,6 +233,13 @@ fn read(path: &PathBuf) -> Result<Option<Baseline>, Problem> {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(Problem::File { what: format!("reading {}", path.display()), error }),
     }
+}
+
+/// Finds out before the checks, which take long, whether there is a place for a file.
+fn writable(path: &Path) -> Result<(), Problem> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let there = std::fs::metadata(folder.unwrap_or_else(|| Path::new("."))).map(|_| ());
+    there.map_err(|error| Problem::File { what: format!("cannot write {}", path.display()), error })
 }
 
 fn write(path: &PathBuf, text: &str) -> Result<(), Problem> {

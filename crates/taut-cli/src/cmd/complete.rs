@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 
 use taut::Client;
-use taut::types::{CompletionReference, PromptReference, ResourceReference};
+use taut::types::{Completion, CompletionReference, PromptReference, ResourceReference};
 
 use crate::args::{Options, name_after};
 use crate::arguments::closest;
@@ -13,7 +13,7 @@ use crate::output::{DIM, Output};
 use crate::problem::{Exit, Problem};
 use crate::session::with_server;
 use crate::spinner::Spinner;
-use crate::word_order::Order;
+use crate::word_order::{Order, SERVER, with_name};
 
 #[derive(clap::Args)]
 #[command(after_help = help::COMPLETE)]
@@ -35,48 +35,65 @@ pub(crate) async fn run(output: &Output, args: &Complete) -> Result<Exit, Proble
     let (given, server) = name_after(&args.pairs, &args.server, &args.options);
     let order =
         Order { command: "complete", first: &args.what, is: "what to complete", rest: &args.pairs };
-    let mut pairs = Vec::new();
-    for pair in given {
-        match pair.split_once('=').filter(|(key, _)| !key.is_empty()) {
-            Some(pair) => pairs.push(pair),
-            None => {
-                let problem = Problem::usage(format!("{pair:?} is no key=value"));
-                return Err(order.mend(problem, &args.options));
-            }
-        }
+    let mend = |problem| order.mend(problem, &args.options);
+    let pairs = pairs(given).map_err(mend)?;
+    if pairs.is_empty() {
+        return Err(which(&args.what));
     }
-    let Some((key, value)) = pairs.pop() else {
-        return Err(Problem::Usage {
-            what: "which argument is to be completed?".to_owned(),
-            next: Some(format!("taut complete {} KEY=BEGINNING …", args.what)),
-        });
-    };
-    let started = resolve(output, &args.options, server, &args.server);
-    let started = started.map_err(|problem| order.mend(problem, &args.options))?.reach;
+    let started = resolve(output, &args.options, server, &args.server).map_err(mend)?.reach;
     let work = async |client: &Client, spinner: &Spinner| {
-        let (reference, keys) = known(client, &args.what).await?;
-        for (key, _) in pairs.iter().chain([&(key, value)]) {
-            check(&args.what, key, &keys)?;
-        }
-        spinner.say(format!("completing {key}"));
-        let found = client.complete_with(reference, key, value, pairs).await?;
-        if output.json {
-            return output.document(&found);
-        }
-        let lines = found.values.iter().map(|value| format!("{}\n", output.out.line(value)));
-        output.print(&lines.collect::<String>())?;
-        let shown = found.values.len() as u64;
-        let more = match found.total.filter(|total| *total > shown) {
-            Some(total) => format!("{shown} of {total}"),
-            None if found.has_more == Some(true) => format!("{shown}, and there are more"),
-            None if shown == 0 => "the server suggests nothing".to_owned(),
-            None => return Ok(()),
-        };
-        output.note(&output.err.paint(DIM, more));
-        Ok(())
+        spinner.say(format!("completing {}", args.what));
+        let found = ask(client, &args.what, &pairs).await?;
+        if output.json { output.document(&found) } else { show(output, &found) }
     };
-    let ((), exit) = with_server(output, &args.options, started, work).await?;
-    Ok(exit)
+    let done = with_server(output, &args.options, started, work).await;
+    done.map(|((), exit)| exit).map_err(|problem| with_name(problem, server, &args.options))
+}
+
+/// The arguments so far.
+pub(crate) fn pairs(typed: &[String]) -> Result<Vec<(&str, &str)>, Problem> {
+    let mut all = Vec::new();
+    for text in typed {
+        all.push(match text.split_once('=') {
+            Some(pair) if !pair.0.is_empty() => pair,
+            _ => return Err(Problem::usage(format!("{text:?} is no key=value"))),
+        });
+    }
+    Ok(all)
+}
+
+fn which(what: &str) -> Problem {
+    Problem::Usage {
+        what: "which argument is to be completed?".to_owned(),
+        next: Some(format!("taut complete {what} KEY=BEGINNING{SERVER}")),
+    }
+}
+
+/// What the server suggests for the last pair.
+pub(crate) async fn ask(
+    client: &Client,
+    what: &str,
+    pairs: &[(&str, &str)],
+) -> Result<Completion, Problem> {
+    let Some(((key, value), chosen)) = pairs.split_last() else { return Err(which(what)) };
+    let (reference, keys) = known(client, what).await?;
+    pairs.iter().try_for_each(|(key, _)| check(what, key, &keys))?;
+    Ok(client.complete_with(reference, *key, *value, chosen.iter().copied()).await?)
+}
+
+/// Prints it, one to a line, and says what is left out.
+pub(crate) fn show(output: &Output, found: &Completion) -> Result<(), Problem> {
+    let lines = found.values.iter().map(|value| format!("{}\n", output.out.line(value)));
+    output.print(&lines.collect::<String>())?;
+    let shown = found.values.len() as u64;
+    let more = match found.total.filter(|total| *total > shown) {
+        Some(total) => format!("{shown} of {total}"),
+        None if found.has_more == Some(true) => format!("{shown}, and there are more"),
+        None if shown == 0 => "the server suggests nothing".to_owned(),
+        None => return Ok(()),
+    };
+    output.note(&output.err.paint(DIM, more));
+    Ok(())
 }
 
 /// Finds a slip in the name of an argument before anything is sent. Without a list of them any may be right.
@@ -133,7 +150,9 @@ async fn known(client: &Client, what: &str) -> Result<(CompletionReference, Vec<
                 what: format!(
                     "the server has no prompt or template {what:?}{meant}\nit has: {all}"
                 ),
-                next: Some("`taut list prompts` and `taut list templates`".to_owned()),
+                next: Some(format!(
+                    "`taut list prompts{SERVER}` and `taut list templates{SERVER}`"
+                )),
             })
         }
     }

@@ -1,7 +1,6 @@
 //! `taut list`: what a server offers.
 
 pub(crate) mod only;
-pub(crate) mod schema;
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -12,11 +11,11 @@ use serde_json::{Value, json};
 use taut::{Client, Error, Prompt, Resource, ResourceTemplate, Tool};
 
 use crate::args::{Kind, List, meant_kind};
-use crate::arguments;
 use crate::cells::{cut, pad, wide};
 use crate::hosts::{is_known, resolve};
 use crate::output::{BOLD, CYAN, DIM, Output};
 use crate::problem::{Exit, Problem, without_place};
+use crate::schema::Schema;
 use crate::sent::Sent;
 use crate::session::with_server;
 
@@ -66,7 +65,7 @@ pub(crate) async fn run(output: &Output, args: &List) -> Result<Exit, Problem> {
         Ok(())
     };
     let mut options = args.options.clone();
-    options.asked.only_lists = true;
+    options.asked.offer_all = true;
     let ((), exit) = with_server(output, &options, started, work).await?;
     Ok(exit)
 }
@@ -240,9 +239,9 @@ fn tool_row(tool: &Tool) -> Row {
 /// What a tool takes: `text: string, [count: integer]`.
 pub(crate) fn signature(tool: &Tool) -> String {
     let schema = tool.input_schema.json().parse().unwrap_or(Value::Null);
-    let all = arguments::parameters(&schema).into_iter().map(|p| {
-        let typed = format!("{}: {}", p.name, p.kind);
-        if p.required { typed } else { format!("[{typed}]") }
+    let all = Schema::of(&schema).fields().into_iter().map(|field| {
+        let typed = format!("{}: {}", field.name, field.schema.kind());
+        if field.required { typed } else { format!("[{typed}]") }
     });
     all.collect::<Vec<_>>().join(", ")
 }

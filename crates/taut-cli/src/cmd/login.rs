@@ -205,6 +205,13 @@ fn failed(url: &str, error: &HttpError) -> Problem {
         Some((why, next)) => (why, Some(next.to_owned())),
         None => (words.as_str(), None),
     };
+    let next = next.or_else(|| match error {
+        HttpError::Unreachable { .. } | HttpError::Broken { .. } => Some(format!(
+            "is it running, and is the address right? `taut doctor {}`",
+            mask::url(url)
+        )),
+        _ => None,
+    });
     Problem::Login { what: format!("no login to {}: {why}", mask::url(url)), next, exit }
 }
 

@@ -13,7 +13,7 @@ use crate::output::{BOLD, DIM, Output};
 use crate::problem::{Exit, Problem};
 use crate::session::with_server;
 use crate::spinner::Spinner;
-use crate::word_order::Order;
+use crate::word_order::{Order, SERVER, with_name};
 
 pub(crate) async fn run(output: &Output, args: &Prompt) -> Result<Exit, Problem> {
     let (given, server) = name_after(&args.pairs, &args.server, &args.options);
@@ -30,7 +30,7 @@ pub(crate) async fn run(output: &Output, args: &Prompt) -> Result<Exit, Problem>
         {
             return Err(Problem::Usage {
                 what: format!("{} is a tool, not a prompt", args.name),
-                next: Some(format!("taut call {} … -- …", args.name)),
+                next: Some(format!("taut call {} …{SERVER}", args.name)),
             });
         }
         check(&args.name, &pairs, &prompts)?;
@@ -40,8 +40,8 @@ pub(crate) async fn run(output: &Output, args: &Prompt) -> Result<Exit, Problem>
         }
         show(output, &prompt)
     };
-    let ((), exit) = with_server(output, &args.options, started, work).await?;
-    Ok(exit)
+    let done = with_server(output, &args.options, started, work).await;
+    done.map(|((), exit)| exit).map_err(|problem| with_name(problem, server, &args.options))
 }
 
 /// Prints who says what.
@@ -87,7 +87,7 @@ pub(crate) fn check(
             meant.unwrap_or_default(),
             names().collect::<Vec<_>>().join(", ")
         );
-        return Err(Problem::Usage { what, next: Some("`taut list prompts -- …`".to_owned()) });
+        return Err(Problem::Usage { what, next: Some(format!("`taut list prompts{SERVER}`")) });
     };
     let takes = prompt.arguments.as_deref().unwrap_or_default();
     let mut mistakes = Vec::new();
@@ -117,5 +117,5 @@ pub(crate) fn check(
         "the arguments do not fit the prompt {name}\n  {}\nit takes: {takes}",
         mistakes.join("\n  ")
     );
-    Err(Problem::Usage { what, next: Some(format!("taut prompt {name}{needed} -- …")) })
+    Err(Problem::Usage { what, next: Some(format!("taut prompt {name}{needed}{SERVER}")) })
 }

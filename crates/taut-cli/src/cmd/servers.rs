@@ -35,7 +35,15 @@ pub(crate) fn run(output: &Output, args: &Servers) -> Result<Exit, Problem> {
     let mut found = find(Surroundings::here(), &args.config);
     if let Some(name) = &args.name {
         if found.named(name).is_none() {
-            return Err(unknown(&found, name));
+            return Err(match unknown(&found, name) {
+                Problem::Usage { what, .. } => Problem::Usage {
+                    what,
+                    next: Some(
+                        "`taut servers` shows all of them, -v also where they may be".into(),
+                    ),
+                },
+                problem => problem,
+            });
         }
         found.servers.retain(|server| server.name == *name);
     }

@@ -20,7 +20,7 @@ use crate::events::{Event, is_told};
 use crate::hosts::resolve;
 use crate::output::{BOLD, DIM, Output, YELLOW};
 use crate::problem::{Exit, Problem};
-use crate::session::{builder, hang_up, tell_event};
+use crate::session::{builder, hang_up, patient, tell_event};
 use crate::signals::Interrupts;
 use crate::stamp;
 
@@ -105,7 +105,7 @@ pub(crate) async fn run(output: &Output, args: &Watch) -> Result<Exit, Problem> 
         });
     }
     let opening = reach.open_until(output, builder, &mut interrupts);
-    let client = opening.await?.ok_or(Problem::Interrupted)?;
+    let client = patient(output, &args.options, opening).await?.ok_or(Problem::Interrupted)?;
     let watched = tokio::select! {
         watched = watch(output, args, &client, logs) => watched,
         () = interrupts.next() => {

@@ -1,62 +1,44 @@
 //! One field of a form: what it takes, and whether something fits.
 //!
-//! Knows the kinds of field and how people write each. Must not know the other fields.
+//! Knows how people write each kind of value. `schema/` says what a field takes. Must not know the other fields.
 
 use std::fmt;
 
 use serde_json::{Number, Value, json};
-use taut::types::{ChoiceField, FormField, NumberKind};
 
-use super::format::Format;
 use crate::arguments::closest;
+use crate::schema::{
+    Choice, Count, Fault, Format, Range, Schema, Shape, bounded, number, whole_number,
+};
 
 /// One field, ready to be filled in.
 #[derive(Debug)]
 pub(crate) struct Field {
     pub(crate) name: String,
-    title: Option<String>,
-    description: Option<String>,
+    schema: Value,
     pub(crate) required: bool,
-    pub(crate) kind: Kind,
     /// What stands there to begin with; nothing if the server's own does not fit.
     pub(crate) default: Option<Value>,
 }
 
 /// What a field takes.
-#[derive(Debug, PartialEq)]
-pub(crate) enum Kind {
+pub(crate) enum Kind<'a> {
     Text {
-        least: Option<u64>,
-        most: Option<u64>,
+        length: Count,
         format: Option<Format>,
     },
     Number {
         whole: bool,
-        least: Option<f64>,
-        most: Option<f64>,
+        range: Range<'a>,
     },
     YesNo,
-    One(Vec<Choice>),
+    One(Vec<Choice<'a>>),
     Several {
-        choices: Vec<Choice>,
-        least: Option<u64>,
-        most: Option<u64>,
+        choices: Vec<Choice<'a>>,
+        count: Count,
     },
-    /// A kind that nobody knows yet: JSON if it is, else text. The server judges.
+    /// Something else: JSON if it is, else text. The server judges.
     Any,
-}
-
-/// One of the things to choose from.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Choice {
-    pub(crate) value: String,
-    pub(crate) title: Option<String>,
-}
-
-impl Choice {
-    pub(crate) fn shown(&self) -> &str {
-        self.title.as_deref().unwrap_or(&self.value)
-    }
 }
 
 /// Why something does not fit.
@@ -69,14 +51,13 @@ pub(crate) enum Mistake {
     NoText,
     NotYesNo,
     NoList,
-    TooSmall(f64),
-    TooLarge(f64),
-    TooShort { least: u64, has: u64 },
-    TooLong { most: u64, has: u64 },
     WrongFormat(Format),
-    NoChoice { typed: String, meant: Option<String> },
-    TooFew(u64),
-    TooMany(u64),
+    NoChoice {
+        typed: String,
+        meant: Option<String>,
+    },
+    /// It is too small, too large, too short or too long.
+    Beyond(Fault),
 }
 
 impl fmt::Display for Mistake {
@@ -89,103 +70,91 @@ impl fmt::Display for Mistake {
             Self::NoText => f.write_str("it has to be text"),
             Self::NotYesNo => f.write_str("it has to be yes or no"),
             Self::NoList => f.write_str("it has to be a list"),
-            Self::TooSmall(least) => write!(f, "it has to be {least} or more"),
-            Self::TooLarge(most) => write!(f, "it has to be {most} or less"),
-            Self::TooShort { least, has } => {
-                write!(f, "it has to have {least} characters or more, and has {has}")
-            }
-            Self::TooLong { most, has } => {
-                write!(f, "it has to have {most} characters or fewer, and has {has}")
-            }
             Self::WrongFormat(format) => write!(f, "it has to be {}", format.words()),
             Self::NoChoice { typed, meant: Some(meant) } => {
                 write!(f, "{typed:?} is not one of them; did you mean {meant}?")
             }
             Self::NoChoice { typed, meant: None } => write!(f, "{typed:?} is not one of them"),
-            Self::TooFew(least) => write!(f, "choose {least} or more"),
-            Self::TooMany(most) => write!(f, "choose {most} or fewer"),
+            // The value was told before it.
+            Self::Beyond(Fault::Bound { wanted, .. }) => write!(f, "it has to be {wanted}"),
+            Self::Beyond(fault) => write!(f, "it has to {fault}"),
         }
     }
 }
 
+impl From<Fault> for Mistake {
+    fn from(fault: Fault) -> Self {
+        Self::Beyond(fault)
+    }
+}
+
 impl Field {
-    pub(super) fn of(name: &str, field: &FormField, required: bool) -> Self {
-        let (title, description, kind, default) = match field {
-            FormField::Text(text) => (
-                text.title.clone(),
-                text.description.clone(),
-                Kind::Text {
-                    least: text.min_length,
-                    most: text.max_length,
-                    format: text.format.as_deref().and_then(Format::of),
-                },
-                text.default.clone().map(Value::from),
-            ),
-            FormField::Number(number) => (
-                number.title.clone(),
-                number.description.clone(),
-                Kind::Number {
-                    whole: number.kind == NumberKind::Integer,
-                    least: number.minimum,
-                    most: number.maximum,
-                },
-                number.default.and_then(tidy),
-            ),
-            FormField::Boolean(yes) => (
-                yes.title.clone(),
-                yes.description.clone(),
-                Kind::YesNo,
-                yes.default.map(Value::from),
-            ),
-            FormField::Choice(choice) => of_choice(choice),
-            FormField::Other(schema) => {
-                let word = |member: &str| schema.get(member)?.as_str().map(str::to_owned);
-                (word("title"), word("description"), Kind::Any, schema.get("default").cloned())
-            }
-            _ => (None, None, Kind::Any, None),
-        };
-        let mut field =
-            Self { name: name.to_owned(), title, description, required, kind, default: None };
-        field.default = default.filter(|value| field.check(value).is_ok());
+    pub(super) fn of(name: &str, schema: Value, required: bool) -> Self {
+        let mut field = Self { name: name.to_owned(), schema, required, default: None };
+        let default = field.place().default().and_then(|value| field.check(value).ok());
+        field.default = default;
         field
+    }
+
+    fn place(&self) -> Schema<'_> {
+        Schema::of(&self.schema)
+    }
+
+    /// What it takes.
+    pub(crate) fn kind(&self) -> Kind<'_> {
+        match self.place().shape() {
+            Some(Shape::Text(text)) => {
+                Kind::Text { length: text.length, format: text.format.and_then(Format::of) }
+            }
+            Some(Shape::Number { whole, range }) => Kind::Number { whole, range },
+            Some(Shape::Boolean) => Kind::YesNo,
+            Some(Shape::Choice(choices)) => Kind::One(choices),
+            Some(Shape::List { item, count }) => match item.shape() {
+                Some(Shape::Choice(choices)) => Kind::Several { choices, count },
+                _ => Kind::Any,
+            },
+            _ => Kind::Any,
+        }
     }
 
     /// What people know it by.
     pub(crate) fn label(&self) -> &str {
-        self.title.as_deref().filter(|title| !title.is_empty()).unwrap_or(&self.name)
+        self.place().title().unwrap_or(&self.name)
     }
 
     /// What to fill in, if it says more than the label.
     pub(crate) fn about(&self) -> Option<&str> {
-        self.description.as_deref().filter(|about| !about.is_empty())
+        self.place().description()
     }
 
     /// The choices, if there are any.
-    pub(crate) fn choices(&self) -> &[Choice] {
-        match &self.kind {
+    pub(crate) fn choices(&self) -> Vec<Choice<'_>> {
+        match self.kind() {
             Kind::One(choices) | Kind::Several { choices, .. } => choices,
-            _ => &[],
+            _ => Vec::new(),
         }
     }
 
     /// What it takes, in a few words.
     pub(crate) fn wanted(&self) -> String {
-        let names = |choices: &[Choice]| {
-            choices.iter().map(|choice| choice.value.as_str()).collect::<Vec<_>>().join("|")
-        };
-        match &self.kind {
-            Kind::Text { least, most, format } => {
+        let names =
+            |choices: &[Choice<'_>]| choices.iter().map(Choice::text).collect::<Vec<_>>().join("|");
+        let bounds = |words: Option<String>| words.map(|w| format!(", {w}")).unwrap_or_default();
+        match self.kind() {
+            Kind::Text { length, format } => {
                 let what = format.as_ref().map_or("text", Format::words);
-                format!("{what}{}", bounds(least.as_ref(), most.as_ref(), " characters"))
+                format!("{what}{}", bounds(bounded(length.least, length.most, "character")))
             }
-            Kind::Number { whole, least, most } => {
-                let what = if *whole { "a whole number" } else { "a number" };
-                format!("{what}{}", bounds(least.as_ref(), most.as_ref(), ""))
+            Kind::Number { whole, range } => {
+                let what = if whole { "a whole number" } else { "a number" };
+                let (least, most) = (range.least.map(number), range.most.map(number));
+                format!("{what}{}", bounds(bounded(least, most, "")))
             }
             Kind::YesNo => "yes or no".to_owned(),
-            Kind::One(choices) => names(choices),
-            Kind::Several { choices, least, most } => {
-                format!("any of {}{}", names(choices), bounds(least.as_ref(), most.as_ref(), ""))
+            Kind::One(choices) => names(&choices),
+            Kind::Several { choices, count } => {
+                let bounds = bounds(bounded(count.least, count.most, ""));
+                format!("any of {}{bounds}", names(&choices))
             }
             Kind::Any => "anything".to_owned(),
         }
@@ -197,41 +166,42 @@ impl Field {
         if trimmed.is_empty() {
             return if self.required { Err(Mistake::Missing) } else { Ok(None) };
         }
-        let value = match &self.kind {
+        let value = match self.kind() {
             // The one way to type a text of no length.
             Kind::Text { .. } if trimmed == "\"\"" => json!(""),
-            Kind::Text { .. } => json!(typed),
-            Kind::Number { .. } => {
-                json!(trimmed.parse::<Number>().map_err(|_| Mistake::NoNumber)?)
-            }
-            Kind::YesNo => json!(yes_or_no(trimmed).ok_or(Mistake::NotYesNo)?),
-            Kind::One(choices) => json!(pick(choices, trimmed)?),
-            Kind::Several { choices, .. } => json!(pick_all(choices, trimmed)?),
+            Kind::Several { choices, .. } => json!(pick_all(&choices, trimmed)?),
             Kind::Any => serde_json::from_str(trimmed).unwrap_or_else(|_| json!(typed)),
+            _ => json!(typed),
         };
         self.check(&value).map(Some)
     }
 
     /// A value from elsewhere, such as a file: as it is if it fits, else what its text is if typed.
     pub(crate) fn check(&self, value: &Value) -> Result<Value, Mistake> {
-        match &self.kind {
-            Kind::Text { least, most, format } => {
-                let text = match value {
-                    Value::String(text) => text.clone(),
-                    // A file may have a number or a date where text is wanted.
-                    Value::Number(_) | Value::Bool(_) => value.to_string(),
-                    _ => return Err(Mistake::NoText),
-                };
-                fits_text(&text, *least, *most, format.as_ref())?;
-                Ok(json!(text))
+        match self.kind() {
+            Kind::Text { length, format } => {
+                // A file may have a number or a date where text is wanted.
+                let text = plain(value)?;
+                length.check(text.chars().count() as u64, "character")?;
+                match format {
+                    Some(format) if !format.fits(&text) => Err(Mistake::WrongFormat(format)),
+                    _ => Ok(json!(text)),
+                }
             }
-            Kind::Number { whole, least, most } => {
-                let number = match value {
+            Kind::Number { whole, range } => {
+                let wrong = || if whole { Mistake::NotWhole } else { Mistake::NoNumber };
+                let number: Number = match value {
                     Value::Number(number) => number.clone(),
-                    Value::String(text) => text.trim().parse().map_err(|_| Mistake::NoNumber)?,
-                    _ => return Err(Mistake::NoNumber),
+                    Value::String(text) => text.trim().parse().map_err(|_| wrong())?,
+                    _ => return Err(wrong()),
                 };
-                fits_number(number, *whole, *least, *most)
+                // 5.0 is a whole number, and servers that read 5 do not all read 5.0.
+                let tidy = whole_number(&number);
+                if whole && tidy.is_none() {
+                    return Err(Mistake::NotWhole);
+                }
+                range.check(&number)?;
+                Ok(tidy.unwrap_or(Value::Number(number)))
             }
             Kind::YesNo => match value {
                 Value::Bool(yes) => Ok(json!(yes)),
@@ -240,22 +210,16 @@ impl Field {
                 }
                 _ => Err(Mistake::NotYesNo),
             },
-            Kind::One(choices) => Ok(json!(pick(choices, &plain(value)?)?)),
-            Kind::Several { choices, least, most } => {
-                let mut chosen: Vec<&str> = Vec::new();
+            Kind::One(choices) => Ok(pick(&choices, &plain(value)?)?.clone()),
+            Kind::Several { choices, count } => {
+                let mut chosen: Vec<&Value> = Vec::new();
                 for each in value.as_array().ok_or(Mistake::NoList)? {
-                    let one = pick(choices, &plain(each)?)?;
+                    let one = pick(&choices, &plain(each)?)?;
                     if !chosen.contains(&one) {
                         chosen.push(one);
                     }
                 }
-                let count = chosen.len() as u64;
-                if let Some(least) = least.filter(|least| count < *least) {
-                    return Err(Mistake::TooFew(least));
-                }
-                if let Some(most) = most.filter(|most| count > *most) {
-                    return Err(Mistake::TooMany(most));
-                }
+                count.check(chosen.len() as u64, "choice")?;
                 Ok(json!(chosen))
             }
             Kind::Any => Ok(value.clone()),
@@ -277,8 +241,9 @@ impl Field {
             Value::Bool(true) => "yes".to_owned(),
             Value::Bool(false) => "no".to_owned(),
             Value::String(text) => {
-                let choice = self.choices().iter().find(|choice| choice.value == *text);
-                choice.map_or(text.as_str(), Choice::shown).to_owned()
+                let choices = self.choices();
+                let choice = choices.iter().find(|choice| choice.value == value);
+                choice.map_or_else(|| text.clone(), Choice::shown)
             }
             Value::Array(all) => {
                 all.iter().map(|each| self.shown(each)).collect::<Vec<_>>().join(", ")
@@ -291,88 +256,19 @@ impl Field {
         if let Some(value) = &self.default {
             return value.clone();
         }
-        match &self.kind {
+        match self.kind() {
             Kind::Text { .. } | Kind::Any => json!("…"),
-            Kind::Number { least, most, .. } => {
-                least.or(*most).and_then(tidy).unwrap_or_else(|| json!(1))
+            Kind::Number { range, .. } => {
+                let bound = range.least.or(range.most);
+                bound.map_or_else(|| json!(1), |n| whole_number(n).unwrap_or_else(|| json!(n)))
             }
             Kind::YesNo => json!(true),
-            Kind::One(choices) => json!(choices.first().map(|choice| &choice.value)),
+            Kind::One(choices) => json!(choices.first().map(|choice| choice.value)),
             Kind::Several { choices, .. } => {
-                json!(choices.iter().take(1).map(|choice| &choice.value).collect::<Vec<_>>())
+                json!(choices.iter().take(1).map(|choice| choice.value).collect::<Vec<_>>())
             }
         }
     }
-}
-
-type Parts = (Option<String>, Option<String>, Kind, Option<Value>);
-
-fn of_choice(field: &ChoiceField) -> Parts {
-    let word = |member: &str| field.rest.get(member)?.as_str().map(str::to_owned);
-    let count = |member: &str| field.rest.get(member)?.as_u64();
-    let choices = field
-        .choices
-        .iter()
-        .map(|choice| Choice { value: choice.value.clone(), title: choice.title.clone() })
-        .collect();
-    let kind = if field.several {
-        Kind::Several { choices, least: count("minItems"), most: count("maxItems") }
-    } else {
-        Kind::One(choices)
-    };
-    (word("title"), word("description"), kind, field.rest.get("default").cloned())
-}
-
-/// A number as JSON, whole ones without a fraction.
-fn tidy(number: f64) -> Option<Value> {
-    // Every f64 up to this is a whole number of its own.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if number.fract() == 0.0 && number.abs() <= EXACT {
-        // Checked just above.
-        #[allow(clippy::cast_possible_truncation)]
-        return Some(json!(number as i64));
-    }
-    Number::from_f64(number).map(Value::Number)
-}
-
-fn fits_text(
-    text: &str,
-    least: Option<u64>,
-    most: Option<u64>,
-    format: Option<&Format>,
-) -> Result<(), Mistake> {
-    let has = text.chars().count() as u64;
-    if let Some(least) = least.filter(|least| has < *least) {
-        return Err(Mistake::TooShort { least, has });
-    }
-    if let Some(most) = most.filter(|most| has > *most) {
-        return Err(Mistake::TooLong { most, has });
-    }
-    match format {
-        Some(format) if !format.fits(text) => Err(Mistake::WrongFormat(*format)),
-        _ => Ok(()),
-    }
-}
-
-fn fits_number(
-    number: Number,
-    whole: bool,
-    least: Option<f64>,
-    most: Option<f64>,
-) -> Result<Value, Mistake> {
-    let size = number.as_f64().unwrap_or(f64::NAN);
-    let mut value = Value::Number(number);
-    if whole && value.is_f64() {
-        // 5.0 is a whole number, and servers that read 5 do not all read 5.0.
-        value = tidy(size).filter(|tidy| !tidy.is_f64()).ok_or(Mistake::NotWhole)?;
-    }
-    if let Some(least) = least.filter(|least| size < *least) {
-        return Err(Mistake::TooSmall(least));
-    }
-    if let Some(most) = most.filter(|most| size > *most) {
-        return Err(Mistake::TooLarge(most));
-    }
-    Ok(value)
 }
 
 fn yes_or_no(text: &str) -> Option<bool> {
@@ -392,23 +288,23 @@ fn plain(value: &Value) -> Result<String, Mistake> {
 }
 
 /// The choice that was typed: its value, its title, or its number in the list.
-fn pick<'a>(choices: &'a [Choice], typed: &str) -> Result<&'a str, Mistake> {
+fn pick<'a>(choices: &[Choice<'a>], typed: &str) -> Result<&'a Value, Mistake> {
     let typed = typed.trim();
-    let by = |fits: &dyn Fn(&Choice) -> bool| choices.iter().find(|choice| fits(choice));
+    let by = |fits: &dyn Fn(&Choice<'_>) -> bool| choices.iter().find(|choice| fits(choice));
     let same = |a: &str| a.to_lowercase() == typed.to_lowercase();
     let number = || typed.parse::<usize>().ok().and_then(|n| choices.get(n.checked_sub(1)?));
-    let found = by(&|choice| choice.value == typed)
+    let found = by(&|choice| choice.text() == typed)
         .or_else(|| by(&|choice| choice.shown() == typed))
-        .or_else(|| by(&|choice| same(&choice.value) || same(choice.shown())))
+        .or_else(|| by(&|choice| same(&choice.text()) || same(&choice.shown())))
         .or_else(number);
-    found.map(|choice| choice.value.as_str()).ok_or_else(|| {
-        let names = choices.iter().map(Choice::shown);
-        let meant = closest(typed, names).map(str::to_owned);
+    found.map(|choice| choice.value).ok_or_else(|| {
+        let names: Vec<String> = choices.iter().map(Choice::shown).collect();
+        let meant = closest(typed, names.iter().map(String::as_str)).map(str::to_owned);
         Mistake::NoChoice { typed: typed.to_owned(), meant }
     })
 }
 
-fn pick_all<'a>(choices: &'a [Choice], typed: &str) -> Result<Vec<&'a str>, Mistake> {
+fn pick_all<'a>(choices: &[Choice<'a>], typed: &str) -> Result<Vec<&'a Value>, Mistake> {
     // A title may have a comma in it.
     if let Ok(one) = pick(choices, typed) {
         return Ok(vec![one]);
@@ -419,13 +315,4 @@ fn pick_all<'a>(choices: &'a [Choice], typed: &str) -> Result<Vec<&'a str>, Mist
         .filter(|part| !part.is_empty())
         .map(|p| pick(choices, p))
         .collect()
-}
-
-fn bounds<T: fmt::Display>(least: Option<&T>, most: Option<&T>, unit: &str) -> String {
-    match (least, most) {
-        (Some(least), Some(most)) => format!(", {least} to {most}{unit}"),
-        (Some(least), None) => format!(", {least}{unit} or more"),
-        (None, Some(most)) => format!(", {most}{unit} or less"),
-        (None, None) => String::new(),
-    }
 }

@@ -4,7 +4,6 @@
 //! kept as it is; the gate escapes it when it is shown. Must not know a terminal or a file. ELI-02, ELI-10.
 
 mod field;
-mod format;
 #[cfg(test)]
 mod tests;
 
@@ -25,10 +24,13 @@ pub(crate) struct Form {
 impl Form {
     pub(crate) fn of(schema: &FormSchema) -> Self {
         let required: HashSet<&String> = schema.required.iter().collect();
-        let required = |name: &String| required.contains(name);
-        let fields =
-            schema.fields.iter().map(|(name, field)| Field::of(name, field, required(name)));
-        Self { fields: fields.collect() }
+        // As JSON, which `schema/` reads; its members have no order, so that comes from the fields.
+        let mut whole = serde_json::to_value(schema).unwrap_or_default();
+        let mut field = |name: &String| {
+            let schema = whole.get_mut("properties").and_then(|all| all.get_mut(name));
+            Field::of(name, schema.map(Value::take).unwrap_or_default(), required.contains(name))
+        };
+        Self { fields: schema.fields.iter().map(|(name, _)| field(name)).collect() }
     }
 
     /// The answer that these values are. What is not given is left to its default, if it has one.

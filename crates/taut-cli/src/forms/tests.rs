@@ -79,12 +79,13 @@ fn what_does_not_fit_is_said_kindly() {
         (&number, "1,5", "it has to be a number, such as 12 or 1.5"),
         (&number, "NaN", "it has to be a number, such as 12 or 1.5"),
         (&whole, "1.5", "it has to be a whole number, such as 12"),
+        (&whole, "many", "it has to be a whole number, such as 12"),
         (&json!({ "type": "boolean" }), "maybe", "it has to be yes or no"),
         (&one, "lagre", "\"lagre\" is not one of them; did you mean large?"),
         (&one, "3", "\"3\" is not one of them"),
         (&one, "0", "\"0\" is not one of them"),
-        (&several, "a", "choose 2 or more"),
-        (&several, "a, b, c", "choose 2 or fewer"),
+        (&several, "a", "it has to have 2 choices or more, and has 1"),
+        (&several, "a, b, c", "it has to have 2 choices or fewer, and has 3"),
         (&several, "a, x", "\"x\" is not one of them"),
         (
             &json!({ "type": "string", "format": "date" }),
@@ -196,7 +197,7 @@ fn a_form_says_what_it_wants_and_shows_an_answer_that_fits() {
         [
             "size: small|large  Which size?",
             "milk: yes or no (default yes)",
-            "name: text, 10 characters or less (optional)",
+            "name: text, 10 characters or fewer (optional)",
             "shots: a whole number, 1 to 4",
         ]
     );

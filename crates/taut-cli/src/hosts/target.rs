@@ -245,6 +245,15 @@ fn unfilled(from: &str, missing: &[Missing], env: &[(String, String)]) -> Proble
 
 /// That there is no such server, with what was perhaps meant.
 pub(crate) fn unknown(found: &Found, name: &str) -> Problem {
+    if found.visible().next().is_none() && !found.broken.is_empty() {
+        // What is wrong comes first, what follows from it after that.
+        return Problem::Usage {
+            what: format!("{}\nno other file has a server, so there is no {name:?}", known(found)),
+            next: Some(format!(
+                "correct the file, or name another one with --config FILE; if {name} is a program: -- {name}"
+            )),
+        };
+    }
     let mut what = format!("there is no server {name:?}");
     if let Some(meant) = closest(name, found.visible().map(|server| server.name.as_str())) {
         let _ = write!(what, "; did you mean {meant}?");
@@ -260,7 +269,11 @@ pub(crate) fn unknown(found: &Found, name: &str) -> Problem {
 
 /// That there is no server at all.
 pub(crate) fn none_found(found: &Found) -> Problem {
-    Problem::Usage { what: known(found), next: Some("--config FILE reads any file".to_owned()) }
+    let next = match found.broken.is_empty() {
+        true => "--config FILE reads any file",
+        false => "correct the file, or read another one with --config FILE",
+    };
+    Problem::Usage { what: known(found), next: Some(next.to_owned()) }
 }
 
 fn none_named(found: &Found) -> Problem {

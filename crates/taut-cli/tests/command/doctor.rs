@@ -434,6 +434,7 @@ fn a_good_server_has_no_findings() {
             "started",
             "stdout",
             "agreed",
+            "offered",
             "listed",
             "on EOF",
             "on SIGTERM",

@@ -42,7 +42,7 @@ fn exit_2_the_command_line_is_wrong() {
     let run = demo("call add a=2 b=x c=1").exits(2);
     assert_eq!(
         run.err,
-        "error: the arguments do not fit the tool add\n  b must be number, not \"x\"\n  there is no \
+        "error: the arguments do not fit the tool add\n  b must be a number, not \"x\"\n  there is no \
          argument c\nit takes:\n  a: number  The first number.\n  b: number  The second number.\n  \
          try: taut call add a=… b=… -- …\n"
     );

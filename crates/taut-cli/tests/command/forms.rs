@@ -45,7 +45,9 @@ fn a_form_is_filled_in_field_by_field() {
             .shows("with commas between")
             .shows("Colours › ")
             .types("1,2,3");
-        terminal.shows("\"1,2,3\" does not fit: choose 2 or fewer").shows("Colours › ");
+        terminal
+            .shows("\"1,2,3\" does not fit: it has to have 2 choices or fewer, and has 3")
+            .shows("Colours › ");
         terminal.types("blue, red").shows("Anything else?").shows("note › ").types("");
         terminal.shows("E-mail: ada@example.org").shows("sure: no").shows("size: Large, with care");
         terminal.shows("note: –").shows("send it? [yes/no/edit] › ").types("");
@@ -210,7 +212,7 @@ fn a_person_is_the_model() {
 #[test]
 fn what_is_told_meanwhile_does_not_break_the_line() {
     let mut terminal = call("call number -v --revision 2025-11-25");
-    terminal.shows("count › ").types("x").shows("it has to be a number").shows("count › ");
+    terminal.shows("count › ").types("x").shows("it has to be a whole number").shows("count › ");
     terminal.types("3");
     let (text, code) = terminal.end();
     assert_eq!(code, Some(0), "{text}");

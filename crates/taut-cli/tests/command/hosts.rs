@@ -408,7 +408,7 @@ fn any_file_is_read_by_its_shape_with_config() {
     let run = place.run("servers --config f.json").exits(2);
     assert!(run.out.contains("line 1, column 1: no servers here"), "{}", run.out);
     let run = place.run("smoke it --config nowhere.json").exits(2);
-    let said = "error: there is no server \"it\"\nnowhere.json: there is no such file\n";
+    let said = "error: nowhere.json: there is no such file\nno other file has a server, so there is no \"it\"\n";
     assert!(run.err.starts_with(said), "{}", run.err);
     let run = place.run("list --config nowhere.json").exits(2);
     assert!(

@@ -14,6 +14,7 @@
 )]
 
 // About Unix itself: terminals.
+mod again;
 #[cfg(unix)]
 mod ahead;
 mod all;
@@ -34,6 +35,7 @@ mod check;
 mod crowd;
 mod debug;
 mod doctor;
+mod documents;
 mod exits;
 #[cfg(not(feature = "fleet"))]
 mod fleet;

@@ -55,13 +55,13 @@ fn one_tool_is_shown_whole() {
 #[test]
 fn that_sampling_was_not_offered_is_said_where_a_tool_is_missing() {
     let run = demo("call no_such_tool x=1").exits(2);
-    assert!(run.err.contains("sampling was not offered to the server"), "{}", run.err);
-    assert!(run.err.contains("--answer FILE offers sampling"), "{}", run.err);
+    assert!(run.err.contains("sampling and elicitation by a page were not offered"), "{}", run.err);
+    assert!(run.err.contains("--answer FILE offers more"), "{}", run.err);
     let run = demo("call echo text=x -v").exits(0);
-    assert!(run.err.contains("sampling was not offered"), "{}", run.err);
+    assert!(run.err.contains("sampling and elicitation by a page were not"), "{}", run.err);
     // A list is the same in a pipe as on a terminal: sampling is offered, because nothing is called.
     let run = demo("list tools -v").exits(0);
-    assert!(!run.err.contains("sampling was not offered"), "{}", run.err);
+    assert!(!run.err.contains("not offered"), "{}", run.err);
     let file = temporary().join("listed-with-sampling.jsonl");
     let _ = std::fs::remove_file(&file);
     let words = ["taut", "serve", "--transcript", file.to_str().unwrap()].map(str::to_owned);

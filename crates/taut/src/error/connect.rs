@@ -179,11 +179,10 @@ impl fmt::Display for ConnectError {
                 write!(f, "the server did not answer {phase} within {after:?}: it printed ")?;
                 let text = matches!(fault, Fault::Json | Fault::Encoding | Fault::Header);
                 match (text, lines) {
-                    (true, 1) => write!(f, "text instead of JSON ({fault}): {first}")?,
+                    (true, 1) => write!(f, "text instead of JSON: {first}")?,
                     (true, _) => write!(
                         f,
-                        "{lines} lines of text instead of JSON ({fault}), the first of which is: \
-                         {first}"
+                        "{lines} lines of text instead of JSON, the first of which is: {first}"
                     )?,
                     (false, _) => write!(f, "JSON that is no message ({fault}): {first}")?,
                 }

@@ -52,7 +52,7 @@ impl Watchdog {
             Some(_) => Some(signal_hook::flag::register(SIGURG, Arc::new(AtomicBool::new(false)))?),
             None => None,
         };
-        let watched = Watched { dropped, input, drain, ended: None, stderr };
+        let watched = WatchedLoop { dropped, input, drain, ended: None, stderr };
         Thread { watched: Some(watched), signals }.start()?;
         Ok(Self { _alive: alive, nudge })
     }
@@ -74,13 +74,13 @@ impl Drop for Watchdog {
 
 struct Thread {
     /// Until the loop has ended.
-    watched: Option<Watched>,
+    watched: Option<WatchedLoop>,
     /// As long as somebody wants to know.
     signals: Option<Guard>,
 }
 
 /// What is watched of a loop.
-struct Watched {
+struct WatchedLoop {
     dropped: PipeReader,
     input: Option<OwnedFd>,
     drain: Duration,
@@ -125,7 +125,7 @@ impl Thread {
         let mut fds: Vec<PollFd<'_>> = places.iter().flatten().cloned().collect();
         let until = self.signals.as_ref().and_then(Guard::deadline);
         let left = until.map(|at| at.saturating_duration_since(Instant::now()));
-        let wait = left.into_iter().chain(watched.and_then(Watched::patience)).min();
+        let wait = left.into_iter().chain(watched.and_then(WatchedLoop::patience)).min();
         let timeout = wait.and_then(|wait| Timespec::try_from(wait).ok());
         match poll(&mut fds, timeout.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
@@ -139,7 +139,7 @@ impl Thread {
     }
 }
 
-impl Watched {
+impl WatchedLoop {
     /// How long nothing is to be done here.
     fn patience(&self) -> Option<Duration> {
         let until = self.ended.map(|at| at.saturating_duration_since(Instant::now()));
@@ -149,7 +149,7 @@ impl Watched {
     fn look(&mut self, input_ended: bool) {
         if input_ended {
             // The loop has its own limit, and a moment to keep it.
-            self.ended = Some(Instant::now() + self.drain + GUARD);
+            self.ended = Instant::now().checked_add(self.drain.saturating_add(GUARD));
             self.input = None;
         }
         if self.ended.is_some_and(|at| at <= Instant::now()) {
@@ -164,7 +164,7 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedLoop {
     fn drop(&mut self) {
         self.stderr.iter_mut().for_each(HostStderr::give_back);
     }
@@ -266,5 +266,20 @@ fn nudge() {
             // One signal of a kind waits at a time: let it be seen before the next.
             std::thread::yield_now();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The longest limit that a user can set is no limit.
+    #[test]
+    fn a_drain_without_end_ends_nothing() {
+        let (dropped, _alive) = io::pipe().unwrap();
+        let mut watched =
+            WatchedLoop { dropped, input: None, drain: Duration::MAX, ended: None, stderr: None };
+        watched.look(true);
+        assert_eq!(watched.patience(), None);
     }
 }

@@ -36,7 +36,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::hosts;
 use crate::mask;
-use crate::output::Output;
+use crate::output::{Output, YELLOW};
 use crate::problem::{Exit, Problem};
 use crate::reach::carrier;
 use crate::secrets;
@@ -60,11 +60,15 @@ const SIZES: [usize; 7] = [64, 1 << 10, 16 << 10, 256 << 10, 1 << 20, 4 << 20, 1
 const QUICK_SIZES: [usize; 3] = [64, 16 << 10, 1 << 20];
 
 pub(crate) async fn run(output: &Output, args: Bench) -> Result<Exit, Problem> {
-    let output = Output { json: args.json, ..output.clone() };
     if let Some(path) = &args.plot {
         save(path, "")?;
     }
-    let (args, env) = by_name(&output, args).await?;
+    let (args, env) = by_name(output, args).await?;
+    if cfg!(debug_assertions) {
+        let words = "this taut is a debug build: the load that it sends is slow, and so are the figures; measure \
+                     with one of `cargo install` or `cargo build --release`";
+        output.note(&output.err.paint(YELLOW, words));
+    }
     let stop = Arc::new(AtomicBool::new(false));
     let mut interrupts = Interrupts::new()?;
     let (shown, asked) = (output.clone(), stop.clone());
@@ -89,6 +93,7 @@ async fn by_name(
     output: &Output,
     mut args: Bench,
 ) -> Result<(Bench, Vec<(String, String)>), Problem> {
+    args.named = args.named.or_else(|| args.by_option.take());
     let Some(name) = &args.named else {
         if args.server.is_empty() {
             // An error, which says which servers there are.

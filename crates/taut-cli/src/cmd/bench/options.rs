@@ -32,8 +32,12 @@ pub(crate) struct Bench {
     /// A server by name (see `taut servers`), a URL, tcp:HOST:PORT or unix:PATH.
     #[arg(value_name = "SERVER", conflicts_with = "server")]
     pub(crate) named: Option<String>,
+    /// A server by its name in a host's file (see `taut servers`), or its address.
+    #[arg(long = "server", short = 's', value_name = "NAME", help_heading = "The server")]
+    #[arg(conflicts_with_all = ["named", "server"])]
+    pub(crate) by_option: Option<String>,
     /// Read servers only from this file, of any host; can be repeated.
-    #[arg(long, value_name = "FILE", requires = "named", help_heading = "The server")]
+    #[arg(long, value_name = "FILE", conflicts_with = "server", help_heading = "The server")]
     pub(crate) config: Vec<PathBuf>,
     /// Also measure this server; can be repeated. The command is split at blanks, except within quotes.
     #[arg(long, value_name = "NAME=COMMAND", value_parser = variable)]

@@ -144,6 +144,7 @@ fn title_of(phase: Phase, rows: &[Row]) -> String {
             counts.retain(|count| *count > 0);
             let (least, most) = (counts.iter().min(), counts.iter().max());
             match (least, most) {
+                (Some(1), Some(1)) => "list of 1 tool".to_owned(),
                 (Some(least), Some(most)) if least == most => format!("list of {most} tools"),
                 (Some(least), Some(most)) => format!("list of {least} to {most} tools"),
                 _ => phase.words(),

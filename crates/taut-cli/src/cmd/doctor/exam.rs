@@ -20,7 +20,7 @@ use crate::cmd::list;
 use crate::output::Output;
 use crate::processes::{self, Process};
 use crate::reach::Reach;
-use crate::session::{builder, hang_up, tell, tell_event};
+use crate::session::{builder, hang_up, tell, tell_event, told};
 use crate::signals::Interrupts;
 use crate::spinner::Spinner;
 use crate::strict;
@@ -168,7 +168,7 @@ impl<'a> Exam<'a> {
             // It is still opening, and lets go by itself.
             self.stop.notify_one();
             tokio::select! {
-                () = work => {}
+                () = told(self.output, work) => {}
                 () = interrupts.next() => {}
             };
             return self.end_all();

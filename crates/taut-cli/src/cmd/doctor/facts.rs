@@ -242,6 +242,11 @@ impl Facts {
             Some(Err(error)) if started => add("agreed", Some(false), headline(error), None),
             _ => {}
         }
+        if self.listed.is_some() {
+            let text = "nothing: no sampling, elicitation or roots, as the plainest hosts; `taut list` may show \
+                        more tools";
+            add("offered", None, text.to_owned(), None);
+        }
         for (name, step) in [("listed", &self.listed), ("called", &self.called)] {
             match step {
                 Some(Ok((text, at))) => add(name, Some(true), text.clone(), Some(*at)),

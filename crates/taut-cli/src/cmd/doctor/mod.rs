@@ -212,8 +212,13 @@ fn row(output: &Output, phase: &Phase) -> String {
     };
     let text = reader.line(&phase.text);
     let Some(at) = phase.at else {
-        let room = output.width().map_or(usize::MAX, |width| width.saturating_sub(18).max(8));
-        return format!("  {mark} {:<12}  {}\n", phase.name, cut(&text, room));
+        let width = output.width().unwrap_or(usize::MAX);
+        // The reason of a failure ends with what to do about it, so it is not cut. Names of variables are only a list.
+        let text = match phase.name {
+            "environment" => cut(&text, width.saturating_sub(18).max(8)).into_owned(),
+            _ => wrap(&text, width, 18),
+        };
+        return format!("  {mark} {:<12}  {text}\n", phase.name);
     };
     // A terminal has the times at its right edge, up to where they are hard to follow.
     let room = output.width().map_or(usize::MAX, |width| width.saturating_sub(29).max(8));

@@ -28,7 +28,6 @@ pub(crate) struct FleetArgs {
 }
 
 pub(super) async fn run(output: &Output, args: &FleetArgs) -> Result<Exit, Problem> {
-    let output = &Output { json: args.json, ..output.clone() };
     let service = args.service.as_deref().map(name).transpose()?;
     let connection = args.broker.connect("fleet").await?;
     let workers = fleet(&connection, service.as_ref(), LIMIT).await?;

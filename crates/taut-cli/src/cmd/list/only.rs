@@ -3,11 +3,11 @@
 use serde_json::Value;
 use taut::Tool;
 
-use super::schema::fields;
 use super::{Offer, Row, resource_row, template_row};
 use crate::arguments::closest;
 use crate::output::{BOLD, Output};
 use crate::problem::Problem;
+use crate::schema::{Schema, fields};
 use crate::sent::Sent;
 
 /// Leaves out all but those of one name, as they are read and as they came.
@@ -33,9 +33,9 @@ pub(crate) fn about_tool(tool: &Tool) -> String {
     let mut section = |heading: &str, none: &str, lines: String| {
         text += &if lines.is_empty() { none.to_owned() } else { format!("{heading}\n{lines}") };
     };
-    section("it takes:", "it takes no arguments\n", fields(&read(&tool.input_schema)));
+    section("it takes:", "it takes no arguments\n", fields(Schema::of(&read(&tool.input_schema))));
     if let Some(schema) = &tool.output_schema {
-        section("it returns:", "it returns structured data\n", fields(&read(schema)));
+        section("it returns:", "it returns structured data\n", fields(Schema::of(&read(schema))));
     }
     let Some(hints) = &tool.annotations else { return text };
     let says = [

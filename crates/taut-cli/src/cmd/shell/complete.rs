@@ -10,9 +10,9 @@ use taut::types::{CompletionReference, PromptReference, ResourceReference};
 
 use super::order::{LEVELS, WORDS};
 use super::words::{quoted, split_open};
-use crate::arguments::{choices, parameters};
 use crate::cmd::list::Offer;
 use crate::gate::escape;
+use crate::schema::{Schema, Shape};
 
 /// Something that may stand there, as it is meant and not as it is typed.
 struct Fit {
@@ -66,7 +66,7 @@ pub(super) fn question(offer: &Offer, line: &str, at: usize) -> Option<Question>
     let (typed, _, words, _) = word_at(line, at)?;
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words.as_slice() {
-        ["prompt", name, given @ ..] => {
+        ["prompt" | "complete", name, given @ ..] => {
             let (key, value) = typed.split_once('=')?;
             offer.prompts.iter().flatten().find(|prompt| prompt.name == *name)?;
             let chosen = given.iter().filter_map(|pair| pair.split_once('='));
@@ -126,10 +126,11 @@ pub(super) fn complete(
         [] => whole(names().chain(tools(offer))),
         ["call" | "tools"] => whole(tools(offer)),
         ["prompt"] => whole(prompts(offer)),
+        ["complete"] => whole(prompts(offer).chain(templates(offer))),
         ["read" | "subscribe" | "unsubscribe"] => addresses(offer),
         ["log"] => whole(LEVELS.map(str::to_owned).into_iter()),
         ["call", tool, given @ ..] => arguments(offer, tool, given, &typed),
-        ["prompt", name, given @ ..] => blanks(offer, name, given),
+        ["prompt" | "complete", name, given @ ..] => blanks(offer, name, given),
         [word, ..] if names().any(|name| name == *word) => Vec::new(),
         [tool, given @ ..] => arguments(offer, tool, given, &typed),
     };
@@ -184,6 +185,10 @@ fn prompts(offer: &Offer) -> impl Iterator<Item = String> {
     offer.prompts.iter().flatten().map(|prompt| prompt.name.clone())
 }
 
+fn templates(offer: &Offer) -> impl Iterator<Item = String> {
+    offer.templates.iter().flatten().map(|template| template.uri_template.clone())
+}
+
 /// Resources, and what templates begin with.
 fn addresses(offer: &Offer) -> Vec<Fit> {
     let resources = whole(offer.resources.iter().flatten().map(|resource| resource.uri.clone()));
@@ -199,13 +204,16 @@ fn arguments(offer: &Offer, tool: &str, given: &[&str], typed: &str) -> Vec<Fit>
         return Vec::new();
     };
     let schema: Value = tool.input_schema.json().parse().unwrap_or(Value::Null);
+    let schema = Schema::of(&schema);
     if let Some((key, _)) = typed.split_once('=') {
-        let values = choices(&schema, key).into_iter();
+        let values = schema.field(key).map(Schema::values).unwrap_or_default().into_iter();
         return values.map(|text| Fit { key: Some(key.to_owned()), text, whole: true }).collect();
     }
     let used = |name: &str| given.iter().any(|pair| pair.split('=').next() == Some(name));
-    let left = parameters(&schema).into_iter().filter(|p| p.kind.ends_with("[]") || !used(&p.name));
-    left.map(|parameter| key(parameter.name)).collect()
+    let repeats = |schema: Schema<'_>| matches!(schema.shape(), Some(Shape::List { .. }));
+    let fields = schema.fields().into_iter();
+    let left = fields.filter(|field| repeats(field.schema) || !used(field.name));
+    left.map(|field| key(field.name)).collect()
 }
 
 fn blanks(offer: &Offer, name: &str, given: &[&str]) -> Vec<Fit> {
@@ -258,9 +266,13 @@ mod tests {
 
     #[test]
     fn names_arguments_and_values_are_completed_from_the_schema() {
-        let table: [(&str, usize, &[&str]); 30] = [
+        let table: [(&str, usize, &[&str]); 34] = [
             ("ord", 0, &["order ", "ordeal "]),
             ("re", 0, &["resources ", "read ", "restart ", "read "]),
+            ("comp", 0, &["complete "]),
+            ("complete gr", 9, &["greet "]),
+            ("complete demo://", 9, &["demo://city/{city} "]),
+            ("complete greet name=x ", 22, &["language="]),
             ("bad", 0, &[]),
             ("qui", 0, &["quit "]),
             ("call ord", 5, &["order ", "ordeal "]),

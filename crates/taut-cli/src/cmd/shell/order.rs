@@ -28,6 +28,11 @@ pub(super) enum Order {
         name: String,
         pairs: Vec<String>,
     },
+    /// What the server suggests for the last of the pairs.
+    Complete {
+        what: String,
+        pairs: Vec<String>,
+    },
     Log(Level),
     Subscribe(String),
     Unsubscribe(String),
@@ -41,7 +46,8 @@ pub(super) enum Given {
 }
 
 /// The shell's own words: name, what follows it, what it does.
-pub(super) const WORDS: [(&str, &str, &str); 15] = [
+pub(super) const WORDS: [(&str, &str, &str); 17] = [
+    ("list", "", "all that the server offers"),
     ("tools", "[TOOL]", "what can be called; one of them with its arguments"),
     ("resources", "", "what can be read"),
     ("templates", "", "families of what can be read"),
@@ -49,6 +55,7 @@ pub(super) const WORDS: [(&str, &str, &str); 15] = [
     ("call", "TOOL [key=value … | JSON]", "call a tool; its name alone does the same"),
     ("read", "URI", "read a resource"),
     ("prompt", "NAME [key=value …]", "fill in a prompt"),
+    ("complete", "NAME [key=value …] key=…", "what the server suggests for the last argument"),
     ("subscribe", "URI", "tell when a resource changes"),
     ("unsubscribe", "URI", "no longer"),
     ("log", "LEVEL", "show the server's log from this level on: debug, info, …"),
@@ -128,7 +135,8 @@ fn own(first: &str, mut rest: Vec<String>) -> Result<Order, Meaningless> {
             let level = Level::from(one(&mut rest)?.as_str());
             if level.is_known() { Ok(Order::Log(level)) } else { Err(usage(first)) }
         }
-        "prompt" | "call" if rest.is_empty() => Err(usage(first)),
+        "prompt" | "call" | "complete" if rest.is_empty() => Err(usage(first)),
+        "complete" => Ok(Order::Complete { what: rest.remove(0), pairs: rest }),
         "prompt" => Ok(Order::Prompt { name: rest.remove(0), pairs: rest }),
         "call" => call(rest.remove(0), rest),
         tool => call(tool.to_owned(), rest),
@@ -188,6 +196,13 @@ mod tests {
             ("tools", Some(Order::List(Some(Kind::Tools)))),
             ("tools add", Some(Order::Describe("add".to_owned()))),
             ("list", Some(Order::List(None))),
+            (
+                "complete greet language=D",
+                Some(Order::Complete {
+                    what: "greet".to_owned(),
+                    pairs: vec!["language=D".to_owned()],
+                }),
+            ),
             ("read demo://x", Some(Order::Read("demo://x".to_owned()))),
             ("log warning", Some(Order::Log(Level::Warning))),
             ("add a=1 b='2 3'", call("add", pairs(&["a=1", "b=2 3"]))),

@@ -15,7 +15,7 @@ use super::running::Running;
 use crate::cells::pad;
 use crate::cmd::call::{self, fit};
 use crate::cmd::watch::tell_unlisted;
-use crate::cmd::{list, prompt, read};
+use crate::cmd::{complete, list, prompt, read};
 use crate::content::{self, Piece};
 use crate::events::Event;
 use crate::output::{BOLD, CYAN, DIM, Output, RED};
@@ -23,6 +23,7 @@ use crate::problem::{Exit, Problem};
 use crate::session::with_stderr;
 use crate::signals::{Interrupts, Stop};
 use crate::spinner::Spinner;
+use crate::word_order::SERVER;
 
 /// What an order came to.
 pub(super) struct Done {
@@ -110,6 +111,19 @@ impl Running<'_> {
                 Ok(Done::well(document))
             }
             Order::Prompt { name, pairs } => self.prompt(&name, &pairs).await,
+            Order::Complete { what, pairs } => {
+                let client = self.client()?;
+                let pairs = complete::pairs(&pairs)?;
+                let asking = Spinner::start(self.output, "completing");
+                let found = complete::ask(&client, &what, &pairs).await;
+                let found = found.map_err(|problem| here(problem, &what))?;
+                drop(asking);
+                let document = self.document(|| found.clone())?;
+                if !self.output.json {
+                    complete::show(self.output, &found)?;
+                }
+                Ok(Done::well(document))
+            }
             Order::Log(level) => {
                 self.set_level(level).await?;
                 Ok(Done::well(None))
@@ -320,10 +334,12 @@ fn here(problem: Problem, typed: &str) -> Problem {
     }
     let typed_here = |next: &str| match next.strip_prefix("taut call ") {
         Some(rest) => Some(rest.to_owned()),
-        None => next.strip_prefix("taut prompt ").map(|rest| format!("prompt {rest}")),
+        None => ["prompt", "complete"].into_iter().find_map(|word| {
+            next.strip_prefix(&format!("taut {word} ")).map(|rest| format!("{word} {rest}"))
+        }),
     };
     let next = next.map(|next| match typed_here(&next) {
-        Some(rest) => rest.trim_end_matches(" -- …").to_owned(),
+        Some(rest) => rest.trim_end_matches(SERVER).to_owned(),
         None => "tools and prompts show what there is, help what can be typed".to_owned(),
     });
     Problem::Usage { what, next }

@@ -19,7 +19,7 @@ use crate::events::{Event, is_told};
 use crate::output::{CYAN, Output};
 use crate::problem::Problem;
 use crate::reach::Reach;
-use crate::session::{builder, tell_event};
+use crate::session::{builder, patient, tell_event};
 use crate::signals::Interrupts;
 use crate::spinner::Spinner;
 
@@ -128,11 +128,9 @@ impl<'a> Running<'a> {
                 }
                 changed.notify_one();
             });
-        let client = self
-            .reach
-            .open_until(self.output, builder, interrupts)
-            .await?
-            .ok_or(Problem::Interrupted)?;
+        let opening = self.reach.open_until(self.output, builder, interrupts);
+        let opened = patient(self.output, self.options, opening).await?;
+        let client = opened.ok_or(Problem::Interrupted)?;
         if client.capabilities().logging.is_some() {
             // A server that has no such level logs as it likes.
             let _ = client.set_level(self.level.clone()).await;

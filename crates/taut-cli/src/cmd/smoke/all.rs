@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use tokio::task::{JoinSet, LocalSet};
 
 use super::transcript::{Transcript, millis};
-use crate::args::{Options, Smoke};
+use crate::args::Options;
 use crate::cells::{cut, cut_front, pad, wide};
 use crate::debug;
 use crate::hosts::{
@@ -40,16 +40,16 @@ enum Outcome {
     Skipped(String),
 }
 
-pub(super) async fn run(output: &Output, args: &Smoke) -> Result<Exit, Problem> {
+pub(super) async fn run(output: &Output, options: &Options) -> Result<Exit, Problem> {
     let began = Instant::now();
-    let found = find(Surroundings::here(), &args.options.config);
-    tell_broken(output, &found);
+    let found = find(Surroundings::here(), &options.config);
     let servers: Vec<&Server> = found.visible().collect();
     if servers.is_empty() {
         return Err(none_found(&found));
     }
+    tell_broken(output, &found);
     let (rows, interrupted) =
-        LocalSet::new().run_until(try_all(output, &args.options, &found, &servers)).await?;
+        LocalSet::new().run_until(try_all(output, options, &found, &servers)).await?;
     let failed = rows.iter().find_map(|row| match row.outcome {
         Outcome::Failed { exit, .. } => Some(exit),
         _ => None,
@@ -70,7 +70,7 @@ pub(super) async fn run(output: &Output, args: &Smoke) -> Result<Exit, Problem> 
         });
         output.document(&document)?;
     } else {
-        output.print(&table(output, &found, &rows, began.elapsed()))?;
+        output.print(&table(output, &found, &rows, (began.elapsed(), interrupted)))?;
     }
     Ok(exit)
 }
@@ -243,7 +243,7 @@ fn widths(mut wide: [usize; 5], width: Option<usize>) -> ([usize; 5], usize) {
     (wide, width.saturating_sub(used(&wide)))
 }
 
-fn table(output: &Output, found: &Found, rows: &[Row], took: Duration) -> String {
+fn table(output: &Output, found: &Found, rows: &[Row], end: (Duration, bool)) -> String {
     let reader = output.out;
     let cells: Vec<[String; 5]> =
         rows.iter().map(|row| row.cells().map(|cell| reader.line(&cell).into_owned())).collect();
@@ -276,7 +276,7 @@ fn table(output: &Output, found: &Found, rows: &[Row], took: Duration) -> String
         let words = reader.line(&words).into_owned();
         let _ = writeln!(text, "{line}{}", reader.paint(style, cut(&words, room)));
     }
-    let _ = writeln!(text, "\n{}", verdict(output, found, rows, took));
+    let _ = writeln!(text, "\n{}", verdict(output, found, rows, end));
     let failed = rows.iter().find(|row| matches!(row.outcome, Outcome::Failed { .. }));
     if let Some(row) = failed {
         let next = format!("taut smoke {}, for the whole story", reader.line(&row.name));
@@ -285,7 +285,13 @@ fn table(output: &Output, found: &Found, rows: &[Row], took: Duration) -> String
     text
 }
 
-fn verdict(output: &Output, found: &Found, rows: &[Row], took: Duration) -> String {
+/// How it went all in all, after so long; whether it was interrupted.
+fn verdict(
+    output: &Output,
+    found: &Found,
+    rows: &[Row],
+    (took, interrupted): (Duration, bool),
+) -> String {
     let reader = output.out;
     let count = |is: fn(&Outcome) -> bool| rows.iter().filter(|row| is(&row.outcome)).count();
     let works = count(|outcome| matches!(outcome, Outcome::Works));
@@ -301,6 +307,9 @@ fn verdict(output: &Output, found: &Found, rows: &[Row], took: Duration) -> Stri
         }
     }
     let rest = format!("{rest}, {} in all", time(took));
+    if interrupted {
+        return reader.paint(RED, format!("✗ interrupted: {works} of {tried} work{rest}"));
+    }
     if tried == 0 {
         return reader.paint(YELLOW, format!("· there is none to try{rest}"));
     }

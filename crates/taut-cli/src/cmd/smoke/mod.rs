@@ -23,11 +23,13 @@ use crate::signals::Interrupts;
 use transcript::Transcript;
 
 pub(crate) async fn run(output: &Output, args: &Smoke) -> Result<Exit, Problem> {
+    let mut options = args.options.clone();
+    options.asked.offer_all = true;
     if args.all {
-        return all::run(output, args).await;
+        return all::run(output, &options).await;
     }
     let chosen = chosen(args)?;
-    let options = &args.options;
+    let options = &options;
     let nothing = args.name.is_none() && options.named.is_none() && args.server.is_empty();
     let (started, name) = if nothing && options.config.is_empty() {
         let exe = std::env::current_exe()
@@ -40,7 +42,7 @@ pub(crate) async fn run(output: &Output, args: &Smoke) -> Result<Exit, Problem> 
     };
     let mut interrupts = Interrupts::new()?;
     let mut smoke = Transcript::new(output, &name)?;
-    let exit = smoke.run(&args.options, started, chosen, &mut interrupts).await?;
+    let exit = smoke.run(options, started, chosen, &mut interrupts).await?;
     smoke.finish(exit)?;
     Ok(exit)
 }

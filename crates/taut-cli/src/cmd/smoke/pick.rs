@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use taut::Tool;
 
-use crate::arguments::{Parameter, parameters};
+use crate::schema::Schema;
 
 const GREETING: &str = "hello from taut";
 
@@ -41,12 +41,12 @@ pub(super) fn pick(tools: &[Tool]) -> Pick {
     }
     let says = |tool: &&Tool| {
         let read_only = tool.annotations.as_ref().and_then(|hints| hints.read_only_hint);
-        read_only == Some(true) && needs(tool).is_empty()
+        read_only == Some(true) && needs_nothing(tool)
     };
     let promises = |tool: &&Tool| {
         let word = tool.name.split(['_', '-', '.', '/']).next().unwrap_or_default().to_lowercase();
         let silent = tool.annotations.as_ref().is_none_or(|hints| hints.read_only_hint.is_none());
-        silent && !is_harmful(tool) && needs(tool).is_empty() && LOOKS.contains(&word.as_str())
+        silent && !is_harmful(tool) && needs_nothing(tool) && LOOKS.contains(&word.as_str())
     };
     match tools.iter().find(says).or_else(|| tools.iter().find(promises)) {
         Some(tool) => Pick::Call(tool.name.clone(), json!({})),
@@ -56,28 +56,25 @@ pub(super) fn pick(tools: &[Tool]) -> Pick {
     }
 }
 
-fn needs(tool: &Tool) -> Vec<Parameter> {
-    let schema = tool.input_schema.json().parse().unwrap_or(Value::Null);
-    let named: Vec<_> =
-        schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let mut all = parameters(&schema);
-    all.retain(|parameter| parameter.required);
-    // Something that has to be given and is not described cannot be guessed.
-    if all.len() < named.len() {
-        all.extend(named.iter().map(|name| Parameter {
-            name: (*name).to_owned(),
-            kind: "any".to_owned(),
-            required: true,
-            description: String::new(),
-        }));
-    }
-    all
+fn schema(tool: &Tool) -> Value {
+    tool.input_schema.json().parse().unwrap_or(Value::Null)
+}
+
+/// Whether a tool can be called without arguments.
+fn needs_nothing(tool: &Tool) -> bool {
+    Schema::of(&schema(tool)).required().is_empty()
 }
 
 /// The one argument that a tool needs, if that is one and text.
 fn only_text(tool: &Tool) -> Option<String> {
-    match needs(tool).as_slice() {
-        [one] if one.kind == "string" => Some(one.name.clone()),
+    let schema = schema(tool);
+    let schema = Schema::of(&schema);
+    let fields = schema.fields();
+    match (schema.required().as_slice(), fields.first()) {
+        // Something that has to be given and is not described cannot be guessed.
+        ([_], Some(one)) if one.required && one.schema.kind() == "string" => {
+            Some(one.name.to_owned())
+        }
         _ => None,
     }
 }

@@ -21,7 +21,7 @@ use crate::content::{self, Piece};
 use crate::output::{DIM, GREEN, RED, YELLOW, time};
 use crate::problem::{Exit, Problem};
 use crate::reach::Reach;
-use crate::session::{builder, hang_up, tell_event};
+use crate::session::{builder, hang_up, patient, tell_event};
 use crate::signals::Interrupts;
 use crate::strict;
 
@@ -76,7 +76,12 @@ impl Transcript<'_> {
             }
         });
         self.wait("starting the server");
-        let client = match reach.open_until(self.output, builder, interrupts).await {
+        let opened = reach.open_until(self.output, builder, interrupts);
+        let opened = match self.silent {
+            true => opened.await,
+            false => patient(self.output, options, opened).await,
+        };
+        let client = match opened {
             Ok(Some(client)) => client,
             Ok(None) => return Err(Problem::Interrupted),
             Err(error) => return self.failed("start", &error, ""),
@@ -211,8 +216,7 @@ impl Transcript<'_> {
             }
         };
         let took = began.elapsed();
-        let mut first = Some(took);
-        let mut section = |smoke: &mut Self, what: &str, names: Option<Vec<String>>| {
+        let section = |smoke: &mut Self, what: &str, names: Option<Vec<String>>| {
             let Some(names) = names else { return Ok(()) };
             smoke.report.insert(what.to_owned(), json!(names));
             if !names.is_empty() {
@@ -226,7 +230,7 @@ impl Transcript<'_> {
                 0 => "none".to_owned(),
                 count => format!("{count}: {}", names.join(", ")),
             };
-            smoke.step(what, &shown, first.take())
+            smoke.step(what, &shown, None)
         };
         let names = |tools: &Vec<Tool>| tools.iter().map(|tool| tool.name.clone()).collect();
         section(self, "tools", offer.tools.as_ref().map(names))?;

@@ -29,7 +29,7 @@ pub(super) struct Transcript<'a> {
     pub(super) unprobed: Option<Duration>,
     spinner: Option<Spinner>,
     /// One of many: what it would tell is told by others, later.
-    silent: bool,
+    pub(super) silent: bool,
 }
 
 impl<'a> Transcript<'a> {

@@ -1,6 +1,7 @@
 //! One server from start to end, with us between it and its host.
 //!
-//! Starts the server, passes signals on, and ends as the server ended: with its code, or by its signal.
+//! Starts the server, passes signals on, and ends as the server ended: with its code, or by its signal. At a
+//! terminal a second Ctrl-C kills it (`stop.rs`).
 //! The server gets a process group of its own, so that a signal for our group reaches it once, through
 //! us; on Linux it is killed when we are. Must not look at the bytes.
 
@@ -11,8 +12,10 @@ use std::time::{Duration, Instant};
 use taut_trace::{End, Recorder};
 
 use super::pump::{self, Ends, Progress};
+#[cfg(unix)]
+use super::stop::Stop;
 use super::wake::{self, Heard};
-use crate::problem::Problem;
+use crate::problem::{Exit, Problem};
 
 /// How long what the server wrote before its end may take to reach the host, once somebody wants us gone.
 const LAST_BYTES: Duration = Duration::from_secs(2);
@@ -77,9 +80,12 @@ impl Launch {
 }
 
 /// Carries until the server has ended. Does not return: the process ends as the server did.
+///
+/// `tell` tells a person who may press Ctrl-C; there is none without.
 pub(super) fn carry(
     launch: &Launch,
     recorder: Recorder,
+    tell: Option<&dyn Fn(&str)>,
 ) -> Result<std::convert::Infallible, Problem> {
     let (mut heard, waker) = wake::listen()?;
     let mut child = match start(launch) {
@@ -97,37 +103,51 @@ pub(super) fn carry(
     };
     let progress = pump::start(ends, &recorder, &waker)
         .map_err(|error| Problem::File { what: "starting a thread".to_owned(), error })?;
-    let status = wait(&mut child, &mut heard, &progress);
+    let (status, killed) = wait(&mut child, &mut heard, &progress, tell);
     drain(&progress);
     recorder.ended(ended(status));
     recorder.finish();
+    if killed {
+        // The person ended it, and it is we who used the signal.
+        std::process::exit(Exit::Interrupted as i32);
+    }
     end_like(status)
 }
 
 /// Waits until the server has ended and its output too. A process that the server leaves behind may keep
 /// its output open; then a signal, or a host that closes, ends it all.
-fn wait(child: &mut Child, heard: &mut Heard, progress: &Progress) -> ExitStatus {
+///
+/// Says whether we killed it.
+fn wait(
+    child: &mut Child,
+    heard: &mut Heard,
+    progress: &Progress,
+    tell: Option<&dyn Fn(&str)>,
+) -> (ExitStatus, bool) {
     let mut status = None;
     let mut stopped = false;
+    let mut stop = Stop::new(tell);
     loop {
         if status.is_none() {
             status = child.try_wait().ok().flatten();
         }
         if let Some(status) = status
-            && (progress.has_ended() || stopped || progress.host_closed())
+            && (progress.has_ended() || stopped || stop.killed() || progress.host_closed())
         {
-            return status;
+            return (status, stop.killed());
         }
-        for signal in heard.wait() {
-            stopped |= heed(child, signal, status.is_some());
+        let time = if status.is_none() { stop.due(child) } else { None };
+        for signal in heard.wait(time) {
+            stopped |= heed(child, signal, status.is_some(), &mut stop);
         }
     }
 }
 
 /// Passes a signal on to a server that runs. Says whether one that came later asks us to end.
 #[cfg(unix)]
-fn heed(child: &Child, signal: i32, has_ended: bool) -> bool {
-    if !has_ended {
+fn heed(child: &Child, signal: i32, has_ended: bool, stop: &mut Stop<'_>) -> bool {
+    let is_key = signal == signal_hook::consts::SIGINT;
+    if !has_ended && (!is_key || stop.interrupted(child)) {
         pass_on(child, signal);
     }
     has_ended && is_wish_to_end(signal)
@@ -135,8 +155,27 @@ fn heed(child: &Child, signal: i32, has_ended: bool) -> bool {
 
 /// There are no signals here.
 #[cfg(not(unix))]
-const fn heed(_: &Child, _: i32, has_ended: bool) -> bool {
+const fn heed(_: &Child, _: i32, has_ended: bool, _: &mut Stop<'_>) -> bool {
     has_ended
+}
+
+/// There is no Ctrl-C to pass on here: the system ends us both.
+#[cfg(not(unix))]
+struct Stop<'a>(std::marker::PhantomData<&'a ()>);
+
+#[cfg(not(unix))]
+impl<'a> Stop<'a> {
+    const fn new(_: Option<&'a dyn Fn(&str)>) -> Self {
+        Self(std::marker::PhantomData)
+    }
+
+    const fn killed(&self) -> bool {
+        false
+    }
+
+    const fn due(&mut self, _: &Child) -> Option<Duration> {
+        None
+    }
 }
 
 /// The environment and the pipes of the server, for whichever process becomes it.

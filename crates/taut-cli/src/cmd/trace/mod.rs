@@ -1,8 +1,8 @@
 //! `taut trace`: stand between a host and a server, record what passes, and use it again.
 //!
-//! Only leads from what was typed to the file that does it: `carry` (with `pump`, `ends`, `wake`) is the
+//! Only leads from what was typed to the file that does it: `carry` (with `pump`, `ends`, `stop`, `wake`) is the
 //! transparent part, `hide` says what is masked, `keep` where it
-//! goes, `live` and `shown` show it, `page` serves the page, `view`
+//! goes, `reached` whether a server that listens is there, `live` and `shown` show it, `page` serves the page, `view`
 //! and `play` use a capture, `into` edits a host's file.
 
 mod carry;
@@ -14,7 +14,10 @@ mod live;
 mod page;
 mod play;
 mod pump;
+mod reached;
 mod shown;
+#[cfg(unix)]
+mod stop;
 mod view;
 mod wake;
 
@@ -30,6 +33,7 @@ use crate::reach::carrier;
 use crate::{args, help};
 use carry::Launch;
 use keep::Kept;
+use reached::{Elsewhere, elsewhere};
 
 /// See what passes between a host and a server.
 #[derive(clap::Args)]
@@ -39,6 +43,9 @@ pub(crate) struct Trace {
     what: Option<Again>,
     /// A server by name (see `taut servers`), a URL, tcp:HOST:PORT or unix:PATH.
     name: Option<String>,
+    /// A server by its name in a host's file (see `taut servers`), or its address.
+    #[arg(long = "server", short = 's', value_name = "NAME", conflicts_with = "name")]
+    named: Option<String>,
     /// Keep what passes in this file, in place of what it held; a folder gets a new file each time.
     #[arg(long, value_name = "FILE")]
     record: Option<PathBuf>,
@@ -55,10 +62,10 @@ pub(crate) struct Trace {
     #[arg(long, value_name = "VARIABLE")]
     hide: Vec<String>,
     /// Put taut trace before this server in its host's own file, from its next start on.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "server", "page", "out_of", "quiet"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "named", "server", "page", "out_of", "quiet"])]
     into: Option<String>,
     /// Take it out again.
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "server", "page", "record", "quiet"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "named", "server", "page", "record", "quiet"])]
     out_of: Option<String>,
     /// Read servers from this file, of any host, and from no other; may be given again.
     #[arg(long, value_name = "FILE")]
@@ -126,14 +133,20 @@ pub(crate) fn run(output: &Output, args: &Trace) -> Result<Exit, Problem> {
 
 /// Stands between the host that started us and the server that is meant.
 fn between(output: &Output, args: &Trace) -> Result<Exit, Problem> {
-    let (launch, entry) =
-        server_of(output, args.name.as_deref(), &args.server, &args.config, &args.env)?;
+    let name = args.name.as_deref().or(args.named.as_deref());
+    let (launch, entry) = server_of(output, name, &args.server, &args.config, &args.env)?;
     let launch = Launch { cwd: args.cwd.clone().or(launch.cwd), ..launch };
     let masker =
         if args.unmasked { Masker::off() } else { hide::masker(&launch.words, &entry, &args.hide) };
     let words: Vec<String> =
         launch.words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    let known = args.called.clone().or_else(|| args.name.clone());
+    if let Some(name) = name
+        && let Some(place) = elsewhere(name, &args.config)
+    {
+        tell(output, args, &format!("{} is reached through `taut bridge`", place.shown));
+        reached(output, args, place);
+    }
+    let known = args.called.clone().or_else(|| name.map(str::to_owned));
     let name = known.clone().unwrap_or_else(|| short_name(&words));
     let Kept { file, limit, told } = keep::keep(args.record.as_deref(), args.page, &name)?;
     for words in told {
@@ -149,13 +162,32 @@ fn between(output: &Output, args: &Trace) -> Result<Exit, Problem> {
     let watch = shows.then(|| Box::new(live::Live::new(output)) as Box<dyn Watch>);
     let recorder = Recorder::start(file, session, masker, watch)
         .map_err(|error| Problem::File { what: "starting the recorder".to_owned(), error })?;
-    match carry::carry(&launch, recorder)? {}
+    let tell = |words: &str| tell(output, args, words);
+    match carry::carry(&launch, recorder, output.err.terminal.then_some(&tell))? {}
+}
+
+/// Says if nobody is there: the bridge connects only once the host asks something.
+fn reached(output: &Output, args: &Trace, place: Elsewhere) {
+    let (output, quiet) = (output.clone(), args.quiet);
+    let look = move || {
+        if let Some(why) = place.unreachable()
+            && !quiet
+        {
+            output.note(&told(&output, &format!("{}: {why}", place.shown)));
+        }
+    };
+    // A host must not wait for it; without a thread for it, the bridge says the same later.
+    let _ = std::thread::Builder::new().name("reached".to_owned()).spawn(look);
+}
+
+fn told(output: &Output, words: &str) -> String {
+    output.err.paint(DIM, format!("taut trace: {}", output.err.line(words)))
 }
 
 /// A line of our own on stderr.
 fn tell(output: &Output, args: &Trace, words: &str) {
     if !args.quiet {
-        output.note(&output.err.paint(DIM, format!("taut trace: {words}")));
+        output.note(&told(output, words));
     }
 }
 

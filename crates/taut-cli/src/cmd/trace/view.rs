@@ -96,7 +96,7 @@ pub(super) fn load(path: &Path) -> Result<Capture, Problem> {
 
 fn open(path: &Path) -> Result<File, Problem> {
     File::open(path)
-        .map_err(|error| Problem::File { what: format!("opening {}", path.display()), error })
+        .map_err(|error| Problem::File { what: format!("reading {}", path.display()), error })
 }
 
 fn unreadable(path: &Path, error: &taut_trace::ReadError) -> Problem {

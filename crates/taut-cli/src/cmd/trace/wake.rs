@@ -14,6 +14,7 @@ mod unix {
     use std::os::unix::net::UnixStream;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
+    use std::time::Duration;
 
     use signal_hook::consts::{
         SIGCHLD, SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH,
@@ -58,8 +59,11 @@ mod unix {
             Ok((Self { wakes, flags }, Waker(Arc::new(waker))))
         }
 
-        /// Waits until something has happened, and says which signals came.
-        pub(in super::super) fn wait(&mut self) -> Vec<i32> {
+        /// Waits until something has happened or the time is over, and says which signals came.
+        pub(in super::super) fn wait(&mut self, time: Option<Duration>) -> Vec<i32> {
+            // A timeout of nothing would be none at all.
+            let time = time.map(|time| time.max(Duration::from_millis(1)));
+            let _ = self.wakes.set_read_timeout(time);
             loop {
                 match self.wakes.read(&mut [0; 64]) {
                     Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
@@ -99,7 +103,7 @@ mod other {
             Ok((Self(receive), Waker(send)))
         }
 
-        pub(in super::super) fn wait(&mut self) -> Vec<i32> {
+        pub(in super::super) fn wait(&mut self, _: Option<Duration>) -> Vec<i32> {
             let _ = self.0.recv_timeout(Duration::from_millis(20));
             Vec::new()
         }

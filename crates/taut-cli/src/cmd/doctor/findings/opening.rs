@@ -331,8 +331,9 @@ pub(super) fn slow(facts: &Facts) -> Option<Finding> {
         (
             Level::Hurts,
             format!(
-                "{} give up before (limits: {}); codex exec does not wait at all",
+                "{} give{} up before (limits: {}); codex exec does not wait at all",
                 lost.join(", "),
+                if lost.len() == 1 { "s" } else { "" },
                 limits.join(", ")
             ),
         )

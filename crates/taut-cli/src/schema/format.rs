@@ -1,4 +1,4 @@
-//! The formats of text in a form (ELI-10), checked just enough to find typing errors.
+//! The formats of text (ELI-10), checked just enough to find typing errors.
 //!
 //! Must not be stricter than a server: unusual but possible values pass.
 
@@ -13,7 +13,7 @@ pub(crate) enum Format {
 
 impl Format {
     /// The format of this name; nothing if nobody knows it, so that nothing is refused for it.
-    pub(super) fn of(name: &str) -> Option<Self> {
+    pub(crate) fn of(name: &str) -> Option<Self> {
         Some(match name {
             "email" => Self::Email,
             "uri" => Self::Uri,
@@ -23,7 +23,7 @@ impl Format {
         })
     }
 
-    pub(super) fn words(&self) -> &'static str {
+    pub(crate) fn words(&self) -> &'static str {
         match self {
             Self::Email => "an address such as ada@example.org",
             Self::Uri => "an address such as https://example.org",
@@ -32,7 +32,7 @@ impl Format {
         }
     }
 
-    pub(super) fn fits(self, text: &str) -> bool {
+    pub(crate) fn fits(self, text: &str) -> bool {
         match self {
             Self::Email => is_email(text),
             Self::Uri => is_uri(text),
