@@ -59,6 +59,14 @@ impl<'a> RequestMeta<'a> {
         found
     }
 
+    /// Whether `_meta` claims to be modern, as [`is_modern`](Self::is_modern) says, without reading more of it
+    /// than that takes.
+    #[cfg(all(feature = "server", feature = "client"))]
+    pub(crate) fn claims_modern(meta: JsonRef<'a>) -> bool {
+        let mut members = meta.members().into_iter().flatten();
+        members.any(|(key, _)| key == meta_keys::PROTOCOL_VERSION)
+    }
+
     /// Whether the request claims to be modern: the key's presence decides, whatever its value
     /// (ERA-03, ERA-05).
     pub(crate) fn is_modern(&self) -> bool {

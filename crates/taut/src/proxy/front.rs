@@ -81,8 +81,7 @@ impl Front {
     fn dispatch(&mut self, request: PeerRequest<'_>) {
         let meta = request.params.member("_meta");
         let odd = request.params.is_array() || meta.is_some_and(|meta| !meta.is_object());
-        let modern =
-            meta.is_some_and(|meta| meta.is_object() && RequestMeta::read(meta).is_modern());
+        let modern = meta.is_some_and(RequestMeta::claims_modern);
         let served = self.state.shared.settings.front_era;
         let session = self.session.clone();
         let known = Method::parse(&request.method);
