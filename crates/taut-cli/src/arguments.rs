@@ -17,6 +17,8 @@ pub(crate) enum Mistake {
     NoPair(String),
     /// It takes one value and was given several.
     Repeated(String),
+    /// It looks like JSON and is none.
+    NoJson { key: String, why: String },
     /// The value, or something inside it, does not fit.
     Unfit { at: String, fault: Fault },
 }
@@ -26,6 +28,10 @@ impl fmt::Display for Mistake {
         match self {
             Self::NoPair(text) => write!(f, "{text:?} is no key=value"),
             Self::Repeated(key) => write!(f, "{key} takes one value"),
+            Self::NoJson { key, why } => write!(
+                f,
+                "{key} is no JSON: {why}; a shell removes quotes that are not quoted: {key}='{{\"a\": 1}}'"
+            ),
             Self::Unfit { at, fault: Fault::Unknown { meant } } => {
                 write!(f, "there is no argument {at}")?;
                 meant.iter().try_for_each(|meant| write!(f, "; did you mean {meant}?"))
@@ -76,7 +82,10 @@ fn take(
 ) -> Result<(), Mistake> {
     let unfit = |fault| Mistake::Unfit { at: key.to_owned(), fault };
     let field = schema.field(key).ok_or_else(|| unfit(schema.unknown(key)))?;
-    let value = field.fit(text).ok_or_else(|| unfit(field.other(&text.into())))?;
+    let value = field.fit(text).ok_or_else(|| match broken_json(text) {
+        Some(why) => Mistake::NoJson { key: key.to_owned(), why },
+        None => unfit(field.other(&text.into())),
+    })?;
     match into.get_mut(key) {
         None => drop(into.insert(key.to_owned(), value)),
         Some(Value::Array(all)) => match value {
@@ -86,6 +95,12 @@ fn take(
         Some(_) => return Err(Mistake::Repeated(key.to_owned())),
     }
     Ok(())
+}
+
+/// What is wrong with a text that begins as JSON does.
+fn broken_json(text: &str) -> Option<String> {
+    let begins = text.trim_start().starts_with(['{', '[']);
+    serde_json::from_str::<Value>(text).err().filter(|_| begins).map(|error| error.to_string())
 }
 
 /// The name that a slip of a few letters would make of `typed`.

@@ -79,6 +79,11 @@ fn a_wrong_value_is_named_with_what_is_wanted() {
         ("ratio=many", "ratio must be a number, not \"many\""),
         ("loud=yes", "loud must be true or false, not \"yes\""),
         ("sizes=x", "sizes must be a list of whole numbers, not \"x\""),
+        (
+            "where={x:1}",
+            "where is no JSON: key must be a string at line 1 column 2; a shell removes quotes that are not \
+             quoted: where='{\"a\": 1}'",
+        ),
         ("where=x", "where must be a JSON object, not \"x\""),
         ("unit=inch", "unit must be metre|mile|3, not \"inch\""),
         ("maybe=x", "maybe must be a whole number, not \"x\""),
