@@ -6,11 +6,13 @@
 use std::io;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Signal, getpgrp, getpid, getppid, getsid, kill_process};
+use rustix::process::{Signal, getpid, kill_process};
 use rustix::termios::{
     ControlModes, InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr,
     tcgetpgrp, tcsetattr,
 };
+
+use crate::processes::place;
 
 /// The terminal at stdin, once it is ours.
 #[derive(Debug, Default)]
@@ -44,8 +46,9 @@ impl Modes {
     /// Stops the process, with the terminal as it was. It goes on with [`go_on`](Self::go_on).
     pub(crate) fn stop(&self) {
         // Without a shell in the same session nobody could wake it again.
-        let same = |parent| getsid(Some(parent)).is_ok_and(|theirs| getsid(None) == Ok(theirs));
-        if !getppid().is_some_and(same) {
+        let ours = place(std::process::id());
+        let parents = place(std::os::unix::process::parent_id());
+        if ours.is_none() || ours.map(|p| p.session) != parents.map(|p| p.session) {
             return;
         }
         self.set(Termios::clone);
@@ -56,7 +59,7 @@ impl Modes {
     /// Goes on after a stop; `typing` if the editor was reading. Says whether the terminal is ours.
     pub(crate) fn go_on(&self, typing: bool) -> bool {
         // In the background the terminal is somebody else's.
-        if tcgetpgrp(io::stdin()) != Ok(getpgrp()) {
+        if in_front() != Some(true) {
             return false;
         }
         self.set(if typing { raw } else { quiet })
@@ -72,9 +75,15 @@ impl Modes {
     }
 }
 
+/// Whether the terminal is for our process group; none if it does not tell.
+fn in_front() -> Option<bool> {
+    let front = u32::try_from(tcgetpgrp(io::stdin()).ok()?.as_raw_pid()).ok()?;
+    Some(place(std::process::id())?.group == front)
+}
+
 fn apply(mode: &Termios) {
     // Whoever changes it from the background is stopped, perhaps on the way to the exit.
-    if tcgetpgrp(io::stdin()).is_ok_and(|front| front != getpgrp()) {
+    if in_front() == Some(false) {
         return;
     }
     // Not Flush, which forgets what was typed. Nothing can be done about a terminal that is gone.

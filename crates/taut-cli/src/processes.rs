@@ -95,8 +95,7 @@ pub(crate) fn adopted(servers: &[u32]) -> Vec<Process> {
 /// it starts never is.
 #[cfg(target_os = "linux")]
 fn is_ours(process: &Process) -> bool {
-    let session = rustix::process::getsid(None).map_or(0, rustix::process::Pid::as_raw_pid);
-    u32::try_from(session) == Ok(process.session)
+    place(std::process::id()).is_some_and(|ours| ours.session == process.session)
 }
 
 /// All that a process has started, by their parents.
@@ -117,6 +116,34 @@ fn all() -> Vec<Process> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.filter_map(one).collect()
+}
+
+/// Where a process stands among others. A number is 0 if its leader is not in our namespace, as in many containers;
+/// `getsid` and `getpgrp` of rustix must not be used there.
+#[cfg(unix)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) group: u32,
+    pub(crate) session: u32,
+}
+
+#[cfg(target_os = "linux")]
+pub(crate) fn place(pid: u32) -> Option<Place> {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let mut fields = stat.rsplit_once(") ")?.1.split(' ').skip(2).map(str::parse);
+    Some(Place { group: fields.next()?.ok()?, session: fields.next()?.ok()? })
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+#[expect(clippy::disallowed_methods, reason = "only Linux has namespaces of processes")]
+pub(crate) fn place(pid: u32) -> Option<Place> {
+    use rustix::process::{Pid, getpgid, getsid};
+    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    let number = |pid: Pid| u32::try_from(pid.as_raw_pid()).ok();
+    Some(Place {
+        group: number(getpgid(Some(pid)).ok()?)?,
+        session: number(getsid(Some(pid)).ok()?)?,
+    })
 }
 
 fn one(pid: u32) -> Option<Process> {

@@ -330,13 +330,8 @@ pub(crate) async fn run_stdio(
     options: Options,
     signals: bool,
 ) -> Ending {
-    // Kept until the end: dropping it tells the guard that all is well.
-    let signals = signals.then(stdio::watch).transpose();
-    let signals = signals.unwrap_or_else(|error| {
-        stdio::say(&format!("signals are not watched: {error}"));
-        None
-    });
-    let watchdog = wire.watch_end(options.drain);
+    // Kept until the end: dropping them says that all is well.
+    let (signals, watchdog) = wire.watch(options.drain, signals);
     let stop = async {
         match &signals {
             Some(signals) => Ending::Signal(signals.stopped().await.number()),

@@ -36,7 +36,7 @@ use unix as platform;
 #[cfg(windows)]
 use windows as platform;
 
-pub(crate) use signals::watch;
+use signals::Signals;
 pub(crate) use stderr::say;
 
 #[cfg(test)]
@@ -162,20 +162,46 @@ pub(crate) struct Stdio {
 }
 
 impl Stdio {
-    /// Watches over a loop that is blocked, until the result is dropped.
+    /// Watches over a loop that is blocked, and for signals if they are wanted, until the results are dropped.
     #[cfg(unix)]
-    pub(crate) fn watch_end(&mut self, drain: Duration) -> Option<watchdog::Watchdog> {
-        watchdog::Watchdog::start(self.watched.take(), drain)
-            .inspect_err(|error| say(&format!("the end of stdin is not watched: {error}")))
-            .ok()
+    pub(crate) fn watch(
+        &mut self,
+        drain: Duration,
+        signals: bool,
+    ) -> (Option<Signals>, Option<watchdog::Watchdog>) {
+        let signals = signals.then(|| signals::register(signals::GUARD)).transpose();
+        let signals = signals.unwrap_or_else(|error| {
+            say(&format!("signals are not watched: {error}"));
+            None
+        });
+        let (signals, guard) = signals.unzip();
+        match watchdog::Watchdog::start(self.watched.take(), drain, guard) {
+            Ok(watchdog) => (signals, Some(watchdog)),
+            Err(error) => {
+                say(&format!("neither signals nor the end of stdin are watched: {error}"));
+                (None, None)
+            }
+        }
     }
 
     /// The same. Without an input there is no end of it.
     #[cfg(windows)]
-    pub(crate) fn watch_end(&mut self, drain: Duration) -> Option<windows::watchdog::Watchdog> {
-        windows::watchdog::Watchdog::start(self.watched.take()?, drain)
-            .inspect_err(|error| say(&format!("the end of stdin is not watched: {error}")))
-            .ok()
+    pub(crate) fn watch(
+        &mut self,
+        drain: Duration,
+        signals: bool,
+    ) -> (Option<Signals>, Option<windows::watchdog::Watchdog>) {
+        let signals = signals.then(signals::watch).transpose();
+        let signals = signals.unwrap_or_else(|error| {
+            say(&format!("signals are not watched: {error}"));
+            None
+        });
+        let watchdog = self.watched.take().and_then(|watched| {
+            windows::watchdog::Watchdog::start(watched, drain)
+                .inspect_err(|error| say(&format!("the end of stdin is not watched: {error}")))
+                .ok()
+        });
+        (signals, watchdog)
     }
 }
 

@@ -172,7 +172,8 @@ impl SealKey {
         Self(key.into())
     }
 
-    /// No key: nothing can be sealed, and nothing verifies.
+    /// No key: no memory can be sealed, and none verifies. Cursors are still made and read: one gives no more than
+    /// the list that it belongs to.
     pub(crate) fn none() -> Self {
         Self(Vec::new())
     }

@@ -54,6 +54,9 @@ pub enum ProxyEvent {
     },
     /// A connection was closed by the proxy, because nobody needs it any more.
     Closed,
+    /// A client that had more than 512 requests under way at once has none left. What they took of memory can
+    /// be given back to the system.
+    Calm,
 }
 
 impl fmt::Display for ProxyEvent {
@@ -68,6 +71,7 @@ impl fmt::Display for ProxyEvent {
             Self::Failed { error } => write!(f, "no connection to the server: {error}"),
             Self::Lost { reason } => write!(f, "lost the server: {reason}"),
             Self::Closed => f.write_str("closed the connection to the server"),
+            Self::Calm => f.write_str("answered all of many requests"),
         }
     }
 }

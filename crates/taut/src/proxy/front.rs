@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use super::connector::ProxyEvent;
 use super::relay::relay;
 use super::state::{
     Back, BackSlot, BackState, FrontState, Identity, InFlight, LegacySession, ProxyShared,
@@ -40,8 +41,13 @@ pub(super) struct Front {
     /// The connections that the last requests went to, for asking whether they have room: the session's
     /// own, and the shared one.
     used: [Option<Arc<BackState>>; 2],
+    /// More than [`MANY`] requests were under way since there was none.
+    busy: bool,
     reporter: Reporter,
 }
+
+/// When a client has fewer requests under way, they take little memory.
+const MANY: usize = 512;
 
 impl Front {
     pub(super) fn new(
@@ -67,6 +73,7 @@ impl Front {
             session: None,
             shared_slot: None,
             used: [None, None],
+            busy: false,
             reporter: Reporter::new(on_stdio),
         }
     }
@@ -357,6 +364,12 @@ impl Service for Front {
     }
 
     fn pump(&mut self) -> bool {
+        let under_way = self.state.targets().len();
+        if under_way > MANY {
+            self.busy = true;
+        } else if under_way == 0 && std::mem::take(&mut self.busy) {
+            self.state.shared.tell(&ProxyEvent::Calm);
+        }
         let mut unread = lock(&self.state.unread);
         if !unread.is_empty() && self.state.link.output_waiting() <= READ_AGAIN {
             let backs = std::mem::take(&mut *unread);

@@ -21,7 +21,9 @@ impl ProxyShared {
 
     pub(super) fn tell(&self, event: &ProxyEvent) {
         match event {
-            ProxyEvent::Opened { .. } | ProxyEvent::Closed => tracing::debug!(%event, "proxy"),
+            ProxyEvent::Opened { .. } | ProxyEvent::Closed | ProxyEvent::Calm => {
+                tracing::debug!(%event, "proxy");
+            }
             _ => tracing::warn!(%event, "proxy"),
         }
         if let Some(hook) = &self.settings.on_event {

@@ -1,8 +1,8 @@
 //! SIGINT and SIGTERM: told to the loop, and enforced when the loop does not listen.
 //!
-//! Knows signals and one thread. A handler that blocks freezes the loop, and a frozen loop sees no
-//! signal; the guard thread is what then ends the process (S9). Hosts send SIGINT, SIGTERM, or one
-//! and then the other.
+//! Knows signals, and that a thread of its own asks about them. A handler that blocks freezes the loop, and
+//! a frozen loop sees no signal; the watchdog is what then ends the process (S9). Hosts send SIGINT, SIGTERM,
+//! or one and then the other.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -12,7 +12,6 @@ use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGPIPE, SIGTERM};
@@ -69,12 +68,8 @@ struct News {
     waker: Option<Waker>,
 }
 
-/// Takes SIGINT and SIGTERM until the result is dropped.
-pub(crate) fn watch() -> io::Result<Signals> {
-    watch_with(GUARD)
-}
-
-pub(super) fn watch_with(patience: Duration) -> io::Result<Signals> {
+/// Takes SIGINT and SIGTERM until the first of the results is dropped. The second is for the watchdog.
+pub(super) fn register(patience: Duration) -> io::Result<(Signals, Guard)> {
     let (reader, writer) = io::pipe()?;
     let news = Arc::new(Mutex::new(News::default()));
     let last = Arc::new(AtomicUsize::new(0));
@@ -93,9 +88,7 @@ pub(super) fn watch_with(patience: Duration) -> io::Result<Signals> {
         signals.registered.push(signal_hook::flag::register_usize(number, flag, value)?);
         signals.registered.push(low_level::pipe::register(number, writer.try_clone()?)?);
     }
-    let guard = Guard { pipe: reader, last, news, patience };
-    std::thread::Builder::new().name("taut-signals".into()).spawn(move || guard.run())?;
-    Ok(signals)
+    Ok((signals, Guard { pipe: reader, last, news, patience, count: 0, deadline: None }))
 }
 
 impl Signals {
@@ -130,53 +123,53 @@ fn lock(news: &Mutex<News>) -> MutexGuard<'_, News> {
     news.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The thread that waits for signals, so that the loop need not be awake to obey one.
-struct Guard {
+/// What the watchdog does about signals, so that the loop need not be awake to obey one.
+pub(super) struct Guard {
     pipe: PipeReader,
     last: Arc<AtomicUsize>,
     news: Arc<Mutex<News>>,
     patience: Duration,
+    /// Signals that have come.
+    count: usize,
+    deadline: Option<Instant>,
 }
 
 impl Guard {
-    fn run(self) {
-        let mut deadline = None;
-        let mut count = 0;
-        loop {
-            match self.wait(deadline) {
-                Ok(Some(0)) | Err(_) => return,
-                Ok(Some(n)) => count += n,
-                Ok(None) => self.end("the loop did not stop in time"),
-            }
-            if count > 1 {
-                self.end("told twice");
-            }
-            deadline = Some(Instant::now() + self.patience);
-            let mut news = lock(&self.news);
-            news.signal = Some(self.signal());
-            let waker = news.waker.take();
-            drop(news);
-            if let Some(waker) = waker {
-                waker.wake();
-            }
-        }
+    /// Readable when a signal has come, and when nobody wants to know of signals any more.
+    pub(super) fn pipe(&self) -> &PipeReader {
+        &self.pipe
     }
 
-    /// How many signals have come, 0 if nobody wants to know any more, `None` at the deadline.
-    fn wait(&self, deadline: Option<Instant>) -> rustix::io::Result<Option<usize>> {
-        loop {
-            let left = deadline.map(|at| at.saturating_duration_since(Instant::now()));
-            let timeout = left.and_then(|left| Timespec::try_from(left).ok());
-            match poll(&mut [PollFd::new(&self.pipe, PollFlags::IN)], timeout.as_ref()) {
-                Ok(0) => return Ok(None),
-                Err(Errno::INTR) => continue,
-                Ok(_) => {}
-                Err(other) => return Err(other),
-            }
-            match rustix::io::read(&self.pipe, &mut [0; 16]) {
-                Err(Errno::INTR) => {}
-                done => return done.map(Some),
-            }
+    /// When the loop has to have ended.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+
+    /// Tells the loop what has come. False if nobody wants to know any more.
+    pub(super) fn tell(&mut self) -> bool {
+        match rustix::io::read(&self.pipe, &mut [0; 16]) {
+            Err(Errno::INTR) => return true,
+            Ok(0) | Err(_) => return false,
+            Ok(n) => self.count += n,
+        }
+        if self.count > 1 {
+            self.end("told twice");
+        }
+        self.deadline = Some(Instant::now() + self.patience);
+        let mut news = lock(&self.news);
+        news.signal = Some(self.signal());
+        let waker = news.waker.take();
+        drop(news);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+        true
+    }
+
+    /// Ends the process if the loop has not ended in time.
+    pub(super) fn enforce(&self) {
+        if self.deadline.is_some_and(|at| at <= Instant::now()) {
+            self.end("the loop did not stop in time");
         }
     }
 

@@ -1,7 +1,7 @@
 //! A thread that looks after a loop that is blocked: by a handler, or by a stderr that nobody reads.
 //!
-//! Knows descriptors and time. A blocked loop sees neither the end of its input nor a limit, so two
-//! things are watched from outside. When stdin has ended and the loop has not after the drain limit,
+//! Knows descriptors and time. A blocked loop sees neither a signal nor the end of its input nor a limit, so three
+//! things are watched from outside. Signals are told to the loop, and end the process if it does not (S9). When stdin has ended and the loop has not after the drain limit,
 //! the process is ended (S5, S9). When stderr is a pipe or a socket that stays full, nobody reads it:
 //! whatever prints would wait for ever, and the loop with it. Then descriptors 1 and 2 are pointed at
 //! the null device until there is room again, and who waits in a write is made to try again (E9).
@@ -22,7 +22,7 @@ use signal_hook::consts::SIGURG;
 use signal_hook::low_level;
 
 use super::platform::{FIRST_PRIVATE, null};
-use super::signals::GUARD;
+use super::signals::{GUARD, Guard};
 
 /// How often stderr is looked at. It is full at two looks, one after the other, if nobody reads it.
 const LOOK: Duration = Duration::from_millis(500);
@@ -38,8 +38,12 @@ pub(crate) struct Watchdog {
 }
 
 impl Watchdog {
-    /// Begins to watch. `input` is the wire's own descriptor, or a copy.
-    pub(crate) fn start(input: Option<OwnedFd>, drain: Duration) -> io::Result<Self> {
+    /// Begins to watch. `input` is the wire's own descriptor, or a copy; `signals` may outlive the loop.
+    pub(super) fn start(
+        input: Option<OwnedFd>,
+        drain: Duration,
+        signals: Option<Guard>,
+    ) -> io::Result<Self> {
         let (dropped, alive) = io::pipe()?;
         let stderr = HostStderr::find();
         // A signal that is ignored by default, so that a stray one does no harm. What it does is done
@@ -48,10 +52,16 @@ impl Watchdog {
             Some(_) => Some(signal_hook::flag::register(SIGURG, Arc::new(AtomicBool::new(false)))?),
             None => None,
         };
-        let thread = Thread { dropped, input, drain, ended: None, stderr };
-        std::thread::Builder::new().name("taut-watchdog".into()).spawn(move || thread.run())?;
+        let watched = WatchedLoop { dropped, input, drain, ended: None, stderr };
+        Thread { watched: Some(watched), signals }.start()?;
         Ok(Self { _alive: alive, nudge })
     }
+}
+
+/// Watches signals alone.
+#[cfg(all(test, target_os = "linux"))]
+pub(super) fn watch_signals(signals: Guard) -> io::Result<()> {
+    Thread { watched: None, signals: Some(signals) }.start()
 }
 
 impl Drop for Watchdog {
@@ -63,6 +73,14 @@ impl Drop for Watchdog {
 }
 
 struct Thread {
+    /// Until the loop has ended.
+    watched: Option<WatchedLoop>,
+    /// As long as somebody wants to know.
+    signals: Option<Guard>,
+}
+
+/// What is watched of a loop.
+struct WatchedLoop {
     dropped: PipeReader,
     input: Option<OwnedFd>,
     drain: Duration,
@@ -72,53 +90,83 @@ struct Thread {
 }
 
 impl Thread {
-    fn run(mut self) {
-        loop {
-            match self.wait() {
-                Ok(true) => {}
-                Ok(false) | Err(_) => {
-                    return self.stderr.iter_mut().for_each(HostStderr::give_back);
-                }
-            }
-            if self.ended.is_some_and(|at| at <= Instant::now()) {
-                let drain = self.drain;
-                super::say(&format!(
-                    "stdin ended more than {drain:?} ago (the drain limit) and a handler still \
-                     blocks the loop; ending the process"
-                ));
-                low_level::exit(EXIT);
-            }
-            self.stderr.iter_mut().for_each(HostStderr::look);
-        }
+    fn start(mut self) -> io::Result<()> {
+        let thread = std::thread::Builder::new().name("taut-watchdog".into());
+        thread.spawn(move || {
+            while (self.watched.is_some() || self.signals.is_some()) && self.turn().is_ok() {}
+        })?;
+        Ok(())
     }
 
-    /// Waits for the end of the input, or until it is time to look. False when the loop has ended.
-    fn wait(&mut self) -> rustix::io::Result<bool> {
-        let until = self.ended.map(|at| at.saturating_duration_since(Instant::now()));
-        let wait = match (&self.stderr, until) {
-            (Some(_), until) => Some(until.map_or(LOOK, |until| until.min(LOOK))),
-            (None, until) => until,
-        };
+    /// Waits until something has happened, or until it is time to look, and does what is to be done.
+    fn turn(&mut self) -> rustix::io::Result<()> {
+        let [told, over, input_ended] = self.wait()?;
+        if told {
+            self.signals.take_if(|signals| !signals.tell());
+        }
+        self.signals.iter().for_each(Guard::enforce);
+        if over {
+            self.watched = None;
+        }
+        if let Some(watched) = &mut self.watched {
+            watched.look(input_ended);
+        }
+        Ok(())
+    }
+
+    /// Whether a signal has come, whether the loop has ended, and whether its input has.
+    fn wait(&self) -> rustix::io::Result<[bool; 3]> {
+        let watched = self.watched.as_ref();
+        let places = [
+            self.signals.as_ref().map(|signals| PollFd::new(signals.pipe(), PollFlags::IN)),
+            watched.map(|watched| PollFd::new(&watched.dropped, PollFlags::IN)),
+            watched.and_then(|w| Some(PollFd::new(w.input.as_ref()?, END))),
+        ];
+        let mut fds: Vec<PollFd<'_>> = places.iter().flatten().cloned().collect();
+        let until = self.signals.as_ref().and_then(Guard::deadline);
+        let left = until.map(|at| at.saturating_duration_since(Instant::now()));
+        let wait = left.into_iter().chain(watched.and_then(WatchedLoop::patience)).min();
         let timeout = wait.and_then(|wait| Timespec::try_from(wait).ok());
-        let alive = PollFd::new(&self.dropped, PollFlags::IN);
-        let fds = &mut match &self.input {
-            Some(input) => vec![alive, PollFd::new(input, END)],
-            None => vec![alive],
-        };
-        match poll(fds, timeout.as_ref()) {
-            Ok(_) => {}
-            Err(Errno::INTR) => return Ok(true),
+        match poll(&mut fds, timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error),
         }
-        if !fds[0].revents().is_empty() {
-            return Ok(false);
-        }
-        if fds.get(1).is_some_and(|input| !input.revents().is_empty()) {
+        let mut fds = fds.iter();
+        let happened = |place: Option<_>| {
+            place.and_then(|_| fds.next()).is_some_and(|fd| !fd.revents().is_empty())
+        };
+        Ok(places.map(happened))
+    }
+}
+
+impl WatchedLoop {
+    /// How long nothing is to be done here.
+    fn patience(&self) -> Option<Duration> {
+        let until = self.ended.map(|at| at.saturating_duration_since(Instant::now()));
+        until.into_iter().chain(self.stderr.as_ref().map(|_| LOOK)).min()
+    }
+
+    fn look(&mut self, input_ended: bool) {
+        if input_ended {
             // The loop has its own limit, and a moment to keep it.
-            self.ended = Some(Instant::now() + self.drain + GUARD);
+            self.ended = Instant::now().checked_add(self.drain.saturating_add(GUARD));
             self.input = None;
         }
-        Ok(true)
+        if self.ended.is_some_and(|at| at <= Instant::now()) {
+            let drain = self.drain;
+            super::say(&format!(
+                "stdin ended more than {drain:?} ago (the drain limit) and a handler still \
+                 blocks the loop; ending the process"
+            ));
+            low_level::exit(EXIT);
+        }
+        self.stderr.iter_mut().for_each(HostStderr::look);
+    }
+}
+
+impl Drop for WatchedLoop {
+    fn drop(&mut self) {
+        self.stderr.iter_mut().for_each(HostStderr::give_back);
     }
 }
 
@@ -218,5 +266,20 @@ fn nudge() {
             // One signal of a kind waits at a time: let it be seen before the next.
             std::thread::yield_now();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The longest limit that a user can set is no limit.
+    #[test]
+    fn a_drain_without_end_ends_nothing() {
+        let (dropped, _alive) = io::pipe().unwrap();
+        let mut watched =
+            WatchedLoop { dropped, input: None, drain: Duration::MAX, ended: None, stderr: None };
+        watched.look(true);
+        assert_eq!(watched.patience(), None);
     }
 }

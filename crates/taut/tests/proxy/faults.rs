@@ -152,6 +152,38 @@ async fn closing_the_proxy_ends_every_server() {
     assert!(refused.contains("closed"), "{refused}");
 }
 
+/// That many requests are all answered is told, so that a program can give their memory back.
+#[tokio::test]
+async fn the_end_of_many_requests_is_told_once() {
+    let (builder, mut backs) = proxy();
+    let calm = Arc::new(AtomicUsize::new(0));
+    let count = calm.clone();
+    let builder = builder.on_event(move |event| {
+        if matches!(event, ProxyEvent::Calm) {
+            count.fetch_add(1, Ordering::SeqCst);
+        }
+    });
+    let proxy = builder.build();
+    let (mut front, mut back) = legacy(&proxy, &mut backs).await;
+    for (first, many, told) in [(0, 100, 0), (1000, 600, 1), (2000, 100, 1), (3000, 600, 2)] {
+        let mut asked = Vec::new();
+        for id in first..first + many {
+            front.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/list"}}"#)).await;
+            asked.push(back.next().await);
+        }
+        for request in asked {
+            let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{}}}}"#, id_of(&request));
+            back.send(&answer).await;
+            front.next().await;
+        }
+        // The loop says it on its next pass.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(calm.load(Ordering::SeqCst), told, "after {many}");
+    }
+}
+
 /// How many long messages are sent before anybody reads: more than the proxy holds.
 const LATE: usize = 24;
 

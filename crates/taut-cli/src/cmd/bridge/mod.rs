@@ -266,13 +266,13 @@ fn proxy(output: &Output, args: &Bridge, target: Target, recording: Option<&Reco
     }
     let (told, memory) = (output.clone(), GiveBack::start());
     proxy = proxy.on_event(move |event| {
-        if matches!(event, ProxyEvent::Lost { .. } | ProxyEvent::Closed) {
+        if matches!(event, ProxyEvent::Lost { .. } | ProxyEvent::Closed | ProxyEvent::Calm) {
             memory.soon();
         }
         if let Some(links) = &links {
             record::happened(links, event);
         }
-        if told.verbose {
+        if told.verbose && !matches!(event, ProxyEvent::Calm) {
             tell(&told, "taut", &event.to_string());
         }
     });

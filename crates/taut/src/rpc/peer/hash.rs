@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 pub(crate) struct Seed(u64);
 
 /// A table for no more entries than this is not made smaller.
-const SMALL: usize = 1024;
+const SMALL: usize = 256;
 
 /// Removes an entry. What a flood of them had taken is given back: a table that is nearly empty is made smaller, which
 /// moves each entry once for many that were removed.

@@ -30,7 +30,8 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
     }
 
     /// The key that the state of a question is signed with, so that another process of this server
-    /// can take the answer. `TAUT_SEAL_KEY` unless set; else one that ends with the process.
+    /// can take the answer. Cursors of paged lists are signed with it as well. `TAUT_SEAL_KEY` unless set; else one
+    /// that ends with the process.
     pub fn seal_key(mut self, key: impl Into<Vec<u8>>) -> Self {
         let key = key.into();
         self.mistake(key.is_empty(), || "seal_key() was given an empty key".to_owned());
@@ -122,7 +123,7 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
     ///
     /// Hosts usually close stdin, wait 2 s and then send a signal: with less than that here, handlers
     /// are dropped in order before. On stdio a handler that blocks the loop's thread does not outlive
-    /// this by more than half a second: the process is ended (Unix).
+    /// this by more than half a second: the process is ended.
     pub fn drain(mut self, limit: Duration) -> Self {
         self.settings.options.drain = limit;
         self

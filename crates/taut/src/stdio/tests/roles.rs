@@ -12,7 +12,8 @@ use rustix::stdio::stdout;
 use signal_hook::consts::{SIGINT, SIGTERM};
 
 use super::PATIENCE;
-use crate::stdio::signals::{self, watch, watch_with};
+use crate::stdio::signals::{self, Signals};
+use crate::stdio::watchdog::watch_signals;
 use crate::stdio::{ClaimError, Input, Output, Stdio, claim_stdio, say, take};
 use crate::stream::{Sink, Source};
 
@@ -198,6 +199,16 @@ async fn talkative() {
         say("back again");
         write(&mut output, b"said\n").await.unwrap();
     }
+}
+
+fn watch() -> io::Result<Signals> {
+    watch_with(signals::GUARD)
+}
+
+fn watch_with(patience: Duration) -> io::Result<Signals> {
+    let (signals, guard) = signals::register(patience)?;
+    watch_signals(guard)?;
+    Ok(signals)
 }
 
 async fn stoppable() {

@@ -8,6 +8,8 @@ use std::io::{self, Read};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
+use crate::stdio::console::GUARD;
+
 /// What the process reports when it was ended here.
 const EXIT: i32 = 1;
 
@@ -47,9 +49,11 @@ impl Watchdog {
     /// Begins to watch for the end of the input.
     pub(crate) fn start(ended: Receiver<()>, drain: Duration) -> io::Result<Self> {
         let (alive, dropped) = channel();
+        // The loop has its own limit, and a moment to keep it.
+        let limit = drain.saturating_add(GUARD);
         std::thread::Builder::new().name("taut-watchdog".into()).spawn(move || {
             if ended.recv().is_ok()
-                && dropped.recv_timeout(drain) == Err(RecvTimeoutError::Timeout)
+                && dropped.recv_timeout(limit) == Err(RecvTimeoutError::Timeout)
             {
                 crate::stdio::say(&format!(
                     "stdin ended more than {drain:?} ago (the drain limit) and a handler still blocks \

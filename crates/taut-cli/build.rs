@@ -1,0 +1,62 @@
+//! How the shipped program is linked, so that it starts quickly and takes little memory.
+//! Why: docs/decisions/0019-link.md.
+//!
+//! Only where it was measured: an optimised build for Linux on x86-64 with glibc, by the usual linker. Everything else
+//! is linked as usual.
+
+use std::env::{var, var_os};
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+/// The functions that a start runs, as patterns of their names, one in a line. `scripts/start-order` writes it.
+const ORDER: &str = include_str!("start-order.txt");
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rerun-if-changed=start-order.txt");
+    let is = |name: &str, value: &str| var(name).is_ok_and(|now| now == value);
+    let measured = is("OPT_LEVEL", "3")
+        && is("CARGO_CFG_TARGET_OS", "linux")
+        && is("CARGO_CFG_TARGET_ENV", "gnu")
+        && is("CARGO_CFG_TARGET_ARCH", "x86_64")
+        && var("HOST") == var("TARGET");
+    let flags = var("CARGO_ENCODED_RUSTFLAGS").unwrap_or_default();
+    let other_linker = var_os("RUSTC_LINKER").is_some() || flags.contains("link");
+    if !measured || other_linker {
+        return;
+    }
+    // Nothing to relocate at each start.
+    println!("cargo::rustc-link-arg-bins=-no-pie");
+    side_by_side();
+    link_unwinder();
+}
+
+/// What a start runs becomes a section of its own.
+fn side_by_side() {
+    let mut script = "SECTIONS\n{\n    .text.start :\n    {\n".to_owned();
+    for name in ORDER.lines() {
+        // A String takes everything.
+        let _ = writeln!(script, "        *(.text.{name} .text.unlikely.{name})");
+    }
+    script.push_str("    }\n}\nINSERT BEFORE .text;\n");
+    let Some(folder) = var_os("OUT_DIR") else { return };
+    let path = Path::new(&folder).join("start-order.ld");
+    // Without it the program starts less quickly.
+    if std::fs::write(&path, script).is_ok() {
+        println!("cargo::rustc-link-arg-bins=-Wl,-T,{}", path.display());
+    }
+}
+
+/// One library less to find and to map at each start. Where gcc has none to link, the shared one is used.
+fn link_unwinder() {
+    let found = Command::new("gcc").arg("-print-file-name=libgcc_eh.a").output();
+    let path = found.map(|told| String::from_utf8_lossy(&told.stdout).trim().to_owned());
+    if let Some(folder) = path.as_deref().ok().map(Path::new).and_then(Path::parent)
+        && folder.is_absolute()
+        && folder.join("libgcc_eh.a").is_file()
+    {
+        println!("cargo::rustc-link-search=native={}", folder.display());
+        println!("cargo::rustc-link-lib=static=gcc_eh");
+    }
+}
