@@ -203,3 +203,23 @@ fn alternatives_that_refer_to_each_other_end() {
     assert!(read(&["x=1".to_owned()], &schema).is_ok());
     assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
 }
+
+#[test]
+fn a_slip_of_a_few_letters_is_found() {
+    let names = ["rpc", "demo", "list", "echo", "read_file"];
+    let table = [
+        ("rcp", Some("rpc")),
+        ("dmeo", Some("demo")),
+        ("lsit", Some("list")),
+        ("eco", Some("echo")),
+        ("raed_flie", Some("read_file")),
+        ("x", None),
+        ("", None),
+        ("nothing", None),
+    ];
+    for (typed, meant) in table {
+        assert_eq!(closest(typed, names.into_iter()), meant, "{typed}");
+    }
+    assert_eq!(distance("ca", "abc"), 3);
+    assert_eq!(distance("", "ab"), 2);
+}
