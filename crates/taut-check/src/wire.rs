@@ -113,7 +113,7 @@ impl Splitter {
                 done += length;
                 continue;
             }
-            let found = rest[self.searched..].iter().position(|byte| *byte == b'\n');
+            let found = memchr::memchr(b'\n', &rest[self.searched..]);
             let Some(found) = found else {
                 self.searched = rest.len();
                 break;

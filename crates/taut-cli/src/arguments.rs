@@ -17,6 +17,8 @@ pub(crate) enum Mistake {
     NoPair(String),
     /// It takes one value and was given several.
     Repeated(String),
+    /// It looks like JSON and is none.
+    NoJson { key: String, why: String },
     /// The value, or something inside it, does not fit.
     Unfit { at: String, fault: Fault },
 }
@@ -26,6 +28,10 @@ impl fmt::Display for Mistake {
         match self {
             Self::NoPair(text) => write!(f, "{text:?} is no key=value"),
             Self::Repeated(key) => write!(f, "{key} takes one value"),
+            Self::NoJson { key, why } => write!(
+                f,
+                "{key} is no JSON: {why}; a shell removes quotes that are not quoted: {key}='{{\"a\": 1}}'"
+            ),
             Self::Unfit { at, fault: Fault::Unknown { meant } } => {
                 write!(f, "there is no argument {at}")?;
                 meant.iter().try_for_each(|meant| write!(f, "; did you mean {meant}?"))
@@ -76,7 +82,10 @@ fn take(
 ) -> Result<(), Mistake> {
     let unfit = |fault| Mistake::Unfit { at: key.to_owned(), fault };
     let field = schema.field(key).ok_or_else(|| unfit(schema.unknown(key)))?;
-    let value = field.fit(text).ok_or_else(|| unfit(field.other(&text.into())))?;
+    let value = field.fit(text).ok_or_else(|| match broken_json(text) {
+        Some(why) => Mistake::NoJson { key: key.to_owned(), why },
+        None => unfit(field.other(&text.into())),
+    })?;
     match into.get_mut(key) {
         None => drop(into.insert(key.to_owned(), value)),
         Some(Value::Array(all)) => match value {
@@ -88,6 +97,12 @@ fn take(
     Ok(())
 }
 
+/// What is wrong with a text that begins as JSON does.
+fn broken_json(text: &str) -> Option<String> {
+    let begins = text.trim_start().starts_with(['{', '[']);
+    serde_json::from_str::<Value>(text).err().filter(|_| begins).map(|error| error.to_string())
+}
+
 /// The name that a slip of a few letters would make of `typed`.
 pub(crate) fn closest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let most = (typed.chars().count() / 2).min(3);
@@ -95,20 +110,25 @@ pub(crate) fn closest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> 
     rated.filter(|(far, _)| *far <= most).min().map(|(_, name)| name)
 }
 
-/// How many letters have to be put in, left out or changed.
+/// How many letters have to be put in, left out or changed, or swapped with the next.
 fn distance(a: &str, b: &str) -> usize {
-    let b: Vec<char> = b.chars().collect();
-    let mut row: Vec<usize> = (0..=b.len()).collect();
-    for (i, x) in a.chars().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = i + 1;
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
+    let mut rows: [Vec<usize>; 3] = [Vec::new(), Vec::new(), (0..=b.len()).collect()];
+    for (i, x) in a.iter().enumerate() {
+        rows.rotate_left(1);
+        let [before, above, row] = &mut rows;
+        row.clear();
+        row.push(i + 1);
         for (j, y) in b.iter().enumerate() {
-            let change = diagonal + usize::from(x != *y);
-            diagonal = row[j + 1];
-            row[j + 1] = change.min(row[j] + 1).min(diagonal + 1);
+            let changed = above[j] + usize::from(x != y);
+            let mut least = changed.min(row[j] + 1).min(above[j + 1] + 1);
+            if i > 0 && j > 0 && a[i - 1] == *y && b[j - 1] == *x {
+                least = least.min(before[j - 1] + 1);
+            }
+            row.push(least);
         }
     }
-    row[b.len()]
+    rows[2][b.len()]
 }
 
 #[cfg(test)]

@@ -79,6 +79,11 @@ fn a_wrong_value_is_named_with_what_is_wanted() {
         ("ratio=many", "ratio must be a number, not \"many\""),
         ("loud=yes", "loud must be true or false, not \"yes\""),
         ("sizes=x", "sizes must be a list of whole numbers, not \"x\""),
+        (
+            "where={x:1}",
+            "where is no JSON: key must be a string at line 1 column 2; a shell removes quotes that are not \
+             quoted: where='{\"a\": 1}'",
+        ),
         ("where=x", "where must be a JSON object, not \"x\""),
         ("unit=inch", "unit must be metre|mile|3, not \"inch\""),
         ("maybe=x", "maybe must be a whole number, not \"x\""),
@@ -197,4 +202,24 @@ fn alternatives_that_refer_to_each_other_end() {
     // The server judges what it has written.
     assert!(read(&["x=1".to_owned()], &schema).is_ok());
     assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+}
+
+#[test]
+fn a_slip_of_a_few_letters_is_found() {
+    let names = ["rpc", "demo", "list", "echo", "read_file"];
+    let table = [
+        ("rcp", Some("rpc")),
+        ("dmeo", Some("demo")),
+        ("lsit", Some("list")),
+        ("eco", Some("echo")),
+        ("raed_flie", Some("read_file")),
+        ("x", None),
+        ("", None),
+        ("nothing", None),
+    ];
+    for (typed, meant) in table {
+        assert_eq!(closest(typed, names.into_iter()), meant, "{typed}");
+    }
+    assert_eq!(distance("ca", "abc"), 3);
+    assert_eq!(distance("", "ab"), 2);
 }

@@ -128,11 +128,15 @@ impl<'a> Played<'a> {
     }
 }
 
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
 /// A note as the player writes it.
 pub(crate) fn line(kind: &str, at: u64, bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let digit = |four: u8| char::from(DIGITS[usize::from(four & 15)]);
-    let hex: String = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(*byte)]).collect();
+    let mut hex = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        hex.push(DIGITS[usize::from(byte >> 4)] as char);
+        hex.push(DIGITS[usize::from(byte & 15)] as char);
+    }
     format!("{}\n", json!({ "kind": kind, "at": at, "hex": hex }))
 }
 
@@ -163,9 +167,19 @@ pub(crate) fn read(path: &Path, most: u64) -> (Life, u64) {
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
-    let digits: Vec<u8> = hex.bytes().collect();
-    let value = |pair: &[u8]| {
-        std::str::from_utf8(pair).ok().and_then(|pair| u8::from_str_radix(pair, 16).ok())
-    };
-    digits.chunks(2).filter_map(value).collect()
+    let mut bytes = Vec::with_capacity(hex.len() / 2);
+    for pair in hex.as_bytes().chunks_exact(2) {
+        if let [Some(high), Some(low)] = [digit(pair[0]), digit(pair[1])] {
+            bytes.push(high << 4 | low);
+        }
+    }
+    bytes
+}
+
+fn digit(of: u8) -> Option<u8> {
+    match of {
+        b'0'..=b'9' => Some(of - b'0'),
+        b'a'..=b'f' => Some(of - b'a' + 10),
+        _ => None,
+    }
 }

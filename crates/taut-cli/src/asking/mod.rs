@@ -161,15 +161,15 @@ impl Host {
             return None;
         }
         let has = |what: fn(&Answers) -> bool| self.answers().is_some_and(|answers| what(&answers));
-        let what = match (has(Answers::has_speech), has(Answers::has_consent)) {
+        let (what, it) = match (has(Answers::has_speech), has(Answers::has_consent)) {
             (true, true) => return None,
-            (false, true) => "sampling was",
-            (true, false) => "elicitation by a page was",
-            (false, false) => "sampling and elicitation by a page were",
+            (false, true) => ("sampling was", "it"),
+            (true, false) => ("elicitation by a page was", "it"),
+            (false, false) => ("sampling and elicitation by a page were", "them"),
         };
         Some(format!(
             "{what} not offered to the server, because nobody can answer here; it may leave out tools that \
-             need it"
+             need {it}"
         ))
     }
 
@@ -179,7 +179,8 @@ impl Host {
             (Problem::Usage { what, next }, Some(words))
                 if what.starts_with("the server has no tool") && !what.contains("did you mean") =>
             {
-                let next = next.map(|next| format!("{next}; --answer FILE offers more"));
+                let next =
+                    next.map(|next| format!("{next}; --answer FILE and --root DIR offer more"));
                 Problem::Usage { what: format!("{what}\n{words}"), next }
             }
             (problem, _) => problem,

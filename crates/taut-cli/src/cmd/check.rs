@@ -216,12 +216,12 @@ fn known(only: &[String]) -> Result<(), Problem> {
 
 fn unknown(word: &str) -> Problem {
     let checks = taut_check::checks();
-    let close = crate::arguments::closest(word, checks.iter().map(|check| check.id));
-    let next = close.map_or_else(
-        || "taut check --list".to_owned(),
-        |id| format!("--only {id}, or taut check --list"),
-    );
-    Problem::Usage { what: format!("there is no check {word:?}"), next: Some(next) }
+    // A word may also begin several of them.
+    let areas = checks.iter().filter_map(|check| check.id.split('-').next());
+    let close = crate::arguments::closest(word, checks.iter().map(|check| check.id).chain(areas));
+    let meant = close.map(|id| format!("; did you mean {id}?")).unwrap_or_default();
+    let what = format!("there is no check {word:?}{meant}");
+    Problem::Usage { what, next: Some("taut check --list".to_owned()) }
 }
 
 fn read(path: &PathBuf) -> Result<Option<Baseline>, Problem> {

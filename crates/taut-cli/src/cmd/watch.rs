@@ -61,7 +61,7 @@ pub(crate) struct Watch {
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     time: Option<Duration>,
     /// End after so many changes and log messages.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = count)]
     count: Option<u64>,
     #[command(flatten)]
     pub(crate) options: Options,
@@ -82,6 +82,10 @@ fn level(text: &str) -> Result<Level, String> {
 struct Logs {
     waiting: mpsc::Receiver<Event>,
     lost: Arc<AtomicUsize>,
+}
+
+fn count(text: &str) -> Result<u64, String> {
+    text.parse().ok().filter(|count| *count > 0).ok_or_else(|| "expected 1 or more".to_owned())
 }
 
 pub(crate) async fn run(output: &Output, args: &Watch) -> Result<Exit, Problem> {

@@ -56,7 +56,7 @@ fn one_tool_is_shown_whole() {
 fn that_sampling_was_not_offered_is_said_where_a_tool_is_missing() {
     let run = demo("call no_such_tool x=1").exits(2);
     assert!(run.err.contains("sampling and elicitation by a page were not offered"), "{}", run.err);
-    assert!(run.err.contains("--answer FILE offers more"), "{}", run.err);
+    assert!(run.err.contains("--answer FILE and --root DIR offer more"), "{}", run.err);
     let run = demo("call echo text=x -v").exits(0);
     assert!(run.err.contains("sampling and elicitation by a page were not"), "{}", run.err);
     // A list is the same in a pipe as on a terminal: sampling is offered, because nothing is called.

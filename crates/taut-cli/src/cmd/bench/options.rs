@@ -40,7 +40,7 @@ pub(crate) struct Bench {
     #[arg(long, value_name = "FILE", conflicts_with = "server", help_heading = "The server")]
     pub(crate) config: Vec<PathBuf>,
     /// Also measure this server; can be repeated. The command is split at blanks, except within quotes.
-    #[arg(long, value_name = "NAME=COMMAND", value_parser = variable)]
+    #[arg(long, value_name = "NAME=COMMAND", value_parser = compared)]
     pub(crate) compare: Vec<(String, String)>,
     /// The name of the server in the table.
     #[arg(long, value_name = "NAME")]
@@ -172,6 +172,11 @@ pub(crate) enum Cores {
     Both,
     /// Wherever the system puts them.
     Any,
+}
+
+/// `cat=cat`, `other=npx some-server`.
+fn compared(text: &str) -> Result<(String, String), String> {
+    variable(text).map_err(|_| "expected NAME=COMMAND, such as cat=cat".to_owned())
 }
 
 /// `64`, `16k`, `1m`.
