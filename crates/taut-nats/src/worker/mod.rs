@@ -35,7 +35,7 @@ use quick::Sessions;
 pub use options::WorkerOptions;
 
 /// How many messages of one kind are taken at once.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 32;
 
 /// Answers the calls of a service.
 pub struct Worker {
@@ -233,10 +233,17 @@ impl Worker {
                         (Some(message), None) => {
                             received += 1;
                             self.called(message, false);
-                            for _ in 1..AT_ONCE {
-                                let Some(Some(next)) = calls.next().now_or_never() else { break };
+                            let mut taken = 1;
+                            while taken < AT_ONCE
+                                && let Some(Some(next)) = calls.next().now_or_never()
+                            {
                                 received += 1;
+                                taken += 1;
                                 self.called(next, false);
+                            }
+                            if taken == AT_ONCE {
+                                // The server begins with these while others are taken.
+                                tokio::task::yield_now().await;
                             }
                         }
                         (Some(message), Some(leaving)) => {

@@ -49,6 +49,10 @@ pub(crate) use work::log_panic;
 /// After so much input or output the loop lets others run: as much as a pipe holds.
 const YIELD: usize = 64 << 10;
 
+/// The same for a service that takes requests over: other tasks work on them, and send them on. As much as one
+/// read, so that who is behind them begins before all that waits here was read.
+const HAND_OVER: usize = 8 << 10;
+
 /// After so many reads, too. Many, because a peer that asks one thing at a time often has the next
 /// question there by the time the answer is out, and yielding costs more than answering; few enough
 /// to stay inside the budget that tokio gives a task.
@@ -176,6 +180,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             self.limit.set_after(FLUSH_LIMIT);
         }
         let (mut reads, mut written) = (0, 0);
+        let most = if self.work.service.takes_over() { HAND_OVER } else { YIELD };
         self.taken = 0;
         loop {
             let Look { due, queued, mut more, wanting } = self.work.look();
@@ -191,7 +196,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             {
                 return Poll::Ready(ending);
             }
-            if more_queued || reads >= READS || self.taken >= YIELD || written >= YIELD {
+            if more_queued || reads >= READS || self.taken >= most || written >= YIELD {
                 return self.poll_yield(cx);
             }
             if self.poll_read(cx, wanting) {
