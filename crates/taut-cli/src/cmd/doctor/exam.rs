@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use super::facts::{Facts, Mute, Opened};
 use super::lint::lint;
 use crate::args::Options;
+use crate::cmd::call::unknown;
 use crate::cmd::list;
 use crate::output::Output;
 use crate::processes::{self, Process};
@@ -268,9 +269,19 @@ impl<'a> Exam<'a> {
                 tools.filter_map(|tool| serde_json::to_value(tool).ok()).collect();
             lock(&self.facts).lints = lint(&tools, offer.first_page);
         }
+        let named = call.as_ref().map(|(tool, _)| tool.as_str());
+        if let (Some(tool), Ok(offer)) = (named, &listed) {
+            let tools = offer.tools.as_deref().unwrap_or_default();
+            if !tools.iter().any(|each| each.name == tool) {
+                let problem =
+                    unknown(tool, tools).hinted("name one of those after --call".to_owned());
+                lock(&self.facts).mistyped = Some(problem);
+            }
+        }
+        let may_call = went_well && lock(&self.facts).mistyped.is_none();
         lock(&self.facts).objections = objections;
         lock(&self.facts).listed = Some(listed.map(|offer| (offer.counts(), began.elapsed())));
-        if let Some((tool, arguments)) = call.filter(|_| went_well) {
+        if let Some((tool, arguments)) = call.filter(|_| may_call) {
             spinner.say(format!("calling {tool}"));
             self.call(began, client, &tool, arguments).await;
         }
