@@ -329,3 +329,23 @@ fn bench_of_a_build_that_is_not_optimised_says_so() {
     assert_eq!(ran.err.contains("this taut is not optimised"), slow, "{}", ran.err);
     assert!(ran.out.contains("list of 14 tools"), "{}", ran.out);
 }
+
+/// By hand it waits for a host that never comes.
+#[test]
+// About Unix itself: terminals.
+#[cfg(unix)]
+fn trace_by_hand_says_what_it_waits_for() {
+    let table = [
+        ("trace demo", "passes on what a host says", "try: taut smoke -- taut trace demo"),
+        ("trace mock session.jsonl", "answers what a host says", "taut trace mock session.jsonl"),
+    ];
+    for (line, told, next) in table {
+        let words: Vec<&str> = line.split(' ').collect();
+        let mut terminal = Terminal::start_with(&words, |_| ());
+        terminal.shows(told).shows("type JSON and end with Ctrl-D").shows(next).press(b"\x04");
+        let (text, code) = terminal.end();
+        assert_eq!(code, Some(0), "{text}");
+    }
+    let ran = run("trace -q demo", &[]).exits(0);
+    assert_eq!(ran.err, "");
+}
