@@ -269,21 +269,22 @@ impl<'a> Exam<'a> {
                 tools.filter_map(|tool| serde_json::to_value(tool).ok()).collect();
             lock(&self.facts).lints = lint(&tools, offer.first_page);
         }
-        let named = call.as_ref().map(|(tool, _)| tool.as_str());
-        if let (Some(tool), Ok(offer)) = (named, &listed) {
-            let tools = offer.tools.as_deref().unwrap_or_default();
-            if !tools.iter().any(|each| each.name == tool) {
-                let problem =
-                    unknown(tool, tools).hinted("name one of those after --call".to_owned());
-                lock(&self.facts).mistyped = Some(problem);
-            }
-        }
-        let may_call = went_well && lock(&self.facts).mistyped.is_none();
+        // A tool that is not listed may still be there: only if it is refused, it was a slip.
+        let unlisted = call.as_ref().and_then(|(tool, _)| {
+            let tools = listed.as_ref().ok()?.tools.as_deref().unwrap_or_default();
+            let is_listed = tools.iter().any(|each| each.name == *tool);
+            let hint = "name one of those after --call".to_owned();
+            (!is_listed).then(|| unknown(tool, tools).hinted(hint))
+        });
         lock(&self.facts).objections = objections;
         lock(&self.facts).listed = Some(listed.map(|offer| (offer.counts(), began.elapsed())));
-        if let Some((tool, arguments)) = call.filter(|_| may_call) {
+        if let Some((tool, arguments)) = call.filter(|_| went_well) {
             spinner.say(format!("calling {tool}"));
             self.call(began, client, &tool, arguments).await;
+            let mut facts = lock(&self.facts);
+            if let Some(Err(Error::Refused { .. })) = facts.called {
+                facts.mistyped = unlisted;
+            }
         }
         spinner.say("closing the connection");
         self.close(client).await;

@@ -54,7 +54,7 @@ pub(super) struct Facts {
     /// Whether those are told, too, that only make a tool hard to use.
     pub(super) lints_wanted: bool,
     pub(super) listed: Option<Result<(String, Duration), Error>>,
-    /// The tool that was to be called is not one of its own.
+    /// The tool that was called is not listed and was refused.
     pub(super) mistyped: Option<Problem>,
     pub(super) called: Option<Result<(String, Duration), Error>>,
     /// Whether it was still there after the call.
