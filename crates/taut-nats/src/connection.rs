@@ -7,7 +7,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_nats::{ConnectErrorKind, Event};
+use async_nats::client::PublishError;
+use async_nats::{ConnectErrorKind, Event, Subject};
+use bytes::Bytes;
+use futures_util::FutureExt;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
@@ -110,6 +113,8 @@ impl ConnectOptions {
         let mut options = async_nats::ConnectOptions::new()
             .name(self.name.as_deref().unwrap_or("taut"))
             .max_reconnects(None)
+            // Subjects are made of words that were looked at, or came from the broker.
+            .skip_subject_validation(true)
             .connection_timeout(Duration::from_secs(5))
             .ping_interval(Duration::from_secs(10))
             .reconnect_delay_callback(|attempt| {
@@ -232,24 +237,50 @@ impl Connection {
     }
 
     /// Sends a message. It may be lost if the connection breaks; who sends waits for an answer.
-    pub(crate) async fn send(&self, subject: &str, reply: Option<&str>, frame: Frame) {
-        let (subject, headers) = (subject.to_owned(), frame.headers());
-        let sent = match reply {
+    pub(crate) async fn send(&self, subject: &Subject, reply: Option<&Subject>, frame: Frame) {
+        if frame.is_plain() {
+            return self.publish(subject, reply, &frame.payload).await;
+        }
+        let (subject, headers) = (subject.clone(), frame.headers());
+        noted(match reply.cloned() {
             Some(reply) => {
-                let reply = reply.to_owned();
                 let client = &self.client;
                 client.publish_with_reply_and_headers(subject, reply, headers, frame.payload).await
             }
             None => self.client.publish_with_headers(subject, headers, frame.payload).await,
-        };
-        if let Err(error) = sent {
-            tracing::warn!("a message was not sent: {error}");
-        }
+        });
+    }
+
+    /// Sends a message without headers if it can be taken at once. Says whether it was.
+    pub(crate) fn publish_now(
+        &self,
+        subject: &Subject,
+        reply: Option<&Subject>,
+        json: &Bytes,
+    ) -> bool {
+        // Outside tokio's budget for tasks: with the budget spent there would seem to be no room.
+        tokio::task::unconstrained(self.publish(subject, reply, json)).now_or_never().is_some()
+    }
+
+    /// Sends a message without headers.
+    pub(crate) async fn publish(&self, subject: &Subject, reply: Option<&Subject>, json: &Bytes) {
+        let (subject, json) = (subject.clone(), json.clone());
+        noted(match reply.cloned() {
+            Some(reply) => self.client.publish_with_reply(subject, reply, json).await,
+            None => self.client.publish(subject, json).await,
+        });
     }
 
     /// Waits until everything sent has left this process, at most for `limit`.
     pub(crate) async fn flush(&self, limit: Duration) {
         let _ = tokio::time::timeout(limit, self.client.flush()).await;
+    }
+}
+
+/// A message that was not sent is missed by who waits for an answer.
+fn noted(sent: Result<(), PublishError>) {
+    if let Err(error) = sent {
+        tracing::warn!("a message was not sent: {error}");
     }
 }
 

@@ -9,9 +9,10 @@ use async_nats::{StatusCode, Subscriber};
 use futures_util::StreamExt;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::connection::{Connection, NatsError};
-use crate::frame::{GROUP, ServiceName};
+use crate::names::{GROUP, ServiceName};
 
 /// What a worker counts.
 #[derive(Debug, Default)]
@@ -23,6 +24,18 @@ pub(crate) struct Counters {
     pub(crate) bounced: AtomicU64,
     pub(crate) nanoseconds: AtomicU64,
     pub(crate) leaving: AtomicBool,
+}
+
+impl Counters {
+    /// A call that has a slot has ended, or a stream of changes.
+    pub(crate) fn ended(&self, began: Instant, listen: bool, error: bool) {
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        self.errors.fetch_add(u64::from(error), Ordering::Relaxed);
+        if !listen {
+            let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            self.nanoseconds.fetch_add(took, Ordering::Relaxed);
+        }
+    }
 }
 
 /// Who a worker is.
@@ -57,8 +70,7 @@ impl Identity {
 
     /// The answer to one of the three questions.
     fn answer(&self, verb: Verb, counters: &Counters) -> Value {
-        let endpoint =
-            json!({ "name": "call", "subject": self.service.calls(), "queue_group": GROUP });
+        let endpoint = json!({ "name": "call", "subject": self.service.calls().as_str(), "queue_group": GROUP });
         let mut answer = self.head(verb.kind());
         let added = match verb {
             Verb::Ping => json!({}),
@@ -238,7 +250,8 @@ struct EndpointStats {
 fn report(payload: &[u8]) -> Option<WorkerReport> {
     let stats: Stats = serde_json::from_slice(payload).ok()?;
     let service: ServiceName = stats.name.parse().ok()?;
-    let endpoint = stats.endpoints.into_iter().find(|one| one.subject == service.calls())?;
+    let endpoint =
+        stats.endpoints.into_iter().find(|one| one.subject == service.calls().as_str())?;
     let number = |name: &str| {
         endpoint.data.as_ref().and_then(|data| data.get(name)).and_then(Value::as_u64).unwrap_or(0)
     };

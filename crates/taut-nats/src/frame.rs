@@ -1,17 +1,15 @@
-//! What travels: subjects, and the headers that say what a message is.
+//! What travels: the headers that say what a message is.
 //!
-//! Knows names and headers; must not know a connection, a clock or what the JSON says. Everything that
+//! Knows kinds and headers; must not know a subject, a connection, a clock or what the JSON says. Everything that
 //! comes from the network is read here, and what does not fit is an error, never a panic.
 
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use async_nats::{HeaderMap, HeaderName, Message};
 use bytes::Bytes;
 
-/// The group of all workers of a service: each call goes to one of them.
-pub(crate) const GROUP: &str = "mcp";
+use crate::names::is_token;
 
 /// How many bytes of a message travel at once, at most. Less where the broker allows less.
 pub(crate) const PART: usize = 256 << 10;
@@ -30,68 +28,6 @@ const UNACKNOWLEDGED: &str = "Mcp-Unacknowledged";
 const DEADLINE: &str = "Mcp-Deadline";
 const TRACE_PARENT: &str = "traceparent";
 const TRACE_STATE: &str = "tracestate";
-
-/// The name of a service: one word of letters, digits, `-` and `_`, as NATS's service API wants it.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub struct ServiceName(String);
-
-/// A word that cannot be the name of a service.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BadServiceName(String);
-
-impl fmt::Display for BadServiceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{:?} is no name of a service: use 1 to 64 letters, digits, - and _, such as search-eu",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for BadServiceName {}
-
-impl FromStr for ServiceName {
-    type Err = BadServiceName;
-
-    fn from_str(word: &str) -> Result<Self, BadServiceName> {
-        if word.len() <= 64 && is_token(word) {
-            Ok(Self(word.to_owned()))
-        } else {
-            Err(BadServiceName(word.to_owned()))
-        }
-    }
-}
-
-impl fmt::Display for ServiceName {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl ServiceName {
-    /// The name.
-    #[must_use]
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    /// Where calls for any worker go.
-    pub(crate) fn calls(&self) -> String {
-        format!("mcp.{}.call", self.0)
-    }
-
-    /// Where messages for one worker go.
-    pub(crate) fn of_worker(&self, worker: &str) -> String {
-        format!("mcp.{}.worker.{worker}", self.0)
-    }
-}
-
-/// Whether a word can stand in a subject without a meaning of its own.
-pub(crate) fn is_token(word: &str) -> bool {
-    !word.is_empty()
-        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'))
-}
 
 /// How many bytes of a message go into one part, where a broker allows `max_payload` bytes.
 pub(crate) fn part_size(max_payload: usize) -> usize {
@@ -193,7 +129,19 @@ impl Frame {
         matches!(self.kind, Kind::Call { .. } | Kind::Message | Kind::Answer | Kind::Part)
     }
 
-    /// Its headers.
+    /// Whether it travels without headers: a whole call, or a whole answer, of which nothing else is to be said.
+    pub(crate) fn is_plain(&self) -> bool {
+        let whole = self.sequence == 0 && self.length.is_none() && self.taken_by.is_none();
+        match &self.kind {
+            Kind::Call { deadline, trace, .. } => {
+                whole && deadline.is_none() && *trace == Trace::default()
+            }
+            Kind::Answer => whole,
+            _ => false,
+        }
+    }
+
+    /// Its headers, unless it [is plain](Self::is_plain).
     pub(crate) fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         put(&mut headers, KIND, self.kind.word());
@@ -233,13 +181,15 @@ impl Frame {
         headers
     }
 
-    /// Reads a message.
+    /// Reads a message. One without headers is of the kind `plain`.
     ///
     /// # Errors
     /// A header that it needs is missing or cannot be read.
-    pub(crate) fn read(message: &Message) -> Result<Self, BadFrame> {
-        let headers = message.headers.as_ref().ok_or(BadFrame(KIND))?;
-        Self::from_parts(headers, message.payload.clone())
+    pub(crate) fn read(message: &Message, plain: impl FnOnce() -> Kind) -> Result<Self, BadFrame> {
+        match &message.headers {
+            Some(headers) => Self::from_parts(headers, message.payload.clone()),
+            None => Ok(Self { payload: message.payload.clone(), ..Self::bare(plain()) }),
+        }
     }
 
     /// Reads headers and a payload.
@@ -373,6 +323,25 @@ mod tests {
     }
 
     #[test]
+    fn only_what_says_nothing_else_travels_without_headers() {
+        let call = |deadline, trace| Kind::Call { method: "m".into(), deadline, trace };
+        let second = Duration::from_secs(1);
+        assert!(Frame::bare(call(None, Trace::default())).is_plain());
+        assert!(Frame::bare(Kind::Answer).is_plain());
+        let named = Some(("w".to_owned(), second));
+        for frame in [
+            Frame::bare(call(Some(second), Trace::default())),
+            Frame::bare(call(None, Trace::new(Some("00-1"), None))),
+            Frame { sequence: 1, ..Frame::bare(Kind::Answer) },
+            Frame { length: Some(9), ..Frame::bare(Kind::Answer) },
+            Frame { taken_by: named, ..Frame::bare(Kind::Answer) },
+            Frame::bare(Kind::Message),
+        ] {
+            assert!(!frame.is_plain(), "{frame:?}");
+        }
+    }
+
+    #[test]
     fn what_does_not_fit_is_an_error_that_names_the_header() {
         let table: &[(&[(&str, &str)], &str)] = &[
             (&[], KIND),
@@ -396,16 +365,6 @@ mod tests {
             }
             let read = Frame::from_parts(&headers, Bytes::new());
             assert_eq!(read.unwrap_err().0, *name, "{written:?}");
-        }
-    }
-
-    #[test]
-    fn a_service_is_one_plain_word() {
-        for word in ["search", "search-eu_2", "A"] {
-            assert_eq!(word.parse::<ServiceName>().unwrap().as_str(), word);
-        }
-        for word in ["", "a.b", "a b", "*", ">", "ä", &"x".repeat(65)] {
-            assert!(word.parse::<ServiceName>().is_err(), "{word}");
         }
     }
 

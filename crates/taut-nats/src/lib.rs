@@ -7,7 +7,8 @@
 //!
 //! | file | what it knows |
 //! |---|---|
-//! | `frame` | subjects, headers and kinds of messages; pure |
+//! | `names` | names of services, workers and calls, and their subjects; pure |
+//! | `frame` | headers and kinds of messages; pure |
 //! | `parts` | long messages in parts, and the window; pure |
 //! | `message` | the few members of a JSON-RPC message that decide about its way; pure |
 //! | `connection` | how a broker is reached, and what to say if it is not |
@@ -22,13 +23,14 @@ mod discovery;
 mod edge;
 mod frame;
 mod message;
+mod names;
 mod parts;
 mod worker;
 
 pub use connection::{ConnectOptions, Connection, NatsError};
 pub use discovery::{WorkerReport, fleet};
 pub use edge::{Edge, EdgeOptions};
-pub use frame::{BadServiceName, ServiceName};
+pub use names::{BadServiceName, ServiceName};
 pub use worker::{Worker, WorkerOptions};
 
 /// Waits for a moment; without one, for ever.

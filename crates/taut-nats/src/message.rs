@@ -1,17 +1,28 @@
 //! The few members of a JSON-RPC message that decide about its way.
 //!
-//! Pure. Values are never written anew: a state that is marked with its worker keeps its own bytes.
+//! Pure. Values are never written anew: a state that is marked with its worker keeps its own bytes. A request
+//! as our own clients write it is read by its first bytes; any other is parsed.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use bytes::Bytes;
+use memchr::memchr;
+use memchr::memmem::{self, Finder};
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
-use crate::frame::{Trace, is_token};
+use crate::frame::Trace;
+use crate::names::is_token;
 
 /// What stands before the name of the worker in a marked state.
 const MARK: &str = "taut-fleet.";
+
+/// What tells that a request has such a mark, or trace context, and that an answer has a state.
+static MARKED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(MARK));
+static TRACED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("traceparent"));
+static STATED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"requestState\""));
 
 /// What an edge has to know of a message of its client.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,8 +40,6 @@ pub(crate) struct Request {
     /// The JSON text of its id.
     pub(crate) id: String,
     pub(crate) method: String,
-    /// The tool that is called.
-    pub(crate) tool: Option<String>,
     /// The worker that has to take it, because it issued the state.
     pub(crate) worker: Option<String>,
     pub(crate) trace: Trace,
@@ -89,6 +98,31 @@ pub(crate) fn outbound(json: Vec<u8>) -> Outbound {
     }
 }
 
+/// The number that is the id of a message which begins as we write it, and what follows.
+fn numbered(json: &[u8]) -> Option<(&[u8], &[u8])> {
+    let rest = json.strip_prefix(b"{\"jsonrpc\":\"2.0\",\"id\":")?;
+    let digits = rest.iter().position(|byte| !byte.is_ascii_digit())?;
+    (digits > 0).then(|| rest.split_at(digits))
+}
+
+/// The id and the method of a request that begins as our own clients write it, and that has no escapes: then
+/// everything in it reads as it is written.
+fn opening(json: &[u8]) -> Option<(&str, &str)> {
+    let (id, rest) = numbered(json)?;
+    let rest = rest.strip_prefix(b",\"method\":\"")?;
+    let method = &rest[..memchr(b'"', rest)?];
+    let whole = json.ends_with(b"}") && memchr(b'\\', json).is_none();
+    whole.then_some((std::str::from_utf8(id).ok()?, std::str::from_utf8(method).ok()?))
+}
+
+/// The tool that a request calls.
+pub(crate) fn tool(request: &Request) -> Option<String> {
+    let envelope = serde_json::from_slice::<Envelope<'_>>(&request.json).ok()?;
+    let params: Params<'_> = serde_json::from_str(envelope.params?.get()).ok()?;
+    let name = params.name.filter(|_| request.method == "tools/call")?;
+    serde_json::from_str(name.get()).ok()
+}
+
 enum Read {
     Request { request: Request, mark: Option<(usize, usize)> },
     Cancelled(String),
@@ -96,6 +130,19 @@ enum Read {
 }
 
 fn read(json: &[u8]) -> Read {
+    if let Some((id, method)) = opening(json)
+        && MARKED.find(json).is_none()
+        && TRACED.find(json).is_none()
+    {
+        let request = Request {
+            id: id.to_owned(),
+            method: method.to_owned(),
+            worker: None,
+            trace: Trace::default(),
+            json: Bytes::new(),
+        };
+        return Read::Request { request, mark: None };
+    }
     let Ok(envelope) = serde_json::from_slice::<Envelope<'_>>(json) else { return Read::Other };
     let Some(method) = envelope.method else { return Read::Other };
     let params = envelope.params.and_then(|raw| serde_json::from_str(raw.get()).ok());
@@ -115,11 +162,9 @@ fn read(json: &[u8]) -> Read {
         Some((worker.to_owned(), (start, start + length)))
     });
     let (worker, mark) = marked.unzip();
-    let tool = params.name.filter(|_| method == "tools/call");
     Read::Request {
         request: Request {
             id: id.get().to_owned(),
-            tool: tool.and_then(|name| serde_json::from_str(name.get()).ok()),
             worker,
             trace: Trace::new(meta.traceparent.as_deref(), meta.tracestate.as_deref()),
             method: method.into_owned(),
@@ -154,12 +199,16 @@ struct Stated<'a> {
     request_state: Option<&'a RawValue>,
 }
 
+/// Whether there may be a state in an answer. If not, nobody needs to know which worker it came from.
+pub(crate) fn may_have_state(answer: &[u8]) -> bool {
+    STATED.find(answer).is_some()
+}
+
 /// Marks the state in an answer, if it has one, with the worker that it came from: so that the retry finds
 /// it, from any edge.
 pub(crate) fn mark_state(answer: &Bytes, worker: &str) -> Vec<u8> {
     let place = || {
-        const NAME: &[u8] = b"\"requestState\"";
-        answer.windows(NAME.len()).position(|window| window == NAME)?;
+        may_have_state(answer).then_some(())?;
         let read: Answer<'_> = serde_json::from_slice(answer).ok()?;
         let stated: Stated<'_> = serde_json::from_str(read.result?.get()).ok()?;
         let state = stated.request_state.map(RawValue::get)?;
@@ -174,20 +223,37 @@ pub(crate) fn mark_state(answer: &Bytes, worker: &str) -> Vec<u8> {
     }
 }
 
-/// The method, if this is a request.
+/// The method, if this is a request. One that begins as our own clients write it is not read to its end: if it is
+/// no JSON there, the service says so.
 pub(crate) fn method_of_request(json: &[u8]) -> Option<Cow<'_, str>> {
+    if let Some((_, method)) = opening(json) {
+        return Some(method.into());
+    }
     let envelope = serde_json::from_slice::<Envelope<'_>>(json).ok()?;
     envelope.id.and(envelope.method)
 }
 
 /// Whether an answer is an error. Looks at which of the two names comes first.
 pub(crate) fn is_error(answer: &[u8]) -> bool {
-    let head = &answer[..answer.len().min(1024)];
-    let find = |name: &[u8]| head.windows(name.len()).position(|window| window == name);
-    match (find(b"\"error\""), find(b"\"result\"")) {
-        (Some(error), Some(result)) => error < result,
-        (error, _) => error.is_some(),
+    if numbered(answer).is_some_and(|(_, rest)| rest.starts_with(b",\"result\":")) {
+        return false;
     }
+    let head = &answer[..answer.len().min(1024)];
+    match memmem::find(head, b"\"result\"") {
+        Some(result) => memmem::find(&head[..result], b"\"error\"").is_some(),
+        None => memmem::find(head, b"\"error\"").is_some(),
+    }
+}
+
+/// Whether a message says that another could not be read: an error that belongs to no request.
+pub(crate) fn is_refusal(json: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Refusal {
+        method: Option<IgnoredAny>,
+        error: Option<IgnoredAny>,
+    }
+    serde_json::from_slice(json)
+        .is_ok_and(|read: Refusal| read.method.is_none() && read.error.is_some())
 }
 
 /// Whether a request of this method only reads, so that it may run twice. Calls of tools are for the
@@ -233,12 +299,36 @@ mod tests {
         let json = r#"{"jsonrpc":"2.0","id":"a\n1","method":"tools/call","params":{"name":"add","_meta":{"traceparent":"00-1","tracestate":"x"}}}"#;
         let read = request(json);
         assert_eq!(read.id, r#""a\n1""#);
-        assert_eq!(read.tool.as_deref(), Some("add"));
+        assert_eq!(tool(&read).as_deref(), Some("add"));
         assert_eq!(read.trace, Trace::new(Some("00-1"), Some("x")));
         assert_eq!((read.worker, &read.json[..]), (None, json.as_bytes()));
-        assert_eq!(request(r#"{"id":1,"method":"prompts/get","params":{"name":"p"}}"#).tool, None);
+        let prompt = request(r#"{"id":1,"method":"prompts/get","params":{"name":"p"}}"#);
+        assert_eq!(tool(&prompt), None);
         assert_eq!(request(r#"{"id":1,"method":"tools/list"}"#).method, "tools/list");
         assert_eq!(request(r#"{"id":1,"method":"x","params":[1]}"#).method, "x");
+    }
+
+    #[test]
+    fn a_request_reads_the_same_however_it_is_written() {
+        let ours =
+            r#"{"jsonrpc":"2.0","id":17,"method":"tools/call","params":{"name":"a\u0064d"}}"#;
+        let plain = ours.replace("\\u0064", "d");
+        let spaced = plain.replace("{\"jsonrpc\"", "{ \"jsonrpc\"");
+        assert!(opening(plain.as_bytes()).is_some());
+        assert!(opening(ours.as_bytes()).is_none() && opening(spaced.as_bytes()).is_none());
+        for json in [ours, &plain, &spaced] {
+            let read = request(json);
+            assert_eq!((&*read.id, &*read.method), ("17", "tools/call"));
+            assert_eq!(tool(&read).as_deref(), Some("add"));
+            assert_eq!(method_of_request(json.as_bytes()).as_deref(), Some("tools/call"));
+        }
+        let traced = plain.replace("}}", r#","_meta":{"traceparent":"00-1"}}}"#);
+        assert_eq!(request(&traced).trace, Trace::new(Some("00-1"), None));
+        for json in
+            [r#"{"jsonrpc":"2.0","id":,"method":"x"}"#, r#"{"jsonrpc":"2.0","id":1,"method":"x"#]
+        {
+            assert_eq!(outbound(json.into()), Outbound::Other, "{json}");
+        }
     }
 
     #[test]

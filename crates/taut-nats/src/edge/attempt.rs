@@ -6,11 +6,13 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use async_nats::Subject;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
+use super::UNDER_WAY;
 use super::call::{EdgeCall, Ended};
-use super::{Event, Inbox, UNDER_WAY};
+use super::inbox::{Event, Inbox};
 use crate::due;
 use crate::frame::{Frame, Kind};
 use crate::message;
@@ -25,16 +27,15 @@ const LONGEST: usize = 64 << 20;
 /// Who has taken the call.
 struct Taker {
     name: String,
-    subject: String,
+    subject: Subject,
     heartbeat: Duration,
 }
 
 impl EdgeCall {
-    /// Publishes the request once and waits for what comes of it.
+    /// Publishes the request once, unless that was done already, and waits for what comes of it.
     pub(super) async fn attempt(&mut self, pinned: Option<&str>) -> Ended {
         let shared = self.edge.0.clone();
         let (connection, options) = (&shared.connection, &shared.options);
-        let mut inbox = shared.open_inbox();
         let mut sending = Sending::new(connection.part_size());
         let kind = Kind::Call {
             method: self.request.method.clone(),
@@ -42,14 +43,21 @@ impl EdgeCall {
             trace: self.request.trace.clone(),
         };
         sending.begin(kind, self.request.json.clone());
-        let subject = match pinned {
-            Some(worker) => shared.service.of_worker(worker),
-            None => shared.service.calls(),
+        let first = sending.next();
+        let (mut inbox, published) = match (self.begun.take(), first) {
+            (None, Some(first)) => {
+                let subject = match pinned {
+                    Some(worker) => shared.service.of_worker(worker),
+                    None => shared.group.clone(),
+                };
+                let inbox = shared.open_inbox();
+                connection.send(&subject, Some(&inbox.subject), first).await;
+                (inbox, Instant::now())
+            }
+            (Some(begun), _) => begun,
+            // There is always a first part.
+            (None, None) => return Ended::Silent,
         };
-        if let Some(first) = sending.next() {
-            connection.send(&subject, Some(&inbox.subject), first).await;
-        }
-        let published = Instant::now();
         let mut taker: Option<Taker> = None;
         let mut receiving = Receiving::new(LONGEST);
         let mut room = None;
@@ -212,6 +220,10 @@ impl EdgeCall {
         taker: Option<&Taker>,
         inbox: &Inbox,
     ) -> Option<Ended> {
+        if frame.is_plain() && receiving.count() == 0 {
+            self.answer(frame.payload.into()).await;
+            return Some(Ended::Done);
+        }
         // A worker that has not accepted is none.
         let Some(taker) = taker else { return Some(Ended::Silent) };
         if let Some(length) = frame.length

@@ -11,6 +11,7 @@ use taut::transport::{MessageSender, SendMessageError};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
+use super::inbox::Inbox;
 use super::offers::Offers;
 use super::{Edge, listen};
 use crate::discovery;
@@ -33,6 +34,8 @@ pub(super) struct EdgeCall {
     opened: bool,
     give_up: Instant,
     pub(super) deadline: Option<Instant>,
+    /// The attempt that was published before the call had a task, and when.
+    pub(super) begun: Option<(Inbox, Instant)>,
     pub(super) offers: Offers,
     /// The worker that has offered a free slot.
     offered: Option<String>,
@@ -81,9 +84,17 @@ impl EdgeCall {
             opened: false,
             give_up,
             deadline,
+            begun: None,
             offers: Offers::default(),
             offered: None,
         }
+    }
+
+    /// It goes on with what was published already.
+    pub(super) fn begun(mut self, inbox: Inbox, published: Instant) -> Self {
+        self.give_up = published + self.edge.0.options.wait;
+        self.begun = Some((inbox, published));
+        self
     }
 
     pub(super) async fn run(mut self) {
@@ -96,7 +107,9 @@ impl EdgeCall {
         let (mut pauses, mut repeats) = (0, 0);
         loop {
             // The other end is dropped when the call is withdrawn.
-            if self.cancelled.has_changed().is_err() || !self.wait_for_broker().await {
+            if self.begun.is_none()
+                && (self.cancelled.has_changed().is_err() || !self.wait_for_broker().await)
+            {
                 return;
             }
             let offered = self.offered.take();
@@ -200,8 +213,8 @@ impl EdgeCall {
     }
 
     async fn may_repeat(&self) -> bool {
-        match &self.request.tool {
-            Some(tool) => self.edge.may_repeat(tool.clone()).await,
+        match message::tool(&self.request) {
+            Some(tool) => self.edge.may_repeat(tool).await,
             None => message::only_reads(&self.request.method),
         }
     }
@@ -248,13 +261,7 @@ impl EdgeCall {
     }
 
     pub(super) async fn answer(&self, json: Vec<u8>) {
-        match self.client.send(json).await {
-            Ok(()) | Err(SendMessageError::Closed) => {}
-            Err(error) => {
-                let words = format!("the call ran, but its answer cannot be passed on: {error}");
-                self.fail("answer", &words, None, true).await;
-            }
-        }
+        pass_answer(&self.client, &self.request.id, Ok(json)).await;
     }
 
     /// Answers with an error of the fleet's own.
@@ -263,5 +270,27 @@ impl EdgeCall {
         let json = message::error_answer(&self.request.id, words, &data);
         // A client that has closed wants no answer.
         let _ = self.client.send(json).await;
+    }
+}
+
+/// Passes the answer to the request `id` on to its client. One that cannot be passed on, perhaps seen before, is told as
+/// an error.
+pub(super) async fn pass_answer(
+    client: &MessageSender,
+    id: &str,
+    json: Result<Vec<u8>, SendMessageError>,
+) {
+    let sent = match json {
+        Ok(json) => client.send(json).await,
+        Err(error) => Err(error),
+    };
+    match sent {
+        Ok(()) | Err(SendMessageError::Closed) => {}
+        Err(error) => {
+            let words = format!("the call ran, but its answer cannot be passed on: {error}");
+            let data = json!({ "fleet": "answer", "worker": null, "mayHaveRun": true });
+            // As above: a client that has closed wants no answer.
+            let _ = client.send(message::error_answer(id, &words, &data)).await;
+        }
     }
 }

@@ -5,32 +5,31 @@
 
 mod attempt;
 mod call;
+mod inbox;
 mod listen;
 mod offers;
 mod repeat;
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use async_nats::{Message, StatusCode, Subscriber};
-use futures_util::StreamExt;
+use async_nats::Subject;
 use taut::transport::MessagePipe;
 use taut::{Client, ClientBuilder, Revision};
-use tokio::sync::{Semaphore, mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use crate::connection::{Connection, NatsError};
-use crate::frame::{Frame, Kind, ServiceName};
-use crate::message::{self, Outbound};
+use crate::frame::{Frame, Kind, Trace};
+use crate::message::{self, Outbound, Request};
+use crate::names::ServiceName;
 use call::EdgeCall;
+use inbox::{BegunCall, Calls, ClientEnd, QuickCall};
 use repeat::Repeatable;
-
-/// How many messages may wait for one call: two windows, and what is said without JSON.
-const WAITING: usize = 16;
 
 /// How many bytes of requests may be under way, and how many of answers in parts.
 const UNDER_WAY: usize = 256 << 20;
@@ -91,134 +90,19 @@ impl fmt::Debug for Edge {
 struct Shared {
     connection: Connection,
     service: ServiceName,
+    /// Where calls for any worker go.
+    group: Subject,
     options: EdgeOptions,
     /// Where all answers go, each with the number of its call behind it.
     inbox: String,
-    calls: Mutex<HashMap<u64, Entry>>,
+    calls: Mutex<Calls>,
+    /// Is told when there are calls without a task.
+    watch: mpsc::Sender<()>,
     next: AtomicU64,
     began: Instant,
-    requests: Semaphore,
+    requests: Arc<Semaphore>,
     answers: Arc<Semaphore>,
     repeatable: Repeatable,
-}
-
-/// A call that waits.
-struct Entry {
-    events: mpsc::Sender<Event>,
-    /// When its worker was heard for the last time, in milliseconds since the edge began.
-    seen: Arc<AtomicU64>,
-    /// Whether its worker misses an ack.
-    unacknowledged: Arc<AtomicBool>,
-    /// Where free slots are told of, once it was bounced.
-    offers: Option<mpsc::Sender<String>>,
-}
-
-/// What a call hears.
-#[derive(Debug)]
-enum Event {
-    Frame(Box<Frame>),
-    /// The broker says that nobody takes what was sent.
-    Nobody,
-}
-
-/// The inbox of one call; dropped, it is closed.
-struct Inbox {
-    shared: Arc<Shared>,
-    number: u64,
-    subject: String,
-    events: mpsc::Receiver<Event>,
-    seen: Arc<AtomicU64>,
-    unacknowledged: Arc<AtomicBool>,
-}
-
-impl Inbox {
-    fn seen(&self) -> Instant {
-        self.shared.began + Duration::from_millis(self.seen.load(Ordering::Relaxed))
-    }
-}
-
-impl Drop for Inbox {
-    fn drop(&mut self) {
-        self.shared.lock().remove(&self.number);
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Entry>> {
-        self.calls.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn now(&self) -> u64 {
-        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
-    }
-
-    fn open_inbox(self: &Arc<Self>) -> Inbox {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let (sender, events) = mpsc::channel(WAITING);
-        let seen = Arc::new(AtomicU64::new(self.now()));
-        let unacknowledged = Arc::new(AtomicBool::new(false));
-        let entry = Entry {
-            events: sender,
-            seen: seen.clone(),
-            unacknowledged: unacknowledged.clone(),
-            offers: None,
-        };
-        self.lock().insert(number, entry);
-        let subject = format!("{}.{number}", self.inbox);
-        Inbox { shared: self.clone(), number, subject, events, seen, unacknowledged }
-    }
-
-    /// A worker has a free slot for a call that it bounced.
-    fn offered(&self, number: u64, worker: &str, reply: &str) {
-        let offers = self.lock().get(&number).and_then(|entry| entry.offers.clone());
-        if offers.is_some_and(|offers| offers.try_send(worker.to_owned()).is_ok()) {
-            return;
-        }
-        let (connection, service) = (self.connection.clone(), self.service.clone());
-        let (worker, reply) = (worker.to_owned(), reply.to_owned());
-        tokio::spawn(async move {
-            offers::decline(&connection, &service, &worker, &reply).await;
-        });
-    }
-
-    /// Gives a message to the call that it belongs to. One that nobody waits for any more is dropped.
-    fn deliver(&self, message: &Message) {
-        let number = message.subject.rsplit('.').next().and_then(|number| number.parse().ok());
-        let Some(number) = number else { return };
-        let event = if message.status == Some(StatusCode::NO_RESPONDERS) {
-            Event::Nobody
-        } else {
-            match Frame::read(message) {
-                Ok(frame) => Event::Frame(frame.into()),
-                Err(error) => return tracing::warn!("{error} came from a worker"),
-            }
-        };
-        if let Event::Frame(frame) = &event
-            && let Kind::Free { worker } = &frame.kind
-        {
-            return self.offered(number, worker, message.subject.as_str());
-        }
-        let mut calls = self.lock();
-        let Some(entry) = calls.get(&number) else { return };
-        if let Event::Frame(frame) = &event {
-            entry.seen.store(self.now(), Ordering::Relaxed);
-            if let Kind::Heartbeat { unacknowledged } = frame.kind {
-                entry.unacknowledged.store(unacknowledged, Ordering::Relaxed);
-                return;
-            }
-        }
-        if let Err(mpsc::error::TrySendError::Full(_)) = entry.events.try_send(event) {
-            // More than its window: the call sees that its inbox has ended.
-            calls.remove(&number);
-        }
-    }
-}
-
-async fn deliver_all(shared: Weak<Shared>, mut messages: Subscriber) {
-    while let Some(message) = messages.next().await {
-        let Some(shared) = shared.upgrade() else { return };
-        shared.deliver(&message);
-    }
 }
 
 impl Edge {
@@ -234,19 +118,24 @@ impl Edge {
         let inbox = connection.client().new_inbox();
         let subscribed = connection.client().subscribe(format!("{inbox}.*")).await;
         let messages = subscribed.map_err(|error| NatsError::new(error.to_string()))?;
+        let (watch, begun) = mpsc::channel(1);
+        let accept = options.accept;
         let shared = Arc::new(Shared {
             connection,
+            group: name.calls(),
             service: name,
             options,
             inbox,
             calls: Mutex::default(),
+            watch,
             next: AtomicU64::new(0),
             began: Instant::now(),
-            requests: Semaphore::new(UNDER_WAY),
+            requests: Arc::new(Semaphore::new(UNDER_WAY)),
             answers: Arc::new(Semaphore::new(UNDER_WAY)),
             repeatable: Repeatable::default(),
         });
-        tokio::spawn(deliver_all(Arc::downgrade(&shared), messages));
+        tokio::spawn(inbox::deliver_all(Arc::downgrade(&shared), messages));
+        tokio::spawn(inbox::watch_all(Arc::downgrade(&shared), begun, accept));
         Ok(Self(shared))
     }
 
@@ -263,9 +152,8 @@ impl Edge {
     /// Carries the messages of one client until it closes.
     async fn carry(self, pipe: MessagePipe) {
         let (sender, mut receiver) = pipe.split();
-        // Dropping a call's entry cancels it.
-        let mut open: HashMap<String, watch::Sender<()>> = HashMap::new();
-        let mut tasks: JoinSet<String> = JoinSet::new();
+        let (client, mut begun) = ClientEnd::new(sender);
+        let mut tasks = Tasks { edge: self.clone(), open: HashMap::new(), set: JoinSet::new() };
         loop {
             tokio::select! {
                 outgoing = receiver.recv() => {
@@ -274,35 +162,113 @@ impl Edge {
                         Outbound::Request(request) => {
                             let wanted = request.json.len().min(UNDER_WAY);
                             let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
-                            let shared = self.0.clone();
                             // Taken here, so that a client that sends too much waits.
-                            let Ok(room) = shared.requests.acquire_many(wanted).await else { break };
-                            room.forget();
-                            let (cancel, cancelled) = watch::channel(());
-                            let id = request.id.clone();
-                            open.insert(id.clone(), cancel);
-                            let call = EdgeCall::new(self.clone(), request, sender.clone(), cancelled);
-                            tasks.spawn(async move {
-                                call.run().await;
-                                shared.requests.add_permits(wanted as usize);
-                                id
-                            });
+                            let room = self.0.requests.clone().acquire_many_owned(wanted).await;
+                            let Ok(room) = room else { break };
+                            if self.is_quick(&request) {
+                                self.publish(request, &client, room).await;
+                            } else {
+                                tasks.start(request, &client, room);
+                            }
                         }
-                        Outbound::Cancelled(id) => drop(open.remove(&id)),
+                        Outbound::Cancelled(id) => {
+                            let wanted = |call: &QuickCall| {
+                                Arc::ptr_eq(&call.client, &client) && call.request.id == id
+                            };
+                            self.0.give_tasks(wanted);
+                            while let Ok(call) = begun.try_recv() {
+                                tasks.go_on(call);
+                            }
+                            drop(tasks.open.remove(&id));
+                        }
                         Outbound::Other => {}
                     }
                 }
-                Some(done) = tasks.join_next(), if !tasks.is_empty() => {
+                Some(call) = begun.recv() => tasks.go_on(call),
+                Some(done) = tasks.set.join_next(), if !tasks.set.is_empty() => {
                     if let Ok(id) = done {
-                        open.remove(&id);
+                        tasks.open.remove(&id);
                     }
                 }
             }
         }
-        drop(open);
-        while tasks.join_next().await.is_some() {}
+        self.0.give_tasks(|call| Arc::ptr_eq(&call.client, &client));
+        while let Ok(call) = begun.try_recv() {
+            tasks.go_on(call);
+        }
+        drop(tasks.open);
+        while tasks.set.join_next().await.is_some() {}
         self.0.connection.flush(Duration::from_secs(1)).await;
         // Until here the client that closes waits for its transport.
-        drop(sender);
+        drop(client);
+    }
+
+    /// Whether a request can be published without a task: it fits into one message, any worker will do, and its time
+    /// is not limited.
+    fn is_quick(&self, request: &Request) -> bool {
+        let Shared { connection, options, .. } = &*self.0;
+        request.worker.is_none()
+            && request.method != "subscriptions/listen"
+            && request.json.len() <= connection.part_size()
+            && options.deadline.is_none()
+            && connection.link().connected
+    }
+
+    /// Publishes a request whose answer is all that is expected.
+    async fn publish(&self, request: Request, client: &Arc<ClientEnd>, room: OwnedSemaphorePermit) {
+        let Shared { connection, group, .. } = &*self.0;
+        let (json, client) = (request.json.clone(), client.clone());
+        let traced = (request.trace != Trace::default()).then(|| Kind::Call {
+            method: request.method.clone(),
+            deadline: None,
+            trace: request.trace.clone(),
+        });
+        let call = QuickCall { request, client, published: Instant::now(), room };
+        let reply = self.0.expect(call);
+        match traced {
+            None => connection.publish(group, Some(&reply), &json).await,
+            Some(kind) => {
+                let frame = Frame { payload: json, ..Frame::bare(kind) };
+                connection.send(group, Some(&reply), frame).await;
+            }
+        }
+    }
+}
+
+/// The calls of a client that have a task.
+struct Tasks {
+    edge: Edge,
+    /// Dropping a call's entry cancels it.
+    open: HashMap<String, watch::Sender<()>>,
+    set: JoinSet<String>,
+}
+
+impl Tasks {
+    /// Starts a call.
+    fn start(&mut self, request: Request, client: &ClientEnd, room: OwnedSemaphorePermit) {
+        let (cancel, cancelled) = watch::channel(());
+        let call = EdgeCall::new(self.edge.clone(), request, client.sender.clone(), cancelled);
+        self.spawn(call, cancel, room);
+    }
+
+    /// Goes on with a call that was published.
+    fn go_on(&mut self, begun: BegunCall) {
+        let BegunCall { call, inbox } = begun;
+        let QuickCall { request, client, published, room } = call;
+        let (cancel, cancelled) = watch::channel(());
+        let call = EdgeCall::new(self.edge.clone(), request, client.sender.clone(), cancelled);
+        self.spawn(call.begun(inbox, published), cancel, room);
+    }
+
+    fn spawn(&mut self, call: EdgeCall, cancel: watch::Sender<()>, room: OwnedSemaphorePermit) {
+        let id = call.request.id.clone();
+        self.open.insert(id.clone(), cancel);
+        // In a box, because it is large, and is moved several times before it runs.
+        let running = Box::pin(call.run());
+        self.set.spawn(async move {
+            running.await;
+            drop(room);
+            id
+        });
     }
 }

@@ -6,11 +6,14 @@
 
 use std::collections::VecDeque;
 
+use async_nats::Subject;
 use tokio::sync::mpsc;
 
-use super::{Edge, Inbox};
+use super::Edge;
+use super::inbox::Inbox;
 use crate::connection::Connection;
-use crate::frame::{Frame, Kind, ServiceName};
+use crate::frame::{Frame, Kind};
+use crate::names::ServiceName;
 
 /// At how many workers a call waits.
 const PLACES: usize = 8;
@@ -28,9 +31,7 @@ impl Offers {
     /// Waits for an offer at an inbox that was bounced.
     pub(super) fn add(&mut self, inbox: Inbox) {
         let (sender, _) = self.channel.get_or_insert_with(|| mpsc::channel(PLACES));
-        if let Some(entry) = inbox.shared.lock().get_mut(&inbox.number) {
-            entry.offers = Some(sender.clone());
-        }
+        inbox.tell_offers(sender);
         self.places.push_back(inbox);
         if self.places.len() > PLACES {
             self.places.pop_front();
@@ -66,7 +67,7 @@ pub(super) async fn decline(
     connection: &Connection,
     service: &ServiceName,
     worker: &str,
-    reply: &str,
+    reply: &Subject,
 ) {
     connection.send(&service.of_worker(worker), Some(reply), Frame::bare(Kind::Declined)).await;
 }

@@ -1,18 +1,17 @@
-//! One call on a worker: from *accepted* to the answer.
+//! One call on a worker that has a task: from *accepted* to the answer.
 //!
 //! Knows the window, heartbeats, the deadline and who still waits; must not know slots or the group. A
 //! call that ends in any other way than by its answer drops its session, which cancels it.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use async_nats::Subject;
 use bytes::Bytes;
-use taut::transport::{MessagePipe, Relation, SendMessageError};
+use taut::transport::{MessagePipe, Outgoing, Relation, SendMessageError};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::sessions::Sessions;
 use crate::connection::Connection;
 use crate::discovery::Counters;
 use crate::due;
@@ -23,8 +22,8 @@ use crate::parts::{PartsError, Received, Receiving, Sending};
 /// How long an edge may be away before its calls are cancelled: time for it to connect again.
 const AWAY: Duration = Duration::from_secs(10);
 
-/// A call that is answered sooner needs no *accepted*: the answer says who has taken it.
-const SOON: Duration = Duration::from_millis(5);
+/// A call that is answered sooner needs no *accepted*, and no task.
+pub(super) const SOON: Duration = Duration::from_millis(5);
 
 /// How long the next part of a request may take.
 const NEXT_PART: Duration = Duration::from_secs(30);
@@ -46,24 +45,29 @@ pub(super) enum Input {
 
 pub(super) struct Call {
     pub(super) connection: Connection,
-    pub(super) sessions: Arc<Sessions>,
-    pub(super) worker: String,
+    pub(super) worker: Arc<str>,
     /// Where the broker says that nobody waits.
-    pub(super) gone: String,
+    pub(super) gone: Subject,
     pub(super) heartbeat: Duration,
     pub(super) deadline: Option<Duration>,
     pub(super) counters: Arc<Counters>,
-    pub(super) reply: String,
+    pub(super) reply: Subject,
+    pub(super) began: Instant,
     pub(super) inputs: mpsc::Receiver<Input>,
 }
 
+/// What is left of a call.
+#[derive(Default)]
+pub(super) struct Left {
+    /// What was sent last and not acknowledged: its edge may ask for it again.
+    pub(super) unacknowledged: Vec<Frame>,
+    /// Its session, if another call can use it.
+    pub(super) session: Option<MessagePipe>,
+}
+
 impl Call {
-    /// Runs the call. Returns what was sent last and not acknowledged: its edge may ask for it again.
-    pub(super) async fn run(mut self, first: Frame) -> Vec<Frame> {
-        let began = Instant::now();
-        let deadline = self.deadline.and_then(|limit| began.checked_add(limit));
-        let Kind::Call { method, .. } = &first.kind else { return Vec::new() };
-        let listen = method == "subscriptions/listen";
+    /// Runs the call on a session that has no other.
+    pub(super) async fn run(mut self, first: Frame, session: MessagePipe, listen: bool) -> Left {
         // Further parts and a stream of changes need to know their worker at once.
         let accepted = listen || first.length.is_some();
         if accepted {
@@ -71,35 +75,29 @@ impl Call {
         }
         let json = match self.gather(first).await {
             Ok(Some(json)) => json,
-            Ok(None) => return Vec::new(),
-            Err(error) => return self.fail(&error.to_string(), false).await,
+            Ok(None) => return Left::default(),
+            Err(error) => return self.refuse(&error.to_string()).await,
         };
         let Some(method) = message::method_of_request(&json) else {
-            return self.fail("the message is no request", false).await;
+            return self.refuse(NO_REQUEST).await;
         };
         // A handshake opens a connection to the server of its own, which lives as long as the session.
         let reusable = !listen && method != "initialize";
-        let mut session = self.sessions.take();
-        match session.send(json.into()).await {
-            Ok(()) => {}
-            Err(error @ (SendMessageError::TooLong { .. } | SendMessageError::NotJson)) => {
-                return self.fail(&error.to_string(), false).await;
-            }
-            Err(_) => {
-                return self.fail("the worker's server has ended", false).await;
-            }
+        if let Err(error) = session.send(json.into()).await {
+            return self.refuse(&refusal(error)).await;
         }
-        let ended = self.serve(&mut session, listen, accepted, deadline).await;
-        if ended.answered && reusable {
-            self.sessions.put_back(session);
+        let mut left = self.serve(session, listen, accepted, None).await;
+        left.session = left.session.filter(|_| reusable);
+        left
+    }
+
+    /// Goes on with a call whose session has the request already, and has said `first` or nothing yet.
+    pub(super) async fn go_on(mut self, session: MessagePipe, first: Option<Outgoing>) -> Left {
+        let accepted = first.is_none();
+        if accepted {
+            self.accept().await;
         }
-        self.counters.calls.fetch_add(1, Ordering::Relaxed);
-        self.counters.errors.fetch_add(u64::from(ended.error), Ordering::Relaxed);
-        if !listen {
-            let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
-            self.counters.nanoseconds.fetch_add(took, Ordering::Relaxed);
-        }
-        ended.unacknowledged
+        self.serve(session, false, accepted, first).await
     }
 
     /// Gathers the parts of the request. Nothing if it was cancelled meanwhile.
@@ -145,14 +143,27 @@ impl Call {
         }
     }
 
-    /// Carries what the service says to the edge, until the answer.
+    /// Carries what the service says to the edge, until the answer, and counts the call.
     async fn serve(
+        &mut self,
+        mut session: MessagePipe,
+        listen: bool,
+        accepted: bool,
+        first: Option<Outgoing>,
+    ) -> Left {
+        let ended = self.carry(&mut session, listen, accepted, first).await;
+        self.counters.ended(self.began, listen, ended.error);
+        Left { unacknowledged: ended.unacknowledged, session: ended.answered.then_some(session) }
+    }
+
+    async fn carry(
         &mut self,
         session: &mut MessagePipe,
         listen: bool,
         mut accepted: bool,
-        deadline: Option<Instant>,
+        mut first: Option<Outgoing>,
     ) -> Ended {
+        let deadline = self.deadline.and_then(|limit| self.began.checked_add(limit));
         let mut sending = Sending::new(self.connection.part_size());
         let mut beats = tokio::time::interval(self.heartbeat);
         beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
@@ -173,16 +184,21 @@ impl Call {
                 };
             }
             tokio::select! {
-                outgoing = session.recv(), if sending.is_idle() => match outgoing {
+                outgoing = next(&mut first, session), if sending.is_idle() => match outgoing {
                     Some(outgoing) => match outgoing.relation {
                         Relation::Withdrawn(_) => return Ended::default(),
                         Relation::Answer(_) => {
                             answered = Some(message::is_error(&outgoing.json));
+                            let named = !accepted && !is_plain_answer(&outgoing.json, &self.connection);
                             sending.begin(Kind::Answer, outgoing.json.into());
-                            if !accepted {
+                            if named {
                                 sending.name_worker(&self.worker, self.heartbeat);
                                 accepted = true;
                             }
+                        }
+                        Relation::Unrelated if message::is_refusal(&outgoing.json) => {
+                            let unacknowledged = self.fail(NO_REQUEST, false).await;
+                            return Ended { error: true, unacknowledged, answered: false };
                         }
                         _ => {
                             if !accepted {
@@ -246,7 +262,8 @@ impl Call {
     }
 
     async fn accept(&self) {
-        let accepted = Kind::Accepted { worker: self.worker.clone(), heartbeat: self.heartbeat };
+        let accepted =
+            Kind::Accepted { worker: self.worker.to_string(), heartbeat: self.heartbeat };
         self.send(Frame::bare(accepted)).await;
     }
 
@@ -262,10 +279,14 @@ impl Call {
 
     /// Says that there is no answer, and why. Returns what was sent.
     async fn fail(&self, words: &str, may_have_run: bool) -> Vec<Frame> {
-        let mut frame = Frame::bare(Kind::Failed { may_have_run });
-        frame.payload = words.to_owned().into();
+        let frame = failed(words, may_have_run);
         self.send(frame.clone()).await;
         vec![frame]
+    }
+
+    /// Says that there is no answer to a request that no server has seen.
+    async fn refuse(&self, words: &str) -> Left {
+        Left { unacknowledged: self.fail(words, false).await, session: None }
     }
 
     /// Says that there is no answer to a request that the server has seen.
@@ -282,4 +303,34 @@ struct Ended {
     error: bool,
     /// What was sent last.
     unacknowledged: Vec<Frame>,
+}
+
+/// What the service says next, beginning with `first`.
+async fn next(first: &mut Option<Outgoing>, session: &mut MessagePipe) -> Option<Outgoing> {
+    match first.take() {
+        Some(first) => Some(first),
+        None => session.recv().await,
+    }
+}
+
+/// Whether an answer can travel without headers: it fits into one message, and nobody has to know where it came from.
+pub(super) fn is_plain_answer(json: &[u8], connection: &Connection) -> bool {
+    json.len() <= connection.part_size() && !message::may_have_state(json)
+}
+
+/// Says that there is no answer, and why.
+pub(super) fn failed(words: &str, may_have_run: bool) -> Frame {
+    let payload = words.to_owned().into();
+    Frame { payload, ..Frame::bare(Kind::Failed { may_have_run }) }
+}
+
+/// What is said of a message that asks for nothing.
+pub(super) const NO_REQUEST: &str = "the message is no request";
+
+/// Why the service does not take a request, in words.
+pub(super) fn refusal(error: SendMessageError) -> String {
+    match error {
+        SendMessageError::TooLong { .. } | SendMessageError::NotJson => error.to_string(),
+        _ => "the worker's server has ended".to_owned(),
+    }
 }

@@ -3,13 +3,14 @@
 //! An answer can be lost between here and its edge, when a broker dies or a connection breaks. The edge
 //! then asks for it. Knows bytes and age; must not know why something was lost.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use bytes::Bytes;
 use tokio::time::Instant;
 
 use crate::frame::Frame;
+use crate::names::CallName;
 
 /// How long an answer is kept. An edge asks for it for a shorter time.
 const AGE: Duration = Duration::from_secs(60);
@@ -17,54 +18,53 @@ const AGE: Duration = Duration::from_secs(60);
 /// What an entry takes beside its bytes, about.
 const ENTRY: usize = 1024;
 
-/// The newest answers, by the reply subject of their calls.
+/// The newest answers, oldest first. They are seldom asked for, so they are searched and not indexed.
 pub(super) struct Kept {
     limit: usize,
     bytes: usize,
-    answers: HashMap<String, Vec<Frame>>,
-    /// Oldest first: the call, when it ended and what it takes.
-    order: VecDeque<(String, Instant, usize)>,
+    answers: VecDeque<Answer>,
+}
+
+/// What was sent for a call and not acknowledged.
+struct Answer {
+    call: CallName,
+    ended: Instant,
+    size: usize,
+    frames: Vec<Frame>,
 }
 
 impl Kept {
     /// Keeps up to `limit` bytes, and the newest answer even if it is longer.
     pub(super) fn new(limit: usize) -> Self {
-        Self { limit, bytes: 0, answers: HashMap::new(), order: VecDeque::new() }
+        Self { limit, bytes: 0, answers: VecDeque::new() }
     }
 
     /// Keeps what was sent for a call and not acknowledged.
-    pub(super) fn keep(&mut self, reply: String, mut frames: Vec<Frame>) {
+    pub(super) fn keep(&mut self, call: CallName, mut frames: Vec<Frame>) {
         if frames.is_empty() {
             return;
         }
-        // A part shares its memory with the whole message, and a message may have more memory than bytes.
-        for frame in &mut frames {
+        // A part shares its memory with the whole message.
+        for frame in frames.iter_mut().filter(|frame| !frame.is_plain()) {
             frame.payload = Bytes::copy_from_slice(&frame.payload);
         }
         let size = ENTRY + frames.iter().map(|frame| frame.payload.len()).sum::<usize>();
-        let now = Instant::now();
-        while let Some((_, when, _)) = self.order.front()
-            && (self.bytes + size > self.limit || now - *when > AGE)
+        let ended = Instant::now();
+        while let Some(oldest) = self.answers.front()
+            && (self.bytes + size > self.limit || ended - oldest.ended > AGE)
         {
-            self.drop_oldest();
+            self.bytes -= oldest.size;
+            self.answers.pop_front();
         }
         self.bytes += size;
-        self.order.push_back((reply.clone(), now, size));
-        self.answers.insert(reply, frames);
-    }
-
-    fn drop_oldest(&mut self) {
-        if let Some((reply, _, size)) = self.order.pop_front() {
-            self.answers.remove(&reply);
-            self.bytes -= size;
-        }
+        self.answers.push_back(Answer { call, ended, size, frames });
     }
 
     /// What an edge has not got of a call, if it has taken `count` messages. `None` if the call is not known.
-    pub(super) fn after(&self, reply: &str, count: u64) -> Option<Vec<Frame>> {
-        let frames = self.answers.get(reply)?;
+    pub(super) fn after(&self, call: &CallName, count: u64) -> Option<Vec<Frame>> {
+        let answer = self.answers.iter().rev().find(|answer| answer.call == *call)?;
         let wanted = |frame: &&Frame| !frame.is_data() || frame.sequence >= count;
-        Some(frames.iter().filter(wanted).cloned().collect())
+        Some(answer.frames.iter().filter(wanted).cloned().collect())
     }
 }
 
@@ -74,6 +74,10 @@ mod tests {
     use super::*;
     use crate::frame::Kind;
 
+    fn name(reply: &str) -> CallName {
+        CallName(reply.into())
+    }
+
     fn answer(length: usize) -> Vec<Frame> {
         vec![Frame { payload: vec![0; length].into(), ..Frame::bare(Kind::Answer) }]
     }
@@ -82,17 +86,17 @@ mod tests {
     async fn the_newest_are_kept_within_bytes_and_time() {
         let mut kept = Kept::new(3 * (ENTRY + 100));
         for reply in ["a", "b", "c", "d"] {
-            kept.keep(reply.to_owned(), answer(100));
+            kept.keep(name(reply), answer(100));
         }
-        assert!(kept.after("a", 0).is_none());
-        assert_eq!(kept.after("b", 0).unwrap(), answer(100));
+        assert!(kept.after(&name("a"), 0).is_none());
+        assert_eq!(kept.after(&name("b"), 0).unwrap(), answer(100));
         assert_eq!(kept.bytes, 3 * (ENTRY + 100));
         // One that is too long for the limit is alone.
-        kept.keep("long".to_owned(), answer(10_000));
-        assert_eq!((kept.answers.len(), kept.order.len()), (1, 1));
+        kept.keep(name("long"), answer(10_000));
+        assert_eq!(kept.answers.len(), 1);
         tokio::time::advance(AGE + Duration::from_secs(1)).await;
-        kept.keep("late".to_owned(), answer(1));
-        assert!(kept.after("long", 0).is_none() && kept.after("late", 0).is_some());
+        kept.keep(name("late"), answer(1));
+        assert!(kept.after(&name("long"), 0).is_none() && kept.after(&name("late"), 0).is_some());
         assert_eq!(kept.bytes, ENTRY + 1);
     }
 
@@ -100,13 +104,13 @@ mod tests {
     fn only_what_is_missing_is_sent_again() {
         let mut kept = Kept::new(1 << 20);
         let part = |sequence| Frame { sequence, ..answer(9).remove(0) };
-        kept.keep("a".to_owned(), vec![part(5), part(6)]);
-        assert_eq!(kept.after("a", 6).unwrap(), [part(6)]);
-        assert_eq!(kept.after("a", 7).unwrap(), []);
+        kept.keep(name("a"), vec![part(5), part(6)]);
+        assert_eq!(kept.after(&name("a"), 6).unwrap(), [part(6)]);
+        assert_eq!(kept.after(&name("a"), 7).unwrap(), []);
         let failed = Frame::bare(Kind::Failed { may_have_run: true });
-        kept.keep("b".to_owned(), vec![failed.clone()]);
-        assert_eq!(kept.after("b", 3).unwrap(), [failed]);
-        kept.keep("c".to_owned(), Vec::new());
-        assert!(kept.after("c", 0).is_none());
+        kept.keep(name("b"), vec![failed.clone()]);
+        assert_eq!(kept.after(&name("b"), 3).unwrap(), [failed]);
+        kept.keep(name("c"), Vec::new());
+        assert!(kept.after(&name("c"), 0).is_none());
     }
 }

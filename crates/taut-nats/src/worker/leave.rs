@@ -12,7 +12,8 @@ use futures_util::{FutureExt, StreamExt};
 use tokio::time::Instant;
 
 use crate::connection::Connection;
-use crate::frame::{Frame, Kind, ServiceName};
+use crate::frame::{Frame, Kind};
+use crate::names::ServiceName;
 
 /// How many messages may be on their way from the broker when a worker leaves.
 const SLACK: u64 = 64;

@@ -1,11 +1,14 @@
 //! A worker: takes the calls of a service as long as it has slots, and leaves without losing one.
 //!
-//! Knows the subscriptions, slots and how to leave; `call` knows one call. Must not know who answers.
+//! Knows the subscriptions and how to leave; `calls` knows slots. A call begins without a task, and most are
+//! answered so (`quick`); `call` knows one that has a task. Must not know who answers.
 
 mod call;
+mod calls;
 mod kept;
 mod leave;
-mod sessions;
+mod options;
+mod quick;
 
 use std::collections::{HashMap, VecDeque};
 use std::future::Future;
@@ -13,132 +16,85 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, SystemTime};
 
-use async_nats::{Message, Subscriber};
-use futures_util::StreamExt;
+use async_nats::{Subject, Subscriber};
+use futures_util::{FutureExt, StreamExt};
 use taut::transport::MessageService;
-use tokio::sync::mpsc;
-use tokio::task::JoinSet;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::{AbortHandle, JoinSet};
+use tokio::time::Instant;
 
 use crate::connection::{Connection, NatsError};
 use crate::discovery::{Counters, Discoverable, Identity};
 use crate::due;
-use crate::frame::{Frame, GROUP, Kind, ServiceName};
-use call::{Call, Input};
+use crate::names::{CallName, GROUP, ServiceName};
+use call::{Input, Left, SOON};
 use kept::Kept;
 use leave::Leaving;
-use sessions::Sessions;
+use quick::Sessions;
 
-/// How many messages may wait for one call: two windows, and what is said without JSON.
-const WAITING: usize = 16;
+pub use options::WorkerOptions;
 
-/// How many bytes of requests in parts are gathered at once.
-const GATHERED: usize = 256 << 20;
-
-/// How many calls that were bounced are told of a free slot; about 64 KiB of names.
-const BOUNCED: usize = 1024;
-
-/// How a worker works.
-#[derive(Clone, Debug)]
-pub struct WorkerOptions {
-    slots: usize,
-    listens: usize,
-    heartbeat: Duration,
-    drain: Duration,
-    kept: usize,
-    server: Option<String>,
-}
-
-impl Default for WorkerOptions {
-    fn default() -> Self {
-        Self {
-            slots: 64,
-            listens: 1024,
-            heartbeat: Duration::from_secs(1),
-            drain: Duration::from_secs(60),
-            kept: 8 << 20,
-            server: None,
-        }
-    }
-}
-
-impl WorkerOptions {
-    /// 64 slots, 1,024 streams of changes, a heartbeat every second.
-    #[must_use]
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Sets how many calls it runs at once. 64. More are bounced, and go to other workers.
-    #[must_use]
-    pub fn slots(mut self, slots: usize) -> Self {
-        self.slots = slots.max(1);
-        self
-    }
-
-    /// Sets how often it says that it still works on a call. 1 s. An edge gives up after five times that.
-    #[must_use]
-    pub fn heartbeat(mut self, every: Duration) -> Self {
-        self.heartbeat = every.clamp(Duration::from_millis(10), Duration::from_secs(600));
-        self
-    }
-
-    /// Sets how long running calls may take once it was told to stop. 60 s.
-    #[must_use]
-    pub fn drain(mut self, limit: Duration) -> Self {
-        self.drain = limit;
-        self
-    }
-
-    /// Sets how many bytes of answers it keeps after it has sent them, for an edge whose connection broke
-    /// meanwhile. 8 MiB, the newest, for a minute at most; of a long answer only its last parts.
-    #[must_use]
-    pub fn kept(mut self, bytes: usize) -> Self {
-        self.kept = bytes;
-        self
-    }
-
-    /// Sets what the fleet shows as the server: its name and version.
-    #[must_use]
-    pub fn server(mut self, server: impl Into<String>) -> Self {
-        self.server = Some(server.into());
-        self
-    }
-}
+/// How many messages of one kind are taken at once.
+const AT_ONCE: usize = 64;
 
 /// Answers the calls of a service.
 pub struct Worker {
     connection: Connection,
-    sessions: Arc<Sessions>,
     identity: Identity,
     options: WorkerOptions,
     counters: Arc<Counters>,
+    /// Its id, for its calls.
+    id: Arc<str>,
     /// Where its own messages go.
-    subject: Arc<str>,
-    calls: HashMap<String, Running>,
+    subject: Subject,
+    sessions: Sessions,
+    calls: HashMap<CallName, Running>,
     /// The call of each number, for what the broker says of its edge.
-    serials: HashMap<u64, String>,
+    serials: HashMap<u64, CallName>,
     next_serial: u64,
+    /// When calls without a task need one, oldest first: their places and numbers.
+    soon: VecDeque<(Instant, usize, u64)>,
     tasks: JoinSet<Done>,
     gathered: usize,
     kept: Kept,
     /// The calls that were bounced because it was full, oldest first.
-    bounced: VecDeque<String>,
+    bounced: VecDeque<Subject>,
+    /// Where the last answer without headers went.
+    answers: Option<Subject>,
 }
 
 /// A task that has ended.
 enum Done {
-    /// A call, with what was sent last for it.
-    Call(String, Vec<Frame>),
+    Call(CallName, Left),
     /// A message about a call was sent.
     Sent,
 }
 
+/// A call that has a slot, or a stream of changes.
 struct Running {
-    inputs: mpsc::Sender<Input>,
-    task: tokio::task::Id,
-    serial: u64,
     listen: bool,
     gathered: usize,
+    way: Way,
+}
+
+/// How a call is run.
+enum Way {
+    /// Without a task, in this place.
+    Quick(usize),
+    Task {
+        inputs: mpsc::Sender<Input>,
+        task: tokio::task::Id,
+        serial: u64,
+    },
+}
+
+/// Ends a task when who waits for it is gone.
+struct AbortOnDrop(AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 impl Worker {
@@ -152,7 +108,7 @@ impl Worker {
     ) -> Self {
         let worker = connection.client().new_inbox();
         let worker = worker.rsplit('.').next().unwrap_or(&worker).to_owned();
-        let subject = name.of_worker(&worker).into();
+        let (id, subject) = (worker.as_str().into(), name.of_worker(&worker));
         let identity = Identity {
             service: name,
             worker,
@@ -164,18 +120,21 @@ impl Worker {
         let kept = Kept::new(options.kept);
         Self {
             connection,
-            sessions: Arc::new(Sessions::new(service, options.slots)),
             identity,
+            sessions: Sessions::new(service, options.slots),
             options,
             counters: Arc::default(),
+            id,
             subject,
             calls: HashMap::new(),
             serials: HashMap::new(),
             next_serial: 0,
+            soon: VecDeque::new(),
             tasks: JoinSet::new(),
             gathered: 0,
             kept,
             bounced: VecDeque::new(),
+            answers: None,
         }
     }
 
@@ -189,39 +148,57 @@ impl Worker {
     ///
     /// # Errors
     /// The connection cannot be used.
-    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), NatsError> {
+    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), NatsError> {
         let failed = |error: async_nats::SubscribeError| NatsError::new(error.to_string());
-        let client = self.connection.client();
-        let own = client.subscribe(self.subject.to_string()).await.map_err(failed)?;
+        let (connection, identity) = (self.connection.clone(), self.identity.clone());
+        let client = connection.client();
+        let own = client.subscribe(self.subject.clone()).await.map_err(failed)?;
         let gone = client.subscribe(format!("{}.gone.*", self.subject)).await.map_err(failed)?;
-        let discoverable = Discoverable::new(&self.connection, &self.identity).await?;
-        let calls = self.identity.service.calls();
+        let discoverable = Discoverable::new(&connection, &identity).await?;
+        let calls = identity.service.calls();
         let calls = client.queue_subscribe(calls, GROUP.to_owned()).await.map_err(failed)?;
         // The broker knows of them when this worker says that it is ready.
-        self.connection.flush(Duration::from_secs(5)).await;
-        let (connection, identity) = (self.connection.clone(), self.identity.clone());
-        let counters = self.counters.clone();
+        connection.flush(Duration::from_secs(5)).await;
+        let (told, counters) = (connection.clone(), self.counters.clone());
         let described = tokio::spawn(async move {
-            discoverable.run(connection, identity, &counters).await;
+            discoverable.run(told, identity, &counters).await;
         });
-        self.serve(calls, own, gone, stop).await;
-        described.abort();
-        self.connection.flush(Duration::from_secs(5)).await;
+        let _described = AbortOnDrop(described.abort_handle());
+        // In a task: to wake the main future costs a system call for each message.
+        let (leave, left) = oneshot::channel();
+        let mut serving = tokio::spawn(self.serve(calls, own, gone, left));
+        let _serving = AbortOnDrop(serving.abort_handle());
+        tokio::select! {
+            // A panic there is told by tokio.
+            _ = &mut serving => {}
+            () = stop => {
+                // Nobody hears it only if it has ended just now.
+                let _ = leave.send(());
+                let _ = serving.await;
+            }
+        }
+        connection.flush(Duration::from_secs(5)).await;
         Ok(())
     }
 
     async fn serve(
-        &mut self,
+        mut self,
         mut calls: Subscriber,
         mut own: Subscriber,
         mut gone: Subscriber,
-        stop: impl Future<Output = ()>,
+        mut stop: oneshot::Receiver<()>,
     ) {
-        let mut stop = std::pin::pin!(stop);
         let mut leaving: Option<Leaving> = None;
         let mut received = 0;
+        // One for all calls without a task: to set a timer for each would cost more than to answer it.
+        let mut alarm = std::pin::pin!(tokio::time::sleep(SOON));
+        let mut armed = false;
         loop {
             let next = leaving.as_ref().map(Leaving::next);
+            if !armed && let Some((due, ..)) = self.soon.front() {
+                alarm.as_mut().reset(*due);
+                armed = true;
+            }
             tokio::select! {
                 // What was sent to this worker alone frees slots, so it comes first.
                 biased;
@@ -233,22 +210,34 @@ impl Worker {
                     Some(notice) => self.edge_gone(&notice.subject),
                     None => return,
                 },
-                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => {
-                    match done {
-                        Ok(Done::Call(reply, unacknowledged)) => {
-                            self.finished(&reply);
-                            self.kept.keep(reply, unacknowledged);
-                        }
-                        Ok(Done::Sent) => {}
-                        // It has told nobody; its edge misses its heartbeats.
-                        Err(panicked) => self.panicked(panicked.id()),
+                (call, session, said) = self.sessions.next() => {
+                    self.said(call, session, said);
+                    // Those that are there are taken at once: to look at everything for each costs more.
+                    for _ in 1..AT_ONCE {
+                        let Some(next) = self.sessions.next().now_or_never() else { break };
+                        self.said(next.0, next.1, next.2);
                     }
+                }
+                Some(done) = self.tasks.join_next(), if !self.tasks.is_empty() => match done {
+                    Ok(Done::Call(call, left)) => self.done(call, left),
+                    Ok(Done::Sent) => {}
+                    // It has told nobody; its edge misses its heartbeats.
+                    Err(panicked) => self.panicked(panicked.id()),
+                },
+                () = &mut alarm, if armed => {
+                    armed = false;
+                    self.accept_late();
                 }
                 message = calls.next(), if leaving.as_ref().is_none_or(|leaving| !leaving.left()) => {
                     match (message, &mut leaving) {
                         (Some(message), None) => {
                             received += 1;
                             self.called(message, false);
+                            for _ in 1..AT_ONCE {
+                                let Some(Some(next)) = calls.next().now_or_never() else { break };
+                                received += 1;
+                                self.called(next, false);
+                            }
                         }
                         (Some(message), Some(leaving)) => {
                             leaving.heard();
@@ -258,7 +247,7 @@ impl Worker {
                         (None, Some(leaving)) => leaving.out(),
                     }
                 }
-                () = &mut stop, if leaving.is_none() => {
+                _ = &mut stop, if leaving.is_none() => {
                     self.counters.leaving.store(true, Ordering::Relaxed);
                     let begun = Leaving::begin(&self.connection, &mut calls, received, self.options.drain);
                     let (begun, waiting) = begun.await;
@@ -273,153 +262,10 @@ impl Worker {
                     }
                 },
             }
-            if leaving.as_ref().is_some_and(Leaving::left) && self.tasks.is_empty() {
+            let left = leaving.as_ref().is_some_and(Leaving::left);
+            if left && self.tasks.is_empty() && self.calls.is_empty() {
                 return;
             }
         }
-    }
-
-    /// A call came, to the group or to this worker (`direct`).
-    fn called(&mut self, message: Message, direct: bool) {
-        let frame = match Frame::read(&message) {
-            Ok(frame) => frame,
-            Err(error) => return tracing::warn!("{error} came to {}", message.subject),
-        };
-        let Kind::Call { method, deadline, .. } = &frame.kind else { return };
-        let Some(reply) = message.reply.as_ref().map(ToString::to_string) else { return };
-        if self.calls.contains_key(&reply) {
-            return;
-        }
-        let listen = method == "subscriptions/listen";
-        let gathered = frame.length.unwrap_or(0);
-        let (taken, limit) = if listen {
-            (&self.counters.listens, self.options.listens)
-        } else {
-            (&self.counters.busy, self.options.slots)
-        };
-        let leaving = !direct && self.counters.leaving.load(Ordering::Relaxed);
-        let full = taken.load(Ordering::Relaxed) >= limit || self.gathered + gathered > GATHERED;
-        if leaving || full {
-            self.counters.bounced.fetch_add(1, Ordering::Relaxed);
-            if !leaving && self.bounced.len() < BOUNCED {
-                match direct {
-                    // It was offered a slot, and another call was quicker.
-                    true => self.bounced.push_front(reply.clone()),
-                    false => self.bounced.push_back(reply.clone()),
-                }
-            }
-            return self.send(reply, vec![Frame::bare(Kind::Bounce)]);
-        }
-        taken.fetch_add(1, Ordering::Relaxed);
-        self.gathered += gathered;
-        let (inputs, receiver) = mpsc::channel(WAITING);
-        let serial = self.next_serial;
-        self.next_serial += 1;
-        self.serials.insert(serial, reply.clone());
-        let call = Call {
-            connection: self.connection.clone(),
-            sessions: self.sessions.clone(),
-            worker: self.identity.worker.clone(),
-            gone: format!("{}.gone.{serial}", self.subject),
-            heartbeat: self.options.heartbeat,
-            deadline: *deadline,
-            counters: self.counters.clone(),
-            reply: reply.clone(),
-            inputs: receiver,
-        };
-        let named = reply.clone();
-        let task = self.tasks.spawn(async move {
-            let unacknowledged = call.run(frame).await;
-            Done::Call(named, unacknowledged)
-        });
-        let running = Running { inputs, task: task.id(), serial, listen, gathered };
-        self.calls.insert(reply, running);
-    }
-
-    /// Offers a free slot to the call that has waited longest for one.
-    fn offer(&mut self) {
-        let full = self.counters.busy.load(Ordering::Relaxed) >= self.options.slots;
-        if full || self.counters.leaving.load(Ordering::Relaxed) {
-            return;
-        }
-        if let Some(reply) = self.bounced.pop_front() {
-            let worker = self.identity.worker.clone();
-            self.send(reply, vec![Frame::bare(Kind::Free { worker })]);
-        }
-    }
-
-    /// Sends messages about a call that no task is there for.
-    fn send(&mut self, reply: String, frames: Vec<Frame>) {
-        let connection = self.connection.clone();
-        // Not awaited here: a broker that is away must not stop this worker's own messages.
-        self.tasks.spawn(async move {
-            for frame in frames {
-                connection.send(&reply, None, frame).await;
-            }
-            Done::Sent
-        });
-    }
-
-    /// A message for this worker alone.
-    fn told(&mut self, message: Message) {
-        let Some(reply) = message.reply.as_ref() else { return };
-        let frame = match Frame::read(&message) {
-            Ok(frame) => frame,
-            Err(error) => return tracing::warn!("{error} came to {}", message.subject),
-        };
-        if matches!(frame.kind, Kind::Call { .. }) {
-            return self.called(message, true);
-        }
-        if frame.kind == Kind::Declined {
-            return self.offer();
-        }
-        let Some(running) = self.calls.get_mut(reply.as_str()) else {
-            if let Kind::Again(count) = frame.kind {
-                let unknown = || vec![Frame::bare(Kind::Unknown)];
-                let frames = self.kept.after(reply, count).unwrap_or_else(unknown);
-                self.send(reply.to_string(), frames);
-            }
-            return;
-        };
-        if let Err(mpsc::error::TrySendError::Full(_)) =
-            running.inputs.try_send(Input::Frame(frame.into()))
-        {
-            tracing::warn!("an edge sent more than its window; its call is given up");
-            // Its task sees that nobody can tell it anything any more.
-            running.inputs = mpsc::channel(1).0;
-        }
-    }
-
-    /// The broker says that nobody waits at the inbox of a call.
-    fn edge_gone(&mut self, subject: &str) {
-        let serial = subject.rsplit('.').next().and_then(|serial| serial.parse().ok());
-        let reply = serial.and_then(|serial: u64| self.serials.get(&serial));
-        if let Some(running) = reply.and_then(|reply| self.calls.get(reply)) {
-            // It is said again with the next heartbeat.
-            let _ = running.inputs.try_send(Input::Gone);
-        }
-    }
-
-    fn tell_all(&self, input: &Input) {
-        for running in self.calls.values() {
-            // One that is so far behind is ended with the process.
-            let _ = running.inputs.try_send(input.clone());
-        }
-    }
-
-    fn panicked(&mut self, task: tokio::task::Id) {
-        let call = self.calls.iter().find(|(_, running)| running.task == task);
-        if let Some(reply) = call.map(|(reply, _)| reply.clone()) {
-            self.finished(&reply);
-        }
-    }
-
-    fn finished(&mut self, reply: &str) {
-        let Some(running) = self.calls.remove(reply) else { return };
-        self.serials.remove(&running.serial);
-        self.gathered -= running.gathered;
-        let taken = if running.listen { &self.counters.listens } else { &self.counters.busy };
-        taken.fetch_sub(1, Ordering::Relaxed);
-        self.offer();
     }
 }

@@ -59,6 +59,14 @@ impl<'a> RequestMeta<'a> {
         found
     }
 
+    /// Whether `_meta` claims to be modern, as [`is_modern`](Self::is_modern) says, without reading more of it
+    /// than that takes.
+    #[cfg(all(feature = "server", feature = "client"))]
+    pub(crate) fn claims_modern(meta: JsonRef<'a>) -> bool {
+        let mut members = meta.members().into_iter().flatten();
+        members.any(|(key, _)| key == meta_keys::PROTOCOL_VERSION)
+    }
+
     /// Whether the request claims to be modern: the key's presence decides, whatever its value
     /// (ERA-03, ERA-05).
     pub(crate) fn is_modern(&self) -> bool {
@@ -112,6 +120,18 @@ impl<'a> RequestMeta<'a> {
     /// The token that progress notifications have to carry (PRG-01).
     pub(crate) fn progress_token(&self) -> Result<Option<Id>, MetaError> {
         token(self.progress_token, meta_keys::PROGRESS_TOKEN)
+    }
+
+    /// The token as it was written, whatever it is.
+    #[cfg(all(feature = "server", feature = "client"))]
+    pub(crate) fn progress_token_as_written(&self) -> Option<JsonRef<'a>> {
+        self.progress_token
+    }
+
+    /// The log level as it was written, whatever it is.
+    #[cfg(all(feature = "server", feature = "client"))]
+    pub(crate) fn log_level_as_written(&self) -> Option<JsonRef<'a>> {
+        self.log_level
     }
 
     /// The trace that the request is part of (MET-08); what is no string is somebody else's mistake

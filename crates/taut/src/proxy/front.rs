@@ -21,8 +21,8 @@ use crate::json::edit::{Edit, edited};
 use crate::json::{JsonBuf, JsonRef, RawJson};
 use crate::lock::lock;
 use crate::mcp::{
-    Accept, Era, Implementation, Level, Method, RequestMeta, Revision,
-    UNSUPPORTED_PROTOCOL_VERSION, UnsupportedVersion, Verdict, meta_keys,
+    Accept, Era, Implementation, Method, RequestMeta, Revision, UNSUPPORTED_PROTOCOL_VERSION,
+    UnsupportedVersion, Verdict, meta_keys,
 };
 use crate::rpc::{ErrorObject, NoId, Params, PeerRequest, Trouble, take};
 use crate::service::Reporter;
@@ -81,8 +81,7 @@ impl Front {
     fn dispatch(&mut self, request: PeerRequest<'_>) {
         let meta = request.params.member("_meta");
         let odd = request.params.is_array() || meta.is_some_and(|meta| !meta.is_object());
-        let modern =
-            meta.is_some_and(|meta| meta.is_object() && RequestMeta::read(meta).is_modern());
+        let modern = meta.is_some_and(RequestMeta::claims_modern);
         let served = self.state.shared.settings.front_era;
         let session = self.session.clone();
         let known = Method::parse(&request.method);
@@ -272,7 +271,7 @@ fn serve_legacy(
         return to_modern::serve(front, session, back, request);
     }
     session.note(Method::parse(&request.method), &request.params);
-    relay(front, back, request, None, session.revision(), None);
+    relay(front, back, request, session.revision(), None);
 }
 
 fn serve_modern(
@@ -284,11 +283,8 @@ fn serve_modern(
     if !back.is_modern() {
         return to_legacy::serve(front, back, request);
     }
-    let meta = request.params.member("_meta");
-    let level = meta.and_then(|meta| meta.member(meta_keys::LOG_LEVEL));
-    let level: Option<Level> = level.and_then(|level| level.read().ok());
     let pool = front.shared.settings.children.is_some_and(|children| children > 1);
-    relay(front, back, request, level, Revision::MODERN, pool.then_some(slot));
+    relay(front, back, request, Revision::MODERN, pool.then_some(slot));
 }
 
 /// Who a modern request says that it comes from. A legacy server is told that everything can be asked

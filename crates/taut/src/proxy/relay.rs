@@ -10,11 +10,11 @@ use serde_json::value::RawValue;
 
 use super::state::{Back, BackSlot, CallKind, FrontState, InFlight, ProxiedCall};
 use super::text::{progress_watcher, raw_outcome};
-use super::translate::{adapted_result, progress_token, relayed_params};
+use super::translate::{adapted_result, progress_token, relayed_params, with_progress_token};
 use crate::driver::{Either, Outcome, first};
 use crate::json::edit::around;
 use crate::json::{JsonBuf, JsonRef, quote};
-use crate::mcp::{Level, Method, Revision, meta_keys};
+use crate::mcp::{Level, Method, RequestMeta, Revision, meta_keys};
 use crate::rpc::{ErrorObject, Failure, Id, Params, PeerRequest};
 
 /// Relays a request whose client and server speak the same era.
@@ -22,13 +22,16 @@ pub(super) fn relay(
     front: &Arc<FrontState>,
     back: &Arc<Back>,
     request: PeerRequest<'_>,
-    level: Option<Level>,
     revision: Revision,
     pool: Option<&Arc<BackSlot>>,
 ) {
     let PeerRequest { ticket, method, params, .. } = request;
     let known = Method::parse(&method);
     let listen = known == Some(Method::Listen);
+    // Read once: to walk over its members costs as much as to write the request.
+    let meta = params.member("_meta").map(RequestMeta::read).unwrap_or_default();
+    let level = meta.log_level_as_written().filter(|_| revision.is_modern());
+    let level: Option<Level> = level.and_then(|level| level.read().ok());
     let call = ProxiedCall {
         front: front.clone(),
         id: ticket.id().clone(),
@@ -42,7 +45,8 @@ pub(super) fn relay(
         let relayed = slowly(call, back.clone(), method.into_owned(), params.into_owned());
         return front.spawn(ticket, relayed);
     }
-    let watcher = progress_token(&params).map(|token| progress_watcher(&call, token));
+    let written = meta.progress_token_as_written();
+    let watcher = written.map(|token| progress_watcher(&call, token));
     let (serial, owed) = (ticket.serial(), front.owe(ticket));
     let pool = pool.map(Arc::downgrade);
     let number = back.link.reserve_call();
@@ -81,7 +85,8 @@ pub(super) fn relay(
         out.extend_from_slice(id.as_bytes());
         out.extend_from_slice(b",\"method\":");
         quote(out, &method);
-        if let Some(pieces) = relayed_params(&params, &token) {
+        if let Some(raw) = params.raw() {
+            let pieces = with_progress_token(raw.get(), written, &token);
             out.extend_from_slice(b",\"params\":");
             pieces.iter().for_each(|piece| out.extend_from_slice(piece.as_bytes()));
         }

@@ -13,7 +13,7 @@ use std::task::{Context, Poll, Waker};
 
 use serde::de::IgnoredAny;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use crate::lock::lock;
 use crate::rpc::Relation;
@@ -42,6 +42,14 @@ impl MessagePipe {
     /// As there.
     pub async fn send(&self, message: Vec<u8>) -> Result<(), SendMessageError> {
         self.sender.send(message).await
+    }
+
+    /// See [`MessageSender::try_send`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn try_send(&self, message: Vec<u8>) -> Result<Option<Vec<u8>>, SendMessageError> {
+        self.sender.try_send(message)
     }
 
     /// See [`MessageReceiver::recv`].
@@ -120,11 +128,36 @@ impl MessageSender {
     ///
     /// # Errors
     /// The session is over, or the message is too long or no JSON. Then it was not taken.
-    pub async fn send(&self, mut message: Vec<u8>) -> Result<(), SendMessageError> {
+    pub async fn send(&self, message: Vec<u8>) -> Result<(), SendMessageError> {
+        let message = self.as_line(message)?;
+        let room = self.room.clone().acquire_many_owned(wanted(&message)).await;
+        let room = room.map_err(|_| SendMessageError::Closed)?;
+        let sent = self.to_session.send(Incoming::Message(message, room));
+        sent.map_err(|_| SendMessageError::Closed)
+    }
+
+    /// Hands one message to the session if it has room for it now, and gives it back otherwise. It never
+    /// overtakes a message that waits.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn try_send(&self, message: Vec<u8>) -> Result<Option<Vec<u8>>, SendMessageError> {
+        let message = self.as_line(message)?;
+        let room = match self.room.clone().try_acquire_many_owned(wanted(&message)) {
+            Ok(room) => room,
+            Err(TryAcquireError::NoPermits) => return Ok(Some(message)),
+            Err(TryAcquireError::Closed) => return Err(SendMessageError::Closed),
+        };
+        let sent = self.to_session.send(Incoming::Message(message, room));
+        sent.map(|()| None).map_err(|_| SendMessageError::Closed)
+    }
+
+    /// The message as one line, if it is short enough.
+    fn as_line(&self, mut message: Vec<u8>) -> Result<Vec<u8>, SendMessageError> {
         if message.len() > self.limit {
             return Err(SendMessageError::TooLong { limit: self.limit });
         }
-        if message.iter().any(|byte| matches!(byte, b'\n' | b'\r')) {
+        if memchr::memchr2(b'\n', b'\r', &message).is_some() {
             // In JSON these stand only between tokens, where a blank means the same.
             serde_json::from_slice::<IgnoredAny>(&message)
                 .map_err(|_| SendMessageError::NotJson)?;
@@ -132,11 +165,7 @@ impl MessageSender {
                 *byte = b' ';
             }
         }
-        let wanted = u32::try_from(message.len().min(CAPACITY)).unwrap_or(u32::MAX);
-        let room = self.room.clone().acquire_many_owned(wanted).await;
-        let room = room.map_err(|_| SendMessageError::Closed)?;
-        let sent = self.to_session.send(Incoming::Message(message, room));
-        sent.map_err(|_| SendMessageError::Closed)
+        Ok(message)
     }
 
     /// Says that nothing more will come. What the session has accepted is finished.
@@ -153,6 +182,11 @@ impl MessageSender {
         // A session that is over needs no telling.
         let _ = self.to_session.send(Incoming::Failed(io::Error::other(error)));
     }
+}
+
+/// How much room a message takes.
+fn wanted(message: &[u8]) -> u32 {
+    u32::try_from(message.len().min(CAPACITY)).unwrap_or(u32::MAX)
 }
 
 /// Receives what leaves a session.

@@ -137,6 +137,21 @@ async fn a_message_of_several_lines_is_one_message_and_what_is_no_json_is_not_ta
 }
 
 #[tokio::test]
+async fn what_has_no_room_now_is_given_back() {
+    let mut pipe = opened(Principal::ANONYMOUS).await;
+    let message = serde_json::to_vec(&call(1, "who")).unwrap();
+    assert_eq!(pipe.try_send(message.clone()), Ok(None));
+    // Together they are more than it holds, and it takes nothing before it runs.
+    let long = vec![b' '; 64 << 10];
+    assert_eq!(pipe.try_send(long.clone()), Ok(Some(long)));
+    let broken = b"{\"id\":\"a\nb\"}".to_vec();
+    assert_eq!(pipe.try_send(broken), Err(SendMessageError::NotJson));
+    let (answer, _) = receive(&mut pipe).await;
+    assert_eq!(answer["id"], 1);
+    assert_eq!(pipe.try_send(message), Ok(None));
+}
+
+#[tokio::test]
 async fn a_handler_knows_who_asks_and_a_panic_costs_one_call() {
     let mut pipe = opened(Principal::new("ann")).await;
     send(&pipe, call(1, "panic")).await;

@@ -13,7 +13,9 @@ mod tests;
 
 pub(super) use errors::{legacy_error, modern_error};
 pub(super) use openings::{discovery, envelope, union, welcome};
-pub(super) use params::{legacy_params, modern_params, progress_token, relayed_params};
+pub(super) use params::{
+    legacy_params, modern_params, progress_token, relayed_params, with_progress_token,
+};
 pub(super) use questions::{EmbeddedQuestion, input_requests, legacy_question, modern_question};
 pub(super) use results::{
     ResultKind, adapted_result, kind_of_result, legacy_result, modern_result,

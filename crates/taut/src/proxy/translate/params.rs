@@ -15,11 +15,19 @@ pub(crate) fn progress_token<'a>(params: &'a Params<'_>) -> Option<JsonRef<'a>> 
 /// The params of a request that is relayed in its own era: its token, if it has one, becomes `token`.
 /// Three pieces of text, so that nothing has to be copied.
 pub(crate) fn relayed_params<'a>(params: &'a Params<'_>, token: &'a str) -> Option<[&'a str; 3]> {
-    let text = params.raw()?.get();
-    Some(match progress_token(params) {
-        Some(written) => around(text, written.text(), token),
-        None => [text, "", ""],
-    })
+    Some(with_progress_token(params.raw()?.get(), progress_token(params), token))
+}
+
+/// The same, where the token in the text is known already.
+pub(crate) fn with_progress_token<'a>(
+    params: &'a str,
+    written: Option<JsonRef<'a>>,
+    token: &'a str,
+) -> [&'a str; 3] {
+    match written {
+        Some(written) => around(params, written.text(), token),
+        None => [params, "", ""],
+    }
 }
 
 /// The params of a legacy request for a modern server. `envelope` is what each modern request says about
