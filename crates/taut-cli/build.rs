@@ -15,6 +15,8 @@ const ORDER: &str = include_str!("start-order.txt");
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
     println!("cargo::rerun-if-changed=start-order.txt");
+    // `taut bench` says so if it was built to compile quickly; the release profile is.
+    println!("cargo::rustc-env=TAUT_OPT_LEVEL={}", var("OPT_LEVEL").unwrap_or_default());
     let is = |name: &str, value: &str| var(name).is_ok_and(|now| now == value);
     let measured = is("OPT_LEVEL", "3")
         && is("CARGO_CFG_TARGET_OS", "linux")

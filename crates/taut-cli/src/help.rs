@@ -70,8 +70,8 @@ Examples:
 pub(crate) const SMOKE: &str = "\
 Calls a tool only if it is harmless: it declares that it only reads, or it needs no arguments and has \
 a name such as get_time. Other tools are called only with --call. The exit code is 0 if every step \
-worked. With --all, it is 0 if every server worked that was checked; servers that are switched off or \
-do not use stdio are not checked, and a server that lacks a variable counts as failed. Otherwise it is \
+worked. With --all, it is 0 if every server worked that was checked; servers that are switched off \
+are not checked, and a server that lacks a variable counts as failed. Otherwise it is \
 the code of the first server that failed, or 2 if only a file is broken.
 
 Examples:

@@ -291,7 +291,9 @@ fn next_of(error: &Error) -> Option<&'static str> {
             ConnectReason::Version(_) | ConnectReason::NoCommonVersion(_) => {
                 "leave --revision out, or update the server"
             }
-            ConnectReason::Refused(_) => "leave --revision out, or see `taut doctor`",
+            ConnectReason::Refused(_) => {
+                "read why it refuses; with --revision, try without; `taut doctor` shows more"
+            }
             ConnectReason::Unflushed { .. } => {
                 "flush stdout after each message; in Python: print(…, flush=True)"
             }

@@ -346,6 +346,11 @@ fn explain(output: &Output, id: &str) -> Result<(), Problem> {
     let newest =
         taut_check::Revision::ALL.into_iter().rev().find(|it| check.revisions.contains(*it));
     let page = newest.map(|revision| check.page(revision)).unwrap_or_default();
+    if output.json {
+        return output.document(&serde_json::json!({ "id": check.id, "rule": check.rule,
+            "level": check.level.word(), "side": side(&check), "revisions": check.revisions.names(),
+            "rules": check.rules, "page": page, "sent": check.sent, "suffers": check.hosts }));
+    }
     let title = reader.paint(BOLD, check.id);
     let line =
         |name: &str, text: &str| format!("{} {text}\n", reader.paint(DIM, format!("{name:<10}")));

@@ -319,17 +319,33 @@ fn a_start_that_is_interrupted_says_that_once_more_kills() {
     }
 }
 
-/// A debug build measures itself.
+/// A build without optimisation measures itself; the release profile is one.
 #[test]
 // About Linux itself: `taut bench`.
 #[cfg(target_os = "linux")]
-fn bench_of_a_debug_build_says_so() {
+fn bench_of_a_build_that_is_not_optimised_says_so() {
     let ran = run("bench --quick --only list --cores one demo", &[]).exits(0);
-    assert_eq!(
-        ran.err.contains("this taut is a debug build"),
-        cfg!(debug_assertions),
-        "{}",
-        ran.err
-    );
+    let slow = matches!(env!("TAUT_OPT_LEVEL"), "0" | "1");
+    assert_eq!(ran.err.contains("this taut is not optimised"), slow, "{}", ran.err);
     assert!(ran.out.contains("list of 14 tools"), "{}", ran.out);
+}
+
+/// By hand it waits for a host that never comes.
+#[test]
+// About Unix itself: terminals.
+#[cfg(unix)]
+fn trace_by_hand_says_what_it_waits_for() {
+    let table = [
+        ("trace demo", "passes on what a host says", "try: taut smoke -- taut trace demo"),
+        ("trace mock session.jsonl", "answers what a host says", "taut trace mock session.jsonl"),
+    ];
+    for (line, told, next) in table {
+        let words: Vec<&str> = line.split(' ').collect();
+        let mut terminal = Terminal::start_with(&words, |_| ());
+        terminal.shows(told).shows("type JSON and end with Ctrl-D").shows(next).press(b"\x04");
+        let (text, code) = terminal.end();
+        assert_eq!(code, Some(0), "{text}");
+    }
+    let ran = run("trace -q demo", &[]).exits(0);
+    assert_eq!(ran.err, "");
 }

@@ -577,3 +577,13 @@ fn a_server_is_started_three_times_at_most() {
         assert!((1..=3).contains(&starts), "{name}: {starts}");
     }
 }
+
+/// A slip in what was typed is no fault of the server.
+#[test]
+fn a_tool_that_is_not_there_is_a_slip_of_who_typed_it() {
+    let demo = ["taut", "serve"].map(str::to_owned);
+    let run = run("doctor --call eco", &demo).exits(2);
+    assert!(run.err.contains("the server has no tool \"eco\"; did you mean echo?"), "{}", run.err);
+    assert!(run.err.contains("try: name one of those after --call"), "{}", run.err);
+    assert!(run.out.is_empty(), "{}", run.out);
+}

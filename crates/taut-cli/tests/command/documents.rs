@@ -105,3 +105,13 @@ fn with_out_the_document_of_an_error_is_in_the_file() {
     let document: Value = serde_json::from_str(&std::fs::read_to_string(&file).unwrap()).unwrap();
     assert_eq!(document["exit"], 2);
 }
+
+#[test]
+fn what_a_check_looks_at_is_a_document_too() {
+    let none: &[String] = &[];
+    let (document, exit) = document("check --json --explain rpc-unknown-method", none);
+    assert_eq!((exit, document["id"].as_str()), (0, Some("rpc-unknown-method")));
+    for member in ["rule", "level", "side", "revisions", "rules", "page", "sent", "suffers"] {
+        assert!(!document[member].is_null(), "{member}: {document}");
+    }
+}

@@ -229,7 +229,7 @@ fn nothing_is_wider_than_a_narrow_screen() {
             // Sentences are broken by the terminal, wherever they end; figures and times are not.
             let sentence = [
                 "taut 0",
-                "this taut is a debug",
+                "this taut is not",
                 "✓ it works",
                 "✓ every",
                 "×:",

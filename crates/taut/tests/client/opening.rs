@@ -128,7 +128,7 @@ async fn l16_text_instead_of_json_is_shown() {
     assert!(
         text.starts_with(
             "the server did not answer initialize within 5s: it printed 2 lines of text instead \
-             of JSON ("
+             of JSON, the first"
         ),
         "{text}"
     );

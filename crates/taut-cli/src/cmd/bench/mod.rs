@@ -64,9 +64,9 @@ pub(crate) async fn run(output: &Output, args: Bench) -> Result<Exit, Problem> {
         save(path, "")?;
     }
     let (args, env) = by_name(output, args).await?;
-    if cfg!(debug_assertions) {
-        let words = "this taut is a debug build: the load that it sends is slow, and so are the figures; measure \
-                     with one of `cargo install` or `cargo build --release`";
+    if matches!(env!("TAUT_OPT_LEVEL"), "0" | "1") {
+        let words = "this taut is not optimised, so its load is slow, and the figures are not those of the server \
+                     alone; build it with --profile dist";
         output.note(&output.err.paint(YELLOW, words));
     }
     let stop = Arc::new(AtomicBool::new(false));

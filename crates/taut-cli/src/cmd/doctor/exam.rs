@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use super::facts::{Facts, Mute, Opened};
 use super::lint::lint;
 use crate::args::Options;
+use crate::cmd::call::unknown;
 use crate::cmd::list;
 use crate::output::Output;
 use crate::processes::{self, Process};
@@ -268,11 +269,22 @@ impl<'a> Exam<'a> {
                 tools.filter_map(|tool| serde_json::to_value(tool).ok()).collect();
             lock(&self.facts).lints = lint(&tools, offer.first_page);
         }
+        // A tool that is not listed may still be there: only if it is refused, it was a slip.
+        let unlisted = call.as_ref().and_then(|(tool, _)| {
+            let tools = listed.as_ref().ok()?.tools.as_deref().unwrap_or_default();
+            let is_listed = tools.iter().any(|each| each.name == *tool);
+            let hint = "name one of those after --call".to_owned();
+            (!is_listed).then(|| unknown(tool, tools).hinted(hint))
+        });
         lock(&self.facts).objections = objections;
         lock(&self.facts).listed = Some(listed.map(|offer| (offer.counts(), began.elapsed())));
         if let Some((tool, arguments)) = call.filter(|_| went_well) {
             spinner.say(format!("calling {tool}"));
             self.call(began, client, &tool, arguments).await;
+            let mut facts = lock(&self.facts);
+            if let Some(Err(Error::Refused { .. })) = facts.called {
+                facts.mistyped = unlisted;
+            }
         }
         spinner.say("closing the connection");
         self.close(client).await;

@@ -12,7 +12,7 @@ use taut::{
 
 use super::exam::PROBE;
 use super::lint::Lint;
-use crate::problem::{Exit, exit_of};
+use crate::problem::{Exit, Problem, exit_of};
 use crate::processes::{self, Process};
 use crate::reach::CONNECTING;
 use crate::strict::Objection;
@@ -54,6 +54,8 @@ pub(super) struct Facts {
     /// Whether those are told, too, that only make a tool hard to use.
     pub(super) lints_wanted: bool,
     pub(super) listed: Option<Result<(String, Duration), Error>>,
+    /// The tool that was called is not listed and was refused.
+    pub(super) mistyped: Option<Problem>,
     pub(super) called: Option<Result<(String, Duration), Error>>,
     /// Whether it was still there after the call.
     pub(super) after_call: Option<Error>,

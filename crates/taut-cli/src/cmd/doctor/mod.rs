@@ -69,6 +69,9 @@ pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem>
     }
     drop(spinner);
     let mut facts = exam.facts();
+    if let Some(mistyped) = facts.mistyped.take() {
+        return Err(mistyped);
+    }
     facts.lints_wanted = args.lint;
     let found = findings::judge(&facts);
     let exit = if found.iter().any(|finding| finding.level == Level::Broken) {
@@ -147,7 +150,8 @@ fn show(
             Level::Hurts => YELLOW,
             Level::Note => CYAN,
         };
-        let head = reader.paint(style, format!("{}. {}", number + 1, finding.level.word()));
+        let head = format!("{}. {}", number + 1, finding.level.word());
+        let head = reader.paint(style, format!("{head:<9}"));
         let width = output.width().unwrap_or(WIDTH).clamp(40, WIDTH);
         let wrapped = |words: &str, indent| wrap(&reader.line(words), width, indent);
         text += &format!("\n{head}  {}\n", wrapped(&finding.what, 11));

@@ -22,14 +22,16 @@ mod view;
 mod wake;
 
 use std::ffi::OsString;
+use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use taut_trace::{Masker, Recorder, Session, Watch};
 
 use crate::hosts::{listens, start_of};
-use crate::output::{DIM, Output};
+use crate::output::{CYAN, DIM, Output};
 use crate::problem::{Exit, Problem};
 use crate::reach::carrier;
+use crate::session::quoted;
 use crate::{args, help};
 use carry::Launch;
 use keep::Kept;
@@ -146,6 +148,17 @@ fn between(output: &Output, args: &Trace) -> Result<Exit, Problem> {
         tell(output, args, &format!("{} is reached through `taut bridge`", place.shown));
         reached(output, args, place);
     }
+    if !args.quiet {
+        let server = match name {
+            Some(name) => quoted([name]),
+            None => "-- …".to_owned(),
+        };
+        for_hosts(
+            output,
+            "it passes on what a host says",
+            &format!("taut smoke -- taut trace {server}"),
+        );
+    }
     let known = args.called.clone().or_else(|| name.map(str::to_owned));
     let name = known.clone().unwrap_or_else(|| short_name(&words));
     let Kept { file, limit, told } = keep::keep(args.record.as_deref(), args.page, &name)?;
@@ -182,6 +195,15 @@ fn reached(output: &Output, args: &Trace, place: Elsewhere) {
 
 fn told(output: &Output, words: &str) -> String {
     output.err.paint(DIM, format!("taut trace: {}", output.err.line(words)))
+}
+
+/// Tells a person who started it by hand what it waits for, and what to type instead.
+fn for_hosts(output: &Output, does: &str, next: &str) {
+    if std::io::stdin().is_terminal() {
+        let words = format!("{does}: start it from a host, or type JSON and end with Ctrl-D");
+        output.note(&told(output, &words));
+        output.note(&format!("{} {}", output.err.paint(CYAN, "  try:"), output.err.line(next)));
+    }
 }
 
 /// A line of our own on stderr.

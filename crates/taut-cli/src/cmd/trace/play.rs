@@ -13,11 +13,12 @@ use taut::wire::{Decoder, Encoder, Frame, Framing, Limits};
 use taut_trace::{Capture, Event, Finding, Ignore, Mock, Next, Replay, Side, compare, said, steps};
 
 use super::view::load_link;
-use super::{ends, server_of};
+use super::{ends, for_hosts, server_of};
 use crate::args;
 use crate::help;
 use crate::output::{DIM, GREEN, Output, RED};
 use crate::problem::{Exit, Problem};
+use crate::session::quoted;
 
 /// How many messages wait between a reader and whoever plays.
 const WAITING: usize = 64;
@@ -133,6 +134,9 @@ fn framed(text: &str, framing: Framing) -> Vec<u8> {
 
 pub(super) fn mock(output: &Output, args: &MockArgs) -> Result<Exit, Problem> {
     let capture = load_link(&args.file, args.link.as_deref())?;
+    let file = quoted([args.file.to_string_lossy()]);
+    let next = format!("taut smoke -- taut trace mock {file}");
+    for_hosts(output, "it answers what a host says, as the capture has it", &next);
     let mut mock = Mock::new(&capture);
     let came = listen(ends::read);
     let began = Instant::now();

@@ -62,9 +62,15 @@ fn using(facts: &Facts) -> Option<Finding> {
     };
     let (what, change) = match error {
         Error::Lost(lost) => match (lost.exit, lost.running) {
-            (Some(exit), _) => {
-                (format!("it died {when}: it {exit}"), "read the end of its stderr below")
-            }
+            (Some(exit), _) => (
+                format!("it died {when}: it {exit}"),
+                match facts.stderr.is_empty() {
+                    true => {
+                        "it wrote nothing on stderr: start it in a shell, and let it say why it ends"
+                    }
+                    false => "read the end of its stderr below",
+                },
+            ),
             (None, Some(_)) => {
                 let pipe = if facts.seen.stdin_closed { "stdin" } else { "stdout" };
                 (
