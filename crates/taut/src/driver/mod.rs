@@ -49,10 +49,6 @@ pub(crate) use work::log_panic;
 /// After so much input or output the loop lets others run: as much as a pipe holds.
 const YIELD: usize = 64 << 10;
 
-/// The same for a service that takes requests over: other tasks work on them, and send them on. As much as one
-/// read, so that who is behind them begins before all that waits here was read.
-const HAND_OVER: usize = 8 << 10;
-
 /// After so many reads, too. Many, because a peer that asks one thing at a time often has the next
 /// question there by the time the answer is out, and yielding costs more than answering; few enough
 /// to stay inside the budget that tokio gives a task.
@@ -74,11 +70,13 @@ pub(crate) struct Options {
     pub(crate) drain: Duration,
     /// How long a withdrawn request may go on before its future is dropped.
     pub(crate) grace: Duration,
+    /// After so much input the loop lets others run.
+    pub(crate) turn: usize,
 }
 
 impl Default for Options {
     fn default() -> Self {
-        Self { drain: Duration::from_secs(30), grace: Duration::from_secs(1) }
+        Self { drain: Duration::from_secs(30), grace: Duration::from_secs(1), turn: YIELD }
     }
 }
 
@@ -114,6 +112,7 @@ where
         timer: Alarm::default(),
         limit: Alarm::default(),
         drain: options.drain,
+        turn: options.turn,
         phase: Phase::Open,
         stop: Bell::default(),
         gone: Bell::default(),
@@ -141,6 +140,7 @@ struct Driver<R, W: Sink, S: Service> {
     /// When the phase is over, done or not.
     limit: Alarm,
     drain: Duration,
+    turn: usize,
     phase: Phase,
     /// Rings when somebody outside wants the end.
     stop: Bell,
@@ -180,7 +180,6 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             self.limit.set_after(FLUSH_LIMIT);
         }
         let (mut reads, mut written) = (0, 0);
-        let most = if self.work.service.takes_over() { HAND_OVER } else { YIELD };
         self.taken = 0;
         loop {
             let Look { due, queued, mut more, wanting } = self.work.look();
@@ -196,7 +195,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
             {
                 return Poll::Ready(ending);
             }
-            if more_queued || reads >= READS || self.taken >= most || written >= YIELD {
+            if more_queued || reads >= READS || self.taken >= self.turn || written >= YIELD {
                 return self.poll_yield(cx);
             }
             if self.poll_read(cx, wanting) {

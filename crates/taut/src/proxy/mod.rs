@@ -134,6 +134,13 @@ impl ProxyBuilder {
         self
     }
 
+    /// Sets how much of a client's input is read before other tasks run. 64 KiB. Less lets a long way to the server,
+    /// such as a broker, begin sooner with what was read first.
+    pub fn turn(mut self, bytes: usize) -> Self {
+        self.settings.options.turn = bytes;
+        self
+    }
+
     /// Leaves SIGINT and SIGTERM to the program.
     pub fn leave_signals(mut self) -> Self {
         self.settings.signals = false;

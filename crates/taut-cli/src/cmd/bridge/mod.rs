@@ -246,11 +246,18 @@ fn proxy(output: &Output, args: &Bridge, target: Target, recording: Option<&Reco
         }
     });
     let reach = target.reach;
+    #[cfg(feature = "fleet")]
+    let is_far = matches!(reach, crate::reach::Reach::Nats(_));
     let connector = move |client: ClientBuilder| {
         let reach = reach.clone();
         async move { reach.open(client).await }
     };
     let mut proxy = Proxy::builder(connector).client(client).serial(args.serial);
+    #[cfg(feature = "fleet")]
+    if is_far {
+        // One read: the broker begins with it before all that waits here was read.
+        proxy = proxy.turn(8 << 10);
+    }
     #[cfg(feature = "http")]
     {
         proxy = proxy.idle(args.session_idle);
