@@ -311,7 +311,7 @@ fn a_bridge_carries_messages_and_ends_with_its_host() {
     bridge.leaves_nothing();
 }
 
-/// A bridge that is killed takes its server with it.
+/// A bridge that is killed takes its server with it. T8.
 #[test]
 fn a_bridge_that_is_killed_leaves_no_server() {
     let home = Home::new("killed");

@@ -59,11 +59,11 @@
 //!       ╰──── driver  ◂─────────────╯
 //! ```
 //!
-//! Each uses only what its arrow points to. [`wire`] and [`rpc`] are public and pure: bytes in,
-//! frames out; messages in, events out; time is an argument. [`service`] is plain JSON-RPC on the
-//! same loop, for programs that need no MCP. What MCP's messages are made of is in [`types`]. The same
-//! types serve all revisions: when they are sent, members that the other side's [`Revision`] does not
-//! know are left out or rewritten.
+//! `a ← b` means that b uses a, and may use what stands left of a; nothing uses what stands to its right.
+//! [`wire`] and [`rpc`] are public and pure: bytes in, frames out; messages in, events out; time is an
+//! argument. [`service`] is plain JSON-RPC on the same loop, for programs that need no MCP. What MCP's
+//! messages are made of is in [`types`]. The same types serve all revisions: when they are sent, members that
+//! the other side's [`Revision`] does not know are left out or rewritten.
 //!
 //! # Features
 //!

@@ -146,6 +146,7 @@ fn message(answer: &Value) -> &str {
     answer["error"]["message"].as_str().unwrap_or_else(|| panic!("{answer}"))
 }
 
+/// T11: the open call gets an error that says so, and the next one works.
 #[test]
 fn a_server_that_dies_in_a_call_is_started_again() {
     let mut bridge = Bridge::legacy("-v", "2025-11-25 bridge-dies");
@@ -368,7 +369,7 @@ fn a_host_that_floods_gets_every_answer() {
     assert_eq!(bridge.ends(), Some(0));
 }
 
-/// What was accepted is answered; nothing more is.
+/// What was accepted is answered; nothing more is. T15.
 #[test]
 fn a_signal_lets_open_calls_finish() {
     for signal in [Signal::TERM, Signal::INT] {
@@ -387,6 +388,7 @@ fn a_signal_lets_open_calls_finish() {
     }
 }
 
+/// T8.
 #[test]
 fn a_bridge_that_is_killed_leaves_no_server() {
     let mut bridge = Bridge::legacy("", "2025-11-25 ignore-eof bridge-killed");

@@ -36,6 +36,7 @@ fn file(name: &str) -> PathBuf {
     path
 }
 
+/// T1: a verdict and an exit code for a server over stdio.
 #[test]
 fn a_good_server_passes_and_a_bad_one_does_not() {
     let good = check(&["--only", "rpc", "--revision", "2025-11-25"], &["taut", "serve"]).exits(0);
@@ -122,6 +123,7 @@ fn every_check_is_listed_in_columns_and_explained() {
     assert!(slip.exits(2).err.contains("rpc-unknown-method"));
 }
 
+/// T1: reports that CI systems read.
 #[test]
 fn reports_for_machines_are_written_beside_the_table() {
     let (junit, sarif) = (file("check.xml"), file("check.sarif"));

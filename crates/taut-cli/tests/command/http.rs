@@ -136,7 +136,7 @@ fn answer(mut stream: TcpStream) -> Answer {
 }
 
 /// Issue 21, line 5: `kill -9` of a child. Its session is told, with the call that was under way; the other sessions
-/// and their calls do not notice.
+/// and their calls do not notice. T11.
 #[test]
 fn a_child_that_is_killed_is_told_to_its_own_session_only() {
     let bridge = Listening::start("", &["taut", "serve"].map(str::to_owned));
@@ -174,7 +174,7 @@ fn a_child_that_is_killed_is_told_to_its_own_session_only() {
 }
 
 /// Issue 21, line 5, with 24 sessions; `interop/http/sessions` does it with 1,000. Nobody ends them: their children are
-/// gone after the idle limit, and the one that is in use stays.
+/// gone after the idle limit, and the one that is in use stays. T8.
 #[test]
 fn the_children_of_abandoned_sessions_end_after_the_idle_limit() {
     let bridge = Listening::start("--session-idle 2s", &["taut", "serve"].map(str::to_owned));

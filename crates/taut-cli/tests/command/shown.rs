@@ -128,6 +128,7 @@ fn read_gives_the_resource_itself() {
     assert_eq!(json["contents"][0]["mimeType"], "image/png");
 }
 
+/// T24: a large result is kept whole.
 #[test]
 fn out_puts_the_content_into_a_file() {
     let path = std::env::temp_dir().join(format!("taut-out-{}", std::process::id()));

@@ -283,7 +283,7 @@ fn a_client_too_many_is_told_so() {
 }
 
 /// Two clients share a server, both have a call open, and the server asks a question: it reaches the one that
-/// it belongs to, as soon as that is certain.
+/// it belongs to, as soon as that is certain. T9.
 #[test]
 fn a_question_never_reaches_the_wrong_client() {
     let word = unix("question");
@@ -313,7 +313,7 @@ fn a_question_never_reaches_the_wrong_client() {
     nothing_is_left("sockets-question");
 }
 
-/// Each legacy session has a server of its own, which ends with it.
+/// Each legacy session has a server of its own, which ends with it. T9.
 #[test]
 fn sessions_do_not_share_a_server() {
     let word = unix("own");

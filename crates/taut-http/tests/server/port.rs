@@ -211,7 +211,7 @@ async fn stopping_waits_no_longer_than_it_was_told() {
     within(stopping).await.unwrap();
 }
 
-/// A client that does not read what it asked for loses its connection, and nobody else.
+/// A client that does not read what it asked for loses its connection, and nobody else. T12.
 #[tokio::test]
 async fn a_client_that_does_not_read_is_cut_off() {
     let server = running(Options::new().stall_timeout(Duration::from_millis(300))).await;

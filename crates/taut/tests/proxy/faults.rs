@@ -75,6 +75,7 @@ async fn open_calls_fail_when_the_server_dies_and_the_session_goes_on_with_a_new
     assert!(events.contains("lost the server"), "{events}");
 }
 
+/// T12: a client that leaves before its answer costs nobody else anything.
 #[tokio::test]
 async fn a_client_that_leaves_ends_its_calls_and_its_server() {
     let (builder, mut backs) = proxy();

@@ -86,6 +86,7 @@ pub(crate) async fn legacy(
     (front, back)
 }
 
+/// T13: version and capabilities arrive as they were sent.
 #[tokio::test]
 async fn the_handshake_of_a_legacy_session_is_relayed_word_for_word() {
     let (builder, mut backs) = proxy();

@@ -103,6 +103,7 @@ async fn who_comes_in_the_era_that_is_not_served_is_told_which_one_is() {
     }
 }
 
+/// T9: with a pool, which somebody asked for, all clients share its servers.
 #[tokio::test]
 async fn a_pool_is_shared_by_all() {
     let (proxy, opened) = proxy_to(server(), Revision::V2025_11_25);
