@@ -6,9 +6,9 @@ use std::os::windows::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::stdio::console::{GUARD, watch_with};
+use crate::stdio::console::{GUARD, watch, watch_with};
 use crate::stdio::tail::{MARK, PATIENCE, Tail, feed, in_time};
-use crate::stdio::{ClaimError, Input, Output, claim_stdio, say, take, watch};
+use crate::stdio::{ClaimError, Input, Output, claim_stdio, say, take};
 use crate::stream::{Sink, Source};
 use crate::win32::test::{press_ctrl_c, print_from_c};
 
@@ -160,7 +160,8 @@ async fn frozen(patience: Duration) {
 /// A loop that a handler blocks, so that it never sees the end of its input.
 async fn blocked() {
     let mut wire = take().unwrap();
-    let _watchdog = wire.watch_end(Duration::from_millis(50)).unwrap();
+    let (_, watchdog) = wire.watch(Duration::from_millis(50), false);
+    let _watchdog = watchdog.unwrap();
     write(&mut wire.output, b"blocked\n").await.unwrap();
     loop {
         std::thread::park();
