@@ -11,7 +11,9 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::calls::{set_level, subscribe};
-use super::state::{Back, BackCall, BackSlot, CallKind, FrontState, LegacySession, ProxiedCall};
+use super::state::{
+    Back, BackCall, BackSlot, CallKind, FrontState, LegacySession, ProxiedCall, Questions,
+};
 use super::translate::{envelope, modern_params};
 use crate::driver::{Either, first};
 use crate::lock::lock;
@@ -129,7 +131,7 @@ impl LegacySession {
             id: Id::from(0),
             serial: u64::MAX,
             level: None,
-            asked: None,
+            questions: Questions::Refused,
             kind: CallKind::SessionListen(Arc::new(Mutex::new(Some(ack)))),
             parked: false,
         };

@@ -136,6 +136,17 @@ pub(super) struct Asked {
     pub(super) reply: oneshot::Sender<Outcome>,
 }
 
+/// How the client of a call is asked what a legacy server wants to know meanwhile.
+#[derive(Clone)]
+pub(super) enum Questions {
+    /// By a request of its own: the client is legacy.
+    Requests,
+    /// Inside the result: the client is modern. The questions are sent here.
+    Inside(mpsc::UnboundedSender<Asked>),
+    /// Not at all: the client is modern, and the result of this method has no place for questions.
+    Refused,
+}
+
 /// A call that is open on a connection, and whose it is.
 #[derive(Clone)]
 pub(super) struct ProxiedCall {
@@ -144,8 +155,7 @@ pub(super) struct ProxiedCall {
     pub(super) serial: u64,
     /// The least severe log line that a modern request wants to see.
     pub(super) level: Option<Level>,
-    /// Where questions go, if the client is modern and the server is not.
-    pub(super) asked: Option<mpsc::UnboundedSender<Asked>>,
+    pub(super) questions: Questions,
     pub(super) kind: CallKind,
     /// Whether it waits for an answer of its client, and so asks nothing else meanwhile.
     pub(super) parked: bool,

@@ -10,7 +10,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::calls::set_level;
-use super::state::{Asked, Back, CallKind, Flow, FrontState, LocalStream, ProxiedCall, Reports};
+use super::state::{
+    Asked, Back, CallKind, Flow, FrontState, LocalStream, ProxiedCall, Questions, Reports,
+};
 use super::text::{JsonText, with_token};
 use super::translate::{
     EmbeddedQuestion, discovery, legacy_params, modern_error, modern_question, modern_result,
@@ -142,7 +144,10 @@ impl ModernRequest {
             id: self.id.clone(),
             serial: self.serial,
             level: self.terms.log_level.clone(),
-            asked: self.method.may_require_input().then_some(ask),
+            questions: match self.method.may_require_input() {
+                true => Questions::Inside(ask),
+                false => Questions::Refused,
+            },
             kind: CallKind::Request,
             parked: false,
         };

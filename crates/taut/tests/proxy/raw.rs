@@ -86,6 +86,83 @@ pub(crate) async fn legacy(
     (front, back)
 }
 
+/// The params of a modern request: what `members` names, and who sends it. Each member ends with a comma.
+pub(crate) fn modern_params(members: &str, capabilities: &str) -> String {
+    format!(
+        r#"{{{members}"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{capabilities},"io.modelcontextprotocol/clientInfo":{{"name":"f","version":"1"}}}}}}"#
+    )
+}
+
+/// A modern request.
+pub(crate) fn modern(id: &str, method: &str, members: &str) -> String {
+    let everything = r#"{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
+    let params = modern_params(members, everything);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+}
+
+/// The answer to a request on the wire.
+pub(crate) fn answer(request: &str, result: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id_of(request))
+}
+
+/// The refusal of a request on the wire.
+pub(crate) fn refusal(request: &str, error: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id_of(request))
+}
+
+/// Opens a legacy server that was asked for by a modern client: it refuses the probe.
+pub(crate) async fn opened_legacy(
+    backs: &mut mpsc::UnboundedReceiver<Wire>,
+    capabilities: &str,
+) -> Wire {
+    let mut back = backs.recv().await.unwrap();
+    let probe = back.next().await;
+    assert!(probe.contains("server/discover"), "{probe}");
+    back.send(&refusal(&probe, r#"{"code":-32601,"message":"what?"}"#)).await;
+    let initialize = back.next().await;
+    assert!(initialize.contains(r#""method":"initialize""#), "{initialize}");
+    let welcome = format!(
+        r#"{{"protocolVersion":"2025-11-25","capabilities":{capabilities},"serverInfo":{{"name":"b","version":"2"}}}}"#
+    );
+    back.send(&answer(&initialize, &welcome)).await;
+    assert_eq!(back.next().await, INITIALIZED);
+    back
+}
+
+/// Opens a modern server that was asked for by a legacy client: it refuses the handshake.
+pub(crate) async fn opened_modern(
+    backs: &mut mpsc::UnboundedReceiver<Wire>,
+    capabilities: &str,
+) -> Wire {
+    let mut back = backs.recv().await.unwrap();
+    let initialize = back.next().await;
+    assert!(initialize.contains(r#""method":"initialize""#), "{initialize}");
+    let error =
+        r#"{"code":-32022,"message":"no","data":{"supported":["2026-07-28"],"requested":"x"}}"#;
+    back.send(&refusal(&initialize, error)).await;
+    let discover = back.next().await;
+    assert!(discover.contains("server/discover"), "{discover}");
+    let discovery = format!(
+        r#"{{"supportedVersions":["2026-07-28"],"capabilities":{capabilities},"_meta":{{"io.modelcontextprotocol/serverInfo":{{"name":"b","version":"2"}}}}}}"#
+    );
+    back.send(&answer(&discover, &discovery)).await;
+    back
+}
+
+/// A legacy session in front of a modern server. The client has not yet said that it is ready.
+pub(crate) async fn legacy_to_modern(
+    proxy: &Proxy,
+    backs: &mut mpsc::UnboundedReceiver<Wire>,
+    capabilities: &str,
+) -> (Wire, Wire) {
+    let mut front = front(proxy);
+    front.send(INITIALIZE).await;
+    let back = opened_modern(backs, capabilities).await;
+    let welcome = front.next().await;
+    assert!(welcome.contains(r#""protocolVersion":"2025-06-18""#), "{welcome}");
+    (front, back)
+}
+
 /// T13: version and capabilities arrive as they were sent.
 #[tokio::test]
 async fn the_handshake_of_a_legacy_session_is_relayed_word_for_word() {
