@@ -330,9 +330,12 @@ impl Service for Front {
         slot.run(
             size,
             Box::new(move |back| {
+                let said = known == Some(Method::Initialized)
+                    && session.initialized.swap(true, Ordering::AcqRel);
+                // It is ready, whether or not there is a server now: the next one is told.
                 let Ok(back) = back else { return };
                 if known == Some(Method::Initialized) {
-                    if session.initialized.swap(true, Ordering::AcqRel) {
+                    if said {
                         return;
                     }
                     if back.is_modern() {

@@ -97,7 +97,10 @@ impl LegacySession {
             self.clone().open_stream(front.clone(), back.clone());
             return;
         }
-        let _ = back.link.notify(None, Method::Initialized.as_str(), None);
+        // A server that several clients share was told when it was opened.
+        if self.slot.dedicated {
+            let _ = back.link.notify(None, Method::Initialized.as_str(), None);
+        }
         for uri in self.followed() {
             subscribe(back, &uri, true);
         }

@@ -149,18 +149,23 @@ impl BackSlot {
             let _ = back.link.notify(None, Method::Initialized.as_str(), None);
         }
         self.streams.attach(&back);
+        let again = std::mem::replace(&mut self.lock().had, true);
         let (began, slot, watched) = (now(), Arc::downgrade(&self), back.clone());
         let counted = shared.count_back();
         tokio::spawn(async move {
             Self::watch(slot, watched, began, counted).await;
         });
-        self.settle(&back);
+        self.settle(&back, again);
     }
 
-    /// Does what waits, in order, and is ready when nothing waits any more.
-    fn settle(&self, back: &Arc<Back>) {
+    /// Does what waits, in order, and is ready when nothing waits any more. Before that, sessions that had
+    /// another connection (`again`) go on with this one.
+    fn settle(&self, back: &Arc<Back>, again: bool) {
         let sessions: Vec<_> = self.lock().sessions.iter().filter_map(Weak::upgrade).collect();
         sessions.iter().for_each(|front| back.state.attach(front));
+        if again {
+            Self::resumed(back);
+        }
         loop {
             let jobs = {
                 let mut state = self.lock();
@@ -203,7 +208,6 @@ impl BackSlot {
     async fn watch(slot: Weak<Self>, back: Arc<Back>, began: Instant, counted: Counted) {
         // Nothing here keeps the connection: it ends when nobody uses it any more.
         let (ended, calls) = (back.client.0.session.over(), back.state.clone());
-        let fronts = back.state.sessions();
         drop(back);
         let closed = ended.await;
         drop(counted);
@@ -217,8 +221,8 @@ impl BackSlot {
             }
             let uptime = now().saturating_duration_since(began);
             let delay = state.backoff.handle_lost(&shared.settings.restart, uptime);
-            let wanted =
-                fronts.iter().any(|front| front.strong_count() > 0) || !slot.streams.is_empty();
+            let used = calls.sessions().iter().any(|front| front.strong_count() > 0);
+            let wanted = used || !slot.streams.is_empty();
             match delay {
                 Some(_) if wanted => {
                     state.phase = SlotPhase::Opening { waiting: VecDeque::new(), bytes: 0 };
@@ -230,18 +234,7 @@ impl BackSlot {
         };
         shared.tell(&ProxyEvent::Lost { reason: closed.to_string() });
         if let Some(delay) = delay {
-            slot.lock_waiting(Box::new(|back| {
-                if let Ok(back) = back {
-                    Self::resumed(back);
-                }
-            }));
             slot.open_after(delay).await;
-        }
-    }
-
-    fn lock_waiting(&self, job: BackJob) {
-        if let SlotPhase::Opening { waiting, .. } = &mut self.lock().phase {
-            waiting.push_front((0, job));
         }
     }
 

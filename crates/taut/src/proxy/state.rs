@@ -95,6 +95,8 @@ pub(super) struct SlotState {
     pub(super) backoff: Backoff,
     /// The legacy sessions that use it, so that a connection in place of a lost one knows them.
     pub(super) sessions: Vec<Weak<FrontState>>,
+    /// Whether there was a connection before: the next one takes up what clients have said to it.
+    pub(super) had: bool,
     /// When somebody last asked for it.
     pub(super) used: Option<Instant>,
 }
