@@ -16,7 +16,7 @@ use super::state::{
     SlotState,
 };
 use crate::client::Relayed;
-use crate::driver::now;
+use crate::driver::{Either, Flag, first, now};
 use crate::lock::lock;
 use crate::mcp::{Era, Method};
 use crate::rpc::{ErrorObject, take};
@@ -38,6 +38,7 @@ impl BackSlot {
             dedicated,
             identity,
             streams: Arc::default(),
+            closing: Flag::default(),
             state: Mutex::default(),
         });
         lock(&shared.all).insert(number, Arc::downgrade(&slot));
@@ -114,8 +115,11 @@ impl BackSlot {
     }
 
     async fn open(self: Arc<Self>, delay: Duration) {
-        if !delay.is_zero() {
-            tokio::time::sleep(delay).await;
+        if !delay.is_zero()
+            && let Either::Second(()) =
+                first(tokio::time::sleep(delay), self.closing.raised()).await
+        {
+            return;
         }
         let Some(shared) = self.shared.upgrade() else { return };
         let relay = BackState::new(&shared, self.dedicated, self.streams.clone());
@@ -130,10 +134,12 @@ impl BackSlot {
         if self.identity.era == Era::Legacy && settings.revision.is_none() {
             settings.known = Some(Era::Legacy);
         }
-        let opened = shared.connector.connect(builder).await;
-        let back = match opened {
-            Ok(client) => Back::new(&shared, client, relay),
-            Err(error) => {
+        let opening = shared.connector.connect(builder);
+        // P4, P19: dropped half-way, it leaves nothing behind.
+        let back = match first(opening, self.closing.raised()).await {
+            Either::Second(()) => return,
+            Either::First(Ok(client)) => Back::new(&shared, client, relay),
+            Either::First(Err(error)) => {
                 let error = error.to_string();
                 self.failed(&ErrorObject::internal(format!(
                     "no connection to the server: {error}"
@@ -252,6 +258,7 @@ impl BackSlot {
     /// Closes the connection politely and lets nothing new in.
     pub(super) async fn close(&self) {
         let phase = std::mem::replace(&mut self.lock().phase, SlotPhase::Closed);
+        self.closing.raise();
         match phase {
             SlotPhase::Ready(back) => {
                 let _ = back.client.close().await;

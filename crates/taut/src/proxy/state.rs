@@ -86,6 +86,8 @@ pub(super) struct BackSlot {
     /// The streams of changes of modern clients, where the server is legacy. They outlive a lost
     /// connection.
     pub(super) streams: Arc<LocalStreams>,
+    /// Raised when it is closed: a connection that is being opened is given up.
+    pub(super) closing: Flag,
     pub(super) state: Mutex<SlotState>,
 }
 

@@ -334,3 +334,17 @@ async fn a_session_is_taken_up_again_by_the_request_that_opens_the_next_connecti
         assert!(front.next().await.contains(r#""id":3,"result""#));
     }
 }
+
+/// P4, P19: a server that is still being opened ends with the session that it is for.
+#[tokio::test]
+async fn a_client_that_leaves_ends_a_server_that_is_not_ready_yet() {
+    let (builder, mut backs) = proxy();
+    let proxy = builder.drain(Duration::from_millis(10)).build();
+    let mut front = front(&proxy);
+    front.send(INITIALIZE).await;
+    let mut back = backs.recv().await.unwrap();
+    assert!(back.next().await.contains(r#""method":"initialize""#));
+    drop(front);
+    // The end of the connection, long before the server would have to be ready.
+    assert_eq!(back.next().await, "");
+}
