@@ -18,7 +18,13 @@ use super::translate::{envelope, modern_params};
 use crate::driver::{Either, first};
 use crate::lock::lock;
 use crate::mcp::{Asker, Level, Method, Revision, ServerCapabilities};
-use crate::rpc::{ErrorObject, Id, Params};
+use crate::rpc::{ErrorObject, Id, Params, code};
+
+/// How long a stream of changes that ended is left alone at first. As long as a server that died.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+
+/// The longest pause; each is twice the one before.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 impl Drop for LegacySession {
     fn drop(&mut self) {
@@ -109,10 +115,15 @@ impl LegacySession {
         }
     }
 
-    /// Opens the stream of changes, in the background.
+    /// Opens the stream of changes, in the background. One that the server refuses is tried again.
     pub(super) fn open_stream(self: Arc<Self>, front: Arc<FrontState>, back: Arc<Back>) {
         tokio::spawn(async move {
-            let _ = self.listen(&front, &back).await;
+            let opened = self.listen(&front, &back).await;
+            let session = Arc::downgrade(&self);
+            drop(self);
+            if opened.is_err_and(|error| error.code != code::METHOD_NOT_FOUND) {
+                listen_again(session, front, back).await;
+            }
         });
     }
 
@@ -125,6 +136,13 @@ impl LegacySession {
     ) -> Result<String, ErrorObject> {
         let mut stream = self.stream.lock().await;
         let filter = filter(back.capabilities(), &self.followed());
+        if filter == "{}" {
+            // There is nothing to hear of.
+            if let Some(old) = stream.take() {
+                old.abort();
+            }
+            return Ok(filter);
+        }
         let members = self.envelope();
         let members: Vec<(&str, &str)> =
             members.iter().map(|(name, value)| (*name, value.as_str())).collect();
@@ -175,18 +193,22 @@ fn keep_listening(
     Box::pin(async move {
         let _ = listening.answer().await;
         drop(listening);
-        let mut pause = Duration::from_millis(250);
-        while back.client.0.session.is_up() {
-            tokio::time::sleep(pause).await;
-            let Some(session) = session.upgrade() else { return };
-            // Changes may have been missed.
-            back.state.tell_all_changed(back.capabilities());
-            if session.listen(&front, &back).await.is_ok() {
-                return;
-            }
-            pause = (pause * 2).min(Duration::from_secs(30));
-        }
+        listen_again(session, front, back).await;
     })
+}
+
+/// Opens a stream in place of one that ended, or that did not open, as long as there is a connection.
+async fn listen_again(session: Weak<LegacySession>, front: Arc<FrontState>, back: Arc<Back>) {
+    let mut pause = FIRST_PAUSE;
+    while back.client.0.session.is_up() {
+        tokio::time::sleep(pause).await;
+        let Some(session) = session.upgrade() else { return };
+        if session.listen(&front, &back).await.is_ok() {
+            // Changes may have been missed.
+            return back.state.tell_all_changed(back.capabilities());
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
 }
 
 /// What a legacy client hears of unasked, and what it follows.

@@ -348,3 +348,32 @@ async fn a_client_that_leaves_ends_a_server_that_is_not_ready_yet() {
     // The end of the connection, long before the server would have to be ready.
     assert_eq!(back.next().await, "");
 }
+
+/// A stream of changes that the server refuses at first is asked for again.
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_changes_that_cannot_be_opened_is_tried_again() {
+    let (builder, mut backs) = proxy();
+    let proxy = builder.build();
+    let (mut front, mut back) =
+        legacy_to_modern(&proxy, &mut backs, r#"{"tools":{"listChanged":true}}"#).await;
+    front.send(crate::raw::INITIALIZED).await;
+    let listen = back.next().await;
+    assert!(listen.contains("subscriptions/listen"), "{listen}");
+    back.send(&refusal(&listen, r#"{"code":-32603,"message":"not now"}"#)).await;
+    let listen = back.next().await;
+    assert!(listen.contains("subscriptions/listen"), "{listen}");
+    let tag = format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{}}}"#, id_of(&listen));
+    back.send(&format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{{tag},"notifications":{{"toolsListChanged":true}}}}}}"#
+    ))
+    .await;
+    // What changed meanwhile was not heard of.
+    let changed = front.next().await;
+    assert_eq!(changed, r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    back.send(&format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{{{tag}}}}}"#
+    ))
+    .await;
+    let changed = front.next().await;
+    assert!(changed.contains("notifications/tools/list_changed"), "{changed}");
+}
