@@ -61,6 +61,17 @@ const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0
 /// Values that lose something when they are read and written again.
 const ODD: &str = r#"{"n":1234567890123456789012345678901234567890,"e":1e400,"z":-0,"d":1,"d":2,"b":{"z":1,"a":2},"s":"\u2028\ud800\/é","f":[ 1.50 , 0.10 ]}"#;
 
+/// Errors with this code that lose something when they are read and written again.
+fn odd_errors(code: i64) -> [String; 5] {
+    [
+        format!(r#"{{"code":{code},"message":"no","data":{ODD}}}"#),
+        format!(r#"{{"code":{code},"message":"no","data":null}}"#),
+        format!(r#"{{"own":{ODD},"code":{code},"message":"no","own":1}}"#),
+        format!(r#"{{"code":{code},"message":"\u2028\/","data":{ODD}}}"#),
+        format!(r#"{{"message":"half \ud800","data":{ODD},"code":{code}}}"#),
+    ]
+}
+
 /// The id of a request on the wire.
 pub(crate) fn id_of(line: &str) -> String {
     // Not by serde_json: it does not take all numbers that pass here.
@@ -203,11 +214,12 @@ async fn equal_eras_are_relayed_byte_for_byte() {
     back.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{ODD}}}"#)).await;
     assert_eq!(front.next().await, format!(r#"{{"jsonrpc":"2.0","id":"a","result":{ODD}}}"#));
     // Errors.
-    front.send(&call("2", "1")).await;
-    let id = id_of(&back.next().await);
-    let error = format!(r#"{{"code":-31999,"message":"no","data":{ODD}}}"#);
-    back.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)).await;
-    assert_eq!(front.next().await, format!(r#"{{"jsonrpc":"2.0","id":2,"error":{error}}}"#));
+    for error in odd_errors(-31999) {
+        front.send(&call("2", "1")).await;
+        let id = id_of(&back.next().await);
+        back.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)).await;
+        assert_eq!(front.next().await, format!(r#"{{"jsonrpc":"2.0","id":2,"error":{error}}}"#));
+    }
     // What nobody knows passes in both directions.
     let odd = format!(r#"{{"jsonrpc":"2.0","method":"notifications/own","params":{ODD}}}"#);
     front.send(&odd).await;
