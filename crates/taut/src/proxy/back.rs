@@ -231,19 +231,25 @@ impl Relay for BackState {
         let back = request.link.clone();
         let only = self.only_session();
         let about = only.as_ref().and_then(|front| self.about(front));
-        let state = self.this.upgrade();
+        let Some(state) = self.this.upgrade() else {
+            return ready(Err(ErrorObject::internal("the proxy has ended")));
+        };
+        let held = match state.hold(params.raw().map_or(0, |raw| raw.get().len())) {
+            Ok(held) => held,
+            Err(error) => return ready(Err(error)),
+        };
         Box::pin(async move {
             let asking = async {
                 if let Some(front) = only {
+                    let _held = held;
                     return ask(&front, about.as_ref(), &method, &params, &back).await;
                 }
-                let state = state.ok_or_else(|| ErrorObject::internal("the proxy has ended"))?;
                 let call = state.whose().await?;
                 match (&call.questions, known) {
                     (Questions::Inside(asked), Some(method)) if method.is_embedded_in_modern() => {
                         let (reply, answer) = oneshot::channel();
                         let params = params.raw().map(|raw| raw.get().to_owned());
-                        let _ = asked.send(Asked { method, params, reply });
+                        let _ = asked.send(Asked { _held: held, method, params, reply });
                         let gone = || ErrorObject::internal("the client did not answer");
                         answer.await.unwrap_or_else(|_| Err(gone()))
                     }

@@ -5,7 +5,7 @@
 //! | `translate` | how a message of one era reads in the other; pure |
 //! | `connector` | how the server is reached |
 //! | `state` | what everything below is made of, as data |
-//! | `shared`, `in_flight`, `text`, `calls`, `streams`, `session`, `parked` | one part of that data each |
+//! | `shared`, `in_flight`, `text`, `calls`, `streams`, `session`, `parked`, `held` | one part of that data each |
 //! | `back` | what a server says unasked: questions, log lines, changes |
 //! | `relay` | messages between equal eras: only ids and progress tokens change |
 //! | `to_legacy` | what a modern client needs of a legacy server |
@@ -23,6 +23,7 @@ mod calls;
 mod connector;
 mod followed;
 mod front;
+mod held;
 mod in_flight;
 mod parked;
 mod relay;
@@ -128,6 +129,15 @@ impl ProxyBuilder {
         self
     }
 
+    /// Sets how many questions of one legacy server may wait for their answers at once, 256, and how many
+    /// bytes they may have, 16 MiB. A question beyond that is refused. The bytes are counted before a question
+    /// is taken, so that one may exceed them.
+    pub fn questions(mut self, at_once: usize, bytes: usize) -> Self {
+        self.settings.max_held = at_once;
+        self.settings.max_held_bytes = bytes;
+        self
+    }
+
     /// Sets how long accepted requests may take once a client has closed its end. 30 s.
     pub fn drain(mut self, limit: Duration) -> Self {
         self.settings.options.drain = limit;
@@ -215,6 +225,8 @@ impl Proxy {
             max_parked_bytes: 16 << 20,
             parked_for: Duration::from_secs(600),
             attribution: Duration::from_secs(5),
+            max_held: 256,
+            max_held_bytes: 16 << 20,
             on_event: None,
         };
         ProxyBuilder { connector: Arc::new(connector), settings }

@@ -42,6 +42,8 @@ pub(super) struct ProxySettings {
     pub(super) max_parked_bytes: usize,
     pub(super) parked_for: Duration,
     pub(super) attribution: Duration,
+    pub(super) max_held: usize,
+    pub(super) max_held_bytes: usize,
     pub(super) on_event: Option<ProxyHook>,
 }
 
@@ -133,8 +135,22 @@ pub(super) struct BackCall {
     pub(super) back: Arc<Back>,
 }
 
+/// How many questions of a legacy server wait for their answers, and how many bytes they have.
+#[derive(Default)]
+pub(super) struct HeldQuestions {
+    pub(super) count: usize,
+    pub(super) bytes: usize,
+}
+
+/// A question that counts while this lives.
+pub(super) struct HeldQuestion {
+    pub(super) state: Arc<BackState>,
+    pub(super) size: usize,
+}
+
 /// A question of a legacy server, on its way to a modern client.
 pub(super) struct Asked {
+    pub(super) _held: HeldQuestion,
     pub(super) method: Method,
     pub(super) params: Option<String>,
     pub(super) reply: oneshot::Sender<Outcome>,
@@ -145,7 +161,8 @@ pub(super) struct Asked {
 pub(super) enum Questions {
     /// By a request of its own: the client is legacy.
     Requests,
-    /// Inside the result: the client is modern. The questions are sent here.
+    /// Inside the result: the client is modern. The questions are sent here, and each is a [`HeldQuestion`],
+    /// so they are bounded.
     Inside(mpsc::UnboundedSender<Asked>),
     /// Not at all: the client is modern, and the result of this method has no place for questions.
     Refused,
@@ -200,6 +217,7 @@ pub(super) struct BackState {
     pub(super) has_waiting: AtomicBool,
     pub(super) open: AtomicUsize,
     pub(super) over: AtomicBool,
+    pub(super) held: Mutex<HeldQuestions>,
     /// The level that a legacy server was told for the sake of modern requests.
     pub(super) level: Mutex<Option<Level>>,
 }

@@ -214,6 +214,10 @@ impl ModernRequest {
 
     /// Takes in a question, if the client can be asked.
     fn take(&self, flow: &mut Flow, asked: Asked) {
+        if asked.reply.is_closed() {
+            // The server has withdrawn it.
+            return;
+        }
         let params = asked.params.as_deref().map(JsonRef::sound);
         let capabilities = &self.terms.asker.capabilities;
         if EmbeddedQuestion::fits(asked.method, params, capabilities) {

@@ -232,7 +232,7 @@ async fn a_client_and_a_server_that_read_late_get_everything() {
 /// connection that it is on then.
 #[tokio::test]
 async fn a_stream_of_changes_moves_to_the_next_connection_and_ends_there() {
-    async fn opened(backs: &mut tokio::sync::mpsc::UnboundedReceiver<Wire>) -> Wire {
+    async fn opened(backs: &mut mpsc::UnboundedReceiver<Wire>) -> Wire {
         let mut back = backs.recv().await.unwrap();
         let line = back.next().await;
         assert!(line.contains(r#""method":"initialize""#), "{line}");

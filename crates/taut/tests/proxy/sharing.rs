@@ -8,7 +8,7 @@ use taut::transport::{MessagePipe, MessageService, Principal};
 use taut::types::Era;
 use taut::{ClientBuilder, Proxy, Revision};
 
-use crate::raw::{id_of, legacy};
+use crate::raw::{answer, id_of, legacy, opened_legacy};
 use crate::world::{Heard, connect, host, proxy_to, server};
 
 fn modern(id: u64, method: &str, mut params: Value) -> Value {
@@ -177,6 +177,53 @@ async fn a_parked_call_that_nobody_goes_on_with_is_given_up() {
     let params = json!({ "name": "form", "arguments": {}, "requestState": state });
     let late = ask(&mut pipe, modern(2, "tools/call", params)).await;
     assert_eq!(late["error"]["code"], -32602, "{late}");
+}
+
+/// A server that asks and asks is refused, and told which bound it has met; an answer makes room.
+#[tokio::test]
+async fn held_questions_are_bounded_in_number_and_bytes() {
+    let long = "x".repeat(1 << 10);
+    for (at_once, bytes, fit) in [(2, 1 << 20, 2), (100, 3 << 10, 3), (100, 1, 1)] {
+        for dedicated in [true, false] {
+            let (builder, mut backs) = crate::raw::proxy();
+            let proxy = builder.questions(at_once, bytes).build();
+            let (mut front, mut back) = if dedicated {
+                legacy(&proxy, &mut backs).await
+            } else {
+                let mut front = crate::raw::front(&proxy);
+                // Two at once, so that nobody knows whose the questions are.
+                front.send(&crate::raw::modern("1", "tools/call", r#""name":"t","#)).await;
+                front.send(&crate::raw::modern("2", "tools/call", r#""name":"t","#)).await;
+                let mut back = opened_legacy(&mut backs, r#"{"tools":{}}"#).await;
+                back.next().await;
+                back.next().await;
+                (front, back)
+            };
+            for id in 0..=fit {
+                let params = format!(r#"{{"message":"{long}","requestedSchema":{{}}}}"#);
+                back.send(&format!(
+                    r#"{{"jsonrpc":"2.0","id":"q{id}","method":"elicitation/create","params":{params}}}"#
+                ))
+                .await;
+            }
+            let refused = back.next().await;
+            assert!(refused.contains(&format!(r#""id":"q{fit}","error""#)), "{refused}");
+            assert!(refused.contains(&format!("of {at_once} questions")), "{refused}");
+            assert!(refused.contains(&format!("of {bytes} bytes")), "{refused}");
+            if dedicated {
+                let asked = front.next().await;
+                front.send(&answer(&asked, r#"{"action":"decline"}"#)).await;
+                assert!(back.next().await.contains(r#""id":"q0","result""#));
+                back.send(r#"{"jsonrpc":"2.0","id":"last","method":"roots/list"}"#).await;
+                for _ in 0..fit {
+                    let asked = front.next().await;
+                    front.send(&answer(&asked, "{}")).await;
+                    let answered = back.next().await;
+                    assert!(answered.contains(r#""result":{}"#), "{answered}");
+                }
+            }
+        }
+    }
 }
 
 /// stdio has no link between a question and a call: with several open, a question is held until one is
