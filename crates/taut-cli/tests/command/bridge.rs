@@ -415,6 +415,19 @@ fn a_legacy_host_waits_for_no_probe() {
     assert!(!heard.contains("server/discover"), "{heard}");
 }
 
+/// Who comes and goes, on both sides.
+#[test]
+fn verbose_shows_both_sides() {
+    let mut bridge = Bridge::legacy("-v", "2025-11-25 bridge-verbose");
+    bridge.echoes(1);
+    bridge.stdin = None;
+    assert_eq!(bridge.ends(), Some(0));
+    let server = "connected to the server, process ";
+    for line in ["client connected: host 1, revision 2025-11-25", server, "client left: host 1"] {
+        eventually(line, || bridge.stderr().contains(line));
+    }
+}
+
 /// Each side is told apart.
 #[test]
 fn debug_shows_both_sides() {

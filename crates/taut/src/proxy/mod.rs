@@ -10,6 +10,7 @@
 //! | `relay` | messages between equal eras: only ids and progress tokens change |
 //! | `to_legacy` | what a modern client needs of a legacy server |
 //! | `to_modern` | what a legacy client needs of a modern server |
+//! | `openings` | who a client is, and what its handshake is answered |
 //! | `slot` | a place for a connection: opened on demand, opened again when it was lost |
 //! | `front` | one connection of a client: where each message goes |
 //!
@@ -25,6 +26,7 @@ mod followed;
 mod front;
 mod held;
 mod in_flight;
+mod openings;
 mod parked;
 mod relay;
 mod session;
@@ -51,12 +53,13 @@ use crate::driver::{self, Link, Options};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
 use crate::lock::lock;
-use crate::mcp::{DIALECT, Era};
+use crate::mcp::{DIALECT, Era, Revision};
 use crate::rpc::{Config, Peer};
 use crate::service::run_stdio;
 use crate::stdio;
 use crate::stream::{Reader, Until, Writer};
 use crate::transport::{Answers, Principal, Started};
+use crate::wire::Framing;
 
 use front::Front;
 use state::{BackSlot, Parked, ProxySettings, ProxyShared};
@@ -100,9 +103,26 @@ impl ProxyBuilder {
         self
     }
 
-    /// Serves clients of this era only.
+    /// Serves clients of this era only. For the side of the server: [`ClientBuilder::era`].
     pub fn era(mut self, era: Era) -> Self {
         self.settings.front_era = Some(era);
+        self.settings.front_revision = None;
+        self
+    }
+
+    /// Serves clients in this revision only. A legacy client that asks for another is offered this one, as a
+    /// server does that knows no other. For the side of the server: [`ClientBuilder::revision`].
+    pub fn revision(mut self, revision: Revision) -> Self {
+        self.settings.front_era = Some(revision.era());
+        self.settings.front_revision = Some(revision);
+        self
+    }
+
+    /// Serves clients in this framing only; a message in the other one is refused. Unless set, each message is
+    /// answered in its own. For the side of the server: [`ClientBuilder::framing`].
+    pub fn framing(mut self, framing: Framing) -> Self {
+        self.settings.config.framing = framing;
+        self.settings.config.only_framing = Some(framing);
         self
     }
 
@@ -163,7 +183,7 @@ impl ProxyBuilder {
         self
     }
 
-    /// Is told what happens to connections to the server. It must not block.
+    /// Is told what happens to connections, to clients and to the server. It must not block.
     pub fn on_event(mut self, hook: impl Fn(&ProxyEvent) + Send + Sync + 'static) -> Self {
         self.settings.on_event = Some(Arc::new(hook));
         self
@@ -220,6 +240,7 @@ impl Proxy {
             children: None,
             serial: false,
             front_era: None,
+            front_revision: None,
             idle: Duration::from_secs(30 * 60),
             max_parked: 256,
             max_parked_bytes: 16 << 20,

@@ -37,6 +37,8 @@ pub(super) struct ProxySettings {
     pub(super) serial: bool,
     /// The only era that clients may speak.
     pub(super) front_era: Option<Era>,
+    /// The only revision that clients may speak. It is one of that era.
+    pub(super) front_revision: Option<Revision>,
     pub(super) idle: Duration,
     pub(super) max_parked: usize,
     pub(super) max_parked_bytes: usize,

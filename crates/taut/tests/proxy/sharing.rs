@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use taut::transport::{MessagePipe, MessageService, Principal};
 use taut::types::Era;
-use taut::{ClientBuilder, Proxy, Revision};
+use taut::wire::Framing;
+use taut::{Client, ClientBuilder, Proxy, Revision};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 use crate::raw::{answer, id_of, legacy, opened_legacy};
 use crate::world::{Heard, connect, host, proxy_to, server};
@@ -100,6 +102,92 @@ async fn who_comes_in_the_era_that_is_not_served_is_told_which_one_is() {
         let client = connect(&outer, host(&Heard::default()).revision(revision)).await.unwrap();
         let echo = client.call("echo", json!({ "line": "hi" })).await.unwrap();
         assert_eq!(echo.text().unwrap(), "hi");
+    }
+}
+
+/// A legacy client that asks for another revision is offered the one that is served, and the server hears of that
+/// one alone.
+#[tokio::test]
+async fn clients_are_served_in_one_revision_where_that_is_wanted() {
+    let (builder, mut backs) = crate::raw::proxy();
+    let proxy = builder.revision(Revision::V2025_03_26).build();
+    let mut front = crate::raw::front(&proxy);
+    front.send(crate::raw::INITIALIZE).await;
+    let mut back = backs.recv().await.unwrap();
+    let initialize = back.next().await;
+    assert!(initialize.contains(r#""protocolVersion":"2025-03-26""#), "{initialize}");
+    assert!(initialize.contains(r#""x-own":12345678901234567890123456789"#), "{initialize}");
+    let welcome = r#"{"protocolVersion":"2024-11-05","capabilities":{},"serverInfo":{"name":"b","version":"2"}}"#;
+    back.send(&answer(&initialize, welcome)).await;
+    let opened = front.next().await;
+    assert!(opened.contains(r#""protocolVersion":"2025-03-26""#), "{opened}");
+    front.send(&crate::raw::modern("1", "tools/list", "")).await;
+    let refused = front.next().await;
+    assert!(refused.contains("-32022") && refused.contains("2025-03-26"), "{refused}");
+    assert!(!refused.contains("2025-06-18"), "{refused}");
+}
+
+/// The other framing is refused, in the framing that is served; a transport of whole messages has none.
+#[tokio::test]
+async fn clients_are_served_in_one_framing_where_that_is_wanted() {
+    let framed = |text: &str| format!("Content-Length: {}\r\n\r\n{text}", text.len());
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    for (only, taken, refused) in [
+        (Framing::Lines, format!("{ping}\n"), framed(ping)),
+        (Framing::Headers, framed(ping), format!("{ping}\n")),
+    ] {
+        let (builder, _backs) = crate::raw::proxy();
+        let proxy = builder.framing(only).build();
+        for (bytes, expected) in [(taken, r#""id":1,"result":{}"#), (refused, "-32700")] {
+            let (near, far) = tokio::io::duplex(1 << 16);
+            let (reader, writer) = tokio::io::split(far);
+            let serving = tokio::spawn({
+                let proxy = proxy.clone();
+                async move { proxy.serve(reader, writer).await }
+            });
+            let (mut reader, mut writer) = tokio::io::split(near);
+            writer.write_all(bytes.as_bytes()).await.unwrap();
+            writer.shutdown().await.unwrap();
+            let mut said = String::new();
+            let read = reader.read_to_string(&mut said);
+            tokio::time::timeout(Duration::from_secs(20), read).await.unwrap().unwrap();
+            assert!(said.contains(expected), "{only:?}: {said}");
+            assert_eq!(said.starts_with("Content-Length"), only == Framing::Headers, "{said}");
+            serving.await.unwrap();
+        }
+        let mut pipe = proxy.open(Principal::ANONYMOUS);
+        let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+        assert_eq!(ask(&mut pipe, ping).await["result"], json!({}));
+    }
+}
+
+/// No probe, and no second try in the other era.
+#[tokio::test]
+async fn a_server_is_spoken_to_in_one_era_where_that_is_wanted() {
+    for era in [Era::Legacy, Era::Modern] {
+        let (builder, mut backs) = crate::raw::proxy();
+        let proxy = builder.client(Client::builder().era(era)).build();
+        for modern in [true, false] {
+            let mut front = crate::raw::front(&proxy);
+            match modern {
+                true => front.send(&crate::raw::modern("1", "tools/list", "")).await,
+                false => front.send(crate::raw::INITIALIZE).await,
+            }
+            let mut back = backs.recv().await.unwrap();
+            let opening = back.next().await;
+            let (expected, supported) = match era {
+                Era::Legacy => ("initialize", "2026-07-28"),
+                Era::Modern => ("server/discover", "2025-11-25"),
+            };
+            assert!(opening.contains(&format!(r#""method":"{expected}""#)), "{opening}");
+            let error = format!(
+                r#"{{"code":-32022,"message":"no","data":{{"supported":["{supported}"],"requested":"x"}}}}"#
+            );
+            back.send(&crate::raw::refusal(&opening, &error)).await;
+            let failed = front.next().await;
+            assert!(failed.contains("no connection to the server"), "{failed}");
+            assert_eq!(back.next().await, "");
+        }
     }
 }
 
