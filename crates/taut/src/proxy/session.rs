@@ -13,9 +13,10 @@ use tokio::sync::oneshot;
 use super::calls::{set_level, subscribe};
 use super::state::{
     Back, BackCall, BackSlot, CallKind, FrontState, LegacySession, ProxiedCall, Questions,
+    SessionStream,
 };
 use super::translate::{envelope, modern_params};
-use crate::driver::{Either, first};
+use crate::driver::{Either, Flag, first};
 use crate::lock::lock;
 use crate::mcp::{Asker, Level, Method, Revision, ServerCapabilities};
 use crate::rpc::{ErrorObject, Id, Params, code};
@@ -44,6 +45,7 @@ impl LegacySession {
             initialized: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             followed: Mutex::default(),
+            heard: Mutex::default(),
             stream: tokio::sync::Mutex::new(None),
         }
     }
@@ -147,13 +149,14 @@ impl LegacySession {
         let members: Vec<(&str, &str)> =
             members.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let (ack, acknowledged) = oneshot::channel();
+        let told = Arc::new(SessionStream { ack: Mutex::new(Some(ack)), ended: Flag::default() });
         let call = ProxiedCall {
             front: front.clone(),
             id: Id::from(0),
             serial: u64::MAX,
             level: None,
             questions: Questions::Refused,
-            kind: CallKind::SessionListen(Arc::new(Mutex::new(Some(ack)))),
+            kind: CallKind::SessionListen(told.clone()),
             parked: false,
         };
         let params = |_: &str| {
@@ -169,7 +172,9 @@ impl LegacySession {
                 }));
             }
         };
-        let kept = keep_listening(Arc::downgrade(self), front.clone(), back.clone(), listening);
+        let ended = told.ended.clone();
+        let kept =
+            keep_listening(Arc::downgrade(self), front.clone(), back.clone(), listening, ended);
         let task = tokio::spawn(kept);
         // The new one is open, so nothing is missed when the old one ends.
         if let Some(old) = stream.replace(task.abort_handle()) {
@@ -189,9 +194,10 @@ fn keep_listening(
     front: Arc<FrontState>,
     back: Arc<Back>,
     mut listening: BackCall,
+    ended: Flag,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
-        let _ = listening.answer().await;
+        let _ = first(listening.answer(), ended.raised()).await;
         drop(listening);
         listen_again(session, front, back).await;
     })

@@ -191,7 +191,15 @@ pub(super) enum CallKind {
     /// A stream of changes that a modern client has opened itself.
     Listen,
     /// A stream of changes that the proxy keeps for a legacy session; told when it was acknowledged.
-    SessionListen(Arc<Mutex<Option<oneshot::Sender<String>>>>),
+    SessionListen(Arc<SessionStream>),
+}
+
+/// A stream of changes of a legacy session.
+pub(super) struct SessionStream {
+    /// Told what the server has acknowledged.
+    pub(super) ack: Mutex<Option<oneshot::Sender<String>>>,
+    /// Raised when the server ends the stream by a notification.
+    pub(super) ended: Flag,
 }
 
 /// An open call; dropped, it is over.
@@ -258,6 +266,9 @@ pub(super) struct LegacySession {
     pub(super) failed: AtomicBool,
     /// The addresses that the client follows.
     pub(super) followed: Mutex<Followed>,
+    /// The stream whose changes are passed on: the one that was acknowledged last. While one takes the place of
+    /// another, both tell of the same changes.
+    pub(super) heard: Mutex<Option<Arc<SessionStream>>>,
     /// The stream of changes, and the turn to change it.
     pub(super) stream: tokio::sync::Mutex<Option<AbortHandle>>,
 }

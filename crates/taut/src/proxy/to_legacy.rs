@@ -89,10 +89,12 @@ impl ModernRequest {
         let mut flow = match state.filter(|_| self.method.may_require_input()) {
             Some(handle) => {
                 let parked = shared.parked.resume(&handle, &self.front.principal, &bound_to);
+                // With the server that asked, its call has ended.
+                let parked = parked.filter(|flow| flow.back.client.0.session.is_up());
                 let flow = parked.ok_or_else(|| {
                     ErrorObject::invalid_params(
-                        "requestState is not known here, has expired, or belongs to another request; \
-                         start again without it",
+                        "requestState is not known here, has expired, belongs to another request, or to a \
+                         server that has ended; start again without it",
                     )
                 })?;
                 self.resume(flow)
