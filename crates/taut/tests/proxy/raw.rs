@@ -324,17 +324,182 @@ async fn a_legacy_request_to_a_modern_server_keeps_what_is_its_own() {
     assert_eq!(front.next().await, format!(r#"{{"jsonrpc":"2.0","id":5,"result":{{{result}}}}}"#));
 }
 
-#[tokio::test]
-async fn sixteen_mebibytes_pass_in_both_directions() {
+/// The four combinations of eras: whether the client is modern, and whether the server is.
+const ERAS: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
+
+/// A client and a server of these eras, joined.
+async fn joined(front_modern: bool, back_modern: bool) -> (Wire, Wire) {
     let (builder, mut backs) = proxy();
     let proxy = builder.build();
-    let (mut front, mut back) = legacy(&proxy, &mut backs).await;
-    let text = "x".repeat(16 << 20);
-    let line =
-        format!(r#"{{"jsonrpc":"2.0","id":9,"method":"own/method","params":{{"t":"{text}"}}}}"#);
-    let (relayed, ()) = tokio::join!(back.next(), front.send(&line));
-    assert_eq!(relayed.len(), line.len());
-    let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"t":"{text}"}}}}"#, 2);
-    let (answered, ()) = tokio::join!(front.next(), back.send(&answer));
-    assert_eq!(answered.len(), answer.len(), "{}", &answered[..200]);
+    match (front_modern, back_modern) {
+        (false, false) => legacy(&proxy, &mut backs).await,
+        (false, true) => legacy_to_modern(&proxy, &mut backs, r#"{"tools":{}}"#).await,
+        (true, _) => {
+            let mut front = front(&proxy);
+            front.send(&modern("0", "tools/list", "")).await;
+            let mut back = if back_modern {
+                let mut back = backs.recv().await.unwrap();
+                let discover = back.next().await;
+                assert!(discover.contains("server/discover"), "{discover}");
+                let discovery = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"b","version":"2"}}}"#;
+                back.send(&answer(&discover, discovery)).await;
+                back
+            } else {
+                opened_legacy(&mut backs, r#"{"tools":{}}"#).await
+            };
+            let list = back.next().await;
+            back.send(&answer(&list, r#"{"tools":[]}"#)).await;
+            front.next().await;
+            (front, back)
+        }
+    }
+}
+
+/// Sends from one side, and reads at the other. Long messages do not fit into the pipe of a test.
+async fn pass(from: &mut Wire, line: &str, to: &mut Wire) -> String {
+    let (heard, ()) = tokio::join!(to.next(), from.send(line));
+    heard
+}
+
+/// That two lines are the same; where they are long, only the place where they differ is shown.
+#[track_caller]
+fn same(heard: &str, expected: &str, what: &str) {
+    if heard != expected {
+        let pairs = heard.bytes().zip(expected.bytes());
+        let at = pairs.take_while(|(one, two)| one == two).count();
+        let show = |text: &str| {
+            let bytes = &text.as_bytes()[at.saturating_sub(60)..];
+            String::from_utf8_lossy(&bytes[..bytes.len().min(160)]).into_owned()
+        };
+        panic!("{what}: at {at}\n{}\ninstead of\n{}", show(heard), show(expected));
+    }
+}
+
+/// Passes this value in arguments, results, `_meta` and error data, in all four combinations of eras.
+async fn keeps_every_byte(value: &str) {
+    let modern_keys = modern_params("", r#"{"elicitation":{}}"#);
+    // The keys of the modern envelope, without what is around them.
+    let envelope = &modern_keys[r#"{"_meta":{"#.len()..modern_keys.len() - 2];
+    let info = r#""io.modelcontextprotocol/serverInfo":{"name":"b","version":"2"}"#;
+    for (front_modern, back_modern) in ERAS {
+        let what = format!("{front_modern} {back_modern}");
+        let (mut front, mut back) = joined(front_modern, back_modern).await;
+        let head = format!(r#"{{"name":"t","arguments":{value},"own":{value}"#);
+        let sent = match front_modern {
+            true => format!(r#"{head},"_meta":{{"x":{value},{envelope}}}}}"#),
+            false => format!(r#"{head},"_meta":{{"x":{value}}}}}"#),
+        };
+        let call = |id: &str, params: &str| {
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#)
+        };
+        let heard = pass(&mut front, &call("7", &sent), &mut back).await;
+        let id = id_of(&heard);
+        match (front_modern, back_modern) {
+            (false, true) => {
+                let kept = call(&id, &format!(r#"{head},"_meta":{{"x":{value},"#));
+                let kept = &kept[..kept.len() - 1];
+                same(&heard[..kept.len().min(heard.len())], kept, &what);
+            }
+            (true, false) => {
+                let params = format!(r#"{head},"_meta":{{"x":{value}}}}}"#);
+                same(&heard, &call(&id, &params), &what);
+            }
+            _ => same(&heard, &call(&id, &sent), &what),
+        }
+        // The result, with what only the modern era has where the server is modern.
+        let body = format!(r#""content":[],"structuredContent":{value},"own":{value}"#);
+        let result = match back_modern {
+            true => format!(r#"{{"resultType":"complete",{body},"_meta":{{"x":{value},{info}}}}}"#),
+            false => format!(r#"{{{body},"_meta":{{"x":{value}}}}}"#),
+        };
+        let expected = match (front_modern, back_modern) {
+            (true, false) => {
+                format!(r#"{{{body},"resultType":"complete","_meta":{{"x":{value},{info}}}}}"#)
+            }
+            (false, true) => format!(r#"{{{body},"_meta":{{"x":{value}}}}}"#),
+            _ => result.clone(),
+        };
+        let heard = pass(&mut back, &answer(&format!(r#""id":{id},"#), &result), &mut front).await;
+        same(&heard, &answer(r#""id":7,"#, &expected), &what);
+        // Errors whose code means the same everywhere, and one whose code does not.
+        for code in [-31999, -32007] {
+            let request = pass(&mut front, &call("8", &sent), &mut back).await;
+            let mapped = front_modern && !back_modern && code == -32007;
+            let error = format!(
+                r#"{{"own":{value},"message":"\u2028 \ud800","data":{value},"code":{code}}}"#
+            );
+            let data = format!(r#"{{"code":{code},"data":{value}}}"#);
+            let expected = match mapped {
+                true => format!(
+                    r#"{{"own":{value},"message":"\u2028 \ud800","data":{data},"code":-32603}}"#
+                ),
+                false => error.clone(),
+            };
+            let heard = pass(&mut back, &refusal(&request, &error), &mut front).await;
+            same(&heard, &refusal(r#""id":8,"#, &expected), &what);
+        }
+    }
+}
+
+#[tokio::test]
+async fn odd_values_keep_every_byte_in_all_combinations_of_eras() {
+    keeps_every_byte(ODD).await;
+}
+
+/// Each place has a message of its own: together they would be over the limit. Equal eras share the code, so
+/// each of the two has only some of them.
+#[tokio::test]
+async fn sixteen_mebibytes_keep_every_byte_in_all_combinations_of_eras() {
+    // Not one letter: bytes that change their place would not be seen.
+    let block: String = (0..8192).map(|n| format!("{n:07x}")).collect();
+    let text: String = (0..293).map(|n| format!("{n:04}{block}")).collect();
+    assert!(text.len() >= 16 << 20 && text.len() < 17 << 20);
+    for (front_modern, back_modern) in ERAS {
+        let what = format!("{front_modern} {back_modern}");
+        let (mut front, mut back) = joined(front_modern, back_modern).await;
+        let envelope = modern_params("", "{}");
+        let envelope = match front_modern {
+            true => &envelope[r#"{"_meta":{"#.len()..envelope.len() - 2],
+            false => r#""y":1"#,
+        };
+        let in_params = [
+            format!(r#""name":"t","arguments":{{"t":"{text}"}},"_meta":{{"x":1,{envelope}}}"#),
+            format!(r#""name":"t","_meta":{{"x":"{text}",{envelope}}}"#),
+        ];
+        for (params, kept) in in_params.iter().zip([r#""arguments":{"t":""#, r#""_meta":{"x":""#]) {
+            let of_arguments = kept.starts_with("\"arg");
+            if front_modern == back_modern && of_arguments == front_modern {
+                continue;
+            }
+            let call = format!(
+                r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{{params}}}}}"#
+            );
+            let heard = pass(&mut front, &call, &mut back).await;
+            let at = heard.find(kept).unwrap() + kept.len();
+            same(heard.get(at..at + text.len()).unwrap(), &text, &what);
+            let id = id_of(&heard[..100]);
+            let result = match of_arguments {
+                true => format!(
+                    r#"{{"resultType":"complete","content":[{{"type":"text","text":"{text}"}}]}}"#
+                ),
+                false => {
+                    format!(r#"{{"resultType":"complete","content":[],"_meta":{{"x":"{text}"}}}}"#)
+                }
+            };
+            let heard =
+                pass(&mut back, &answer(&format!(r#""id":{id},"#), &result), &mut front).await;
+            let at = heard.find(&text[..64]).unwrap();
+            same(heard.get(at..at + text.len()).unwrap(), &text, &what);
+        }
+        if front_modern && back_modern {
+            continue;
+        }
+        let call = format!(
+            r#"{{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{{"name":"t","_meta":{{{envelope}}}}}}}"#
+        );
+        let request = pass(&mut front, &call, &mut back).await;
+        let error = format!(r#"{{"code":-31999,"message":"no","data":"{text}"}}"#);
+        let heard = pass(&mut back, &refusal(&request, &error), &mut front).await;
+        same(&heard, &refusal(r#""id":8,"#, &error), &what);
+    }
 }
