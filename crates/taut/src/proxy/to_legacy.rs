@@ -179,6 +179,8 @@ impl ModernRequest {
         let (answered, open) =
             flow.open.into_iter().partition(|(key, _): &(String, Asked)| answer(key).is_some());
         flow.open = open;
+        // The server no longer wants to know these.
+        flow.open.retain(|(_, asked)| !asked.reply.is_closed());
         for (key, asked) in answered {
             if let Some(answer) = answer(&key) {
                 let _ = asked.reply.send(Ok(JsonBuf::copied(&[answer.text()])));

@@ -6,6 +6,7 @@ mod asking;
 mod faults;
 mod features;
 mod raw;
+mod revisions;
 mod rows;
 mod sharing;
 mod way;

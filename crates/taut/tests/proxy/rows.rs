@@ -658,6 +658,24 @@ async fn a_parked_call_ends_with_its_server() {
     assert!(refused.contains(r#""id":2,"error":{"code":-32602"#), "{refused}");
 }
 
+/// The server no longer wants the answer of a parked question: the retry is not asked again, and gets the result.
+#[tokio::test]
+async fn a_question_that_the_server_withdraws_is_not_asked_again() {
+    let (builder, mut backs) = proxy();
+    let proxy = builder.build();
+    let (mut front, mut back, call) = calling(&proxy, &mut backs).await;
+    back.send(&request("\"q\"", "roots/list", "{}")).await;
+    let asked = front.next().await;
+    back.send(&notification("cancelled", r#"{"requestId":"q"}"#)).await;
+    back.send(&request("\"p\"", "ping", "{}")).await;
+    assert!(back.next().await.contains(r#""id":"p""#), "the withdrawal was read before it");
+    let members = format!(r#""name":"t","requestState":"{}","#, state_of(&asked));
+    front.send(&modern("2", "tools/call", &members)).await;
+    back.send(&answer(&call, r#"{"content":[]}"#)).await;
+    let answered = front.next().await;
+    assert!(answered.contains(r#""id":2,"result":{"content":[]"#), "{answered}");
+}
+
 /// A withdrawal that comes too late for its question is nobody's: to a client the id would mean something else.
 #[tokio::test]
 async fn a_late_withdrawal_of_a_question_reaches_no_client() {
