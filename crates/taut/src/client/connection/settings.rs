@@ -265,7 +265,6 @@ setters! { ClientBuilder;
 
 impl ClientBuilder {
     /// Speaks revisions of this era and no others.
-    #[must_use]
     pub fn era(mut self, era: Era) -> Self {
         self.settings.only_legacy = era == Era::Legacy;
         self.settings.revision = (era == Era::Modern).then_some(Revision::MODERN);
