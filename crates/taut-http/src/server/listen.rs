@@ -376,6 +376,6 @@ impl Port {
             return self.http.handle(request).await;
         }
         let text = format!("nothing is served here: the endpoint is {wanted}");
-        Refusal::new(StatusCode::NOT_FOUND, text).into_response()
+        Refusal::new(StatusCode::NOT_FOUND, text).closing().into_response()
     }
 }

@@ -97,7 +97,8 @@ impl HttpService {
         B: http_body::Body + Send,
         B::Error: fmt::Display,
     {
-        check_source(&self.options, &head)?;
+        // A web page that was refused gets no second try on the same connection.
+        check_source(&self.options, &head).map_err(Refusal::closing)?;
         if let Some(metadata) = auth::metadata(&self.options, &head) {
             return Ok(metadata);
         }

@@ -76,7 +76,14 @@ pub(crate) struct Bridge {
     serve_everyone_unsafely: bool,
     /// Serve only clients of this era.
     #[arg(long, value_enum, value_name = "ERA", help_heading = "Clients")]
-    front_era: Option<FrontEra>,
+    #[arg(conflicts_with = "front_revision")]
+    front_era: Option<EraArg>,
+    /// Speak only this revision of the protocol to clients, such as 2025-11-25.
+    #[arg(long, value_name = "DATE", value_parser = args::revision, help_heading = "Clients")]
+    front_revision: Option<Revision>,
+    /// Speak only this framing to clients, where they do not come over HTTP: lines or headers.
+    #[arg(long, value_name = "FRAMING", value_parser = args::framing, help_heading = "Clients")]
+    front_framing: Option<Framing>,
     /// How long open calls may take to finish after SIGTERM or Ctrl-C.
     #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "5s")]
     #[arg(help_heading = "Clients")]
@@ -104,6 +111,10 @@ pub(crate) struct Bridge {
     /// Start the server in this directory.
     #[arg(long, value_name = "DIR", help_heading = "The server")]
     cwd: Option<PathBuf>,
+    /// Speak only revisions of this era to the server.
+    #[arg(long, value_enum, value_name = "ERA", help_heading = "The server")]
+    #[arg(conflicts_with = "revision")]
+    era: Option<EraArg>,
     /// Speak only this revision of the protocol to the server, such as 2025-11-25.
     #[arg(long, value_name = "DATE", value_parser = args::revision, help_heading = "The server")]
     revision: Option<Revision>,
@@ -124,7 +135,7 @@ pub(crate) struct Bridge {
     /// Show what passes on a page; its address is told on stderr.
     #[arg(long, help_heading = "Output")]
     page: bool,
-    /// Show on stderr which servers are started and lost, and what goes wrong.
+    /// Show on stderr which clients come and go, which servers are started and lost, and what goes wrong.
     #[arg(long, short, help_heading = "Output")]
     verbose: bool,
     /// The server's program and its arguments, passed on unchanged.
@@ -135,13 +146,22 @@ pub(crate) struct Bridge {
 /// How long a server may take to end after its stdin was closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_millis(750);
 
-/// The era of clients.
+/// The era of clients, or of the server.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum FrontEra {
+enum EraArg {
     /// 2024-11-05 to 2025-11-25, which begin with initialize.
     Legacy,
     /// 2026-07-28.
     Modern,
+}
+
+impl From<EraArg> for Era {
+    fn from(era: EraArg) -> Self {
+        match era {
+            EraArg::Legacy => Self::Legacy,
+            EraArg::Modern => Self::Modern,
+        }
+    }
 }
 
 impl Bridge {
@@ -233,6 +253,9 @@ fn proxy(output: &Output, args: &Bridge, target: Target, recording: Option<&Reco
     let links = recording.map(|recording| recording.links.clone());
     // Hosts wait two seconds for the end of a server; what is behind us has to end within that.
     let mut client = builder(output, &target.options).eof_grace(GRACE).term_grace(GRACE);
+    if let Some(era) = args.era {
+        client = client.era(era.into());
+    }
     let (lines, kept) = (output.clone(), links.clone());
     client = client.on_stderr(move |line| {
         if let Some(links) = &kept {
@@ -266,10 +289,13 @@ fn proxy(output: &Output, args: &Bridge, target: Target, recording: Option<&Reco
         proxy = proxy.children(usize::from(children));
     }
     if let Some(era) = args.front_era {
-        proxy = proxy.era(match era {
-            FrontEra::Legacy => Era::Legacy,
-            FrontEra::Modern => Era::Modern,
-        });
+        proxy = proxy.era(era.into());
+    }
+    if let Some(revision) = args.front_revision {
+        proxy = proxy.revision(revision);
+    }
+    if let Some(framing) = args.front_framing {
+        proxy = proxy.framing(framing);
     }
     let (told, memory) = (output.clone(), GiveBack::start());
     proxy = proxy.on_event(move |event| {
