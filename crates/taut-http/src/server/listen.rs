@@ -105,19 +105,31 @@ pub fn bind_unix(path: impl AsRef<std::path::Path>) -> io::Result<UnixListener> 
             return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
         }
     }
-    // Under another name until its mode is set: nobody else gets in between.
+    // Nobody can connect to a socket that does not listen yet, so its mode is set before that. Until it
+    // listens it has another name, so that whoever finds it at `path` can connect.
+    let mut number = [0; 4];
+    getrandom::fill(&mut number).map_err(io::Error::other)?;
     let mut hidden = path.as_os_str().to_owned();
-    hidden.push(format!(".{}", std::process::id()));
-    let listener = UnixListener::bind(&hidden)?;
+    hidden.push(format!(".{:08x}", u32::from_ne_bytes(number)));
+    let socket = tokio::net::UnixSocket::new_stream()?;
+    socket.bind(&hidden)?;
     let set = std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600));
-    let placed = set.and_then(|()| std::fs::rename(&hidden, path));
-    if let Err(error) = placed {
+    let listening = set.and_then(|()| socket.listen(BACKLOG));
+    let placed = listening.and_then(|listener| {
+        std::fs::rename(&hidden, path)?;
+        Ok(listener)
+    });
+    if placed.is_err() {
         // It is ours and of no use.
         let _ = std::fs::remove_file(&hidden);
-        return Err(error);
     }
-    Ok(listener)
+    placed
 }
+
+/// How many connections may wait to be accepted: what the standard library's listeners have on Linux and
+/// more than one burst of a team's hosts. The system may allow fewer.
+#[cfg(unix)]
+const BACKLOG: u32 = 1024;
 
 /// Serves `service` on every connection, until the future is dropped. See [`serve_until`].
 ///

@@ -301,3 +301,44 @@ async fn a_unix_socket_is_for_its_owner() {
     std::fs::write(&path, "").unwrap_err();
     std::fs::remove_dir_all(&directory).unwrap();
 }
+
+/// While a Unix socket is made, nobody can connect to it before its mode is set, whatever the umask is.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_unix_socket_has_its_mode_before_anybody_can_connect() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let directory = std::env::temp_dir().join(format!("taut-http-mode-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+    let (watched, ended) = (directory.clone(), over.clone());
+    // Tries everything that appears in the directory, under whatever name.
+    let watching = std::thread::spawn(move || {
+        let mut open = Vec::new();
+        while !ended.load(Ordering::SeqCst) {
+            for entry in std::fs::read_dir(&watched).unwrap().flatten() {
+                if std::os::unix::net::UnixStream::connect(entry.path()).is_ok()
+                    && let Ok(about) = std::fs::symlink_metadata(entry.path())
+                    && about.permissions().mode() & 0o777 != 0o600
+                {
+                    open.push((entry.path(), about.permissions().mode()));
+                }
+            }
+        }
+        open
+    });
+    for _ in 0..500 {
+        let path = directory.join("socket");
+        let listener = taut_http::server::bind_unix(&path).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        drop(listener);
+        std::fs::remove_file(&path).unwrap();
+    }
+    over.store(true, Ordering::SeqCst);
+    let open = watching.join().unwrap();
+    let left: Vec<_> = std::fs::read_dir(&directory).unwrap().flatten().collect();
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert!(open.is_empty(), "somebody could connect: {open:?}");
+    assert!(left.is_empty(), "files are left: {left:?}");
+}
