@@ -10,9 +10,9 @@ use taut_http::server::{HttpService, Options, ServeError, serve, serve_until};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
-#[cfg(unix)]
-use crate::support::initialize;
-use crate::support::{Running, Wire, fixture, modern_post, post_bytes, running, until, within};
+use crate::support::{
+    Running, Wire, fixture, initialize, modern_post, post_bytes, running, serving, until, within,
+};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
@@ -49,8 +49,10 @@ async fn exchange(wire: &mut Wire, kind: usize) {
 async fn two_hundred_connections_of_three_kinds_are_served_on_one_port() {
     let server = running(Options::new()).await;
     let mut slow = Vec::new();
-    for begin in ["{\"jsonrpc\":", "Content-Length: 40\r\n\r\n{", "POST /mcp HTTP/1.1\r\nHost: lo"]
-    {
+    let line = format!("{PING}\n");
+    let (framed, post) = (framed(PING), modern_post("tools/call", json!({ "name": "echo" })));
+    let halves = [line.split_at(11), framed.split_at(framed.len() - 30), post.split_at(30)];
+    for (begin, _) in halves {
         let mut wire = server.connect().await;
         wire.send(begin).await;
         slow.push(wire);
@@ -73,9 +75,19 @@ async fn two_hundred_connections_of_three_kinds_are_served_on_one_port() {
     }
     let wires = within(tasks.join_all()).await;
     assert_eq!(wires.len(), 200);
-    // The slow ones go on where they were.
-    slow[0].send("\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await;
+    // The slow ones go on where they were, and are served.
+    for (wire, (_, rest)) in slow.iter_mut().zip(halves) {
+        wire.send(rest).await;
+    }
     assert!(slow[0].line().await.contains("\"result\":{}"));
+    // The same as a response with a length: a head and a body.
+    assert!(slow[1].line().await.to_ascii_lowercase().starts_with("content-length:"));
+    assert_eq!(slow[1].line().await, "");
+    // The body has no newline; once nothing more is asked, the connection ends.
+    slow[1].stream.shutdown().await.unwrap();
+    assert!(slow[1].rest().await.contains("\"result\":{}"));
+    let (status, body) = slow[2].response().await;
+    assert!(status == 200 && body.contains("echoed"), "{status} {body}");
     drop(wires);
     server.stop().await;
 }
@@ -235,17 +247,43 @@ async fn a_client_that_does_not_read_is_cut_off() {
     server.stop().await;
 }
 
-/// A plain JSON-RPC service on the same port: a message or an array, no sessions.
+/// Adds numbers: a plain JSON-RPC service.
+fn adder() -> impl MessageService {
+    taut::service::serve(async |method: String, params: RequestParams, _: ServiceRequest| {
+        match method.as_str() {
+            "add" => Ok::<_, Failed>(params.read::<Vec<f64>>()?.iter().sum::<f64>()),
+            _ => Err(taut::Reject::method_not_found(&method).into()),
+        }
+    })
+}
+
+/// A plain JSON-RPC service on a port: lines, headers and HTTP, as for MCP.
+#[tokio::test]
+async fn a_plain_service_is_served_on_one_port_in_three_ways() {
+    let server = serving(Arc::new(adder()), Options::new()).await;
+    let add = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "add", "params": [id, 1] });
+    let mut lines = server.connect().await;
+    lines.send(format!("{}\n{}\n", add(1), add(2))).await;
+    let answers = [lines.line().await, lines.line().await].concat();
+    assert!(answers.contains(r#""id":1,"result":2.0"#), "{answers}");
+    assert!(answers.contains(r#""id":2,"result":3.0"#), "{answers}");
+    let mut headers = server.connect().await;
+    headers.send(framed(&add(3).to_string())).await;
+    headers.stream.shutdown().await.unwrap();
+    let answer = headers.rest().await;
+    assert!(answer.to_ascii_lowercase().starts_with("content-length: "), "{answer}");
+    assert!(answer.contains(r#""id":3,"result":4.0"#), "{answer}");
+    let mut http = server.connect().await;
+    http.send(post_bytes("", &add(4).to_string())).await;
+    let (status, body) = http.response().await;
+    assert!(status == 200 && body.contains(r#""id":4,"result":5.0"#), "{status} {body}");
+    server.stop().await;
+}
+
+/// A plain JSON-RPC service over HTTP: a message or an array, no sessions.
 #[tokio::test]
 async fn plain_services_are_served_as_well() {
-    let adder =
-        taut::service::serve(async |method: String, params: RequestParams, _: ServiceRequest| {
-            match method.as_str() {
-                "add" => Ok::<_, Failed>(params.read::<Vec<f64>>()?.iter().sum::<f64>()),
-                _ => Err(taut::Reject::method_not_found(&method).into()),
-            }
-        });
-    let http = crate::support::Direct(HttpService::new(adder, Options::new()));
+    let http = crate::support::Direct(HttpService::new(adder(), Options::new()));
     let add = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "add", "params": [id, 1] });
     assert_eq!(http.post(&[], add(2)).await.json().await["result"], 3.0);
     let note = json!({ "jsonrpc": "2.0", "method": "add", "params": [] });
