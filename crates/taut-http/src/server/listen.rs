@@ -25,7 +25,9 @@ use tokio::net::UnixListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+use super::auth;
 use super::body::Body;
+use super::guard::check_source;
 use super::io::{Draining, Sniffed};
 use super::options::Options;
 use super::refusal::Refusal;
@@ -380,14 +382,20 @@ impl Port {
         connection.into_parts().io.into_inner().linger().await;
     }
 
-    /// Serves a request if it is for the endpoint.
+    /// Serves a request if it is for the endpoint, or for the metadata.
     async fn at_path(&self, request: Request<Incoming>) -> Response<Body> {
-        let wanted = self.http.options().path.trim_end_matches('/');
+        let options = self.http.options();
+        let wanted = options.path.trim_end_matches('/');
         let path = request.uri().path();
-        if path.trim_end_matches('/') == wanted || path.starts_with("/.well-known/") {
+        if path.trim_end_matches('/') == wanted || auth::is_well_known(path) {
             return self.http.handle(request).await;
         }
-        let text = format!("nothing is served here: the endpoint is {wanted}");
-        Refusal::new(StatusCode::NOT_FOUND, text).into_response()
+        // A page of another site is told that, not which path would be right.
+        let refused = check_source(options, &request.into_parts().0).err();
+        let elsewhere = || {
+            let text = format!("nothing is served here: the endpoint is {wanted}");
+            Refusal::new(StatusCode::NOT_FOUND, text)
+        };
+        refused.unwrap_or_else(elsewhere).into_response()
     }
 }

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use taut::service::{Failed, RequestParams, ServiceRequest};
-use taut_http::server::{HttpService, Options, ServeError, serve, serve_until};
+use taut::transport::MessageService;
+use taut_http::server::{HttpService, Options, ProtectedResource, ServeError, serve, serve_until};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
@@ -92,25 +93,73 @@ async fn two_hundred_connections_of_three_kinds_are_served_on_one_port() {
     server.stop().await;
 }
 
-/// What a web page can send to a local port runs nothing: HTTP is HTTP for the whole connection.
+/// What a web page can send to a local port runs nothing: HTTP is HTTP for the whole connection, and the
+/// origin is looked at before the path.
 #[tokio::test]
 async fn a_page_cannot_reach_the_lines() {
     let server = running(Options::new()).await;
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"gated"}}"#;
-    let page = "Origin: https://evil.example\r\nContent-Type: text/plain";
-    let post = format!(
-        "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n{page}\r\nContent-Length: 200\r\n\r\n\n{call}\n"
-    );
+    for path in ["/", "/mcp", "/other", "/.well-known/x"] {
+        for kind in ["text/plain", "application/json", "application/x-www-form-urlencoded"] {
+            let post = format!(
+                "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: https://evil.example\r\n\
+                 Content-Type: {kind}\r\nContent-Length: 200\r\n\r\n\n{call}\n"
+            );
+            let mut wire = server.connect().await;
+            wire.send(post).await;
+            wire.stream.shutdown().await.unwrap();
+            let answer = wire.rest().await;
+            assert!(answer.starts_with("HTTP/1.1 403 "), "{path} {kind}: {answer}");
+            assert!(answer.contains("allow_origin"), "{path} {kind}: {answer}");
+        }
+    }
+    // A name that is not the server's own, as DNS rebinding has it.
     let mut wire = server.connect().await;
-    wire.send(post).await;
-    wire.stream.shutdown().await.unwrap();
-    let answer = wire.rest().await;
-    assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
+    wire.send("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n").await;
+    assert_eq!(wire.response().await.0, 403);
     let post = post_bytes("Origin: https://evil.example", call);
     let mut wire = server.connect().await;
     wire.send(post).await;
     assert_eq!(wire.response().await.0, 403);
     assert_eq!(server.shared.running.load(std::sync::atomic::Ordering::SeqCst), 0);
+    server.stop().await;
+}
+
+/// A reverse proxy that guards `/mcp` is not bypassed: nothing else is the endpoint.
+#[tokio::test]
+async fn messages_are_served_at_the_endpoint_only() {
+    let resource = ProtectedResource::new("http://localhost/mcp", "https://login.example.com");
+    let server = running(Options::new().protected_resource(resource)).await;
+    let metadata = "/.well-known/oauth-protected-resource";
+    let call = modern_post("tools/call", json!({ "name": "echo" }));
+    let open = post_bytes("", &initialize("2025-11-25").to_string());
+    for path in ["/.well-known/x", metadata, "/.well-known/oauth-protected-resource/mcp", "/"] {
+        for post in [&call, &open] {
+            let mut wire = server.connect().await;
+            wire.send(post.replace("POST /mcp", &format!("POST {path}"))).await;
+            let (status, body) = wire.response().await;
+            assert_eq!(status, 404, "{path}: {body}");
+            assert!(!body.contains("result"), "{path}: {body}");
+        }
+    }
+    for (line, expected) in [
+        (format!("GET {metadata}"), 200),
+        (format!("GET {metadata}/mcp"), 200),
+        (format!("GET {metadata}/other"), 404),
+        ("GET /.well-known/openid-configuration".to_owned(), 404),
+        (format!("DELETE {metadata}"), 404),
+        (format!("OPTIONS {metadata}"), 404),
+    ] {
+        let mut wire = server.connect().await;
+        wire.send(format!("{line} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await;
+        assert_eq!(wire.response().await.0, expected, "{line}");
+    }
+    // The head of what GET gives.
+    let mut wire = server.connect().await;
+    let head = format!("HEAD {metadata} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    wire.send(head).await;
+    let answer = wire.rest().await;
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n"), "{answer}");
     server.stop().await;
 }
 
