@@ -178,11 +178,6 @@ fn secure(_: &HttpOptions, dialer: Dialer, tls: Tls) -> Result<Secured, HttpErro
 fn secure(options: &HttpOptions, dialer: Dialer, tls: Tls) -> Result<Secured, HttpError> {
     let bad = |why: String| HttpError::Setting { why };
     let mut roots = rustls::RootCertStore::empty();
-    // Reading the system's certificates takes milliseconds, so it is done only where they are used.
-    if tls != Tls::Never {
-        let system = rustls_native_certs::load_native_certs();
-        roots.add_parsable_certificates(system.certs);
-    }
     if let Some(path) = &options.ca_file {
         use rustls::pki_types::CertificateDer;
         use rustls::pki_types::pem::PemObject as _;
@@ -195,6 +190,10 @@ fn secure(options: &HttpOptions, dialer: Dialer, tls: Tls) -> Result<Secured, Ht
         if added == 0 {
             return Err(unread(&"there is no certificate in PEM form in it"));
         }
+    } else if tls != Tls::Never {
+        // Reading the system's certificates takes milliseconds, so it is done only where they are used.
+        let system = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(system.certs);
     }
     if tls == Tls::Surely && roots.is_empty() {
         return Err(bad("this system has no list of trusted certificates; install its package \
