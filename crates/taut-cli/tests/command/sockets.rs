@@ -360,9 +360,12 @@ fn a_signal_lets_open_calls_on_sockets_finish() {
 fn every_command_takes_an_address() {
     let demo = ["taut".to_owned(), "serve".to_owned()];
     let unix_word = unix("asking");
-    for listen in [unix_word.as_str(), "127.0.0.1:0"] {
+    for (listen, by_url) in
+        [(unix_word.as_str(), false), ("127.0.0.1:0", false), ("127.0.0.1:0", true)]
+    {
         let bridge = Listening::start(&format!("--listen {listen}"), &demo);
-        let at = bridge.address.as_str();
+        let url = format!("{}/mcp", bridge.address.replace("tcp:", "http://"));
+        let at = if by_url { url.as_str() } else { bridge.address.as_str() };
         let table = [
             (format!("list tools {at}"), "echo"),
             (format!("call add a=2 b=3 {at}"), "5"),
