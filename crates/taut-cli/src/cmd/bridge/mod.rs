@@ -37,7 +37,8 @@ use record::Recording;
 pub(crate) struct Bridge {
     /// A server by name (see `taut servers`), a URL, tcp:HOST:PORT or unix:PATH.
     name: Option<String>,
-    /// Serve clients on a socket, not on stdin and stdout: HOST:PORT on this machine, or unix:PATH.
+    /// Serve clients on a socket, not on stdin and stdout: HOST:PORT or unix:PATH. Addresses beyond
+    /// loopback need a token.
     #[arg(long, value_name = "ADDRESS", help_heading = "Clients")]
     listen: Option<String>,
     /// Serve at most so many connections at once.
@@ -63,11 +64,13 @@ pub(crate) struct Bridge {
     allow_origin: Vec<String>,
     /// Speak TLS with the certificates in this file (PEM).
     #[cfg(feature = "http")]
-    #[arg(long, value_name = "FILE", requires = "key", help_heading = "Clients")]
+    #[arg(long, value_name = "FILE", requires = "key", requires = "listen")]
+    #[arg(help_heading = "Clients")]
     certificate: Option<PathBuf>,
     /// The key of the certificate (PEM).
     #[cfg(feature = "http")]
-    #[arg(long, value_name = "FILE", requires = "certificate", help_heading = "Clients")]
+    #[arg(long, value_name = "FILE", requires = "certificate", requires = "listen")]
+    #[arg(help_heading = "Clients")]
     key: Option<PathBuf>,
     /// Serve everyone who can reach the address, without a token. Unsafe unless a firewall keeps
     /// strangers out.
