@@ -191,6 +191,10 @@ fn what_a_web_page_sends_runs_nothing_and_is_closed() {
             assert!(!said.contains("result"), "{what}: {said}");
             let status = said.strip_prefix("HTTP/1.1 ").map(|rest| rest.split(' ').next().unwrap());
             assert!(status.is_none_or(|status| status.starts_with(['4', '5'])), "{what}: {said}");
+            // A page is told that it is one, at whatever path, unless the end of its bytes was seen first.
+            if String::from_utf8_lossy(bytes).contains("Origin: http://evil.example") {
+                assert!(status.is_none_or(|status| status == "403"), "{what}: {said}");
+            }
         }
     }
     // The server was never even started, and whoever speaks MCP is still served.

@@ -101,18 +101,26 @@ async fn a_page_cannot_reach_the_lines() {
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"gated"}}"#;
     for path in ["/", "/mcp", "/other", "/.well-known/x"] {
         for kind in ["text/plain", "application/json", "application/x-www-form-urlencoded"] {
+            let body = format!("\n{call}\n");
             let post = format!(
                 "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: https://evil.example\r\n\
-                 Content-Type: {kind}\r\nContent-Length: 200\r\n\r\n\n{call}\n"
+                 Content-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
             );
             let mut wire = server.connect().await;
             wire.send(post).await;
-            wire.stream.shutdown().await.unwrap();
-            let answer = wire.rest().await;
-            assert!(answer.starts_with("HTTP/1.1 403 "), "{path} {kind}: {answer}");
+            let (status, answer) = wire.response().await;
+            assert_eq!(status, 403, "{path} {kind}: {answer}");
             assert!(answer.contains("allow_origin"), "{path} {kind}: {answer}");
         }
     }
+    // A body that is longer than announced is not the next message.
+    let post = post_bytes("Origin: https://evil.example", call).replace("Content-Length: ", "X: ");
+    let mut wire = server.connect().await;
+    wire.send(post.replace("POST /mcp", "POST /")).await;
+    wire.stream.shutdown().await.unwrap();
+    let answer = wire.rest().await;
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
     // A name that is not the server's own, as DNS rebinding has it.
     let mut wire = server.connect().await;
     wire.send("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n").await;
