@@ -203,6 +203,10 @@ fn what_a_web_page_sends_runs_nothing_and_is_closed() {
             assert!(!said.contains("result"), "{what}: {said}");
             let status = said.strip_prefix("HTTP/1.1 ").map(|rest| rest.split(' ').next().unwrap());
             assert!(status.is_none_or(|status| status.starts_with(['4', '5'])), "{what}: {said}");
+            // A page is told that it is one, at whatever path, unless the end of its bytes was seen first.
+            if String::from_utf8_lossy(bytes).contains("Origin: http://evil.example") {
+                assert!(status.is_none_or(|status| status == "403"), "{what}: {said}");
+            }
         }
     }
     // The server was never even started, and whoever speaks MCP is still served.
@@ -391,9 +395,12 @@ fn a_signal_lets_open_calls_on_sockets_finish() {
 fn every_command_takes_an_address() {
     let demo = ["taut".to_owned(), "serve".to_owned()];
     let unix_word = unix("asking");
-    for listen in [unix_word.as_str(), "127.0.0.1:0"] {
+    for (listen, by_url) in
+        [(unix_word.as_str(), false), ("127.0.0.1:0", false), ("127.0.0.1:0", true)]
+    {
         let bridge = Listening::start(&format!("--listen {listen}"), &demo);
-        let at = bridge.address.as_str();
+        let url = format!("{}/mcp", bridge.address.replace("tcp:", "http://"));
+        let at = if by_url { url.as_str() } else { bridge.address.as_str() };
         let table = [
             (format!("list tools {at}"), "echo"),
             (format!("call add a=2 b=3 {at}"), "5"),

@@ -37,13 +37,19 @@ use record::Recording;
 pub(crate) struct Bridge {
     /// A server by name (see `taut servers`), a URL, tcp:HOST:PORT or unix:PATH.
     name: Option<String>,
-    /// Serve clients on a socket, not on stdin and stdout: HOST:PORT on this machine, or unix:PATH.
+    /// Serve clients on a socket, not on stdin and stdout: HOST:PORT or unix:PATH. Addresses beyond
+    /// loopback need a token.
     #[arg(long, value_name = "ADDRESS", help_heading = "Clients")]
     listen: Option<String>,
     /// Serve at most so many connections at once.
     #[arg(long, value_name = "N", requires = "listen", default_value_t = 256)]
     #[arg(help_heading = "Clients", value_parser = clap::value_parser!(u16).range(1..))]
     max_connections: u16,
+    /// Over HTTP, keep at most so many sessions of legacy clients open; each has a server of its own.
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "N", requires = "listen", default_value_t = 64)]
+    #[arg(help_heading = "Clients", value_parser = clap::value_parser!(u16).range(1..))]
+    max_sessions: u16,
     /// Over HTTP, end a session and its server after this time without any use.
     #[cfg(feature = "http")]
     #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "30m")]
@@ -53,6 +59,11 @@ pub(crate) struct Bridge {
     #[cfg(feature = "http")]
     #[arg(long, value_name = "FILE", requires = "listen", help_heading = "Clients")]
     token_file: Option<PathBuf>,
+    /// The same with the token in this variable of the environment, which the server does not get.
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "VARIABLE", requires = "listen", conflicts_with = "token_file")]
+    #[arg(help_heading = "Clients")]
+    token_env: Option<String>,
     /// Over HTTP, also serve requests to this host name, which a reverse proxy has; can be repeated.
     #[cfg(feature = "http")]
     #[arg(long, value_name = "NAME", requires = "listen", help_heading = "Clients")]
@@ -63,16 +74,19 @@ pub(crate) struct Bridge {
     allow_origin: Vec<String>,
     /// Speak TLS with the certificates in this file (PEM).
     #[cfg(feature = "http")]
-    #[arg(long, value_name = "FILE", requires = "key", help_heading = "Clients")]
+    #[arg(long, value_name = "FILE", requires = "key", requires = "listen")]
+    #[arg(help_heading = "Clients")]
     certificate: Option<PathBuf>,
     /// The key of the certificate (PEM).
     #[cfg(feature = "http")]
-    #[arg(long, value_name = "FILE", requires = "certificate", help_heading = "Clients")]
+    #[arg(long, value_name = "FILE", requires = "certificate", requires = "listen")]
+    #[arg(help_heading = "Clients")]
     key: Option<PathBuf>,
     /// Serve everyone who can reach the address, without a token. Unsafe unless a firewall keeps
     /// strangers out.
     #[cfg(feature = "http")]
-    #[arg(long, requires = "listen", conflicts_with = "token_file", help_heading = "Clients")]
+    #[arg(long, requires = "listen", conflicts_with_all = ["token_file", "token_env"])]
+    #[arg(help_heading = "Clients")]
     serve_everyone_unsafely: bool,
     /// Serve only clients of this era.
     #[arg(long, value_enum, value_name = "ERA", help_heading = "Clients")]
@@ -165,6 +179,15 @@ impl From<EraArg> for Era {
 }
 
 impl Bridge {
+    /// The variables for the server. It has no business with the token of its clients, and would inherit it.
+    fn variables(&self) -> Vec<(String, String)> {
+        #[cfg(feature = "http")]
+        let token = self.token_env.iter().filter(|_| !self.server.is_empty());
+        #[cfg(not(feature = "http"))]
+        let token = std::iter::empty::<&String>();
+        token.map(|name| (name.clone(), String::new())).chain(self.env.iter().cloned()).collect()
+    }
+
     /// The options that say which server is meant and how it is started.
     fn options(&self) -> Options {
         Options {
@@ -174,7 +197,7 @@ impl Bridge {
             timeout: Duration::from_secs(60),
             start_timeout: Some(self.start_timeout),
             max_time: None,
-            env: self.env.clone(),
+            env: self.variables(),
             // A host gives a server's variables to us. A server by name has its own.
             inherit_env: !self.server.is_empty(),
             cwd: self.cwd.clone(),
@@ -212,7 +235,7 @@ async fn serve(output: &Output, args: &Bridge, proxy: &Proxy) -> Result<Exit, Pr
     match &args.listen {
         Some(word) => {
             #[cfg(feature = "http")]
-            return http::run(output, proxy, word, clients(args)?).await;
+            return http::run(output, proxy, word, clients(output, args)?).await;
             #[cfg(not(feature = "http"))]
             Err(Problem::Usage {
                 what: format!(
@@ -236,12 +259,18 @@ async fn serve(output: &Output, args: &Bridge, proxy: &Proxy) -> Result<Exit, Pr
 
 /// How clients over HTTP are served.
 #[cfg(feature = "http")]
-fn clients(args: &Bridge) -> Result<http::Clients, Problem> {
+fn clients(output: &Output, args: &Bridge) -> Result<http::Clients, Problem> {
+    let token = match (&args.token_file, &args.token_env) {
+        (Some(path), _) => Some(http::token_in_file(output, path)?),
+        (None, Some(name)) => Some(http::token_in_variable(name)?),
+        (None, None) => None,
+    };
     Ok(http::Clients {
         at_once: usize::from(args.max_connections),
+        sessions: usize::from(args.max_sessions),
         idle: args.session_idle,
         limit: args.drain,
-        token: args.token_file.as_deref().map(http::token).transpose()?,
+        token,
         hosts: args.allow_host.clone(),
         origins: args.allow_origin.clone(),
         certificate: args.certificate.clone().zip(args.key.clone()),
