@@ -103,7 +103,7 @@ pub(crate) struct Frame {
     pub(crate) sequence: u64,
     /// The length of the whole, if this is its first part.
     pub(crate) length: Option<usize>,
-    /// Who answers, and how often it is heard: on an answer that came before *accepted* had to be said.
+    /// Who answers, and how often it is heard: on an answer in parts, and on one with a state.
     pub(crate) taken_by: Option<(String, Duration)>,
     pub(crate) payload: Bytes,
 }

@@ -202,9 +202,11 @@ async fn the_answer_to_a_question_finds_the_worker_that_asked() {
         Ok(ElicitResult::accept([("name".to_owned(), "Ada".into())].into_iter().collect()))
     });
     let client = edge.open(asked).await.unwrap();
-    for _ in 0..12 {
-        let greeting = client.call("greet", json!({})).await.unwrap();
-        assert_eq!(greeting.text().unwrap(), "hello Ada");
+    for tool in ["greet", "greet_late"] {
+        for _ in 0..12 {
+            let greeting = client.call(tool, json!({})).await.unwrap();
+            assert_eq!(greeting.text().unwrap(), "hello Ada");
+        }
     }
     client.close().await.unwrap();
     for worker in workers {
@@ -242,6 +244,28 @@ async fn a_listen_is_opened_again_elsewhere() {
     // Something may have been missed, so it is told that the list may have changed.
     assert_eq!(changes.next().await.unwrap(), Some(Change::Tools));
     // And what changes there is heard.
+    two.changes
+        .add_tool(
+            ("late", "Came later."),
+            async |_: taut::NoArgs, _call: taut::Call<fleet::State>| "late",
+        )
+        .unwrap();
+    assert_eq!(changes.next().await.unwrap(), Some(Change::Tools));
+    two.stop().await;
+}
+
+/// Nothing is said of it any more, so the edge finds out by the heartbeats that it misses.
+#[tokio::test]
+async fn a_listen_is_opened_again_elsewhere_after_its_worker_crashed() {
+    let broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let one = worker(&broker, "one", &shared, fast()).await;
+    let client = client(&broker).await;
+    let filter = SubscriptionFilter::new().tools_list_changed(true);
+    let mut changes = client.listen(filter).await.unwrap();
+    let two = worker(&broker, "two", &shared, fast()).await;
+    one.crash();
+    assert_eq!(changes.next().await.unwrap(), Some(Change::Tools));
     two.changes
         .add_tool(
             ("late", "Came later."),
