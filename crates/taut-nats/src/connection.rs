@@ -251,6 +251,13 @@ impl Connection {
         });
     }
 
+    /// Sends a message if it can be taken at once, and otherwise not.
+    pub(crate) fn send_now(&self, subject: &Subject, reply: &Subject, frame: Frame) {
+        // As in `publish_now`.
+        let sent = tokio::task::unconstrained(self.send(subject, Some(reply), frame));
+        let _ = sent.now_or_never();
+    }
+
     /// Sends a message without headers if it can be taken at once. Says whether it was.
     pub(crate) fn publish_now(
         &self,

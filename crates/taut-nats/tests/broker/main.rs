@@ -9,6 +9,7 @@ mod faults;
 #[path = "../../../taut/tests/proxy/features.rs"]
 mod features;
 mod fleet;
+mod given_up;
 mod way;
 #[path = "../../../taut/tests/proxy/world.rs"]
 mod world;
