@@ -6,6 +6,7 @@ use futures_util::StreamExt;
 use serde_json::json;
 use taut::{Client, Meta};
 use taut_nats::EdgeOptions;
+use tokio::time::Instant;
 
 use crate::broker::Broker;
 use crate::fleet::{Shared, edge, fast, worker};
@@ -90,6 +91,47 @@ async fn a_worker_that_takes_a_call_too_late_is_told_that_nobody_waits() {
     hand.say(&taken, Some("mcp.other.worker.hand.gone.1"), &[("Mcp-Fleet", "heartbeat")]).await;
     hand.say(&taken, Some(gone), &[("Mcp-Fleet", "heartbeat")]).await;
     hand.told_to_cancel(&taken).await;
+}
+
+#[tokio::test]
+async fn a_deadline_while_all_workers_are_full_says_busy() {
+    let broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let one = worker(&broker, "one", &shared, fast().slots(1)).await;
+    let held = edge(&broker, EdgeOptions::new()).await.open(Client::builder()).await.unwrap();
+    let held = tokio::spawn(held.call("hold", json!({})).into_future());
+    shared.world.began.notified().await;
+    // A slot is needed to open a client, so this one is opened while another worker has one.
+    let two = worker(&broker, "two", &shared, fast()).await;
+    let options = EdgeOptions::new().deadline(Duration::from_millis(400));
+    let client = edge(&broker, options).await.open(Client::builder()).await.unwrap();
+    two.stop().await;
+    let began = Instant::now();
+    let error = client.call("count", json!({})).await.unwrap_err();
+    assert_eq!(reason(&error), ("busy".to_owned(), false), "{error}");
+    assert!(error.to_string().contains("400ms"), "{error}");
+    // Long before it would have given up without a deadline.
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    shared.go.add_permits(1);
+    held.await.unwrap().unwrap();
+    one.stop().await;
+}
+
+#[tokio::test]
+async fn a_deadline_while_a_worker_runs_the_call_ends_it() {
+    let broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let one = worker(&broker, "one", &shared, fast()).await;
+    let options = EdgeOptions::new().deadline(Duration::from_secs(2));
+    let client = edge(&broker, options).await.open(Client::builder()).await.unwrap();
+    let error = client.call("hold", json!({})).await.unwrap_err();
+    let (why, may_have_run) = reason(&error);
+    // The edge and the worker look at the same moment; either may be the first to say so.
+    assert!(["deadline", "worker"].contains(&why.as_str()) && may_have_run, "{error}");
+    assert!(error.to_string().contains("deadline"), "{error}");
+    shared.world.dropped.notified().await;
+    client.call("count", json!({})).await.unwrap();
+    one.stop().await;
 }
 
 /// The context is in the JSON for the server, and in headers for whoever watches the broker.
