@@ -134,6 +134,23 @@ async fn a_deadline_while_a_worker_runs_the_call_ends_it() {
     one.stop().await;
 }
 
+/// Whether a lost call may be repeated is asked of the workers. If they do not answer, that is asked once for all.
+#[tokio::test]
+async fn many_calls_that_are_lost_together_are_told_together() {
+    let broker = Broker::start(&[]).await;
+    let client = alone(&broker, EdgeOptions::new().accept(Duration::from_millis(500))).await;
+    let _frozen = ByHandWorker::new(&broker).await;
+    let began = Instant::now();
+    let calls: Vec<_> =
+        (0..64).map(|_| tokio::spawn(client.call("count", json!({})).into_future())).collect();
+    for call in calls {
+        let error = call.await.unwrap().unwrap_err();
+        assert_eq!(reason(&error), ("silent".to_owned(), true));
+    }
+    // The question takes 3 times 500 ms; 64 of them would take more than a minute and a half.
+    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+}
+
 /// The context is in the JSON for the server, and in headers for whoever watches the broker.
 #[tokio::test]
 async fn trace_context_travels_in_headers_and_in_the_request() {
