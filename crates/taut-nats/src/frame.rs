@@ -71,7 +71,7 @@ pub(crate) enum Kind {
     Heartbeat { unacknowledged: bool },
     /// Edge to worker: nobody waits for the call any more.
     Cancel,
-    /// To the group: means nothing. A worker that leaves sends it to itself.
+    /// Worker to itself: means nothing to others. When it is back, all that the broker sent before it has come.
     Filler,
 }
 

@@ -189,7 +189,6 @@ impl Worker {
         mut stop: oneshot::Receiver<()>,
     ) {
         let mut leaving: Option<Leaving> = None;
-        let mut received = 0;
         // One for all calls without a task: to set a timer for each would cost more than to answer it.
         let mut alarm = std::pin::pin!(tokio::time::sleep(SOON));
         let mut armed = false;
@@ -202,10 +201,16 @@ impl Worker {
             tokio::select! {
                 // What was sent to this worker alone frees slots, so it comes first.
                 biased;
-                message = own.next() => match message {
-                    Some(message) => self.told(message),
-                    None => return,
-                },
+                message = own.next() => {
+                    let Some(message) = message else { return };
+                    let ours = match &mut leaving {
+                        Some(leaving) => leaving.heard(&message, &mut calls).await,
+                        None => false,
+                    };
+                    if !ours {
+                        self.told(message);
+                    }
+                }
                 notice = gone.next() => match notice {
                     Some(notice) => self.edge_gone(&notice.subject),
                     None => return,
@@ -231,13 +236,11 @@ impl Worker {
                 message = calls.next(), if leaving.as_ref().is_none_or(|leaving| !leaving.left()) => {
                     match (message, &mut leaving) {
                         (Some(message), None) => {
-                            received += 1;
                             self.called(message, false);
                             let mut taken = 1;
                             while taken < AT_ONCE
                                 && let Some(Some(next)) = calls.next().now_or_never()
                             {
-                                received += 1;
                                 taken += 1;
                                 self.called(next, false);
                             }
@@ -246,25 +249,18 @@ impl Worker {
                                 tokio::task::yield_now().await;
                             }
                         }
-                        (Some(message), Some(leaving)) => {
-                            leaving.heard();
-                            self.called(message, false);
-                        }
+                        (Some(message), Some(_)) => self.called(message, false),
                         (None, None) => return,
                         (None, Some(leaving)) => leaving.out(),
                     }
                 }
                 _ = &mut stop, if leaving.is_none() => {
                     self.counters.leaving.store(true, Ordering::Relaxed);
-                    let begun = Leaving::begin(&self.connection, &mut calls, received, self.options.drain);
-                    let (begun, waiting) = begun.await;
-                    leaving = Some(begun);
-                    waiting.into_iter().for_each(|message| self.called(message, false));
+                    leaving = Some(Leaving::begin(&mut calls, self.options.drain).await);
                     self.tell_all(&Input::Leave);
                 }
                 () = due(next) => if let Some(leaving) = &mut leaving {
-                    let service = &self.identity.service;
-                    if leaving.act(&self.connection, service, &mut calls).await {
+                    if leaving.act(&self.connection, &self.subject, &mut calls).await {
                         self.tell_all(&Input::Stop);
                     }
                 },

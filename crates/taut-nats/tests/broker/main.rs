@@ -10,6 +10,7 @@ mod faults;
 mod features;
 mod fleet;
 mod given_up;
+mod leaving;
 mod way;
 #[path = "../../../taut/tests/proxy/world.rs"]
 mod world;
