@@ -34,6 +34,17 @@ use quick::Sessions;
 
 pub use options::WorkerOptions;
 
+/// How long the broker may take to send a worker its own message.
+const READY: Duration = Duration::from_secs(5);
+
+/// What is said if it does not.
+fn unheard(service: &ServiceName, url: &str) -> NatsError {
+    NatsError::new(format!(
+        "the broker at {url} does not let this worker hear its own message within {READY:?}; see that its credentials \
+         allow it to subscribe to mcp.{service}.> and $SRV.>, and to publish to mcp.{service}.worker.> and _INBOX.>"
+    ))
+}
+
 /// How many messages of one kind are taken at once.
 const AT_ONCE: usize = 32;
 
@@ -61,6 +72,8 @@ pub struct Worker {
     bounced: VecDeque<Subject>,
     /// Where the last answer without headers went.
     answers: Option<Subject>,
+    /// Called when the broker knows of it.
+    ready: Option<Box<dyn FnOnce() + Send>>,
 }
 
 /// A task that has ended.
@@ -135,7 +148,15 @@ impl Worker {
             kept,
             bounced: VecDeque::new(),
             answers: None,
+            ready: None,
         }
+    }
+
+    /// Calls `told` once the broker knows of this worker, so that it is given calls.
+    #[must_use]
+    pub fn on_ready(mut self, told: impl FnOnce() + Send + 'static) -> Self {
+        self.ready = Some(Box::new(told));
+        self
     }
 
     /// Its id, as the fleet shows it.
@@ -148,22 +169,28 @@ impl Worker {
     ///
     /// # Errors
     /// The connection cannot be used.
-    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), NatsError> {
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), NatsError> {
         let failed = |error: async_nats::SubscribeError| NatsError::new(error.to_string());
         let (connection, identity) = (self.connection.clone(), self.identity.clone());
         let client = connection.client();
-        let own = client.subscribe(self.subject.clone()).await.map_err(failed)?;
+        let mut own = client.subscribe(self.subject.clone()).await.map_err(failed)?;
         let gone = client.subscribe(format!("{}.gone.*", self.subject)).await.map_err(failed)?;
         let discoverable = Discoverable::new(&connection, &identity).await?;
         let calls = identity.service.calls();
         let calls = client.queue_subscribe(calls, GROUP.to_owned()).await.map_err(failed)?;
-        // The broker knows of them when this worker says that it is ready.
-        connection.flush(Duration::from_secs(5)).await;
+        // Its own message is back when the broker knows of everything that was sent before.
+        leave::send_marker(&connection, &self.subject).await;
+        if tokio::time::timeout(READY, own.next()).await.is_err() {
+            return Err(unheard(&identity.service, connection.url()));
+        }
         let (told, counters) = (connection.clone(), self.counters.clone());
         let described = tokio::spawn(async move {
             discoverable.run(told, identity, &counters).await;
         });
         let _described = AbortOnDrop(described.abort_handle());
+        if let Some(ready) = self.ready.take() {
+            ready();
+        }
         // In a task: to wake the main future costs a system call for each message.
         let (leave, left) = oneshot::channel();
         let mut serving = tokio::spawn(self.serve(calls, own, gone, left));

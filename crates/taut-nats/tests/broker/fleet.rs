@@ -93,7 +93,7 @@ async fn greet_late(_: NoArgs, call: Call<State>) -> Result<String, taut::AskErr
     greet(NoArgs {}, call).await
 }
 
-fn server(name: &str, shared: &Arc<Shared>) -> Server<State> {
+pub(crate) fn server(name: &str, shared: &Arc<Shared>) -> Server<State> {
     let free = Tool::new("count_freely")
         .description("Counts its runs.")
         .annotations(ToolAnnotations::new().idempotent_hint(true));

@@ -277,3 +277,43 @@ async fn a_listen_is_opened_again_elsewhere_after_its_worker_crashed() {
     assert_eq!(changes.next().await.unwrap(), Some(Change::Tools));
     two.stop().await;
 }
+
+#[tokio::test]
+async fn a_worker_says_that_it_is_ready_when_it_is_given_calls() {
+    let broker = Broker::start(&[]).await;
+    for _ in 0..10 {
+        let server = std::sync::Arc::new(fleet::server("ready", &Shared::new()));
+        let name = "test".parse().unwrap();
+        let worker =
+            taut_nats::Worker::new(broker.connect().await, name, server, WorkerOptions::new());
+        let (told, ready) = tokio::sync::oneshot::channel();
+        let worker = worker.on_ready(move || told.send(()).unwrap());
+        let by_hand = faults::ByHand::new(&broker).await;
+        let running = tokio::spawn(worker.run(std::future::pending()));
+        ready.await.unwrap();
+        // Otherwise the broker says at once that nobody is there.
+        let mut inbox = by_hand.call("any").await;
+        let first = futures_util::StreamExt::next(&mut inbox).await.unwrap();
+        assert_eq!(first.status, None);
+        running.abort();
+        let _ = running.await;
+    }
+}
+
+/// A broker that forbids one of them would leave a worker that hears nothing.
+#[tokio::test]
+async fn a_worker_that_may_not_hear_itself_says_what_it_needs() {
+    let config = std::env::temp_dir().join(format!("taut-nats-{}.conf", std::process::id()));
+    let permissions = "{ publish: \"_INBOX.>\", subscribe: \">\" }";
+    let users = format!("[{{ user: u, password: p, permissions: {permissions} }}]");
+    std::fs::write(&config, format!("authorization {{ users: {users} }}")).unwrap();
+    let broker = Broker::start(&["-c", config.to_str().unwrap()]).await;
+    let connection = ConnectOptions::new().url(broker.url().replace("//", "//u:p@"));
+    let connection = connection.connect().await.unwrap();
+    let server = std::sync::Arc::new(fleet::server("mute", &Shared::new()));
+    let name = "test".parse().unwrap();
+    let worker = taut_nats::Worker::new(connection, name, server, WorkerOptions::new());
+    let error = worker.run(std::future::pending()).await.unwrap_err().to_string();
+    assert!(error.contains("publish to mcp.test.worker.>"), "{error}");
+    std::fs::remove_file(config).unwrap();
+}

@@ -108,7 +108,9 @@ pub(super) async fn run(output: &Output, args: &WorkerArgs) -> Result<Exit, Prob
     }
     let url = connection.url().to_owned();
     let worker = Worker::new(connection, service.clone(), Arc::new(proxy.clone()), options);
-    output.note(&format!("worker {} serves {service} at {url}", worker.id()));
+    let (told, line) =
+        (output.clone(), format!("worker {} serves {service} at {url}", worker.id()));
+    let worker = worker.on_ready(move || told.note(&line));
     let (stop, stopped) = oneshot::channel::<()>();
     let mut working = std::pin::pin!(worker.run(async {
         let _ = stopped.await;
