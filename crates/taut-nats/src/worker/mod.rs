@@ -20,7 +20,7 @@ use async_nats::{Subject, Subscriber};
 use futures_util::{FutureExt, StreamExt};
 use taut::transport::MessageService;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::Instant;
 
 use crate::connection::{Connection, NatsError};
@@ -43,6 +43,28 @@ fn unheard(service: &ServiceName, url: &str) -> NatsError {
         "the broker at {url} does not let this worker hear its own message within {READY:?}; see that its credentials \
          allow it to subscribe to mcp.{service}.> and $SRV.>, and to publish to mcp.{service}.worker.> and _INBOX.>"
     ))
+}
+
+/// How a worker stopped to take calls.
+#[derive(Debug, PartialEq, Eq)]
+enum Served {
+    /// It was told to stop, and has left.
+    Left,
+    /// Its subscriptions have ended.
+    Closed,
+}
+
+/// Only a worker that was told to stop has done its work: whoever started it starts it again otherwise.
+fn outcome(ended: Result<Served, JoinError>) -> Result<(), NatsError> {
+    match ended {
+        Ok(Served::Left) => Ok(()),
+        Ok(Served::Closed) => Err(NatsError::new(
+            "the connection to the broker has ended for good; start the worker again",
+        )),
+        Err(_) => Err(NatsError::new(
+            "the worker has ended by a mistake of its own, which stands above; its calls may have run. Start it again",
+        )),
+    }
 }
 
 /// How many messages of one kind are taken at once.
@@ -168,7 +190,7 @@ impl Worker {
     /// Takes calls until `stop` is ready. Then it leaves the group, finishes what it has and returns.
     ///
     /// # Errors
-    /// The connection cannot be used.
+    /// The connection cannot be used, or has ended for good, or a mistake in this worker has ended it.
     pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), NatsError> {
         let failed = |error: async_nats::SubscribeError| NatsError::new(error.to_string());
         let (connection, identity) = (self.connection.clone(), self.identity.clone());
@@ -195,17 +217,16 @@ impl Worker {
         let (leave, left) = oneshot::channel();
         let mut serving = tokio::spawn(self.serve(calls, own, gone, left));
         let _serving = AbortOnDrop(serving.abort_handle());
-        tokio::select! {
-            // A panic there is told by tokio.
-            _ = &mut serving => {}
+        let ended = tokio::select! {
+            ended = &mut serving => ended,
             () = stop => {
                 // Nobody hears it only if it has ended just now.
                 let _ = leave.send(());
-                let _ = serving.await;
+                serving.await
             }
-        }
+        };
         connection.flush(Duration::from_secs(5)).await;
-        Ok(())
+        outcome(ended)
     }
 
     async fn serve(
@@ -214,7 +235,7 @@ impl Worker {
         mut own: Subscriber,
         mut gone: Subscriber,
         mut stop: oneshot::Receiver<()>,
-    ) {
+    ) -> Served {
         let mut leaving: Option<Leaving> = None;
         // One for all calls without a task: to set a timer for each would cost more than to answer it.
         let mut alarm = std::pin::pin!(tokio::time::sleep(SOON));
@@ -229,7 +250,7 @@ impl Worker {
                 // What was sent to this worker alone frees slots, so it comes first.
                 biased;
                 message = own.next() => {
-                    let Some(message) = message else { return };
+                    let Some(message) = message else { return Served::Closed };
                     let ours = match &mut leaving {
                         Some(leaving) => leaving.heard(&message, &mut calls).await,
                         None => false,
@@ -240,7 +261,7 @@ impl Worker {
                 }
                 notice = gone.next() => match notice {
                     Some(notice) => self.edge_gone(&notice.subject),
-                    None => return,
+                    None => return Served::Closed,
                 },
                 (call, session, said) = self.sessions.next() => {
                     self.said(call, session, said);
@@ -277,7 +298,7 @@ impl Worker {
                             }
                         }
                         (Some(message), Some(_)) => self.called(message, false),
-                        (None, None) => return,
+                        (None, None) => return Served::Closed,
                         (None, Some(leaving)) => leaving.out(),
                     }
                 }
@@ -294,8 +315,24 @@ impl Worker {
             }
             let left = leaving.as_ref().is_some_and(Leaving::left);
             if left && self.tasks.is_empty() && self.calls.is_empty() {
-                return;
+                return Served::Left;
             }
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_a_worker_that_was_told_to_stop_ends_well() {
+        assert!(outcome(Ok(Served::Left)).is_ok());
+        let closed = outcome(Ok(Served::Closed)).unwrap_err().to_string();
+        assert!(closed.contains("ended for good"), "{closed}");
+        let panicked = tokio::spawn(async { panic!("a mistake") }).await;
+        let panicked = outcome(panicked).unwrap_err().to_string();
+        assert!(panicked.contains("a mistake of its own"), "{panicked}");
     }
 }
