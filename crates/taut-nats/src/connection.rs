@@ -19,6 +19,10 @@ use crate::frame::{Frame, part_size};
 /// Where a broker is looked for unless told otherwise.
 const DEFAULT_URL: &str = "nats://127.0.0.1:4222";
 
+/// How many messages of a subscription may wait to be taken; the library drops more. It counts messages, not bytes: four
+/// for each of the 16,384 calls that an edge may have under way.
+const QUEUED: usize = 65_536;
+
 /// Why something did not work, in words for a person that say what to do.
 #[derive(Clone, Debug)]
 pub struct NatsError(String);
@@ -113,6 +117,7 @@ impl ConnectOptions {
         let mut options = async_nats::ConnectOptions::new()
             .name(self.name.as_deref().unwrap_or("taut"))
             .max_reconnects(None)
+            .subscription_capacity(QUEUED)
             // Subjects are made of words that were looked at, or came from the broker.
             .skip_subject_validation(true)
             .connection_timeout(Duration::from_secs(5))

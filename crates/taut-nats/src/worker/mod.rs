@@ -307,10 +307,10 @@ impl Worker {
                     leaving = Some(Leaving::begin(&mut calls, self.options.drain).await);
                     self.tell_all(&Input::Leave);
                 }
-                () = due(next) => if let Some(leaving) = &mut leaving {
-                    if leaving.act(&self.connection, &self.subject, &mut calls).await {
-                        self.tell_all(&Input::Stop);
-                    }
+                () = due(next) => if let Some(leaving) = &mut leaving
+                    && leaving.act(&self.connection, &self.subject, &mut calls).await
+                {
+                    self.tell_all(&Input::Stop);
                 },
             }
             let left = leaving.as_ref().is_some_and(Leaving::left);
