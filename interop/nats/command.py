@@ -56,17 +56,24 @@ def a_broker_that_cannot_be_used_is_named():
 
 def a_worker_is_listed_and_leaves_when_told():
     broker = Broker(NATS)
-    worker = Worker(TAUT, broker.url, SERVE, "--slots", "3", "--children", "2")
+    folder = tempfile.TemporaryDirectory()
+    file = os.path.join(folder.name, "ready")
+    worker = Worker(TAUT, broker.url, SERVE, "--slots", "3", "--children", "2", "--ready-file", file)
     try:
         worker.ready()
+        if not os.path.exists(file):
+            raise Failed("a worker that serves has made no file")
         listed = json.loads(says(TAUT, ["fleet", "--nats", broker.url, "--json"], 0))["workers"]
         if [(one["worker"], one["service"], one["slots"]) for one in listed] != [(worker.id, "test", 3)]:
             raise Failed(f"not listed as it is: {listed}")
         says(TAUT, ["fleet", "--nats", broker.url], 0, worker.id, "0/3", "1 workers, 0 of 3 slots busy")
         says(TAUT, ["call", "add", "a=2", "b=3", "nats:test", "--nats", broker.url], 0, "5")
         worker.stop()
+        if os.path.exists(file):
+            raise Failed("a worker that was told to stop has left its file")
         says(TAUT, ["call", "add", "a=2", "b=3", "nats:test", "--nats", broker.url], 4, "nobody serves test")
     finally:
+        folder.cleanup()
         if worker.process.poll() is None:
             worker.kill()
         broker.kill()
