@@ -3,6 +3,7 @@
 usage: command.py TAUT NATS_SERVER
 """
 
+import concurrent.futures
 import contextlib
 import fcntl
 import json
@@ -17,7 +18,7 @@ import termios
 import threading
 import types
 
-from fleet import Broker, Failed, Worker, World, says, wait
+from fleet import HERE, Broker, Failed, Worker, World, says, wait
 
 TAUT, NATS = sys.argv[1], sys.argv[2]
 SERVE = [TAUT, "serve"]
@@ -219,6 +220,42 @@ def a_fleet_on_a_terminal_is_drawn_again_until_it_is_interrupted():
         broker.kill()
 
 
+def a_worker_in_another_language_needs_only_the_page_about_the_wire():
+    """worker.py has one slot. Calls that wait, that are long there and back, that are withdrawn, that find it full."""
+    with tempfile.TemporaryDirectory() as folder:
+        world = World(TAUT, NATS, folder)
+        command = [sys.executable, os.path.join(HERE, "worker.py"), str(world.brokers[0].port), "test"]
+        worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        world.edges.append(types.SimpleNamespace(process=worker))
+        try:
+            if " serves test" not in worker.stdout.readline():
+                raise Failed("worker.py does not start")
+            here = ["nats:test", "--nats", world.url]
+            says(TAUT, ["call", "echo", "text=hello", *here], 0, "hello")
+            # Longer than five heartbeats.
+            says(TAUT, ["call", "echo", "text=late", "seconds=2", *here], 0, "late")
+            edge = world.start_edge()
+
+            def echo(**arguments):
+                return edge.request("tools/call", {"name": "echo", "arguments": arguments})
+
+            long = "x" * 900_000
+            if (text := echo(text=long)["result"]["content"][0]["text"]) != long:
+                raise Failed(f"{len(text)} characters of {len(long)} came back")
+            # Two at once: one is bounced until the other has ended.
+            with concurrent.futures.ThreadPoolExecutor() as pool:
+                both = [pool.submit(echo, text=text, seconds=1) for text in ("one", "two")]
+                texts = [one.result()["result"]["content"][0]["text"] for one in both]
+            if texts != ["one", "two"]:
+                raise Failed(f"two at once: {texts}")
+            # Withdrawn, so its slot is free long before it would have ended.
+            late = ["call", "echo", "text=never", "seconds=600", *here, "--deadline", "1s"]
+            says(TAUT, late, 3, "deadline has passed", within=30)
+            says(TAUT, ["call", "echo", "text=next", *here], 0, "next", within=30)
+        finally:
+            world.end()
+
+
 def main():
     for check in [
         nobody_is_said_at_once,
@@ -228,6 +265,7 @@ def main():
         an_edge_that_listens_serves_and_finishes_what_it_has,
         a_deadline_ends_a_call_and_says_whether_it_may_have_run,
         a_fleet_on_a_terminal_is_drawn_again_until_it_is_interrupted,
+        a_worker_in_another_language_needs_only_the_page_about_the_wire,
     ]:
         check()
         print(f"{check.__name__}: ok", flush=True)
