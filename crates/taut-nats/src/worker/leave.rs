@@ -6,13 +6,18 @@
 //! none, ends it at once. Then the worker sends a message to itself. The broker keeps the order of what it sends to one
 //! connection, so when that message is back, every call that came to the group is there. All of them are bounced.
 //!
+//! A worker that has no call any more ends the subscription for itself in the same way: an edge to which it had offered a
+//! slot may send a call there at any time.
+//!
 //! A broker that does not take the number so goes on sending calls, which are bounced, until the time is over.
 
 use std::time::Duration;
 
 use async_nats::{Message, Subject, Subscriber};
+use futures_util::StreamExt;
 use tokio::time::Instant;
 
+use super::Worker;
 use crate::connection::Connection;
 use crate::frame::{Frame, Kind};
 
@@ -109,5 +114,47 @@ impl Leaving {
     /// Whether no call can come any more.
     pub(super) fn left(&self) -> bool {
         self.out
+    }
+}
+
+impl Worker {
+    /// Bounces the calls that are on their way to this worker itself, when it has none any more. Returns when the broker
+    /// has everything that was sent.
+    pub(super) async fn bounce_the_rest(&mut self, mut own: Subscriber, mut gone: Subscriber) {
+        self.closing = true;
+        // As for the group.
+        let _ = own.unsubscribe_after(NEVER).await;
+        self.round_trip("last", &mut own, &mut gone).await;
+        let asked = tokio::time::timeout(Duration::from_secs(1), own.unsubscribe()).await;
+        while let Ok(Ok(())) = asked
+            && let Some(message) = own.next().await
+        {
+            self.told(message);
+        }
+        while self.tasks.join_next().await.is_some() {}
+        // The library says that something was flushed when the connection has no room for it yet.
+        self.round_trip("sent", &mut own, &mut gone).await;
+    }
+
+    /// Waits until a message to this worker is back, unless there is no connection. Calls have numbers, so none has this
+    /// word.
+    async fn round_trip(&mut self, word: &str, own: &mut Subscriber, gone: &mut Subscriber) {
+        let marker: Subject = format!("{}.gone.{word}", self.subject).into();
+        let give_up = Instant::now() + LIMIT;
+        let mut again = Instant::now();
+        while self.connection.link().connected && Instant::now() < give_up {
+            if Instant::now() >= again {
+                send_marker(&self.connection, &marker).await;
+                again = Instant::now() + PAUSE;
+            }
+            tokio::select! {
+                biased;
+                Some(message) = own.next() => self.told(message),
+                Some(notice) = gone.next() => if notice.subject == marker {
+                    return;
+                },
+                () = tokio::time::sleep_until(again) => {}
+            }
+        }
     }
 }

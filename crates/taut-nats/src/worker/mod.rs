@@ -94,6 +94,8 @@ pub struct Worker {
     bounced: VecDeque<Subject>,
     /// Where the last answer without headers went.
     answers: Option<Subject>,
+    /// Whether it takes no calls any more, not even those for itself.
+    closing: bool,
     /// Called when the broker knows of it.
     ready: Option<Box<dyn FnOnce() + Send>>,
 }
@@ -170,6 +172,7 @@ impl Worker {
             kept,
             bounced: VecDeque::new(),
             answers: None,
+            closing: false,
             ready: None,
         }
     }
@@ -315,6 +318,7 @@ impl Worker {
             }
             let left = leaving.as_ref().is_some_and(Leaving::left);
             if left && self.tasks.is_empty() && self.calls.is_empty() {
+                self.bounce_the_rest(own, gone).await;
                 return Served::Left;
             }
         }

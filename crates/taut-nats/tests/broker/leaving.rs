@@ -93,7 +93,7 @@ async fn no_call_fails_when_workers_are_replaced_that_have_seen_the_broker_resta
 fn leaves_after_a_pause(
     broker: &Broker,
     shared: &Arc<Shared>,
-    ready: tokio::sync::oneshot::Sender<()>,
+    ready: tokio::sync::oneshot::Sender<String>,
     go: tokio::sync::oneshot::Receiver<()>,
 ) -> impl FnOnce() + Send + 'static {
     let (url, shared) = (broker.url(), shared.clone());
@@ -101,7 +101,7 @@ fn leaves_after_a_pause(
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let leaves = worker_at(&url, "leaves", &shared, fast()).await;
-            ready.send(()).unwrap();
+            ready.send(leaves.id.clone()).unwrap();
             go.await.unwrap();
             std::thread::sleep(Duration::from_millis(200));
             leaves.stop().await;
@@ -119,7 +119,9 @@ async fn each_call_that_the_broker_gives_to_a_worker_that_leaves_is_answered_or_
         let (go, told) = tokio::sync::oneshot::channel();
         let leaves = leaves_after_a_pause(&broker, &shared, ready, told);
         let leaves = tokio::task::spawn_blocking(leaves);
-        is_ready.await.unwrap();
+        let id = is_ready.await.unwrap();
+        // Some go to the worker itself, as they do when it has offered a slot.
+        let subjects = ["mcp.test.call".to_owned(), format!("mcp.test.worker.{id}")];
         let served = async |broker: &Broker| {
             let connection = broker.connect().await;
             let fleet = taut_nats::fleet(&connection, None, Duration::from_secs(5)).await.unwrap();
@@ -139,7 +141,8 @@ async fn each_call_that_the_broker_gives_to_a_worker_that_leaves_is_answered_or_
             // Not so many that the broker takes this client for one that is too slow.
             for _ in 0..32 {
                 let reply = format!("_INBOX.hand.{published}");
-                client.publish_with_reply("mcp.test.call", reply, request.into()).await.unwrap();
+                let subject = subjects[published % 2].clone();
+                client.publish_with_reply(subject, reply, request.into()).await.unwrap();
                 published += 1;
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
