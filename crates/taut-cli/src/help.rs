@@ -245,7 +245,8 @@ Examples:
 
 #[cfg(feature = "fleet")]
 pub(crate) const FLEET: &str = "\
-Asks all workers on the broker, by NATS's own service API; `nats micro ls` shows them as well. Exits with 4 if \
+Asks all workers on the broker, by NATS's own service API; `nats micro ls` shows them as well. On a terminal the \
+table is drawn again each second until Ctrl-C; --once prints it once, and so do a pipe and --json. Exits with 4 if \
 there are none.
 
 Examples:
