@@ -56,6 +56,10 @@ impl Client {
         }
     }
 
+    fn cancel(&mut self, id: &Value) {
+        self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }).to_string());
+    }
+
     fn meta(&self) -> Value {
         let mut meta = json!({
             "io.modelcontextprotocol/protocolVersion": MODERN,
@@ -166,22 +170,18 @@ impl Client {
             return Some(false);
         }
         self.modern = true;
-        let mut reply = None;
-        for _ in 0..2 {
-            let message = self.message("server/discover", json!({}));
-            reply = self.ask(&message, Duration::from_millis(2500));
-            let again = reply.as_ref().is_some_and(|reply| reply["error"]["code"] == -32022);
-            if !again {
-                break;
-            }
-            if self.is("client-version-retry") {
-                return None;
-            }
+        let message = self.message("server/discover", json!({}));
+        let limit = if self.is("cancels-probe") { 500 } else { 2500 };
+        let reply = self.ask(&message, Duration::from_millis(limit));
+        if reply.is_none() && self.is("cancels-probe") {
+            self.cancel(&message["id"]);
         }
         self.modern = false;
         match reply {
             Some(reply) if reply.get("result").is_some() => Some(true),
-            Some(reply) if reply["error"]["code"] == -32022 => None,
+            Some(reply) if reply["error"]["code"] == -32022 => {
+                self.is("client-version-retry").then_some(false)
+            }
             Some(reply) if self.is("client-fallback") && reply["error"]["code"] != -32601 => None,
             _ => Some(false),
         }
@@ -206,7 +206,8 @@ impl Client {
         }
         let Some(reply) = self.wait(&message["id"], Duration::from_secs(8)) else { return false };
         let version = reply["result"]["protocolVersion"].as_str().unwrap_or_default();
-        if !KNOWN.contains(&version) && !self.is("client-offer") {
+        let known = KNOWN.contains(&version) && !(self.is("newest-only") && version != named);
+        if !known && !self.is("client-offer") {
             return false;
         }
         if !self.is("client-initialized") {

@@ -143,6 +143,16 @@ fn a_client_is_not_blamed_for_long_messages_or_for_half_a_message_at_its_end() {
     assert!(failed.iter().any(|words| words.contains("no newline")), "{failed:?}");
 }
 
+/// Clients that are different and right: one speaks the newest revision only and leaves where another is offered, one
+/// cancels its probe after a time.
+#[test]
+fn clients_are_not_blamed_for_what_they_may_do() {
+    for role in ["newest-only", "cancels-probe"] {
+        let words = [BROKEN, "--role", role, "--", "{server}"];
+        ClientCheck::new(words, [PLAYER]).run().assert_passed();
+    }
+}
+
 #[test]
 fn a_client_that_never_probes_is_judged_as_legacy_whatever_it_names() {
     let words = [BROKEN, "--role", "names-modern", "--", "{server}"];

@@ -21,7 +21,7 @@ pub(crate) const SCENARIOS: [(&str, &str); 13] = [
     ("legacy-odd", "an older server that refuses server/discover with -32602"),
     ("legacy-silent", "an older server that leaves server/discover unanswered"),
     ("modern", "a good server of 2026-07-28 only"),
-    ("modern-version", "a server that refuses the first version with -32022 and offers 2026-07-28"),
+    ("modern-version", "a server that refuses every version with -32022 but one of the future"),
     ("offer", "a server that agrees on 1999-01-01"),
     ("rude", "a server that writes noise, asks the client things and answers what was not asked"),
     ("slow", "a server of the older revisions that takes a second for each answer"),
@@ -29,6 +29,9 @@ pub(crate) const SCENARIOS: [(&str, &str); 13] = [
     ("pages", "a server whose tools come in pages, one with an empty cursor"),
     ("stubborn", "a server that does not end when its stdin ends"),
 ];
+
+/// A version that no client knows.
+const FUTURE: &str = "2031-01-31";
 
 /// How long a player lives at most.
 const LIFETIME: Duration = Duration::from_secs(60);
@@ -55,7 +58,6 @@ fn now() -> u64 {
 struct Player {
     scenario: String,
     log: Arc<Mutex<File>>,
-    refused: bool,
     noise: bool,
 }
 
@@ -110,7 +112,7 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
         }
         write(&ears, "eof", &[]);
     });
-    let mut player = Player { scenario: scenario.to_owned(), log, refused: false, noise: false };
+    let mut player = Player { scenario: scenario.to_owned(), log, noise: false };
     for bytes in lines {
         player.line(&bytes);
     }
@@ -177,9 +179,10 @@ impl Player {
             || self.scenario.starts_with("legacy")
             || self.is("rude");
         let modern_only = self.scenario.starts_with("modern");
+        let newest = if self.is("modern-version") { FUTURE } else { "2026-07-28" };
         let unsupported = |asked: &Value| {
             Some(Err(json!({ "code": -32022, "message": "unsupported version",
-            "data": { "supported": ["2026-07-28"], "requested": asked } })))
+            "data": { "supported": [newest], "requested": asked } })))
         };
         if modern && legacy_only {
             return match self.scenario.as_str() {
@@ -188,8 +191,7 @@ impl Player {
                 _ => error(-32601, "method not found"),
             };
         }
-        if modern && self.is("modern-version") && !self.refused {
-            self.refused = true;
+        if modern && self.is("modern-version") {
             return unsupported(&params["_meta"][VERSION]);
         }
         if !modern && modern_only {
