@@ -148,7 +148,11 @@ impl Server {
             return Some(refusal(readable, code, "no message"));
         }
         let method = method.and_then(Value::as_str).unwrap_or_default();
-        let Some(id) = id else { return self.notification(method, &value["params"]) };
+        let Some(id) = id else {
+            let answer = self.notification(method, &value["params"]);
+            let always = self.is("answers-notifications");
+            return always.then(|| refusal(Some(&Value::Null), -32601, "noted")).or(answer);
+        };
         if self.is("rpc-id-forms") && *id == json!(0) {
             return None;
         }
@@ -165,7 +169,9 @@ impl Server {
         let modern = request["params"]["_meta"].get(VERSION).is_some() || self.modern_only;
         let mut reply = match answer {
             Err((code, message)) => {
-                let mut reply = refusal(Some(&id), code, &message);
+                let null = self.is("rpc-error-id") && method != "initialize";
+                let mut reply =
+                    refusal(Some(if null { &Value::Null } else { &id }), code, &message);
                 if code == -32022 {
                     let asked = &request["params"]["_meta"][VERSION];
                     reply["error"]["data"] = json!({ "supported": [MODERN], "requested": asked });
@@ -241,8 +247,18 @@ impl Server {
         if self.is("frame-direction") && list {
             self.out.send(&json!({ "jsonrpc": "2.0", "id": "s1", "method": "roots/list" }));
         }
-        if self.is("frame-kinds") && list {
+        if (self.is("frame-kinds") || self.is("experimental")) && list {
             self.note("notifications/custom", json!({}));
+        }
+        if self.is("tasks-notified") && list {
+            self.note("notifications/tasks", json!({ "taskId": "t1" }));
+        }
+        if self.is("frame-acknowledged") && list && modern {
+            let meta = json!({ SUBSCRIPTION: 4711 });
+            self.note(
+                "notifications/subscriptions/acknowledged",
+                json!({ "notifications": {}, "_meta": meta }),
+            );
         }
         if self.is("frame-quiet-notifications") && list {
             self.out.send(&json!({ "jsonrpc": "2.0", "id": "s1", "method": "notifications/message", "params": { "level": "info", "data": 1 } }));
@@ -541,7 +557,8 @@ impl Server {
         };
         let args = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
         if !args.is_object() && !self.is("tools-arguments-type") {
-            return Some(Err((-32602, "arguments are an object".to_owned())));
+            let code = if self.is("arguments-failed") { -32603 } else { -32602 };
+            return Some(Err((code, "arguments are an object".to_owned())));
         }
         if self.is("tasks-ignored") && params.get("task").is_some()
             || self.is("input-stray") && params.get("inputResponses").is_some()
@@ -567,6 +584,7 @@ impl Server {
                 None if self.is("tools-bad-arguments") || self.is("tools-bad-arguments-old") => {
                     text("nothing")
                 }
+                None if self.is("arguments-typeless") && !args["text"].is_null() => text("nothing"),
                 None => failed("text is needed"),
             },
             "slow" => self.later(request, token, 5, 100, "done"),

@@ -28,6 +28,8 @@ pub(crate) struct Listing {
     pub(crate) error: Option<Value>,
     /// Whether a page was not answered.
     pub(crate) lost: bool,
+    /// Why it has no end: it is read for ever.
+    pub(crate) endless: Option<String>,
 }
 
 /// A call that was allowed, and what came of it.
@@ -91,6 +93,18 @@ impl Survey {
             Some(_) => "no allowed call shows this: allow another with --call, or --fixture",
         };
         worked().find(|call| fits(call)).ok_or_else(|| none.to_owned())
+    }
+
+    /// A call whose arguments may be changed: it says again what it is told, and is named for that. Any other tool is
+    /// called with the arguments that were allowed, and no others.
+    pub(crate) fn echo(&self) -> Result<&Called, String> {
+        let named = |call: &Called| {
+            call.echoes.is_some() && call.tool.to_ascii_lowercase().contains("echo")
+        };
+        self.call(named).map_err(|why| match self.calls.is_empty() {
+            true => why,
+            false => "no allowed call is an echo: a tool with that word in its name, which gives back a text".to_owned(),
+        })
     }
 
     /// The call that takes longest, if that is long enough to be cancelled.

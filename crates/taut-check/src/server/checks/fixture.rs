@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{alive, fail, result, short, verdict};
+use super::{fail, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::Cx;
 use crate::seen::Step;
@@ -84,7 +84,7 @@ pub(super) fn checks() -> Vec<Check> {
                 |cx, seen| match seen.reply(&cx.id(0)) {
                     Some(reply) if reply.get("error").is_some() => Verdict::Pass,
                     Some(reply) => fail(seen, format!("a forged state was taken: {}", short(reply))),
-                    None => alive(seen).err().unwrap_or_else(|| fail(seen, "it was not answered")),
+                    None => super::unanswered(seen, &cx.id(0)),
                 },
             ),
         Check::must("input-shape", &["MRTR-02", "MRTR-03", "MRTR-04", "MRTR-14", "CAP-03"], Revisions::MODERN,

@@ -197,7 +197,7 @@ pub(super) fn checks() -> Vec<Check> {
                 }
                 Verdict::from_faults(faults)
             }),
-        Check::must("listen-two", &["SUB-06"], Revisions::MODERN, "Two subscriptions may be open, and others are served meanwhile.")
+        Check::advice("listen-two", &["SUB-06"], Revisions::MODERN, "Two subscriptions may be open, and others are served meanwhile.")
             .sent("two `subscriptions/listen`, then a request")
             .hosts("A second window of the same host hears nothing, or the server hangs.")
             .after(&["listen-ack", "listen-subset"])

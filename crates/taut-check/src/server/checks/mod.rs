@@ -66,6 +66,17 @@ fn result<'a>(seen: &Seen<'a>, id: &Value) -> Result<&'a Value, Verdict> {
     }
 }
 
+/// How a failure is told that `rpc-error-id` explains.
+pub(super) const IDLESS: &str = "an error without an id came";
+
+/// An error that names no request.
+fn idless<'a>(seen: &Seen<'a>) -> Option<&'a Value> {
+    let strays = seen.strays().into_iter();
+    strays
+        .into_iter()
+        .find(|value| value.get("error").is_some() && value.get("id").is_none_or(Value::is_null))
+}
+
 /// What an answer that is missing means.
 fn unanswered(seen: &Seen<'_>, id: &Value) -> Verdict {
     if let Err(verdict) = alive(seen) {
@@ -75,6 +86,9 @@ fn unanswered(seen: &Seen<'_>, id: &Value) -> Verdict {
         |value: &Value| value.get("method").is_none() && crate::seen::is_meant(value.get("id"), id);
     match seen.got().any(mine) {
         true => Verdict::Blocked("rpc-one-of explains it".to_owned()),
+        false if idless(seen).is_some() => {
+            fail(seen, format!("request {id} was not answered; {IDLESS}"))
+        }
         false => fail(seen, format!("request {id} was not answered")),
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fixture::asks;
-use super::{alive, fail, kind, refused, result, short, silent, verdict};
+use super::{fail, kind, refused, result, short, silent, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::{CAPABILITIES, CLIENT_INFO, Cx, SERVER_INFO, VERSION};
 use crate::seen::{Seen, Step};
@@ -363,11 +363,11 @@ fn gone() -> Vec<Check> {
                     Some(reply) if reply["result"]["protocolVersion"] == "2026-07-28" => fail(seen, "it agreed on 2026-07-28"),
                     Some(reply) if reply.get("result").is_some() && !cx.survey.dual => fail(seen, "it was served"),
                     Some(_) => Verdict::Pass,
-                    None => alive(seen).err().unwrap_or_else(|| fail(seen, "it was not answered")),
+                    None => super::unanswered(seen, &cx.id(0)),
                 },
             ),
         Check::must("meta-removed-notifications", &["DEP-03", "RPC-11", "ROO-04"], Revisions::MODERN, "Notifications that are gone are ignored.")
-            .after(&["cancel-unknown"])
+            .after(&["rpc-notification-silent"])
             .sent("initialized, roots/list_changed and tasks/status")
             .hosts("A client that speaks both eras may send them.")
             .silent()
@@ -416,7 +416,7 @@ fn gone() -> Vec<Check> {
                 |cx, seen| match seen.reply(&cx.id(0)) {
                     Some(reply) if reply["error"].to_string().contains("2026-07-28") => Verdict::Pass,
                     Some(reply) => fail(seen, format!("the answer names no version: {}", short(reply))),
-                    None => alive(seen).err().unwrap_or_else(|| fail(seen, "it was not answered")),
+                    None => super::unanswered(seen, &cx.id(0)),
                 },
             ),
     ]

@@ -124,6 +124,18 @@ fn messages() -> Vec<Check> {
                 },
                 |_, seen| verdict([json!("7"), json!(7)].iter().try_for_each(|id| result(seen, id).map(|_| ()))),
             ),
+        Check::must("rpc-error-id", &["RPC-06"], Revisions::ALL,
+            "An error repeats the id of its request, too.")
+            .sent("a request for a method that does not exist")
+            .hosts("A client cannot tell which request failed, and waits for its timeout.")
+            .probe(
+                |cx| Ok(vec![cx.request(0, "taut-check/none", Value::Null)]),
+                |cx, seen| match (seen.reply(&cx.id(0)), super::idless(seen)) {
+                    (None, Some(error)) => fail(seen, format!("the error has no id: {}", short(error))),
+                    // What else may be wrong with it is judged by other checks.
+                    _ => Verdict::Pass,
+                },
+            ),
         Check::must("rpc-id-forms", &["RPC-29", "RPC-02"], Revisions::ALL,
             "0, negative integers, the empty string and any other string are ids.")
             .sent("requests with the ids 0, -1, \"\", \"ünï-1\" and \"0\"")
@@ -223,7 +235,6 @@ fn requests() -> Vec<Check> {
     vec![
         Check::must("rpc-notification-silent", &["RPC-11"], Revisions::ALL,
             "A notification is never answered, whatever it says.")
-            .after(&["cancel-unknown"])
             .sent("unknown notifications, requests without an id, and known notifications with bad params")
             .hosts("An answer without an id is an error in the log of most hosts; some end the session.")
             .silent()

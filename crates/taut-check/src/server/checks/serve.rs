@@ -24,7 +24,7 @@ fn cancelling() -> Vec<Check> {
             .sent("a request, and its cancellation after the answer; then one for an id that was never used")
             .hosts("opencode cancels after every call that worked.")
             .silent()
-            .after(&["rpc-once"])
+            .after(&["rpc-once", "rpc-notification-silent"])
             .probe(
                 |cx| Ok(vec![
                     Step::Send(cx.harmless_as(&cx.id(0))), Step::Await(cx.id(0)),
@@ -41,6 +41,7 @@ fn cancelling() -> Vec<Check> {
             .sent("cancellations without params, and with null, an object and an array as requestId")
             .hosts("A server that ends here ends with a host's bug.")
             .silent()
+            .after(&["rpc-notification-silent"])
             .probe(
                 |cx| Ok(vec![
                     cx.note("notifications/cancelled", Value::Null),
