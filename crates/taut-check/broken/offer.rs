@@ -61,8 +61,17 @@ impl Server {
             "test_input_required_result_tampered_state",
             "test_elicitation",
             "test_sampling",
+            "test_trigger_tool_change",
+            "test_trigger_prompt_change",
         ] {
             tools.push(json!({ "name": name, "inputSchema": none }));
+        }
+        if self.is("long-list") {
+            let names = (0..6000).map(|n| {
+                format!("a value of the field, the number {n} of very many of them, with words")
+            });
+            let schema = json!({ "type": "object", "properties": { "pick": { "enum": names.collect::<Vec<_>>() } } });
+            tools.push(json!({ "name": "long", "inputSchema": schema }));
         }
         if self.is("tools-shape") {
             tools[1]["inputSchema"] = json!({ "properties": {} });
@@ -234,7 +243,7 @@ impl Server {
             && request.params["arguments"]["who"].is_string()
             && name == "greet"
         {
-            return Ok(json!({ "resultType": "input_required" }));
+            return Ok(json!({ "resultType": "input_required", "inputRequests": {} }));
         }
         let who = &request.params["arguments"]["who"];
         match name {

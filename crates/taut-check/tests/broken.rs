@@ -32,7 +32,8 @@ fn revisions(check: &Check) -> Vec<Revision> {
         | "prompts-declared"
         | "log-declared"
         | "frame-quiet-notifications"
-        | "cancel-by-server" => vec![Revision::V2025_11_25],
+        | "cancel-by-server"
+        | "rpc-params" => vec![Revision::V2025_11_25],
         "init-vocabulary" => vec![Revision::V2025_03_26],
         "rpc-result-object" | "rpc-params-array" | "cancel-race" => vec![Revision::V2025_11_25],
         "tools-bad-arguments-old" => vec![Revision::V2025_06_18],
@@ -85,13 +86,24 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("bad-template", "resources-templates", Revision::V2025_11_25),
     ("bad-image", "prompts-get", Revision::MODERN),
     ("many-values", "complete-values", Revision::V2025_11_25),
+    ("parse-invalid", "rpc-parse-error", Revision::V2025_11_25),
+    ("invalid-unknown", "rpc-invalid-request", Revision::V2025_11_25),
+    ("batch-dropped", "rpc-batch-empty", Revision::V2025_03_26),
+    ("listen-refused", "listen-cancel", Revision::MODERN),
+    ("early-note", "init-quiet", Revision::V2025_11_25),
+    ("updated-other", "listen-unasked", Revision::MODERN),
+    ("progress-falls", "progress-rises", Revision::V2025_11_25),
+    ("progress-late", "progress-known", Revision::MODERN),
+    ("token-text", "progress-known", Revision::V2025_11_25),
+    ("log-cancelled", "cancel-silent-modern", Revision::MODERN),
+    ("no-last-newline", "frame-line", Revision::V2025_11_25),
     ("fresh-cursors", "page-ends", Revision::V2025_11_25),
     ("arguments-typeless", "tools-bad-arguments", Revision::MODERN),
     ("arguments-failed", "tools-arguments-type", Revision::V2025_11_25),
 ];
 
 /// Servers that are different and right.
-const RIGHT: &[&str] = &["experimental", "many-pages", "away"];
+const RIGHT: &[&str] = &["experimental", "many-pages", "away", "long-list"];
 
 fn play_client(check: &Check) -> Report {
     let words = [BROKEN, "--role", check.id, "--", "{server}"];

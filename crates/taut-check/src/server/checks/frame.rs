@@ -17,6 +17,7 @@ pub(super) fn checks() -> Vec<Check> {
                 let faults = all.frames().filter_map(|frame| match frame.fault {
                     Some(Fault::ManyLines) => Some(("a message stands on several lines".to_owned(), frame.text())),
                     Some(Fault::Headers) => Some(("a message has a Content-Length header".to_owned(), frame.text())),
+                    Some(Fault::Unended) => Some(("the last message has no newline".to_owned(), frame.text())),
                     _ => None,
                 });
                 Verdict::from_faults(faults.collect())

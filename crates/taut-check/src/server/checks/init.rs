@@ -163,7 +163,7 @@ fn opening() -> Vec<Check> {
                 }
                 Verdict::from_faults(faults)
             }),
-        Check::must("init-capabilities", &["LIF-12", "LIF-11", "SAM-01", "ROO-01", "ELI-01"], Revisions::LEGACY,
+        Check::must("init-capabilities", &["LIF-12", "LIF-11", "SAM-01", "SAM-05", "ROO-01", "ELI-01", "ELI-04"], Revisions::LEGACY,
             "The server asks the client only for what the client declared.")
             .hosts("Codex, Gemini CLI and most SDK hosts declare no sampling: the request fails and the tool with it.")
             .after(&["frame-quiet-notifications"])
@@ -181,6 +181,8 @@ fn opening() -> Vec<Check> {
                         };
                         if caps.get(needed).is_none() {
                             faults.push((format!("it asked {} of a client without {needed}", value["method"]), frame.text()));
+                        } else if let Some(what) = super::fixture::undeclared(&value["method"], &value["params"], &caps) {
+                            faults.push((format!("{} {what}", value["method"]), frame.text()));
                         }
                     }
                 }

@@ -14,6 +14,7 @@ mod resources;
 mod rpc;
 mod scans;
 mod serve;
+mod shapes;
 mod tools;
 
 use serde_json::Value;
@@ -26,6 +27,7 @@ use crate::seen::Seen;
 pub(crate) fn all() -> Vec<Check> {
     let mut all = frame::checks();
     all.extend(rpc::checks());
+    all.extend(shapes::checks());
     all.extend(init::checks());
     all.extend(serve::checks());
     all.extend(tools::checks());
@@ -48,6 +50,9 @@ fn fail(seen: &Seen<'_>, what: impl Into<String>) -> Verdict {
 
 /// Fails if the server ended or does not answer any more.
 fn alive(seen: &Seen<'_>) -> Result<(), Verdict> {
+    if seen.flooded {
+        return Err(fail(seen, "the server wrote without end, so it was ended"));
+    }
     if seen.died {
         return Err(fail(seen, "the server ended"));
     }

@@ -102,7 +102,10 @@ fn cancelling() -> Vec<Check> {
 
 fn cancel_steps(cx: &crate::cx::Cx<'_>) -> crate::check::Sends {
     let call = cx.survey.slow_call()?;
-    let params = json!({ "name": call.tool, "arguments": call.args, "_meta": { "progressToken": "taut-check-cancelled" } });
+    let mut params = json!({ "name": call.tool, "arguments": call.args, "_meta": { "progressToken": "taut-check-cancelled" } });
+    if cx.modern() {
+        params["_meta"][LOG_LEVEL] = json!("debug");
+    }
     let listen = call.took_ms + 400;
     Ok(vec![
         cx.request(0, "tools/call", params),
@@ -157,10 +160,14 @@ fn cancel_judge(cx: &crate::cx::Cx<'_>, seen: &crate::seen::Seen<'_>) -> Verdict
         .got()
         .position(|value| is_response(value) && crate::seen::is_meant(value.get("id"), &cx.id(1)));
     let late = seen.got().skip(marker.map_or(usize::MAX, |at| at + 1));
-    let progress =
-        late.into_iter().find(|value| value["params"]["progressToken"] == "taut-check-cancelled");
-    match progress {
-        Some(_) if cx.modern() => fail(seen, "progress came after the cancellation"),
+    let more = late.into_iter().find(|value| {
+        value["params"]["progressToken"] == "taut-check-cancelled"
+            || value["method"] == "notifications/message"
+    });
+    match more {
+        Some(more) if cx.modern() => {
+            fail(seen, format!("{} came after the cancellation", more["method"]))
+        }
         _ => verdict(alive(seen)),
     }
 }
@@ -187,17 +194,15 @@ fn progress() -> Vec<Check> {
             .scan(|_, all| {
                 let mut faults = Vec::new();
                 for (session, _) in &all.sessions {
-                    let (tokens, ends) = (session.tokens(), session.ends());
+                    let ends = session.ends();
                     for (at, value, frame) in session.received().filter(|(_, value, _)| value["method"] == "notifications/progress") {
                         let token = &value["params"]["progressToken"];
-                        let asked = tokens.get(&token.to_string());
-                        let what = match asked {
+                        let asked: Vec<&Value> = session.with_token(token, at).collect();
+                        let done = |request: &Value| ends.get(&request["id"].to_string()).is_some_and(|place| *place < at);
+                        let what = match asked.first() {
                             None => format!("no request has the token {token}"),
-                            Some(request) => {
-                                let done = ends.get(&request["id"].to_string()).is_some_and(|place| *place < at);
-                                if !done { continue }
-                                "progress came after the answer".to_owned()
-                            }
+                            Some(_) if asked.iter().any(|request| !done(request)) => continue,
+                            Some(_) => "progress came after the answer".to_owned(),
                         };
                         faults.push((what, frame.text()));
                     }
