@@ -6,7 +6,7 @@ use super::each;
 use crate::check::{Check, Revisions, Verdict};
 use crate::client::record::Life;
 use crate::cx::{CAPABILITIES, CLIENT_INFO, VERSION};
-use crate::seen::{is_notification, is_response};
+use crate::seen::{is_notification, is_request, is_response};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -32,7 +32,7 @@ pub(super) fn checks() -> Vec<Check> {
                 // LIF-07: one that cannot speak the version it is offered says nothing more.
                 let offered = answer["result"]["protocolVersion"] != opened["params"]["protocolVersion"];
                 let left = !life.heard().any(|(at, value)| at > told && !cancels_probe(life, at, value));
-                let never = life.first("notifications/initialized").is_none();
+                let never = life.first("notifications/initialized").is_none_or(|(_, value)| value.get("id").is_some());
                 (never && !(offered && left)).then(|| "it never came".to_owned())
             })),
         Check::should("client-waits", &["LIF-09"], Revisions::LEGACY, "Before the handshake is answered the client sends nothing but pings.")
@@ -63,12 +63,12 @@ pub(super) fn checks() -> Vec<Check> {
                 more.map(|(_, value)| format!("it went on with {}", value["method"]))
             })),
         Check::must("client-fallback", &["PRB-04", "PRB-05"], Revisions::LEGACY, "A client that probes goes on with `initialize` after any other error than -32022, and after silence.")
-            .sent("servers that answer the probe with -32601, with -32602, and not at all")
+            .sent("servers that answer the probe with -32601, -32602, -32600 and -32000, and not at all")
             .hosts("Every older server that answers otherwise cannot be used.")
-            .played(&["legacy", "legacy-odd", "legacy-silent"], |played| {
+            .played(&["legacy", "legacy-odd", "legacy-invalid", "legacy-custom", "legacy-silent"], |played| {
                 let probes = played.lives().any(|(_, life)| life.first("server/discover").is_some());
                 let opens = |name: &str| played.scene(name).is_some_and(|scene| scene.lives.iter().any(|life| life.first("initialize").is_some()));
-                let missing = ["legacy", "legacy-odd", "legacy-silent"].into_iter().find(|name| !opens(name));
+                let missing = ["legacy", "legacy-odd", "legacy-invalid", "legacy-custom", "legacy-silent"].into_iter().find(|name| !opens(name));
                 match missing {
                     // It may wait for longer than we do.
                     Some("legacy-silent") if probes && played.scene("legacy-silent").is_none_or(|scene| scene.ended.is_none()) => {
@@ -78,7 +78,59 @@ pub(super) fn checks() -> Vec<Check> {
                     _ => Verdict::Pass,
                 }
             }),
+        Check::advice("client-fallback-exit", &["PRB-07"], Revisions::LEGACY, "A client whose probe ends the server starts it again, and sends `initialize`.")
+            .sent("a server that ends at `server/discover`")
+            .hosts("Servers on rmcp that know no probe end at it.")
+            .played(&["legacy", "legacy-exits"], |played| {
+                let probes = played.scene("legacy").is_some_and(|scene| scene.lives.iter().any(|life| life.first("server/discover").is_some()));
+                let opens = played.scene("legacy-exits").is_some_and(|scene| scene.lives.iter().any(|life| life.first("initialize").is_some()));
+                match probes {
+                    true if !opens => Verdict::fail("legacy-exits: initialize never came"),
+                    _ => Verdict::Pass,
+                }
+            }),
+        Check::must("client-notification-id", &["RPC-10", "LIF-08"], Revisions::ALL, "A notification has no id.")
+            .hosts("A server answers it, or refuses it as an unknown request.")
+            .played(&[], |played| super::every(played, |value| {
+                let method = value["method"].as_str()?;
+                (method.starts_with("notifications/") && value.get("id").is_some()).then(|| format!("{method} has an id"))
+            })),
+        Check::must("client-capabilities", &["LIF-12"], Revisions::STRUCTURED_LEGACY, "The client asks only for what the server declares.")
+            .sent("a server that declares tools and nothing else")
+            .hosts("A server refuses it; a strict one ends.")
+            .played(&[], |played| each(played, |_, life| undeclared(life))),
+        Check::should("client-capabilities-old", &["LIF-11"], Revisions::BEFORE_0618, "The client asks only for what the server declares.")
+            .sent("a server that declares tools and nothing else")
+            .hosts("A server refuses it; a strict one ends.")
+            .played(&[], |played| each(played, |_, life| undeclared(life))),
+        Check::must("client-vocabulary", &["LIF-12", "LIF-11", "DEP-02", "DEP-03", "PNG-05"], Revisions::ALL, "The client sends only requests and notifications that the revision has.")
+            .hosts("A server refuses a request that it does not know, and drops a notification.")
+            .after(&["client-no-handshake", "client-capabilities", "client-capabilities-old"])
+            .played(&[], |played| each(played, |_, life| {
+                life.heard().flat_map(|(_, value)| crate::seen::messages(value)).find_map(|value| {
+                    let method = value["method"].as_str()?;
+                    let modern = value["params"]["_meta"].get(VERSION).is_some();
+                    let defined = crate::schema::method_definition(method)?;
+                    // A probe and a handshake belong to no session; names of others are no names of the protocol.
+                    let opening = ["initialize", "server/discover", "notifications/cancelled"].contains(&method);
+                    let other = is_request(value) && modern != played.revision.is_modern();
+                    (!opening && !other && !crate::schema::defines(played.revision, defined)).then(|| format!("{method} is not part of this revision"))
+                })
+            })),
     ]
+}
+
+/// What the client asks for that the played server does not declare: it has tools and nothing else.
+fn undeclared(life: &Life) -> Option<String> {
+    let opened = life.first("initialize")?.0;
+    let foreign = ["prompts/", "resources/", "logging/", "completion/"];
+    life.requests().filter(|(at, _)| *at > opened).find_map(|(_, value)| {
+        let method = value["method"].as_str()?;
+        foreign
+            .iter()
+            .any(|area| method.starts_with(area))
+            .then(|| format!("{method} was asked of a server that declares tools only"))
+    })
 }
 
 /// Whether a message cancels a probe that was sent before it, which a client does that waited long enough (TMO-02).
