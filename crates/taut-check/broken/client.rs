@@ -99,6 +99,9 @@ impl Client {
             "io.modelcontextprotocol/clientCapabilities": {},
             "io.modelcontextprotocol/clientInfo": { "name": "broken", "version": "1" },
         });
+        if self.is("client-meta-fields") {
+            meta["traceparent"] = json!("not-a-trace");
+        }
         if self.is("client-info")
             && let Some(members) = meta.as_object_mut()
         {

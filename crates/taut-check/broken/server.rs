@@ -248,6 +248,15 @@ impl Server {
             result["_meta"]["io.modelcontextprotocol/serverInfo"] =
                 json!({ "name": "broken", "version": "1" });
         }
+        if self.is("meta-reserved") && list {
+            result["_meta"]["dev.mcp/mine"] = json!(1);
+        }
+        if self.is("meta-nested")
+            && list
+            && let Some(prompt) = result["prompts"].get_mut(0)
+        {
+            prompt["_meta"] = json!({ "-torn-": 1 });
+        }
         if self.is("meta-keys") && list {
             result["_meta"]["not a key!"] = json!(1);
         }

@@ -97,6 +97,8 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("token-text", "progress-known", Revision::V2025_11_25),
     ("log-cancelled", "cancel-silent-modern", Revision::MODERN),
     ("no-last-newline", "frame-line", Revision::V2025_11_25),
+    ("meta-reserved", "meta-keys", Revision::MODERN),
+    ("meta-nested", "meta-keys", Revision::MODERN),
     ("fresh-cursors", "page-ends", Revision::V2025_11_25),
     ("arguments-typeless", "tools-bad-arguments", Revision::MODERN),
     ("arguments-failed", "tools-arguments-type", Revision::V2025_11_25),

@@ -323,6 +323,7 @@ impl Player {
         ask(json!("ping-1"), "ping", json!({}));
         ask(json!(0), "ping", json!({}));
         ask(json!("none-1"), "taut-check/none", json!({}));
+        ask(json!("case-1"), "Ping", json!({}));
         ask(json!("roots-1"), "roots/list", json!({}));
         let content = json!({ "type": "text", "text": "hi" });
         ask(

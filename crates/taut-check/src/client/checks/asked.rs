@@ -61,18 +61,19 @@ pub(super) fn checks() -> Vec<Check> {
         }),
         Check::must(
             "client-unknown-request",
-            &["RPC-17"],
+            &["RPC-17", "RPC-32", "ERR-01"],
             Revisions::LEGACY,
-            "The client refuses an unknown request with -32601.",
+            "The client refuses an unknown request with -32601; names are compared exactly.",
         )
-        .sent("the request `taut-check/none`")
+        .sent("the requests `taut-check/none` and `Ping`")
         .hosts("A server waits for the answer for ever.")
         .played(&["rude"], |played| {
             answer(played, |life| {
-                let code =
-                    life.answer(&json!("none-1")).map(|reply| reply["error"]["code"].clone());
-                (code != Some(json!(-32601)))
-                    .then(|| format!("the answer has the code {}", code.unwrap_or_default()))
+                ["none-1", "case-1"].iter().find_map(|id| {
+                    let code = life.answer(&json!(id)).map(|reply| reply["error"]["code"].clone());
+                    (code != Some(json!(-32601)))
+                        .then(|| format!("the answer to {id} has the code {}", code.unwrap_or_default()))
+                })
             })
         }),
         Check::should(

@@ -88,7 +88,10 @@ pub(super) fn checks() -> Vec<Check> {
         }),
         Check::must(
             "client-shape",
-            &["RPC-07", "RPC-08", "RPC-09", "RPC-14", "LIF-02", "SAM-03", "ELI-07"],
+            &[
+                "RPC-07", "RPC-08", "RPC-09", "RPC-14", "LIF-02", "SAM-01", "SAM-03", "ELI-01",
+                "ELI-07", "ROO-01",
+            ],
             Revisions::ALL,
             "Every message fits the official JSON schema of its revision.",
         )

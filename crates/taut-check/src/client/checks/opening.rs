@@ -44,7 +44,7 @@ pub(super) fn checks() -> Vec<Check> {
                 life.heard().filter(|(at, value)| begun < *at && *at < answered && !cancels_probe(life, *at, value)).map(|(_, value)| &value["method"])
                     .find(|method| **method != "ping").map(|method| format!("{method} came before the answer"))
             })),
-        Check::must("client-batch", &["RPC-24", "RPC-26"], Revisions::ALL, "`initialize` is never in a batch, and batches are sent in 2025-03-26 only.")
+        Check::must("client-batch", &["RPC-24", "RPC-26", "DEP-01"], Revisions::ALL, "`initialize` is never in a batch, and batches are sent in 2025-03-26 only.")
             .hosts("Servers of other revisions drop it.")
             .played(&[], |played| each(played, |_, life| {
                 life.heard().filter_map(|(_, value)| value.as_array()).find_map(|list| {
@@ -103,13 +103,16 @@ pub(super) fn checks() -> Vec<Check> {
             .sent("a server that declares tools and nothing else")
             .hosts("A server refuses it; a strict one ends.")
             .played(&[], |played| each(played, |_, life| undeclared(life))),
-        Check::must("client-vocabulary", &["LIF-12", "LIF-11", "DEP-02", "DEP-03", "PNG-05"], Revisions::ALL, "The client sends only requests and notifications that the revision has.")
+        Check::must("client-vocabulary", &["LIF-12", "LIF-11", "LIF-18", "DEP-03"], Revisions::ALL, "The client sends only requests and notifications that the revision has.")
             .hosts("A server refuses a request that it does not know, and drops a notification.")
             .after(&["client-no-handshake", "client-capabilities", "client-capabilities-old"])
             .played(&[], |played| each(played, |_, life| {
                 life.heard().flat_map(|(_, value)| crate::seen::messages(value)).find_map(|value| {
                     let method = value["method"].as_str()?;
                     let modern = value["params"]["_meta"].get(VERSION).is_some();
+                    if ["shutdown", "exit"].contains(&method) {
+                        return Some(format!("there is no {method} in this protocol"));
+                    }
                     let defined = crate::schema::method_definition(method)?;
                     // A probe and a handshake belong to no session; names of others are no names of the protocol.
                     let opening = ["initialize", "server/discover", "notifications/cancelled"].contains(&method);
@@ -141,6 +144,14 @@ fn cancels_probe(life: &Life, at: usize, value: &Value) -> bool {
         && probes.any(|(_, probe)| probe.get("id") == value["params"].get("requestId"))
 }
 
+/// Whether a text has the form of W3C's traceparent: four fields of lower-case hexadecimal digits.
+fn is_trace(text: &str) -> bool {
+    let fields: Vec<&str> = text.split('-').collect();
+    let lengths: Vec<usize> = fields.iter().map(|field| field.len()).collect();
+    let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    lengths.starts_with(&[2, 32, 16, 2]) && fields.iter().all(|field| field.chars().all(hex))
+}
+
 /// The requests that belong to 2026-07-28. A handshake does not, nor what follows it: `client-no-handshake` judges
 /// whether it may come.
 fn modern_requests(life: &Life) -> impl Iterator<Item = &Value> {
@@ -158,6 +169,25 @@ pub(super) fn modern() -> Vec<Check> {
                     (!whole).then(|| format!("{} has the `_meta` {meta}", value["method"]))
                 })
             })),
+        Check::must("client-meta-fields", &["MET-07", "MET-08", "TRC-02", "EXT-01", "EXT-03", "DEP-06"], Revisions::MODERN,
+            "Keys of `_meta` are names, trace context is in its W3C form, and extensions are prefixed names with objects.")
+            .hosts("A server that validates refuses the request.")
+            .played(&[], |played| each(played, |_, life| modern_requests(life).find_map(|value| {
+                let meta = value["params"]["_meta"].as_object()?;
+                if let Some(key) = meta.keys().find(|key| !crate::server::is_key(key)) {
+                    return Some(format!("{key:?} is no key"));
+                }
+                if let Some(odd) = meta.get("traceparent").filter(|trace| !trace.as_str().is_some_and(is_trace)) {
+                    return Some(format!("traceparent is {odd}"));
+                }
+                let caps = meta.get(CAPABILITIES)?;
+                if caps["roots"].get("listChanged").is_some() {
+                    return Some("roots.listChanged is gone".to_owned());
+                }
+                let extensions = caps.get("extensions")?;
+                let fits = extensions.as_object().is_some_and(|all| all.iter().all(|(name, value)| name.contains('/') && value.is_object()));
+                (!fits).then(|| format!("the extensions are {extensions}"))
+            }))),
         Check::should("client-info", &["MET-03"], Revisions::MODERN, "Every request names the client in `_meta`.")
             .hosts("A server cannot say in its logs who asked.")
             .played(&[], |played| each(played, |_, life| {
@@ -166,7 +196,7 @@ pub(super) fn modern() -> Vec<Check> {
                     (!info["name"].is_string()).then(|| format!("{} does not name the client", value["method"]))
                 })
             })),
-        Check::must("client-no-answers", &["STD-22", "RPC-36"], Revisions::MODERN, "A client of 2026-07-28 writes no answers.")
+        Check::must("client-no-answers", &["STD-22", "RPC-36", "DEP-04"], Revisions::MODERN, "A client of 2026-07-28 writes no answers.")
             .hosts("A server never asks, so it drops them.")
             .played(&[], |played| each(played, |_, life| {
                 life.heard().map(|(_, value)| value).find(|value| is_response(value)).map(|value| format!("it answered {value}"))

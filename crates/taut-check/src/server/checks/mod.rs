@@ -7,6 +7,7 @@ mod frame;
 mod init;
 mod listen;
 mod lists;
+mod meta;
 mod modern;
 mod pages;
 mod prompts;
@@ -17,6 +18,7 @@ mod serve;
 mod shapes;
 mod tools;
 
+pub(crate) use meta::is_key;
 use serde_json::Value;
 
 use crate::check::{Check, Verdict};
@@ -37,6 +39,7 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(calls::checks());
     all.extend(fixture::checks());
     all.extend(modern::checks());
+    all.extend(meta::checks());
     all.extend(listen::checks());
     all.extend(scans::checks());
     all.extend(advice::checks());
