@@ -32,6 +32,9 @@ pub(crate) struct Listing {
     pub(crate) endless: Option<String>,
 }
 
+/// From how many milliseconds on a call takes long enough to be cancelled.
+pub(crate) const SLOW: u64 = 300;
+
 /// A call that was allowed, and what came of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Called {
@@ -112,7 +115,7 @@ impl Survey {
         let slowest =
             self.calls.iter().filter(|call| call.worked()).max_by_key(|call| call.took_ms);
         let why = || "no allowed call takes 300 ms: allow one with --call".to_owned();
-        slowest.filter(|call| call.took_ms >= 300).ok_or_else(why)
+        slowest.filter(|call| call.took_ms >= SLOW).ok_or_else(why)
     }
 
     /// The tool as it was listed.

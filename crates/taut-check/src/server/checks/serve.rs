@@ -140,9 +140,14 @@ fn cancelled_early(cx: &crate::cx::Cx<'_>, seen: &crate::seen::Seen<'_>) -> bool
         entry.value().filter(mine).map(|_| entry.at)
     });
     let normal = cx.survey.slow_call().map_or(0, |call| call.took_ms);
+    // A result as always, and sooner than ever: it was on its way before the cancellation.
+    let as_always = seen.result(&cx.id(0)).is_some_and(|result| result["isError"] != true);
     match (sent("\"tools/call\""), sent("notifications/cancelled"), answered) {
         (Some(called), Some(cancelled), Some(answered)) => {
-            cancelled < answered && (cancelled - called).as_millis() * 2 < u128::from(normal)
+            let in_half = |time: std::time::Duration| time.as_millis() * 2 < u128::from(normal);
+            cancelled < answered
+                && in_half(cancelled - called)
+                && !(as_always && in_half(answered - called))
         }
         _ => false,
     }
