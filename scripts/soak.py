@@ -18,11 +18,13 @@ The exit status says whether all of that held. Needs Python 3.10 on Linux, and n
 import argparse
 import json
 import os
+import pty
 import random
 import signal
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -39,7 +41,8 @@ class Fault(Exception):
 
 
 def environment():
-    return {**os.environ, "TAUT_SOAK": MARK, "HOME": "/nonexistent", "RUST_BACKTRACE": "0"}
+    # HOME is one of the few variables that taut passes on to a server, so the mark reaches all that is started.
+    return {**os.environ, "HOME": f"/nonexistent/{MARK}", "RUST_BACKTRACE": "0"}
 
 
 def spawn(words, **more):
@@ -275,18 +278,33 @@ class Load:
 
 RUDE = r"""
 import json,sys
+habit = sys.argv[1]
 def out(**m): print(json.dumps({"jsonrpc":"2.0",**m}), flush=True)
+evil = "\x1b[2J\x1b]0;x\x07\u009b2J\u202e\u3164"
 n = 0
 for row in sys.stdin:
     m = json.loads(row); i = m.get("id"); k = m.get("method")
+    if k == "resources/subscribe":
+        out(id=i, result={})
+        while True: out(method="notifications/resources/updated", params={"uri": "x:" + evil + "u" * 3000000})
     if i is None: continue
-    if k == "initialize": out(id=i, result={"protocolVersion":"2025-06-18","capabilities":{"tools":{}},"serverInfo":{"name":"rude","version":"1"}})
+    if k == "initialize": out(id=i, result={"protocolVersion":"2025-06-18","capabilities":{"tools":{},"resources":{"subscribe":True}},"serverInfo":{"name":evil,"version":"1"}})
     elif k == "tools/list":
         n += 1
-        tool = {"name":"t%d" % n,"description":"\x1b[2J" + "d" * 100000,"inputSchema":{"type":"object","properties":{"p%d" % p:{"type":"string"} for p in range(2000)}}}
-        out(id=i, result={"tools":[tool],"nextCursor":str(n)})
-    else: out(id=i, error={"code":-32601,"message":"no"})
+        count = {"pages": 2000, "schema": 100000}.get(habit, 1)
+        tool = {"name":"t%d" % n,"description":evil + "d" * 100000,"inputSchema":{"type":"object","properties":{"p%d" % p:{"type":"string"} for p in range(count)}}}
+        out(id=i, result={"tools":[tool], **({"nextCursor":str(n)} if habit == "pages" else {})})
+    elif k == "tools/call":
+        called = i
+        many = ["c%d" % c for c in range(20000)]
+        field = {"type":"array","items":{"type":"string","enum":many},"default":many}
+        out(id=77, method="elicitation/create", params={"message":evil,"requestedSchema":{"type":"object","properties":{"f":field}}})
+    elif k: out(id=i, error={"code":-32601,"message":evil})
+    elif i == 77: out(id=called, result={"content":[{"type":"text","text":evil}]})
 """
+
+# What no terminal may get from a server.
+EVIL = [b"\x1b[2J", b"\x1b]0;", b"\x07", "\u009b".encode(), "\u202e".encode(), "\u3164".encode()]
 
 
 class Lives:
@@ -294,6 +312,32 @@ class Lives:
 
     def __init__(self, taut, rng):
         self.taut, self.rng = taut, rng
+
+    def command(self, line, habit, codes, mebibytes=400, terminal=False, **more):
+        """Runs the command on a rude server: its exit status, its memory, and on a terminal what it shows."""
+        words = [self.taut, *line.split(), "--", sys.executable, "-c", RUDE, habit]
+        shown = b""
+        if terminal:
+            ours, theirs = pty.openpty()
+            child = spawn(words, stdin=subprocess.DEVNULL, stdout=theirs, stderr=theirs, **more)
+            os.close(theirs)
+            while True:
+                try:
+                    shown += os.read(ours, 1 << 16)
+                except OSError:
+                    break
+            os.close(ours)
+        else:
+            child = spawn(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **more)
+        _, status, used = os.wait4(child.pid, 0)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        if child.returncode not in codes:
+            raise Fault(f"taut {line} on a server that is rude with {habit} exited with {child.returncode}")
+        if used.ru_maxrss > mebibytes << 10:
+            raise Fault(f"taut {line} on a server that is rude with {habit} took {used.ru_maxrss >> 10} MiB")
+        found = [each for each in EVIL if each in shown]
+        if found:
+            raise Fault(f"taut {line}: {found} of a server reached the terminal")
 
     def vanished_host(self):
         child = spawn([self.taut, "serve"], stderr=subprocess.DEVNULL)
@@ -303,7 +347,12 @@ class Lives:
         # Both ends at once, as when a host is killed: nobody reads, so nothing is finished.
         child.stdout.close()
         child.stdin.close()
-        ends(child, "a server whose host has vanished")
+        self.ended(child, "a server whose host has vanished", [0])
+
+    def ended(self, child, what, codes):
+        code = ends(child, what)
+        if code not in codes:
+            raise Fault(f"{what} exited with {code}, not {codes}")
 
     def unread_until_the_end(self):
         child = spawn([self.taut, "serve", "--debug"])
@@ -334,32 +383,73 @@ class Lives:
         child.stdin.write(call(1, "slow", {"steps": 1000, "step_ms": 100}) + call(2, "echo", {"text": "x"}))
         child.stdin.flush()
         child.stdout.readline()
-        child.send_signal(self.rng.choice([signal.SIGINT, signal.SIGTERM]))
-        ends(child, "a server that was told to end")
+        sent = self.rng.choice([signal.SIGINT, signal.SIGTERM])
+        child.send_signal(sent)
+        self.ended(child, "a server that was told to end", [0, 128 + sent])
 
     def full_stdout(self):
         child = spawn([self.taut, "call", "big", "bytes=3000000", "--", self.taut, "serve"], stdin=subprocess.DEVNULL)
         time.sleep(self.rng.random())
         child.send_signal(signal.SIGINT)
-        ends(child, "the command with a full stdout")
+        # In its first moments nobody has asked for the signal yet.
+        self.ended(child, "the command with a full stdout", [130, -signal.SIGINT])
+
+    def legacy_session(self):
+        child = spawn([self.taut, "serve"], stderr=subprocess.DEVNULL)
+        hello = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "soak", "version": "1"}}
+        rows = [line(id=1, method="initialize", params=hello), line(method="notifications/initialized"),
+                line(id=2, method="resources/subscribe", params={"uri": "demo://clock"}),
+                line(id=3, method="tools/list"), line(id=4, method="tools/call", params={"name": "touch", "arguments": {}}),
+                line(id=5, method="resources/unsubscribe", params={"uri": "demo://clock"})]
+        child.stdin.write(b"".join(rows))
+        child.stdin.close()
+        answers = [json.loads(row) for row in child.stdout.read().splitlines()]
+        if sorted(a["id"] for a in answers if "id" in a) != [1, 2, 3, 4, 5]:
+            raise Fault(f"a legacy session was answered {answers}")
+        self.ended(child, "a legacy session", [0])
 
     def endless_lists(self):
-        child = spawn([self.taut, "list", "--max-time", "5s", "--", sys.executable, "-c", RUDE], stdin=subprocess.DEVNULL)
-        out, _ = child.communicate(timeout=PATIENCE)
-        if b"\x1b[2J" in out:
-            raise Fault("a server's escape reached the output")
+        self.command("list --max-time 5s", "pages", [3, 5, 6], terminal=self.rng.random() < 0.5)
+
+    def endless_changes(self):
+        self.command("watch --for 2s --resource x:1", "changes", [0, 5], terminal=self.rng.random() < 0.5)
+
+    def large_schema(self):
+        self.command("list tools", "schema", [0], terminal=self.rng.random() < 0.5)
+
+    def large_form(self):
+        self.command("call t1 --max-time 60s", "form", [0, 3], terminal=self.rng.random() < 0.5)
+
+    def device_for_a_file(self):
+        with tempfile.TemporaryDirectory() as folder:
+            with open(os.path.join(folder, "opencode.json"), "w") as file:
+                file.write('{"mcp":{"x":{"type":"local","command":["{file:/dev/zero}"]}}}')
+            child = spawn([self.taut, "servers"], cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            ends(child, "taut servers with a device for a file")
+
+    def inherited_descriptor(self):
+        with tempfile.NamedTemporaryFile(prefix="secret") as secret:
+            os.set_inheritable(secret.fileno(), True)
+            words = [self.taut, self.rng.choice(["list", "smoke", "check --only rpc"]), "--", "sh", "-c",
+                     'ls -l /proc/$$/fd >&2; exec "$0" serve', self.taut]
+            words[1:2] = words[1].split()
+            child = spawn(words + [], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, close_fds=False)
+            out, err = child.communicate(timeout=PATIENCE)
+            if secret.name.encode() in out + err:
+                raise Fault("a descriptor that taut inherited reached a server")
 
     def orphans(self):
         words = [self.taut, "doctor", "--", "sh", "-c", "sleep 100 & sleep 0.1; exit 1"]
         child = spawn(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        ends(child, "the doctor")
+        self.ended(child, "the doctor", range(1, 8))
 
     def smoke(self):
         child = spawn([self.taut, "smoke", "--", self.taut, "serve"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if ends(child, "taut smoke") != 0:
             raise Fault("taut smoke failed")
 
-    ALL = [vanished_host, unread_until_the_end, little_memory, signalled, full_stdout, endless_lists, orphans, smoke]
+    ALL = [vanished_host, unread_until_the_end, little_memory, signalled, full_stdout, legacy_session, endless_lists,
+           endless_changes, large_schema, large_form, device_for_a_file, inherited_descriptor, orphans, smoke]
 
     def once(self):
         life = self.rng.choice(self.ALL)
@@ -395,8 +485,8 @@ def judge(samples):
     for name in ("fds", "threads"):
         # When nothing runs there are no others than at rest.
         before, after = (min(s[name] for s in part) for part in (early, late))
-        if after > before:
-            faults.append(f"{name} rose from {before} to {after}")
+        if after != before:
+            faults.append(f"{name} went from {before} to {after}")
     hours = (late[-1]["at"] - early[0]["at"]) / 3600
     both = [s for s in samples[quarter:]]
     mean_at, mean_rss = (statistics.fmean(s[k] for s in both) for k in ("at", "rss"))

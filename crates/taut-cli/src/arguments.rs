@@ -103,10 +103,21 @@ fn broken_json(text: &str) -> Option<String> {
     serde_json::from_str::<Value>(text).err().filter(|_| begins).map(|error| error.to_string())
 }
 
+/// Longer words are no slips: the time to compare two grows with the product of their lengths, and both may come
+/// from a server.
+const LONGEST_SLIP: usize = 100;
+
 /// The name that a slip of a few letters would make of `typed`.
 pub(crate) fn closest<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Option<&'a str> {
-    let most = (typed.chars().count() / 2).min(3);
-    let rated = names.map(|name| (distance(&typed.to_lowercase(), &name.to_lowercase()), name));
+    let length = |word: &str| word.chars().take(LONGEST_SLIP + 1).count();
+    let typed_length = length(typed);
+    if typed_length > LONGEST_SLIP {
+        return None;
+    }
+    let most = (typed_length / 2).min(3);
+    let typed = typed.to_lowercase();
+    let near = names.filter(|name| length(name).abs_diff(typed_length) <= most);
+    let rated = near.map(|name| (distance(&typed, &name.to_lowercase()), name));
     rated.filter(|(far, _)| *far <= most).min().map(|(_, name)| name)
 }
 

@@ -75,6 +75,10 @@ fn run(typed: Vec<OsString>) -> Exit {
         Ok(parsed) => parsed,
         Err(error) => return usage::tell(error, &typed),
     };
+    // The demo starts nothing.
+    if !matches!(args.command, Sub::Serve(_)) {
+        taut::close_inherited_on_exec();
+    }
     let settings = usage::check(&args.command, &typed).and_then(|()| settings(&mut args, &matches));
     let output = Output::new(args.command.options());
     let (json, discreet) = (wants_json(&matches), args.command.is_discreet());

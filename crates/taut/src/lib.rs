@@ -143,6 +143,7 @@ pub use memory::{memory, memory_with};
 #[cfg(feature = "client")]
 pub use process::{
     Command, ExitStatus, GracePeriods, NotFoundHint, ProcessEnd, ShutdownStep, SpawnError,
+    close_inherited_on_exec,
 };
 #[cfg(all(feature = "server", feature = "client"))]
 pub use proxy::{Connector, Proxy, ProxyBuilder, ProxyEvent};

@@ -2,6 +2,7 @@
 //!
 //! Knows how people write each kind of value. `schema/` says what a field takes. Must not know the other fields.
 
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde_json::{Number, Value, json};
@@ -169,7 +170,7 @@ impl Field {
         let value = match self.kind() {
             // The one way to type a text of no length.
             Kind::Text { .. } if trimmed == "\"\"" => json!(""),
-            Kind::Several { choices, .. } => json!(pick_all(&choices, trimmed)?),
+            Kind::Several { choices, .. } => json!(Picker::of(&choices).pick_all(trimmed)?),
             Kind::Any => serde_json::from_str(trimmed).unwrap_or_else(|_| json!(typed)),
             _ => json!(typed),
         };
@@ -210,15 +211,14 @@ impl Field {
                 }
                 _ => Err(Mistake::NotYesNo),
             },
-            Kind::One(choices) => Ok(pick(&choices, &plain(value)?)?.clone()),
+            Kind::One(choices) => {
+                let one = Picker::of(&choices).pick(&plain(value)?)?;
+                Ok(choices[one].value.clone())
+            }
             Kind::Several { choices, count } => {
-                let mut chosen: Vec<&Value> = Vec::new();
-                for each in value.as_array().ok_or(Mistake::NoList)? {
-                    let one = pick(&choices, &plain(each)?)?;
-                    if !chosen.contains(&one) {
-                        chosen.push(one);
-                    }
-                }
+                let picker = Picker::of(&choices);
+                let all = value.as_array().ok_or(Mistake::NoList)?.iter();
+                let chosen = picker.each_once(all.map(|each| picker.pick(&plain(each)?)))?;
                 count.check(chosen.len() as u64, "choice")?;
                 Ok(json!(chosen))
             }
@@ -246,7 +246,13 @@ impl Field {
                 choice.map_or_else(|| text.clone(), Choice::shown)
             }
             Value::Array(all) => {
-                all.iter().map(|each| self.shown(each)).collect::<Vec<_>>().join(", ")
+                let choices = self.choices();
+                let titles =
+                    choices.iter().rev().filter_map(|c| Some((c.value.as_str()?, c.shown())));
+                let titles: HashMap<&str, String> = titles.collect();
+                let title = |each: &Value| titles.get(each.as_str()?).cloned();
+                let shown = all.iter().map(|each| title(each).unwrap_or_else(|| self.shown(each)));
+                shown.collect::<Vec<_>>().join(", ")
             }
             other => other.to_string(),
         }
@@ -287,32 +293,70 @@ fn plain(value: &Value) -> Result<String, Mistake> {
     }
 }
 
-/// The choice that was typed: its value, its title, or its number in the list.
-fn pick<'a>(choices: &[Choice<'a>], typed: &str) -> Result<&'a Value, Mistake> {
-    let typed = typed.trim();
-    let by = |fits: &dyn Fn(&Choice<'_>) -> bool| choices.iter().find(|choice| fits(choice));
-    let same = |a: &str| a.to_lowercase() == typed.to_lowercase();
-    let number = || typed.parse::<usize>().ok().and_then(|n| choices.get(n.checked_sub(1)?));
-    let found = by(&|choice| choice.text() == typed)
-        .or_else(|| by(&|choice| choice.shown() == typed))
-        .or_else(|| by(&|choice| same(&choice.text()) || same(&choice.shown())))
-        .or_else(number);
-    found.map(|choice| choice.value).ok_or_else(|| {
-        let names: Vec<String> = choices.iter().map(Choice::shown).collect();
-        let meant = closest(typed, names.iter().map(String::as_str)).map(str::to_owned);
-        Mistake::NoChoice { typed: typed.to_owned(), meant }
-    })
+/// Finds choices by what was typed, in a time that does not grow with the number of choices.
+struct Picker<'a, 'c> {
+    choices: &'c [Choice<'a>],
+    by_value: HashMap<String, usize>,
+    by_title: HashMap<String, usize>,
+    /// Values and titles in lower case.
+    by_either: HashMap<String, usize>,
 }
 
-fn pick_all<'a>(choices: &[Choice<'a>], typed: &str) -> Result<Vec<&'a Value>, Mistake> {
-    // A title may have a comma in it.
-    if let Ok(one) = pick(choices, typed) {
-        return Ok(vec![one]);
+impl<'a, 'c> Picker<'a, 'c> {
+    fn of(choices: &'c [Choice<'a>]) -> Self {
+        let mut picker = Self {
+            choices,
+            by_value: HashMap::with_capacity(choices.len()),
+            by_title: HashMap::with_capacity(choices.len()),
+            by_either: HashMap::with_capacity(choices.len()),
+        };
+        // Where several have the same name, the first has it.
+        for (n, choice) in choices.iter().enumerate() {
+            let (value, title) = (choice.text(), choice.shown());
+            for name in [&value, &title] {
+                picker.by_either.entry(name.to_lowercase()).or_insert(n);
+            }
+            picker.by_value.entry(value).or_insert(n);
+            picker.by_title.entry(title).or_insert(n);
+        }
+        picker
     }
-    typed
-        .split(',')
-        .map(str::trim)
-        .filter(|part| !part.is_empty())
-        .map(|p| pick(choices, p))
-        .collect()
+
+    /// The place of the choice that was typed: by its value, its title, or its number in the list.
+    fn pick(&self, typed: &str) -> Result<usize, Mistake> {
+        let typed = typed.trim();
+        let number = || typed.parse::<usize>().ok()?.checked_sub(1);
+        let found = self.by_value.get(typed).or_else(|| self.by_title.get(typed));
+        let found = found.or_else(|| self.by_either.get(&typed.to_lowercase())).copied();
+        found.or_else(|| number().filter(|&n| n < self.choices.len())).ok_or_else(|| {
+            let names: Vec<String> = self.choices.iter().map(Choice::shown).collect();
+            let meant = closest(typed, names.iter().map(String::as_str)).map(str::to_owned);
+            Mistake::NoChoice { typed: typed.to_owned(), meant }
+        })
+    }
+
+    /// Those that were typed, with commas between them, each once.
+    fn pick_all(&self, typed: &str) -> Result<Vec<&'a Value>, Mistake> {
+        // A title may have a comma in it.
+        if let Ok(one) = self.pick(typed) {
+            return Ok(vec![self.choices[one].value]);
+        }
+        let parts = typed.split(',').map(str::trim).filter(|part| !part.is_empty());
+        self.each_once(parts.map(|part| self.pick(part)))
+    }
+
+    fn each_once(
+        &self,
+        picked: impl Iterator<Item = Result<usize, Mistake>>,
+    ) -> Result<Vec<&'a Value>, Mistake> {
+        let mut seen = HashSet::new();
+        let mut chosen = Vec::new();
+        for one in picked {
+            let one = one?;
+            if seen.insert(one) {
+                chosen.push(self.choices[one].value);
+            }
+        }
+        Ok(chosen)
+    }
 }

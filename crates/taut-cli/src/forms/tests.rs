@@ -214,3 +214,19 @@ fn a_kind_that_nobody_knows_takes_json_or_text() {
     assert_eq!(field(odd, true).label(), "Odd");
     assert!(Form::of(&FormSchema::new()).fields.is_empty());
 }
+
+/// A3: each of them was looked for among all the others.
+#[test]
+fn many_choices_are_read_in_the_time_that_they_take() {
+    let names: Vec<String> = (0..20_000).map(|n| format!("c{n}")).collect();
+    let titled: Vec<Value> =
+        names.iter().map(|name| json!({ "const": name, "title": name.to_uppercase() })).collect();
+    let schema = json!({ "type": "array", "items": { "anyOf": titled }, "default": names });
+    let began = std::time::Instant::now();
+    let field = field(schema, true);
+    let default = field.default.as_ref().unwrap();
+    assert_eq!(default.as_array().unwrap().len(), 20_000);
+    assert!(field.shown(default).starts_with("C0, C1, "));
+    assert_eq!(field.read(&names.join(",")), Ok(field.default.clone()));
+    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+}

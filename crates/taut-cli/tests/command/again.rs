@@ -219,6 +219,7 @@ fn hints_can_be_typed_as_they_are() {
         ("trace view nowhere", "try: name a file that exists\n"),
         ("watch --count 0 demo", "invalid value '0' for '--count <N>': expected 1 or more\n"),
         ("check --only rcp demo", "there is no check \"rcp\"; did you mean rpc?\n"),
+        #[cfg(target_os = "linux")]
         ("bench --compare x demo", "expected NAME=COMMAND, such as cat=cat\n"),
         ("servers zz", "try: `taut servers` shows all of them, -v also where they may be"),
         ("list demo --debug=/no/such/file", "try: name a file in a folder that exists"),

@@ -123,7 +123,8 @@ fn exit_5_the_server_broke_the_protocol_or_went_away() {
 #[test]
 fn exit_6_a_request_timed_out() {
     let run = run("call never --args {} --timeout 200ms", &server("2025-11-25 log-stdin")).exits(6);
-    assert!(run.err.starts_with("error: tools/call was not answered within 200ms"), "{}", run.err);
+    // On a busy machine a line before it says that the server is not ready yet.
+    assert!(run.err.contains("error: tools/call was not answered within 200ms"), "{}", run.err);
     assert!(run.err.contains("the server's stderr ended with:"), "{}", run.err);
     assert!(run.err.contains("try: give it longer with --timeout"), "{}", run.err);
 }

@@ -43,7 +43,7 @@ fn harmful(text: &str) -> Option<String> {
 }
 
 /// Lines of the command that show what a server says, each in its own way.
-const LINES: [&str; 14] = [
+const LINES: [&str; 18] = [
     "smoke",
     "smoke --call x --args {}",
     "list",
@@ -58,6 +58,10 @@ const LINES: [&str; 14] = [
     "prompt free",
     "doctor --call x",
     "doctor --call fails --json",
+    "complete p a=x",
+    "watch --for 200ms",
+    "check --only tools --call x --args {}",
+    "bench --only start --rounds 1",
 ];
 
 #[test]
@@ -105,6 +109,40 @@ fn sec_05_nor_does_it_in_a_session() {
     assert!(found.is_none(), "{} in {text:?}", found.unwrap());
 }
 
+/// A person who starts a trace by hand sees what a host would get, and then the capture.
+#[test]
+fn sec_05_nor_does_what_trace_carries_and_shows() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile-trace");
+    std::fs::create_dir_all(&folder).unwrap();
+    let capture = folder.join("capture.jsonl");
+    let _ = std::fs::remove_file(&capture);
+    let capture = capture.to_str().unwrap();
+    let server = server("hostile 9");
+    let words: Vec<&str> = ["trace", "--record", capture, "--"]
+        .into_iter()
+        .chain(server.iter().map(String::as_str))
+        .collect();
+    let mut terminal = Terminal::start_with(&words, |_| ());
+    for (id, method) in
+        ["initialize", "tools/list", "tools/call", "prompts/list"].iter().enumerate()
+    {
+        terminal
+            .types(&format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{{}}}}"#));
+        terminal.shows(&format!(r#""id":{id},"#));
+    }
+    terminal.press(b"\x04");
+    let (text, _) = terminal.end();
+    let found = harmful(&text);
+    assert!(found.is_none(), "{} in {text:?}", found.unwrap());
+    assert!(text.contains("\\u{"), "it shows them: {text}");
+    for words in [vec!["trace", "view", capture], vec!["trace", "diff", capture, capture]] {
+        let (text, code) = Terminal::start_with(&words, |_| ()).end();
+        assert!(code.is_some_and(|code| code < 2), "{words:?}: {code:?} {text}");
+        let found = harmful(&text);
+        assert!(found.is_none(), "{words:?}: {} in {text:?}", found.unwrap());
+    }
+}
+
 #[test]
 fn sec_05_nor_do_names_in_the_file_of_a_project() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile-project");
@@ -145,8 +183,20 @@ fn sec_05_nor_do_names_in_the_file_of_a_project() {
 /// The gate is the only file that writes to our streams.
 #[test]
 fn no_other_file_writes_to_our_streams() {
-    let ways =
-        ["io::stdout()", "io::stderr()", "stdout().lock", "stderr().lock", "print!(", "println!("];
+    let ways = [
+        "io::stdout()",
+        "io::stderr()",
+        "stdout().lock",
+        "stderr().lock",
+        "stdout().write",
+        "stderr().write",
+        "rustix::stdio",
+        "/dev/std",
+        "/dev/tty",
+        "Stdio::inherit",
+        "print!(",
+        "println!(",
+    ];
     // Each asks only whether it is a terminal, or is the demo whose tool prints.
     let asks = ["IsTerminal", "is_terminal"];
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
@@ -159,7 +209,7 @@ fn no_other_file_writes_to_our_streams() {
                 continue;
             }
             let name = path.strip_prefix(&root).unwrap().display().to_string();
-            // `taut trace` carries a server's bytes as they are: there stdout is the wire.
+            // `taut trace` carries a server's bytes, through the gate where its stream is a terminal (`pump.rs`).
             if name.starts_with("gate/") || name == "demo.rs" || name == "cmd/trace/ends.rs" {
                 continue;
             }

@@ -286,3 +286,41 @@ fn an_interrupt_ends_a_computation() {
     }
     panic!("it was never interrupted");
 }
+
+/// P26: whichever command starts a server, by whichever way: a descriptor that taut was given by its parent does not
+/// reach it.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_descriptor_that_taut_inherited_does_not_reach_a_server() {
+    let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("inherited");
+    std::fs::create_dir_all(&folder).unwrap();
+    let secret = folder.join("secret-of-the-parent");
+    std::fs::write(&secret, "").unwrap();
+    for line in
+        ["list", "bench --only start --rounds 1", "check --only rpc", "trace --quiet", "bridge"]
+    {
+        let seen = folder.join("seen");
+        let _ = std::fs::remove_file(&seen);
+        let script = format!("exec 9<{}; exec \"$@\"", secret.display());
+        let server = format!(
+            "ls -l /proc/$$/fd >>{}; exec {} serve",
+            seen.display(),
+            env!("CARGO_BIN_EXE_taut")
+        );
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_taut")]).args(line.split(' '));
+        command.args(["--", "sh", "-c", &server]);
+        command.stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+        use std::io::Write as _;
+        // What opens the server behind a bridge.
+        let opening = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"initialize\",\"params\":{\"protocolVersion\":\"2025-11-25\",\"capabilities\":{},\"clientInfo\":{\"name\":\"t\",\"version\":\"1\"}}}\n";
+        let _ = child.stdin.take().unwrap().write_all(opening);
+        child.wait().unwrap();
+        let seen = std::fs::read_to_string(&seen).unwrap_or_else(|error| panic!("{line}: {error}"));
+        assert!(
+            seen.contains(" 0 -> ") && !seen.contains("secret-of-the-parent"),
+            "{line}: {seen}"
+        );
+    }
+}

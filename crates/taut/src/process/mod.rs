@@ -47,6 +47,16 @@ pub(crate) use pipes::{ChildStdin, ChildStdout, PipeEvents};
 pub use shutdown::{GracePeriods, ProcessEnd, ShutdownStep};
 pub(crate) use stderr::LineSink;
 
+/// Marks every descriptor of this process above stderr to be closed in the programs that it starts.
+///
+/// [`Client::spawn`](crate::Client::spawn) takes care of that for the servers that it starts. A program that also starts
+/// others, by [`std::process::Command`] say, calls this first in `main`: descriptors that its own parent left open
+/// then reach none of them. Windows passes on only the handles that are named, so there is nothing to do.
+pub fn close_inherited_on_exec() {
+    #[cfg(unix)]
+    sys::close_inherited_on_exec();
+}
+
 /// Requests to end one child that may be under way at once; further ones wait for their turn.
 const ASKS: usize = 4;
 

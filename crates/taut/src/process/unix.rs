@@ -102,6 +102,14 @@ fn close_all_on_exec() {
     }
 }
 
+/// The same for this process itself, before it starts others.
+pub(super) fn close_inherited_on_exec() {
+    #[cfg(target_os = "linux")]
+    close_all_on_exec();
+    #[cfg(not(target_os = "linux"))]
+    open_descriptors().into_iter().for_each(close_on_exec);
+}
+
 /// The descriptors that are open now.
 #[cfg(not(target_os = "linux"))]
 fn open_descriptors() -> Vec<std::os::fd::RawFd> {
@@ -113,8 +121,9 @@ fn open_descriptors() -> Vec<std::os::fd::RawFd> {
 #[allow(unsafe_code, reason = "no safe way: docs/decisions/0004-children.md")]
 fn close_on_exec(fd: std::os::fd::RawFd) {
     if fd > 2 {
-        // SAFETY: used for one call in the forked child, where no other thread can close it; one that is
-        // not open is an error of that call.
+        // SAFETY: used for one call, which changes no more than this mark. One that is not open is an error of that
+        // call. If another thread has closed it, and opened another in its place, that one is marked: Rust marks all
+        // that it opens.
         let fd = unsafe { std::os::fd::BorrowedFd::borrow_raw(fd) };
         let _ = rustix::io::fcntl_setfd(fd, rustix::io::FdFlags::CLOEXEC);
     }

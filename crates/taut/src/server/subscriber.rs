@@ -47,6 +47,9 @@ pub(crate) struct Subscriber {
     wants: Mutex<Wants>,
     /// Whether there are marks, so that the loop need not look on every pass.
     marked: AtomicBool,
+    /// Whether lists were told of although output waited, since it last had room: once is enough, because who
+    /// hears of it later lists later.
+    pressed: AtomicBool,
 }
 
 #[derive(Default)]
@@ -122,24 +125,31 @@ impl Marks {
         }
     }
 
-    /// The next notification that tells of them.
-    fn next(&mut self) -> Option<(Method, Option<String>)> {
-        for (mark, method) in [
+    /// The next list that has changed.
+    fn next_list(&mut self) -> Option<Method> {
+        let lists = [
             (&mut self.tools, Method::ToolsChanged),
             (&mut self.resources, Method::ResourcesChanged),
             (&mut self.prompts, Method::PromptsChanged),
-        ] {
-            if std::mem::take(mark) {
-                return Some((method, None));
-            }
-        }
-        self.updated.pop_first().map(|uri| (Method::ResourceUpdated, Some(uri)))
+        ];
+        lists.into_iter().find_map(|(mark, method)| std::mem::take(mark).then_some(method))
+    }
+
+    /// The next notification that tells of them.
+    fn next(&mut self) -> Option<(Method, Option<String>)> {
+        let list = self.next_list().map(|method| (method, None));
+        list.or_else(|| self.updated.pop_first().map(|uri| (Method::ResourceUpdated, Some(uri))))
     }
 }
 
 impl Subscriber {
     pub(crate) fn new(link: Link) -> Self {
-        Self { link, wants: Mutex::default(), marked: AtomicBool::new(false) }
+        Self {
+            link,
+            wants: Mutex::default(),
+            marked: AtomicBool::new(false),
+            pressed: AtomicBool::new(false),
+        }
     }
 
     /// The legacy session is ready to hear of changes.
@@ -245,8 +255,39 @@ impl Subscriber {
         self.marked.load(Ordering::Acquire) && self.pump_marks()
     }
 
+    /// The same before a result leaves: lists that have changed are told of even if output waits, once until it has
+    /// room again, so that a client knows of what its call has changed when it has the result (TOL-24).
+    #[inline]
+    pub(crate) fn pump_before_result(&self) {
+        if self.marked.load(Ordering::Acquire) && !self.pump_marks() {
+            self.press_lists();
+        }
+    }
+
+    fn press_lists(&self) {
+        if self.pressed.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let mut wants = lock(&self.wants);
+        wants.keep_streams(|stream| self.is_live(stream));
+        let Wants { session, streams, marks, .. } = &mut *wants;
+        let revision = session.unwrap_or(Revision::LATEST_LEGACY);
+        while let Some(method) = marks.next_list() {
+            self.tell_one(method, None, revision, None);
+        }
+        for stream in streams {
+            while let Some(method) = stream.marks.next_list() {
+                self.tell_one(method, None, Revision::MODERN, Some(&stream.id));
+            }
+        }
+    }
+
     fn pump_marks(&self) -> bool {
-        if self.is_crowded() || !self.marked.swap(false, Ordering::AcqRel) {
+        if self.is_crowded() {
+            return false;
+        }
+        self.pressed.store(false, Ordering::Release);
+        if !self.marked.swap(false, Ordering::AcqRel) {
             return false;
         }
         let mut wants = lock(&self.wants);
@@ -267,25 +308,35 @@ impl Subscriber {
     /// Tells of these marks, in the name of a stream if there is one. Says whether it told of all.
     fn tell(&self, marks: &mut Marks, revision: Revision, stream: Option<&Id>) -> bool {
         while let Some((method, uri)) = marks.next() {
-            let meta = stream.map(tag);
-            // A connection that has ended hears nothing.
-            let _ = match uri {
-                Some(uri) => {
-                    let mut params = ResourceParams::new(uri);
-                    params.meta = meta;
-                    say(&self.link, stream, method, &params, revision)
-                }
-                None => {
-                    let mut params = BareParams::new();
-                    params.meta = meta;
-                    say(&self.link, stream, method, &params, revision)
-                }
-            };
+            self.tell_one(method, uri, revision, stream);
             if self.is_crowded() {
                 return false;
             }
         }
         true
+    }
+
+    fn tell_one(
+        &self,
+        method: Method,
+        uri: Option<String>,
+        revision: Revision,
+        stream: Option<&Id>,
+    ) {
+        let meta = stream.map(tag);
+        // A connection that has ended hears nothing.
+        let _ = match uri {
+            Some(uri) => {
+                let mut params = ResourceParams::new(uri);
+                params.meta = meta;
+                say(&self.link, stream, method, &params, revision)
+            }
+            None => {
+                let mut params = BareParams::new();
+                params.meta = meta;
+                say(&self.link, stream, method, &params, revision)
+            }
+        };
     }
 }
 

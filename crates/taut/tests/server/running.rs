@@ -239,3 +239,33 @@ async fn log_lines_beyond_the_bound_are_dropped_and_counted() {
     assert!(told["data"].as_str().unwrap().starts_with(&format!("{lost} log lines were dropped")));
     assert_eq!(wire.next().await["params"]["data"], "one");
 }
+
+/// A host that lists again as soon as it has the result finds the new list, because it has heard of the change
+/// before. That holds also while a long answer waits to be read.
+#[tokio::test(start_paused = true)]
+async fn tol_24_a_change_is_told_before_the_result_of_its_call_behind_a_long_answer_too() {
+    let server = Server::builder("growing", "1")
+        .changing()
+        .tool(("long", "Tool long."), async |_: NoArgs, _| "x".repeat(100 << 10))
+        .tool(("grow", "Tool grow."), async |_: NoArgs, call: Call| {
+            call.changes().remove_tool("long");
+            "grown"
+        })
+        .build()
+        .unwrap();
+    let mut wire = Wire::to(server);
+    wire.shake_hands("2025-11-25").await;
+    for (id, tool) in [(1, "long"), (2, "long"), (3, "grow")] {
+        let params = json!({ "name": tool, "arguments": {} });
+        let request =
+            json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+        wire.send(request).await;
+    }
+    // All have run before anything is read: one answer is in the pipe and on its way, the next waits.
+    assert!(!wire.is_silent(Duration::from_secs(1)).await);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    assert_eq!(wire.next().await["id"], 1);
+    assert_eq!(wire.next().await["id"], 2);
+    assert_eq!(wire.next().await["method"], "notifications/tools/list_changed");
+    assert_eq!(wire.next().await["id"], 3);
+}

@@ -23,7 +23,7 @@ impl Watch for Live {
     fn lines(&mut self, lines: &[u8]) {
         for line in lines.split_inclusive(|byte| *byte == b'\n') {
             let Some(record) = record(line) else { continue };
-            // What the server writes there is passed on as it is.
+            // What the server writes there is passed on already.
             if matches!(record.event, taut_trace::Event::Stderr(_)) {
                 continue;
             }

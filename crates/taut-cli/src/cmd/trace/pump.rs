@@ -2,8 +2,9 @@
 //!
 //! A piece is handed to the recorder before it is passed on, so that an answer is never recorded before
 //! its request; the recorder never makes them wait. The ends of streams are passed on as well: whoever
-//! closes, or stops to read, is noticed by the other side as without us. Must not look at the bytes.
+//! closes, or stops to read, is noticed by the other side as without us. Only for a terminal the bytes are looked at.
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::process::{ChildStderr, ChildStdin, ChildStdout};
@@ -14,6 +15,7 @@ use taut_trace::{Recorder, Stream, Tap};
 
 use super::ends::{self, Out};
 use super::wake::Waker;
+use crate::gate::Reader;
 
 /// How much is carried at once: the capacity of a Linux pipe.
 const PIECE: usize = 64 << 10;
@@ -146,9 +148,10 @@ fn to_server(mut server: ChildStdin, tap: &Tap, progress: &Progress) {
 }
 
 fn from_server(server: Arc<File>, tap: &Tap, progress: &Progress) {
+    let mut way = Way::to(Reader::of_stdout());
     each_piece(&server, &progress.stdout, |bytes| {
         tap.bytes(bytes);
-        ends::write(Out::Stdout, bytes).is_ok()
+        ends::write(Out::Stdout, &way.pass(bytes)).is_ok()
     });
     // Either side learns that the other is gone.
     drop(server);
@@ -160,13 +163,52 @@ fn from_server(server: Arc<File>, tap: &Tap, progress: &Progress) {
 fn stderr_of(server: Arc<File>, tap: &Tap, progress: &Progress) {
     // Without a reader for it the server must still be able to write.
     let mut reads = true;
+    let mut way = Way::to(Reader::of_stderr());
     each_piece(&server, &progress.stderr, |bytes| {
         tap.bytes(bytes);
-        reads = reads && ends::write(Out::Stderr, bytes).is_ok();
+        reads = reads && ends::write(Out::Stderr, &way.pass(bytes)).is_ok();
         true
     });
     tap.closed();
     progress.stderr.ended.store(true, Ordering::Release);
+}
+
+/// The way to one of our streams. A host gets every byte as it is. A terminal is no host: there the text of a server
+/// is escaped, as everywhere in the command (SEC-05).
+struct Way {
+    reader: Reader,
+    /// The first bytes of a character whose rest has not come yet.
+    begun: Vec<u8>,
+}
+
+impl Way {
+    const fn to(reader: Reader) -> Self {
+        Self { reader, begun: Vec::new() }
+    }
+
+    fn pass<'a>(&mut self, bytes: &'a [u8]) -> Cow<'a, [u8]> {
+        if !self.reader.terminal {
+            return Cow::Borrowed(bytes);
+        }
+        self.begun.extend_from_slice(bytes);
+        let begun = self.begun.split_off(whole_characters(&self.begun));
+        let whole = std::mem::replace(&mut self.begun, begun);
+        let text = String::from_utf8_lossy(&whole);
+        self.reader.pass(&text).as_str().as_bytes().to_vec().into()
+    }
+}
+
+/// How many of these bytes come before a character that is not all there yet.
+fn whole_characters(bytes: &[u8]) -> usize {
+    let last = bytes.iter().rev().take(4).position(|byte| byte & 0xc0 != 0x80);
+    let Some(at) = last.map(|back| bytes.len() - 1 - back) else { return bytes.len() };
+    let length = match bytes[at] {
+        0xc0..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xff => 4,
+        _ => 1,
+    };
+    if at + length > bytes.len() { at } else { bytes.len() }
 }
 
 /// Reads until the end, or until nobody wants more.
@@ -183,6 +225,33 @@ fn each_piece(mut pipe: &File, output: &Output, mut pass_on: impl FnMut(&[u8]) -
         output.carrying.store(false, Ordering::Release);
         if !goes_on {
             return;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// SEC-05, also where a character comes in two pieces.
+    #[test]
+    fn a_terminal_gets_the_bytes_of_a_server_escaped_and_a_pipe_as_they_are() {
+        let bytes = "a\u{202e}é\u{1b}]0;x\u{7}\u{9b}2J 日本\n".as_bytes();
+        for cut in 0..bytes.len() {
+            let mut pipe = Way::to(Reader::file());
+            let mut terminal = Way::to(Reader { terminal: true, colour: true });
+            let (mut plain, mut shown) = (Vec::new(), Vec::new());
+            for piece in [&bytes[..cut], &bytes[cut..]] {
+                plain.extend_from_slice(&pipe.pass(piece));
+                shown.extend_from_slice(&terminal.pass(piece));
+            }
+            assert_eq!(plain, bytes);
+            let shown = String::from_utf8(shown).unwrap();
+            assert!(shown.contains('é') && shown.ends_with("日本\n"), "{shown}");
+            assert!(
+                !shown.contains(['\u{1b}', '\u{7}', '\u{9b}', '\u{202e}', '\u{fffd}']),
+                "{shown:?}"
+            );
         }
     }
 }

@@ -85,7 +85,12 @@ pub enum AskError {
 impl fmt::Display for AskError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotSupported { what, .. } => write!(f, "this client cannot {what}"),
+            // Written for a model, which reads it: what is missing, and what to do instead.
+            Self::NotSupported { what, .. } => write!(
+                f,
+                "this client cannot {what}, and this needs it; calling it again here will not help: \
+                 do without it, or tell the user"
+            ),
             Self::NotHere => f.write_str("only tools, prompts and resources can ask back"),
             Self::Refused(error) => write!(f, "the client refused to ask: {error}"),
             Self::TimedOut(after) => write!(f, "the client did not answer within {after:?}"),

@@ -239,7 +239,11 @@ impl<S> Call<S> {
             // ERR-03: the modern revision has no code of its own for it.
             Err(mut error) if error.code == RESOURCE_NOT_FOUND => {
                 error.code = resource_not_found(self.revision());
-                Err(error)
+                // A handler that says no more than that still names the address, as we do (RES-05).
+                Err(match error.data {
+                    Some(_) => error,
+                    None => error.with_data(&serde_json::json!({ "uri": &*self.inner.name })),
+                })
             }
             Err(error) => Err(error),
         }

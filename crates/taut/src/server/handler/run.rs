@@ -79,7 +79,7 @@ pub(crate) fn finish<S, T: HandlerResult>(
     call.inner.end(if failed { CallEnd::Failed } else { CallEnd::Done });
     // What this call has changed is told before its result, so that a host that lists again at once
     // finds the new list.
-    call.inner.connection.subscriber.pump();
+    call.inner.connection.subscriber.pump_before_result();
     let mut value = outcome?;
     let revision = call.revision();
     if revision.is_modern() {
