@@ -189,11 +189,14 @@ pub(super) fn checks() -> Vec<Check> {
         .hosts("A server cannot write down what it has to keep.")
         .after(&["client-ends-server"])
         .played(&["stubborn"], |played| {
+            // One that we had to end took the server with it.
+            if played.scenes.iter().any(|scene| scene.ended.is_none()) {
+                return Verdict::skip("the client was still at work when its time was over");
+            }
             each(played, |_, life| {
                 let closed = life.notes.iter().any(|note| matches!(note, Note::Eof { .. }));
-                // Only one that was used, and that is gone.
                 let used = life.said().count() > 1;
-                (used && !closed)
+                (used && !closed && !life.cut)
                     .then(|| "the server was ended while its stdin was open".to_owned())
             })
         }),
