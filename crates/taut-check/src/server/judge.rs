@@ -73,7 +73,7 @@ pub(crate) fn explain(checks: &[Check], rows: &mut [Row]) {
         let has_failed = |id: &&'static str| failed.contains(&(row.revision, *id));
         let idless = row.verdict.words().ends_with(IDLESS) && row.id != ERROR_ID;
         let cause = after.iter().find(|id| has_failed(id));
-        let cause = cause.or(Some(&ERROR_ID).filter(|id| idless && has_failed(id)));
+        let cause = cause.or_else(|| Some(&ERROR_ID).filter(|id| idless && has_failed(id)));
         if let Some(cause) = cause {
             row.verdict = Verdict::Blocked(format!("{cause} explains it"));
             continue;

@@ -83,7 +83,7 @@ fn collect<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
 /// Whether a key has a prefix that only the protocol may use, and is none of its keys.
 fn is_reserved(cx: &Cx<'_>, key: &str) -> bool {
     let Some((prefix, name)) = key.rsplit_once('/') else { return false };
-    let own = |label: &&str| ["modelcontextprotocol", "mcp"].contains(label);
+    let own_label = |label: &&str| ["modelcontextprotocol", "mcp"].contains(label);
     let labels: Vec<&str> = prefix.split('.').collect();
     if prefix == "io.modelcontextprotocol" {
         let extended = cx.survey.capabilities().get("extensions").is_some();
@@ -91,10 +91,8 @@ fn is_reserved(cx: &Cx<'_>, key: &str) -> bool {
     }
     match cx.revision.as_str() {
         // In this revision it is any label but the last.
-        "2025-06-18" => {
-            labels.split_last().is_some_and(|(_, labels)| labels.iter().any(|label| own(&label)))
-        }
-        _ => labels.get(1).is_some_and(|label| own(&label)),
+        "2025-06-18" => labels.split_last().is_some_and(|(_, labels)| labels.iter().any(own_label)),
+        _ => labels.get(1).is_some_and(own_label),
     }
 }
 
