@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use tokio::sync::oneshot;
 
 use super::calls::CROWDED;
-use super::state::{Asked, BackState, CallKind, FrontState, InFlight, ProxiedCall, Questions};
+use super::state::{Asked, BackState, CallKind, FrontState, InFlight, ProxiedCall, WayToAsk};
 use super::text::{JsonText, raw_outcome, with_token};
 use super::translate::{progress_token, relayed_params};
 use crate::client::Relay;
@@ -281,19 +281,19 @@ impl Relay for BackState {
                 }
                 let call = state.whose().await?;
                 match (&call.questions, known) {
-                    (Questions::Inside(asked), Some(method)) if method.is_embedded_in_modern() => {
+                    (WayToAsk::Inside(asked), Some(method)) if method.is_embedded_in_modern() => {
                         let (reply, answer) = oneshot::channel();
                         let params = params.raw().map(|raw| raw.get().to_owned());
                         let _ = asked.send(Asked { _held: held, method, params, reply });
                         let gone = || ErrorObject::internal("the client did not answer");
                         answer.await.unwrap_or_else(|_| Err(gone()))
                     }
-                    (Questions::Inside(_), _) => Err(ErrorObject::method_not_found(&method)),
-                    (Questions::Refused, _) => Err(ErrorObject::internal(
+                    (WayToAsk::Inside(_), _) => Err(ErrorObject::method_not_found(&method)),
+                    (WayToAsk::Refused, _) => Err(ErrorObject::internal(
                         "nobody can be asked: the only request under way is one of 2026-07-28 whose \
                          result has no place for questions",
                     )),
-                    (Questions::Requests, _) => {
+                    (WayToAsk::Requests, _) => {
                         ask(&call.front, Some(&call.id), &method, &params, &back).await
                     }
                 }

@@ -12,8 +12,8 @@ use tokio::sync::oneshot;
 
 use super::calls::{set_level, subscribe};
 use super::state::{
-    Back, BackCall, BackSlot, CallKind, FrontState, LegacySession, ProxiedCall, Questions,
-    SessionStream,
+    Back, BackCall, BackSlot, CallKind, FrontState, LegacySession, ProxiedCall, SessionStream,
+    WayToAsk,
 };
 use super::translate::{envelope, modern_params};
 use crate::driver::{Either, Flag, first};
@@ -155,7 +155,7 @@ impl LegacySession {
             id: Id::from(0),
             serial: u64::MAX,
             level: None,
-            questions: Questions::Refused,
+            questions: WayToAsk::Refused,
             kind: CallKind::SessionListen(told.clone()),
             parked: false,
         };

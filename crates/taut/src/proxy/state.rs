@@ -160,7 +160,7 @@ pub(super) struct Asked {
 
 /// How the client of a call is asked what a legacy server wants to know meanwhile.
 #[derive(Clone)]
-pub(super) enum Questions {
+pub(super) enum WayToAsk {
     /// By a request of its own: the client is legacy.
     Requests,
     /// Inside the result: the client is modern. The questions are sent here, and each is a [`HeldQuestion`],
@@ -178,7 +178,7 @@ pub(super) struct ProxiedCall {
     pub(super) serial: u64,
     /// The least severe log line that a modern request wants to see.
     pub(super) level: Option<Level>,
-    pub(super) questions: Questions,
+    pub(super) questions: WayToAsk,
     pub(super) kind: CallKind,
     /// Whether it waits for an answer of its client, and so asks nothing else meanwhile.
     pub(super) parked: bool,

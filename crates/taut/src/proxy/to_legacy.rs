@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 
 use super::calls::set_level;
 use super::state::{
-    Asked, Back, CallKind, Flow, FrontState, LocalStream, ProxiedCall, Questions, Reports,
+    Asked, Back, CallKind, Flow, FrontState, LocalStream, ProxiedCall, Reports, WayToAsk,
 };
 use super::text::{JsonText, with_token};
 use super::translate::{
@@ -147,8 +147,8 @@ impl ModernRequest {
             serial: self.serial,
             level: self.terms.log_level.clone(),
             questions: match self.method.may_require_input() {
-                true => Questions::Inside(ask),
-                false => Questions::Refused,
+                true => WayToAsk::Inside(ask),
+                false => WayToAsk::Refused,
             },
             kind: CallKind::Request,
             parked: false,
