@@ -136,27 +136,39 @@ async fn each_call_that_the_broker_gives_to_a_worker_that_leaves_is_answered_or_
         let mut inbox = client.subscribe("_INBOX.hand.*").await.unwrap();
         let request = r#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{}}"#;
         go.send(()).unwrap();
-        let mut published = 0;
+        let (mut published, mut waiting) = (0, HashSet::new());
+        let number = |subject: &str| subject.rsplit('.').next().unwrap().parse::<usize>().ok();
+        let answered = |message: async_nats::Message| {
+            let reply = || number(message.reply.as_ref().unwrap());
+            number(&message.subject).or_else(reply).unwrap()
+        };
         while !leaves.is_finished() {
-            // Not so many that the broker takes this client for one that is too slow.
+            // Steadily, and no more than this client can read at once.
             for _ in 0..32 {
+                if waiting.len() >= 10_000 {
+                    break;
+                }
                 let reply = format!("_INBOX.hand.{published}");
-                let subject = subjects[published % 2].clone();
+                // Few, so that the worker comes to an end of them.
+                let subject = subjects[usize::from(published % 16 == 0)].clone();
                 client.publish_with_reply(subject, reply, request.into()).await.unwrap();
+                waiting.insert(published);
                 published += 1;
             }
-            tokio::time::sleep(Duration::from_millis(1)).await;
+            let pause = tokio::time::sleep(Duration::from_millis(1));
+            let mut pause = std::pin::pin!(pause);
+            loop {
+                tokio::select! {
+                    message = inbox.next() => drop(waiting.remove(&answered(message.unwrap()))),
+                    () = &mut pause => break,
+                }
+            }
         }
         leaves.await.unwrap();
-        let mut waiting: HashSet<usize> = (0..published).collect();
-        let number = |subject: &str| subject.rsplit('.').next().unwrap().parse().ok();
         let gather = async {
             while !waiting.is_empty() {
                 let message = inbox.next().await.unwrap();
-                let number = number(&message.subject)
-                    .or_else(|| number(message.reply.as_ref().unwrap()))
-                    .unwrap();
-                waiting.remove(&number);
+                waiting.remove(&answered(message));
             }
         };
         let gathered = tokio::time::timeout(Duration::from_secs(10), gather).await;
