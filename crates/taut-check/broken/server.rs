@@ -45,6 +45,8 @@ pub(crate) struct Server {
     asked: Vec<(Value, Value)>,
     next: i64,
     flow: String,
+    /// Whether a request has asked for logs.
+    logged: bool,
 }
 
 impl Server {
@@ -65,6 +67,7 @@ impl Server {
             asked: Vec::new(),
             next: 0,
             flow: String::new(),
+            logged: false,
         }
     }
 
@@ -646,7 +649,10 @@ impl Server {
             }
             "test_tool_with_progress" => self.later(request, token, 3, 5, "done"),
             "log" => {
-                let asked = params["_meta"].get(LOG_LEVEL).is_some() || self.is("log-unasked");
+                let now = params["_meta"].get(LOG_LEVEL).is_some();
+                self.logged |= now;
+                let remembered = self.logged && self.is("log-remembers");
+                let asked = now || remembered || self.is("log-unasked");
                 let loud = self.level <= 1 || self.is("log-threshold");
                 if (if request.modern { asked } else { loud }) && !self.is("log-order") {
                     let level = if self.is("log-message") { "loud" } else { "info" };

@@ -207,6 +207,18 @@ impl Session {
             .filter(move |one| one.pointer("/params/_meta/progressToken") == Some(&token))
     }
 
+    /// From which place on a cancelled request is over: two later requests were answered by then.
+    pub(crate) fn forgotten(&self, id: &Value) -> Option<usize> {
+        let cancels = |message: &Value| {
+            message["method"] == "notifications/cancelled"
+                && message["params"].get("requestId") == Some(id)
+        };
+        let (cancelled, _) = self.sent.iter().find(|(_, message)| cancels(message))?;
+        let answers =
+            self.received().filter(|(place, value, _)| place > cancelled && is_response(value));
+        answers.map(|(place, ..)| place).nth(1)
+    }
+
     /// The place of the first answer to each id, by the id as JSON text.
     pub(crate) fn ends(&self) -> HashMap<String, usize> {
         let mut ends = HashMap::new();

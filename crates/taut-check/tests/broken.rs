@@ -96,6 +96,7 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("progress-late", "progress-known", Revision::MODERN),
     ("token-text", "progress-known", Revision::V2025_11_25),
     ("log-cancelled", "cancel-silent-modern", Revision::MODERN),
+    ("log-remembers", "log-unasked", Revision::MODERN),
     ("no-last-newline", "frame-line", Revision::V2025_11_25),
     ("meta-reserved", "meta-keys", Revision::MODERN),
     ("meta-nested", "meta-keys", Revision::MODERN),

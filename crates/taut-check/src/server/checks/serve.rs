@@ -326,13 +326,21 @@ fn logging() -> Vec<Check> {
         Check::must("log-unasked", &["LOG-09"], Revisions::MODERN,
             "Without a logLevel on the request nothing is logged for it.")
             .hosts("A client that did not ask has nowhere to show it.")
+            .after(&["log-order", "cancel-silent-modern"])
             .scan(|_, all| {
                 let mut faults = Vec::new();
                 for (session, _) in &all.sessions {
-                    let asked = session.sent.iter().find(|(_, value)| value["params"]["_meta"].get(LOG_LEVEL).is_some()).map(|(place, _)| *place);
+                    let ends = session.ends();
+                    let asking: Vec<&(usize, Value)> = session.sent.iter().filter(|(_, value)| value["params"]["_meta"].get(LOG_LEVEL).is_some()).collect();
                     for (at, _, frame) in session.received().filter(|(_, value, _)| value["method"] == "notifications/message") {
-                        if asked.is_none_or(|asked| asked > at) {
-                            faults.push(("a log came, and no request asked for logs".to_owned(), frame.text()));
+                        // Nothing is remembered: a request that was answered asks for nothing any more.
+                        let runs = |(place, request): &&&(usize, Value)| {
+                            let id = &request["id"];
+                            let end = ends.get(&id.to_string()).copied().or_else(|| session.forgotten(id));
+                            *place < at && end.is_none_or(|end| end > at)
+                        };
+                        if !asking.iter().any(|one| runs(&one)) {
+                            faults.push(("a log came, and no running request asked for logs".to_owned(), frame.text()));
                         }
                     }
                 }
@@ -349,6 +357,10 @@ fn logging() -> Vec<Check> {
                     for (n, call) in (0..).zip(cx.survey.calls.iter().take(20)) {
                         let params = json!({ "name": call.tool, "arguments": call.args, "_meta": { LOG_LEVEL: "debug" } });
                         steps.extend([cx.request(n, "tools/call", params), Step::Await(cx.id(n)), Step::Listen(30)]);
+                    }
+                    // Without a level, after one had it: `log-unasked` looks at what comes.
+                    for (n, call) in (20..).zip(cx.survey.calls.iter().take(20).filter(|call| call.took_ms < crate::cx::SLOW)) {
+                        steps.extend([cx.request(n, "tools/call", json!({ "name": call.tool, "arguments": call.args })), Step::Await(cx.id(n))]);
                     }
                     Ok(steps)
                 },
