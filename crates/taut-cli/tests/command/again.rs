@@ -335,10 +335,11 @@ fn bench_of_a_build_that_is_not_optimised_says_so() {
 #[test]
 // About Unix itself: terminals.
 #[cfg(unix)]
-fn trace_by_hand_says_what_it_waits_for() {
+fn what_is_started_by_hand_says_what_it_waits_for() {
     let table = [
         ("trace demo", "passes on what a host says", "try: taut smoke -- taut trace demo"),
         ("trace mock session.jsonl", "answers what a host says", "taut trace mock session.jsonl"),
+        ("serve", "serves MCP on stdin and stdout", "try: taut smoke"),
     ];
     for (line, told, next) in table {
         let words: Vec<&str> = line.split(' ').collect();

@@ -60,6 +60,28 @@ fn one_bad_server_never_stops_the_others() {
     assert!(row("dying")["why"].as_str().unwrap().contains("cannot open the database"));
 }
 
+/// P27: package runners that download at the same time break each other's files.
+#[test]
+// About Unix itself: its shell.
+#[cfg(unix)]
+fn p27_one_package_is_downloaded_at_a_time() {
+    let place = Place::empty();
+    let folder = place.home().join("bin");
+    std::fs::create_dir_all(&folder).unwrap();
+    let lock = folder.join("lock");
+    std::os::unix::fs::symlink("/bin/sh", folder.join("npx")).unwrap();
+    let script = format!(
+        "mkdir {lock} || exit 1; sleep 0.2; rmdir {lock}; exec {taut} serve",
+        lock = lock.display(),
+        taut = env!("CARGO_BIN_EXE_taut"),
+    );
+    let entry = json!({ "command": folder.join("npx"), "args": ["-c", script] });
+    let servers = json!({ "a": entry, "b": entry, "c": entry, "d": entry });
+    place.put(".mcp.json", &json!({ "mcpServers": servers }).to_string());
+    let json = place.run("smoke --all --json").exits(0).json();
+    assert_eq!(json["servers"].as_array().unwrap().len(), 4, "{json}");
+}
+
 #[test]
 fn one_that_says_nothing_holds_nobody_up() {
     let place = Place::empty();

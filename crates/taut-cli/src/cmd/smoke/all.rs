@@ -4,6 +4,7 @@
 //! `steps.rs` checks one server.
 
 use std::fmt::Write as _;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -90,6 +91,8 @@ async fn try_all(
     let mut running = JoinSet::new();
     let mut waiting = servers.iter().enumerate();
     let mut done = 0;
+    // One download at a time: package runners break each other's files.
+    let downloads = Rc::new(tokio::sync::Mutex::new(()));
     loop {
         spinner.say(format!("{done} of {} tried", servers.len()));
         while running.len() < at_once
@@ -100,7 +103,12 @@ async fn try_all(
                     let (output, options) = (output.clone(), options.clone());
                     // From here on, not from when it is first polled: no signal may fall between.
                     let mut heard = Interrupts::new()?;
+                    let downloads = target.reach.package_runner().map(|_| downloads.clone());
                     running.spawn_local(async move {
+                        let _turn = match &downloads {
+                            Some(downloads) => Some(downloads.lock().await),
+                            None => None,
+                        };
                         (at, try_one(&output, &options, target, &mut heard).await)
                     });
                 }
