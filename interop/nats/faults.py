@@ -150,12 +150,13 @@ def slow_worker(world, turn):
 
 
 def rolling_restart(world, turn):
-    world.start_workers()
+    """With more callers than slots, so that calls are on their way to a worker at any time when it leaves."""
+    world.start_workers("--slots", "32")
     world.start_edge()
-    world.load()
+    world.load(callers=150)
     for _ in range(len(world.workers)):
-        world.start_workers(count=1)
-        world.some_more(5)
+        world.start_workers("--slots", "32", count=1)
+        world.some_more(300)
         world.workers.pop(0).stop()
     return set()
 
