@@ -112,6 +112,8 @@ fn the_table_has_a_line_for_each_and_the_first_failure_decides() {
         run.out
     );
     assert!(line("strange ").contains("✗ line 1, column "), "{}", run.out);
+    // The cause comes first: the rest may be cut off.
+    assert!(line("dying ").contains("cannot open the database"), "{}", run.out);
     assert!(run.out.contains("\n✗ 2 of 8 work, 1 not tried, 1 shadowed, "), "{}", run.out);
     assert!(run.out.ends_with("try: taut smoke circular, for the whole story\n"), "{}", run.out);
 }

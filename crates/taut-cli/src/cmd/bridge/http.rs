@@ -119,6 +119,9 @@ pub(super) async fn run(
     let listener = bind(word, &clients).await?;
     let mut interrupts = Interrupts::new()?;
     output.print(&format!("{}\n", shown(&listener.address, &clients)))?;
+    if output.err.terminal && clients.token.is_none() && clients.certificate.is_none() {
+        output.note("serves lines, headers and HTTP there, HTTP at the path /mcp; Ctrl-C ends it");
+    }
     // Removes the file of a Unix socket at the end of this function.
     #[cfg(unix)]
     let _file;

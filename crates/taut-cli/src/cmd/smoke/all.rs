@@ -276,9 +276,7 @@ fn table(output: &Output, found: &Found, rows: &[Row], end: (Duration, bool)) ->
         let (style, words) = match &row.outcome {
             Outcome::Works => (GREEN, "✓ works".to_owned()),
             // Where it was looked for, what to try: in the story of that one server.
-            Outcome::Failed { why, .. } => {
-                (RED, format!("✗ {}", why.split("; ").next().unwrap_or(why)))
-            }
+            Outcome::Failed { why, .. } => (RED, format!("✗ {}", brief(why))),
             Outcome::Skipped(why) => (DIM, format!("· {why}")),
         };
         let words = reader.line(&words).into_owned();
@@ -291,6 +289,17 @@ fn table(output: &Output, found: &Found, rows: &[Row], end: (Duration, bool)) ->
         let _ = writeln!(text, "{} {next}", reader.paint(CYAN, "  try:"));
     }
     text
+}
+
+/// Why a server failed, on one line: the last that it said, which is the cause more often than not, then how it ended.
+fn brief(why: &str) -> String {
+    let ended = why.split("; ").next().unwrap_or(why);
+    let said =
+        why.split_once("its last lines on ").and_then(|(_, lines)| lines.lines().skip(1).last());
+    match said.map(str::trim).filter(|said| !said.is_empty()) {
+        Some(said) => format!("{said}: {ended}"),
+        None => ended.to_owned(),
+    }
 }
 
 /// How it went all in all, after so long; whether it was interrupted.
