@@ -217,6 +217,7 @@ fn hints_can_be_typed_as_they_are() {
         ("call demo", "try: taut call TOOL demo\n"),
         ("prompt demo", "try: taut prompt PROMPT demo\n"),
         ("trace view nowhere", "try: name a file that exists\n"),
+        ("trace veiw nowhere", "did you mean taut trace view?"),
         ("watch --count 0 demo", "invalid value '0' for '--count <N>': expected 1 or more\n"),
         ("check --only rcp demo", "there is no check \"rcp\"; did you mean rpc?\n"),
         #[cfg(target_os = "linux")]
