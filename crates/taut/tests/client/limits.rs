@@ -16,7 +16,7 @@ const PAGE: usize = 1 << 20;
 const URI: usize = 10 << 10;
 
 /// A server whose list never ends, and whose tool tells of many resources with long URIs.
-pub(crate) fn play() {
+pub(crate) fn play(kept: bool) {
     let mut pages = 0;
     for line in std::io::stdin().lines() {
         let message: Value = serde_json::from_str(&line.unwrap()).unwrap();
@@ -26,6 +26,20 @@ pub(crate) fn play() {
                 "capabilities": { "tools": {}, "resources": { "subscribe": true } },
                 "serverInfo": { "name": "large", "version": "1" },
             }),
+            // A server that is never asked `initialize` is modern: its pages may be kept for an hour.
+            "server/discover" if kept => json!({
+                "resultType": "complete", "supportedVersions": ["2026-07-28"],
+                "capabilities": { "tools": {} }, "ttlMs": 0, "cacheScope": "private",
+            }),
+            "tools/list" if kept => {
+                pages += 1;
+                let tool = json!({ "name": pages.to_string(), "description": "x".repeat(PAGE),
+                    "inputSchema": { "type": "object" } });
+                let place: u64 =
+                    message["params"]["cursor"].as_str().map_or(0, |c| c.parse().unwrap());
+                json!({ "resultType": "complete", "tools": [tool], "nextCursor": (place + 1).to_string(),
+                    "ttlMs": 3_600_000, "cacheScope": "private" })
+            }
             "tools/list" => {
                 pages += 1;
                 let tool = json!({ "name": pages.to_string(), "description": "x".repeat(PAGE),
@@ -90,6 +104,30 @@ async fn c18_a_list_with_too_many_pages_is_given_up_and_names_the_setting() {
     let error = in_time(tools.next_page()).await.unwrap_err();
     assert!(error.to_string().contains("more than 3 pages (ClientBuilder::max_pages)"), "{error}");
     assert!(in_time(tools.next_page()).await.unwrap().is_none());
+}
+
+/// Issue 19, A2: a server that lets every page of an endless list be kept for an hour.
+#[tokio::test]
+async fn c18_pages_that_are_kept_are_bounded_in_bytes() {
+    let room = 4 * PAGE;
+    let builder = quick().keep_lists(true).max_kept_bytes(room);
+    let client = in_time(builder.spawn(server("kept"))).await.unwrap();
+    let read = async |pages: usize| {
+        let (mut tools, mut numbers) = (client.tools(), Vec::new());
+        for _ in 0..pages {
+            let page = in_time(tools.next_page()).await.unwrap().unwrap();
+            numbers.push(page[0].name.parse::<usize>().unwrap());
+        }
+        numbers
+    };
+    assert_eq!(read(3).await, [1, 2, 3]);
+    assert_eq!(read(3).await, [1, 2, 3], "three pages fit");
+    // Of twenty no more than four can be there when they are read again; the server numbers what it sends.
+    let first = read(20).await;
+    let again = read(20).await;
+    let kept = again.iter().filter(|number| first.contains(number)).count();
+    assert!(kept <= 4, "{kept} of 20 pages were kept: {first:?} {again:?}");
+    in_time(client.close()).await.unwrap();
 }
 
 /// Issue 19, A2

@@ -56,7 +56,8 @@ fn role() {
         ("windows", word) => windows::play(word),
         #[cfg(unix)]
         ("cycles", word) => cycles::play(word),
-        ("limits", _) => limits::play(),
+        ("limits", _) => limits::play(false),
+        ("kept", _) => limits::play(true),
         _ => server::serve(&role),
     }
     std::process::exit(0);

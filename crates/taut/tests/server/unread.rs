@@ -16,6 +16,9 @@ const MARK: &str = "--- the wire ---";
 /// Far above what anything here needs.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How many bytes of log lines may wait.
+const LOG_QUEUE: usize = 1 << 20;
+
 const DRAIN: Duration = Duration::from_secs(1);
 
 /// Not a test: what the other process runs.
@@ -35,6 +38,12 @@ fn role() {
         })
         .tool(("panic", "Panic."), async |_: NoArgs, _| -> String {
             panic!("{}", "on purpose ".repeat(20))
+        })
+        .logging()
+        .log_queue(LOG_QUEUE)
+        .tool(("log", "Log 200 MiB in one go."), async |_: NoArgs, call: taut::Call| {
+            (0..200 << 10).for_each(|_| call.log(taut::Level::Error, "x".repeat(1 << 10)));
+            "logged"
         })
         .tool(("block", "Block the thread for ever."), async |_: NoArgs, _| -> String {
             loop {
@@ -185,4 +194,23 @@ fn s9_a_handler_that_blocks_the_loop_does_not_outlive_the_end_of_input_by_more_t
     let mut said = String::new();
     reader.read_to_string(&mut said).unwrap();
     assert!(said.contains("stdin ended more than 1s ago (the drain limit)"), "{said}");
+}
+
+/// C18, issue 19, A2: a handler that logs in a loop does not let the loop write. Its lines are bounded in bytes, and the call
+/// is answered.
+#[test]
+fn c18_a_handler_that_logs_in_a_loop_costs_bounded_memory() {
+    let mut served = start(Stdio::null());
+    let line = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"log","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{},"io.modelcontextprotocol/logLevel":"debug"}}}"#;
+    writeln!(served.input.as_mut().unwrap(), "{line}").unwrap();
+    let mut lines = 0;
+    while !served.line().contains("logged") {
+        lines += 1;
+    }
+    assert!(lines > 100, "some were sent: {lines}");
+    let status = std::fs::read_to_string(format!("/proc/{}/status", served.child.id())).unwrap();
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    let most: usize = most.trim().trim_end_matches(" kB").parse().unwrap();
+    assert!(most < 60 << 10, "{most} KiB");
+    assert_eq!(served.end().0, Some(0));
 }
