@@ -216,8 +216,8 @@ no message is left out, both framings and all revisions of the protocol are tran
 dies is started again, and nothing of it is left behind. Each legacy session has a server of its own; \
 clients of 2026-07-28 share one. A server after -- gets your whole environment.
 
-With --listen, the address is printed on stdout. Only this machine can connect by TCP, and only you by \
-unix:PATH. Lines, Content-Length headers and HTTP are told apart by the first bytes; web pages are \
+With --listen, the address is printed on stdout. Only this machine can connect by TCP, unless clients \
+need a token (--token-file, --token-env), and only you by unix:PATH. Lines, Content-Length headers and HTTP are told apart by the first bytes; web pages are \
 refused. SIGTERM and Ctrl-C let open calls finish, then end the servers.
 
 --record and --page keep and show what passes as `taut trace` does, clients and servers in one capture.

@@ -183,6 +183,14 @@ fn host_and_port(text: &str) -> Option<Address> {
 }
 
 impl Reach {
+    /// The package runner that starts it, if one does.
+    pub(crate) fn package_runner(&self) -> Option<&'static str> {
+        match self {
+            Self::Start(command) => command.package_runner(),
+            _ => None,
+        }
+    }
+
     /// Opens a connection.
     pub(crate) async fn open(&self, builder: ClientBuilder) -> taut::Result<Client> {
         match self {

@@ -10,6 +10,7 @@ use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, CommandFactory as _};
 
 use crate::args::{Args, Sub};
+use crate::arguments::closest;
 use crate::gate::{self, RED};
 use crate::hosts::{Surroundings, find};
 use crate::output::Output;
@@ -132,6 +133,10 @@ fn unknown_argument(error: &clap::Error, wrong: &str, typed: &[OsString]) -> Opt
         return None;
     }
     let before: Vec<_> = typed[at + 1..place].iter().map(|word| word.to_string_lossy()).collect();
+    let ways = commands.find_subcommand(&*command)?.get_subcommands().map(Command::get_name);
+    if let Some(meant) = before.first().and_then(|first| closest(first, ways)) {
+        return Some(format!("did you mean taut {command} {meant}?"));
+    }
     let plain = before.iter().filter(|word| !word.starts_with('-') && !word.contains('='));
     let dashed = typed.iter().any(|word| word == "--");
     // The first word of these is the tool or the prompt.

@@ -217,6 +217,7 @@ fn hints_can_be_typed_as_they_are() {
         ("call demo", "try: taut call TOOL demo\n"),
         ("prompt demo", "try: taut prompt PROMPT demo\n"),
         ("trace view nowhere", "try: name a file that exists\n"),
+        ("trace veiw nowhere", "did you mean taut trace view?"),
         ("watch --count 0 demo", "invalid value '0' for '--count <N>': expected 1 or more\n"),
         ("check --only rcp demo", "there is no check \"rcp\"; did you mean rpc?\n"),
         #[cfg(target_os = "linux")]
@@ -335,10 +336,11 @@ fn bench_of_a_build_that_is_not_optimised_says_so() {
 #[test]
 // About Unix itself: terminals.
 #[cfg(unix)]
-fn trace_by_hand_says_what_it_waits_for() {
+fn what_is_started_by_hand_says_what_it_waits_for() {
     let table = [
         ("trace demo", "passes on what a host says", "try: taut smoke -- taut trace demo"),
         ("trace mock session.jsonl", "answers what a host says", "taut trace mock session.jsonl"),
+        ("serve", "serves MCP on stdin and stdout", "try: taut smoke"),
     ];
     for (line, told, next) in table {
         let words: Vec<&str> = line.split(' ').collect();

@@ -60,6 +60,28 @@ fn one_bad_server_never_stops_the_others() {
     assert!(row("dying")["why"].as_str().unwrap().contains("cannot open the database"));
 }
 
+/// P27: package runners that download at the same time break each other's files.
+#[test]
+// About Unix itself: its shell.
+#[cfg(unix)]
+fn p27_one_package_is_downloaded_at_a_time() {
+    let place = Place::empty();
+    let folder = place.home().join("bin");
+    std::fs::create_dir_all(&folder).unwrap();
+    let lock = folder.join("lock");
+    std::os::unix::fs::symlink("/bin/sh", folder.join("npx")).unwrap();
+    let script = format!(
+        "mkdir {lock} || exit 1; sleep 0.2; rmdir {lock}; exec {taut} serve",
+        lock = lock.display(),
+        taut = env!("CARGO_BIN_EXE_taut"),
+    );
+    let entry = json!({ "command": folder.join("npx"), "args": ["-c", script] });
+    let servers = json!({ "a": entry, "b": entry, "c": entry, "d": entry });
+    place.put(".mcp.json", &json!({ "mcpServers": servers }).to_string());
+    let json = place.run("smoke --all --json").exits(0).json();
+    assert_eq!(json["servers"].as_array().unwrap().len(), 4, "{json}");
+}
+
 #[test]
 fn one_that_says_nothing_holds_nobody_up() {
     let place = Place::empty();
@@ -90,6 +112,8 @@ fn the_table_has_a_line_for_each_and_the_first_failure_decides() {
         run.out
     );
     assert!(line("strange ").contains("✗ line 1, column "), "{}", run.out);
+    // The cause comes first: the rest may be cut off.
+    assert!(line("dying ").contains("cannot open the database"), "{}", run.out);
     assert!(run.out.contains("\n✗ 2 of 8 work, 1 not tried, 1 shadowed, "), "{}", run.out);
     assert!(run.out.ends_with("try: taut smoke circular, for the whole story\n"), "{}", run.out);
 }

@@ -39,12 +39,27 @@ async fn changing(changes: taut::Changes<()>, folder: std::path::PathBuf) {
 fn server() -> ServerBuilder {
     Server::builder("asker", "1.0")
         .changing()
+        .logging()
         .tool(("everything", "Tool everything."), async |_: NoArgs, call| {
             told(call.ask_form("All of it:", all()).await)
         })
         .tool(("number", "Tool number."), async |_: NoArgs, call| {
             let field = NumberField::new().kind(NumberKind::Integer).minimum(1).maximum(10);
             told(call.ask_form("How many?", FormSchema::new().required("count", field)).await)
+        })
+        .tool(("chatty", "Tool chatty."), async |_: NoArgs, call: Call<()>| {
+            let field = NumberField::new().kind(NumberKind::Integer);
+            let asked = call.ask_form("How many?", FormSchema::new().required("count", field));
+            let talk = async {
+                loop {
+                    call.log(taut::Level::Info, "still here");
+                    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+                }
+            };
+            tokio::select! {
+                reply = asked => told(reply),
+                never = talk => never,
+            }
         })
         .tool(("rude", "Tool rude."), async |_: NoArgs, call| {
             let name = TextField::new().title("na\u{1b}[31mme\u{202e}").default("a\u{7}b");

@@ -1,6 +1,6 @@
 //! Questions of a server on a terminal: forms, pages, a model; by hand, with mistakes and Ctrl-C.
 
-use super::terminal::Terminal;
+use super::terminal::{Terminal, plain};
 use super::*;
 
 /// Both ways in which a server can ask.
@@ -211,11 +211,16 @@ fn a_person_is_the_model() {
 /// What -v tells meanwhile stands above the line that is typed.
 #[test]
 fn what_is_told_meanwhile_does_not_break_the_line() {
-    let mut terminal = call("call number -v --revision 2025-11-25");
+    let mut terminal = call("call chatty -v --revision 2025-11-25");
     terminal.shows("count › ").types("x").shows("it has to be a whole number").shows("count › ");
-    terminal.types("3");
+    terminal.types("3").shows("{\"count\":3}");
     let (text, code) = terminal.end();
     assert_eq!(code, Some(0), "{text}");
+    let text = plain(&text);
+    assert!(text.contains("still here"), "the server logs all the time: {text}");
+    let question = text.find("How many?").unwrap();
+    let prompt = question + text[question..].find("count › ").unwrap();
+    assert!(!text[question..prompt].contains("still here"), "{text}");
 }
 
 /// A result may go into a pipe while the questions are on the terminal.

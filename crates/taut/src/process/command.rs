@@ -125,6 +125,28 @@ impl Command {
         self.env_on_top_of(std::env::vars_os())
     }
 
+    /// The name of the package runner that this starts, such as `npx` or `uvx`: it may download a server first.
+    ///
+    /// Two of them that download the same at the same time may break each other's files, so start them one after the
+    /// other. `None` for any other program.
+    #[must_use]
+    pub fn package_runner(&self) -> Option<&'static str> {
+        let stem = |word: &OsStr| Path::new(word).file_stem()?.to_str().map(str::to_owned);
+        let known = |word: &OsStr| {
+            let name = stem(word)?;
+            PACKAGE_RUNNERS.into_iter().find(|runner| *runner == name)
+        };
+        let program = stem(&self.program);
+        if !matches!(program.as_deref(), Some("env" | "cmd")) {
+            return known(&self.program);
+        }
+        // `env A=b npx …` and `cmd /c npx …` start the first word that is no option and no variable.
+        let text = |word: &&OsString| word.to_string_lossy().into_owned();
+        let is_before =
+            |word: &&OsString| text(word).starts_with(['-', '/']) || text(word).contains('=');
+        self.args.iter().find(|word| !is_before(word)).and_then(|word| known(word))
+    }
+
     /// The file that would be started, for a program that starts it in another way than this library does.
     ///
     /// # Errors
@@ -166,6 +188,10 @@ impl fmt::Debug for Command {
             .finish()
     }
 }
+
+/// Programs that may download a server before they start it.
+const PACKAGE_RUNNERS: [&str; 9] =
+    ["npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "uvx", "uv", "pipx"];
 
 /// The variables that the official SDKs pass on (P20).
 #[cfg(not(windows))]
@@ -233,6 +259,27 @@ mod tests {
         let mut pairs: Vec<_> = list.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
         pairs.sort();
         pairs
+    }
+
+    #[test]
+    fn p27_package_runners_are_known_behind_env_and_cmd_too() {
+        let table: [(&[&str], Option<&str>); 8] = [
+            (&["npx", "-y", "x"], Some("npx")),
+            (&["/usr/bin/uvx", "x"], Some("uvx")),
+            (&["npx.cmd"], Some("npx")),
+            (&["env", "-i", "A=b", "npx", "x"], Some("npx")),
+            (&["cmd", "/c", "npx", "x"], Some("npx")),
+            (&["env", "A=b", "node", "npx"], None),
+            (&["node", "npx"], None),
+            (&["env"], None),
+        ];
+        for (words, runner) in table {
+            assert_eq!(
+                Command::new(words[0]).args(&words[1..]).package_runner(),
+                runner,
+                "{words:?}"
+            );
+        }
     }
 
     #[test]

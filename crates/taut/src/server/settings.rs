@@ -9,7 +9,26 @@ use std::time::Duration;
 use crate::driver::Options;
 use crate::error::Reject;
 use crate::mcp::{CacheScope, DIALECT, Method, ReadResourceResult, Revision, SealKey, Ttl};
-use crate::rpc::Config;
+use crate::rpc::{Config, ErrorObject};
+
+/// How much one connection may follow (SUB-13).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FollowBounds {
+    /// Most resources, and most streams.
+    pub(crate) count: usize,
+    /// Most bytes of their addresses.
+    pub(crate) bytes: usize,
+}
+
+impl FollowBounds {
+    pub(super) fn exceeded(self) -> ErrorObject {
+        let Self { count, bytes } = self;
+        ErrorObject::internal(format!(
+            "too many subscriptions on one connection: this server allows {count} (max_subscriptions) with {bytes} \
+             bytes of addresses (max_subscription_bytes)"
+        ))
+    }
+}
 
 /// The start or the end of a call, for [`ServerBuilder::on_call`](super::ServerBuilder::on_call).
 ///
@@ -109,6 +128,8 @@ pub(crate) struct Settings {
     pub(crate) blocking_threads: usize,
     /// How many bytes may wait to be sent before log lines and progress are dropped.
     pub(crate) log_queue: usize,
+    /// How much one connection may subscribe to.
+    pub(crate) follow: FollowBounds,
     pub(crate) config: Config,
     pub(crate) options: Options,
     pub(crate) signals: bool,
@@ -135,6 +156,8 @@ impl Default for Settings {
             // Enough for files and databases, and far from a system's limit on threads.
             blocking_threads: 64,
             log_queue: 4 << 20,
+            // As many bytes as may wait in a connection's queue.
+            follow: FollowBounds { count: 1_024, bytes: 4 << 20 },
             config: Config::new(DIALECT, true),
             options: Options::default(),
             signals: true,

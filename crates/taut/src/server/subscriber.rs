@@ -10,6 +10,7 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
+use super::settings::FollowBounds;
 use crate::driver::{IncomingRequest, Link};
 use crate::lock::lock;
 use crate::mcp::{
@@ -17,12 +18,6 @@ use crate::mcp::{
     SubscriptionParams, WriteJson, meta_keys,
 };
 use crate::rpc::{ErrorObject, Id};
-
-/// Most resources, and most streams, that one connection may follow (SUB-13).
-const MAX_FOLLOWED: usize = 1_024;
-
-/// Most bytes of addresses that one connection may follow: as much as may wait in its queue.
-const MAX_FOLLOWED_BYTES: usize = 4 << 20;
 
 /// What an address costs beside its bytes, so that many short ones have a bound, too.
 const ADDRESS: usize = 64;
@@ -44,6 +39,7 @@ pub(crate) enum Update<'a> {
 /// One connection's subscriptions.
 pub(crate) struct Subscriber {
     link: Link,
+    bounds: FollowBounds,
     wants: Mutex<Wants>,
     /// Whether there are marks, so that the loop need not look on every pass.
     marked: AtomicBool,
@@ -64,9 +60,9 @@ struct Wants {
 }
 
 impl Wants {
-    fn has_room(&self, bytes: usize) -> Result<(), ErrorObject> {
-        let room = MAX_FOLLOWED_BYTES - self.bytes;
-        if bytes <= room { Ok(()) } else { Err(too_many()) }
+    fn has_room(&self, bytes: usize, bounds: FollowBounds) -> Result<(), ErrorObject> {
+        let room = bounds.bytes.saturating_sub(self.bytes);
+        if bytes <= room { Ok(()) } else { Err(bounds.exceeded()) }
     }
 
     fn keep_streams(&mut self, mut keep: impl FnMut(&Stream) -> bool) {
@@ -143,9 +139,10 @@ impl Marks {
 }
 
 impl Subscriber {
-    pub(crate) fn new(link: Link) -> Self {
+    pub(crate) fn new(link: Link, bounds: FollowBounds) -> Self {
         Self {
             link,
+            bounds,
             wants: Mutex::default(),
             marked: AtomicBool::new(false),
             pressed: AtomicBool::new(false),
@@ -163,11 +160,11 @@ impl Subscriber {
         if wants.followed.contains(&uri) {
             return Ok(());
         }
-        if wants.followed.len() >= MAX_FOLLOWED {
-            return Err(too_many());
+        if wants.followed.len() >= self.bounds.count {
+            return Err(self.bounds.exceeded());
         }
         let bytes = bytes_of([&uri]);
-        wants.has_room(bytes)?;
+        wants.has_room(bytes, self.bounds)?;
         wants.bytes += bytes;
         wants.followed.insert(uri);
         Ok(())
@@ -190,16 +187,16 @@ impl Subscriber {
     ) -> Result<ListenStream, ErrorObject> {
         let (id, serial) = (request.id, request.serial);
         let mut wants = lock(&self.wants);
-        if wants.streams.len() >= MAX_FOLLOWED {
+        if wants.streams.len() >= self.bounds.count {
             // Those that were withdrawn just now may not have been dropped yet.
             wants.keep_streams(|stream| self.is_live(stream));
         }
         let uris = filter.resource_subscriptions.iter().flatten();
         let (followed, bytes) = (uris.clone().count(), bytes_of(uris));
-        if wants.streams.len() >= MAX_FOLLOWED || followed > MAX_FOLLOWED {
-            return Err(too_many());
+        if wants.streams.len() >= self.bounds.count || followed > self.bounds.count {
+            return Err(self.bounds.exceeded());
         }
-        wants.has_room(bytes)?;
+        wants.has_room(bytes, self.bounds)?;
         let ack = SubscriptionParams::new(filter.clone()).meta(tag(id));
         // A connection that has ended needs no acknowledgement.
         let _ = say(&self.link, Some(id), Method::Acknowledged, &ack, Revision::MODERN);
@@ -375,11 +372,4 @@ fn say(
     let params =
         crate::mcp::RawJson::of(&params.at(revision)).map_err(crate::rpc::SendError::Json)?;
     link.notify(stream, method.as_str(), Some(&params))
-}
-
-fn too_many() -> ErrorObject {
-    ErrorObject::internal(format!(
-        "more than {MAX_FOLLOWED} subscriptions, or {MAX_FOLLOWED_BYTES} bytes of addresses, on one \
-         connection"
-    ))
 }

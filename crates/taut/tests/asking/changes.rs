@@ -107,6 +107,27 @@ async fn sub_13_what_a_legacy_session_follows_is_bounded_in_number_and_in_bytes(
     assert_eq!(follow("a:1024".into()).await, -32603);
 }
 
+/// SUB-13: the bounds are settings, and the error names them.
+#[tokio::test(start_paused = true)]
+async fn sub_13_how_much_is_followed_can_be_set() {
+    let build = || {
+        let builder = Server::builder("followed", "1").changing();
+        builder.resource(Resource::new("a:b", "b"), async |_| "b")
+    };
+    let few = Arc::new(build().max_subscriptions(1).build().unwrap());
+    let short = Arc::new(build().max_subscription_bytes(100).build().unwrap());
+    for (server, setting) in [(few, "max_subscriptions"), (short, "max_subscription_bytes")] {
+        let mut host = Host::new(&server, "2025-11-25", json!({})).await;
+        let mut follow = async |uri: &str| {
+            host.request("resources/subscribe", json!({ "uri": uri })).await["error"].clone()
+        };
+        assert_eq!(follow("a:b").await, Value::Null);
+        let error = follow("a:c").await;
+        assert_eq!(error["code"], -32603);
+        assert!(error["message"].as_str().unwrap().contains(setting), "{error}");
+    }
+}
+
 /// What is not promised is not there: ERR-13.
 #[tokio::test(start_paused = true)]
 async fn a_server_that_never_changes_offers_no_subscriptions() {

@@ -197,9 +197,11 @@ async fn tol_13_an_output_schema_allows_what_is_written() {
                 "title": { "type": "string" },
                 "author": {
                     "description": "`null` is written where there is none, so the schema has to allow it.",
-                    "type": ["string", "null"]
+                    "anyOf": [{ "type": "string" }, { "type": "null" }]
                 },
-                "year": { "type": ["integer", "null"], "minimum": 0, "maximum": 65535 },
+                "year": {
+                    "anyOf": [{ "type": "integer", "minimum": 0, "maximum": 65535 }, { "type": "null" }]
+                },
             },
             "required": ["title", "author"],
         })

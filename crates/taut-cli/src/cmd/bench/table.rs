@@ -218,7 +218,7 @@ fn notes(output: &Output, rows: &[Row], columns: &[Column]) -> String {
         _ => reader.paint(RED, format!("✗ {bad} servers failed in a phase: see above")),
     };
     let verdict = if rows.len() == 1 && bad == 1 {
-        reader.paint(RED, "✗ it failed in a phase: see above")
+        reader.paint(RED, "✗ it failed in a phase: see above, and ask taut doctor why")
     } else {
         verdict
     };

@@ -4,6 +4,7 @@
 //! `steps.rs` checks one server.
 
 use std::fmt::Write as _;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -90,6 +91,8 @@ async fn try_all(
     let mut running = JoinSet::new();
     let mut waiting = servers.iter().enumerate();
     let mut done = 0;
+    // One download at a time: package runners break each other's files.
+    let downloads = Rc::new(tokio::sync::Mutex::new(()));
     loop {
         spinner.say(format!("{done} of {} tried", servers.len()));
         while running.len() < at_once
@@ -100,7 +103,12 @@ async fn try_all(
                     let (output, options) = (output.clone(), options.clone());
                     // From here on, not from when it is first polled: no signal may fall between.
                     let mut heard = Interrupts::new()?;
+                    let downloads = target.reach.package_runner().map(|_| downloads.clone());
                     running.spawn_local(async move {
+                        let _turn = match &downloads {
+                            Some(downloads) => Some(downloads.lock().await),
+                            None => None,
+                        };
                         (at, try_one(&output, &options, target, &mut heard).await)
                     });
                 }
@@ -268,9 +276,7 @@ fn table(output: &Output, found: &Found, rows: &[Row], end: (Duration, bool)) ->
         let (style, words) = match &row.outcome {
             Outcome::Works => (GREEN, "✓ works".to_owned()),
             // Where it was looked for, what to try: in the story of that one server.
-            Outcome::Failed { why, .. } => {
-                (RED, format!("✗ {}", why.split("; ").next().unwrap_or(why)))
-            }
+            Outcome::Failed { why, .. } => (RED, format!("✗ {}", brief(why))),
             Outcome::Skipped(why) => (DIM, format!("· {why}")),
         };
         let words = reader.line(&words).into_owned();
@@ -283,6 +289,17 @@ fn table(output: &Output, found: &Found, rows: &[Row], end: (Duration, bool)) ->
         let _ = writeln!(text, "{} {next}", reader.paint(CYAN, "  try:"));
     }
     text
+}
+
+/// Why a server failed, on one line: the last that it said, which is the cause more often than not, then how it ended.
+fn brief(why: &str) -> String {
+    let ended = why.split("; ").next().unwrap_or(why);
+    let said =
+        why.split_once("its last lines on ").and_then(|(_, lines)| lines.lines().skip(1).last());
+    match said.map(str::trim).filter(|said| !said.is_empty()) {
+        Some(said) => format!("{said}: {ended}"),
+        None => ended.to_owned(),
+    }
 }
 
 /// How it went all in all, after so long; whether it was interrupted.

@@ -8,7 +8,6 @@ mod handshake;
 mod second;
 
 use std::future::Future;
-use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
@@ -160,7 +159,8 @@ async fn spawn_unless(
     command: Command,
     stop: impl Future<Output = ()>,
 ) -> Result<Option<Client>> {
-    let runner = package_runner(&command);
+    // A second one beside a silent one would download the same at the same time.
+    let runner = command.package_runner();
     let mut handshake = Handshake::new(&settings, true, runner.is_none());
     let mut session = start(&settings, &command, handshake.framing()).await?;
     handshake.begin();
@@ -252,16 +252,6 @@ async fn start(
     let service = ClientService(state.clone());
     let child = Some((child, stdin_closed));
     Ok(Session::start(state, framing, (stdout, stdin), child, service))
-}
-
-/// Programs that may download a server before they start it. A second one beside a silent one would
-/// download the same at the same time, and each may break the other's files.
-const PACKAGE_RUNNERS: [&str; 9] =
-    ["npx", "npm", "pnpm", "pnpx", "yarn", "bunx", "uvx", "uv", "pipx"];
-
-fn package_runner(command: &Command) -> Option<&'static str> {
-    let name = Path::new(command.program()).file_stem()?.to_str()?;
-    PACKAGE_RUNNERS.into_iter().find(|runner| *runner == name)
 }
 
 /// Ends a server that is not used: stdin closed, a moment, SIGTERM, time to clean up, SIGKILL.

@@ -119,6 +119,19 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
         self
     }
 
+    /// How many resources, and how many streams of changes, one connection may follow. 1,024 of each; a client that asks
+    /// for more gets an error that names this bound.
+    pub fn max_subscriptions(mut self, count: usize) -> Self {
+        self.settings.follow.count = count;
+        self
+    }
+
+    /// How many bytes the addresses that one connection follows may have, with 64 more for each of them. 4 MiB.
+    pub fn max_subscription_bytes(mut self, bytes: usize) -> Self {
+        self.settings.follow.bytes = bytes;
+        self
+    }
+
     /// How long accepted requests may take once the input has ended. 30 s.
     ///
     /// Hosts usually close stdin, wait 2 s and then send a signal: with less than that here, handlers

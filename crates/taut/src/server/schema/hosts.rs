@@ -43,9 +43,40 @@ pub(super) fn for_arguments(root: &mut Schema) {
     .transform(root);
 }
 
-/// For what is written. `null` stays: it is written.
+/// For what is written. `null` stays: it is written. It is an alternative of its own, because hosts refuse lists of
+/// types.
 pub(super) fn for_answers(root: &mut Schema) {
-    RecursiveTransform(plain).transform(root);
+    RecursiveTransform(|schema: &mut Schema| {
+        plain(schema);
+        if let Some(members) = schema.as_object_mut() {
+            null_apart(members);
+        }
+    })
+    .transform(root);
+}
+
+/// `{"type": ["string", "null"], …}` becomes `{"anyOf": [{"type": "string", …}, {"type": "null"}]}`. What describes
+/// the value stays outside.
+fn null_apart(members: &mut Map<String, Value>) {
+    const DESCRIBES: [&str; 4] = ["title", "description", "default", "examples"];
+    let one = match members.get("type") {
+        Some(Value::Array(types))
+            if types.len() == 2 && types.iter().any(|kind| kind == "null") =>
+        {
+            types.iter().find(|kind| *kind != "null").cloned()
+        }
+        _ => None,
+    };
+    let Some(one) = one.filter(|_| !members.contains_key("anyOf")) else { return };
+    let (outside, mut inside): (Map<_, _>, Map<_, _>) = std::mem::take(members)
+        .into_iter()
+        .partition(|(name, _)| DESCRIBES.contains(&name.as_str()));
+    inside.insert("type".into(), one);
+    if let Some(Value::Array(values)) = inside.get_mut("enum") {
+        values.retain(|value| !value.is_null());
+    }
+    *members = outside;
+    members.insert("anyOf".into(), serde_json::json!([inside, { "type": "null" }]));
 }
 
 fn plain(schema: &mut Schema) {

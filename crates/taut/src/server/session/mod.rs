@@ -55,7 +55,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         // Until a revision is agreed the newest rules hold: no id rather than null (RPC-12), and an
         // array is no message (RPC-26).
         link.agree(NoId::Absent, false);
-        let subscriber = Arc::new(Subscriber::new(link.clone()));
+        let subscriber = Arc::new(Subscriber::new(link.clone(), shared.settings.follow));
         shared.add_subscriber(&subscriber);
         let catalog = shared.catalog.snapshot();
         // LOG-05: until the client says, it hears what is not for debugging.
