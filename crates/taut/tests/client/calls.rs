@@ -157,7 +157,7 @@ async fn dropping_a_call_withdraws_it_on_the_wire() {
 
 /// L14, LIF-16: neither the probe nor the handshake is ever withdrawn.
 /// Also LIF-09, TMO-02.
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn l14_a_connection_that_is_given_up_sends_no_cancellation() {
     let (fake, reader, writer) = Fake::new(silent);
     let builder = quick().probe_timeout(ms(50)).start_timeout(ms(150));
