@@ -262,6 +262,7 @@ async fn plain_services_are_served_as_well() {
 }
 
 /// A Unix socket that only its owner can reach; any `Host` will do there.
+// About Unix itself: such sockets, and the modes of files.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_unix_socket_is_for_its_owner() {

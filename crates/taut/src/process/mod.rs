@@ -229,6 +229,7 @@ fn container(command: &Command) -> Option<String> {
     matches!(name, "docker" | "podman" | "nerdctl").then(|| name.to_owned())
 }
 
+// About Linux itself: signals, sessions and `/proc`. Windows: `tests/client/windows.rs`.
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;
