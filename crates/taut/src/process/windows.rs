@@ -164,7 +164,13 @@ impl Process {
         Some(exit)
     }
 
-    fn wait_for_job(&self) {
+    /// With what code it ended; `None` if it still runs. Lets nothing go.
+    pub(super) fn exit_code(&self) -> io::Result<Option<u32>> {
+        win32::exit_code(&self.process)
+    }
+
+    /// Waits until nothing of the job is left, for a moment at most.
+    pub(super) fn wait_for_job(&self) {
         let deadline = Instant::now() + LAST;
         // A job has no handle to wait for; nearly always the first look is the last.
         while self.job.processes().is_ok_and(|count| count > 0) && Instant::now() < deadline {
