@@ -207,11 +207,25 @@ fn files_of_hosts_are_found_in_their_places() {
         "[mcp_servers.codex]\ncommand = \"taut\"\nargs = [\"serve\"]\n",
     );
     home.write(r"project\.mcp.json", &server("here", "mcpServers"));
+    home.write(r".gemini\settings.json", &server("gemini", "mcpServers"));
+    home.write(
+        r".config\opencode\opencode.json",
+        r#"{ "mcp": { "opencode": { "type": "local", "command": ["taut", "serve"] } } }"#,
+    );
     let listed = home.run(&["servers"]).exits(0);
-    for name in ["desktop", "code", "cursor", "claude", "codex", "here"] {
+    for name in ["desktop", "code", "cursor", "claude", "codex", "here", "gemini", "opencode"] {
         assert!(listed.out.contains(name), "{name} in {listed:?}");
         home.run(&["list", "tools", name]).exits(0);
     }
+    // One kind of separator.
+    assert!(listed.out.contains(r"~\.cursor\mcp.json") && !listed.out.contains("~/"), "{listed:?}");
+
+    // Where Codex was told to keep its file; Windows does not tell the case of a variable's name.
+    let other = "[mcp_servers.elsewhere]\ncommand = \"taut\"\nargs = [\"serve\"]\n";
+    let file = home.write(r"other\config.toml", other);
+    let mut taut = home.taut(&["servers"]);
+    let listed: Run = taut.env("Codex_Home", file.parent().unwrap()).output().unwrap().into();
+    assert!(listed.out.contains("elsewhere"), "{listed:?}");
 }
 
 #[test]
