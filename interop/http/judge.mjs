@@ -1,41 +1,78 @@
-// Counts what the suite has written, and fails unless every scenario passed. `judge.mjs DIRECTORY`.
-import { readFileSync, readdirSync } from "node:fs";
+// Counts what the suite has written, and fails unless every scenario passed. `judge.mjs server|bridge|client DIRECTORY`.
+// A scenario has passed if at least one of its checks has the status SUCCESS, none has FAILURE, and none has WARNING or
+// SKIPPED except those that are named below, each with the reason why it cannot be otherwise.
+import { existsSync, readFileSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 
-// How many scenarios each set has: fewer would mean that the suite was cut short.
-const expected = { "2025-11-25": 33, "2026-07-28": 40, "2025-06-18": 27 };
-const scored = { "2025-11-25": 30, "2026-07-28": 37, "2025-06-18": 27 };
-// An extension that taut does not have. The suite itself does not score it.
-const isTask = (scenario) => scenario.startsWith("tasks-");
-// Skills are an extension as well.
-const isSkill = (scenario) => scenario.startsWith("sep-2640-");
+// How many scenarios each set has: fewer would mean that the suite was cut short. `scored` is what the suite counts.
+const sets = {
+  server: {
+    "2025-11-25": { scenarios: 33, scored: 30 },
+    "2026-07-28": { scenarios: 40, scored: 37 },
+    "2025-06-18": { scenarios: 27, scored: 27 },
+  },
+  // Not scored: client-credentials-basic and json-schema-2020-12-preservation.
+  client: {
+    "2025-11-25": { scenarios: 20, scored: 18 },
+    "2026-07-28": { scenarios: 34, scored: 32 },
+    "2025-03-26": { scenarios: 2, scored: 2 },
+  },
+};
+sets.bridge = sets.server;
+// Scenarios that cannot be passed, and why: they may warn, and need no check with success. They must not fail.
+const unexercised = {
+  // The server behind a bridge cannot close the streams of its clients and tell them when to come back, which the scenario
+  // waits for. A native server can.
+  bridge: ["server-sse-polling"],
+};
+// Extensions that taut does not have, and that the suite itself does not score: tasks, skills, and four kinds of logins.
+const leftOut = [
+  /^tasks-/,
+  /^sep-2640-/,
+  /^auth\/(client-credentials-jwt|enterprise-managed-authorization|dpop|dpop-nonce|wif-jwt-bearer)$/,
+];
+// Checks that cannot have the status SUCCESS, and why.
+const allowed = [
+  // The scenario answers a question that was never asked, and sends no requestState. A server that seals its state, as taut
+  // does, asks again then: it cannot know what the answer belongs to. That stray answers beside a good one are passed over is
+  // tested by mrtr_12_stray_answers_are_passed_over in crates/taut/tests/asking/states.rs.
+  /^input-required-result-ignore-extra-params sep-2322-ignore-unexpected-params WARNING:/,
+  // The scenario runs in 2026-07-28, which has neither method.
+  /^http-standard-headers sep-2243-client-includes-standard-headers SKIPPED: Client did not send a (initialize|notifications\/initialized) request/,
+];
 
+const [side, results] = process.argv.slice(2);
 let bad = false;
-for (const [set, count] of Object.entries(expected)) {
-  const directory = join(process.argv[2], set);
-  let scenarios = 0;
+for (const [set, { scenarios: count, scored }] of Object.entries(sets[side])) {
+  const directory = join(results, set);
+  const seen = new Set();
   let checks = 0;
-  const failed = [];
-  const warned = [];
-  for (const entry of readdirSync(directory)) {
+  const faults = [];
+  for (const entry of readdirSync(directory, { recursive: true })) {
+    if (!existsSync(join(directory, entry, "checks.json"))) continue;
     const scenario = entry.replace(/^server-/, "").replace(/-\d{4}-\d\d-\d\dT.*$/, "");
-    if (isTask(scenario) || isSkill(scenario)) continue;
-    scenarios += 1;
+    if (leftOut.some((pattern) => pattern.test(scenario))) continue;
+    seen.add(scenario);
+    const excused = unexercised[side]?.includes(scenario);
+    let passed = 0;
     for (const check of JSON.parse(readFileSync(join(directory, entry, "checks.json"), "utf8"))) {
-      checks += check.status === "SUCCESS" ? 1 : 0;
-      const line = `${scenario} ${check.id}: ${check.errorMessage ?? check.description}`;
-      if (check.status === "FAILURE") failed.push(line);
-      if (check.status === "WARNING") warned.push(line);
+      if (check.status === "SUCCESS") passed += 1;
+      const line = `${scenario} ${check.id} ${check.status}: ${check.errorMessage ?? check.description}`;
+      if (excused && check.status === "WARNING") continue;
+      // INFO is no verdict.
+      if (["SUCCESS", "INFO"].includes(check.status) || allowed.some((pattern) => pattern.test(line))) continue;
+      faults.push(line);
     }
+    if (passed === 0 && !excused) faults.push(`${scenario}: nothing was checked with success`);
+    checks += passed;
   }
-  const others = scenarios - scored[set];
+  const scenarios = seen.size;
+  const not = scenarios - scored;
   console.log(
-    `${set}: ${scenarios} scenarios (${scored[set]} scored, ${others} not), ${checks} checks passed, ` +
-      `${failed.length} failed, ${warned.length} warnings`,
+    `${set}: ${scenarios} scenarios (${scored} scored, ${not} not), ${checks} checks passed, ${faults.length} faults`,
   );
-  failed.forEach((line) => console.log(`  failed: ${line}`));
-  warned.forEach((line) => console.log(`  warning: ${line}`));
+  faults.forEach((line) => console.log(`  ${line}`));
   if (scenarios !== count) console.log(`  ${count} scenarios were expected`);
-  bad ||= failed.length > 0 || scenarios !== count;
+  bad ||= faults.length > 0 || scenarios !== count;
 }
 process.exit(bad ? 1 : 0);

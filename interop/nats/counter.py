@@ -1,6 +1,7 @@
 """A legacy stdio server whose tool counts its runs: it adds a line to a file before it answers.
 
-usage: counter.py FILE [TIMES]; it waits TIMES times as long as it is told to.
+usage: counter.py FILE [TIMES]; it waits TIMES times as long as it is told to. FILE.PID has a + for each run that has
+begun, and a - for each that has ended.
 """
 
 import json
@@ -10,6 +11,7 @@ import threading
 import time
 
 runs = os.open(sys.argv[1], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+own = os.open(f"{sys.argv[1]}.{os.getpid()}", os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
 times = int(sys.argv[2]) if len(sys.argv) > 2 else 1
 lock = threading.Lock()
 
@@ -23,8 +25,10 @@ def answer(id, result):
 
 def run(id, arguments):
     os.write(runs, (arguments["token"] + "\n").encode())
+    os.write(own, b"+")
     time.sleep(arguments.get("ms", 0) * times / 1000)
     text = "y" * arguments["size"] if "size" in arguments else str(len(arguments.get("text", "")))
+    os.write(own, b"-")
     answer(id, {"content": [{"type": "text", "text": text}]})
 
 

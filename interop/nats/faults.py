@@ -5,7 +5,7 @@
 - it failed with an error that says that it may have run, and ran once or not at all.
 
 The tool is not annotated as one that may run twice, so no call may run twice. Each fault names the reasons
-that are true for it; another one is a failure.
+that are true for it; another one is a failure. After the fault, calls have to be answered again.
 
 usage: faults.py TAUT NATS_SERVER TIMES [FAULT...]
 """
@@ -30,36 +30,44 @@ AT_ONCE = int(os.environ.get("AT_ONCE", "4"))
 def kill_worker(world, turn):
     world.start_workers()
     world.start_edge()
-    # Long enough that each worker has calls when it dies.
-    world.load(ms=200)
+    # Long enough that a call which has begun still runs when its worker dies.
+    world.load(ms=500)
     world.some_more()
+    world.begins(world.workers[0])
     world.workers.pop(0).kill()
     world.start_workers(count=1)
-    world.some_more(30)
     return {"lost", "silent"}
+
+
+kill_worker.hits = True
 
 
 def kill_child(world, turn):
     world.start_workers()
     world.start_edge()
-    world.load(ms=200)
+    world.load(ms=500)
     world.some_more()
+    world.begins(world.workers[0])
     for child in world.workers[0].children():
         os.kill(child, signal.SIGKILL)
-    world.some_more(30)
     return {"server", "worker"}
+
+
+kill_child.hits = True
 
 
 def kill_edge(world, turn):
     world.start_workers()
     first = world.start_edge()
-    world.load(ms=200)
+    world.load(ms=500)
     world.some_more()
     # The load goes on through the next one.
     world.start_edge()
     first.process.kill()
-    world.some_more(30)
     return {"gone"}
+
+
+kill_edge.hits = True
 
 
 def kill_node(world, turn):
@@ -71,7 +79,6 @@ def kill_node(world, turn):
     node.kill()
     world.some_more(30)
     node.start()
-    world.some_more()
     return {"lost", "silent"}
 
 
@@ -86,7 +93,6 @@ def restart_broker(world, turn):
     world.brokers[0].kill()
     time.sleep(random.random())
     world.brokers[0].start()
-    world.some_more(30)
     return {"lost", "silent"}
 
 
@@ -99,7 +105,6 @@ def freeze_worker(world, turn):
     # Longer than five heartbeats, so that its calls are given up; it finds them when it goes on.
     time.sleep(7)
     os.kill(world.workers[0].process.pid, signal.SIGCONT)
-    world.some_more(30)
     return {"lost", "silent"}
 
 
@@ -124,7 +129,6 @@ def cut(world, link, turn):
     link.cut(refuses=turn % 2 == 1)
     time.sleep(10)
     link.mend()
-    world.some_more(30)
     return {"lost", "silent"}
 
 
@@ -146,14 +150,14 @@ def slow_worker(world, turn):
 
 
 def rolling_restart(world, turn):
-    world.start_workers()
+    """With more callers than slots, so that calls are on their way to a worker at any time when it leaves."""
+    world.start_workers("--slots", "32")
     world.start_edge()
-    world.load()
+    world.load(callers=150)
     for _ in range(len(world.workers)):
-        world.start_workers(count=1)
-        world.some_more(5)
+        world.start_workers("--slots", "32", count=1)
+        world.some_more(300)
         world.workers.pop(0).stop()
-    world.some_more()
     return set()
 
 
@@ -225,6 +229,8 @@ def once(taut, nats, fault, turn):
             world.end()
     if not set(failed) <= allowed:
         raise Failed(f"calls failed for reasons that are not true: {dict(failed)}")
+    if getattr(fault, "hits", False) and not failed:
+        raise Failed("no call was hit, so nothing was tested")
     told = ", ".join(f"{count} {reason}" for reason, count in sorted(failed.items()))
     return f"{answered} answered, failed: {told or 'none'} ({time.time() - began:.1f} s)"
 

@@ -14,6 +14,9 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 LIMIT = 120
 
+# So many calls have to be answered after a fault, and as many again.
+RECOVERED = 24
+
 
 class Failed(Exception):
     pass
@@ -25,6 +28,20 @@ def wait(what, holds, limit=LIMIT):
         if time.time() > end:
             raise Failed(f"{what}: not within {limit} s")
         time.sleep(0.02)
+
+
+def says(taut, words, status, *expected, within=None):
+    """Runs the command, which has to end with this status and to say all of this."""
+    began = time.time()
+    done = subprocess.run([taut, *words], capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    took = time.time() - began
+    text = done.stdout + done.stderr
+    missing = [part for part in expected if part not in text]
+    if done.returncode != status or missing or "secret" in text:
+        raise Failed(f"taut {' '.join(words)}: exit {done.returncode}, expected {expected}: {text}")
+    if within and took > within:
+        raise Failed(f"taut {' '.join(words)} took {took:.1f} s")
+    return text
 
 
 def free_port():
@@ -111,7 +128,8 @@ class Edge:
         )
         self.lock, self.waiting, self.next = threading.Lock(), {}, itertools.count(1)
         self.twice, self.ended = [], False
-        threading.Thread(target=self.read, daemon=True).start()
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
         host = {"name": "faults", "version": "1"}
         params = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": host}
         answer = self.request("initialize", params)
@@ -161,6 +179,10 @@ class Edge:
         except BrokenPipeError:
             pass
         self.process.wait(LIMIT)
+        # Everything that it has written counts, also what comes last.
+        self.reader.join(LIMIT)
+        if self.reader.is_alive():
+            raise Failed("the output of an edge does not end")
 
 
 class World:
@@ -190,9 +212,20 @@ class World:
         return edge
 
     def call(self, edge, token, **arguments):
+        began = time.monotonic()
         message = edge.call(token=token, **arguments)
-        self.calls.append((token, message))
+        self.calls.append((token, message, began))
         return message
+
+    def begins(self, worker):
+        """Waits until a server of this worker has begun a further call."""
+        files = [f"{self.runs}.{child}" for child in worker.children()]
+
+        def begun():
+            return sum(open(file).read().count("+") for file in files if os.path.exists(file))
+
+        before = begun()
+        wait("a worker begins a call", lambda: self.broken or begun() > before)
 
     def load(self, callers=6, ms=50):
         """Calls without end, through the edge that is the newest at the time."""
@@ -215,9 +248,20 @@ class World:
         goal = len(self.calls) + count
         wait("calls are made", lambda: self.broken or len(self.calls) >= goal)
 
+    def recovered(self):
+        """Whether the calls that began last were answered, of those that have ended."""
+        newest = sorted(self.calls[:], key=lambda call: call[2])[-RECOVERED:]
+        return len(newest) == RECOVERED and all("result" in message for _, message, _ in newest)
+
     def finish(self):
-        """Ends the load, the edges and the workers, so that nothing runs any more, and accounts for every call.
-        Returns how many were answered, and the reasons of the others."""
+        """Ends the load, the edges and the workers, so that nothing runs any more, and accounts for every call. After
+        the fault, calls have to be answered again, and from then on no call may fail. Returns how many were answered,
+        and the reasons of the others."""
+        recovered = None
+        if self.threads:
+            wait("calls are answered again", lambda: self.broken or self.recovered(), 60)
+            recovered = time.monotonic()
+            self.some_more(RECOVERED)
         self.done = True
         for thread in self.threads:
             thread.join(LIMIT)
@@ -232,7 +276,7 @@ class World:
         with open(self.runs) as file:
             ran = collections.Counter(file.read().split())
         failed, answered = collections.Counter(), 0
-        for token, message in self.calls:
+        for token, message, began in self.calls:
             if ran[token] > 1:
                 raise Failed(f"{token} ran {ran[token]} times")
             if "result" in message:
@@ -241,6 +285,8 @@ class World:
                     raise Failed(f"{token} was answered and ran {ran[token]} times")
                 continue
             error = message.get("error", {})
+            if recovered and began > recovered:
+                raise Failed(f"{token} failed after the fleet had recovered: {message}")
             data = error.get("data") or {}
             # Without a word about it, such as a child that died: it may have run.
             if data.get("mayHaveRun", True) is False and ran[token] != 0:

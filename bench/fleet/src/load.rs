@@ -1,10 +1,11 @@
 //! A host that keeps a number of calls under way, and says how many were answered.
 //!
 //! `load CALLS WINDOW TOOL ARGUMENTS COMMAND…` starts the command as its server and calls the tool until CALLS
-//! calls have ended. It prints one line of JSON: how long it took, how many failed and with which words, and
-//! the memory of the command at ten moments, in KiB.
+//! calls have ended. A call ends with the answer that has its id; an answer to no open call is an error, so that none is
+//! counted twice. It prints one line of JSON: how long it took, how many failed and with which words, and the memory of
+//! the command at ten moments, in KiB.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::error::Error;
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -39,15 +40,21 @@ fn main() -> Result<(), Box<dyn Error>> {
     while lines.next()?.is_empty() {}
     let began = Instant::now();
     let (mut sent, mut ended) = (0, 0);
+    let mut open = HashSet::new();
     let mut memory = Vec::new();
     while ended < calls {
         let mut requests = String::new();
         while sent < calls && sent - ended < window {
             sent += 1;
+            open.insert(sent);
             requests += &request(sent);
         }
         to.write_all(requests.as_bytes())?;
         for answer in lines.next()? {
+            let id = id(&answer).ok_or_else(|| format!("no answer to a call: {answer}"))?;
+            if !open.remove(&id) {
+                return Err(format!("an answer to no open call, or a second one: {id}").into());
+            }
             ended += 1;
             if let Some(error) = answer.split_once(r#""message":""#).filter(|_| answer.contains(r#""error":{"#)) {
                 *failed.entry(error.1.chars().take_while(|c| *c != '"').collect()).or_default() += 1;
@@ -62,6 +69,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     drop(to);
     let status = child.wait()?;
     if status.success() { Ok(()) } else { Err(status.to_string().into()) }
+}
+
+/// The id of an answer, which is a number because that of the call is.
+fn id(answer: &str) -> Option<u64> {
+    let (_, rest) = answer.split_once(r#""id":"#)?;
+    let end = rest.find(|letter: char| !letter.is_ascii_digit())?;
+    rest[..end].parse().ok()
 }
 
 /// Whole lines that are answers.

@@ -14,18 +14,41 @@ const KNOWN: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"
 
 struct Client {
     role: String,
+    server: Vec<String>,
     child: Child,
     stdin: Option<ChildStdin>,
     heard: Receiver<Value>,
     next: i64,
     modern: bool,
+    /// Whether a list had characters in it that some take for the end of a line.
+    split: bool,
 }
 
 pub(crate) fn run(role: &str, server: &[String]) -> ExitCode {
-    let Some((program, words)) = server.split_first() else { return ExitCode::from(2) };
+    let Some((child, stdin, heard)) = start(server) else { return ExitCode::FAILURE };
+    let mut client = Client {
+        role: role.to_owned(),
+        server: server.to_vec(),
+        child,
+        stdin,
+        heard,
+        next: 0,
+        modern: false,
+        split: false,
+    };
+    client.session();
+    client.end();
+    ExitCode::SUCCESS
+}
+
+type Started = (Child, Option<ChildStdin>, Receiver<Value>);
+
+/// Starts the server, and reads what it says.
+fn start(server: &[String]) -> Option<Started> {
+    let (program, words) = server.split_first()?;
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let Ok(mut child) = command.spawn() else { return ExitCode::FAILURE };
+    let mut child = command.spawn().ok()?;
     let stdin = child.stdin.take();
     let (said, heard) = channel();
     if let Some(stdout) = child.stdout.take() {
@@ -38,13 +61,23 @@ pub(crate) fn run(role: &str, server: &[String]) -> ExitCode {
             }
         });
     }
-    let mut client = Client { role: role.to_owned(), child, stdin, heard, next: 0, modern: false };
-    client.session();
-    client.end();
-    ExitCode::SUCCESS
+    Some((child, stdin, heard))
 }
 
 impl Client {
+    /// Starts the server again if it has ended.
+    fn start_again(&mut self) -> bool {
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            return false;
+        }
+        let started = start(&self.server);
+        let again = started.is_some();
+        if let Some((child, stdin, heard)) = started {
+            (self.child, self.stdin, self.heard) = (child, stdin, heard);
+        }
+        again
+    }
+
     fn is(&self, role: &str) -> bool {
         self.role == role
     }
@@ -56,12 +89,19 @@ impl Client {
         }
     }
 
+    fn cancel(&mut self, id: &Value) {
+        self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }).to_string());
+    }
+
     fn meta(&self) -> Value {
         let mut meta = json!({
             "io.modelcontextprotocol/protocolVersion": MODERN,
             "io.modelcontextprotocol/clientCapabilities": {},
             "io.modelcontextprotocol/clientInfo": { "name": "broken", "version": "1" },
         });
+        if self.is("client-meta-fields") {
+            meta["traceparent"] = json!("not-a-trace");
+        }
         if self.is("client-info")
             && let Some(members) = meta.as_object_mut()
         {
@@ -99,6 +139,14 @@ impl Client {
                 self.asked(&value);
             } else if value.get("id") == Some(id) {
                 return Some(value);
+            } else if let Some(list) = value.as_array() {
+                let list = list.clone();
+                let replies: Vec<Value> =
+                    list.iter().filter_map(|one| self.answer_to(one)).collect();
+                match self.is("client-batch-received") {
+                    true => replies.iter().for_each(|reply| self.write(&reply.to_string())),
+                    false => self.write(&Value::Array(replies).to_string()),
+                }
             } else if self.is("client-silent") && value["id"] == 987_654_321 {
                 self.write(
                     &json!({ "jsonrpc": "2.0", "id": 987_654_321, "result": {} }).to_string(),
@@ -108,7 +156,28 @@ impl Client {
     }
 
     fn asked(&mut self, value: &Value) {
-        let Some(id) = value.get("id") else { return };
+        let malformed =
+            value["method"] == "notifications/cancelled" && value["params"]["requestId"].is_null();
+        if malformed && self.is("cancel-answered") {
+            self.write(
+                &json!({ "jsonrpc": "2.0", "error": { "code": -32602, "message": "what?" } })
+                    .to_string(),
+            );
+        }
+        // In 2026-07-28 nobody may ask, so nobody is answered.
+        if self.modern && !self.is("client-answers") {
+            return;
+        }
+        if let Some(reply) = self.answer_to(value) {
+            self.write(&reply.to_string());
+        }
+    }
+
+    fn answer_to(&self, value: &Value) -> Option<Value> {
+        let id = value.get("id")?;
+        if self.is("client-id-forms") && *id == json!("") {
+            return None;
+        }
         let refuse = |code: i64| Err(json!({ "code": code, "message": "not here" }));
         let answer = match value["method"].as_str().unwrap_or_default() {
             "ping" if self.is("client-ping") => Ok(json!({ "pong": true })),
@@ -125,7 +194,7 @@ impl Client {
             Ok(result) => reply["result"] = result,
             Err(error) => reply["error"] = error,
         }
-        self.write(&reply.to_string());
+        Some(reply)
     }
 
     fn session(&mut self) {
@@ -166,29 +235,32 @@ impl Client {
             return Some(false);
         }
         self.modern = true;
-        let mut reply = None;
-        for _ in 0..2 {
-            let message = self.message("server/discover", json!({}));
-            reply = self.ask(&message, Duration::from_millis(2500));
-            let again = reply.as_ref().is_some_and(|reply| reply["error"]["code"] == -32022);
-            if !again {
-                break;
-            }
-            if self.is("client-version-retry") {
-                return None;
-            }
+        let message = self.message("server/discover", json!({}));
+        let limit = if self.is("cancels-probe") { 500 } else { 2500 };
+        let mut reply = self.ask(&message, Duration::from_millis(limit));
+        if reply.is_none() && self.start_again() {
+            reply = None;
+        } else if reply.is_none() && self.is("cancels-probe") {
+            self.cancel(&message["id"]);
         }
         self.modern = false;
         match reply {
             Some(reply) if reply.get("result").is_some() => Some(true),
-            Some(reply) if reply["error"]["code"] == -32022 => None,
+            Some(reply) if reply["error"]["code"] == -32022 => {
+                self.is("client-version-retry").then_some(false)
+            }
             Some(reply) if self.is("client-fallback") && reply["error"]["code"] != -32601 => None,
             _ => Some(false),
         }
     }
 
     fn handshake(&mut self) -> bool {
-        let caps = if self.is("client-roots") { json!({ "roots": {} }) } else { json!({}) };
+        let caps = match self.role.as_str() {
+            "client-roots" => json!({ "roots": {} }),
+            "roots-true" => json!({ "roots": true }),
+            "elicitation-list" => json!({ "elicitation": [] }),
+            _ => json!({}),
+        };
         let mut info = json!({ "name": "broken", "version": "1" });
         if self.is("client-initialize") {
             info = json!({ "name": "broken" });
@@ -204,15 +276,32 @@ impl Client {
             let early = self.message("tools/list", json!({}));
             self.write(&early.to_string());
         }
-        let Some(reply) = self.wait(&message["id"], Duration::from_secs(8)) else { return false };
+        let Some(reply) = self.wait(&message["id"], Duration::from_secs(8)) else {
+            if self.is("cancels-initialize") {
+                self.cancel(&message["id"]);
+            }
+            return false;
+        };
         let version = reply["result"]["protocolVersion"].as_str().unwrap_or_default();
-        if !KNOWN.contains(&version) && !self.is("client-offer") {
+        let known = KNOWN.contains(&version) && !(self.is("newest-only") && version != named);
+        if !known && !self.is("client-offer") {
             return false;
         }
         if !self.is("client-initialized") {
-            self.write(
-                &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string(),
-            );
+            let mut done = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+            if self.is("client-notification-id") {
+                done["id"] = json!("done");
+            }
+            self.write(&done.to_string());
+        }
+        let foreign = match self.role.as_str() {
+            "client-capabilities" if version >= "2025-06-18" => Some("prompts/list"),
+            "client-capabilities-old" if version < "2025-06-18" => Some("resources/list"),
+            _ => None,
+        };
+        if let Some(method) = foreign {
+            let message = self.message(method, json!({}));
+            self.ask(&message, Duration::from_secs(8));
         }
         true
     }
@@ -227,6 +316,7 @@ impl Client {
             let message = self.message("tools/list", params);
             listed = message["id"].clone();
             let Some(reply) = self.ask(&message, limit) else { return };
+            self.split |= reply.to_string().contains('\u{2028}');
             match reply["result"].get("nextCursor") {
                 Some(_) if self.is("client-cursor") => cursor = Some(json!("2")),
                 Some(next) => cursor = Some(next.clone()),
@@ -266,7 +356,23 @@ impl Client {
             }
             _ => {}
         }
-        self.ask(&call, limit);
+        if self.modern && self.is("client-vocabulary") {
+            let ping = self.message("ping", json!({}));
+            self.ask(&ping, limit);
+        }
+        if self.is("client-separators") && self.split {
+            return;
+        }
+        let reply = self.ask(&call, limit);
+        let state = reply.as_ref().and_then(|reply| reply["result"]["requestState"].as_str());
+        if let Some(state) = state {
+            let state =
+                if self.is("client-state") { state.to_ascii_uppercase() } else { state.to_owned() };
+            self.next += 1;
+            call["id"] = json!(self.next);
+            call["params"]["requestState"] = json!(state);
+            self.ask(&call, limit);
+        }
         // Long enough for what the server still wants to ask.
         self.wait(&Value::Null, Duration::from_millis(400));
     }
@@ -296,6 +402,11 @@ impl Client {
             let _ = stdin.write_all(message.to_string().as_bytes());
         }
         if self.is("client-ends-server") {
+            return;
+        }
+        if self.is("client-closes-first") {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
             return;
         }
         self.stdin = None;

@@ -13,6 +13,8 @@ pub(crate) struct Later {
     pub(crate) id: Value,
     pub(crate) token: Option<Value>,
     pub(crate) modern: bool,
+    /// Whether the request asked for logs.
+    pub(crate) logs: bool,
     pub(crate) cancelled: Arc<Mutex<Vec<Value>>>,
 }
 
@@ -27,12 +29,21 @@ impl Later {
         let told = if self.out.is("progress-fixture") && steps == 3 { 1 } else { steps };
         for step in 0..steps {
             if self.is_cancelled() && !deaf {
+                if self.out.is("log-cancelled") && self.logs {
+                    std::thread::sleep(pause * 2);
+                    self.out.send(&json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info", "data": "cleaned up" } }));
+                }
                 return;
             }
             if let Some(token) = self.token.as_ref().filter(|_| step < told) {
-                let token =
-                    if self.out.is("progress-known") { json!("another") } else { token.clone() };
+                let token = match token {
+                    _ if self.out.is("progress-known") => json!("another"),
+                    Value::Number(number) if self.out.is("token-text") => json!(number.to_string()),
+                    token => token.clone(),
+                };
+                let falls = self.out.is("progress-falls") && steps == 3;
                 let value = if self.out.is("progress-rises") { 1 } else { step + 1 };
+                let value = if falls { steps - step } else { value };
                 let mut params =
                     json!({ "progressToken": token, "progress": value, "total": steps });
                 if self.out.is("progress-untagged") && self.modern {
@@ -44,6 +55,12 @@ impl Later {
         }
         if !self.is_cancelled() || deaf {
             self.out.send(&json!({ "jsonrpc": "2.0", "id": self.id, "result": result }));
+        }
+        if let (true, Some(token)) = (self.out.is("progress-late"), &self.token) {
+            let params = json!({ "progressToken": token, "progress": steps + 1, "total": steps });
+            self.out.send(
+                &json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }),
+            );
         }
     }
 }

@@ -112,6 +112,9 @@ fn serve(out: &Out, modern_only: bool) {
         || out.is("frame-exit-early") && !any
         || out.is("frame-exit-midline") && !buffer.is_empty()
         || out.is("listen-exit") && server.listens();
+    if out.is("no-last-newline") {
+        out.bytes(br#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"bye"}}"#);
+    }
     if stays {
         std::thread::sleep(STAY);
     }

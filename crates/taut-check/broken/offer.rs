@@ -32,6 +32,9 @@ impl Server {
         if self.is("tasks-unknown") && !modern {
             caps["tasks"] = json!({});
         }
+        if self.is("experimental") {
+            caps["experimental"] = json!({ "custom": {} });
+        }
         if self.is("extension-shape") {
             caps["extensions"] = json!({ "unprefixed": {} });
         }
@@ -58,8 +61,17 @@ impl Server {
             "test_input_required_result_tampered_state",
             "test_elicitation",
             "test_sampling",
+            "test_trigger_tool_change",
+            "test_trigger_prompt_change",
         ] {
             tools.push(json!({ "name": name, "inputSchema": none }));
+        }
+        if self.is("long-list") {
+            let names = (0..6000).map(|n| {
+                format!("a value of the field, the number {n} of very many of them, with words")
+            });
+            let schema = json!({ "type": "object", "properties": { "pick": { "enum": names.collect::<Vec<_>>() } } });
+            tools.push(json!({ "name": "long", "inputSchema": schema }));
         }
         if self.is("tools-shape") {
             tools[1]["inputSchema"] = json!({ "properties": {} });
@@ -96,10 +108,16 @@ impl Server {
         let second = match cursor {
             None => false,
             Some(Value::String(text)) if text == "second" => true,
+            Some(Value::String(text)) if text.starts_with('p') && self.pages(request) => {
+                return self.paged(request, member, &text[1..]);
+            }
             Some(Value::String(_)) if self.is("page-bad-cursor") => false,
             Some(Value::Number(_)) if self.is("page-cursor-type") => false,
             Some(_) => return Err((-32602, "no such cursor".to_owned())),
         };
+        if self.pages(request) {
+            return self.paged(request, member, "0");
+        }
         let first = items.len().div_ceil(2);
         let rest = items.split_off(first);
         let mut result = json!({ member: if second { rest } else { items } });
@@ -117,6 +135,21 @@ impl Server {
         self.turns.set(self.turns.get() + 1);
         if self.is("cache-pages") && second {
             result["cacheScope"] = json!("public");
+        }
+        Ok(result)
+    }
+
+    fn pages(&self, request: &Request<'_>) -> bool {
+        request.method == "prompts/list" && (self.is("many-pages") || self.is("fresh-cursors"))
+    }
+
+    /// Very many pages with one prompt each, or pages without end.
+    fn paged(&self, _: &Request<'_>, member: &str, page: &str) -> Result<Value, (i64, String)> {
+        let page: usize = page.parse().map_err(|_| (-32602, "no such cursor".to_owned()))?;
+        let name = if self.is("many-pages") { format!("hello{page}") } else { "hello".to_owned() };
+        let mut result = json!({ member: [{ "name": name }] });
+        if self.is("fresh-cursors") || page < 120 {
+            result["nextCursor"] = json!(format!("p{}", page + 1));
         }
         Ok(result)
     }
@@ -142,6 +175,9 @@ impl Server {
             }
             "resources/templates/list" => {
                 let mut items = vec![json!({ "uriTemplate": "demo://{id}", "name": "any" })];
+                if self.is("bad-template") {
+                    items.push(json!({ "uriTemplate": "demo://{id", "name": "torn" }));
+                }
                 if self.is("resources-templates") {
                     items[0] = json!({ "uriTemplate": "demo://{id}" });
                 }
@@ -184,10 +220,17 @@ impl Server {
             let odd = self.is("resources-missing") || self.is("resources-missing-modern");
             return Err((if odd { wrong } else { right }, "no such resource".to_owned()));
         }
-        match self.is("resources-read") {
-            true => Ok(json!({ "contents": [{ "uri": uri }] })),
-            false => Ok(json!({ "contents": [{ "uri": uri, "text": "some words" }] })),
+        let two = uri == "demo://two";
+        if two && self.is("away") {
+            return Err((-32603, "it is not there at the moment".to_owned()));
         }
+        Ok(json!({ "contents": [match two {
+            _ if self.is("resources-read") => json!({ "uri": uri }),
+            true if self.is("bad-blob") => json!({ "uri": uri, "blob": "no base64!" }),
+            true if self.is("text-and-blob") => json!({ "uri": uri, "text": "a", "blob": "YQ==" }),
+            true => json!({ "uri": uri, "blob": "YQ==" }),
+            false => json!({ "uri": uri, "text": "some words" }),
+        }] }))
     }
 
     pub(crate) fn prompt(&self, request: &Request<'_>) -> Result<Value, (i64, String)> {
@@ -200,7 +243,7 @@ impl Server {
             && request.params["arguments"]["who"].is_string()
             && name == "greet"
         {
-            return Ok(json!({ "resultType": "input_required" }));
+            return Ok(json!({ "resultType": "input_required", "inputRequests": {} }));
         }
         let who = &request.params["arguments"]["who"];
         match name {
@@ -211,13 +254,20 @@ impl Server {
                 return invalid("who is a text");
             }
             "greet" | "hello" => {}
+            _ if self.is("many-pages") && name.starts_with("hello") => {}
             _ if self.is("prompts-unknown") => return Err((-32603, "no such prompt".to_owned())),
             _ => return invalid("no such prompt"),
         }
+        if name == "greet" && self.is("away") {
+            return Err((-32603, "there is nobody of that name".to_owned()));
+        }
         let role = if self.is("prompts-get") { "system" } else { "user" };
-        Ok(
-            json!({ "messages": [{ "role": role, "content": { "type": "text", "text": format!("Greet {who}.") } }] }),
-        )
+        let mut content = json!({ "type": "text", "text": format!("Greet {who}.") });
+        if name == "hello" {
+            let data = if self.is("bad-image") { "no base64!" } else { "YQ==" };
+            content = json!({ "type": "image", "data": data, "mimeType": "image/png" });
+        }
+        Ok(json!({ "messages": [{ "role": role, "content": content }] }))
     }
 
     pub(crate) fn complete(&self, request: &Request<'_>) -> Result<Value, (i64, String)> {
@@ -230,7 +280,12 @@ impl Server {
         if !known && !self.is("error-undeclared") {
             return Err((-32602, "nothing there can be completed".to_owned()));
         }
-        let count = if self.is("complete-values") { 101 } else { 2 };
+        if self.is("away") {
+            return Err((-32603, "there are no suggestions".to_owned()));
+        }
+        let resource = reference["type"] == "ref/resource";
+        let many = self.is("complete-values") || self.is("many-values") && resource;
+        let count = if many { 101 } else { 2 };
         let values: Vec<String> = (0..count).map(|n| format!("name {n}")).collect();
         Ok(json!({ "completion": { "values": values } }))
     }

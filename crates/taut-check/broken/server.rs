@@ -44,6 +44,9 @@ pub(crate) struct Server {
     cancelled: Arc<Mutex<Vec<Value>>>,
     asked: Vec<(Value, Value)>,
     next: i64,
+    flow: String,
+    /// Whether a request has asked for logs.
+    logged: bool,
 }
 
 impl Server {
@@ -63,6 +66,8 @@ impl Server {
             cancelled: Arc::default(),
             asked: Vec::new(),
             next: 0,
+            flow: String::new(),
+            logged: false,
         }
     }
 
@@ -93,7 +98,11 @@ impl Server {
         let bare = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
         let Ok(value) = serde_json::from_slice::<Value>(bare) else {
             let stale = self.is("rpc-unreadable-id").then(|| self.last_id.clone());
-            let code = if self.is("rpc-parse-error") { -32603 } else { -32700 };
+            let code = match () {
+                () if self.is("rpc-parse-error") => -32603,
+                () if self.is("parse-invalid") => -32600,
+                () => -32700,
+            };
             return self.refuse(stale.as_ref(), code, "no JSON");
         };
         match value {
@@ -112,6 +121,9 @@ impl Server {
         if !batches && !self.is("rpc-batch-refused") || list.is_empty() {
             if self.is("rpc-batch-empty") {
                 return self.out.send(&json!([]));
+            }
+            if self.is("batch-dropped") && batches {
+                return;
             }
             return self.refuse(None, -32600, "no batches");
         }
@@ -144,11 +156,19 @@ impl Server {
         );
         if !valid || method.is_none() || odd_id && !null && !typed {
             let readable = id.filter(|_| !odd_id);
-            let code = if self.is("rpc-invalid-request") { -32603 } else { -32600 };
+            let code = match () {
+                () if self.is("rpc-invalid-request") => -32603,
+                () if self.is("invalid-unknown") => -32601,
+                () => -32600,
+            };
             return Some(refusal(readable, code, "no message"));
         }
         let method = method.and_then(Value::as_str).unwrap_or_default();
-        let Some(id) = id else { return self.notification(method, &value["params"]) };
+        let Some(id) = id else {
+            let answer = self.notification(method, &value["params"]);
+            let always = self.is("answers-notifications");
+            return always.then(|| refusal(Some(&Value::Null), -32601, "noted")).or(answer);
+        };
         if self.is("rpc-id-forms") && *id == json!(0) {
             return None;
         }
@@ -165,7 +185,9 @@ impl Server {
         let modern = request["params"]["_meta"].get(VERSION).is_some() || self.modern_only;
         let mut reply = match answer {
             Err((code, message)) => {
-                let mut reply = refusal(Some(&id), code, &message);
+                let null = self.is("rpc-error-id") && method != "initialize";
+                let mut reply =
+                    refusal(Some(if null { &Value::Null } else { &id }), code, &message);
                 if code == -32022 {
                     let asked = &request["params"]["_meta"][VERSION];
                     reply["error"]["data"] = json!({ "supported": [MODERN], "requested": asked });
@@ -229,6 +251,15 @@ impl Server {
             result["_meta"]["io.modelcontextprotocol/serverInfo"] =
                 json!({ "name": "broken", "version": "1" });
         }
+        if self.is("meta-reserved") && list {
+            result["_meta"]["dev.mcp/mine"] = json!(1);
+        }
+        if self.is("meta-nested")
+            && list
+            && let Some(prompt) = result["prompts"].get_mut(0)
+        {
+            prompt["_meta"] = json!({ "-torn-": 1 });
+        }
         if self.is("meta-keys") && list {
             result["_meta"]["not a key!"] = json!(1);
         }
@@ -241,14 +272,33 @@ impl Server {
         if self.is("frame-direction") && list {
             self.out.send(&json!({ "jsonrpc": "2.0", "id": "s1", "method": "roots/list" }));
         }
-        if self.is("frame-kinds") && list {
+        if (self.is("frame-kinds") || self.is("experimental")) && list {
             self.note("notifications/custom", json!({}));
+        }
+        if self.is("tasks-notified") && list {
+            self.note("notifications/tasks", json!({ "taskId": "t1" }));
+        }
+        if self.is("frame-acknowledged") && list && modern {
+            let meta = json!({ SUBSCRIPTION: 4711 });
+            self.note(
+                "notifications/subscriptions/acknowledged",
+                json!({ "notifications": {}, "_meta": meta }),
+            );
         }
         if self.is("frame-quiet-notifications") && list {
             self.out.send(&json!({ "jsonrpc": "2.0", "id": "s1", "method": "notifications/message", "params": { "level": "info", "data": 1 } }));
         }
         if self.is("init-quiet") && value["method"] == "initialize" {
             self.note("notifications/tools/list_changed", json!({}));
+        }
+        if self.is("early-note") && value["method"] == "initialize" {
+            let out = self.out.clone();
+            std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(30));
+                out.send(
+                    &json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }),
+                );
+            });
         }
         if self.is("init-capabilities") && list {
             let params = json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": "hi" } }], "maxTokens": 5 });
@@ -287,6 +337,10 @@ impl Server {
                     self.out
                         .send(&json!({ "jsonrpc": "2.0", "id": id, "result": { "tools": [] } }));
                 }
+                if self.is("listen-refused") && self.streams.iter().any(|(stream, _)| stream == id)
+                {
+                    self.refuse(Some(id), -32603, "cancelled");
+                }
                 if self.is("listen-cancel") && self.streams.iter().any(|(stream, _)| stream == id) {
                     let meta = json!({ SUBSCRIPTION: id, "io.modelcontextprotocol/serverInfo": { "name": "broken", "version": "1" } });
                     self.out.send(&json!({ "jsonrpc": "2.0", "id": id, "result": { "resultType": "complete", "_meta": meta } }));
@@ -318,6 +372,9 @@ impl Server {
     fn request(&mut self, id: &Value, method: &str, params: &Value) -> Option<Answer> {
         if self.is("init-opens") && ["initialize", "server/discover"].contains(&method) {
             return Some(Err((-32603, "not today".to_owned())));
+        }
+        if params.is_array() && !self.is("rpc-params-array") {
+            return Some(Err((-32602, "params are an object".to_owned())));
         }
         let meta = &params["_meta"];
         let modern = meta.get(VERSION).is_some();
@@ -400,6 +457,9 @@ impl Server {
     }
 
     fn initialize(&mut self, params: &Value) -> Answer {
+        if !params["capabilities"].is_object() || !params["clientInfo"].is_object() {
+            return Err((-32602, "capabilities and clientInfo are needed".to_owned()));
+        }
         let asked = match params["protocolVersion"].as_str() {
             Some(asked) => asked,
             None if self.is("init-params") => "2025-11-25",
@@ -469,6 +529,11 @@ impl Server {
             {
                 Err((-32603, "not today".to_owned()))
             }
+            ("resources/subscribe" | "resources/unsubscribe", false)
+                if !request.params["uri"].is_string() && !self.is("rpc-params") =>
+            {
+                Err((-32602, "a uri is needed".to_owned()))
+            }
             ("resources/subscribe" | "resources/unsubscribe", false) => Ok(json!({})),
             ("tools/list" | "resources/list" | "prompts/list" | "resources/templates/list", _) => {
                 let zero = request.params["_meta"].get("progressToken") == Some(&json!(0));
@@ -526,22 +591,25 @@ impl Server {
         if self.is("listen-answer") || self.is("listen-filter") && !filter.is_object() {
             return Some(Ok(json!({ "_meta": { SUBSCRIPTION: id } })));
         }
+        if self.is("updated-other") {
+            let meta = json!({ SUBSCRIPTION: id });
+            let params = json!({ "uri": "other://x", "_meta": meta });
+            self.note("notifications/resources/updated", params);
+        }
         self.streams.push((id, filter.clone()));
         None
     }
 
     fn call(&mut self, request: &Request<'_>) -> Option<Answer> {
         let params = request.params;
-        if params.is_array() && self.is("rpc-params-array") {
-            return Some(Ok(json!({ "content": [] })));
-        }
         let Some(name) = params.get("name").and_then(Value::as_str) else {
             let code = if self.is("tools-request") { -32603 } else { -32602 };
             return Some(Err((code, "a name is needed".to_owned())));
         };
         let args = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
         if !args.is_object() && !self.is("tools-arguments-type") {
-            return Some(Err((-32602, "arguments are an object".to_owned())));
+            let code = if self.is("arguments-failed") { -32603 } else { -32602 };
+            return Some(Err((code, "arguments are an object".to_owned())));
         }
         if self.is("tasks-ignored") && params.get("task").is_some()
             || self.is("input-stray") && params.get("inputResponses").is_some()
@@ -549,7 +617,7 @@ impl Server {
             return Some(Err((-32603, "what is that?".to_owned())));
         }
         let token = params["_meta"].get("progressToken").cloned();
-        if self.is("progress-asked") && token == Some(json!("17")) {
+        if self.is("progress-asked") && token == Some(json!("18")) {
             return Some(Err((-32603, "what a token".to_owned())));
         }
         let text = |text: &str| Some(Ok(json!({ "content": [{ "type": "text", "text": text }] })));
@@ -567,12 +635,24 @@ impl Server {
                 None if self.is("tools-bad-arguments") || self.is("tools-bad-arguments-old") => {
                     text("nothing")
                 }
+                None if self.is("arguments-typeless") && !args["text"].is_null() => text("nothing"),
                 None => failed("text is needed"),
             },
             "slow" => self.later(request, token, 5, 100, "done"),
+            "test_trigger_tool_change" => {
+                self.changed("tools", request.modern);
+                text("changed")
+            }
+            "test_trigger_prompt_change" => {
+                self.changed("prompts", request.modern);
+                text("changed")
+            }
             "test_tool_with_progress" => self.later(request, token, 3, 5, "done"),
             "log" => {
-                let asked = params["_meta"].get(LOG_LEVEL).is_some() || self.is("log-unasked");
+                let now = params["_meta"].get(LOG_LEVEL).is_some();
+                self.logged |= now;
+                let remembered = self.logged && self.is("log-remembers");
+                let asked = now || remembered || self.is("log-unasked");
                 let loud = self.level <= 1 || self.is("log-threshold");
                 if (if request.modern { asked } else { loud }) && !self.is("log-order") {
                     let level = if self.is("log-message") { "loud" } else { "info" };
@@ -589,10 +669,19 @@ impl Server {
             ))),
             "test_missing_capability" => text("it is there"),
             "test_input_required_result_tampered_state" if params.get("requestState").is_some() => {
-                match self.is("input-state") {
+                match params["requestState"] == "sealed-state" || self.is("input-state") {
                     true => text("welcome back"),
                     false => Some(Err((-32602, "that is not our state".to_owned()))),
                 }
+            }
+            "test_input_required_result_elicitation"
+                if params["inputResponses"].get("user_name").is_some() =>
+            {
+                let flow = params["requestState"].as_str().unwrap_or_default();
+                if self.is("input-flows") && flow != self.flow {
+                    return Some(Err((-32602, "another call is under way".to_owned())));
+                }
+                text("hello")
             }
             "test_input_required_result_elicitation"
             | "test_input_required_result_tampered_state"
@@ -605,7 +694,7 @@ impl Server {
                     entry["id"] = json!(5);
                 }
                 Some(Ok(
-                    json!({ "resultType": "input_required", "inputRequests": { "user_name": entry }, "requestState": "sealed" }),
+                    json!({ "resultType": "input_required", "inputRequests": { "user_name": entry }, "requestState": self.sealed(name) }),
                 ))
             }
             "test_elicitation"
@@ -636,6 +725,32 @@ impl Server {
         }
     }
 
+    /// The state of a call that asks back.
+    fn sealed(&mut self, tool: &str) -> String {
+        if tool.ends_with("tampered_state") {
+            return "sealed-state".to_owned();
+        }
+        self.next += 1;
+        self.flow = format!("flow-{}", self.next);
+        self.flow.clone()
+    }
+
+    /// Tells that a list has changed, to those who want to know.
+    fn changed(&self, list: &str, modern: bool) {
+        if self.is("tools-change-fixture") || self.is("listen-change-fixture") {
+            return;
+        }
+        let method = format!("notifications/{list}/list_changed");
+        if !modern {
+            return self.note(&method, json!({}));
+        }
+        for (id, filter) in &self.streams {
+            if filter[format!("{list}ListChanged")] == true {
+                self.note(&method, json!({ "_meta": { SUBSCRIPTION: id } }));
+            }
+        }
+    }
+
     fn ask(&mut self, request: &Request<'_>, method: &str, params: Value) -> Option<Answer> {
         self.next += 1;
         let id = json!(format!("ask-{}", self.next));
@@ -661,6 +776,7 @@ impl Server {
             id: request.id.clone(),
             token,
             modern: request.modern,
+            logs: request.params["_meta"].get(LOG_LEVEL).is_some(),
             cancelled: self.cancelled.clone(),
         };
         std::thread::spawn(move || later.run(steps, Duration::from_millis(millis), &result));

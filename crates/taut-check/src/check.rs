@@ -127,6 +127,8 @@ impl Revisions {
     pub const ONLY_0326: Self = Self(0b00010);
     /// All but 2025-03-26.
     pub const NOT_0326: Self = Self(0b11101);
+    /// 2024-11-05 and 2025-03-26.
+    pub const BEFORE_0618: Self = Self(0b00011);
     /// From 2025-03-26 to 2025-11-25.
     pub const LEGACY_SINCE_0326: Self = Self(0b01110);
     /// 2025-11-25 only.

@@ -28,7 +28,12 @@ pub(crate) struct Listing {
     pub(crate) error: Option<Value>,
     /// Whether a page was not answered.
     pub(crate) lost: bool,
+    /// Why it has no end: it is read for ever.
+    pub(crate) endless: Option<String>,
 }
+
+/// From how many milliseconds on a call takes long enough to be cancelled.
+pub(crate) const SLOW: u64 = 300;
 
 /// A call that was allowed, and what came of it.
 #[derive(Clone, Debug)]
@@ -93,12 +98,24 @@ impl Survey {
         worked().find(|call| fits(call)).ok_or_else(|| none.to_owned())
     }
 
+    /// A call whose arguments may be changed: it says again what it is told, and is named for that. Any other tool is
+    /// called with the arguments that were allowed, and no others.
+    pub(crate) fn echo(&self) -> Result<&Called, String> {
+        let named = |call: &Called| {
+            call.echoes.is_some() && call.tool.to_ascii_lowercase().contains("echo")
+        };
+        self.call(named).map_err(|why| match self.calls.is_empty() {
+            true => why,
+            false => "no allowed call is an echo: a tool with that word in its name, which gives back a text".to_owned(),
+        })
+    }
+
     /// The call that takes longest, if that is long enough to be cancelled.
     pub(crate) fn slow_call(&self) -> Result<&Called, String> {
         let slowest =
             self.calls.iter().filter(|call| call.worked()).max_by_key(|call| call.took_ms);
         let why = || "no allowed call takes 300 ms: allow one with --call".to_owned();
-        slowest.filter(|call| call.took_ms >= 300).ok_or_else(why)
+        slowest.filter(|call| call.took_ms >= SLOW).ok_or_else(why)
     }
 
     /// The tool as it was listed.

@@ -27,6 +27,11 @@ const MAX_RUN: usize = 192 << 20;
 /// How much a peer may take when the run has used up its memory: enough for every honest answer but the longest.
 const MAX_LATE: usize = 1 << 20;
 
+/// From how much memory on long messages are let go once they are judged, and what is a long message, in bytes. A list
+/// of tools of half a megabyte is asked for a hundred times in a run.
+const MAX_JUDGED: usize = 4 << 20;
+const LONG: usize = 32 << 10;
+
 /// What a part of a JSON value takes in memory, roughly: a number in a list is the smallest, a member the largest.
 const PART: usize = 48;
 
@@ -148,6 +153,19 @@ pub(crate) struct Process {
     stderr: Arc<Mutex<Vec<u8>>>,
     pub(crate) log: Vec<Entry>,
     pub(crate) ended: bool,
+    /// Why we ended it, if it wrote too much.
+    pub(crate) stopped: Option<Stopped>,
+    /// Whether we have killed it, so that its last line may be torn.
+    killed: bool,
+}
+
+/// Why a peer was ended that wrote too much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stopped {
+    /// It wrote more than any honest peer.
+    Flood,
+    /// The memory of the run was used up: no fault of this process.
+    Memory,
 }
 
 impl Process {
@@ -174,6 +192,8 @@ impl Process {
             stderr,
             log,
             ended: false,
+            stopped: None,
+            killed: false,
         })
     }
 
@@ -267,15 +287,40 @@ impl Process {
             self.note(What::Got(frame));
             lines.into_iter().for_each(|line| self.send(line));
         }
-        let most = if all > MAX_RUN { MAX_LATE } else { MAX_OUTPUT };
-        if self.taken > most || self.log.len() > MAX_ENTRIES {
+        let stopped = if self.taken > MAX_OUTPUT || self.log.len() > MAX_ENTRIES {
+            Some(Stopped::Flood)
+        } else {
+            (all > MAX_RUN && self.taken > MAX_LATE).then_some(Stopped::Memory)
+        };
+        if stopped.is_some() {
+            self.stopped = stopped;
             self.kill();
             self.end();
         }
     }
 
+    /// Lets long messages go, which were judged already, if they take much memory.
+    pub(crate) fn lighten(&mut self) {
+        if self.taken <= MAX_JUDGED {
+            return;
+        }
+        let mut freed = 0;
+        self.log.retain(|entry| match &entry.what {
+            What::Got(frame) if frame.raw.len() > LONG && frame.fault.is_none() => {
+                freed += weight(&frame.raw);
+                false
+            }
+            _ => true,
+        });
+        let freed = freed.min(self.taken);
+        self.taken -= freed;
+        self.kept.fetch_sub(freed, Ordering::Relaxed);
+    }
+
     fn end(&mut self) {
-        for frame in self.splitter.finish() {
+        // What is left of a line that we have torn is no fault of the peer.
+        let killed = self.killed;
+        for frame in self.splitter.finish().into_iter().filter(|_| !killed) {
             self.note(What::Got(frame));
         }
         if !self.ended {
@@ -305,6 +350,7 @@ impl Process {
 
     /// Ends it and all that it started.
     pub(crate) fn kill(&mut self) {
+        self.killed = true;
         #[cfg(unix)]
         if let Some(group) =
             i32::try_from(self.child.id()).ok().and_then(rustix::process::Pid::from_raw)

@@ -20,8 +20,10 @@ pub(crate) enum Step {
     Raw(Vec<u8>),
     /// Waits for the answer with this id, for as long as a request may take.
     Await(Value),
-    /// Waits for a notification with this method, for a short while.
+    /// Waits for a notification with this method, or for an answer to the last request.
     Hear(&'static str),
+    /// Waits for the answer to the first id, and sends what is made of it for the second.
+    Follow(Value, Value, fn(&Value, &Value) -> Option<Value>),
     /// Listens for this many milliseconds.
     Listen(u64),
     /// Opens the session, in a probe that has a process of its own, with these client capabilities.
@@ -79,6 +81,8 @@ pub(crate) struct Seen<'a> {
     pub(crate) barrier: bool,
     /// Whether the stream ended before we closed it.
     pub(crate) died: bool,
+    /// Whether it wrote without end, so that we ended it.
+    pub(crate) flooded: bool,
     /// How long after its stdin was closed the process was gone; nothing if it stayed, or was not asked.
     pub(crate) gone: Option<Duration>,
     /// What opening the session gave, in a probe that has a process of its own.
@@ -195,15 +199,24 @@ impl Session {
 }
 
 impl Session {
-    /// The first request with each progress token, by the token as JSON text.
-    pub(crate) fn tokens(&self) -> HashMap<String, &Value> {
-        let mut tokens = HashMap::new();
-        for (_, message) in &self.sent {
-            if let Some(token) = message.pointer("/params/_meta/progressToken") {
-                tokens.entry(token.to_string()).or_insert(message);
-            }
-        }
-        tokens
+    /// The requests that were sent before a place with this progress token, of the same JSON type.
+    pub(crate) fn with_token(&self, token: &Value, before: usize) -> impl Iterator<Item = &Value> {
+        let sent = self.sent.iter().take_while(move |(place, _)| *place < before);
+        let token = token.clone();
+        sent.map(|(_, message)| message)
+            .filter(move |one| one.pointer("/params/_meta/progressToken") == Some(&token))
+    }
+
+    /// From which place on a cancelled request is over: two later requests were answered by then.
+    pub(crate) fn forgotten(&self, id: &Value) -> Option<usize> {
+        let cancels = |message: &Value| {
+            message["method"] == "notifications/cancelled"
+                && message["params"].get("requestId") == Some(id)
+        };
+        let (cancelled, _) = self.sent.iter().find(|(_, message)| cancels(message))?;
+        let answers =
+            self.received().filter(|(place, value, _)| place > cancelled && is_response(value));
+        answers.map(|(place, ..)| place).nth(1)
     }
 
     /// The place of the first answer to each id, by the id as JSON text.

@@ -216,8 +216,8 @@ no message is left out, both framings and all revisions of the protocol are tran
 dies is started again, and nothing of it is left behind. Each legacy session has a server of its own; \
 clients of 2026-07-28 share one. A server after -- gets your whole environment.
 
-With --listen, the address is printed on stdout. Only this machine can connect by TCP, and only you by \
-unix:PATH. Lines, Content-Length headers and HTTP are told apart by the first bytes; web pages are \
+With --listen, the address is printed on stdout. Only this machine can connect by TCP, unless clients \
+need a token (--token-file, --token-env), and only you by unix:PATH. Lines, Content-Length headers and HTTP are told apart by the first bytes; web pages are \
 refused. SIGTERM and Ctrl-C let open calls finish, then end the servers.
 
 --record and --page keep and show what passes as `taut trace` does, clients and servers in one capture.
@@ -245,7 +245,8 @@ Examples:
 
 #[cfg(feature = "fleet")]
 pub(crate) const FLEET: &str = "\
-Asks all workers on the broker, by NATS's own service API; `nats micro ls` shows them as well. Exits with 4 if \
+Asks all workers on the broker, by NATS's own service API; `nats micro ls` shows them as well. On a terminal the \
+table is drawn again each second until Ctrl-C; --once prints it once, and so do a pipe and --json. Exits with 4 if \
 there are none.
 
 Examples:

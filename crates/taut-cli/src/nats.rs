@@ -88,6 +88,9 @@ mod with_nats {
         #[arg(long, value_name = "TIME", value_parser = duration, default_value = "30s")]
         #[arg(help_heading = "The broker")]
         wait: Duration,
+        /// How long a call to nats:SERVICE may take in all; its worker cancels it then.
+        #[arg(long, value_name = "TIME", value_parser = duration, help_heading = "The broker")]
+        deadline: Option<Duration>,
     }
 
     impl NatsArgs {
@@ -151,7 +154,10 @@ mod with_nats {
         pub(crate) async fn open(&self, builder: ClientBuilder) -> taut::Result<Client> {
             let edge = self.edge.get_or_try_init(|| async {
                 let connection = self.broker.connect(&format!("edge of {}", self.name)).await?;
-                let options = EdgeOptions::new().wait(self.broker.wait);
+                let mut options = EdgeOptions::new().wait(self.broker.wait);
+                if let Some(deadline) = self.broker.deadline {
+                    options = options.deadline(deadline);
+                }
                 Edge::new(connection, self.name.clone(), options).await
             });
             edge.await.map_err(failed)?.open(builder).await.map_err(not_a_refusal)

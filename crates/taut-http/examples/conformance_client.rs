@@ -11,8 +11,8 @@ use http_body_util::Full;
 use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Map, Value, json};
-use taut::types::{ElicitForm, ElicitResult};
-use taut::{Client, RequestContext, Revision};
+use taut::types::{CreateMessageResult, ElicitForm, ElicitResult};
+use taut::{Client, Reject, RequestContext, Revision};
 use taut_http::client::login::{AskUser, Login, LoginOptions, LoginRequest};
 use taut_http::client::{AuthorizeFuture, HttpError, HttpOptions, HttpTransport, Secret};
 
@@ -132,6 +132,9 @@ async fn main() -> Fallible<()> {
     let asked = scenario.clone();
     let builder = Client::builder()
         .revision(revision)
+        // Declared so that the suite can look at them; no scenario asks.
+        .roots([])
+        .on_sample(async |_, _| Err::<CreateMessageResult, _>(Reject::by_user()))
         .on_elicit(move |form, context| fill_in(form, context, asked.clone()));
     let client = transport.connect(builder).await?;
     let played = play(&client, &scenario, &context).await;

@@ -19,6 +19,4 @@ mod documents {
     mod http {}
     #[doc = include_str!("../../../docs/guides/axum.md")]
     mod axum {}
-    #[doc = include_str!("../../../docs/guides/team.md")]
-    mod team {}
 }

@@ -19,6 +19,10 @@ use crate::frame::{Frame, part_size};
 /// Where a broker is looked for unless told otherwise.
 const DEFAULT_URL: &str = "nats://127.0.0.1:4222";
 
+/// How many messages of a subscription may wait to be taken; the library drops more. It counts messages, not bytes: four
+/// for each of the 16,384 calls that an edge may have under way.
+const QUEUED: usize = 65_536;
+
 /// Why something did not work, in words for a person that say what to do.
 #[derive(Clone, Debug)]
 pub struct NatsError(String);
@@ -113,6 +117,7 @@ impl ConnectOptions {
         let mut options = async_nats::ConnectOptions::new()
             .name(self.name.as_deref().unwrap_or("taut"))
             .max_reconnects(None)
+            .subscription_capacity(QUEUED)
             // Subjects are made of words that were looked at, or came from the broker.
             .skip_subject_validation(true)
             .connection_timeout(Duration::from_secs(5))
@@ -216,6 +221,12 @@ impl Connection {
         &self.shown
     }
 
+    /// Whether there is a connection now. One that is lost is opened again by itself.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.link().connected
+    }
+
     pub(crate) fn client(&self) -> &async_nats::Client {
         &self.client
     }
@@ -249,6 +260,13 @@ impl Connection {
             }
             None => self.client.publish_with_headers(subject, headers, frame.payload).await,
         });
+    }
+
+    /// Sends a message if it can be taken at once, and otherwise not.
+    pub(crate) fn send_now(&self, subject: &Subject, reply: &Subject, frame: Frame) {
+        // As in `publish_now`.
+        let sent = tokio::task::unconstrained(self.send(subject, Some(reply), frame));
+        let _ = sent.now_or_never();
     }
 
     /// Sends a message without headers if it can be taken at once. Says whether it was.
@@ -295,18 +313,28 @@ fn without_secrets(url: &str) -> String {
     url.split(',').map(|address| one(address.trim())).collect::<Vec<_>>().join(",")
 }
 
+/// Whether a connection failed because of certificates. async-nats says so only if it could not even begin; the TLS library
+/// tells everything else as bytes that are not valid.
+fn is_tls(error: &async_nats::ConnectError) -> bool {
+    let mut causes =
+        std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    let invalid = |cause: &std::io::Error| cause.kind() == std::io::ErrorKind::InvalidData;
+    error.kind() == ConnectErrorKind::Tls
+        || causes.any(|cause| cause.downcast_ref::<std::io::Error>().is_some_and(invalid))
+}
+
 fn failed(error: &async_nats::ConnectError, url: &str) -> NatsError {
     let cause = std::error::Error::source(error).map(ToString::to_string).unwrap_or_default();
     NatsError(match error.kind() {
+        _ if is_tls(error) => format!(
+            "no secure connection to {url} ({cause}); check that the broker speaks TLS, give its authority with --tls-ca FILE, and a certificate with --tls-cert FILE if it wants one"
+        ),
         ConnectErrorKind::Authentication | ConnectErrorKind::AuthorizationViolation => format!(
             "the broker at {url} refuses these credentials; give others with --creds FILE or as nats://USER:PASSWORD@HOST"
         ),
         ConnectErrorKind::Dns | ConnectErrorKind::ServerParse => {
             format!("the address {url} leads nowhere ({error}); check the host in --nats URL")
         }
-        ConnectErrorKind::Tls => format!(
-            "no secure connection to {url} ({cause}); check that the broker speaks TLS, and give its authority with --tls-ca FILE"
-        ),
         ConnectErrorKind::TimedOut => {
             format!("no answer from {url} within 5 s; check that a NATS broker listens there")
         }

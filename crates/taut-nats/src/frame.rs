@@ -71,7 +71,7 @@ pub(crate) enum Kind {
     Heartbeat { unacknowledged: bool },
     /// Edge to worker: nobody waits for the call any more.
     Cancel,
-    /// To the group: means nothing. A worker that leaves sends it to itself.
+    /// Worker to itself: means nothing to others. When it is back, all that the broker sent before it has come.
     Filler,
 }
 
@@ -103,7 +103,7 @@ pub(crate) struct Frame {
     pub(crate) sequence: u64,
     /// The length of the whole, if this is its first part.
     pub(crate) length: Option<usize>,
-    /// Who answers, and how often it is heard: on an answer that came before *accepted* had to be said.
+    /// Who answers, and how often it is heard: on an answer in parts, and on one with a state.
     pub(crate) taken_by: Option<(String, Duration)>,
     pub(crate) payload: Bytes,
 }

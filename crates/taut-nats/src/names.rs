@@ -65,6 +65,13 @@ impl ServiceName {
     pub(crate) fn of_worker(&self, worker: &str) -> Subject {
         format!("mcp.{}.worker.{worker}", self.0).into()
     }
+
+    /// The worker of this service that a subject below its own belongs to.
+    pub(crate) fn worker_of<'a>(&self, subject: &'a str) -> Option<&'a str> {
+        let rest = subject.strip_prefix("mcp.")?.strip_prefix(self.0.as_str())?;
+        let (worker, _) = rest.strip_prefix(".worker.")?.split_once('.')?;
+        (worker.len() <= 64 && is_token(worker)).then_some(worker)
+    }
 }
 
 /// The reply subject of a call, which is its name.
@@ -122,6 +129,16 @@ mod tests {
         }
         for word in ["", "a.b", "a b", "*", ">", "ä", &"x".repeat(65)] {
             assert!(word.parse::<ServiceName>().is_err(), "{word}");
+        }
+    }
+
+    #[test]
+    fn a_heartbeat_tells_its_worker() {
+        let service: ServiceName = "a".parse().unwrap();
+        let below = format!("{}.gone.7", service.of_worker("w-1"));
+        assert_eq!(service.worker_of(&below), Some("w-1"));
+        for other in ["mcp.a.worker.w", "mcp.ab.worker.w.gone.1", "mcp.a.worker.>.gone", "x", ""] {
+            assert_eq!(service.worker_of(other), None, "{other}");
         }
     }
 

@@ -194,8 +194,8 @@ pub mod types {
         ToolAnnotations, ToolChoice, ToolChoiceMode, ToolExecution, ToolResult, ToolUse,
         ToolsCapability, Trace, Ttl, UNSUPPORTED_PROTOCOL_VERSION, URL_ELICITATION_REQUIRED,
         UnknownRevision, UnsupportedVersion, WriteJson, called_tool, claimed_version, http_status,
-        lists_tools, meta_keys, mirrored_member, mirrored_name, missing_claims, opens_session,
-        parameter_values, resource_not_found, unsupported_version,
+        lists_tools, may_be_repeated, meta_keys, method_names, mirrored_member, mirrored_name,
+        missing_claims, opens_session, parameter_values, resource_not_found, unsupported_version,
     };
 }
 

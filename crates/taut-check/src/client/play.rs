@@ -14,14 +14,27 @@ use super::record::line;
 use crate::cx::VERSION;
 
 /// The scenarios, each with what it is for.
-pub(crate) const SCENARIOS: [(&str, &str); 13] = [
+pub(crate) const SCENARIOS: [(&str, &str); 22] = [
+    // The long ones first.
+    ("mute", "an older server that leaves initialize unanswered"),
     ("dual", "a good server of both eras"),
     ("legacy", "a good server of the older revisions, which refuses server/discover with -32601"),
     ("legacy-2024", "a server that knows 2024-11-05 only"),
+    ("legacy-0326", "a server that knows 2025-03-26 only, and sends a batch"),
+    ("legacy-0618", "a server that knows 2025-06-18 only"),
+    ("legacy-invalid", "an older server that refuses server/discover with -32600"),
+    ("legacy-custom", "an older server that refuses server/discover with -32000"),
+    ("legacy-exits", "an older server that ends at server/discover"),
     ("legacy-odd", "an older server that refuses server/discover with -32602"),
     ("legacy-silent", "an older server that leaves server/discover unanswered"),
     ("modern", "a good server of 2026-07-28 only"),
-    ("modern-version", "a server that refuses the first version with -32022 and offers 2026-07-28"),
+    ("modern-version", "a server that refuses every version with -32022 but one of the future"),
+    ("modern-ask", "a server of 2026-07-28 that asks as older ones do, which it must not"),
+    ("modern-state", "a server of 2026-07-28 that wants a call once more, with a state"),
+    (
+        "odd",
+        "a good server of the older revisions, with odd characters in its tools, odd ids and odd cancellations",
+    ),
     ("offer", "a server that agrees on 1999-01-01"),
     ("rude", "a server that writes noise, asks the client things and answers what was not asked"),
     ("slow", "a server of the older revisions that takes a second for each answer"),
@@ -29,6 +42,12 @@ pub(crate) const SCENARIOS: [(&str, &str); 13] = [
     ("pages", "a server whose tools come in pages, one with an empty cursor"),
     ("stubborn", "a server that does not end when its stdin ends"),
 ];
+
+/// A state that has to come back byte for byte.
+pub(crate) const STATE: &str = "st\u{e4}te +/= \\ \"quoted\" \u{1F388}";
+
+/// A version that no client knows.
+const FUTURE: &str = "2031-01-31";
 
 /// How long a player lives at most.
 const LIFETIME: Duration = Duration::from_secs(60);
@@ -55,7 +74,6 @@ fn now() -> u64 {
 struct Player {
     scenario: String,
     log: Arc<Mutex<File>>,
-    refused: bool,
     noise: bool,
 }
 
@@ -110,7 +128,7 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
         }
         write(&ears, "eof", &[]);
     });
-    let mut player = Player { scenario: scenario.to_owned(), log, refused: false, noise: false };
+    let mut player = Player { scenario: scenario.to_owned(), log, noise: false };
     for bytes in lines {
         player.line(&bytes);
     }
@@ -151,7 +169,9 @@ impl Player {
         match answer {
             Ok(mut result) => {
                 if modern {
-                    result["resultType"] = json!("complete");
+                    if result.get("resultType").is_none() {
+                        result["resultType"] = json!("complete");
+                    }
                     result["_meta"] = json!({ "io.modelcontextprotocol/serverInfo": { "name": "played", "version": "1" } });
                 }
                 reply["result"] = result;
@@ -159,9 +179,23 @@ impl Player {
             Err(error) => reply["error"] = error,
         }
         self.say(&reply);
-        if self.is("rude") && !self.noise && method != "initialize" && method != "server/discover" {
+        let opening = method == "initialize" || method == "server/discover";
+        if !self.noise && !opening {
             self.noise = true;
-            self.rudeness();
+            match self.scenario.as_str() {
+                "rude" => self.rudeness(),
+                "odd" => self.oddness(),
+                "legacy-0326" => self.say(&json!([
+                    { "jsonrpc": "2.0", "id": "batch-1", "method": "ping" },
+                    { "jsonrpc": "2.0", "method": "notifications/no_such" },
+                    { "jsonrpc": "2.0", "id": "batch-2", "method": "ping" },
+                ])),
+                "modern-ask" => {
+                    self.say(&json!({ "jsonrpc": "2.0", "id": "ask-1", "method": "ping" }));
+                    self.say(&json!({ "jsonrpc": "2.0", "id": "ask-2", "method": "roots/list" }));
+                }
+                _ => {}
+            }
         }
     }
 
@@ -173,29 +207,36 @@ impl Player {
     ) -> Option<Result<Value, Value>> {
         let error =
             |code: i64, message: &str| Some(Err(json!({ "code": code, "message": message })));
-        let legacy_only = ["slow", "offer"].contains(&self.scenario.as_str())
+        let legacy_only = ["slow", "offer", "mute", "odd"].contains(&self.scenario.as_str())
             || self.scenario.starts_with("legacy")
             || self.is("rude");
         let modern_only = self.scenario.starts_with("modern");
+        let newest = if self.is("modern-version") { FUTURE } else { "2026-07-28" };
         let unsupported = |asked: &Value| {
             Some(Err(json!({ "code": -32022, "message": "unsupported version",
-            "data": { "supported": ["2026-07-28"], "requested": asked } })))
+            "data": { "supported": [newest], "requested": asked } })))
         };
         if modern && legacy_only {
             return match self.scenario.as_str() {
                 "legacy-silent" => None,
                 "legacy-odd" => error(-32602, "invalid params"),
+                "legacy-invalid" => error(-32600, "not initialized"),
+                "legacy-custom" => error(-32000, "bad request"),
+                "legacy-exits" => std::process::exit(1),
                 _ => error(-32601, "method not found"),
             };
         }
-        if modern && self.is("modern-version") && !self.refused {
-            self.refused = true;
+        if modern && self.is("modern-version") {
             return unsupported(&params["_meta"][VERSION]);
         }
         if !modern && modern_only {
             return unsupported(&params["protocolVersion"]);
         }
         Some(match method {
+            "initialize" if self.is("mute") => return None,
+            "tools/call" if self.is("modern-state") && params.get("requestState").is_none() => {
+                Ok(json!({ "resultType": "input_required", "requestState": STATE }))
+            }
             "initialize" => Ok(self.initialized(params)),
             "server/discover" if modern => Ok(
                 json!({ "supportedVersions": ["2026-07-28"], "capabilities": capabilities(), "ttlMs": 0, "cacheScope": "private" }),
@@ -215,6 +256,8 @@ impl Player {
         let version = match self.scenario.as_str() {
             "offer" => "1999-01-01",
             "legacy-2024" => "2024-11-05",
+            "legacy-0326" => "2025-03-26",
+            "legacy-0618" => "2025-06-18",
             _ if known.contains(&asked) => asked,
             _ => "2025-11-25",
         };
@@ -222,8 +265,13 @@ impl Player {
     }
 
     fn tools(&self, params: &Value, modern: bool) -> Value {
+        let about = match self.is("odd") || self.is("modern-ask") {
+            // Raw in the line: only LF ends it.
+            true => "Say\u{2028}it\u{2029}once\u{85}more",
+            false => "Say it again",
+        };
         let tool = |name: &str| {
-            json!({ "name": name, "description": "Say it again",
+            json!({ "name": name, "description": about,
             "inputSchema": { "type": "object", "properties": { "text": { "type": "string" } } } })
         };
         let mut result = if self.is("pages") {
@@ -245,6 +293,19 @@ impl Player {
         result
     }
 
+    /// What is odd and right, and cancellations that are wrong and do no harm.
+    fn oddness(&self) {
+        for params in [json!({}), json!({ "requestId": null }), json!({ "requestId": { "a": 1 } })]
+        {
+            self.say(
+                &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }),
+            );
+        }
+        for id in [json!(""), json!(-1), json!("odd-last")] {
+            self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }));
+        }
+    }
+
     /// All that a client has to put up with, and some questions.
     fn rudeness(&self) {
         let mut err = io::stderr().lock();
@@ -262,6 +323,7 @@ impl Player {
         ask(json!("ping-1"), "ping", json!({}));
         ask(json!(0), "ping", json!({}));
         ask(json!("none-1"), "taut-check/none", json!({}));
+        ask(json!("case-1"), "Ping", json!({}));
         ask(json!("roots-1"), "roots/list", json!({}));
         let content = json!({ "type": "text", "text": "hi" });
         ask(

@@ -29,6 +29,8 @@ pub(crate) enum Note {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Life {
     pub(crate) notes: Vec<Note>,
+    /// Whether more was written down than is read: its end is not known.
+    pub(crate) cut: bool,
 }
 
 impl Life {
@@ -77,7 +79,7 @@ impl Life {
             Note::Eof { at } => Some(*at),
             _ => None,
         });
-        said.is_some_and(|said| left.is_none_or(|left| left > said + 1000))
+        said.is_some_and(|said| left.map_or(!self.cut, |left| left > said + 1000))
     }
 
     pub(crate) fn requests(&self) -> impl Iterator<Item = (usize, &Value)> {
@@ -143,12 +145,14 @@ pub(crate) fn line(kind: &str, at: u64, bytes: &[u8]) -> String {
 /// Reads what one player wrote, up to so many bytes; says how many are left.
 pub(crate) fn read(path: &Path, most: u64) -> (Life, u64) {
     let mut text = String::new();
+    let mut whole = 0;
     if let Ok(file) = std::fs::File::open(path) {
+        whole = file.metadata().map_or(0, |meta| meta.len());
         // A line that is cut is no note.
         let _ = file.take(most).read_to_string(&mut text);
     }
     let left = most - (text.len() as u64).min(most);
-    let mut life = Life::default();
+    let mut life = Life { cut: whole > text.len() as u64, ..Life::default() };
     for line in text.lines() {
         let Ok(note) = serde_json::from_str::<Value>(line) else { continue };
         let at = note["at"].as_u64().unwrap_or_default();

@@ -19,6 +19,9 @@ use crate::server::pool::{CLIENTS, pool};
 /// How long a client may take for one scenario.
 const LIMIT: Duration = Duration::from_secs(45);
 
+/// How long it may take where it gets no answer: most wait for longer than anybody has time for.
+const MUTE: Duration = Duration::from_secs(15);
+
 /// How many starts of the played server are looked at in one scenario, and how much of what they wrote down, in
 /// bytes: a client may start it again and again, or write without end.
 const MAX_LIVES: usize = 64;
@@ -136,7 +139,8 @@ impl ClientCheck {
         let folder = folder.join(name);
         let ended = std::fs::create_dir_all(&folder).ok().and_then(|()| {
             let mut process = Process::start(&self.program(name, &folder)).ok()?;
-            let gone = process.gone_within(self.limit);
+            let limit = if name == "mute" { self.limit.min(MUTE) } else { self.limit };
+            let gone = process.gone_within(limit);
             let at = gone.map(|_| millis());
             // What it started may still be there: that is looked at, too.
             if gone.is_some() {

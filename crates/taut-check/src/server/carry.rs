@@ -11,12 +11,16 @@ use serde_json::{Value, json};
 
 use super::pool::{SERVERS, pool};
 use super::run::{MAX_STARTS, ServerCheck};
-use super::session::{LATE, Live, Times, shown};
+use super::session::{LATE, Live, NO_MEMORY, Times, shown};
 use super::survey::survey;
 use crate::check::{Check, Kind, Verdict};
 use crate::cx::{Cx, Survey};
 use crate::ours::Revision;
+use crate::process::Stopped;
 use crate::seen::{Session, Step};
+
+/// How long the handshake of a survey stays open: what must not come before its end comes then (LIF-10).
+const EARLY: Duration = Duration::from_millis(150);
 
 /// What a server said of itself, by revision.
 pub(super) type Surveys = Vec<(Revision, Survey)>;
@@ -64,8 +68,9 @@ impl Shared<'_> {
             // A server that speaks first would do it now.
             live.process.listen(Duration::from_millis(60));
             let began = Instant::now();
-            let opened = live.open(&json!({}));
-            let took = usize::try_from(began.elapsed().as_millis()).unwrap_or_default();
+            let opened = live.open_slowly(&json!({}), EARLY);
+            let took = began.elapsed().saturating_sub(EARLY).as_millis();
+            let took = usize::try_from(took).unwrap_or_default();
             self.slowest.fetch_max(took, Ordering::Relaxed);
             match opened {
                 Ok(opened) => Ok((live, opened)),
@@ -84,6 +89,7 @@ impl Shared<'_> {
         let (calls, fixture) = (&settings.calls, settings.fixture);
         let survey = survey(&mut live, revision, opened, calls, fixture, settings.request);
         live.process.listen(Duration::from_millis(50));
+        live.light = false;
         self.keep(live.close());
         Ok(survey)
     }
@@ -309,9 +315,14 @@ impl Shared<'_> {
             if !done.barrier && !done.died {
                 self.hung.fetch_add(1, Ordering::Relaxed);
             }
-            let verdict = judge(&cx, &seen);
+            let starved = open.process.stopped == Some(Stopped::Memory);
+            let verdict = match judge(&cx, &seen) {
+                verdict if starved && verdict.failed() => Verdict::Blocked(NO_MEMORY.to_owned()),
+                verdict => verdict,
+            };
             let exchange = if verdict.failed() { shown(seen.entries) } else { Vec::new() };
-            outcomes.push(outcome(verdict, exchange, true));
+            outcomes.push(outcome(verdict, exchange, !starved));
+            open.process.lighten();
             if (!done.barrier || fresh)
                 && let Some(old) = live.take()
             {

@@ -3,12 +3,16 @@
 use std::collections::{HashMap, HashSet};
 
 use super::carry::{Outcome, Surveys};
+use super::checks::IDLESS;
 use super::run::ServerCheck;
 use crate::check::{Check, Kind, Verdict};
 use crate::cx::{Cx, Survey};
 use crate::ours::Revision;
 use crate::report::Row;
 use crate::seen::{All, Session};
+
+/// The check that explains answers which are missing because their errors have no id.
+const ERROR_ID: &str = "rpc-error-id";
 
 /// Carries out the checks that send nothing.
 pub(super) fn scans(
@@ -66,7 +70,10 @@ pub(crate) fn explain(checks: &[Check], rows: &mut [Row]) {
     }
     for row in rows.iter_mut().filter(|row| row.verdict.failed()) {
         let after = checks.iter().find(|check| check.id == row.id).map_or(&[] as &[_], |c| c.after);
-        let cause = after.iter().find(|id| failed.contains(&(row.revision, **id)));
+        let has_failed = |id: &&'static str| failed.contains(&(row.revision, *id));
+        let idless = row.verdict.words().ends_with(IDLESS) && row.id != ERROR_ID;
+        let cause = after.iter().find(|id| has_failed(id));
+        let cause = cause.or_else(|| Some(&ERROR_ID).filter(|id| idless && has_failed(id)));
         if let Some(cause) = cause {
             row.verdict = Verdict::Blocked(format!("{cause} explains it"));
             continue;

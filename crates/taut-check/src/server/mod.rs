@@ -8,5 +8,5 @@ pub(crate) mod run;
 pub(crate) mod session;
 mod survey;
 
-pub(crate) use checks::all;
+pub(crate) use checks::{all, is_key};
 pub use run::ServerCheck;

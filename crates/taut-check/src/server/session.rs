@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::cx::{initialize, request};
 use crate::ours::Revision;
-use crate::process::{Entry, Process, Program, What};
+use crate::process::{Entry, Process, Program, Stopped, What};
 use crate::seen::{Seen, Session, Step, is_meant, is_request, is_response, messages};
 
 /// How long things may take.
@@ -29,6 +29,10 @@ pub(crate) struct Times {
 /// Why a session did not open, if it took too long.
 pub(super) const LATE: &str = "it did not answer in time";
 
+/// Why something was not tried, if what was kept of the run takes too much memory.
+pub(super) const NO_MEMORY: &str =
+    "the answers of this server take too much memory to look at more of them";
+
 /// How long a second answer may take where the first did not come.
 const AGAIN: Duration = Duration::from_millis(500);
 
@@ -46,6 +50,8 @@ pub(crate) struct Live {
     barriers: i64,
     /// Whether a probe is followed by a time in which nothing may come.
     pub(crate) quiet: bool,
+    /// Whether long messages are let go once they are judged.
+    pub(crate) light: bool,
 }
 
 impl Live {
@@ -61,11 +67,16 @@ impl Live {
             let asked = messages(value).iter().filter(|value| is_request(value));
             asked.map(|request| line(&reply_to(request, &caps))).collect()
         }));
-        Ok(Self { process, revision, times, barriers: 0, quiet: true })
+        Ok(Self { process, revision, times, barriers: 0, quiet: true, light: true })
     }
 
     /// Opens the session; what the server said of itself, or why that did not work.
     pub(crate) fn open(&mut self, caps: &Value) -> Result<Value, String> {
+        self.open_slowly(caps, Duration::ZERO)
+    }
+
+    /// The same, with a pause before the handshake is finished.
+    pub(crate) fn open_slowly(&mut self, caps: &Value, pause: Duration) -> Result<Value, String> {
         let id = Value::from(OPENING);
         let message = if self.revision.is_modern() {
             request(self.revision, &id, "server/discover", Value::Null, caps)
@@ -75,7 +86,12 @@ impl Live {
         self.process.send(line(&message));
         self.process.wait(self.times.start, 0, |entry| answers(entry, &id));
         let Some(reply) = reply(&self.process.log, &id) else {
-            let how = if self.process.ended { "it ended" } else { LATE };
+            let how = match self.process.stopped {
+                Some(Stopped::Flood) => "it wrote without end, and no answer",
+                Some(Stopped::Memory) => NO_MEMORY,
+                None if self.process.ended => "it ended",
+                None => LATE,
+            };
             return Err(format!("{how}{}", self.last_words()));
         };
         let Some(result) = reply.get("result") else {
@@ -87,6 +103,8 @@ impl Live {
             if agreed != self.revision.as_str() {
                 return Err(format!("it offered {agreed:?} instead"));
             }
+            // One that cannot wait for it would speak now.
+            self.process.listen(pause);
             let note = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
             self.process.send(line(&note));
         }
@@ -183,9 +201,18 @@ impl Live {
                 done.missed |= !self.process.wait(limit, done.mark, |entry| answers(entry, id));
             }
             Step::Hear(method) => {
+                let last = done.own.last().cloned().unwrap_or_default();
                 self.process.wait(self.times.request, done.mark, |entry| {
                     entry.value().is_some_and(|value| value["method"] == **method)
+                        || answers(entry, &last)
                 });
+            }
+            Step::Follow(id, next, made) => {
+                self.step(&Step::Await(id.clone()), done, closed);
+                let reply = reply(&self.process.log[done.mark..], id);
+                if let Some(message) = reply.and_then(|reply| made(reply, next)) {
+                    self.step(&Step::Send(message), done, closed);
+                }
             }
             Step::Listen(millis) => self.process.listen(Duration::from_millis(*millis)),
             Step::Open(caps) => done.opened = self.open(caps).ok(),
@@ -220,6 +247,7 @@ impl Live {
             entries: &self.process.log[done.mark..],
             barrier: done.barrier,
             died: done.died,
+            flooded: self.process.stopped == Some(Stopped::Flood),
             gone: done.gone,
             opened: done.opened.clone(),
             own: done.own.clone(),
@@ -232,6 +260,9 @@ impl Live {
         let limit = self.times.exit.min(Duration::from_millis(1500));
         self.process.gone_within(limit);
         self.process.kill();
+        if self.light {
+            self.process.lighten();
+        }
         let entries = std::mem::take(&mut self.process.log);
         Session::new(self.revision, entries)
     }
@@ -287,7 +318,7 @@ fn answers(entry: &Entry, id: &Value) -> bool {
 }
 
 /// What we answer to a server that asks, as a client with these capabilities.
-fn reply_to(request: &Value, caps: &Value) -> Value {
+pub(crate) fn reply_to(request: &Value, caps: &Value) -> Value {
     let result = match request["method"].as_str().unwrap_or_default() {
         "ping" => json!({}),
         "roots/list" if caps.get("roots").is_some() => {

@@ -30,7 +30,8 @@ const LONGEST: Duration = Duration::from_secs(10);
 #[command(after_help = help::CHECK)]
 // The checks answer a server's questions themselves.
 #[command(mut_arg("root", |arg| arg.hide(true)), mut_arg("answer", |arg| arg.hide(true)))]
-// What listens cannot be started again and again.
+// What listens cannot be started again and again, so options for a URL have no use.
+#[command(mut_arg("header", |arg| arg.hide(true)), mut_arg("ca_file", |arg| arg.hide(true)))]
 #[command(mut_arg("named", |arg| arg.help("A server by its name in a host's file: see `taut servers`")))]
 pub(crate) struct CheckArgs {
     /// A server by name: see `taut servers`.

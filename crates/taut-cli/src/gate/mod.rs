@@ -54,6 +54,15 @@ impl Shown {
         Self(WIPE.to_owned())
     }
 
+    /// The same over so many lines that were shown before, which are wiped first.
+    #[cfg(feature = "fleet")]
+    pub(crate) fn over(self, lines: usize) -> Self {
+        match lines {
+            0 => self,
+            _ => Self(format!("\x1b[{lines}A\x1b[J{}", self.0)),
+        }
+    }
+
     /// The same with a line end.
     pub(crate) fn line(mut self) -> Self {
         self.0.push('\n');
@@ -157,7 +166,19 @@ pub(crate) fn columns_of_stdout() -> Option<usize> {
     None
 }
 
-/// The same for stderr.
+/// How many lines the terminal at stdout has, if it is one that says so.
+#[cfg(feature = "fleet")]
+pub(crate) fn rows_of_stdout() -> Option<usize> {
+    #[cfg(unix)]
+    return {
+        let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+        (size.ws_row > 0).then(|| usize::from(size.ws_row))
+    };
+    #[cfg(not(unix))]
+    None
+}
+
+/// How wide the terminal at stderr is.
 pub(crate) fn columns_of_stderr() -> Option<usize> {
     #[cfg(unix)]
     return columns(io::stderr());

@@ -254,6 +254,65 @@ fn a_server_that_speaks_headers_only_serves_a_host_that_speaks_lines() {
     nothing_is_left("bridge-headers");
 }
 
+/// A host that speaks `Content-Length` headers, in front of a server of either framing.
+#[test]
+fn a_host_that_speaks_headers_is_answered_in_headers() {
+    for (options, role) in [
+        ("", "2025-11-25"),
+        ("--framing headers", "2025-11-25 headers-only"),
+        ("--front-framing headers --framing headers", "2025-11-25 headers-only"),
+        ("--front-framing headers --framing lines", "2025-11-25"),
+    ] {
+        let words = ["bridge"].into_iter().chain(options.split_whitespace()).map(str::to_owned);
+        let role = server(&format!("{role} bridge-framed"));
+        let mut child =
+            taut(words.chain(["--".to_owned()]).chain(role)).stdin(Stdio::piped()).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let (send, frames) = channel();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        std::thread::spawn(move || {
+            let mut header = String::new();
+            // A header, a blank line, and as many bytes as the header says.
+            while stdout.read_line(&mut header).is_ok_and(|read| read > 0) {
+                let length = header.trim_end().strip_prefix("Content-Length: ");
+                let length = length.unwrap_or_else(|| panic!("{header:?}")).parse().unwrap();
+                let mut blank = String::new();
+                stdout.read_line(&mut blank).unwrap();
+                assert_eq!(blank, "\r\n");
+                let mut body = vec![0; length];
+                stdout.read_exact(&mut body).unwrap();
+                if send.send(serde_json::from_slice::<Value>(&body).unwrap()).is_err() {
+                    return;
+                }
+                header.clear();
+            }
+        });
+        let mut say = |message: Value| {
+            let text = message.to_string();
+            let frame = format!("Content-Length: {}\r\n\r\n{text}", text.len());
+            stdin.write_all(frame.as_bytes()).unwrap();
+        };
+        say(json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-11-25", "capabilities": {},
+            "clientInfo": { "name": "host", "version": "1" } } }));
+        let opened = frames.recv_timeout(DEADLINE).unwrap();
+        assert_eq!(opened["result"]["serverInfo"]["name"], "rude", "{options}: {opened}");
+        say(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        say(json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call",
+            "params": { "name": "echo", "arguments": { "text": "fr\u{e4}med" } } }));
+        let answer = frames.recv_timeout(DEADLINE).unwrap();
+        assert_eq!(answer["result"]["content"][0]["text"], "fr\u{e4}med", "{options}: {answer}");
+        drop(stdin);
+        let mut status = None;
+        eventually("the bridge ends", || {
+            status = child.try_wait().unwrap();
+            status.is_some()
+        });
+        assert_eq!(status.unwrap().code(), Some(0));
+    }
+    nothing_is_left("bridge-framed");
+}
+
 /// It is killed in time, and so is what it has started.
 #[test]
 fn a_server_that_ignores_eof_is_no_orphan() {
@@ -312,7 +371,10 @@ fn a_host_that_dies_takes_everything_with_it() {
 #[test]
 fn a_host_that_stops_reading_costs_bounded_memory() {
     let words = ["bridge", "--drain", "300ms", "--", "taut", "serve"];
-    let mut child = taut(words).stdin(Stdio::piped()).spawn().unwrap();
+    // A name by which the server is found.
+    let mut command = taut(words);
+    let mut child =
+        command.env("TAUT_TEST", "bridge-unread").stdin(Stdio::piped()).spawn().unwrap();
     let pid = child.id();
     let mut stdin = child.stdin.take().unwrap();
     let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
@@ -336,9 +398,17 @@ fn a_host_that_stops_reading_costs_bounded_memory() {
         std::thread::sleep(Duration::from_millis(20));
     }
     assert!(most < 100 << 20, "{} MiB", most >> 20);
+    let server = processes_with("bridge-unread");
     kill_process(Pid::from_raw(i32::try_from(pid).unwrap()).unwrap(), Signal::TERM).unwrap();
-    eventually("the bridge ends", || child.try_wait().unwrap().is_some());
+    let mut status = None;
+    eventually("the bridge ends", || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    assert_eq!(status.unwrap().code(), Some(0));
     assert!(writer.join().unwrap() < 100_000, "400 MB cannot have gone in");
+    assert!(!server.is_empty());
+    nothing_is_left("bridge-unread");
 }
 
 #[test]
@@ -398,11 +468,115 @@ fn a_bridge_that_is_killed_leaves_no_server() {
     nothing_is_left("bridge-killed");
 }
 
-/// Must show 6: the host's own `initialize` is the first thing that the server hears.
+/// A client of 2026-07-28 in front of a server that knows only the legacy era: what goes wrong there is told.
+#[test]
+fn a_modern_host_gets_clear_errors_of_a_legacy_server() {
+    fn call(bridge: &mut Bridge, id: u64, tool: &str) {
+        bridge.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": {
+            "name": tool, "arguments": { "text": "still here" }, "_meta": {
+                "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+                "io.modelcontextprotocol/clientCapabilities": {},
+                "io.modelcontextprotocol/clientInfo": { "name": "host", "version": "1" } } } }));
+    }
+    let mut bridge =
+        Bridge::start("--drain 300ms --era legacy", &server("2025-11-25 bridge-modern"));
+    for round in 0..2 {
+        call(&mut bridge, 10 * round + 1, "exit");
+        let answer = bridge.answer(&json!(10 * round + 1));
+        let words = message(&answer);
+        assert!(words.contains("tools/call") && words.contains("code 7"), "{words}");
+        call(&mut bridge, 10 * round + 2, "echo");
+        let answer = bridge.answer(&json!(10 * round + 2));
+        assert_eq!(answer["result"]["content"][0]["text"], "still here", "{answer}");
+        assert_eq!(answer["result"]["resultType"], "complete", "{answer}");
+    }
+    // One that never ends, while another is served.
+    call(&mut bridge, 31, "never");
+    call(&mut bridge, 32, "echo");
+    assert!(bridge.answer(&json!(32))["result"].is_object());
+    bridge.signal(Signal::TERM);
+    let answer = bridge.answer(&json!(31));
+    assert!(message(&answer).contains("tools/call"), "{answer}");
+    assert_eq!(bridge.ends(), Some(0));
+    nothing_is_left("bridge-modern");
+}
+
+/// One request at a time: the server hears of the second only when the first has ended.
+#[test]
+fn a_serial_bridge_sends_one_request_at_a_time() {
+    let mut bridge = Bridge::legacy("--serial", "2025-11-25 log-stdin bridge-serial");
+    bridge.call(1, "never", &json!({}));
+    bridge.call(2, "echo", &json!({ "text": "second" }));
+    eventually("the first is heard", || bridge.stderr().contains(r#""name":"never""#));
+    bridge.send(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled",
+        "params": { "requestId": 1 } }));
+    assert_eq!(bridge.answer(&json!(2))["result"]["content"][0]["text"], "second");
+    eventually("the second is heard", || bridge.stderr().contains(r#""name":"echo""#));
+    let heard = bridge.stderr();
+    let at = |what: &str| heard.find(what).unwrap_or_else(|| panic!("{what}: {heard}"));
+    assert!(at("notifications/cancelled") < at(r#""name":"echo""#), "{heard}");
+}
+
+/// By the name that the server has in a host's file.
+#[test]
+fn a_server_by_name_is_bridged() {
+    let file = temporary().join("bridge-by-name.json");
+    let role = server("2025-11-25 bridge-named");
+    let (program, args) = role.split_first().unwrap();
+    let entry = json!({ "mcpServers": { "rude one": { "command": program, "args": args } } });
+    std::fs::write(&file, entry.to_string()).unwrap();
+    let mut command = taut(["bridge", "--config", file.to_str().unwrap(), "rude one"]);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "h", "version": "1" } } });
+    child.stdin.take().unwrap().write_all(format!("{hello}\n").as_bytes()).unwrap();
+    let run: Run = child.wait_with_output().unwrap().into();
+    let run = run.exits(0);
+    assert!(run.out.contains(r#""name":"rude""#), "{} {}", run.out, run.err);
+    let unknown: Run = taut(["bridge", "--config", file.to_str().unwrap(), "nobody"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+        .into();
+    let unknown = unknown.exits(2);
+    assert!(unknown.err.contains("nobody") && unknown.err.contains("rude one"), "{}", unknown.err);
+    nothing_is_left("bridge-named");
+}
+
+/// Must show 6: the host's own `initialize` is the first thing that the server hears, and its answer comes as
+/// soon as the server gives it.
 #[test]
 fn a_legacy_host_waits_for_no_probe() {
-    let mut bridge = Bridge::start("", &server("2025-11-25 swallow-probe log-stdin bridge-quick"));
+    let role = server("2025-11-25 swallow-probe log-stdin bridge-quick");
+    // The same without a bridge, on the same busy machine.
+    let began = Instant::now();
+    let mut direct = Command::new(&role[0])
+        .args(&role[1..])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": { "name": "h", "version": "1" } } });
+    direct.stdin.as_mut().unwrap().write_all(format!("{hello}\n").as_bytes()).unwrap();
+    let answered = BufReader::new(direct.stdout.take().unwrap())
+        .lines()
+        .map_while(Result::ok)
+        .any(|line| line.contains("protocolVersion"));
+    assert!(answered);
+    let alone = began.elapsed();
+    drop(direct.stdin.take());
+    direct.wait().unwrap();
+
+    let began = Instant::now();
+    let mut bridge = Bridge::start("", &role);
     let opened = bridge.handshake();
+    // A probe of a server that ignores it costs 5 s.
+    assert!(
+        began.elapsed() < alone * 2 + Duration::from_secs(4),
+        "{:?}, {alone:?}",
+        began.elapsed()
+    );
     assert_eq!(opened["result"]["serverInfo"]["name"], "rude", "{opened}");
     bridge.echoes(1);
     eventually("stderr is read", || bridge.stderr().contains("tools/call"));
@@ -413,6 +587,19 @@ fn a_legacy_host_waits_for_no_probe() {
         "{first}"
     );
     assert!(!heard.contains("server/discover"), "{heard}");
+}
+
+/// Who comes and goes, on both sides.
+#[test]
+fn verbose_shows_both_sides() {
+    let mut bridge = Bridge::legacy("-v", "2025-11-25 bridge-verbose");
+    bridge.echoes(1);
+    bridge.stdin = None;
+    assert_eq!(bridge.ends(), Some(0));
+    let server = "connected to the server, process ";
+    for line in ["client connected: host 1, revision 2025-11-25", server, "client left: host 1"] {
+        eventually(line, || bridge.stderr().contains(line));
+    }
 }
 
 /// Each side is told apart.

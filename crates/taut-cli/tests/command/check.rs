@@ -201,3 +201,108 @@ fn nothing_is_left_of_checks_that_are_ended() {
     assert!(run.err.contains("error: it was not done within 1s"), "{}", run.err);
     gone();
 }
+
+/// The verdict of a check, and its words.
+fn verdict(report: &Value, id: &str) -> (String, String) {
+    let rows = report["checks"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["id"] == id).unwrap_or_else(|| panic!("no row {id}"));
+    let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+    (text("verdict"), text("what"))
+}
+
+#[test]
+fn a_tool_is_called_only_if_it_is_allowed() {
+    let only =
+        ["--json", "--revision", "2025-11-25", "--only", "tools-text", "--only", "tools-content"];
+    let closed = check(&only, &["taut", "serve"]).exits(0).json();
+    let (word, why) = verdict(&closed, "tools-text");
+    assert!(word == "skip" && why.contains("--call"), "{word}: {why}");
+    let allowed = ["--call", "echo", "--args", r#"{"text":"hi"}"#];
+    let words: Vec<&str> = only.iter().chain(&allowed).copied().collect();
+    let open = check(&words, &["taut", "serve"]).exits(0).json();
+    assert_eq!(verdict(&open, "tools-text").0, "pass");
+    assert_eq!(verdict(&open, "tools-content").0, "pass");
+
+    let words = ["--call", "echo", "--args", "{}", "--args", "{}"];
+    let more = check(&words, &["taut", "serve"]).exits(2);
+    assert!(more.err.contains("more --args than --call"), "{}", more.err);
+    let torn = check(&["--call", "echo", "--args", "[1"], &["taut", "serve"]).exits(2);
+    assert!(!torn.err.is_empty());
+}
+
+#[test]
+fn the_tools_of_the_official_fixture_are_called_if_they_are_allowed() {
+    let tool =
+        serde_json::json!({ "name": "test_error_handling", "inputSchema": { "type": "object" } });
+    let failed = serde_json::json!({ "content": [{ "type": "text", "text": "it failed" }], "isError": true });
+    let server = answering(
+        &serde_json::json!({ "tools/list": { "tools": [tool] }, "tools/call": failed, "ping": {} }),
+    );
+    let server: Vec<&str> = server.iter().map(String::as_str).collect();
+    let only = ["--json", "--revision", "2025-11-25", "--only", "tools-failure"];
+    let closed = check(&only, &server).exits(0).json();
+    assert_eq!(
+        verdict(&closed, "tools-failure"),
+        ("skip".to_owned(), "needs --fixture".to_owned())
+    );
+    let words: Vec<&str> = only.iter().chain(&["--fixture"]).copied().collect();
+    let open = check(&words, &server).exits(0).json();
+    assert_eq!(verdict(&open, "tools-failure").0, "pass");
+}
+
+#[test]
+fn a_client_is_started_with_a_played_server() {
+    let words = ["check", "--client", "--json", "--only", "client-initialized", "--"];
+    let client = ["taut", "call", "echo", "text=hello", "--", "{server}"];
+    let run: Run = taut(words.iter().chain(&client)).output().unwrap().into();
+    let report = run.exits(0).json();
+    assert_eq!(report["starts"], 4, "{report}");
+    let (passed, failed) = (report["pass"].as_u64().unwrap(), report["fail"].as_u64().unwrap());
+    assert!(passed > 0 && failed == 0, "{report}");
+    // One that ends at once shows nothing.
+    let run: Run =
+        taut(words.iter().chain(&["taut", "--version", "{server}"])).output().unwrap().into();
+    assert!(run.json()["revisions"].as_array().unwrap().is_empty());
+}
+
+/// T1: the proof that our own server and client keep every rule that can be seen, advice included.
+#[test]
+// It starts some sixty processes, which takes minutes under Wine; the parts are tested there one by one.
+#[cfg(target_os = "linux")]
+fn our_own_server_and_client_pass_every_check_in_all_revisions() {
+    let calls = [
+        ("echo", r#"{"text":"hello"}"#),
+        ("slow", r#"{"steps":6,"step_ms":100}"#),
+        ("log", r#"{"message":"hi"}"#),
+        ("add", r#"{"a":1,"b":2}"#),
+    ];
+    let mut words = vec!["check", "--json"];
+    words.extend(calls.iter().flat_map(|(tool, args)| ["--call", tool, "--args", args]));
+    words.extend(["--", "taut", "serve", "--page-size", "5"]);
+    let server: Run = taut(&words).output().unwrap().into();
+    let client = [
+        "check",
+        "--client",
+        "--json",
+        "--",
+        "taut",
+        "call",
+        "echo",
+        "text=hello",
+        "--",
+        "{server}",
+    ];
+    let client: Run = taut(client).output().unwrap().into();
+    for (run, least) in [(server, 450), (client, 70)] {
+        let report = run.exits(0).json();
+        let rows = report["checks"].as_array().unwrap();
+        let failed: Vec<_> = rows
+            .iter()
+            .filter(|row| ["fail", "blocked"].iter().any(|word| row["verdict"] == *word))
+            .collect();
+        assert!(failed.is_empty(), "{failed:#?}");
+        assert_eq!(report["revisions"].as_array().unwrap().len(), 5);
+        assert!(report["pass"].as_u64().unwrap() >= least, "{}", report["pass"]);
+        assert!(report["starts"].as_u64().unwrap() <= 100);
+    }
+}

@@ -68,7 +68,7 @@ impl Listening {
     }
 
     fn post(&self, session: Option<&str>, headers: &str, body: &Value) -> Answer {
-        answer(self.begin(session, headers, body))
+        answer_of(self.begin(session, headers, body))
     }
 
     /// Opens a session of 2025-11-25.
@@ -122,7 +122,7 @@ fn call(id: u64, tool: &str, arguments: Value) -> Value {
             "params": { "name": tool, "arguments": arguments } })
 }
 
-fn answer(mut stream: TcpStream) -> Answer {
+fn answer_of(mut stream: TcpStream) -> Answer {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();
@@ -159,7 +159,8 @@ fn a_child_that_is_killed_is_told_to_its_own_session_only() {
         assert_eq!(bridge.echo(session).message()["result"]["content"][0]["text"], "still here");
     }
     system::kill(sessions[1].1);
-    let answers: Vec<Value> = waiting.into_iter().map(|stream| answer(stream).message()).collect();
+    let answers: Vec<Value> =
+        waiting.into_iter().map(|stream| answer_of(stream).message()).collect();
     for other in [0, 2] {
         let said = &answers[other]["result"]["content"][0]["text"];
         assert_eq!(said, "done after 20 steps", "{}", answers[other]);
@@ -193,6 +194,39 @@ fn the_children_of_abandoned_sessions_end_after_the_idle_limit() {
     let last = bridge.children();
     drop(bridge);
     eventually("the last child is gone", || !last.iter().any(|pid| system::alive(*pid)));
+}
+
+/// Sessions have a server each, so they are bounded; who is refused is told by what.
+#[test]
+fn sessions_are_bounded_in_number() {
+    let bridge = Listening::start("--max-sessions 2", &["taut", "serve"].map(str::to_owned));
+    let sessions = [bridge.open(), bridge.open()];
+    let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "c", "version": "1" } } });
+    let answer = bridge.post(None, "", &hello);
+    assert_eq!(answer.status, 503, "{}", answer.body);
+    assert!(answer.body.contains("2 sessions are open"), "{}", answer.body);
+    assert!(answer.body.contains("--max-sessions"), "{}", answer.body);
+    assert_eq!(bridge.children().len(), 2);
+    // The command says it as well.
+    let url = format!("http://{}/mcp", bridge.host());
+    let run = run(&format!("list {url} --revision 2025-11-25"), &[]).exits(4);
+    assert!(run.err.contains("--max-sessions"), "{}", run.err);
+    // Requests of 2026-07-28 stand for themselves.
+    super::run(&format!("list {url}"), &[]).exits(0);
+    assert_eq!(bridge.echo(&sessions[0]).status, 200);
+    let mut stream = TcpStream::connect(bridge.host()).unwrap();
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    let (host, id) = (bridge.host(), &sessions[1]);
+    write!(
+        stream,
+        "DELETE /mcp HTTP/1.1\r\nHost: {host}\r\nMcp-Session-Id: {id}\r\nConnection: close\r\n\r\n"
+    )
+    .unwrap();
+    let ended = answer_of(stream);
+    assert!(matches!(ended.status, 200 | 204), "{}", ended.body);
+    eventually("there is room again", || bridge.post(None, "", &hello).status == 200);
 }
 
 /// A modern request cannot open a session, whatever the server behind the bridge says to it.

@@ -77,6 +77,9 @@ mod sockets;
 // About Unix itself: signals, and `/proc` tells who waits.
 #[cfg(unix)]
 mod stuck;
+// About Unix itself: files have modes.
+#[cfg(all(unix, feature = "http"))]
+mod team;
 // About Unix itself: terminals.
 #[cfg(unix)]
 mod terminal;

@@ -22,6 +22,12 @@ fn the_page_about_the_bridge_tells_the_truth() {
     check("docs/bridge.md");
 }
 
+#[cfg(feature = "http")]
+#[test]
+fn the_page_about_one_server_for_a_team_tells_the_truth() {
+    check("docs/guides/team.md");
+}
+
 fn check(page: &str) {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..").join(page);
     let text = std::fs::read_to_string(&path).unwrap();

@@ -102,7 +102,7 @@ impl Lines {
 }
 
 /// What a browser sends to a local port for a page of another origin, byte for byte, and more that is no message.
-fn from_the_web() -> Vec<(&'static str, Vec<u8>)> {
+fn from_the_web(host: &str) -> Vec<(&'static str, Vec<u8>)> {
     let call = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call",
         "params": { "name": "echo", "arguments": { "text": "from a web page" } } });
     let hello = json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {
@@ -113,9 +113,9 @@ fn from_the_web() -> Vec<(&'static str, Vec<u8>)> {
         hello.to_string().len(),
         call.to_string().len()
     );
-    let post = |kind: &str, body: &str| {
+    let post_to = |path: &str, host: &str, kind: &str, body: &str| {
         format!(
-            "POST / HTTP/1.1\r\nHost: 127.0.0.1:7000\r\nConnection: keep-alive\r\nContent-Length: {}\r\n\
+            "POST {path} HTTP/1.1\r\nHost: {host}\r\nConnection: keep-alive\r\nContent-Length: {}\r\n\
              sec-ch-ua-platform: \"Linux\"\r\nUser-Agent: Mozilla/5.0 (X11; Linux x86_64) AppleWebKit/537.36 \
              (KHTML, like Gecko) Chrome/142.0.0.0 Safari/537.36\r\n{kind}Accept: */*\r\n\
              Origin: http://evil.example\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: no-cors\r\n\
@@ -124,6 +124,7 @@ fn from_the_web() -> Vec<(&'static str, Vec<u8>)> {
             body.len()
         )
     };
+    let post = |kind: &str, body: &str| post_to("/", "127.0.0.1:7000", kind, body);
     let typed = |kind: &str, body: &str| post(&format!("Content-Type: {kind}\r\n"), body);
     let boundary = "------WebKitFormBoundaryA1b2C3d4E5f6G7h8";
     let part = format!(
@@ -131,7 +132,19 @@ fn from_the_web() -> Vec<(&'static str, Vec<u8>)> {
     );
     let preflight = "OPTIONS / HTTP/1.1\r\nHost: 127.0.0.1:7000\r\nOrigin: http://evil.example\r\n\
         Access-Control-Request-Method: POST\r\nAccess-Control-Request-Headers: content-type\r\n\r\n";
+    // As a page would that knows all about the port: only its origin gives it away.
+    let known = |kind: &str, body: &str| {
+        let kind = format!(
+            "Content-Type: {kind}\r\nMCP-Protocol-Version: 2025-11-25\r\nX-Accept: application/json, text/event-stream\r\n"
+        );
+        let text = post_to("/mcp", host, &kind, body);
+        text.replace("Accept: */*\r\n", "").replace("X-Accept:", "Accept:")
+    };
     vec![
+        ("at /mcp, application/json", known("application/json", &hello.to_string()).into()),
+        ("at /mcp, a call", known("application/json", &call.to_string()).into()),
+        ("at /mcp, text/plain", known("text/plain;charset=UTF-8", &hello.to_string()).into()),
+        ("at /mcp, lines", known("text/plain", &lines).into()),
         ("fetch, text/plain", typed("text/plain;charset=UTF-8", &lines).into()),
         ("fetch, without a type", post("", &lines).into()),
         ("fetch, application/json", typed("application/json", &call.to_string()).into()),
@@ -167,7 +180,7 @@ fn from_the_web() -> Vec<(&'static str, Vec<u8>)> {
 fn what_a_web_page_sends_runs_nothing_and_is_closed() {
     let bridge =
         Listening::start("--listen 127.0.0.1:0", &server("2025-11-25 log-stdin sockets-web"));
-    for (what, bytes) in &from_the_web() {
+    for (what, bytes) in &from_the_web(bridge.port()) {
         // At once, and in pieces, with the body in a packet of its own.
         for pieces in [1, 7] {
             let mut socket = TcpStream::connect(bridge.port()).unwrap();
@@ -179,8 +192,7 @@ fn what_a_web_page_sends_runs_nothing_and_is_closed() {
                 let _ = socket.write_all(piece);
                 std::thread::sleep(Duration::from_millis(if pieces == 1 { 0 } else { 5 }));
             }
-            // A browser would keep the connection for its next request; nothing more is asked here.
-            let _ = socket.shutdown(std::net::Shutdown::Write);
+            // A browser keeps the connection for its next request: the end has to come from the bridge.
             let mut said = Vec::new();
             // Closed with bytes of ours unread is "connection reset".
             let end = socket.read_to_end(&mut said);
@@ -191,6 +203,10 @@ fn what_a_web_page_sends_runs_nothing_and_is_closed() {
             assert!(!said.contains("result"), "{what}: {said}");
             let status = said.strip_prefix("HTTP/1.1 ").map(|rest| rest.split(' ').next().unwrap());
             assert!(status.is_none_or(|status| status.starts_with(['4', '5'])), "{what}: {said}");
+            // A page is told that it is one, at whatever path, unless the end of its bytes was seen first.
+            if String::from_utf8_lossy(bytes).contains("Origin: http://evil.example") {
+                assert!(status.is_none_or(|status| status == "403"), "{what}: {said}");
+            }
         }
     }
     // The server was never even started, and whoever speaks MCP is still served.
@@ -336,6 +352,25 @@ fn sessions_do_not_share_a_server() {
     bridge.end();
 }
 
+/// A server that floods its own client costs the others nothing.
+#[test]
+fn a_server_that_floods_holds_up_no_other_client() {
+    let word = unix("floods");
+    let options = format!("--listen {word} --drain 300ms");
+    let bridge = Listening::start(&options, &server("2025-11-25 sockets-floods"));
+    let (mut flooded, mut other) = (Lines::open(&socket("floods")), Lines::open(&socket("floods")));
+    flooded.call(1, "endless");
+    for id in 2..50 {
+        other.call(id, "echo");
+        assert_eq!(other.next()["result"]["content"][0]["text"], id.to_string());
+    }
+    drop(flooded);
+    other.call(50, "echo");
+    assert_eq!(other.next()["id"], 50);
+    bridge.end();
+    nothing_is_left("sockets-floods");
+}
+
 /// On a socket as on stdin and stdout.
 #[test]
 fn a_signal_lets_open_calls_on_sockets_finish() {
@@ -360,9 +395,12 @@ fn a_signal_lets_open_calls_on_sockets_finish() {
 fn every_command_takes_an_address() {
     let demo = ["taut".to_owned(), "serve".to_owned()];
     let unix_word = unix("asking");
-    for listen in [unix_word.as_str(), "127.0.0.1:0"] {
+    for (listen, by_url) in
+        [(unix_word.as_str(), false), ("127.0.0.1:0", false), ("127.0.0.1:0", true)]
+    {
         let bridge = Listening::start(&format!("--listen {listen}"), &demo);
-        let at = bridge.address.as_str();
+        let url = format!("{}/mcp", bridge.address.replace("tcp:", "http://"));
+        let at = if by_url { url.as_str() } else { bridge.address.as_str() };
         let table = [
             (format!("list tools {at}"), "echo"),
             (format!("call add a=2 b=3 {at}"), "5"),

@@ -12,13 +12,14 @@ use hyper::Uri;
 use hyper::header::HeaderValue;
 use hyper_util::client::legacy::connect::proxy::Tunnel;
 use hyper_util::client::legacy::connect::{Connected, Connection, HttpConnector};
-use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tower_service::Service;
 
 use super::error::{HttpError, causes};
 use super::options::{HttpOptions, Proxies};
+use super::url::is_loopback;
 
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 type Connecting<T> = Pin<Box<dyn Future<Output = Result<T, BoxError>> + Send>>;
@@ -31,6 +32,8 @@ const KEEPALIVE: Duration = Duration::from_secs(60);
 pub(crate) struct Dialer {
     http: HttpConnector,
     proxies: Option<Arc<Matcher>>,
+    /// Whether requests to this machine pass a proxy as well.
+    for_loopback: bool,
 }
 
 impl Dialer {
@@ -46,14 +49,25 @@ impl Dialer {
             Proxies::None => None,
         };
         let proxies = proxies.map(Arc::new);
-        Self { http, proxies }
+        // A proxy of the environment is for the network. It would get the tokens of servers on this
+        // machine, and could not reach them.
+        let for_loopback = matches!(options.proxies, Proxies::Given(_));
+        Self { http, proxies, for_loopback }
+    }
+
+    /// The proxy that a request passes.
+    fn proxy(&self, uri: &Uri) -> Option<Intercept> {
+        let proxies = self.proxies.as_ref()?;
+        if !self.for_loopback && uri.host().is_some_and(is_loopback) {
+            return None;
+        }
+        proxies.intercept(uri)
     }
 
     /// What a proxy wants to see on each plain request that passes it.
     pub(crate) fn proxy_authorization(&self, uri: &Uri) -> Option<HeaderValue> {
         let plain = uri.scheme_str() == Some("http");
-        let proxy = self.proxies.as_ref().filter(|_| plain)?.intercept(uri)?;
-        proxy.basic_auth().cloned()
+        self.proxy(uri).filter(|_| plain)?.basic_auth().cloned()
     }
 }
 
@@ -68,7 +82,7 @@ impl Service<Uri> for Dialer {
 
     fn call(&mut self, uri: Uri) -> Self::Future {
         let mut http = self.http.clone();
-        let proxy = self.proxies.as_ref().and_then(|proxies| proxies.intercept(&uri));
+        let proxy = self.proxy(&uri);
         Box::pin(async move {
             let Some(proxy) = proxy else {
                 return Ok(Dialed { stream: http.call(uri).await?, by_proxy: false });
@@ -178,11 +192,6 @@ fn secure(_: &HttpOptions, dialer: Dialer, tls: Tls) -> Result<Secured, HttpErro
 fn secure(options: &HttpOptions, dialer: Dialer, tls: Tls) -> Result<Secured, HttpError> {
     let bad = |why: String| HttpError::Setting { why };
     let mut roots = rustls::RootCertStore::empty();
-    // Reading the system's certificates takes milliseconds, so it is done only where they are used.
-    if tls != Tls::Never {
-        let system = rustls_native_certs::load_native_certs();
-        roots.add_parsable_certificates(system.certs);
-    }
     if let Some(path) = &options.ca_file {
         use rustls::pki_types::CertificateDer;
         use rustls::pki_types::pem::PemObject as _;
@@ -195,6 +204,10 @@ fn secure(options: &HttpOptions, dialer: Dialer, tls: Tls) -> Result<Secured, Ht
         if added == 0 {
             return Err(unread(&"there is no certificate in PEM form in it"));
         }
+    } else if tls != Tls::Never {
+        // Reading the system's certificates takes milliseconds, so it is done only where they are used.
+        let system = rustls_native_certs::load_native_certs();
+        roots.add_parsable_certificates(system.certs);
     }
     if tls == Tls::Surely && roots.is_empty() {
         return Err(bad("this system has no list of trusted certificates; install its package \

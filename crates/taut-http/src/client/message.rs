@@ -7,21 +7,8 @@ use std::borrow::Cow;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use taut::rpc::{ErrorObject, Id};
+pub(crate) use taut::types::method_names as method;
 use taut::types::{meta_keys, mirrored_member};
-
-/// Methods that mean something to this transport.
-pub(crate) mod method {
-    pub(crate) const DISCOVER: &str = "server/discover";
-    pub(crate) const INITIALIZE: &str = "initialize";
-    pub(crate) const INITIALIZED: &str = "notifications/initialized";
-    pub(crate) const CANCELLED: &str = "notifications/cancelled";
-    pub(crate) const LISTEN: &str = "subscriptions/listen";
-    pub(crate) const LIST_TOOLS: &str = "tools/list";
-    pub(crate) const CALL_TOOL: &str = "tools/call";
-    pub(crate) const SUBSCRIBE: &str = "resources/subscribe";
-    pub(crate) const UNSUBSCRIBE: &str = "resources/unsubscribe";
-    pub(crate) const SET_LEVEL: &str = "logging/setLevel";
-}
 
 /// A message that leaves or arrives, as far as the transport reads it.
 #[derive(Deserialize)]

@@ -164,7 +164,7 @@ impl HttpOptions {
         self
     }
 
-    /// Trusts the certificates in this PEM file, beside those that the system trusts.
+    /// Trusts the certificates in this PEM file, and no others: those that the system trusts are not used.
     pub fn ca_file(mut self, path: impl Into<PathBuf>) -> Self {
         self.ca_file = Some(path.into());
         self

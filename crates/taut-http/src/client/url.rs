@@ -98,9 +98,7 @@ impl Url {
     /// Whether it is this machine, by name or by number.
     #[cfg(feature = "login")]
     pub(crate) fn is_loopback(&self) -> bool {
-        let host = self.host().trim_start_matches('[').trim_end_matches(']');
-        host.eq_ignore_ascii_case("localhost")
-            || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
+        is_loopback(self.host())
     }
 
     /// The address that a reference in a document or a header at this address means.
@@ -172,6 +170,13 @@ fn without_dots(path: &str) -> String {
         }
     }
     format!("/{}", kept.join("/"))
+}
+
+/// Whether a host is this machine, by name or by number.
+pub(crate) fn is_loopback(host: &str) -> bool {
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback())
 }
 
 #[cfg(test)]

@@ -7,13 +7,14 @@ use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 
-use http::header::{AUTHORIZATION, CACHE_CONTROL, WWW_AUTHENTICATE};
+use http::header::{AUTHORIZATION, CACHE_CONTROL, ORIGIN, WWW_AUTHENTICATE};
 use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Response, StatusCode, Uri};
+use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, Uri};
 use serde::Serialize;
 use taut::transport::Principal;
 
 use super::body::Body;
+use super::guard::preflight;
 use super::options::Options;
 use super::refusal::{Refusal, json};
 
@@ -172,19 +173,29 @@ impl ProtectedResource {
     }
 }
 
-/// The metadata, if the request asks for it.
-pub(super) fn metadata(options: &Options, head: &Parts) -> Option<Response<Body>> {
-    let resource = options.resource.as_deref()?;
-    let rest = head.uri.path().strip_prefix(WELL_KNOWN)?;
+/// Whether nothing but metadata is served at a path. What guards the endpoint in front of this server
+/// often lets such paths pass, because clients need them before they have a token.
+pub(super) fn is_well_known(path: &str) -> bool {
+    path.starts_with("/.well-known/")
+}
+
+/// The metadata, for a request to a well-known path.
+pub(super) fn metadata(options: &Options, head: &Parts) -> Result<Response<Body>, Refusal> {
+    let nothing = || Refusal::new(StatusCode::NOT_FOUND, "no metadata is served at this path");
+    let resource = options.resource.as_deref().ok_or_else(nothing)?;
+    let rest = head.uri.path().strip_prefix(WELL_KNOWN).ok_or_else(nothing)?;
     let uri: Uri = resource.resource.parse().unwrap_or_default();
     // AUS-03: with the path of the endpoint, or without.
     let same = rest.is_empty() || rest.trim_end_matches('/') == uri.path().trim_end_matches('/');
-    if !same || head.method != http::Method::GET {
-        return None;
+    match head.method {
+        Method::GET | Method::HEAD if same => {}
+        // A page that reads it with a header of its own asks first.
+        Method::OPTIONS if same && head.headers.contains_key(ORIGIN) => return Ok(preflight(head)),
+        _ => return Err(nothing()),
     }
-    let mut response = json(StatusCode::OK, serde_json::to_vec(resource).ok()?);
+    let mut response = json(StatusCode::OK, serde_json::to_vec(resource).map_err(|_| nothing())?);
     response.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("max-age=3600"));
-    Some(response)
+    Ok(response)
 }
 
 /// Who sends a request.

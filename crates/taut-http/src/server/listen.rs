@@ -25,7 +25,9 @@ use tokio::net::UnixListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 
+use super::auth;
 use super::body::Body;
+use super::guard::check_source;
 use super::io::{Draining, Sniffed};
 use super::options::Options;
 use super::refusal::Refusal;
@@ -105,19 +107,31 @@ pub fn bind_unix(path: impl AsRef<std::path::Path>) -> io::Result<UnixListener> 
             return Err(io::Error::new(io::ErrorKind::AddrInUse, message));
         }
     }
-    // Under another name until its mode is set: nobody else gets in between.
+    // Nobody can connect to a socket that does not listen yet, so its mode is set before that. Until it
+    // listens it has another name, so that whoever finds it at `path` can connect.
+    let mut number = [0; 4];
+    getrandom::fill(&mut number).map_err(io::Error::other)?;
     let mut hidden = path.as_os_str().to_owned();
-    hidden.push(format!(".{}", std::process::id()));
-    let listener = UnixListener::bind(&hidden)?;
+    hidden.push(format!(".{:08x}", u32::from_ne_bytes(number)));
+    let socket = tokio::net::UnixSocket::new_stream()?;
+    socket.bind(&hidden)?;
     let set = std::fs::set_permissions(&hidden, std::fs::Permissions::from_mode(0o600));
-    let placed = set.and_then(|()| std::fs::rename(&hidden, path));
-    if let Err(error) = placed {
+    let listening = set.and_then(|()| socket.listen(BACKLOG));
+    let placed = listening.and_then(|listener| {
+        std::fs::rename(&hidden, path)?;
+        Ok(listener)
+    });
+    if placed.is_err() {
         // It is ours and of no use.
         let _ = std::fs::remove_file(&hidden);
-        return Err(error);
     }
-    Ok(listener)
+    placed
 }
+
+/// How many connections may wait to be accepted: what the standard library's listeners have on Linux and
+/// more than one burst of a team's hosts. The system may allow fewer.
+#[cfg(unix)]
+const BACKLOG: u32 = 1024;
 
 /// Serves `service` on every connection, until the future is dropped. See [`serve_until`].
 ///
@@ -368,14 +382,20 @@ impl Port {
         connection.into_parts().io.into_inner().linger().await;
     }
 
-    /// Serves a request if it is for the endpoint.
+    /// Serves a request if it is for the endpoint, or for the metadata.
     async fn at_path(&self, request: Request<Incoming>) -> Response<Body> {
-        let wanted = self.http.options().path.trim_end_matches('/');
+        let options = self.http.options();
+        let wanted = options.path.trim_end_matches('/');
         let path = request.uri().path();
-        if path.trim_end_matches('/') == wanted || path.starts_with("/.well-known/") {
+        if path.trim_end_matches('/') == wanted || auth::is_well_known(path) {
             return self.http.handle(request).await;
         }
-        let text = format!("nothing is served here: the endpoint is {wanted}");
-        Refusal::new(StatusCode::NOT_FOUND, text).into_response()
+        // A page of another site is told that, not which path would be right.
+        let refused = check_source(options, &request.into_parts().0).err();
+        let elsewhere = || {
+            let text = format!("nothing is served here: the endpoint is {wanted}");
+            Refusal::new(StatusCode::NOT_FOUND, text)
+        };
+        refused.unwrap_or_else(elsewhere).closing().into_response()
     }
 }

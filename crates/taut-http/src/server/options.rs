@@ -85,7 +85,7 @@ impl Options {
         Self::default()
     }
 
-    /// The path of the endpoint, for [`serve`](super::serve()). `/mcp`.
+    /// The path of the endpoint, for [`serve`](super::serve()). `/mcp`. Not below `/.well-known/`.
     pub fn path(mut self, path: impl Into<String>) -> Self {
         self.path = path.into();
         self

@@ -39,7 +39,8 @@ impl Registry {
     ) -> Result<Arc<Session>, Refusal> {
         let full = || {
             Refusal::busy(format!(
-                "{} sessions are open, which is the limit: end one with DELETE, or try again later",
+                "{} sessions are open, which is the limit: end one with DELETE, try again later, or \
+                 allow more (sessions, --max-sessions)",
                 options.sessions
             ))
         };

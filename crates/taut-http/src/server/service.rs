@@ -29,8 +29,10 @@ use super::refusal::{Refusal, empty};
 use super::registry::Registry;
 use super::{modern, plain};
 
-/// Any [`MessageService`] over HTTP: a `tower` service, for frameworks such as axum. It does not look
-/// at the path of a request. Clones serve the same sessions, which end with the last clone.
+/// Any [`MessageService`] over HTTP: a `tower` service, for frameworks such as axum. It serves messages
+/// at every path but those below `/.well-known/`: there it serves the metadata of
+/// [`Options::protected_resource`], and nothing else. Clones serve the same sessions, which end with the
+/// last clone.
 #[derive(Clone)]
 pub struct HttpService {
     service: Arc<dyn MessageService>,
@@ -97,9 +99,10 @@ impl HttpService {
         B: http_body::Body + Send,
         B::Error: fmt::Display,
     {
-        check_source(&self.options, &head)?;
-        if let Some(metadata) = auth::metadata(&self.options, &head) {
-            return Ok(metadata);
+        // A web page that was refused gets no second try on the same connection.
+        check_source(&self.options, &head).map_err(Refusal::closing)?;
+        if auth::is_well_known(head.uri.path()) {
+            return auth::metadata(&self.options, &head);
         }
         match head.method {
             Method::POST | Method::GET | Method::DELETE => {}

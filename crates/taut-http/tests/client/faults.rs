@@ -209,6 +209,29 @@ async fn a_redirect_takes_no_token_to_another_origin() {
     assert!(error.contains("in circles"), "{error}");
 }
 
+/// The same server under another name is another origin: whoever has the name may be somebody else.
+#[tokio::test]
+async fn a_redirect_takes_no_token_to_another_name_of_the_same_machine() {
+    let server = TestServer::start(async |seen| {
+        let host = seen.header("host").unwrap().replace("127.0.0.1", "localhost");
+        match seen.path.as_str() {
+            "/mcp" => reply(307, &[("location", &format!("http://{host}/moved"))], ""),
+            _ => legacy(&seen, "2025-11-25").unwrap_or_else(|| result(&seen, said("got it"))),
+        }
+    })
+    .await;
+    for options in [
+        HttpOptions::new().bearer("secret-token"),
+        HttpOptions::new().header("X-Api-Key", "secret-token"),
+        HttpOptions::new(),
+    ] {
+        let error = connect(&server.url, options).await.unwrap_err().to_string();
+        assert!(error.contains("http://localhost:") && error.contains("/moved"), "{error}");
+        assert!(error.contains("another origin") && !error.contains("secret-token"), "{error}");
+    }
+    assert!(server.all(|seen| seen.path != "/mcp").is_empty(), "nothing was sent there");
+}
+
 /// A server that repeats the token in its error does not bring it to the screen.
 #[tokio::test]
 async fn a_token_that_a_server_repeats_is_taken_out() {

@@ -22,6 +22,19 @@ fn data(name: &str) -> std::path::PathBuf {
 
 /// A legacy server behind TLS, with a certificate that no system trusts.
 async fn secured() -> u16 {
+    secured_with(async |seen| {
+        let reply = legacy(&seen, "2025-11-25");
+        reply.unwrap_or_else(|| result(&seen, said("over TLS")))
+    })
+    .await
+}
+
+/// The same with other answers.
+async fn secured_with<F, Fut>(answer: F) -> u16
+where
+    F: Fn(Seen) -> Fut + Clone + Send + Sync + 'static,
+    Fut: Future<Output = Reply> + Send,
+{
     let cert = CertificateDer::from_pem_file(data("cert.pem")).unwrap();
     let key = PrivateKeyDer::from_pem_file(data("key.pem")).unwrap();
     let config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
@@ -35,14 +48,15 @@ async fn secured() -> u16 {
     let port = listener.local_addr().unwrap().port();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let acceptor = acceptor.clone();
+            let (acceptor, answer) = (acceptor.clone(), answer.clone());
             tokio::spawn(async move {
                 let Ok(stream) = acceptor.accept(stream).await else { return };
-                let service = service_fn(async |request| {
-                    let seen = read(request).await;
-                    let reply = legacy(&seen, "2025-11-25");
-                    let reply = reply.unwrap_or_else(|| result(&seen, said("over TLS")));
-                    Ok::<_, std::convert::Infallible>(reply)
+                let service = service_fn(move |request| {
+                    let answer = answer.clone();
+                    async move {
+                        let reply = answer(read(request).await).await;
+                        Ok::<_, std::convert::Infallible>(reply)
+                    }
                 });
                 let served = hyper::server::conn::http1::Builder::new();
                 let _ = served.serve_connection(TokioIo::new(stream), service).await;
@@ -71,6 +85,40 @@ async fn a_certificate_is_trusted_if_the_given_file_has_it() {
     let options = options().ca_file(data("network.rs"));
     let error = connect(&url, options).await.unwrap_err().to_string();
     assert!(error.contains("there is no certificate in PEM form in it"), "{error}");
+}
+
+/// A redirect from https to http would show the token and the request to everybody on the way.
+#[tokio::test]
+async fn a_redirect_does_not_leave_tls() {
+    let plain = TestServer::start(async |seen| {
+        legacy(&seen, "2025-11-25").unwrap_or_else(|| result(&seen, said("in the clear")))
+    })
+    .await;
+    let to = plain.url.replace("127.0.0.1", "localhost");
+    for code in [307, 308, 301, 302, 303] {
+        let location = to.clone();
+        let port = secured_with(move |_| {
+            let location = location.clone();
+            async move { reply(code, &[("location", &location)], "") }
+        })
+        .await;
+        let options =
+            HttpOptions::new().no_proxy().ca_file(data("cert.pem")).bearer("token-secret");
+        let url = format!("https://localhost:{port}/mcp");
+        let error = connect(&url, options).await.unwrap_err().to_string();
+        assert!(error.contains(&to) && error.contains("another origin"), "{code}: {error}");
+        assert!(!error.contains("token-secret"), "{code}: {error}");
+    }
+    assert!(plain.all(|_| true).is_empty(), "nothing was sent there");
+    // The same port is no reason either.
+    let port = secured_with(async |seen| {
+        let host = seen.header("host").unwrap().to_owned();
+        reply(307, &[("location", &format!("http://{host}/mcp"))], "")
+    })
+    .await;
+    let options = HttpOptions::new().no_proxy().ca_file(data("cert.pem")).bearer("token-secret");
+    let error = connect(&format!("https://localhost:{port}/mcp"), options).await.unwrap_err();
+    assert!(error.to_string().contains("another origin"), "{error}");
 }
 
 /// TLS bytes on a plain port, and the other way round: told as such, and at once.

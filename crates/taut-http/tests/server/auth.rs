@@ -82,7 +82,7 @@ async fn aus_03_04_and_05_challenges() {
 #[tokio::test]
 async fn aus_02_and_03_the_metadata_is_served() {
     let (http, _) = direct(guarded());
-    for (path, status) in [("", 200), ("/mcp", 200), ("/mcp/", 200), ("/other", 401)] {
+    for (path, status) in [("", 200), ("/mcp", 200), ("/mcp/", 200), ("/other", 404)] {
         let uri = format!("/.well-known/oauth-protected-resource{path}");
         let request = http::Request::get(uri).header("host", "localhost").body(String::new());
         let response = http.0.handle(request.unwrap()).await;

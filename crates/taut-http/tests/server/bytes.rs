@@ -74,10 +74,10 @@ async fn half_a_body_is_408() {
     server.stop().await;
 }
 
-/// Endless heads: 431. Slow ones: closed.
+/// Endless heads: 431, and long before the time for a head is over. Slow ones: closed.
 #[tokio::test]
 async fn endless_and_slow_heads() {
-    let server = strict().await;
+    let server = running(Options::new()).await;
     let mut wire = server.connect().await;
     wire.send("GET /mcp HTTP/1.1\r\n").await;
     let line = format!("X-Long: {}\r\n", "x".repeat(4000));
@@ -87,8 +87,10 @@ async fn endless_and_slow_heads() {
         }
     }
     let answer = wire.rest().await;
-    assert!(answer.is_empty() || status(&answer).contains(" 431 "), "{answer}");
+    assert!(status(&answer).starts_with("HTTP/1.1 431 "), "{answer}");
     is_served(&server).await;
+    server.stop().await;
+    let server = strict().await;
     for slow in ["", "P", "POST /mcp HTTP/1.1\r\nHost: local", "\r\n\r\n", "Content-Le"] {
         let mut wire = server.connect().await;
         wire.send(slow).await;

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use serde_json::json;
 use taut::service::{Failed, RequestParams, ServiceRequest};
-use taut_http::server::{HttpService, Options, ServeError, serve, serve_until};
+use taut::transport::MessageService;
+use taut_http::server::{HttpService, Options, ProtectedResource, ServeError, serve, serve_until};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpListener;
 
-#[cfg(unix)]
-use crate::support::initialize;
-use crate::support::{Running, Wire, fixture, modern_post, post_bytes, running, until, within};
+use crate::support::{
+    Running, Wire, fixture, initialize, modern_post, post_bytes, running, serving, until, within,
+};
 
 const PING: &str = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
 
@@ -49,8 +50,10 @@ async fn exchange(wire: &mut Wire, kind: usize) {
 async fn two_hundred_connections_of_three_kinds_are_served_on_one_port() {
     let server = running(Options::new()).await;
     let mut slow = Vec::new();
-    for begin in ["{\"jsonrpc\":", "Content-Length: 40\r\n\r\n{", "POST /mcp HTTP/1.1\r\nHost: lo"]
-    {
+    let line = format!("{PING}\n");
+    let (framed, post) = (framed(PING), modern_post("tools/call", json!({ "name": "echo" })));
+    let halves = [line.split_at(11), framed.split_at(framed.len() - 30), post.split_at(30)];
+    for (begin, _) in halves {
         let mut wire = server.connect().await;
         wire.send(begin).await;
         slow.push(wire);
@@ -73,32 +76,98 @@ async fn two_hundred_connections_of_three_kinds_are_served_on_one_port() {
     }
     let wires = within(tasks.join_all()).await;
     assert_eq!(wires.len(), 200);
-    // The slow ones go on where they were.
-    slow[0].send("\"2.0\",\"id\":1,\"method\":\"ping\"}\n").await;
+    // The slow ones go on where they were, and are served.
+    for (wire, (_, rest)) in slow.iter_mut().zip(halves) {
+        wire.send(rest).await;
+    }
     assert!(slow[0].line().await.contains("\"result\":{}"));
+    // The same as a response with a length: a head and a body.
+    assert!(slow[1].line().await.to_ascii_lowercase().starts_with("content-length:"));
+    assert_eq!(slow[1].line().await, "");
+    // The body has no newline; once nothing more is asked, the connection ends.
+    slow[1].stream.shutdown().await.unwrap();
+    assert!(slow[1].rest().await.contains("\"result\":{}"));
+    let (status, body) = slow[2].response().await;
+    assert!(status == 200 && body.contains("echoed"), "{status} {body}");
     drop(wires);
     server.stop().await;
 }
 
-/// What a web page can send to a local port runs nothing: HTTP is HTTP for the whole connection.
+/// What a web page can send to a local port runs nothing: HTTP is HTTP for the whole connection, and the
+/// origin is looked at before the path.
 #[tokio::test]
 async fn a_page_cannot_reach_the_lines() {
     let server = running(Options::new()).await;
     let call = r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"gated"}}"#;
-    let page = "Origin: https://evil.example\r\nContent-Type: text/plain";
-    let post = format!(
-        "POST / HTTP/1.1\r\nHost: 127.0.0.1\r\n{page}\r\nContent-Length: 200\r\n\r\n\n{call}\n"
-    );
+    for path in ["/", "/mcp", "/other", "/.well-known/x"] {
+        for kind in ["text/plain", "application/json", "application/x-www-form-urlencoded"] {
+            let body = format!("\n{call}\n");
+            let post = format!(
+                "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nOrigin: https://evil.example\r\n\
+                 Content-Type: {kind}\r\nContent-Length: {}\r\n\r\n{body}",
+                body.len()
+            );
+            let mut wire = server.connect().await;
+            wire.send(post).await;
+            let (status, answer) = wire.response().await;
+            assert_eq!(status, 403, "{path} {kind}: {answer}");
+            assert!(answer.contains("allow_origin"), "{path} {kind}: {answer}");
+        }
+    }
+    // A body that is longer than announced is not the next message.
+    let post = post_bytes("Origin: https://evil.example", call).replace("Content-Length: ", "X: ");
     let mut wire = server.connect().await;
-    wire.send(post).await;
+    wire.send(post.replace("POST /mcp", "POST /")).await;
     wire.stream.shutdown().await.unwrap();
     let answer = wire.rest().await;
-    assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+    // A name that is not the server's own, as DNS rebinding has it.
+    let mut wire = server.connect().await;
+    wire.send("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n").await;
+    assert_eq!(wire.response().await.0, 403);
     let post = post_bytes("Origin: https://evil.example", call);
     let mut wire = server.connect().await;
     wire.send(post).await;
     assert_eq!(wire.response().await.0, 403);
     assert_eq!(server.shared.running.load(std::sync::atomic::Ordering::SeqCst), 0);
+    server.stop().await;
+}
+
+/// A reverse proxy that guards `/mcp` is not bypassed: nothing else is the endpoint.
+#[tokio::test]
+async fn messages_are_served_at_the_endpoint_only() {
+    let resource = ProtectedResource::new("http://localhost/mcp", "https://login.example.com");
+    let server = running(Options::new().protected_resource(resource)).await;
+    let metadata = "/.well-known/oauth-protected-resource";
+    let call = modern_post("tools/call", json!({ "name": "echo" }));
+    let open = post_bytes("", &initialize("2025-11-25").to_string());
+    for path in ["/.well-known/x", metadata, "/.well-known/oauth-protected-resource/mcp", "/"] {
+        for post in [&call, &open] {
+            let mut wire = server.connect().await;
+            wire.send(post.replace("POST /mcp", &format!("POST {path}"))).await;
+            let (status, body) = wire.response().await;
+            assert_eq!(status, 404, "{path}: {body}");
+            assert!(!body.contains("result"), "{path}: {body}");
+        }
+    }
+    for (line, expected) in [
+        (format!("GET {metadata}"), 200),
+        (format!("GET {metadata}/mcp"), 200),
+        (format!("GET {metadata}/other"), 404),
+        ("GET /.well-known/openid-configuration".to_owned(), 404),
+        (format!("DELETE {metadata}"), 404),
+        (format!("OPTIONS {metadata}"), 404),
+    ] {
+        let mut wire = server.connect().await;
+        wire.send(format!("{line} HTTP/1.1\r\nHost: localhost\r\n\r\n")).await;
+        assert_eq!(wire.response().await.0, expected, "{line}");
+    }
+    // The head of what GET gives.
+    let mut wire = server.connect().await;
+    let head = format!("HEAD {metadata} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    wire.send(head).await;
+    let answer = wire.rest().await;
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("\r\n\r\n"), "{answer}");
     server.stop().await;
 }
 
@@ -235,17 +304,43 @@ async fn a_client_that_does_not_read_is_cut_off() {
     server.stop().await;
 }
 
-/// A plain JSON-RPC service on the same port: a message or an array, no sessions.
+/// Adds numbers: a plain JSON-RPC service.
+fn adder() -> impl MessageService {
+    taut::service::serve(async |method: String, params: RequestParams, _: ServiceRequest| {
+        match method.as_str() {
+            "add" => Ok::<_, Failed>(params.read::<Vec<f64>>()?.iter().sum::<f64>()),
+            _ => Err(taut::Reject::method_not_found(&method).into()),
+        }
+    })
+}
+
+/// A plain JSON-RPC service on a port: lines, headers and HTTP, as for MCP.
+#[tokio::test]
+async fn a_plain_service_is_served_on_one_port_in_three_ways() {
+    let server = serving(Arc::new(adder()), Options::new()).await;
+    let add = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "add", "params": [id, 1] });
+    let mut lines = server.connect().await;
+    lines.send(format!("{}\n{}\n", add(1), add(2))).await;
+    let answers = [lines.line().await, lines.line().await].concat();
+    assert!(answers.contains(r#""id":1,"result":2.0"#), "{answers}");
+    assert!(answers.contains(r#""id":2,"result":3.0"#), "{answers}");
+    let mut headers = server.connect().await;
+    headers.send(framed(&add(3).to_string())).await;
+    headers.stream.shutdown().await.unwrap();
+    let answer = headers.rest().await;
+    assert!(answer.to_ascii_lowercase().starts_with("content-length: "), "{answer}");
+    assert!(answer.contains(r#""id":3,"result":4.0"#), "{answer}");
+    let mut http = server.connect().await;
+    http.send(post_bytes("", &add(4).to_string())).await;
+    let (status, body) = http.response().await;
+    assert!(status == 200 && body.contains(r#""id":4,"result":5.0"#), "{status} {body}");
+    server.stop().await;
+}
+
+/// A plain JSON-RPC service over HTTP: a message or an array, no sessions.
 #[tokio::test]
 async fn plain_services_are_served_as_well() {
-    let adder =
-        taut::service::serve(async |method: String, params: RequestParams, _: ServiceRequest| {
-            match method.as_str() {
-                "add" => Ok::<_, Failed>(params.read::<Vec<f64>>()?.iter().sum::<f64>()),
-                _ => Err(taut::Reject::method_not_found(&method).into()),
-            }
-        });
-    let http = crate::support::Direct(HttpService::new(adder, Options::new()));
+    let http = crate::support::Direct(HttpService::new(adder(), Options::new()));
     let add = |id: u64| json!({ "jsonrpc": "2.0", "id": id, "method": "add", "params": [id, 1] });
     assert_eq!(http.post(&[], add(2)).await.json().await["result"], 3.0);
     let note = json!({ "jsonrpc": "2.0", "method": "add", "params": [] });
@@ -301,4 +396,45 @@ async fn a_unix_socket_is_for_its_owner() {
     within(served).await.unwrap().unwrap();
     std::fs::write(&path, "").unwrap_err();
     std::fs::remove_dir_all(&directory).unwrap();
+}
+
+/// While a Unix socket is made, nobody can connect to it before its mode is set, whatever the umask is.
+#[cfg(unix)]
+#[tokio::test]
+async fn a_unix_socket_has_its_mode_before_anybody_can_connect() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    let directory = std::env::temp_dir().join(format!("taut-http-mode-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+    let (watched, ended) = (directory.clone(), over.clone());
+    // Tries everything that appears in the directory, under whatever name.
+    let watching = std::thread::spawn(move || {
+        let mut open = Vec::new();
+        while !ended.load(Ordering::SeqCst) {
+            for entry in std::fs::read_dir(&watched).unwrap().flatten() {
+                if std::os::unix::net::UnixStream::connect(entry.path()).is_ok()
+                    && let Ok(about) = std::fs::symlink_metadata(entry.path())
+                    && about.permissions().mode() & 0o777 != 0o600
+                {
+                    open.push((entry.path(), about.permissions().mode()));
+                }
+            }
+        }
+        open
+    });
+    for _ in 0..500 {
+        let path = directory.join("socket");
+        let listener = taut_http::server::bind_unix(&path).unwrap();
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+        drop(listener);
+        std::fs::remove_file(&path).unwrap();
+    }
+    over.store(true, Ordering::SeqCst);
+    let open = watching.join().unwrap();
+    let left: Vec<_> = std::fs::read_dir(&directory).unwrap().flatten().collect();
+    std::fs::remove_dir_all(&directory).unwrap();
+    assert!(open.is_empty(), "somebody could connect: {open:?}");
+    assert!(left.is_empty(), "files are left: {left:?}");
 }

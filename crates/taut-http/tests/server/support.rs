@@ -8,6 +8,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
+use taut::transport::MessageService;
 use taut::types::{FormField, FormSchema, Schema};
 use taut::{Call, Level, NoArgs, Server, Tool, UserReply};
 use taut_http::server::{Body, HttpService, Options, serve_until};
@@ -323,6 +324,15 @@ pub(crate) struct Running {
 
 pub(crate) async fn running(options: Options) -> Running {
     let (server, shared) = fixture();
+    start(Arc::new(server), shared, options).await
+}
+
+/// Serves something else than the fixture.
+pub(crate) async fn serving(service: Arc<dyn MessageService>, options: Options) -> Running {
+    start(service, fixture().1, options).await
+}
+
+async fn start(service: Arc<dyn MessageService>, shared: Arc<Shared>, options: Options) -> Running {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let (stop, stopped) = oneshot::channel::<()>();
@@ -331,7 +341,7 @@ pub(crate) async fn running(options: Options) -> Running {
             // Dropped or told, it stops.
             let _ = stopped.await;
         };
-        serve_until(listener, Arc::new(server), options, stopped).await.unwrap();
+        serve_until(listener, service, options, stopped).await.unwrap();
     });
     Running { address, shared, stop: Some(stop), served }
 }

@@ -221,7 +221,12 @@ impl EdgeCall {
         inbox: &Inbox,
     ) -> Option<Ended> {
         if frame.is_plain() && receiving.count() == 0 {
-            self.answer(frame.payload.into()).await;
+            let json = match taker {
+                // A worker of others may leave out its name after *accepted*.
+                Some(taker) => message::mark_state(&frame.payload, &taker.name),
+                None => frame.payload.into(),
+            };
+            self.answer(json).await;
             return Some(Ended::Done);
         }
         // A worker that has not accepted is none.

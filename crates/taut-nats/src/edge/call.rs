@@ -32,7 +32,10 @@ pub(super) struct EdgeCall {
     pub(super) listen: bool,
     /// Whether a stream of changes was acknowledged once.
     opened: bool,
+    /// When it waits no longer for a worker with a free slot, or for the broker: at its deadline at the latest.
     give_up: Instant,
+    /// Whether an attempt before this one may have run.
+    repeated: bool,
     pub(super) deadline: Option<Instant>,
     /// The attempt that was published before the call had a task, and when.
     pub(super) begun: Option<(Inbox, Instant)>,
@@ -73,8 +76,9 @@ impl EdgeCall {
     ) -> Self {
         let listen = request.method == "subscriptions/listen";
         let (now, options) = (Instant::now(), &edge.0.options);
-        let (give_up, deadline) = (now + options.wait, options.deadline.map(|limit| now + limit));
-        let deadline = deadline.filter(|_| !listen);
+        let deadline = options.deadline.filter(|_| !listen).map(|limit| now + limit);
+        let give_up = now + options.wait;
+        let give_up = deadline.map_or(give_up, |deadline| deadline.min(give_up));
         Self {
             edge,
             request,
@@ -83,6 +87,7 @@ impl EdgeCall {
             listen,
             opened: false,
             give_up,
+            repeated: false,
             deadline,
             begun: None,
             offers: Offers::default(),
@@ -106,6 +111,9 @@ impl EdgeCall {
         let mut pinned = self.request.worker.clone();
         let (mut pauses, mut repeats) = (0, 0);
         loop {
+            if pauses > 0 && self.deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+                return self.out_of_time().await;
+            }
             // The other end is dropped when the call is withdrawn.
             if self.begun.is_none()
                 && (self.cancelled.has_changed().is_err() || !self.wait_for_broker().await)
@@ -128,21 +136,18 @@ impl EdgeCall {
                         "nobody serves {service} at {}; start a worker: taut worker {service} -- COMMAND",
                         self.edge.0.connection.url()
                     );
-                    return self.fail("nobody", &words, None, false).await;
+                    return self.fail("nobody", &words, None, self.repeated).await;
                 }
                 Ended::Bounced | Ended::Nobody
                     if !self.opened && Instant::now() >= self.give_up =>
                 {
-                    let words = format!(
-                        "busy: no worker of {service} had a free slot within {:?}; nothing ran, try again later or start more workers",
-                        self.edge.0.options.wait
-                    );
-                    return self.fail("busy", &words, None, false).await;
+                    return self.out_of_time().await;
                 }
                 Ended::Bounced | Ended::Nobody | Ended::Moved => {}
                 Ended::Silent | Ended::Lost(_) | Ended::Cut if self.listen && self.opened => {}
                 Ended::Silent => {
                     repeats += 1;
+                    self.repeated = true;
                     if repeats > REPEATS || !self.may_repeat().await {
                         let words = format!(
                             "no worker of {service} has said that it took the call within {:?}; it may have run",
@@ -153,6 +158,7 @@ impl EdgeCall {
                 }
                 Ended::Lost(worker) => {
                     repeats += 1;
+                    self.repeated = true;
                     if repeats > REPEATS || !self.may_repeat().await {
                         let words = format!(
                             "worker {worker} of {service} took the call and was lost; it may have run"
@@ -168,7 +174,7 @@ impl EdgeCall {
                     return self.fail("disconnected", &words, None, true).await;
                 }
                 Ended::Failed { words, may_have_run } => {
-                    return self.fail("worker", &words, None, may_have_run).await;
+                    return self.fail("worker", &words, None, may_have_run || self.repeated).await;
                 }
                 Ended::Deadline => {
                     let words = "the call's deadline has passed; it was cancelled and may have run";
@@ -180,6 +186,20 @@ impl EdgeCall {
                 return;
             }
         }
+    }
+
+    /// No worker had a free slot in time. If an attempt before may have run, that is not the whole story.
+    async fn out_of_time(&self) {
+        if self.repeated {
+            let words = "the call was lost and could not be repeated in time; it may have run";
+            return self.fail("deadline", words, None, true).await;
+        }
+        let (service, options) = (&self.edge.0.service, &self.edge.0.options);
+        let limit = options.deadline.map_or(options.wait, |limit| limit.min(options.wait));
+        let words = format!(
+            "busy: no worker of {service} had a free slot within {limit:?}; nothing ran, try again later or start more workers"
+        );
+        self.fail("busy", &words, None, false).await;
     }
 
     /// Waits until there is a connection: nothing is published without one. Returns whether to go on.
@@ -194,11 +214,12 @@ impl EdgeCall {
             () = connection.connected() => true,
             _ = self.cancelled.changed() => false,
             () = due(limit) => {
+                let ran = if self.repeated { "the call may have run" } else { "nothing ran" };
                 let words = format!(
-                    "no connection to the broker at {}; nothing ran. It is opened again by itself",
+                    "no connection to the broker at {}; {ran}. It is opened again by itself",
                     connection.url()
                 );
-                self.fail("disconnected", &words, None, false).await;
+                self.fail("disconnected", &words, None, self.repeated).await;
                 false
             }
         }
@@ -228,6 +249,7 @@ impl EdgeCall {
         let _ = getrandom::fill(&mut random);
         tokio::select! {
             () = tokio::time::sleep(limit * (128 + u32::from(random[0])) / 384) => true,
+            () = due(self.deadline) => true,
             worker = self.offers.next() => {
                 self.offered = Some(worker);
                 true

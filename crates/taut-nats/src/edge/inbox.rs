@@ -222,7 +222,21 @@ impl Shared {
         });
     }
 
-    /// Gives a message to the call that it belongs to. One that nobody waits for any more is dropped.
+    /// Tells a worker that works on a call which nobody waits for: it came to the call too late, or what was said to it
+    /// was lost. Other messages about such a call are dropped.
+    fn tell_that_nobody_waits(&self, number: u64, frame: &Frame, from: Option<&Subject>) {
+        let worker = match &frame.kind {
+            Kind::Accepted { worker, .. } => Some(worker.as_str()),
+            Kind::Heartbeat { .. } => from.and_then(|from| self.service.worker_of(from)),
+            _ => None,
+        };
+        let Some(worker) = worker else { return };
+        let (worker, call) = (self.service.of_worker(worker), self.subject(number));
+        // Without room it is left out: the next heartbeat comes to the same.
+        self.connection.send_now(&worker, &call, Frame::bare(Kind::Cancel));
+    }
+
+    /// Gives a message to the call that it belongs to.
     fn deliver(self: &Arc<Self>, message: Message) {
         let Some(number) = CallName::number(&message, &self.inbox) else { return };
         let event = if message.status == Some(StatusCode::NO_RESPONDERS) {
@@ -237,10 +251,13 @@ impl Shared {
                 Err(error) => return tracing::warn!("{error} came from a worker"),
             }
         };
-        if let Event::Frame(frame) = &event
-            && let Kind::Free { worker } = &frame.kind
-        {
-            return self.offered(number, worker, &message.subject);
+        if let Event::Frame(frame) = &event {
+            if let Kind::Free { worker } = &frame.kind {
+                return self.offered(number, worker, &message.subject);
+            }
+            if !self.lock().entries.contains_key(&number) {
+                return self.tell_that_nobody_waits(number, frame, message.reply.as_ref());
+            }
         }
         let _unsent = self.tell(number, event);
     }

@@ -34,6 +34,10 @@ use repeat::Repeatable;
 /// How many bytes of requests may be under way, and how many of answers in parts.
 const UNDER_WAY: usize = 256 << 20;
 
+/// What a request counts at least, so that an edge has at most 16,384 calls under way: an answer that fits into one
+/// message comes unasked, and each call can have one. More calls wait until others have ended.
+const SHARE: usize = 16 << 10;
+
 /// How an edge waits.
 #[derive(Clone, Debug)]
 pub struct EdgeOptions {
@@ -160,7 +164,7 @@ impl Edge {
                     let Some(outgoing) = outgoing else { break };
                     match message::outbound(outgoing.json) {
                         Outbound::Request(request) => {
-                            let wanted = request.json.len().min(UNDER_WAY);
+                            let wanted = request.json.len().clamp(SHARE, UNDER_WAY);
                             let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
                             // Taken here, so that a client that sends too much waits.
                             let room = self.0.requests.clone().acquire_many_owned(wanted).await;

@@ -1,6 +1,7 @@
 //! Which tools may run twice.
 //!
-//! Asked only when a call was lost: the list is fetched then, and kept for a minute.
+//! Asked only when a call was lost: the list is fetched then, and kept for a minute. That there was none is kept for some
+//! seconds, so that many calls which are lost together do not wait for it one after the other.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -16,12 +17,15 @@ use super::Edge;
 /// How long a list is good.
 const FRESH: Duration = Duration::from_secs(60);
 
+/// How long it counts that there was none.
+const MISSING: Duration = Duration::from_secs(5);
+
 /// How long it may take to get one.
 const LIMIT: Duration = Duration::from_secs(20);
 
-/// The tools that are annotated as read-only or idempotent, when they were last asked for.
+/// The tools that are annotated as read-only or idempotent, and when they were last asked for; `None` if nobody told.
 #[derive(Default)]
-pub(super) struct Repeatable(Mutex<Option<(Instant, HashSet<String>)>>);
+pub(super) struct Repeatable(Mutex<Option<(Instant, Option<HashSet<String>>)>>);
 
 impl Edge {
     /// Whether a tool says that it may run twice. If that cannot be found out, it may not.
@@ -29,19 +33,18 @@ impl Edge {
         let edge = self.clone();
         Box::pin(async move {
             let mut known = edge.0.repeatable.0.lock().await;
-            if let Some((when, tools)) = &*known
-                && when.elapsed() < FRESH
-            {
-                return tools.contains(&tool);
-            }
-            match tokio::time::timeout(LIMIT, edge.repeatable_tools()).await {
-                Ok(Ok(tools)) => {
-                    let may = tools.contains(&tool);
-                    *known = Some((Instant::now(), tools));
-                    may
+            let fresh = |(when, tools): &&(Instant, Option<HashSet<String>>)| {
+                when.elapsed() < if tools.is_some() { FRESH } else { MISSING }
+            };
+            let (_, tools) = match known.as_ref().filter(fresh) {
+                Some(told) => told,
+                None => {
+                    let asked = tokio::time::timeout(LIMIT, edge.repeatable_tools()).await;
+                    let tools = asked.ok().and_then(Result::ok);
+                    known.insert((Instant::now(), tools))
                 }
-                _ => false,
-            }
+            };
+            tools.as_ref().is_some_and(|tools| tools.contains(&tool))
         })
     }
 

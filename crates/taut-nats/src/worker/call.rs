@@ -189,7 +189,8 @@ impl Call {
                         Relation::Withdrawn(_) => return Ended::default(),
                         Relation::Answer(_) => {
                             answered = Some(message::is_error(&outgoing.json));
-                            let named = !accepted && !is_plain_answer(&outgoing.json, &self.connection);
+                            // Also after *accepted*: only an answer with headers is taken for one with a state.
+                            let named = !is_plain_answer(&outgoing.json, &self.connection);
                             sending.begin(Kind::Answer, outgoing.json.into());
                             if named {
                                 sending.name_worker(&self.worker, self.heartbeat);

@@ -63,7 +63,7 @@ impl Worker {
         } else {
             (&self.counters.busy, self.options.slots)
         };
-        let leaving = !direct && self.counters.leaving.load(Ordering::Relaxed);
+        let leaving = self.closing || (!direct && self.counters.leaving.load(Ordering::Relaxed));
         let full = taken.load(Ordering::Relaxed) >= limit || self.gathered + gathered > GATHERED;
         if leaving || full {
             self.counters.bounced.fetch_add(1, Ordering::Relaxed);

@@ -20,7 +20,7 @@ use async_nats::{Subject, Subscriber};
 use futures_util::{FutureExt, StreamExt};
 use taut::transport::MessageService;
 use tokio::sync::{mpsc, oneshot};
-use tokio::task::{AbortHandle, JoinSet};
+use tokio::task::{AbortHandle, JoinError, JoinSet};
 use tokio::time::Instant;
 
 use crate::connection::{Connection, NatsError};
@@ -33,6 +33,39 @@ use leave::Leaving;
 use quick::Sessions;
 
 pub use options::WorkerOptions;
+
+/// How long the broker may take to send a worker its own message.
+const READY: Duration = Duration::from_secs(5);
+
+/// What is said if it does not.
+fn unheard(service: &ServiceName, url: &str) -> NatsError {
+    NatsError::new(format!(
+        "the broker at {url} does not let this worker hear its own message within {READY:?}; see that its credentials \
+         allow it to subscribe to mcp.{service}.> and $SRV.>, and to publish to mcp.{service}.worker.> and _INBOX.>"
+    ))
+}
+
+/// How a worker stopped to take calls.
+#[derive(Debug, PartialEq, Eq)]
+enum Served {
+    /// It was told to stop, and has left.
+    Left,
+    /// Its subscriptions have ended.
+    Closed,
+}
+
+/// Only a worker that was told to stop has done its work: whoever started it starts it again otherwise.
+fn outcome(ended: Result<Served, JoinError>) -> Result<(), NatsError> {
+    match ended {
+        Ok(Served::Left) => Ok(()),
+        Ok(Served::Closed) => Err(NatsError::new(
+            "the connection to the broker has ended for good; start the worker again",
+        )),
+        Err(_) => Err(NatsError::new(
+            "the worker has ended by a mistake of its own, which stands above; its calls may have run. Start it again",
+        )),
+    }
+}
 
 /// How many messages of one kind are taken at once.
 const AT_ONCE: usize = 32;
@@ -61,6 +94,10 @@ pub struct Worker {
     bounced: VecDeque<Subject>,
     /// Where the last answer without headers went.
     answers: Option<Subject>,
+    /// Whether it takes no calls any more, not even those for itself.
+    closing: bool,
+    /// Called when the broker knows of it.
+    ready: Option<Box<dyn FnOnce() + Send>>,
 }
 
 /// A task that has ended.
@@ -135,7 +172,16 @@ impl Worker {
             kept,
             bounced: VecDeque::new(),
             answers: None,
+            closing: false,
+            ready: None,
         }
+    }
+
+    /// Calls `told` once the broker knows of this worker, so that it is given calls.
+    #[must_use]
+    pub fn on_ready(mut self, told: impl FnOnce() + Send + 'static) -> Self {
+        self.ready = Some(Box::new(told));
+        self
     }
 
     /// Its id, as the fleet shows it.
@@ -147,38 +193,43 @@ impl Worker {
     /// Takes calls until `stop` is ready. Then it leaves the group, finishes what it has and returns.
     ///
     /// # Errors
-    /// The connection cannot be used.
-    pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), NatsError> {
+    /// The connection cannot be used, or has ended for good, or a mistake in this worker has ended it.
+    pub async fn run(mut self, stop: impl Future<Output = ()>) -> Result<(), NatsError> {
         let failed = |error: async_nats::SubscribeError| NatsError::new(error.to_string());
         let (connection, identity) = (self.connection.clone(), self.identity.clone());
         let client = connection.client();
-        let own = client.subscribe(self.subject.clone()).await.map_err(failed)?;
+        let mut own = client.subscribe(self.subject.clone()).await.map_err(failed)?;
         let gone = client.subscribe(format!("{}.gone.*", self.subject)).await.map_err(failed)?;
         let discoverable = Discoverable::new(&connection, &identity).await?;
         let calls = identity.service.calls();
         let calls = client.queue_subscribe(calls, GROUP.to_owned()).await.map_err(failed)?;
-        // The broker knows of them when this worker says that it is ready.
-        connection.flush(Duration::from_secs(5)).await;
+        // Its own message is back when the broker knows of everything that was sent before.
+        leave::send_marker(&connection, &self.subject).await;
+        if tokio::time::timeout(READY, own.next()).await.is_err() {
+            return Err(unheard(&identity.service, connection.url()));
+        }
         let (told, counters) = (connection.clone(), self.counters.clone());
         let described = tokio::spawn(async move {
             discoverable.run(told, identity, &counters).await;
         });
         let _described = AbortOnDrop(described.abort_handle());
+        if let Some(ready) = self.ready.take() {
+            ready();
+        }
         // In a task: to wake the main future costs a system call for each message.
         let (leave, left) = oneshot::channel();
         let mut serving = tokio::spawn(self.serve(calls, own, gone, left));
         let _serving = AbortOnDrop(serving.abort_handle());
-        tokio::select! {
-            // A panic there is told by tokio.
-            _ = &mut serving => {}
+        let ended = tokio::select! {
+            ended = &mut serving => ended,
             () = stop => {
                 // Nobody hears it only if it has ended just now.
                 let _ = leave.send(());
-                let _ = serving.await;
+                serving.await
             }
-        }
+        };
         connection.flush(Duration::from_secs(5)).await;
-        Ok(())
+        outcome(ended)
     }
 
     async fn serve(
@@ -187,9 +238,8 @@ impl Worker {
         mut own: Subscriber,
         mut gone: Subscriber,
         mut stop: oneshot::Receiver<()>,
-    ) {
+    ) -> Served {
         let mut leaving: Option<Leaving> = None;
-        let mut received = 0;
         // One for all calls without a task: to set a timer for each would cost more than to answer it.
         let mut alarm = std::pin::pin!(tokio::time::sleep(SOON));
         let mut armed = false;
@@ -202,13 +252,19 @@ impl Worker {
             tokio::select! {
                 // What was sent to this worker alone frees slots, so it comes first.
                 biased;
-                message = own.next() => match message {
-                    Some(message) => self.told(message),
-                    None => return,
-                },
+                message = own.next() => {
+                    let Some(message) = message else { return Served::Closed };
+                    let ours = match &mut leaving {
+                        Some(leaving) => leaving.heard(&message, &mut calls).await,
+                        None => false,
+                    };
+                    if !ours {
+                        self.told(message);
+                    }
+                }
                 notice = gone.next() => match notice {
                     Some(notice) => self.edge_gone(&notice.subject),
-                    None => return,
+                    None => return Served::Closed,
                 },
                 (call, session, said) = self.sessions.next() => {
                     self.said(call, session, said);
@@ -231,13 +287,11 @@ impl Worker {
                 message = calls.next(), if leaving.as_ref().is_none_or(|leaving| !leaving.left()) => {
                     match (message, &mut leaving) {
                         (Some(message), None) => {
-                            received += 1;
                             self.called(message, false);
                             let mut taken = 1;
                             while taken < AT_ONCE
                                 && let Some(Some(next)) = calls.next().now_or_never()
                             {
-                                received += 1;
                                 taken += 1;
                                 self.called(next, false);
                             }
@@ -246,33 +300,43 @@ impl Worker {
                                 tokio::task::yield_now().await;
                             }
                         }
-                        (Some(message), Some(leaving)) => {
-                            leaving.heard();
-                            self.called(message, false);
-                        }
-                        (None, None) => return,
+                        (Some(message), Some(_)) => self.called(message, false),
+                        (None, None) => return Served::Closed,
                         (None, Some(leaving)) => leaving.out(),
                     }
                 }
                 _ = &mut stop, if leaving.is_none() => {
                     self.counters.leaving.store(true, Ordering::Relaxed);
-                    let begun = Leaving::begin(&self.connection, &mut calls, received, self.options.drain);
-                    let (begun, waiting) = begun.await;
-                    leaving = Some(begun);
-                    waiting.into_iter().for_each(|message| self.called(message, false));
+                    leaving = Some(Leaving::begin(&mut calls, self.options.drain).await);
                     self.tell_all(&Input::Leave);
                 }
-                () = due(next) => if let Some(leaving) = &mut leaving {
-                    let service = &self.identity.service;
-                    if leaving.act(&self.connection, service, &mut calls).await {
-                        self.tell_all(&Input::Stop);
-                    }
+                () = due(next) => if let Some(leaving) = &mut leaving
+                    && leaving.act(&self.connection, &self.subject, &mut calls).await
+                {
+                    self.tell_all(&Input::Stop);
                 },
             }
             let left = leaving.as_ref().is_some_and(Leaving::left);
             if left && self.tasks.is_empty() && self.calls.is_empty() {
-                return;
+                self.bounce_the_rest(own, gone).await;
+                return Served::Left;
             }
         }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used, clippy::panic)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn only_a_worker_that_was_told_to_stop_ends_well() {
+        assert!(outcome(Ok(Served::Left)).is_ok());
+        let closed = outcome(Ok(Served::Closed)).unwrap_err().to_string();
+        assert!(closed.contains("ended for good"), "{closed}");
+        let panicked = tokio::spawn(async { panic!("a mistake") }).await;
+        let panicked = outcome(panicked).unwrap_err().to_string();
+        assert!(panicked.contains("a mistake of its own"), "{panicked}");
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use taut::types::ToolAnnotations;
 use taut::{Call, Changes, Client, JsonSchema, NoArgs, Server, Tool, UserReply};
-use taut_nats::{Edge, EdgeOptions, Worker, WorkerOptions};
+use taut_nats::{ConnectOptions, Edge, EdgeOptions, Worker, WorkerOptions};
 use tokio::sync::{Notify, Semaphore, oneshot};
 use tokio::task::JoinHandle;
 
@@ -87,7 +87,13 @@ async fn greet(_: NoArgs, call: Call<State>) -> Result<String, taut::AskError> {
     })
 }
 
-fn server(name: &str, shared: &Arc<Shared>) -> Server<State> {
+/// Asks later than a worker takes to accept a call.
+async fn greet_late(_: NoArgs, call: Call<State>) -> Result<String, taut::AskError> {
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    greet(NoArgs {}, call).await
+}
+
+pub(crate) fn server(name: &str, shared: &Arc<Shared>) -> Server<State> {
     let free = Tool::new("count_freely")
         .description("Counts its runs.")
         .annotations(ToolAnnotations::new().idempotent_hint(true));
@@ -100,6 +106,7 @@ fn server(name: &str, shared: &Arc<Shared>) -> Server<State> {
         .tool(free, count)
         .tool(("hold", "Waits."), hold)
         .tool(("greet", "Asks."), greet)
+        .tool(("greet_late", "Asks after a while."), greet_late)
         .build()
         .unwrap()
 }
@@ -131,7 +138,18 @@ pub(crate) async fn worker(
     shared: &Arc<Shared>,
     options: WorkerOptions,
 ) -> Running {
-    let connection = broker.connect().await;
+    worker_at(&broker.url(), name, shared, options).await
+}
+
+/// The same, by the address of the broker.
+pub(crate) async fn worker_at(
+    url: &str,
+    name: &str,
+    shared: &Arc<Shared>,
+    options: WorkerOptions,
+) -> Running {
+    let connect = || ConnectOptions::new().url(url).connect();
+    let connection = connect().await.unwrap();
     let server = server(name, shared);
     let (changes, answers) = (server.changes(), Arc::new(server));
     let worker = Worker::new(connection, "test".parse().unwrap(), answers, options);
@@ -143,7 +161,7 @@ pub(crate) async fn worker(
     });
     let running = Running { id, changes, stop, task };
     // Ready when the fleet lists it.
-    let connection = broker.connect().await;
+    let connection = connect().await.unwrap();
     eventually(async || {
         let workers = taut_nats::fleet(&connection, None, Duration::from_secs(5)).await.unwrap();
         workers.iter().any(|worker| worker.worker == running.id)

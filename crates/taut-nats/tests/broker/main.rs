@@ -9,6 +9,8 @@ mod faults;
 #[path = "../../../taut/tests/proxy/features.rs"]
 mod features;
 mod fleet;
+mod given_up;
+mod leaving;
 mod way;
 #[path = "../../../taut/tests/proxy/world.rs"]
 mod world;
@@ -202,9 +204,11 @@ async fn the_answer_to_a_question_finds_the_worker_that_asked() {
         Ok(ElicitResult::accept([("name".to_owned(), "Ada".into())].into_iter().collect()))
     });
     let client = edge.open(asked).await.unwrap();
-    for _ in 0..12 {
-        let greeting = client.call("greet", json!({})).await.unwrap();
-        assert_eq!(greeting.text().unwrap(), "hello Ada");
+    for tool in ["greet", "greet_late"] {
+        for _ in 0..12 {
+            let greeting = client.call(tool, json!({})).await.unwrap();
+            assert_eq!(greeting.text().unwrap(), "hello Ada");
+        }
     }
     client.close().await.unwrap();
     for worker in workers {
@@ -250,4 +254,66 @@ async fn a_listen_is_opened_again_elsewhere() {
         .unwrap();
     assert_eq!(changes.next().await.unwrap(), Some(Change::Tools));
     two.stop().await;
+}
+
+/// Nothing is said of it any more, so the edge finds out by the heartbeats that it misses.
+#[tokio::test]
+async fn a_listen_is_opened_again_elsewhere_after_its_worker_crashed() {
+    let broker = Broker::start(&[]).await;
+    let shared = Shared::new();
+    let one = worker(&broker, "one", &shared, fast()).await;
+    let client = client(&broker).await;
+    let filter = SubscriptionFilter::new().tools_list_changed(true);
+    let mut changes = client.listen(filter).await.unwrap();
+    let two = worker(&broker, "two", &shared, fast()).await;
+    one.crash();
+    assert_eq!(changes.next().await.unwrap(), Some(Change::Tools));
+    two.changes
+        .add_tool(
+            ("late", "Came later."),
+            async |_: taut::NoArgs, _call: taut::Call<fleet::State>| "late",
+        )
+        .unwrap();
+    assert_eq!(changes.next().await.unwrap(), Some(Change::Tools));
+    two.stop().await;
+}
+
+#[tokio::test]
+async fn a_worker_says_that_it_is_ready_when_it_is_given_calls() {
+    let broker = Broker::start(&[]).await;
+    for _ in 0..10 {
+        let server = std::sync::Arc::new(fleet::server("ready", &Shared::new()));
+        let name = "test".parse().unwrap();
+        let worker =
+            taut_nats::Worker::new(broker.connect().await, name, server, WorkerOptions::new());
+        let (told, ready) = tokio::sync::oneshot::channel();
+        let worker = worker.on_ready(move || told.send(()).unwrap());
+        let by_hand = faults::ByHand::new(&broker).await;
+        let running = tokio::spawn(worker.run(std::future::pending()));
+        ready.await.unwrap();
+        // Otherwise the broker says at once that nobody is there.
+        let mut inbox = by_hand.call("any").await;
+        let first = futures_util::StreamExt::next(&mut inbox).await.unwrap();
+        assert_eq!(first.status, None);
+        running.abort();
+        let _ = running.await;
+    }
+}
+
+/// A broker that forbids one of them would leave a worker that hears nothing.
+#[tokio::test]
+async fn a_worker_that_may_not_hear_itself_says_what_it_needs() {
+    let config = std::env::temp_dir().join(format!("taut-nats-{}.conf", std::process::id()));
+    let permissions = "{ publish: \"_INBOX.>\", subscribe: \">\" }";
+    let users = format!("[{{ user: u, password: p, permissions: {permissions} }}]");
+    std::fs::write(&config, format!("authorization {{ users: {users} }}")).unwrap();
+    let broker = Broker::start(&["-c", config.to_str().unwrap()]).await;
+    let connection = ConnectOptions::new().url(broker.url().replace("//", "//u:p@"));
+    let connection = connection.connect().await.unwrap();
+    let server = std::sync::Arc::new(fleet::server("mute", &Shared::new()));
+    let name = "test".parse().unwrap();
+    let worker = taut_nats::Worker::new(connection, name, server, WorkerOptions::new());
+    let error = worker.run(std::future::pending()).await.unwrap_err().to_string();
+    assert!(error.contains("publish to mcp.test.worker.>"), "{error}");
+    std::fs::remove_file(config).unwrap();
 }

@@ -63,6 +63,14 @@ impl<'a> JsonRef<'a> {
         }
     }
 
+    /// The same, where half of a surrogate pair that stands alone becomes U+FFFD; nothing if it is no string.
+    pub(crate) fn string_lossy(self) -> Option<Cow<'a, str>> {
+        self.string().or_else(|| {
+            let whole = replace_lone_surrogates(self.0.strip_prefix('"')?.strip_suffix('"')?);
+            JsonRef(&format!("\"{whole}\"")).read::<String>().ok().map(Cow::Owned)
+        })
+    }
+
     /// The members of an object, in the order in which they stand; nothing if it is no object.
     pub(crate) fn members(self) -> Option<Members<'a>> {
         self.is_object().then_some(Members { rest: &self.0[1..] })
@@ -83,6 +91,30 @@ impl<'a> JsonRef<'a> {
     pub(crate) fn member(self, wanted: &str) -> Option<Self> {
         self.members()?.filter(|(name, _)| name == wanted).last().map(|(_, value)| value)
     }
+}
+
+/// The inside of a JSON string with U+FFFD for each escape of a surrogate that has no other half.
+fn replace_lone_surrogates(mut rest: &str) -> String {
+    fn unit(text: &str) -> Option<u16> {
+        u16::from_str_radix(text.strip_prefix("\\u")?.get(..4)?, 16).ok()
+    }
+    let mut out = String::with_capacity(rest.len());
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        let length = match (unit(escape), escape.get(6..).and_then(unit)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => 0,
+            (Some(_), _) => 6,
+            (None, _) => 2,
+        };
+        out.push_str(before);
+        out.push_str(escape.get(..length).unwrap_or(escape));
+        if length == 0 {
+            out.push('\u{fffd}');
+        }
+        rest = escape.get(if length == 0 { 6 } else { length }..).unwrap_or_default();
+    }
+    out + rest
 }
 
 /// Text that is known to be one sound JSON value, as serde_json's type. `None` if serde_json asks for

@@ -50,6 +50,8 @@ pub(crate) struct Plan {
     pub(crate) offer: Option<Revision>,
     /// What an earlier connection found out.
     pub(crate) known: Option<Era>,
+    /// Legacy revisions and no others.
+    pub(crate) only_legacy: bool,
     /// This framing and no other.
     pub(crate) framing: Option<Framing>,
     /// How long silence counts as "perhaps modern".
@@ -126,8 +128,8 @@ pub(crate) struct Connect {
 
 impl Connect {
     pub(crate) fn new(plan: Plan) -> Self {
-        let legacy =
-            plan.pin.map_or_else(|| plan.known == Some(Era::Legacy), |pin| !pin.is_modern());
+        let known = plan.only_legacy || plan.known == Some(Era::Legacy);
+        let legacy = plan.pin.map_or(known, |pin| !pin.is_modern());
         Self {
             plan,
             state: ConnectState::Idle,
@@ -335,6 +337,7 @@ impl Connect {
             && !self.restarted;
         let may_be_modern = (unknown || newest(&versions, Era::Modern).is_some())
             && self.plan.pin.is_none()
+            && !self.plan.only_legacy
             && self.refused.is_none();
         let legacy = newest(&versions, Era::Legacy)
             .filter(|version| *version != self.offer && self.plan.pin.is_none());

@@ -13,6 +13,7 @@ fn plan() -> Plan {
         pin: None,
         offer: None,
         known: None,
+        only_legacy: false,
         framing: None,
         probe: 5 * SECOND,
         start: 60 * SECOND,

@@ -42,6 +42,54 @@ pub fn opens_session(method: &str) -> bool {
     Method::parse(method) == Some(Method::Initialize)
 }
 
+/// Whether the server does nothing but answer the method, so that a client may ask twice.
+#[must_use]
+pub fn may_be_repeated(method: &str) -> bool {
+    use Method::*;
+    matches!(
+        Method::parse(method),
+        Some(
+            Initialize
+                | Discover
+                | Ping
+                | ListTools
+                | ListResources
+                | ListResourceTemplates
+                | ReadResource
+                | ListPrompts
+                | GetPrompt
+                | GetTask
+                | ListTasks
+        )
+    )
+}
+
+/// The names of the methods that mean something to the transport of a client.
+pub mod method_names {
+    use super::Method;
+
+    /// Asks a modern server what it is.
+    pub const DISCOVER: &str = Method::Discover.as_str();
+    /// Opens a legacy session.
+    pub const INITIALIZE: &str = Method::Initialize.as_str();
+    /// Confirms the opening of a legacy session.
+    pub const INITIALIZED: &str = Method::Initialized.as_str();
+    /// Withdraws a request.
+    pub const CANCELLED: &str = Method::Cancelled.as_str();
+    /// Opens a stream of changes.
+    pub const LISTEN: &str = Method::Listen.as_str();
+    /// Lists tools.
+    pub const LIST_TOOLS: &str = Method::ListTools.as_str();
+    /// Calls a tool.
+    pub const CALL_TOOL: &str = Method::CallTool.as_str();
+    /// Subscribes to a resource.
+    pub const SUBSCRIBE: &str = Method::Subscribe.as_str();
+    /// Ends a subscription.
+    pub const UNSUBSCRIBE: &str = Method::Unsubscribe.as_str();
+    /// Sets from which level on log lines are sent.
+    pub const SET_LEVEL: &str = Method::SetLevel.as_str();
+}
+
 /// Whether the method lists tools.
 #[must_use]
 pub fn lists_tools(method: &str) -> bool {

@@ -10,7 +10,7 @@ use std::sync::{Arc, Weak};
 use tokio::sync::oneshot;
 
 use super::calls::CROWDED;
-use super::state::{Asked, BackState, CallKind, FrontState, ProxiedCall};
+use super::state::{Asked, BackState, CallKind, FrontState, InFlight, ProxiedCall, WayToAsk};
 use super::text::{JsonText, raw_outcome, with_token};
 use super::translate::{progress_token, relayed_params};
 use crate::client::Relay;
@@ -19,7 +19,7 @@ use crate::json::edit::{Edit, around, edited};
 use crate::json::{JsonBuf, JsonRef};
 use crate::lock::lock;
 use crate::mcp::{Level, Method, ServerCapabilities, meta_keys};
-use crate::rpc::{ErrorObject, Id, Params};
+use crate::rpc::{ErrorObject, Id, Params, take};
 
 /// So much may wait to be sent to the only client of a server before the server is no longer read.
 const CLIENT_CROWDED: usize = 128 << 10;
@@ -108,6 +108,10 @@ impl BackState {
         if known == Some(Method::Message) {
             return self.log(params);
         }
+        if known == Some(Method::Cancelled) {
+            // It came too late for its question, and its id means something else to a client.
+            return;
+        }
         for front in self.sessions().iter().filter_map(Weak::upgrade) {
             forward(&front, self.about(&front).as_ref(), method, params);
         }
@@ -143,30 +147,56 @@ impl BackState {
         }
     }
 
+    /// A modern server ends a stream of changes (CAN-11). It cancels nothing else.
+    fn stream_ended(&self, params: &Params<'_>) {
+        let Some(written) = params.member("requestId") else { return };
+        match number(written).and_then(|number| self.call(number)) {
+            Some(ProxiedCall { front, id, serial, kind: CallKind::Listen, .. }) => {
+                let text = params.raw().map_or("{}", |raw| raw.get());
+                let text = JsonText(around(text, written.text(), id.as_json()).concat());
+                let method = Method::Cancelled.as_str();
+                let _ = front.link.notify_about(&id, serial, method, Some(&text));
+                // It has had its end, and gets no answer.
+                front.link.forget(&id);
+                let target = take(&mut front.targets(), &serial);
+                if let Some(InFlight::Task(task)) = target {
+                    task.abort();
+                }
+            }
+            Some(ProxiedCall { kind: CallKind::SessionListen(stream), .. }) => stream.ended.raise(),
+            _ => {}
+        }
+    }
+
     /// A notification of a modern server.
     fn modern_notification(&self, method: &str, params: &Params<'_>) {
         let known = Method::parse(method);
         if known == Some(Method::Message) {
             return self.log(params);
         }
+        if known == Some(Method::Cancelled) {
+            return self.stream_ended(params);
+        }
         let meta = params.member("_meta").filter(|meta| meta.is_object());
         let tag = meta.and_then(|meta| meta.member(meta_keys::SUBSCRIPTION_ID));
-        let number = tag.and_then(|tag| tag.text().trim_matches('"').parse().ok());
-        match number.and_then(|number| self.call(number)) {
+        match tag.and_then(number).and_then(|number| self.call(number)) {
             Some(ProxiedCall { front, id, serial, kind: CallKind::Listen, .. }) => {
                 let (text, tag) =
                     (params.raw().map_or("{}", |raw| raw.get()), tag.unwrap_or_default());
                 let text = JsonText(around(text, tag.text(), id.as_json()).concat());
                 let _ = front.link.notify_about(&id, serial, method, Some(&text));
             }
-            Some(ProxiedCall { front, kind: CallKind::SessionListen(ack), .. }) => {
+            Some(ProxiedCall { front, kind: CallKind::SessionListen(stream), .. }) => {
+                let Some(session) = front.session() else { return };
+                let mut heard = lock(&session.heard);
                 if known == Some(Method::Acknowledged) {
                     let filter = params.member("notifications").map_or("{}", JsonRef::text);
-                    let ack = lock(&ack).take();
+                    *heard = Some(stream.clone());
+                    let ack = lock(&stream.ack).take();
                     if let Some(ack) = ack {
                         let _ = ack.send(filter.to_owned());
                     }
-                } else {
+                } else if heard.as_ref().is_some_and(|heard| Arc::ptr_eq(heard, &stream)) {
                     let text = JsonText(untagged(params));
                     let _ = front.link.notify(None, method, Some(&text));
                 }
@@ -182,6 +212,11 @@ impl BackState {
             }
         }
     }
+}
+
+/// The number that a server names one of our calls by.
+fn number(id: JsonRef<'_>) -> Option<u64> {
+    id.text().trim_matches('"').parse().ok()
 }
 
 /// The params of a notification without what marks it as part of a stream.
@@ -231,24 +266,36 @@ impl Relay for BackState {
         let back = request.link.clone();
         let only = self.only_session();
         let about = only.as_ref().and_then(|front| self.about(front));
-        let state = self.this.upgrade();
+        let Some(state) = self.this.upgrade() else {
+            return ready(Err(ErrorObject::internal("the proxy has ended")));
+        };
+        let held = match state.hold(params.raw().map_or(0, |raw| raw.get().len())) {
+            Ok(held) => held,
+            Err(error) => return ready(Err(error)),
+        };
         Box::pin(async move {
             let asking = async {
                 if let Some(front) = only {
+                    let _held = held;
                     return ask(&front, about.as_ref(), &method, &params, &back).await;
                 }
-                let state = state.ok_or_else(|| ErrorObject::internal("the proxy has ended"))?;
                 let call = state.whose().await?;
-                match (&call.asked, known) {
-                    (Some(asked), Some(method)) if method.is_embedded_in_modern() => {
+                match (&call.questions, known) {
+                    (WayToAsk::Inside(asked), Some(method)) if method.is_embedded_in_modern() => {
                         let (reply, answer) = oneshot::channel();
                         let params = params.raw().map(|raw| raw.get().to_owned());
-                        let _ = asked.send(Asked { method, params, reply });
+                        let _ = asked.send(Asked { _held: held, method, params, reply });
                         let gone = || ErrorObject::internal("the client did not answer");
                         answer.await.unwrap_or_else(|_| Err(gone()))
                     }
-                    (Some(_), _) => Err(ErrorObject::method_not_found(&method)),
-                    (None, _) => ask(&call.front, Some(&call.id), &method, &params, &back).await,
+                    (WayToAsk::Inside(_), _) => Err(ErrorObject::method_not_found(&method)),
+                    (WayToAsk::Refused, _) => Err(ErrorObject::internal(
+                        "nobody can be asked: the only request under way is one of 2026-07-28 whose \
+                         result has no place for questions",
+                    )),
+                    (WayToAsk::Requests, _) => {
+                        ask(&call.front, Some(&call.id), &method, &params, &back).await
+                    }
                 }
             };
             match first(asking, cancelled.raised()).await {

@@ -133,6 +133,7 @@ impl BackState {
             has_waiting: AtomicBool::new(false),
             open: AtomicUsize::new(0),
             over: AtomicBool::new(false),
+            held: Mutex::default(),
             level: Mutex::default(),
         })
     }

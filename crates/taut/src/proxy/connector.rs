@@ -31,10 +31,23 @@ where
     }
 }
 
-/// Something that happened to a connection between a [`Proxy`](crate::Proxy) and its server.
+/// Something that happened to a connection of a [`Proxy`](crate::Proxy), to a client or to its server.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum ProxyEvent {
+    /// A client has said who it is, in its first request. Over a transport that carries each modern request by
+    /// itself, each of them is a client.
+    Joined {
+        /// The name and version that it gives itself, with control characters escaped.
+        client: String,
+        /// The revision that it asks for.
+        revision: Revision,
+    },
+    /// The connection to that client has ended.
+    Left {
+        /// As in [`Joined`](Self::Joined).
+        client: String,
+    },
     /// A connection is open.
     Opened {
         /// The revision that the server speaks.
@@ -62,6 +75,10 @@ pub enum ProxyEvent {
 impl fmt::Display for ProxyEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Joined { client, revision } => {
+                write!(f, "client connected: {client}, revision {revision}")
+            }
+            Self::Left { client } => write!(f, "client left: {client}"),
             Self::Opened { revision, pid: Some(pid) } => {
                 write!(f, "connected to the server, process {pid}, revision {revision}")
             }

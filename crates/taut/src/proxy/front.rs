@@ -9,22 +9,21 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::connector::ProxyEvent;
+use super::openings::{agree, at_revision, identity_of, info_of};
 use super::relay::relay;
 use super::state::{
     Back, BackSlot, BackState, FrontState, Identity, InFlight, LegacySession, ProxyShared,
 };
 use super::text::JsonText;
-use super::translate::{union, welcome};
 use super::{to_legacy, to_modern};
 use crate::driver::{AnswerFuture, Flag, IncomingRequest, Link, Service, ready};
-use crate::json::edit::{Edit, edited};
 use crate::json::{JsonBuf, JsonRef, RawJson};
 use crate::lock::lock;
 use crate::mcp::{
     Accept, Era, Implementation, Method, RequestMeta, Revision, UNSUPPORTED_PROTOCOL_VERSION,
-    UnsupportedVersion, Verdict, meta_keys,
+    UnsupportedVersion, Verdict,
 };
-use crate::rpc::{ErrorObject, NoId, Params, PeerRequest, Trouble, take};
+use crate::rpc::{ErrorObject, NoId, Params, PeerRequest, Trouble, excerpt, take};
 use crate::service::Reporter;
 use crate::transport::Principal;
 
@@ -41,6 +40,8 @@ pub(super) struct Front {
     /// The connections that the last requests went to, for asking whether they have room: the session's
     /// own, and the shared one.
     used: [Option<Arc<BackState>>; 2],
+    /// The client's name, once that was told.
+    joined: Option<String>,
     /// More than [`MANY`] requests were under way since there was none.
     busy: bool,
     reporter: Reporter,
@@ -73,6 +74,7 @@ impl Front {
             session: None,
             shared_slot: None,
             used: [None, None],
+            joined: None,
             busy: false,
             reporter: Reporter::new(on_stdio),
         }
@@ -87,7 +89,8 @@ impl Front {
         let known = Method::parse(&request.method);
         match (known, session) {
             _ if odd => self.refuse(request),
-            _ if modern && served != Some(Era::Legacy) => self.modern(request),
+            _ if modern && served == Some(Era::Legacy) => self.refuse(request),
+            _ if modern => self.modern(request),
             (Some(Method::Initialize), _) if served == Some(Era::Modern) => self.refuse(request),
             (Some(Method::Initialize), Some(session)) if session.has_failed() => {
                 self.accept = Accept::default();
@@ -96,6 +99,16 @@ impl Front {
             (Some(Method::Initialize), None) => self.initialize(request),
             (Some(Method::Initialize), Some(_)) | (_, None) => self.refuse(request),
             (_, Some(session)) => self.legacy(&session, request),
+        }
+    }
+
+    /// Tells who the client is, at its first request.
+    fn join(&mut self, info: Option<&Implementation>, revision: Revision) {
+        if self.joined.is_none() {
+            let name = info.map(|info| excerpt(&format!("{} {}", info.name, info.version)));
+            let client = name.unwrap_or_else(|| "unnamed".to_owned());
+            self.joined = Some(client.clone());
+            self.state.shared.tell(&ProxyEvent::Joined { client, revision });
         }
     }
 
@@ -112,8 +125,10 @@ impl Front {
     /// The error for a client of the era that is not served here. It lists what is, so that a client of both
     /// eras goes on in the other one (ERA-04).
     fn other_era(&self, params: &Params<'_>) -> ErrorObject {
-        let served = self.state.shared.settings.front_era;
+        let settings = &self.state.shared.settings;
+        let (served, only) = (settings.front_era, settings.front_revision);
         let revisions = Revision::ALL.iter().filter(|revision| Some(revision.era()) == served);
+        let revisions = revisions.filter(|revision| only.is_none_or(|only| only == **revision));
         let supported: Vec<_> = revisions.map(ToString::to_string).collect();
         let message = format!("this side speaks {} only", supported.join(", "));
         let asked = params.string("protocolVersion").ok();
@@ -129,10 +144,17 @@ impl Front {
             Verdict::Refuse(error) => return self.state.link.answer(request.ticket, Err(error)),
             _ => return self.refuse(request),
         };
+        let only = self.state.shared.settings.front_revision;
+        let revision = only.unwrap_or(revision);
+        let initialize = request.params.raw().map(|raw| match only {
+            Some(only) => RawJson::from(JsonRef::sound(&at_revision(JsonRef::from(raw), only))),
+            None => RawJson::from(raw),
+        });
         let asker = self.accept.session().map(|terms| terms.asker.clone()).unwrap_or_default();
+        self.join(asker.info.as_ref(), revision);
         let identity = Identity {
             era: Era::Legacy,
-            initialize: request.params.raw().map(|raw| (revision, RawJson::from(raw))),
+            initialize: initialize.map(|params| (revision, params)),
             info: asker.info.clone(),
             capabilities: asker.capabilities.clone(),
         };
@@ -146,7 +168,7 @@ impl Front {
         *lock(&self.state.session) = Some(session.clone());
         slot.attach(&self.state);
         let (front, ticket) = (self.state.clone(), request.ticket);
-        let pinned = shared.settings.client.settings.revision.is_some();
+        let pinned = only.is_some() || shared.settings.client.settings.revision.is_some();
         slot.run(
             0,
             Box::new(move |back| {
@@ -180,6 +202,9 @@ impl Front {
 
     fn modern(&mut self, request: PeerRequest<'_>) {
         self.accept.saw_modern();
+        if self.joined.is_none() {
+            self.join(info_of(&request.params).as_ref(), Revision::MODERN);
+        }
         let state = &self.state;
         let request_state = request.params.member("requestState").and_then(JsonRef::string);
         let routed = request_state.as_deref().and_then(|text| state.shared.parked.route(text));
@@ -234,33 +259,6 @@ fn wait(
     );
 }
 
-/// Both sides agree: the result of `initialize`.
-fn agree(
-    front: &Arc<FrontState>,
-    session: &LegacySession,
-    back: &Arc<Back>,
-    asked: Revision,
-    pinned: bool,
-) -> JsonBuf {
-    let agreed = &back.client.0.agreed;
-    let revision = if back.is_modern() || pinned { asked } else { back.revision() };
-    let _ = session.revision.set(revision);
-    let no_id = if revision.has_errors_without_id() { NoId::Absent } else { NoId::Null };
-    front.link.agree(no_id, revision.has_batches());
-    if back.is_modern() {
-        return JsonBuf::copied(&[&welcome(agreed, revision)]);
-    }
-    let result = JsonRef::from(agreed.opening.raw());
-    if revision == back.revision() {
-        return JsonBuf::copied(&[result.text()]);
-    }
-    let change = |name: &str, _: JsonRef<'_>| match name {
-        "protocolVersion" => Edit::Put(format!("\"{revision}\"")),
-        _ => Edit::Keep,
-    };
-    JsonBuf::copied(&[&edited(result, change, &[])])
-}
-
 fn serve_legacy(
     front: &Arc<FrontState>,
     session: &Arc<LegacySession>,
@@ -285,14 +283,6 @@ fn serve_modern(
     }
     let pool = front.shared.settings.children.is_some_and(|children| children > 1);
     relay(front, back, request, Revision::MODERN, pool.then_some(slot));
-}
-
-/// Who a modern request says that it comes from. A legacy server is told that everything can be asked
-/// that the proxy can pass on.
-fn identity_of(params: &Params<'_>) -> Identity {
-    let info = params.member("_meta").and_then(|meta| meta.member(meta_keys::CLIENT_INFO));
-    let info: Option<Implementation> = info.and_then(|info| info.read().ok());
-    Identity { era: Era::Modern, initialize: None, info, capabilities: union() }
 }
 
 impl Service for Front {
@@ -330,9 +320,12 @@ impl Service for Front {
         slot.run(
             size,
             Box::new(move |back| {
+                let said = known == Some(Method::Initialized)
+                    && session.initialized.swap(true, Ordering::AcqRel);
+                // It is ready, whether or not there is a server now: the next one is told.
                 let Ok(back) = back else { return };
                 if known == Some(Method::Initialized) {
-                    if session.initialized.swap(true, Ordering::AcqRel) {
+                    if said {
                         return;
                     }
                     if back.is_modern() {
@@ -406,6 +399,9 @@ impl Drop for Front {
             std::mem::take(&mut *unread)
         };
         unread.iter().for_each(Link::wake);
+        if let Some(client) = self.joined.take() {
+            self.state.shared.tell(&ProxyEvent::Left { client });
+        }
         let session = self.session.take();
         lock(&self.state.session).take();
         if let Some(session) = session

@@ -5,11 +5,12 @@
 //! | `translate` | how a message of one era reads in the other; pure |
 //! | `connector` | how the server is reached |
 //! | `state` | what everything below is made of, as data |
-//! | `shared`, `in_flight`, `text`, `calls`, `streams`, `session`, `parked` | one part of that data each |
+//! | `shared`, `in_flight`, `text`, `calls`, `streams`, `session`, `parked`, `held` | one part of that data each |
 //! | `back` | what a server says unasked: questions, log lines, changes |
 //! | `relay` | messages between equal eras: only ids and progress tokens change |
 //! | `to_legacy` | what a modern client needs of a legacy server |
 //! | `to_modern` | what a legacy client needs of a modern server |
+//! | `openings` | who a client is, and what its handshake is answered |
 //! | `slot` | a place for a connection: opened on demand, opened again when it was lost |
 //! | `front` | one connection of a client: where each message goes |
 //!
@@ -23,7 +24,9 @@ mod calls;
 mod connector;
 mod followed;
 mod front;
+mod held;
 mod in_flight;
+mod openings;
 mod parked;
 mod relay;
 mod session;
@@ -50,12 +53,13 @@ use crate::driver::{self, Link, Options};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
 use crate::lock::lock;
-use crate::mcp::{DIALECT, Era};
+use crate::mcp::{DIALECT, Era, Revision};
 use crate::rpc::{Config, Peer};
 use crate::service::run_stdio;
 use crate::stdio;
 use crate::stream::{Reader, Until, Writer};
 use crate::transport::{Answers, Principal, Started};
+use crate::wire::Framing;
 
 use front::Front;
 use state::{BackSlot, Parked, ProxySettings, ProxyShared};
@@ -99,9 +103,26 @@ impl ProxyBuilder {
         self
     }
 
-    /// Serves clients of this era only.
+    /// Serves clients of this era only. For the side of the server: [`ClientBuilder::era`].
     pub fn era(mut self, era: Era) -> Self {
         self.settings.front_era = Some(era);
+        self.settings.front_revision = None;
+        self
+    }
+
+    /// Serves clients in this revision only. A legacy client that asks for another is offered this one, as a
+    /// server does that knows no other. For the side of the server: [`ClientBuilder::revision`].
+    pub fn revision(mut self, revision: Revision) -> Self {
+        self.settings.front_era = Some(revision.era());
+        self.settings.front_revision = Some(revision);
+        self
+    }
+
+    /// Serves clients in this framing only; a message in the other one is refused. Unless set, each message is
+    /// answered in its own. For the side of the server: [`ClientBuilder::framing`].
+    pub fn framing(mut self, framing: Framing) -> Self {
+        self.settings.config.framing = framing;
+        self.settings.config.only_framing = Some(framing);
         self
     }
 
@@ -125,6 +146,15 @@ impl ProxyBuilder {
     /// Sets how long a question of a legacy server is held while it may belong to several calls. 5 s.
     pub fn attribution_limit(mut self, limit: Duration) -> Self {
         self.settings.attribution = limit;
+        self
+    }
+
+    /// Sets how many questions of one legacy server may wait for their answers at once, 256, and how many
+    /// bytes they may have, 16 MiB. A question beyond that is refused. The bytes are counted before a question
+    /// is taken, so that one may exceed them.
+    pub fn questions(mut self, at_once: usize, bytes: usize) -> Self {
+        self.settings.max_held = at_once;
+        self.settings.max_held_bytes = bytes;
         self
     }
 
@@ -153,7 +183,7 @@ impl ProxyBuilder {
         self
     }
 
-    /// Is told what happens to connections to the server. It must not block.
+    /// Is told what happens to connections, to clients and to the server. It must not block.
     pub fn on_event(mut self, hook: impl Fn(&ProxyEvent) + Send + Sync + 'static) -> Self {
         self.settings.on_event = Some(Arc::new(hook));
         self
@@ -210,11 +240,14 @@ impl Proxy {
             children: None,
             serial: false,
             front_era: None,
+            front_revision: None,
             idle: Duration::from_secs(30 * 60),
             max_parked: 256,
             max_parked_bytes: 16 << 20,
             parked_for: Duration::from_secs(600),
             attribution: Duration::from_secs(5),
+            max_held: 256,
+            max_held_bytes: 16 << 20,
             on_event: None,
         };
         ProxyBuilder { connector: Arc::new(connector), settings }

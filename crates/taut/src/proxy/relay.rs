@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::state::{Back, BackSlot, CallKind, FrontState, InFlight, ProxiedCall};
+use super::state::{Back, BackSlot, CallKind, FrontState, InFlight, ProxiedCall, WayToAsk};
 use super::text::{progress_watcher, raw_outcome};
 use super::translate::{adapted_result, progress_token, relayed_params, with_progress_token};
 use crate::driver::{Either, Outcome, first};
@@ -37,7 +37,7 @@ pub(super) fn relay(
         id: ticket.id().clone(),
         serial: ticket.serial(),
         level,
-        asked: None,
+        questions: WayToAsk::Requests,
         kind: if listen { CallKind::Listen } else { CallKind::Request },
         parked: false,
     };

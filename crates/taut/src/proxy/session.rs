@@ -11,12 +11,21 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 
 use super::calls::{set_level, subscribe};
-use super::state::{Back, BackCall, BackSlot, CallKind, FrontState, LegacySession, ProxiedCall};
+use super::state::{
+    Back, BackCall, BackSlot, CallKind, FrontState, LegacySession, ProxiedCall, SessionStream,
+    WayToAsk,
+};
 use super::translate::{envelope, modern_params};
-use crate::driver::{Either, first};
+use crate::driver::{Either, Flag, first};
 use crate::lock::lock;
 use crate::mcp::{Asker, Level, Method, Revision, ServerCapabilities};
-use crate::rpc::{ErrorObject, Id, Params};
+use crate::rpc::{ErrorObject, Id, Params, code};
+
+/// How long a stream of changes that ended is left alone at first. As long as a server that died.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+
+/// The longest pause; each is twice the one before.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 impl Drop for LegacySession {
     fn drop(&mut self) {
@@ -36,6 +45,7 @@ impl LegacySession {
             initialized: AtomicBool::new(false),
             failed: AtomicBool::new(false),
             followed: Mutex::default(),
+            heard: Mutex::default(),
             stream: tokio::sync::Mutex::new(None),
         }
     }
@@ -95,7 +105,10 @@ impl LegacySession {
             self.clone().open_stream(front.clone(), back.clone());
             return;
         }
-        let _ = back.link.notify(None, Method::Initialized.as_str(), None);
+        // A server that several clients share was told when it was opened.
+        if self.slot.dedicated {
+            let _ = back.link.notify(None, Method::Initialized.as_str(), None);
+        }
         for uri in self.followed() {
             subscribe(back, &uri, true);
         }
@@ -104,10 +117,15 @@ impl LegacySession {
         }
     }
 
-    /// Opens the stream of changes, in the background.
+    /// Opens the stream of changes, in the background. One that the server refuses is tried again.
     pub(super) fn open_stream(self: Arc<Self>, front: Arc<FrontState>, back: Arc<Back>) {
         tokio::spawn(async move {
-            let _ = self.listen(&front, &back).await;
+            let opened = self.listen(&front, &back).await;
+            let session = Arc::downgrade(&self);
+            drop(self);
+            if opened.is_err_and(|error| error.code != code::METHOD_NOT_FOUND) {
+                listen_again(session, front, back).await;
+            }
         });
     }
 
@@ -120,17 +138,25 @@ impl LegacySession {
     ) -> Result<String, ErrorObject> {
         let mut stream = self.stream.lock().await;
         let filter = filter(back.capabilities(), &self.followed());
+        if filter == "{}" {
+            // There is nothing to hear of.
+            if let Some(old) = stream.take() {
+                old.abort();
+            }
+            return Ok(filter);
+        }
         let members = self.envelope();
         let members: Vec<(&str, &str)> =
             members.iter().map(|(name, value)| (*name, value.as_str())).collect();
         let (ack, acknowledged) = oneshot::channel();
+        let told = Arc::new(SessionStream { ack: Mutex::new(Some(ack)), ended: Flag::default() });
         let call = ProxiedCall {
             front: front.clone(),
             id: Id::from(0),
             serial: u64::MAX,
             level: None,
-            asked: None,
-            kind: CallKind::SessionListen(Arc::new(Mutex::new(Some(ack)))),
+            questions: WayToAsk::Refused,
+            kind: CallKind::SessionListen(told.clone()),
             parked: false,
         };
         let params = |_: &str| {
@@ -146,7 +172,9 @@ impl LegacySession {
                 }));
             }
         };
-        let kept = keep_listening(Arc::downgrade(self), front.clone(), back.clone(), listening);
+        let ended = told.ended.clone();
+        let kept =
+            keep_listening(Arc::downgrade(self), front.clone(), back.clone(), listening, ended);
         let task = tokio::spawn(kept);
         // The new one is open, so nothing is missed when the old one ends.
         if let Some(old) = stream.replace(task.abort_handle()) {
@@ -166,22 +194,27 @@ fn keep_listening(
     front: Arc<FrontState>,
     back: Arc<Back>,
     mut listening: BackCall,
+    ended: Flag,
 ) -> Pin<Box<dyn Future<Output = ()> + Send>> {
     Box::pin(async move {
-        let _ = listening.answer().await;
+        let _ = first(listening.answer(), ended.raised()).await;
         drop(listening);
-        let mut pause = Duration::from_millis(250);
-        while back.client.0.session.is_up() {
-            tokio::time::sleep(pause).await;
-            let Some(session) = session.upgrade() else { return };
-            // Changes may have been missed.
-            back.state.tell_all_changed(back.capabilities());
-            if session.listen(&front, &back).await.is_ok() {
-                return;
-            }
-            pause = (pause * 2).min(Duration::from_secs(30));
-        }
+        listen_again(session, front, back).await;
     })
+}
+
+/// Opens a stream in place of one that ended, or that did not open, as long as there is a connection.
+async fn listen_again(session: Weak<LegacySession>, front: Arc<FrontState>, back: Arc<Back>) {
+    let mut pause = FIRST_PAUSE;
+    while back.client.0.session.is_up() {
+        tokio::time::sleep(pause).await;
+        let Some(session) = session.upgrade() else { return };
+        if session.listen(&front, &back).await.is_ok() {
+            // Changes may have been missed.
+            return back.state.tell_all_changed(back.capabilities());
+        }
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
 }
 
 /// What a legacy client hears of unasked, and what it follows.

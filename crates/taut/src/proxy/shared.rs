@@ -21,10 +21,10 @@ impl ProxyShared {
 
     pub(super) fn tell(&self, event: &ProxyEvent) {
         match event {
-            ProxyEvent::Opened { .. } | ProxyEvent::Closed | ProxyEvent::Calm => {
-                tracing::debug!(%event, "proxy");
+            ProxyEvent::Failed { .. } | ProxyEvent::Lost { .. } => {
+                tracing::warn!(%event, "proxy");
             }
-            _ => tracing::warn!(%event, "proxy"),
+            _ => tracing::debug!(%event, "proxy"),
         }
         if let Some(hook) = &self.settings.on_event {
             hook(event);

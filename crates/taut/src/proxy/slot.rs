@@ -16,7 +16,7 @@ use super::state::{
     SlotState,
 };
 use crate::client::Relayed;
-use crate::driver::now;
+use crate::driver::{Either, Flag, first, now};
 use crate::lock::lock;
 use crate::mcp::{Era, Method};
 use crate::rpc::{ErrorObject, take};
@@ -38,6 +38,7 @@ impl BackSlot {
             dedicated,
             identity,
             streams: Arc::default(),
+            closing: Flag::default(),
             state: Mutex::default(),
         });
         lock(&shared.all).insert(number, Arc::downgrade(&slot));
@@ -114,8 +115,11 @@ impl BackSlot {
     }
 
     async fn open(self: Arc<Self>, delay: Duration) {
-        if !delay.is_zero() {
-            tokio::time::sleep(delay).await;
+        if !delay.is_zero()
+            && let Either::Second(()) =
+                first(tokio::time::sleep(delay), self.closing.raised()).await
+        {
+            return;
         }
         let Some(shared) = self.shared.upgrade() else { return };
         let relay = BackState::new(&shared, self.dedicated, self.streams.clone());
@@ -130,10 +134,12 @@ impl BackSlot {
         if self.identity.era == Era::Legacy && settings.revision.is_none() {
             settings.known = Some(Era::Legacy);
         }
-        let opened = shared.connector.connect(builder).await;
-        let back = match opened {
-            Ok(client) => Back::new(&shared, client, relay),
-            Err(error) => {
+        let opening = shared.connector.connect(builder);
+        // P4, P19: dropped half-way, it leaves nothing behind.
+        let back = match first(opening, self.closing.raised()).await {
+            Either::Second(()) => return,
+            Either::First(Ok(client)) => Back::new(&shared, client, relay),
+            Either::First(Err(error)) => {
                 let error = error.to_string();
                 self.failed(&ErrorObject::internal(format!(
                     "no connection to the server: {error}"
@@ -149,18 +155,23 @@ impl BackSlot {
             let _ = back.link.notify(None, Method::Initialized.as_str(), None);
         }
         self.streams.attach(&back);
+        let again = std::mem::replace(&mut self.lock().had, true);
         let (began, slot, watched) = (now(), Arc::downgrade(&self), back.clone());
         let counted = shared.count_back();
         tokio::spawn(async move {
             Self::watch(slot, watched, began, counted).await;
         });
-        self.settle(&back);
+        self.settle(&back, again);
     }
 
-    /// Does what waits, in order, and is ready when nothing waits any more.
-    fn settle(&self, back: &Arc<Back>) {
+    /// Does what waits, in order, and is ready when nothing waits any more. Before that, sessions that had
+    /// another connection (`again`) go on with this one.
+    fn settle(&self, back: &Arc<Back>, again: bool) {
         let sessions: Vec<_> = self.lock().sessions.iter().filter_map(Weak::upgrade).collect();
         sessions.iter().for_each(|front| back.state.attach(front));
+        if again {
+            Self::resumed(back);
+        }
         loop {
             let jobs = {
                 let mut state = self.lock();
@@ -203,7 +214,6 @@ impl BackSlot {
     async fn watch(slot: Weak<Self>, back: Arc<Back>, began: Instant, counted: Counted) {
         // Nothing here keeps the connection: it ends when nobody uses it any more.
         let (ended, calls) = (back.client.0.session.over(), back.state.clone());
-        let fronts = back.state.sessions();
         drop(back);
         let closed = ended.await;
         drop(counted);
@@ -217,8 +227,8 @@ impl BackSlot {
             }
             let uptime = now().saturating_duration_since(began);
             let delay = state.backoff.handle_lost(&shared.settings.restart, uptime);
-            let wanted =
-                fronts.iter().any(|front| front.strong_count() > 0) || !slot.streams.is_empty();
+            let used = calls.sessions().iter().any(|front| front.strong_count() > 0);
+            let wanted = used || !slot.streams.is_empty();
             match delay {
                 Some(_) if wanted => {
                     state.phase = SlotPhase::Opening { waiting: VecDeque::new(), bytes: 0 };
@@ -230,18 +240,7 @@ impl BackSlot {
         };
         shared.tell(&ProxyEvent::Lost { reason: closed.to_string() });
         if let Some(delay) = delay {
-            slot.lock_waiting(Box::new(|back| {
-                if let Ok(back) = back {
-                    Self::resumed(back);
-                }
-            }));
             slot.open_after(delay).await;
-        }
-    }
-
-    fn lock_waiting(&self, job: BackJob) {
-        if let SlotPhase::Opening { waiting, .. } = &mut self.lock().phase {
-            waiting.push_front((0, job));
         }
     }
 
@@ -259,6 +258,7 @@ impl BackSlot {
     /// Closes the connection politely and lets nothing new in.
     pub(super) async fn close(&self) {
         let phase = std::mem::replace(&mut self.lock().phase, SlotPhase::Closed);
+        self.closing.raise();
         match phase {
             SlotPhase::Ready(back) => {
                 let _ = back.client.close().await;

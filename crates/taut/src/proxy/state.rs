@@ -37,11 +37,15 @@ pub(super) struct ProxySettings {
     pub(super) serial: bool,
     /// The only era that clients may speak.
     pub(super) front_era: Option<Era>,
+    /// The only revision that clients may speak. It is one of that era.
+    pub(super) front_revision: Option<Revision>,
     pub(super) idle: Duration,
     pub(super) max_parked: usize,
     pub(super) max_parked_bytes: usize,
     pub(super) parked_for: Duration,
     pub(super) attribution: Duration,
+    pub(super) max_held: usize,
+    pub(super) max_held_bytes: usize,
     pub(super) on_event: Option<ProxyHook>,
 }
 
@@ -86,6 +90,8 @@ pub(super) struct BackSlot {
     /// The streams of changes of modern clients, where the server is legacy. They outlive a lost
     /// connection.
     pub(super) streams: Arc<LocalStreams>,
+    /// Raised when it is closed: a connection that is being opened is given up.
+    pub(super) closing: Flag,
     pub(super) state: Mutex<SlotState>,
 }
 
@@ -95,6 +101,8 @@ pub(super) struct SlotState {
     pub(super) backoff: Backoff,
     /// The legacy sessions that use it, so that a connection in place of a lost one knows them.
     pub(super) sessions: Vec<Weak<FrontState>>,
+    /// Whether there was a connection before: the next one takes up what clients have said to it.
+    pub(super) had: bool,
     /// When somebody last asked for it.
     pub(super) used: Option<Instant>,
 }
@@ -129,11 +137,37 @@ pub(super) struct BackCall {
     pub(super) back: Arc<Back>,
 }
 
+/// How many questions of a legacy server wait for their answers, and how many bytes they have.
+#[derive(Default)]
+pub(super) struct HeldQuestions {
+    pub(super) count: usize,
+    pub(super) bytes: usize,
+}
+
+/// A question that counts while this lives.
+pub(super) struct HeldQuestion {
+    pub(super) state: Arc<BackState>,
+    pub(super) size: usize,
+}
+
 /// A question of a legacy server, on its way to a modern client.
 pub(super) struct Asked {
+    pub(super) _held: HeldQuestion,
     pub(super) method: Method,
     pub(super) params: Option<String>,
     pub(super) reply: oneshot::Sender<Outcome>,
+}
+
+/// How the client of a call is asked what a legacy server wants to know meanwhile.
+#[derive(Clone)]
+pub(super) enum WayToAsk {
+    /// By a request of its own: the client is legacy.
+    Requests,
+    /// Inside the result: the client is modern. The questions are sent here, and each is a [`HeldQuestion`],
+    /// so they are bounded.
+    Inside(mpsc::UnboundedSender<Asked>),
+    /// Not at all: the client is modern, and the result of this method has no place for questions.
+    Refused,
 }
 
 /// A call that is open on a connection, and whose it is.
@@ -144,8 +178,7 @@ pub(super) struct ProxiedCall {
     pub(super) serial: u64,
     /// The least severe log line that a modern request wants to see.
     pub(super) level: Option<Level>,
-    /// Where questions go, if the client is modern and the server is not.
-    pub(super) asked: Option<mpsc::UnboundedSender<Asked>>,
+    pub(super) questions: WayToAsk,
     pub(super) kind: CallKind,
     /// Whether it waits for an answer of its client, and so asks nothing else meanwhile.
     pub(super) parked: bool,
@@ -158,7 +191,15 @@ pub(super) enum CallKind {
     /// A stream of changes that a modern client has opened itself.
     Listen,
     /// A stream of changes that the proxy keeps for a legacy session; told when it was acknowledged.
-    SessionListen(Arc<Mutex<Option<oneshot::Sender<String>>>>),
+    SessionListen(Arc<SessionStream>),
+}
+
+/// A stream of changes of a legacy session.
+pub(super) struct SessionStream {
+    /// Told what the server has acknowledged.
+    pub(super) ack: Mutex<Option<oneshot::Sender<String>>>,
+    /// Raised when the server ends the stream by a notification.
+    pub(super) ended: Flag,
 }
 
 /// An open call; dropped, it is over.
@@ -186,6 +227,7 @@ pub(super) struct BackState {
     pub(super) has_waiting: AtomicBool,
     pub(super) open: AtomicUsize,
     pub(super) over: AtomicBool,
+    pub(super) held: Mutex<HeldQuestions>,
     /// The level that a legacy server was told for the sake of modern requests.
     pub(super) level: Mutex<Option<Level>>,
 }
@@ -224,6 +266,9 @@ pub(super) struct LegacySession {
     pub(super) failed: AtomicBool,
     /// The addresses that the client follows.
     pub(super) followed: Mutex<Followed>,
+    /// The stream whose changes are passed on: the one that was acknowledged last. While one takes the place of
+    /// another, both tell of the same changes.
+    pub(super) heard: Mutex<Option<Arc<SessionStream>>>,
     /// The stream of changes, and the turn to change it.
     pub(super) stream: tokio::sync::Mutex<Option<AbortHandle>>,
 }

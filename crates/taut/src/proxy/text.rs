@@ -33,7 +33,7 @@ pub(super) fn raw_outcome(
 ) -> Outcome {
     match outcome {
         Ok(raw) => Ok(JsonBuf::copied(&[raw.get()])),
-        Err(Failure::Refused(error)) => Err(error),
+        Err(Failure::Refused(error)) => Err(error.relayed()),
         Err(Failure::Violation(fault)) => {
             Err(ErrorObject::internal(format!("the answer is no valid response: {fault}")))
         }

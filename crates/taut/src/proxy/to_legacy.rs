@@ -10,7 +10,9 @@ use std::time::Duration;
 use tokio::sync::mpsc;
 
 use super::calls::set_level;
-use super::state::{Asked, Back, CallKind, Flow, FrontState, LocalStream, ProxiedCall, Reports};
+use super::state::{
+    Asked, Back, CallKind, Flow, FrontState, LocalStream, ProxiedCall, Reports, WayToAsk,
+};
 use super::text::{JsonText, with_token};
 use super::translate::{
     EmbeddedQuestion, discovery, legacy_params, modern_error, modern_question, modern_result,
@@ -87,10 +89,12 @@ impl ModernRequest {
         let mut flow = match state.filter(|_| self.method.may_require_input()) {
             Some(handle) => {
                 let parked = shared.parked.resume(&handle, &self.front.principal, &bound_to);
+                // With the server that asked, its call has ended.
+                let parked = parked.filter(|flow| flow.back.client.0.session.is_up());
                 let flow = parked.ok_or_else(|| {
                     ErrorObject::invalid_params(
-                        "requestState is not known here, has expired, or belongs to another request; \
-                         start again without it",
+                        "requestState is not known here, has expired, belongs to another request, or to a \
+                         server that has ended; start again without it",
                     )
                 })?;
                 self.resume(flow)
@@ -142,7 +146,10 @@ impl ModernRequest {
             id: self.id.clone(),
             serial: self.serial,
             level: self.terms.log_level.clone(),
-            asked: self.method.may_require_input().then_some(ask),
+            questions: match self.method.may_require_input() {
+                true => WayToAsk::Inside(ask),
+                false => WayToAsk::Refused,
+            },
             kind: CallKind::Request,
             parked: false,
         };
@@ -172,6 +179,8 @@ impl ModernRequest {
         let (answered, open) =
             flow.open.into_iter().partition(|(key, _): &(String, Asked)| answer(key).is_some());
         flow.open = open;
+        // The server no longer wants to know these.
+        flow.open.retain(|(_, asked)| !asked.reply.is_closed());
         for (key, asked) in answered {
             if let Some(answer) = answer(&key) {
                 let _ = asked.reply.send(Ok(JsonBuf::copied(&[answer.text()])));
@@ -209,6 +218,10 @@ impl ModernRequest {
 
     /// Takes in a question, if the client can be asked.
     fn take(&self, flow: &mut Flow, asked: Asked) {
+        if asked.reply.is_closed() {
+            // The server has withdrawn it.
+            return;
+        }
         let params = asked.params.as_deref().map(JsonRef::sound);
         let capabilities = &self.terms.asker.capabilities;
         if EmbeddedQuestion::fits(asked.method, params, capabilities) {

@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::state::{Back, CallKind, FrontState, LegacySession, ProxiedCall};
+use super::state::{Back, CallKind, FrontState, LegacySession, ProxiedCall, WayToAsk};
 use super::text::{JsonText, raw_outcome, with_token};
 use super::translate::{
     EmbeddedQuestion, ResultKind, input_requests, kind_of_result, legacy_error, legacy_question,
@@ -202,7 +202,8 @@ impl Forward {
             id: self.id.clone(),
             serial: self.serial,
             level: None,
-            asked: None,
+            // A modern server asks inside its results.
+            questions: WayToAsk::Refused,
             kind: CallKind::Request,
             parked: false,
         };

@@ -103,6 +103,8 @@ pub enum Fault {
     TooLong,
     /// A header block that names no body.
     Header,
+    /// A message in a framing that is not spoken here.
+    Framing,
 }
 
 impl Malformed {
@@ -128,7 +130,9 @@ impl Fault {
     #[must_use]
     pub fn code(self) -> i64 {
         match self {
-            Self::Encoding | Self::Json | Self::SpansLines | Self::Header => code::PARSE_ERROR,
+            Self::Encoding | Self::Json | Self::SpansLines | Self::Header | Self::Framing => {
+                code::PARSE_ERROR
+            }
             _ => code::INVALID_REQUEST,
         }
     }
@@ -155,6 +159,7 @@ impl fmt::Display for Fault {
             Self::BadNotification => "params of a notification is not an object or an array",
             Self::TooLong => "message too long",
             Self::Header => "bad header",
+            Self::Framing => "a framing that is not spoken here",
         })
     }
 }

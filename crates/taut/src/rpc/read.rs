@@ -18,6 +18,7 @@ use std::fmt;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
+use super::error::ErrorObject;
 use super::id::Id;
 use super::message::{Fault, Malformed, Message, Messages};
 use super::params::Params;
@@ -170,13 +171,10 @@ impl<'a> RawMessage<'a> {
         let null_id = self.id.is_none_or(|raw| raw.get() == "null");
         let outcome = match (self.result, self.error) {
             (Some(result), None) => Ok(result),
-            // A derived reader would take an array for an object.
-            (None, Some(error)) if error.get().starts_with('{') => {
-                match serde_json::from_str(error.get()) {
-                    Ok(error) => Err(error),
-                    Err(_) => return Err(bad(id)),
-                }
-            }
+            (None, Some(error)) => match ErrorObject::read(error) {
+                Some(error) => Err(error),
+                None => return Err(bad(id)),
+            },
             _ => return Err(bad(id)),
         };
         // F21: only an error may belong to no request.

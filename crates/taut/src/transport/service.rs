@@ -59,7 +59,9 @@ pub trait MessageService: Answers {
     /// ends when the [receiver](super::MessageReceiver) is dropped, or when the pipe was
     /// [closed](super::MessageSender::close) and everything accepted is answered.
     fn open(&self, principal: Principal) -> MessagePipe {
-        let Started { link, service, options } = self.start(principal, &|config| config);
+        // Whole messages have no framing; in memory each is a line.
+        let messages = |config: Config| Config { only_framing: None, ..config };
+        let Started { link, service, options } = self.start(principal, &messages);
         link.track_relations();
         let (pipe, source, sink) = pipe(link.limit());
         tokio::spawn(driver::run(link, source, sink, service, options, std::future::pending()));

@@ -1,6 +1,7 @@
 //! Questions, in all four combinations of eras. `crate::way` says how; `taut-nats` runs this over a broker.
 
 use serde_json::json;
+use taut::types::ElicitResult;
 use taut::{Client, Error};
 
 use crate::way::joined;
@@ -14,6 +15,28 @@ async fn a_form_is_filled_in_and_the_second_depends_on_the_first() {
         let answer = client.call("form", json!({})).await.unwrap();
         assert_eq!(answer.text().unwrap(), "line 1 then line 2", "{front} {back}");
         assert_eq!(heard.lines(), ["form first?", "form after line 1?"]);
+    }
+}
+
+/// A person who declines or closes the form: the tool learns which.
+#[tokio::test]
+async fn a_form_that_is_not_filled_in_is_told_as_such() {
+    for (front, back) in COMBINATIONS {
+        for (reply, told) in
+            [(ElicitResult::decline(), "declined"), (ElicitResult::cancel(), "closed")]
+        {
+            let asked = Heard::default();
+            let heard = asked.clone();
+            let client = Client::builder().on_elicit(move |form, _| {
+                heard.add(form.message);
+                let reply = reply.clone();
+                async move { reply }
+            });
+            let client = joined(front, back, client).await;
+            let answer = client.call("form", json!({})).await.unwrap();
+            assert_eq!(answer.text().unwrap(), told, "{front} {back}");
+            assert_eq!(asked.lines(), ["first?"], "{front} {back}");
+        }
     }
 }
 

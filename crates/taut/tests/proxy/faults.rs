@@ -5,8 +5,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use taut::{Client, ClientBuilder, Proxy, ProxyEvent};
+use tokio::sync::mpsc;
 
-use crate::raw::{INITIALIZE, Wire, front, id_of, legacy, proxy};
+use crate::raw::{
+    INITIALIZE, Wire, answer, front, id_of, legacy, legacy_to_modern, proxy, refusal,
+};
 
 #[tokio::test]
 async fn a_server_that_cannot_be_reached_is_an_error_at_once_and_the_next_try_may_work() {
@@ -229,7 +232,7 @@ async fn a_client_and_a_server_that_read_late_get_everything() {
 /// connection that it is on then.
 #[tokio::test]
 async fn a_stream_of_changes_moves_to_the_next_connection_and_ends_there() {
-    async fn opened(backs: &mut tokio::sync::mpsc::UnboundedReceiver<Wire>) -> Wire {
+    async fn opened(backs: &mut mpsc::UnboundedReceiver<Wire>) -> Wire {
         let mut back = backs.recv().await.unwrap();
         let line = back.next().await;
         assert!(line.contains(r#""method":"initialize""#), "{line}");
@@ -266,4 +269,111 @@ async fn a_stream_of_changes_moves_to_the_next_connection_and_ends_there() {
         .await;
     let left = back.next().await;
     assert!(left.contains("resources/unsubscribe") && left.contains("a:b"), "{left}");
+}
+
+/// A proxy whose first connection is given out here, whose next `failing` ones fail, and whose later ones are
+/// given out again.
+fn failing(failing: usize) -> (taut::ProxyBuilder, mpsc::UnboundedReceiver<Wire>) {
+    let (given, taken) = mpsc::unbounded_channel();
+    let tries = AtomicUsize::new(0);
+    let connector = move |client: ClientBuilder| {
+        let fails = (1..=failing).contains(&tries.fetch_add(1, Ordering::SeqCst));
+        let (near, far) = tokio::io::duplex(1 << 20);
+        if !fails {
+            let _ = given.send(Wire::new(far));
+        }
+        let (reader, writer) = tokio::io::split(near);
+        client.connect(reader, writer)
+    };
+    (Proxy::builder(connector), taken)
+}
+
+/// What a session has said is said again to the connection that a request opens, also where nothing was opened
+/// when the old one was lost: the restart failed, or the server has died too often.
+#[tokio::test]
+async fn a_session_is_taken_up_again_by_the_request_that_opens_the_next_connection() {
+    let quick = || taut::RestartPolicy::new().first_delay(Duration::from_millis(1));
+    for (fails, policy) in [(1, quick()), (0, quick().max_restarts(0))] {
+        let (events, mut told) = mpsc::unbounded_channel();
+        let (builder, mut backs) = failing(fails);
+        let builder = builder.restart(policy).on_event(move |event| {
+            let _ = events.send(event.to_string());
+        });
+        let proxy = builder.build();
+        let (mut front, mut back) = legacy(&proxy, &mut backs).await;
+        for (id, method, params) in [
+            (1, "resources/subscribe", r#"{"uri":"a:b"}"#),
+            (2, "logging/setLevel", r#"{"level":"error"}"#),
+        ] {
+            front
+                .send(&format!(
+                    r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#
+                ))
+                .await;
+            let request = back.next().await;
+            back.send(&answer(&request, "{}")).await;
+            front.next().await;
+        }
+        drop(back);
+        let until = if fails > 0 { "no connection" } else { "lost" };
+        while !told.recv().await.unwrap().contains(until) {}
+
+        front.send(r#"{"jsonrpc":"2.0","id":3,"method":"tools/list"}"#).await;
+        let mut back = backs.recv().await.unwrap();
+        let initialize = back.next().await;
+        let welcome = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"b","version":"2"}}"#;
+        back.send(&answer(&initialize, welcome)).await;
+        let mut lines = Vec::new();
+        for expected in ["initialized", "resources/subscribe", "logging/setLevel", "tools/list"] {
+            lines.push(back.next().await);
+            assert!(lines.last().unwrap().contains(expected), "{fails}: {lines:?}");
+        }
+        let changed = front.next().await;
+        assert!(changed.contains("notifications/tools/list_changed"), "{changed}");
+        back.send(&answer(lines.last().unwrap(), "{}")).await;
+        assert!(front.next().await.contains(r#""id":3,"result""#));
+    }
+}
+
+/// P4, P19: a server that is still being opened ends with the session that it is for.
+#[tokio::test]
+async fn a_client_that_leaves_ends_a_server_that_is_not_ready_yet() {
+    let (builder, mut backs) = proxy();
+    let proxy = builder.drain(Duration::from_millis(10)).build();
+    let mut front = front(&proxy);
+    front.send(INITIALIZE).await;
+    let mut back = backs.recv().await.unwrap();
+    assert!(back.next().await.contains(r#""method":"initialize""#));
+    drop(front);
+    // The end of the connection, long before the server would have to be ready.
+    assert_eq!(back.next().await, "");
+}
+
+/// A stream of changes that the server refuses at first is asked for again.
+#[tokio::test(start_paused = true)]
+async fn a_stream_of_changes_that_cannot_be_opened_is_tried_again() {
+    let (builder, mut backs) = proxy();
+    let proxy = builder.build();
+    let (mut front, mut back) =
+        legacy_to_modern(&proxy, &mut backs, r#"{"tools":{"listChanged":true}}"#).await;
+    front.send(crate::raw::INITIALIZED).await;
+    let listen = back.next().await;
+    assert!(listen.contains("subscriptions/listen"), "{listen}");
+    back.send(&refusal(&listen, r#"{"code":-32603,"message":"not now"}"#)).await;
+    let listen = back.next().await;
+    assert!(listen.contains("subscriptions/listen"), "{listen}");
+    let tag = format!(r#""_meta":{{"io.modelcontextprotocol/subscriptionId":{}}}"#, id_of(&listen));
+    back.send(&format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/subscriptions/acknowledged","params":{{{tag},"notifications":{{"toolsListChanged":true}}}}}}"#
+    ))
+    .await;
+    // What changed meanwhile was not heard of.
+    let changed = front.next().await;
+    assert_eq!(changed, r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#);
+    back.send(&format!(
+        r#"{{"jsonrpc":"2.0","method":"notifications/tools/list_changed","params":{{{tag}}}}}"#
+    ))
+    .await;
+    let changed = front.next().await;
+    assert!(changed.contains("notifications/tools/list_changed"), "{changed}");
 }

@@ -1,6 +1,5 @@
 //! Every feature, in all four combinations of eras. `crate::way` says how; `taut-nats` runs this over a broker.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -8,7 +7,7 @@ use taut::types::{CompletionReference, PromptReference, SubscriptionFilter};
 use taut::{Change, Error, Level};
 
 use crate::way::joined;
-use crate::world::{CANCELLED, COMBINATIONS, Heard, Sum, host};
+use crate::world::{COMBINATIONS, Heard, Sum, host, was_cancelled};
 
 #[tokio::test]
 async fn the_server_is_known_by_its_own_name() {
@@ -134,11 +133,12 @@ async fn log_lines_of_the_wanted_level_pass() {
 async fn a_cancelled_call_is_cancelled_at_the_server() {
     for (front, back) in COMBINATIONS {
         let client = joined(front, back, host(&Heard::default())).await;
-        let before = CANCELLED.load(Ordering::SeqCst);
-        let call = client.call("wait", json!({})).timeout(Duration::from_millis(50)).await;
+        let name = format!("{front} {back}");
+        let wait = client.call("wait", json!({ "name": name }));
+        let call = wait.timeout(Duration::from_millis(50)).await;
         assert!(matches!(call, Err(Error::TimedOut { .. })), "{call:?}");
         let seen = async {
-            while CANCELLED.load(Ordering::SeqCst) == before {
+            while !was_cancelled(&name) {
                 tokio::task::yield_now().await;
             }
         };
@@ -151,25 +151,45 @@ async fn a_cancelled_call_is_cancelled_at_the_server() {
     }
 }
 
+/// Of what was asked for, and of nothing else; after the end of it, of nothing any more.
 #[tokio::test]
 async fn changes_of_lists_and_resources_are_told() {
     for (front, back) in COMBINATIONS {
         let client = joined(front, back, host(&Heard::default())).await;
         let filter = SubscriptionFilter::new()
             .tools_list_changed(true)
+            .prompts_list_changed(true)
+            .resources_list_changed(true)
             .resource_subscriptions(["a:b".to_owned()]);
         let mut changes = client.listen(filter).await.unwrap();
-        client.call("change", json!({})).await.unwrap();
-        let change = tokio::time::timeout(Duration::from_secs(20), changes.next()).await;
-        assert!(change.is_ok(), "{front} {back}");
-        assert_eq!(change.unwrap().unwrap(), Some(Change::Tools), "{front} {back}");
+        let lists = [
+            ("tools", Change::Tools),
+            ("prompts", Change::Prompts),
+            ("resources", Change::Resources),
+        ];
+        for (list, expected) in lists {
+            client.call("change", json!({ "line": list })).await.unwrap();
+            let change = tokio::time::timeout(Duration::from_secs(20), changes.next()).await;
+            assert!(change.is_ok(), "{list} {front} {back}");
+            assert_eq!(change.unwrap().unwrap(), Some(expected), "{list} {front} {back}");
+        }
+        // The other one is not followed: nothing comes of it before the one that is.
+        client.call("touch", json!({ "line": "a:other" })).await.unwrap();
         client.call("touch", json!({ "line": "a:b" })).await.unwrap();
         let change = tokio::time::timeout(Duration::from_secs(20), changes.next()).await;
         assert!(change.is_ok(), "{front} {back}");
         let expected = Change::Resource("a:b".into());
         assert_eq!(change.unwrap().unwrap(), Some(expected), "{front} {back}");
-        client.call("touch", json!({ "line": "a:other" })).await.unwrap();
         drop(changes);
+        // No longer followed.
+        let filter = SubscriptionFilter::new().resource_subscriptions(["note://1".to_owned()]);
+        let mut changes = client.listen(filter).await.unwrap();
+        client.call("touch", json!({ "line": "a:b" })).await.unwrap();
+        client.call("touch", json!({ "line": "note://1" })).await.unwrap();
+        let change = tokio::time::timeout(Duration::from_secs(20), changes.next()).await;
+        assert!(change.is_ok(), "{front} {back}");
+        let expected = Change::Resource("note://1".into());
+        assert_eq!(change.unwrap().unwrap(), Some(expected), "{front} {back}");
         client.close().await.unwrap();
     }
 }

@@ -6,6 +6,8 @@ mod asking;
 mod faults;
 mod features;
 mod raw;
+mod revisions;
+mod rows;
 mod sharing;
 mod way;
 mod world;

@@ -61,6 +61,17 @@ const META: &str = r#""_meta":{"io.modelcontextprotocol/protocolVersion":"2026-0
 /// Values that lose something when they are read and written again.
 const ODD: &str = r#"{"n":1234567890123456789012345678901234567890,"e":1e400,"z":-0,"d":1,"d":2,"b":{"z":1,"a":2},"s":"\u2028\ud800\/é","f":[ 1.50 , 0.10 ]}"#;
 
+/// Errors with this code that lose something when they are read and written again.
+fn odd_errors(code: i64) -> [String; 5] {
+    [
+        format!(r#"{{"code":{code},"message":"no","data":{ODD}}}"#),
+        format!(r#"{{"code":{code},"message":"no","data":null}}"#),
+        format!(r#"{{"own":{ODD},"code":{code},"message":"no","own":1}}"#),
+        format!(r#"{{"code":{code},"message":"\u2028\/","data":{ODD}}}"#),
+        format!(r#"{{"message":"half \ud800","data":{ODD},"code":{code}}}"#),
+    ]
+}
+
 /// The id of a request on the wire.
 pub(crate) fn id_of(line: &str) -> String {
     // Not by serde_json: it does not take all numbers that pass here.
@@ -83,6 +94,83 @@ pub(crate) async fn legacy(
     back.send(&answer).await;
     front.next().await;
     assert_eq!(back.next().await, INITIALIZED);
+    (front, back)
+}
+
+/// The params of a modern request: what `members` names, and who sends it. Each member ends with a comma.
+pub(crate) fn modern_params(members: &str, capabilities: &str) -> String {
+    format!(
+        r#"{{{members}"_meta":{{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{capabilities},"io.modelcontextprotocol/clientInfo":{{"name":"f","version":"1"}}}}}}"#
+    )
+}
+
+/// A modern request.
+pub(crate) fn modern(id: &str, method: &str, members: &str) -> String {
+    let everything = r#"{"roots":{},"sampling":{},"elicitation":{"form":{},"url":{}}}"#;
+    let params = modern_params(members, everything);
+    format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"{method}","params":{params}}}"#)
+}
+
+/// The answer to a request on the wire.
+pub(crate) fn answer(request: &str, result: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{},"result":{result}}}"#, id_of(request))
+}
+
+/// The refusal of a request on the wire.
+pub(crate) fn refusal(request: &str, error: &str) -> String {
+    format!(r#"{{"jsonrpc":"2.0","id":{},"error":{error}}}"#, id_of(request))
+}
+
+/// Opens a legacy server that was asked for by a modern client: it refuses the probe.
+pub(crate) async fn opened_legacy(
+    backs: &mut mpsc::UnboundedReceiver<Wire>,
+    capabilities: &str,
+) -> Wire {
+    let mut back = backs.recv().await.unwrap();
+    let probe = back.next().await;
+    assert!(probe.contains("server/discover"), "{probe}");
+    back.send(&refusal(&probe, r#"{"code":-32601,"message":"what?"}"#)).await;
+    let initialize = back.next().await;
+    assert!(initialize.contains(r#""method":"initialize""#), "{initialize}");
+    let welcome = format!(
+        r#"{{"protocolVersion":"2025-11-25","capabilities":{capabilities},"serverInfo":{{"name":"b","version":"2"}}}}"#
+    );
+    back.send(&answer(&initialize, &welcome)).await;
+    assert_eq!(back.next().await, INITIALIZED);
+    back
+}
+
+/// Opens a modern server that was asked for by a legacy client: it refuses the handshake.
+pub(crate) async fn opened_modern(
+    backs: &mut mpsc::UnboundedReceiver<Wire>,
+    capabilities: &str,
+) -> Wire {
+    let mut back = backs.recv().await.unwrap();
+    let initialize = back.next().await;
+    assert!(initialize.contains(r#""method":"initialize""#), "{initialize}");
+    let error =
+        r#"{"code":-32022,"message":"no","data":{"supported":["2026-07-28"],"requested":"x"}}"#;
+    back.send(&refusal(&initialize, error)).await;
+    let discover = back.next().await;
+    assert!(discover.contains("server/discover"), "{discover}");
+    let discovery = format!(
+        r#"{{"supportedVersions":["2026-07-28"],"capabilities":{capabilities},"_meta":{{"io.modelcontextprotocol/serverInfo":{{"name":"b","version":"2"}}}}}}"#
+    );
+    back.send(&answer(&discover, &discovery)).await;
+    back
+}
+
+/// A legacy session in front of a modern server. The client has not yet said that it is ready.
+pub(crate) async fn legacy_to_modern(
+    proxy: &Proxy,
+    backs: &mut mpsc::UnboundedReceiver<Wire>,
+    capabilities: &str,
+) -> (Wire, Wire) {
+    let mut front = front(proxy);
+    front.send(INITIALIZE).await;
+    let back = opened_modern(backs, capabilities).await;
+    let welcome = front.next().await;
+    assert!(welcome.contains(r#""protocolVersion":"2025-06-18""#), "{welcome}");
     (front, back)
 }
 
@@ -126,11 +214,12 @@ async fn equal_eras_are_relayed_byte_for_byte() {
     back.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"result":{ODD}}}"#)).await;
     assert_eq!(front.next().await, format!(r#"{{"jsonrpc":"2.0","id":"a","result":{ODD}}}"#));
     // Errors.
-    front.send(&call("2", "1")).await;
-    let id = id_of(&back.next().await);
-    let error = format!(r#"{{"code":-31999,"message":"no","data":{ODD}}}"#);
-    back.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)).await;
-    assert_eq!(front.next().await, format!(r#"{{"jsonrpc":"2.0","id":2,"error":{error}}}"#));
+    for error in odd_errors(-31999) {
+        front.send(&call("2", "1")).await;
+        let id = id_of(&back.next().await);
+        back.send(&format!(r#"{{"jsonrpc":"2.0","id":{id},"error":{error}}}"#)).await;
+        assert_eq!(front.next().await, format!(r#"{{"jsonrpc":"2.0","id":2,"error":{error}}}"#));
+    }
     // What nobody knows passes in both directions.
     let odd = format!(r#"{{"jsonrpc":"2.0","method":"notifications/own","params":{ODD}}}"#);
     front.send(&odd).await;
@@ -235,17 +324,182 @@ async fn a_legacy_request_to_a_modern_server_keeps_what_is_its_own() {
     assert_eq!(front.next().await, format!(r#"{{"jsonrpc":"2.0","id":5,"result":{{{result}}}}}"#));
 }
 
-#[tokio::test]
-async fn sixteen_mebibytes_pass_in_both_directions() {
+/// The four combinations of eras: whether the client is modern, and whether the server is.
+const ERAS: [(bool, bool); 4] = [(false, false), (false, true), (true, false), (true, true)];
+
+/// A client and a server of these eras, joined.
+async fn joined(front_modern: bool, back_modern: bool) -> (Wire, Wire) {
     let (builder, mut backs) = proxy();
     let proxy = builder.build();
-    let (mut front, mut back) = legacy(&proxy, &mut backs).await;
-    let text = "x".repeat(16 << 20);
-    let line =
-        format!(r#"{{"jsonrpc":"2.0","id":9,"method":"own/method","params":{{"t":"{text}"}}}}"#);
-    let (relayed, ()) = tokio::join!(back.next(), front.send(&line));
-    assert_eq!(relayed.len(), line.len());
-    let answer = format!(r#"{{"jsonrpc":"2.0","id":{},"result":{{"t":"{text}"}}}}"#, 2);
-    let (answered, ()) = tokio::join!(front.next(), back.send(&answer));
-    assert_eq!(answered.len(), answer.len(), "{}", &answered[..200]);
+    match (front_modern, back_modern) {
+        (false, false) => legacy(&proxy, &mut backs).await,
+        (false, true) => legacy_to_modern(&proxy, &mut backs, r#"{"tools":{}}"#).await,
+        (true, _) => {
+            let mut front = front(&proxy);
+            front.send(&modern("0", "tools/list", "")).await;
+            let mut back = if back_modern {
+                let mut back = backs.recv().await.unwrap();
+                let discover = back.next().await;
+                assert!(discover.contains("server/discover"), "{discover}");
+                let discovery = r#"{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"_meta":{"io.modelcontextprotocol/serverInfo":{"name":"b","version":"2"}}}"#;
+                back.send(&answer(&discover, discovery)).await;
+                back
+            } else {
+                opened_legacy(&mut backs, r#"{"tools":{}}"#).await
+            };
+            let list = back.next().await;
+            back.send(&answer(&list, r#"{"tools":[]}"#)).await;
+            front.next().await;
+            (front, back)
+        }
+    }
+}
+
+/// Sends from one side, and reads at the other. Long messages do not fit into the pipe of a test.
+async fn pass(from: &mut Wire, line: &str, to: &mut Wire) -> String {
+    let (heard, ()) = tokio::join!(to.next(), from.send(line));
+    heard
+}
+
+/// That two lines are the same; where they are long, only the place where they differ is shown.
+#[track_caller]
+fn same(heard: &str, expected: &str, what: &str) {
+    if heard != expected {
+        let pairs = heard.bytes().zip(expected.bytes());
+        let at = pairs.take_while(|(one, two)| one == two).count();
+        let show = |text: &str| {
+            let bytes = &text.as_bytes()[at.saturating_sub(60)..];
+            String::from_utf8_lossy(&bytes[..bytes.len().min(160)]).into_owned()
+        };
+        panic!("{what}: at {at}\n{}\ninstead of\n{}", show(heard), show(expected));
+    }
+}
+
+/// Passes this value in arguments, results, `_meta` and error data, in all four combinations of eras.
+async fn keeps_every_byte(value: &str) {
+    let modern_keys = modern_params("", r#"{"elicitation":{}}"#);
+    // The keys of the modern envelope, without what is around them.
+    let envelope = &modern_keys[r#"{"_meta":{"#.len()..modern_keys.len() - 2];
+    let info = r#""io.modelcontextprotocol/serverInfo":{"name":"b","version":"2"}"#;
+    for (front_modern, back_modern) in ERAS {
+        let what = format!("{front_modern} {back_modern}");
+        let (mut front, mut back) = joined(front_modern, back_modern).await;
+        let head = format!(r#"{{"name":"t","arguments":{value},"own":{value}"#);
+        let sent = match front_modern {
+            true => format!(r#"{head},"_meta":{{"x":{value},{envelope}}}}}"#),
+            false => format!(r#"{head},"_meta":{{"x":{value}}}}}"#),
+        };
+        let call = |id: &str, params: &str| {
+            format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#)
+        };
+        let heard = pass(&mut front, &call("7", &sent), &mut back).await;
+        let id = id_of(&heard);
+        match (front_modern, back_modern) {
+            (false, true) => {
+                let kept = call(&id, &format!(r#"{head},"_meta":{{"x":{value},"#));
+                let kept = &kept[..kept.len() - 1];
+                same(&heard[..kept.len().min(heard.len())], kept, &what);
+            }
+            (true, false) => {
+                let params = format!(r#"{head},"_meta":{{"x":{value}}}}}"#);
+                same(&heard, &call(&id, &params), &what);
+            }
+            _ => same(&heard, &call(&id, &sent), &what),
+        }
+        // The result, with what only the modern era has where the server is modern.
+        let body = format!(r#""content":[],"structuredContent":{value},"own":{value}"#);
+        let result = match back_modern {
+            true => format!(r#"{{"resultType":"complete",{body},"_meta":{{"x":{value},{info}}}}}"#),
+            false => format!(r#"{{{body},"_meta":{{"x":{value}}}}}"#),
+        };
+        let expected = match (front_modern, back_modern) {
+            (true, false) => {
+                format!(r#"{{{body},"resultType":"complete","_meta":{{"x":{value},{info}}}}}"#)
+            }
+            (false, true) => format!(r#"{{{body},"_meta":{{"x":{value}}}}}"#),
+            _ => result.clone(),
+        };
+        let heard = pass(&mut back, &answer(&format!(r#""id":{id},"#), &result), &mut front).await;
+        same(&heard, &answer(r#""id":7,"#, &expected), &what);
+        // Errors whose code means the same everywhere, and one whose code does not.
+        for code in [-31999, -32007] {
+            let request = pass(&mut front, &call("8", &sent), &mut back).await;
+            let mapped = front_modern && !back_modern && code == -32007;
+            let error = format!(
+                r#"{{"own":{value},"message":"\u2028 \ud800","data":{value},"code":{code}}}"#
+            );
+            let data = format!(r#"{{"code":{code},"data":{value}}}"#);
+            let expected = match mapped {
+                true => format!(
+                    r#"{{"own":{value},"message":"\u2028 \ud800","data":{data},"code":-32603}}"#
+                ),
+                false => error.clone(),
+            };
+            let heard = pass(&mut back, &refusal(&request, &error), &mut front).await;
+            same(&heard, &refusal(r#""id":8,"#, &expected), &what);
+        }
+    }
+}
+
+#[tokio::test]
+async fn odd_values_keep_every_byte_in_all_combinations_of_eras() {
+    keeps_every_byte(ODD).await;
+}
+
+/// Each place has a message of its own: together they would be over the limit. Equal eras share the code, so
+/// each of the two has only some of them.
+#[tokio::test]
+async fn sixteen_mebibytes_keep_every_byte_in_all_combinations_of_eras() {
+    // Not one letter: bytes that change their place would not be seen.
+    let block: String = (0..8192).map(|n| format!("{n:07x}")).collect();
+    let text: String = (0..293).map(|n| format!("{n:04}{block}")).collect();
+    assert!(text.len() >= 16 << 20 && text.len() < 17 << 20);
+    for (front_modern, back_modern) in ERAS {
+        let what = format!("{front_modern} {back_modern}");
+        let (mut front, mut back) = joined(front_modern, back_modern).await;
+        let envelope = modern_params("", "{}");
+        let envelope = match front_modern {
+            true => &envelope[r#"{"_meta":{"#.len()..envelope.len() - 2],
+            false => r#""y":1"#,
+        };
+        let in_params = [
+            format!(r#""name":"t","arguments":{{"t":"{text}"}},"_meta":{{"x":1,{envelope}}}"#),
+            format!(r#""name":"t","_meta":{{"x":"{text}",{envelope}}}"#),
+        ];
+        for (params, kept) in in_params.iter().zip([r#""arguments":{"t":""#, r#""_meta":{"x":""#]) {
+            let of_arguments = kept.starts_with("\"arg");
+            if front_modern == back_modern && of_arguments == front_modern {
+                continue;
+            }
+            let call = format!(
+                r#"{{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{{{params}}}}}"#
+            );
+            let heard = pass(&mut front, &call, &mut back).await;
+            let at = heard.find(kept).unwrap() + kept.len();
+            same(heard.get(at..at + text.len()).unwrap(), &text, &what);
+            let id = id_of(&heard[..100]);
+            let result = match of_arguments {
+                true => format!(
+                    r#"{{"resultType":"complete","content":[{{"type":"text","text":"{text}"}}]}}"#
+                ),
+                false => {
+                    format!(r#"{{"resultType":"complete","content":[],"_meta":{{"x":"{text}"}}}}"#)
+                }
+            };
+            let heard =
+                pass(&mut back, &answer(&format!(r#""id":{id},"#), &result), &mut front).await;
+            let at = heard.find(&text[..64]).unwrap();
+            same(heard.get(at..at + text.len()).unwrap(), &text, &what);
+        }
+        if front_modern && back_modern {
+            continue;
+        }
+        let call = format!(
+            r#"{{"jsonrpc":"2.0","id":8,"method":"tools/call","params":{{"name":"t","_meta":{{{envelope}}}}}}}"#
+        );
+        let request = pass(&mut front, &call, &mut back).await;
+        let error = format!(r#"{{"code":-31999,"message":"no","data":"{text}"}}"#);
+        let heard = pass(&mut back, &refusal(&request, &error), &mut front).await;
+        same(&heard, &refusal(r#""id":8,"#, &error), &what);
+    }
 }

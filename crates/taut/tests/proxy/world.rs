@@ -36,8 +36,19 @@ pub(crate) struct Greet {
     name: String,
 }
 
-/// How often a tool has seen that its call was cancelled.
-pub(crate) static CANCELLED: AtomicUsize = AtomicUsize::new(0);
+/// The names of the calls of `wait` that were cancelled.
+static CANCELLED: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// Whether the call of `wait` with this name was cancelled.
+pub(crate) fn was_cancelled(name: &str) -> bool {
+    CANCELLED.lock().unwrap().iter().any(|cancelled| cancelled == name)
+}
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Named {
+    #[serde(default)]
+    name: String,
+}
 
 /// A server with one of each thing.
 pub(crate) fn server() -> Server {
@@ -61,13 +72,20 @@ pub(crate) fn server() -> Server {
             call.log(Level::Error, "loud");
             "logged"
         })
-        .tool(("wait", "For tests."), async |_: NoArgs, call: Call| {
+        .tool(("wait", "For tests."), async |Named { name }, call: Call| {
             call.cancelled().await;
-            CANCELLED.fetch_add(1, Ordering::SeqCst);
+            CANCELLED.lock().unwrap().push(name);
             "cancelled"
         })
-        .tool(("change", "For tests."), async |_: NoArgs, call: Call| {
-            call.changes().add_tool(("added", "For tests."), async |_: NoArgs, _| "here")?;
+        .tool("change", async |Line { line }, call: Call| {
+            let changes = call.changes();
+            match line.as_str() {
+                "tools" => {
+                    changes.add_tool(("added", "For tests."), async |_: NoArgs, _| "here")?
+                }
+                "prompts" => changes.add_prompt(Prompt::new("added"), async |_: NoArgs, _| "here"),
+                _ => changes.add_resource(Resource::new("a:added", "added"), async |_| "here"),
+            }
             Ok::<_, taut::Error>("done")
         })
         .tool("touch", async |Line { line }, call: Call| {
@@ -100,8 +118,10 @@ fn asking(server: taut::ServerBuilder) -> taut::ServerBuilder {
     server
         .tool(("form", "For tests."), async |_: NoArgs, call: Call| {
             let first = call.ask::<Line>("first?").await?;
-            let UserReply::Accepted(Line { line: first }) = first else {
-                return Ok::<_, AskError>("declined".to_owned());
+            let first = match first {
+                UserReply::Accepted(Line { line }) => line,
+                UserReply::Declined => return Ok::<_, AskError>("declined".to_owned()),
+                _ => return Ok("closed".to_owned()),
             };
             match call.ask::<Line>(format!("after {first}?")).await? {
                 UserReply::Accepted(Line { line }) => Ok(format!("{first} then {line}")),

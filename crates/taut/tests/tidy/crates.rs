@@ -169,10 +169,10 @@ pub(crate) fn too_many(crates: &BTreeSet<String>, limit: usize) -> Vec<Problem> 
     vec![Problem::new("crates/taut/Cargo.toml", 1, what)]
 }
 
-pub(crate) fn unwanted(crates: &BTreeSet<String>, names: &[&str]) -> Vec<Problem> {
+pub(crate) fn unwanted(crates: &BTreeSet<String>, names: &[&str], advice: &str) -> Vec<Problem> {
     let named = |name: &&str| crates.iter().any(|c| c.split(' ').next() == Some(*name));
     let found = names.iter().filter(|name| named(name)).map(|name| {
-        let what = format!("without features the core pulls in {name}: gate it behind `tokio`");
+        let what = format!("the library pulls in {name}: {advice}");
         Problem::new("crates/taut/Cargo.toml", 1, what)
     });
     found.collect()
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn a_runtime_in_the_pure_core_is_named() {
         let crates = read_tree("tokio v1.0.0\ntokio-util v0.1.0\n");
-        assert_eq!(unwanted(&crates, &["tokio", "mio"]).len(), 1);
-        assert!(unwanted(&read_tree("tokio-util v0.1.0"), &["tokio"]).is_empty());
+        assert_eq!(unwanted(&crates, &["tokio", "mio"], "why").len(), 1);
+        assert!(unwanted(&read_tree("tokio-util v0.1.0"), &["tokio"], "why").is_empty());
     }
 }

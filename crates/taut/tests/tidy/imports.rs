@@ -90,6 +90,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     (
         "proxy",
         &[
+            // The name of a framing, for the setting of the clients' side; nothing of frames.
+            "wire",
             "json",
             "rpc",
             "mcp",

@@ -193,9 +193,41 @@ fn a_server_and_a_client_need_few_crates() {
     assert_clean(&crates::too_many(&crates, crates::LIMIT));
 }
 
+/// HTTP and TLS are the affair of `taut-http`, whatever features the library has.
+#[test]
+fn no_http_crate_enters_the_library() {
+    let network = [
+        "http",
+        "http-body",
+        "http-body-util",
+        "hyper",
+        "hyper-util",
+        "hyper-rustls",
+        "axum",
+        "tower",
+        "tower-service",
+        "rustls",
+        "tokio-rustls",
+        "ring",
+        "native-tls",
+        "openssl",
+        "reqwest",
+        "h2",
+        "async-nats",
+    ];
+    for features in [&[][..], &["--all-features"]] {
+        let crates = crates::normal_dependencies(&root(), features);
+        assert_clean(&crates::unwanted(&crates, &network, "HTTP and TLS belong to `taut-http`"));
+    }
+}
+
 /// The manifest's half of invariant 1.
 #[test]
 fn the_pure_core_does_not_know_tokio() {
     let crates = crates::normal_dependencies(&root(), &["--no-default-features"]);
-    assert_clean(&crates::unwanted(&crates, &["tokio", "mio", "rustix", "libc"]));
+    assert_clean(&crates::unwanted(
+        &crates,
+        &["tokio", "mio", "rustix", "libc"],
+        "gate it behind `tokio`",
+    ));
 }

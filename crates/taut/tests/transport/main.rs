@@ -342,3 +342,10 @@ async fn mrtr_10_a_state_of_another_principal_is_refused() {
     let (answer, _) = receive(&mut again).await;
     assert_eq!(answer["result"]["content"][0]["text"], "0", "{answer}");
 }
+
+/// The example shows that a transport outside of the crate is a small thing.
+#[test]
+fn the_example_of_a_transport_is_short() {
+    let lines = include_str!("../../examples/transport.rs").lines().count();
+    assert!(lines < 120, "{lines} lines");
+}

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::each;
 use crate::check::{Check, Revisions, Verdict};
-use crate::client::record::{Life, Played};
-use crate::seen::{is_request, is_response};
+use crate::client::play::STATE;
+use crate::client::record::{Life, Note, Played};
+use crate::seen::{is_request, is_response, messages};
 
 pub(super) fn checks() -> Vec<Check> {
     fn answer(played: &Played<'_>, judge: impl Fn(&Life) -> Option<String>) -> Verdict {
@@ -60,18 +61,19 @@ pub(super) fn checks() -> Vec<Check> {
         }),
         Check::must(
             "client-unknown-request",
-            &["RPC-17"],
+            &["RPC-17", "RPC-32", "ERR-01"],
             Revisions::LEGACY,
-            "The client refuses an unknown request with -32601.",
+            "The client refuses an unknown request with -32601; names are compared exactly.",
         )
-        .sent("the request `taut-check/none`")
+        .sent("the requests `taut-check/none` and `Ping`")
         .hosts("A server waits for the answer for ever.")
         .played(&["rude"], |played| {
             answer(played, |life| {
-                let code =
-                    life.answer(&json!("none-1")).map(|reply| reply["error"]["code"].clone());
-                (code != Some(json!(-32601)))
-                    .then(|| format!("the answer has the code {}", code.unwrap_or_default()))
+                ["none-1", "case-1"].iter().find_map(|id| {
+                    let code = life.answer(&json!(id)).map(|reply| reply["error"]["code"].clone());
+                    (code != Some(json!(-32601)))
+                        .then(|| format!("the answer to {id} has the code {}", code.unwrap_or_default()))
+                })
             })
         }),
         Check::should(
@@ -93,7 +95,7 @@ pub(super) fn checks() -> Vec<Check> {
         .hosts("A server cannot tell where it may work.")
         .played(&["rude"], |played| {
             answer(played, |life| {
-                life.first("initialize")?.1["params"]["capabilities"].get("roots")?;
+                life.first("initialize")?.1["params"]["capabilities"]["roots"].as_object()?;
                 let roots = life
                     .answer(&json!("roots-1"))
                     .map(|reply| reply["result"]["roots"].clone())
@@ -108,24 +110,140 @@ pub(super) fn checks() -> Vec<Check> {
         }),
         Check::must(
             "client-silent",
-            &["RPC-11", "RPC-21"],
+            &["RPC-11", "RPC-21", "CAN-07"],
             Revisions::LEGACY,
             "The client answers no notification and no answer.",
         )
-        .sent("unknown notifications, a cancellation and an answer that belong to nothing")
+        .sent("unknown notifications, cancellations and an answer that belong to nothing, and malformed cancellations")
         .hosts("A server gets answers that it never asked for.")
-        .played(&["rude"], |played| {
-            answer(played, |life| {
+        .played(&["rude", "odd"], |played| {
+            each(played, |_, life| {
                 let asked: Vec<&Value> = life
                     .said()
-                    .filter(|(_, value)| is_request(value))
-                    .filter_map(|(_, value)| value.get("id"))
+                    .flat_map(|(_, value)| messages(value))
+                    .filter(|value| is_request(value))
+                    .filter_map(|value| value.get("id"))
                     .collect();
-                let stray = life.heard().map(|(_, value)| value).find(|value| {
+                let heard = life.heard().flat_map(|(_, value)| messages(value));
+                let stray = heard.into_iter().find(|value| {
                     is_response(value) && value.get("id").is_none_or(|id| !asked.contains(&id))
                 });
                 stray.map(|stray| format!("it answered {stray}"))
             })
+        }),
+        Check::must(
+            "client-id-forms",
+            &["RPC-29", "CAN-07", "RPC-06"],
+            Revisions::LEGACY,
+            "The client answers requests with the ids \"\" and -1, also after malformed cancellations.",
+        )
+        .sent("malformed cancellations, then pings with the ids \"\", -1 and \"odd-last\"")
+        .hosts("A server waits for the answer for ever.")
+        .after(&["client-silent"])
+        .played(&["odd"], |played| {
+            let judged = |life: &Life| {
+                life.stayed_after("odd-last") || life.answer(&json!("odd-last")).is_some()
+            };
+            match played.lives().any(|(_, life)| judged(life)) {
+                true => each(played, |_, life| {
+                    let ids = [json!(""), json!(-1), json!("odd-last")];
+                    let missing = ids.iter().find(|id| life.answer(id).is_none());
+                    let missing = missing.filter(|_| judged(life))?;
+                    Some(format!("the ping with the id {missing} was not answered"))
+                }),
+                false => Verdict::skip("the client ended before it could answer"),
+            }
+        }),
+        Check::must(
+            "client-batch-received",
+            &["RPC-22", "RPC-25"],
+            Revisions::ONLY_0326,
+            "The client accepts a batch, and answers it with one array.",
+        )
+        .sent("a batch of two pings and a notification")
+        .hosts("A server of 2025-03-26 may send batches, and waits for the answers.")
+        .played(&["legacy-0326"], |played| {
+            let answers = |life: &Life| {
+                let arrays = life.heard().filter_map(|(_, value)| value.as_array());
+                let has = |list: &&Vec<Value>, id: &str| {
+                    list.iter().any(|one| one["id"] == id && one.get("result").is_some())
+                };
+                arrays.into_iter().any(|list| {
+                    list.len() == 2 && has(&list, "batch-1") && has(&list, "batch-2")
+                })
+            };
+            let said = |life: &Life| life.said().find(|(_, value)| value.is_array()).map(|(at, _)| at);
+            let stayed = |life: &Life| {
+                let (Some(said), Some(Note::Eof { at: left })) =
+                    (said(life), life.notes.iter().find(|note| matches!(note, Note::Eof { .. })))
+                else {
+                    return said(life).is_some();
+                };
+                let answered = life.answer(&json!("batch-1")).is_some();
+                answered || matches!(&life.notes[said], Note::Said { at, .. } if *left > at + 1000)
+            };
+            match played.lives().any(|(_, life)| stayed(life) || answers(life)) {
+                true => each(played, |_, life| {
+                    (stayed(life) && !answers(life)).then(|| "no array came back".to_owned())
+                }),
+                false => Verdict::skip("the client ended before it could answer"),
+            }
+        }),
+        Check::must(
+            "client-separators",
+            &["STD-12"],
+            Revisions::ALL,
+            "Only LF ends a message: U+2028, U+2029 and U+0085 are ordinary characters.",
+        )
+        .sent("a list of tools with these characters unescaped in a description")
+        .hosts("A client that splits there never sees the tools.")
+        .played(&["legacy", "modern", "odd", "modern-ask"], |played| {
+            // What the client does after it has listed the tools of a server.
+            let went_on = |names: [&str; 2]| {
+                let scene = names.into_iter().find_map(|name| played.scene(name))?;
+                let life = scene.lives.iter().find(|life| life.first("tools/list").is_some())?;
+                let (at, _) = life.first("tools/list")?;
+                let mut later = life.requests().filter(|(place, _)| *place > at);
+                Some(later.any(|(_, value)| value["method"] == "tools/call"))
+            };
+            match (went_on(["legacy", "modern"]), went_on(["odd", "modern-ask"])) {
+                (Some(true), Some(false)) => Verdict::fail(
+                    "no tool was called, and one is called where the list is plain",
+                ),
+                (Some(true), Some(true)) => Verdict::Pass,
+                _ => Verdict::skip("the client calls no tool after it has listed them"),
+            }
+        }),
+        Check::must(
+            "client-state",
+            &["MRTR-05", "MRTR-06"],
+            Revisions::MODERN,
+            "A call that is tried once more has the same params, the state as it came, and a new id.",
+        )
+        .sent("a result of `tools/call` that has a requestState and no questions")
+        .hosts("A server cannot go on where it was.")
+        .played(&["modern-state"], |played| {
+            let calls = |life: &Life| -> Vec<Value> {
+                let all = life.requests().filter(|(_, value)| value["method"] == "tools/call");
+                all.map(|(_, value)| value.clone()).collect()
+            };
+            match played.lives().any(|(_, life)| calls(life).len() > 1) {
+                true => each(played, |_, life| {
+                    let calls = calls(life);
+                    let (first, again) = (calls.first()?, calls.get(1)?);
+                    let same = |name: &str| first["params"].get(name) == again["params"].get(name);
+                    if !same("name") || !same("arguments") {
+                        // Another call, maybe.
+                        return again["params"].get("requestState").map(|_| "its params are others".to_owned());
+                    }
+                    match &again["params"]["requestState"] {
+                        Value::String(state) if state == STATE && first["id"] != again["id"] => None,
+                        Value::String(state) if state == STATE => Some("its id is the same".to_owned()),
+                        other => Some(format!("its state is {other}")),
+                    }
+                }),
+                false => Verdict::skip("the client does not try again, which it may"),
+            }
         }),
         Check::must(
             "client-cursor",

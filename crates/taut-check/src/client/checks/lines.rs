@@ -5,6 +5,8 @@ use serde_json::Value;
 use super::{each, every};
 use crate::check::{Check, Revisions, Verdict};
 use crate::client::record::{Life, Note};
+use crate::cx::VERSION;
+use crate::ours::Revision;
 use crate::schema::objection;
 use crate::seen::{is_request, is_response};
 
@@ -86,12 +88,22 @@ pub(super) fn checks() -> Vec<Check> {
         }),
         Check::must(
             "client-shape",
-            &["RPC-07", "RPC-08", "RPC-09", "RPC-14"],
+            &[
+                "RPC-07", "RPC-08", "RPC-09", "RPC-14", "LIF-02", "SAM-01", "SAM-03", "ELI-01",
+                "ELI-07", "ROO-01",
+            ],
             Revisions::ALL,
             "Every message fits the official JSON schema of its revision.",
         )
         .hosts("A server that validates refuses it.")
-        .after(&["client-meta", "client-id-type", "client-version-member"])
+        .after(&[
+            "client-meta",
+            "client-id-type",
+            "client-version-member",
+            "client-initialize",
+            "client-notification-id",
+            "client-no-answers",
+        ])
         .played(&[], |played| {
             each(played, |_, life| {
                 let said = |id: &Value| {
@@ -100,16 +112,13 @@ pub(super) fn checks() -> Vec<Check> {
                         .find(|value| is_request(value) && value.get("id") == Some(id))
                 };
                 life.heard().filter(|(_, value)| value.is_object()).find_map(|(_, value)| {
-                    // The probe and the handshake are judged by checks of their own.
-                    let opening = ["server/discover", "initialize"]
-                        .iter()
-                        .any(|method| value["method"] == *method);
+                    let revision = revision_of(value, played.revision)?;
                     let method = value
                         .get("id")
                         .filter(|_| is_response(value))
                         .and_then(said)
                         .and_then(|asked| asked["method"].as_str());
-                    if opening { None } else { objection(played.revision, value, method) }
+                    objection(revision, value, method)
                 })
             })
         }),
@@ -171,6 +180,27 @@ pub(super) fn checks() -> Vec<Check> {
             })
         }),
         Check::should(
+            "client-closes-first",
+            &["STD-18"],
+            Revisions::ALL,
+            "The client closes the server's stdin, and waits, before it signals or kills.",
+        )
+        .sent("a server that does not end when its stdin ends")
+        .hosts("A server cannot write down what it has to keep.")
+        .after(&["client-ends-server"])
+        .played(&["stubborn"], |played| {
+            // One that we had to end took the server with it.
+            if played.scenes.iter().any(|scene| scene.ended.is_none()) {
+                return Verdict::skip("the client was still at work when its time was over");
+            }
+            each(played, |_, life| {
+                let closed = life.notes.iter().any(|note| matches!(note, Note::Eof { .. }));
+                let used = life.said().count() > 1;
+                (used && !closed && !life.cut)
+                    .then(|| "the server was ended while its stdin was open".to_owned())
+            })
+        }),
+        Check::should(
             "client-ends-server",
             &["STD-18"],
             Revisions::ALL,
@@ -207,6 +237,20 @@ pub(super) fn checks() -> Vec<Check> {
             Verdict::Pass
         }),
     ]
+}
+
+/// The revision that a message of the client is written in: the probe and the handshake name their own. Nothing for one
+/// that is not known.
+fn revision_of(value: &Value, agreed: Revision) -> Option<Revision> {
+    let named = value["params"]["_meta"][VERSION].as_str();
+    match value["method"].as_str() {
+        Some("server/discover") => named.and_then(Revision::parse).filter(|it| it.is_modern()),
+        Some("initialize") => {
+            let named = value["params"]["protocolVersion"].as_str().and_then(Revision::parse);
+            named.filter(|revision| !revision.is_modern())
+        }
+        _ => Some(agreed),
+    }
 }
 
 /// The first id that is used a second time, where that counts.

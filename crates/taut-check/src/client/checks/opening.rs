@@ -6,14 +6,14 @@ use super::each;
 use crate::check::{Check, Revisions, Verdict};
 use crate::client::record::Life;
 use crate::cx::{CAPABILITIES, CLIENT_INFO, VERSION};
-use crate::seen::{is_notification, is_response};
+use crate::seen::{is_notification, is_request, is_response};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::must("client-first", &["LIF-01"], Revisions::LEGACY, "`initialize` comes first; only a probe with `server/discover` may come before it.")
             .hosts("A server refuses what comes before the handshake.")
             .played(&["dual", "legacy", "slow", "pages"], |played| each(played, |_, life| {
-                let first = life.heard().find(|(_, value)| value["method"] != "server/discover")?.1;
+                let first = life.heard().find(|(at, value)| value["method"] != "server/discover" && !cancels_probe(life, *at, value))?.1;
                 (first["method"] != "initialize").then(|| format!("the first message is {}", first["method"]))
             })),
         Check::must("client-initialize", &["LIF-02"], Revisions::LEGACY, "`initialize` has protocolVersion, capabilities and clientInfo with name and version.")
@@ -27,8 +27,13 @@ pub(super) fn checks() -> Vec<Check> {
         Check::must("client-initialized", &["LIF-08"], Revisions::LEGACY, "After the handshake the client sends `notifications/initialized`.")
             .hosts("Strict servers wait for it and answer nothing.")
             .played(&["dual", "legacy", "legacy-2024", "pages"], |played| each(played, |_, life| {
-                life.first("initialize")?;
-                life.first("notifications/initialized").is_none().then(|| "it never came".to_owned())
+                let (_, opened) = life.first("initialize")?;
+                let (told, answer) = life.said().find(|(_, value)| value.get("id") == opened.get("id"))?;
+                // LIF-07: one that cannot speak the version it is offered says nothing more.
+                let offered = answer["result"]["protocolVersion"] != opened["params"]["protocolVersion"];
+                let left = !life.heard().any(|(at, value)| at > told && !cancels_probe(life, at, value));
+                let never = life.first("notifications/initialized").is_none_or(|(_, value)| value.get("id").is_some());
+                (never && !(offered && left)).then(|| "it never came".to_owned())
             })),
         Check::should("client-waits", &["LIF-09"], Revisions::LEGACY, "Before the handshake is answered the client sends nothing but pings.")
             .sent("a server that takes a second for each answer")
@@ -36,10 +41,10 @@ pub(super) fn checks() -> Vec<Check> {
             .played(&["slow"], |played| each(played, |_, life| {
                 let (begun, opened) = life.first("initialize")?;
                 let answered = life.said().find(|(_, value)| value.get("id") == opened.get("id")).map_or(usize::MAX, |(at, _)| at);
-                life.heard().filter(|(at, _)| begun < *at && *at < answered).map(|(_, value)| &value["method"])
+                life.heard().filter(|(at, value)| begun < *at && *at < answered && !cancels_probe(life, *at, value)).map(|(_, value)| &value["method"])
                     .find(|method| **method != "ping").map(|method| format!("{method} came before the answer"))
             })),
-        Check::must("client-batch", &["RPC-24", "RPC-26"], Revisions::ALL, "`initialize` is never in a batch, and batches are sent in 2025-03-26 only.")
+        Check::must("client-batch", &["RPC-24", "RPC-26", "DEP-01"], Revisions::ALL, "`initialize` is never in a batch, and batches are sent in 2025-03-26 only.")
             .hosts("Servers of other revisions drop it.")
             .played(&[], |played| each(played, |_, life| {
                 life.heard().filter_map(|(_, value)| value.as_array()).find_map(|list| {
@@ -58,12 +63,12 @@ pub(super) fn checks() -> Vec<Check> {
                 more.map(|(_, value)| format!("it went on with {}", value["method"]))
             })),
         Check::must("client-fallback", &["PRB-04", "PRB-05"], Revisions::LEGACY, "A client that probes goes on with `initialize` after any other error than -32022, and after silence.")
-            .sent("servers that answer the probe with -32601, with -32602, and not at all")
+            .sent("servers that answer the probe with -32601, -32602, -32600 and -32000, and not at all")
             .hosts("Every older server that answers otherwise cannot be used.")
-            .played(&["legacy", "legacy-odd", "legacy-silent"], |played| {
+            .played(&["legacy", "legacy-odd", "legacy-invalid", "legacy-custom", "legacy-silent"], |played| {
                 let probes = played.lives().any(|(_, life)| life.first("server/discover").is_some());
                 let opens = |name: &str| played.scene(name).is_some_and(|scene| scene.lives.iter().any(|life| life.first("initialize").is_some()));
-                let missing = ["legacy", "legacy-odd", "legacy-silent"].into_iter().find(|name| !opens(name));
+                let missing = ["legacy", "legacy-odd", "legacy-invalid", "legacy-custom", "legacy-silent"].into_iter().find(|name| !opens(name));
                 match missing {
                     // It may wait for longer than we do.
                     Some("legacy-silent") if probes && played.scene("legacy-silent").is_none_or(|scene| scene.ended.is_none()) => {
@@ -73,7 +78,78 @@ pub(super) fn checks() -> Vec<Check> {
                     _ => Verdict::Pass,
                 }
             }),
+        Check::advice("client-fallback-exit", &["PRB-07"], Revisions::LEGACY, "A client whose probe ends the server starts it again, and sends `initialize`.")
+            .sent("a server that ends at `server/discover`")
+            .hosts("Servers on rmcp that know no probe end at it.")
+            .played(&["legacy", "legacy-exits"], |played| {
+                let probes = played.scene("legacy").is_some_and(|scene| scene.lives.iter().any(|life| life.first("server/discover").is_some()));
+                let opens = played.scene("legacy-exits").is_some_and(|scene| scene.lives.iter().any(|life| life.first("initialize").is_some()));
+                match probes {
+                    true if !opens => Verdict::fail("legacy-exits: initialize never came"),
+                    _ => Verdict::Pass,
+                }
+            }),
+        Check::must("client-notification-id", &["RPC-10", "LIF-08"], Revisions::ALL, "A notification has no id.")
+            .hosts("A server answers it, or refuses it as an unknown request.")
+            .played(&[], |played| super::every(played, |value| {
+                let method = value["method"].as_str()?;
+                (method.starts_with("notifications/") && value.get("id").is_some()).then(|| format!("{method} has an id"))
+            })),
+        Check::must("client-capabilities", &["LIF-12"], Revisions::STRUCTURED_LEGACY, "The client asks only for what the server declares.")
+            .sent("a server that declares tools and nothing else")
+            .hosts("A server refuses it; a strict one ends.")
+            .played(&[], |played| each(played, |_, life| undeclared(life))),
+        Check::should("client-capabilities-old", &["LIF-11"], Revisions::BEFORE_0618, "The client asks only for what the server declares.")
+            .sent("a server that declares tools and nothing else")
+            .hosts("A server refuses it; a strict one ends.")
+            .played(&[], |played| each(played, |_, life| undeclared(life))),
+        Check::must("client-vocabulary", &["LIF-12", "LIF-11", "LIF-18", "DEP-03"], Revisions::ALL, "The client sends only requests and notifications that the revision has.")
+            .hosts("A server refuses a request that it does not know, and drops a notification.")
+            .after(&["client-no-handshake", "client-capabilities", "client-capabilities-old"])
+            .played(&[], |played| each(played, |_, life| {
+                life.heard().flat_map(|(_, value)| crate::seen::messages(value)).find_map(|value| {
+                    let method = value["method"].as_str()?;
+                    let modern = value["params"]["_meta"].get(VERSION).is_some();
+                    if ["shutdown", "exit"].contains(&method) {
+                        return Some(format!("there is no {method} in this protocol"));
+                    }
+                    let defined = crate::schema::method_definition(method)?;
+                    // A probe and a handshake belong to no session; names of others are no names of the protocol.
+                    let opening = ["initialize", "server/discover", "notifications/cancelled"].contains(&method);
+                    let other = is_request(value) && modern != played.revision.is_modern();
+                    (!opening && !other && !crate::schema::defines(played.revision, defined)).then(|| format!("{method} is not part of this revision"))
+                })
+            })),
     ]
+}
+
+/// What the client asks for that the played server does not declare: it has tools and nothing else.
+fn undeclared(life: &Life) -> Option<String> {
+    let opened = life.first("initialize")?.0;
+    let foreign = ["prompts/", "resources/", "logging/", "completion/"];
+    life.requests().filter(|(at, _)| *at > opened).find_map(|(_, value)| {
+        let method = value["method"].as_str()?;
+        foreign
+            .iter()
+            .any(|area| method.starts_with(area))
+            .then(|| format!("{method} was asked of a server that declares tools only"))
+    })
+}
+
+/// Whether a message cancels a probe that was sent before it, which a client does that waited long enough (TMO-02).
+fn cancels_probe(life: &Life, at: usize, value: &Value) -> bool {
+    let mut probes =
+        life.requests().filter(|(place, one)| *place < at && one["method"] == "server/discover");
+    value["method"] == "notifications/cancelled"
+        && probes.any(|(_, probe)| probe.get("id") == value["params"].get("requestId"))
+}
+
+/// Whether a text has the form of W3C's traceparent: four fields of lower-case hexadecimal digits.
+fn is_trace(text: &str) -> bool {
+    let fields: Vec<&str> = text.split('-').collect();
+    let lengths: Vec<usize> = fields.iter().map(|field| field.len()).collect();
+    let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    lengths.starts_with(&[2, 32, 16, 2]) && fields.iter().all(|field| field.chars().all(hex))
 }
 
 /// The requests that belong to 2026-07-28. A handshake does not, nor what follows it: `client-no-handshake` judges
@@ -93,6 +169,25 @@ pub(super) fn modern() -> Vec<Check> {
                     (!whole).then(|| format!("{} has the `_meta` {meta}", value["method"]))
                 })
             })),
+        Check::must("client-meta-fields", &["MET-07", "MET-08", "TRC-02", "EXT-01", "EXT-03", "DEP-06"], Revisions::MODERN,
+            "Keys of `_meta` are names, trace context is in its W3C form, and extensions are prefixed names with objects.")
+            .hosts("A server that validates refuses the request.")
+            .played(&[], |played| each(played, |_, life| modern_requests(life).find_map(|value| {
+                let meta = value["params"]["_meta"].as_object()?;
+                if let Some(key) = meta.keys().find(|key| !crate::server::is_key(key)) {
+                    return Some(format!("{key:?} is no key"));
+                }
+                if let Some(odd) = meta.get("traceparent").filter(|trace| !trace.as_str().is_some_and(is_trace)) {
+                    return Some(format!("traceparent is {odd}"));
+                }
+                let caps = meta.get(CAPABILITIES)?;
+                if caps["roots"].get("listChanged").is_some() {
+                    return Some("roots.listChanged is gone".to_owned());
+                }
+                let extensions = caps.get("extensions")?;
+                let fits = extensions.as_object().is_some_and(|all| all.iter().all(|(name, value)| name.contains('/') && value.is_object()));
+                (!fits).then(|| format!("the extensions are {extensions}"))
+            }))),
         Check::should("client-info", &["MET-03"], Revisions::MODERN, "Every request names the client in `_meta`.")
             .hosts("A server cannot say in its logs who asked.")
             .played(&[], |played| each(played, |_, life| {
@@ -101,7 +196,7 @@ pub(super) fn modern() -> Vec<Check> {
                     (!info["name"].is_string()).then(|| format!("{} does not name the client", value["method"]))
                 })
             })),
-        Check::must("client-no-answers", &["STD-22", "RPC-36"], Revisions::MODERN, "A client of 2026-07-28 writes no answers.")
+        Check::must("client-no-answers", &["STD-22", "RPC-36", "DEP-04"], Revisions::MODERN, "A client of 2026-07-28 writes no answers.")
             .hosts("A server never asks, so it drops them.")
             .played(&[], |played| each(played, |_, life| {
                 life.heard().map(|(_, value)| value).find(|value| is_response(value)).map(|value| format!("it answered {value}"))
@@ -112,20 +207,13 @@ pub(super) fn modern() -> Vec<Check> {
                 let odd = life.heard().map(|(_, value)| value).find(|value| value["method"] == "initialize" || is_notification(value) && value["method"] == "notifications/initialized");
                 odd.map(|value| format!("{} came", value["method"]))
             })),
-        Check::should("client-version-retry", &["PRB-03", "VER-02"], Revisions::MODERN, "After -32022 the client tries again with a version that was offered, and not with `initialize`.")
-            .sent("a server that refuses the first version and offers 2026-07-28")
-            .hosts("A client gives up on a server that it could speak to.")
-            .played(&["modern-version"], |played| {
-                let retried = played.lives().map(|(_, life)| life.requests().filter(|(_, value)| value["params"]["_meta"][VERSION] == "2026-07-28").count()).sum::<usize>() > 1;
-                let opened = played.lives().any(|(_, life)| {
-                    let refused = life.said().find(|(_, value)| value["error"]["code"] == -32022);
-                    refused.is_some_and(|(told, _)| life.first("initialize").is_some_and(|(at, _)| at > told))
-                });
-                match (opened, retried) {
-                    (true, _) => Verdict::fail("initialize came after -32022"),
-                    (false, false) => Verdict::fail("it did not try again"),
-                    _ => Verdict::Pass,
-                }
-            }),
+        Check::must("client-version-retry", &["PRB-03", "VER-02"], Revisions::MODERN, "After -32022 the client tries a version that was offered, or gives up; it does not send `initialize`.")
+            .sent("a server that refuses every version but one of the future")
+            .hosts("A server of 2026-07-28 is spoken to as if it were of an older revision.")
+            .played(&["modern-version"], |played| each(played, |_, life| {
+                let told = life.said().find(|(_, value)| value["error"]["code"] == -32022)?.0;
+                let (at, _) = life.first("initialize")?;
+                (at > told).then(|| "initialize came after -32022".to_owned())
+            })),
     ]
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{alive, fail, result, short, verdict};
+use super::{fail, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::Cx;
 use crate::seen::Step;
@@ -71,21 +71,93 @@ pub(super) fn checks() -> Vec<Check> {
                 },
             ),
         Check::must("input-state", &["MRTR-09", "SEC-08"], Revisions::MODERN, "A requestState that was changed is refused.")
-            .sent("the fixture's `test_input_required_result_tampered_state`, and its state with other characters")
+            .sent("the fixture's `test_input_required_result_tampered_state`, and its own state with one character changed")
             .hosts("A client, or who reads its traffic, rewrites what the server believes.")
             .fresh(
                 |cx| {
                     fixture(cx, "test_input_required_result_tampered_state")?;
-                    let forged = json!({ "name": "test_input_required_result_tampered_state", "arguments": {},
-                        "inputResponses": { "user_name": { "action": "accept", "content": { "name": "x" } } }, "requestState": "taut-check-forged" });
-                    Ok(vec![Step::Open(json!({})),
-                        cx.request_with(0, "tools/call", forged, &json!({ "elicitation": { "form": {} } })), Step::Await(cx.id(0))])
+                    let call = json!({ "name": TAMPERED, "arguments": {} });
+                    Ok(vec![Step::Open(json!({})), cx.request_with(0, "tools/call", call, &every()),
+                        Step::Follow(cx.id(0), cx.id(1), |reply, id| answered(TAMPERED, reply, id, tampered)), Step::Await(cx.id(1))])
                 },
-                |cx, seen| match seen.reply(&cx.id(0)) {
+                |cx, seen| match seen.reply(&cx.id(1)) {
+                    None if !seen.own.contains(&cx.id(1)) => Verdict::skip("the tool gave no requestState"),
                     Some(reply) if reply.get("error").is_some() => Verdict::Pass,
                     Some(reply) => fail(seen, format!("a forged state was taken: {}", short(reply))),
-                    None => alive(seen).err().unwrap_or_else(|| fail(seen, "it was not answered")),
+                    None => super::unanswered(seen, &cx.id(1)),
                 },
+            ),
+        Check::should("input-flows", &["STD-26", "MRTR-05", "MRTR-12"], Revisions::MODERN,
+            "Two calls that ask back may be under way at once, and an answer that nobody asked for does no harm.")
+            .sent("the fixture's `test_input_required_result_elicitation` twice, and the answers in the other order with one more key")
+            .hosts("A gateway serves two users with one process.")
+            .after(&["input-shape"])
+            .probe(
+                |cx| {
+                    fixture(cx, FLOW)?;
+                    let call = || json!({ "name": FLOW, "arguments": {} });
+                    Ok(vec![cx.request_with(0, "tools/call", call(), &every()), cx.request_with(1, "tools/call", call(), &every()), Step::Await(cx.id(0)),
+                        Step::Follow(cx.id(1), cx.id(2), |reply, id| answered(FLOW, reply, id, str::to_owned)), Step::Await(cx.id(2)),
+                        Step::Follow(cx.id(0), cx.id(3), |reply, id| answered(FLOW, reply, id, str::to_owned)), Step::Await(cx.id(3))])
+                },
+                |cx, seen| {
+                    if !seen.own.contains(&cx.id(2)) || !seen.own.contains(&cx.id(3)) {
+                        return Verdict::skip("the tool did not ask");
+                    }
+                    verdict([2, 3].iter().try_for_each(|n| match result(seen, &cx.id(*n))? {
+                        result if result["resultType"] == "complete" => Ok(()),
+                        result => Err(fail(seen, format!("the answer did not finish the call: {}", short(result)))),
+                    }))
+                },
+            ),
+        Check::should("tools-change-fixture", &["TOL-24", "RES-15"], Revisions::LEGACY,
+            "A server that declares `listChanged` tells when the list of tools or prompts has changed.")
+            .sent("the fixture's `test_trigger_tool_change` and `test_trigger_prompt_change`")
+            .hosts("The user of a host sees tools that are gone, and not the new ones.")
+            .fresh(
+                |cx| {
+                    let known = triggers(cx)?;
+                    let mut steps = vec![Step::Open(json!({}))];
+                    for (n, (tool, _, method)) in (0..).zip(known) {
+                        steps.extend([cx.request(n, "tools/call", json!({ "name": tool, "arguments": {} })), Step::Await(cx.id(n)), Step::Hear(method), Step::Listen(80)]);
+                    }
+                    steps.push(Step::Barrier);
+                    Ok(steps)
+                },
+                |cx, seen| match triggers(cx).unwrap_or_default().iter().find(|(_, _, method)| !seen.notifications().any(|note| note["method"] == *method)) {
+                    Some((tool, _, method)) => fail(seen, format!("{method} did not come after {tool}")),
+                    None => Verdict::Pass,
+                },
+            ),
+        Check::should("listen-change-fixture", &["TOL-25", "RES-15", "SUB-03", "SUB-04", "SUB-06"], Revisions::MODERN,
+            "A change is told to each subscription that asked for it, with its id, and to no other.")
+            .sent("two subscriptions, one for changes of tools and one for changes of prompts; then the fixture's tools that change them")
+            .hosts("The user of a host sees tools that are gone, and not the new ones.")
+            .after(&["listen-ack", "listen-answer", "listen-subset", "listen-unasked"])
+            .fresh(
+                |cx| {
+                    let known = triggers(cx)?;
+                    let mut steps = vec![Step::Open(json!({}))];
+                    for (n, (_, filter, _)) in (0..).zip(&known) {
+                        let filter = json!({ "notifications": { *filter: true } });
+                        steps.extend([cx.request(n, "subscriptions/listen", filter), Step::Hear("notifications/subscriptions/acknowledged")]);
+                    }
+                    steps.extend([Step::Barrier, Step::Listen(60)]);
+                    for (n, (tool, _, method)) in (10..).zip(known) {
+                        steps.extend([cx.request(n, "tools/call", json!({ "name": tool, "arguments": {} })), Step::Await(cx.id(n)), Step::Hear(method), Step::Listen(80)]);
+                    }
+                    steps.push(Step::Barrier);
+                    Ok(steps)
+                },
+                |cx, seen| verdict((0..).zip(triggers(cx).unwrap_or_default()).try_for_each(|(n, (tool, _, method))| {
+                    let mut told = seen.notifications().filter(|note| note["method"] == method);
+                    let id = |note: &Value| note["params"]["_meta"].get(crate::cx::SUBSCRIPTION).cloned();
+                    match told.next() {
+                        None => Err(fail(seen, format!("{method} did not come after {tool}"))),
+                        Some(note) if id(note) != Some(cx.id(n)) => Err(fail(seen, format!("{method} does not carry the id of its subscription"))),
+                        Some(_) => Ok(()),
+                    }
+                })),
             ),
         Check::must("input-shape", &["MRTR-02", "MRTR-03", "MRTR-04", "MRTR-14", "CAP-03"], Revisions::MODERN,
             "A result that asks back has questions or a state, asks only for what was declared, and has no cache hints.")
@@ -125,10 +197,87 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
+/// Tools of the fixture that change a list: the tool, the filter that asks for the change, and how it is told.
+fn triggers(cx: &Cx<'_>) -> Result<Vec<(&'static str, &'static str, &'static str)>, String> {
+    let all = [
+        (
+            "test_trigger_tool_change",
+            "tools/listChanged",
+            "toolsListChanged",
+            "notifications/tools/list_changed",
+        ),
+        (
+            "test_trigger_prompt_change",
+            "prompts/listChanged",
+            "promptsListChanged",
+            "notifications/prompts/list_changed",
+        ),
+    ];
+    fixture(cx, all[0].0).or_else(|why| fixture(cx, all[1].0).map_err(|_| why))?;
+    let known = all
+        .into_iter()
+        .filter(|(tool, flag, ..)| cx.survey.tool(tool).is_some() && cx.survey.declares(flag));
+    let known: Vec<_> = known.map(|(tool, _, filter, method)| (tool, filter, method)).collect();
+    if known.is_empty() { Err("the server declares no listChanged".to_owned()) } else { Ok(known) }
+}
+
+const TAMPERED: &str = "test_input_required_result_tampered_state";
+const FLOW: &str = "test_input_required_result_elicitation";
+
+/// Every capability that a question may need.
+fn every() -> Value {
+    json!({ "elicitation": { "form": {} }, "sampling": {}, "roots": {} })
+}
+
+/// A state with one character in its middle changed.
+fn tampered(state: &str) -> String {
+    let middle = state.chars().count() / 2;
+    let other = |c: char| if c == 'A' { 'B' } else { 'A' };
+    state.chars().enumerate().map(|(at, c)| if at == middle { other(c) } else { c }).collect()
+}
+
+/// The call again, with answers to what its result asks, one that nobody asked for, and the state as it is made of the
+/// one that came.
+fn answered(tool: &str, reply: &Value, id: &Value, state: fn(&str) -> String) -> Option<Value> {
+    let result = reply.get("result").filter(|result| result["resultType"] == "input_required")?;
+    let mut answers = json!({});
+    for (key, entry) in result["inputRequests"].as_object().into_iter().flatten() {
+        let asked = json!({ "id": 0, "method": entry["method"], "params": entry["params"] });
+        answers[key] = crate::server::session::reply_to(&asked, &every())["result"].clone();
+    }
+    let mut params = json!({ "name": tool, "arguments": {}, "inputResponses": answers });
+    if tool == FLOW {
+        params["inputResponses"]["taut-check"] = json!({ "action": "cancel" });
+    }
+    match result["requestState"].as_str() {
+        Some(text) => params["requestState"] = json!(state(text)),
+        None if tool == TAMPERED => return None,
+        None => {}
+    }
+    Some(crate::cx::request(crate::ours::Revision::MODERN, id, "tools/call", params, &every()))
+}
+
+/// What a question asks for that the client did not declare, within a capability that it did.
+pub(super) fn undeclared(method: &Value, params: &Value, caps: &Value) -> Option<&'static str> {
+    let (sampling, elicitation) = (&caps["sampling"], &caps["elicitation"]);
+    match method.as_str()? {
+        "elicitation/create" if params["mode"] == "url" && elicitation.get("url").is_none() => {
+            Some("asks in the mode url, which was not declared")
+        }
+        "sampling/createMessage" if sampling.get("tools").is_none() => {
+            let tools = params.get("tools").is_some() || params.get("toolChoice").is_some();
+            tools.then_some("has tools for sampling, which were not declared")
+        }
+        _ => None,
+    }
+}
+
 /// What is wrong with a result that asks back, of a request with these capabilities.
 pub(super) fn asks(result: &Value, caps: &Value) -> Option<String> {
     let (requests, state) = (result.get("inputRequests"), result.get("requestState"));
-    if requests.is_none() && state.is_none() {
+    let asks = requests
+        .is_some_and(|requests| requests.as_object().is_none_or(|entries| !entries.is_empty()));
+    if !asks && state.is_none() {
         return Some("it has neither inputRequests nor requestState".to_owned());
     }
     if state.is_some_and(|state| !state.is_string()) {
@@ -154,7 +303,6 @@ pub(super) fn asks(result: &Value, caps: &Value) -> Option<String> {
         if caps.get(needed).is_none() {
             return Some(format!("{key} asks for {needed}, which was not declared"));
         }
-        let url = entry["params"]["mode"] == "url" && caps["elicitation"].get("url").is_none();
-        url.then(|| format!("{key} asks for the mode url, which was not declared"))
+        undeclared(&entry["method"], &entry["params"], caps).map(|what| format!("{key} {what}"))
     })
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{alive, fail, result, short, silent, verdict};
+use super::{fail, result, short, silent, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::seen::{Step, is_notification, is_request, is_response};
 use crate::wire::Fault;
@@ -17,6 +17,7 @@ pub(super) fn checks() -> Vec<Check> {
                 let faults = all.frames().filter_map(|frame| match frame.fault {
                     Some(Fault::ManyLines) => Some(("a message stands on several lines".to_owned(), frame.text())),
                     Some(Fault::Headers) => Some(("a message has a Content-Length header".to_owned(), frame.text())),
+                    Some(Fault::Unended) => Some(("the last message has no newline".to_owned(), frame.text())),
                     _ => None,
                 });
                 Verdict::from_faults(faults.collect())
@@ -151,16 +152,32 @@ pub(super) fn checks() -> Vec<Check> {
         Check::must("frame-kinds", &["STD-23"], Revisions::MODERN,
             "Stdout has only answers, notifications of a running request, and notifications of a subscription.")
             .hosts("A client has to drop everything else, so what the server wanted to say is lost.")
-            .scan(|_, all| {
-                const KNOWN: [&str; 9] = ["notifications/progress", "notifications/message",
+            .scan(|cx, all| {
+                const KNOWN: [&str; 8] = ["notifications/progress", "notifications/message",
                     "notifications/cancelled", "notifications/tools/list_changed",
                     "notifications/prompts/list_changed", "notifications/resources/list_changed",
-                    "notifications/resources/updated", "notifications/subscriptions/acknowledged",
-                    "notifications/tasks"];
+                    "notifications/resources/updated", "notifications/subscriptions/acknowledged"];
                 let odd = all.notifications().filter(|(value, _)| {
-                    value["method"].as_str().is_none_or(|method| !KNOWN.contains(&method))
+                    value["method"].as_str().is_none_or(|method| !KNOWN.contains(&method) && !super::init::may_extend(cx, method))
                 });
                 Verdict::from_faults(odd.map(|(value, frame)| (format!("the server sent {}", value["method"]), frame.text())).collect())
+            }),
+        Check::must("frame-acknowledged", &["STD-23", "SUB-01"], Revisions::MODERN,
+            "An acknowledgement belongs to a subscription that the client asked for.")
+            .hosts("A client has no stream that it could belong to.")
+            .after(&["listen-ack"])
+            .scan(|_, all| {
+                let mut faults = Vec::new();
+                for (session, _) in &all.sessions {
+                    let listens: Vec<&(usize, Value)> = session.sent.iter().filter(|(_, value)| value["method"] == "subscriptions/listen").collect();
+                    for (at, value, frame) in session.received().filter(|(_, value, _)| value["method"] == "notifications/subscriptions/acknowledged") {
+                        let id = value["params"]["_meta"].get(crate::cx::SUBSCRIPTION);
+                        if !listens.iter().any(|(place, listen)| *place < at && id.is_some_and(|id| crate::seen::is_meant(Some(id), &listen["id"]))) {
+                            faults.push(("an acknowledgement came, and nobody asked for a subscription".to_owned(), frame.text()));
+                        }
+                    }
+                }
+                Verdict::from_faults(faults)
             }),
         Check::must("frame-stateless", &["STD-25", "MET-02"], Revisions::MODERN,
             "Nothing of an earlier request is used for a later one.")
@@ -172,7 +189,7 @@ pub(super) fn checks() -> Vec<Check> {
                     Ok(vec![Step::Open(json!({})), cx.request(0, "server/discover", Value::Null), Step::Await(cx.id(0)), Step::Send(bare), Step::Await(cx.id(1))])
                 },
                 |cx, seen| match seen.reply(&cx.id(1)) {
-                    None => alive(seen).err().unwrap_or_else(|| fail(seen, "it was not answered")),
+                    None => super::unanswered(seen, &cx.id(1)),
                     Some(reply) if reply.get("error").is_some() => Verdict::Pass,
                     // Served as a request of an older revision, which it may be.
                     Some(reply) if cx.survey.dual && reply["result"].get("resultType").is_none() => Verdict::Pass,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{alive, fail, refused, result, short, verdict};
+use super::{fail, refused, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::{Cx, initialize};
 use crate::ours::Revision;
@@ -17,7 +17,7 @@ fn is_legacy(version: &Value) -> bool {
 /// Judges the answer to a version that no server speaks.
 fn counter_offer(cx: &Cx<'_>, seen: &Seen<'_>) -> Verdict {
     let Some(reply) = seen.reply(&cx.id(0)) else {
-        return alive(seen).err().unwrap_or_else(|| fail(seen, "it was not answered"));
+        return super::unanswered(seen, &cx.id(0));
     };
     let offered = &reply["result"]["protocolVersion"];
     match reply.get("result") {
@@ -119,7 +119,7 @@ fn opening() -> Vec<Check> {
                 |cx| Ok(vec![Step::Send(initialize(&cx.id(0), "2026-07-28", &json!({}))), Step::Await(cx.id(0))]),
                 |cx, seen| {
                     let Some(reply) = seen.reply(&cx.id(0)) else {
-                        return alive(seen).err().unwrap_or_else(|| fail(seen, "it was not answered"));
+                        return super::unanswered(seen, &cx.id(0));
                     };
                     match reply["result"]["protocolVersion"] == "2026-07-28" {
                         true => fail(seen, "it agreed on 2026-07-28"),
@@ -163,7 +163,7 @@ fn opening() -> Vec<Check> {
                 }
                 Verdict::from_faults(faults)
             }),
-        Check::must("init-capabilities", &["LIF-12", "LIF-11", "SAM-01", "ROO-01", "ELI-01"], Revisions::LEGACY,
+        Check::must("init-capabilities", &["LIF-12", "LIF-11", "SAM-01", "SAM-05", "ROO-01", "ELI-01", "ELI-04"], Revisions::LEGACY,
             "The server asks the client only for what the client declared.")
             .hosts("Codex, Gemini CLI and most SDK hosts declare no sampling: the request fails and the tool with it.")
             .after(&["frame-quiet-notifications"])
@@ -181,6 +181,8 @@ fn opening() -> Vec<Check> {
                         };
                         if caps.get(needed).is_none() {
                             faults.push((format!("it asked {} of a client without {needed}", value["method"]), frame.text()));
+                        } else if let Some(what) = super::fixture::undeclared(&value["method"], &value["params"], &caps) {
+                            faults.push((format!("{} {what}", value["method"]), frame.text()));
                         }
                     }
                 }
@@ -195,17 +197,30 @@ fn opening() -> Vec<Check> {
                     let defined = crate::schema::method_definition(method);
                     defined.is_some_and(|name| crate::schema::defines(cx.revision, name)) && method != "initialize"
                 };
-                let odd = all.received().filter(|(value, _)| value["method"].as_str().is_some_and(|method| !known(method)));
+                let odd = all.received().filter(|(value, _)| {
+                    value["method"].as_str().is_some_and(|method| !known(method) && !may_extend(cx, method))
+                });
                 Verdict::from_faults(odd.map(|(value, frame)| (format!("{} is not part of this revision", value["method"]), frame.text())).collect())
             }),
     ]
+}
+
+/// Whether a message may belong to something that the server declares beside the protocol: an experimental capability
+/// or an extension. Names of the protocol's own never do.
+pub(super) fn may_extend(cx: &Cx<'_>, method: &str) -> bool {
+    let declared = |name: &str| {
+        let members = cx.survey.capabilities().get(name).and_then(Value::as_object);
+        members.is_some_and(|members| !members.is_empty())
+    };
+    crate::schema::method_definition(method).is_none()
+        && (declared("experimental") || declared("extensions"))
 }
 
 /// A capability, the method behind it, and what its result has to have in it.
 fn declares(cx: &Cx<'_>, seen: &Seen<'_>, capability: &str, member: &str) -> Verdict {
     let declared = cx.survey.declares(capability);
     let Some(reply) = seen.reply(&cx.id(0)) else {
-        return alive(seen).err().unwrap_or_else(|| fail(seen, "it was not answered"));
+        return super::unanswered(seen, &cx.id(0));
     };
     let served = reply["result"][member].as_array().is_some_and(|list| !list.is_empty());
     match (declared, reply.get("result")) {

@@ -7,6 +7,7 @@ mod frame;
 mod init;
 mod listen;
 mod lists;
+mod meta;
 mod modern;
 mod pages;
 mod prompts;
@@ -14,8 +15,10 @@ mod resources;
 mod rpc;
 mod scans;
 mod serve;
+mod shapes;
 mod tools;
 
+pub(crate) use meta::is_key;
 use serde_json::Value;
 
 use crate::check::{Check, Verdict};
@@ -26,6 +29,7 @@ use crate::seen::Seen;
 pub(crate) fn all() -> Vec<Check> {
     let mut all = frame::checks();
     all.extend(rpc::checks());
+    all.extend(shapes::checks());
     all.extend(init::checks());
     all.extend(serve::checks());
     all.extend(tools::checks());
@@ -35,6 +39,7 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(calls::checks());
     all.extend(fixture::checks());
     all.extend(modern::checks());
+    all.extend(meta::checks());
     all.extend(listen::checks());
     all.extend(scans::checks());
     all.extend(advice::checks());
@@ -48,6 +53,9 @@ fn fail(seen: &Seen<'_>, what: impl Into<String>) -> Verdict {
 
 /// Fails if the server ended or does not answer any more.
 fn alive(seen: &Seen<'_>) -> Result<(), Verdict> {
+    if seen.flooded {
+        return Err(fail(seen, "the server wrote without end, so it was ended"));
+    }
     if seen.died {
         return Err(fail(seen, "the server ended"));
     }
@@ -66,6 +74,17 @@ fn result<'a>(seen: &Seen<'a>, id: &Value) -> Result<&'a Value, Verdict> {
     }
 }
 
+/// How a failure is told that `rpc-error-id` explains.
+pub(super) const IDLESS: &str = "an error without an id came";
+
+/// An error that names no request.
+fn idless<'a>(seen: &Seen<'a>) -> Option<&'a Value> {
+    let strays = seen.strays().into_iter();
+    strays
+        .into_iter()
+        .find(|value| value.get("error").is_some() && value.get("id").is_none_or(Value::is_null))
+}
+
 /// What an answer that is missing means.
 fn unanswered(seen: &Seen<'_>, id: &Value) -> Verdict {
     if let Err(verdict) = alive(seen) {
@@ -75,6 +94,9 @@ fn unanswered(seen: &Seen<'_>, id: &Value) -> Verdict {
         |value: &Value| value.get("method").is_none() && crate::seen::is_meant(value.get("id"), id);
     match seen.got().any(mine) {
         true => Verdict::Blocked("rpc-one-of explains it".to_owned()),
+        false if idless(seen).is_some() => {
+            fail(seen, format!("request {id} was not answered; {IDLESS}"))
+        }
         false => fail(seen, format!("request {id} was not answered")),
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::fixture::asks;
-use super::{alive, fail, kind, refused, result, short, silent, verdict};
+use super::{fail, refused, result, short, silent, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::{CAPABILITIES, CLIENT_INFO, Cx, SERVER_INFO, VERSION};
 use crate::seen::{Seen, Step};
@@ -196,21 +196,6 @@ fn answers() -> Vec<Check> {
                 });
                 Verdict::from_faults(odd.map(|answer| (format!("the result of {} does not name the server", answer.method), answer.line.text())).collect())
             }),
-        Check::must("meta-keys", &["MET-07"], Revisions::SINCE_0618, "Keys of `_meta` are names, maybe after a dotted prefix and a slash.")
-            .hosts("Keys of others collide with the protocol's own.")
-            .scan(|_, all| {
-                let mut faults = Vec::new();
-                for (value, frame) in all.received() {
-                    for meta in ["/result/_meta", "/params/_meta"].iter().filter_map(|place| value.pointer(place)) {
-                        let odd = meta.as_object().into_iter().flatten().find(|(key, _)| !is_key(key));
-                        faults.extend(odd.map(|(key, _)| (format!("{key:?} is no key"), frame.text())));
-                        if !meta.is_object() {
-                            faults.push((format!("`_meta` is {}", kind(meta)), frame.text()));
-                        }
-                    }
-                }
-                Verdict::from_faults(faults)
-            }),
         Check::must("cache-hints", &["CAC-01", "CAC-02"], Revisions::MODERN,
             "Lists, `server/discover` and `resources/read` say how long they hold (ttlMs, 0 or more) and for whom (cacheScope).")
             .hosts("Clients that validate refuse the whole list.")
@@ -250,8 +235,18 @@ fn answers() -> Vec<Check> {
             .hosts("Clients read no meaning into them.")
             .after(&["resources-missing-modern"])
             .scan(|_, all| {
-                let odd = all.received().filter(|(value, _)| value["error"]["code"].as_i64().is_some_and(|code| (-32019..=-32000).contains(&code)));
-                Verdict::from_faults(odd.map(|(value, frame)| (format!("the code {} was used", value["error"]["code"]), frame.text())).collect())
+                let mut faults = Vec::new();
+                for (session, _) in &all.sessions {
+                    // What a server says to itself while it ends is no answer that anybody reads.
+                    let closed = session.entries.iter().position(|entry| matches!(entry.what, crate::process::What::Closed));
+                    for (at, value, frame) in session.received() {
+                        let code = value["error"]["code"].as_i64().filter(|code| (-32019..=-32000).contains(code));
+                        if let Some(code) = code.filter(|_| closed.is_none_or(|closed| at < closed)) {
+                            faults.push((format!("the code {code} was used"), frame.text()));
+                        }
+                    }
+                }
+                Verdict::from_faults(faults)
             }),
         Check::must("error-undeclared", &["ERR-13", "CMP-05"], Revisions::MODERN,
             "A method behind a capability that is not declared is refused with -32601.")
@@ -303,25 +298,6 @@ pub(super) fn own(params: &Value) -> bool {
     params["_meta"][VERSION] == "2026-07-28"
 }
 
-/// The grammar of keys: an optional prefix of labels with dots, a slash, then a name.
-fn is_key(key: &str) -> bool {
-    let (prefix, name) = match key.rsplit_once('/') {
-        Some((prefix, name)) => (Some(prefix), name),
-        None => (None, key),
-    };
-    let label = |label: &str| {
-        label.starts_with(|c: char| c.is_ascii_alphabetic())
-            && label.ends_with(|c: char| c.is_ascii_alphanumeric())
-            && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
-    };
-    let edge = |c: char| c.is_ascii_alphanumeric();
-    let named = name.is_empty() && prefix.is_some()
-        || name.starts_with(edge)
-            && name.ends_with(edge)
-            && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
-    named && prefix.is_none_or(|prefix| prefix.split('.').all(label))
-}
-
 fn gone() -> Vec<Check> {
     fn all_refused(cx: &Cx<'_>, seen: &Seen<'_>, count: i64) -> Verdict {
         verdict((0..count).try_for_each(|n| refused(seen, &cx.id(n), &[-32601])))
@@ -363,11 +339,11 @@ fn gone() -> Vec<Check> {
                     Some(reply) if reply["result"]["protocolVersion"] == "2026-07-28" => fail(seen, "it agreed on 2026-07-28"),
                     Some(reply) if reply.get("result").is_some() && !cx.survey.dual => fail(seen, "it was served"),
                     Some(_) => Verdict::Pass,
-                    None => alive(seen).err().unwrap_or_else(|| fail(seen, "it was not answered")),
+                    None => super::unanswered(seen, &cx.id(0)),
                 },
             ),
         Check::must("meta-removed-notifications", &["DEP-03", "RPC-11", "ROO-04"], Revisions::MODERN, "Notifications that are gone are ignored.")
-            .after(&["cancel-unknown"])
+            .after(&["rpc-notification-silent"])
             .sent("initialized, roots/list_changed and tasks/status")
             .hosts("A client that speaks both eras may send them.")
             .silent()
@@ -416,7 +392,7 @@ fn gone() -> Vec<Check> {
                 |cx, seen| match seen.reply(&cx.id(0)) {
                     Some(reply) if reply["error"].to_string().contains("2026-07-28") => Verdict::Pass,
                     Some(reply) => fail(seen, format!("the answer names no version: {}", short(reply))),
-                    None => alive(seen).err().unwrap_or_else(|| fail(seen, "it was not answered")),
+                    None => super::unanswered(seen, &cx.id(0)),
                 },
             ),
     ]

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{kind, lists, needs, refused, refused_somehow, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
-use crate::cx::Cx;
+use crate::cx::{Cx, Listing};
 use crate::seen::Step;
 
 pub(super) fn checks() -> Vec<Check> {
@@ -96,9 +96,12 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .hosts("Hosts read for ever, or give up and show nothing.")
         .scan(|cx, _| {
-            let endless = lists(cx).into_iter().find(|(_, _, listing)| listing.pages.len() >= 50);
-            match endless {
-                Some((method, ..)) => Verdict::fail(format!("{method} has 50 pages and more")),
+            let endless = |listing: &Listing| listing.endless.clone();
+            let found = lists(cx)
+                .into_iter()
+                .find_map(|(method, _, listing)| endless(listing).map(|why| (method, why)));
+            match found {
+                Some((method, why)) => Verdict::fail(format!("{method} has no end: {why}")),
                 None => Verdict::Pass,
             }
         }),

@@ -2,10 +2,11 @@
 
 use serde_json::{Value, json};
 
-use super::lists::{has_list, is_base64, items, named};
+use super::lists::{TRIED, has_list, is_block, items, named};
 use super::{fail, needs, refused, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::Cx;
+use crate::seen::Step;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -24,31 +25,40 @@ pub(super) fn checks() -> Vec<Check> {
             }),
         Check::must("prompts-get", &["PRM-03", "PRM-07"], Revisions::ALL,
             "`prompts/get` gives an array `messages`, each with the role user or assistant and one content block.")
-            .sent("`prompts/get` for the first prompt, with a text for each of its arguments")
+            .sent("`prompts/get` for each prompt, 20 at most, with a text for each of its arguments")
             .hosts("The official SDKs refuse the answer.")
             .probe(
                 |cx| {
-                    let prompt = prompt(cx, |_| true)?;
-                    Ok(vec![cx.request(0, "prompts/get", json!({ "name": prompt["name"], "arguments": filled(prompt) }))])
+                    prompt(cx, |_| true)?;
+                    let named = cx.survey.prompts.items.iter().filter(|prompt| prompt["name"].is_string()).take(TRIED);
+                    Ok(named.zip(0..).flat_map(|(prompt, n)| {
+                        [cx.request(n, "prompts/get", json!({ "name": prompt["name"], "arguments": filled(prompt) })), Step::Await(cx.id(n))]
+                    }).collect())
                 },
                 |cx, seen| {
-                    let result = match result(seen, &cx.id(0)) {
-                        Ok(result) if result["resultType"] == "input_required" => return Verdict::Pass,
-                        Ok(result) => result,
-                        // It may not like what was filled in.
-                        Err(_) if seen.code(&cx.id(0)) == Some(-32602) => return Verdict::skip("the prompt refused the arguments that were made up"),
-                        Err(verdict) => return verdict,
-                    };
-                    let Some(messages) = result["messages"].as_array() else { return fail(seen, "`messages` is no array") };
-                    let odd = |message: &&Value| {
-                        let content = &message["content"];
-                        !["user", "assistant"].iter().any(|role| message["role"] == *role) || !content["type"].is_string()
-                            || content.get("data").is_some_and(|data| !data.as_str().is_some_and(is_base64) || !content["mimeType"].is_string())
-                    };
-                    match messages.iter().find(odd) {
-                        Some(message) => fail(seen, format!("a message is {}", short(message))),
-                        None => Verdict::Pass,
+                    let mut got = 0;
+                    for id in (0..).zip(0..TRIED).map(|(n, _)| cx.id(n)).take_while(|id| seen.own.contains(id)) {
+                        // It may not like what was filled in, or may not be able to make it now.
+                        if seen.code(&id).is_some_and(|code| code != -32601) {
+                            continue;
+                        }
+                        let result = match result(seen, &id) {
+                            Ok(result) => result,
+                            Err(verdict) => return verdict,
+                        };
+                        got += 1;
+                        if result["resultType"] == "input_required" {
+                            continue;
+                        }
+                        let Some(messages) = result["messages"].as_array() else { return fail(seen, "`messages` is no array") };
+                        let odd = |message: &&Value| {
+                            !["user", "assistant"].iter().any(|role| message["role"] == *role) || !is_block(cx.revision.as_str(), &message["content"])
+                        };
+                        if let Some(message) = messages.iter().find(odd) {
+                            return fail(seen, format!("a message is {}", short(message)));
+                        }
                     }
+                    if got == 0 { Verdict::skip("every prompt refused the arguments that were made up") } else { Verdict::Pass }
                 },
             ),
         Check::should("prompts-unknown", &["PRM-04"], Revisions::ALL, "An unknown prompt is refused with -32602.")
@@ -100,7 +110,7 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::must("complete-values", &["CMP-02", "CMP-01"], Revisions::ALL,
             "`completion/complete` gives at most 100 values, each a string.")
-            .sent("`completion/complete` for the first argument of a prompt")
+            .sent("`completion/complete` for each argument of a prompt and each variable of a template, 20 at most")
             .hosts("The official SDKs refuse the answer.")
             .probe(
                 |cx| {
@@ -111,22 +121,41 @@ pub(super) fn checks() -> Vec<Check> {
                     } else {
                         return Err("this revision has no capability for completion".to_owned());
                     }
-                    let prompt = prompt(cx, |prompt| prompt["arguments"].get(0).is_some())?;
-                    let params = json!({ "ref": { "type": "ref/prompt", "name": prompt["name"] },
-                        "argument": { "name": prompt["arguments"][0]["name"], "value": "" } });
-                    Ok(vec![cx.request(0, "completion/complete", params)])
+                    let params = completions(cx);
+                    if params.is_empty() {
+                        return Err("no prompt has arguments, and no template has variables".to_owned());
+                    }
+                    Ok(params.into_iter().zip(0..).flat_map(|(params, n)| [cx.request(n, "completion/complete", params), Step::Await(cx.id(n))]).collect())
                 },
                 |cx, seen| {
-                    let result = match result(seen, &cx.id(0)) {
-                        Ok(result) => result,
-                        Err(verdict) => return verdict,
-                    };
-                    let values = result["completion"]["values"].as_array();
-                    match values {
-                        Some(values) if values.len() <= 100 && values.iter().all(Value::is_string) => Verdict::Pass,
-                        Some(values) if values.len() > 100 => fail(seen, format!("there are {} values", values.len())),
-                        _ => fail(seen, format!("the completion is {}", short(&result["completion"]))),
+                    let (mut known, mut refused) = (0, None);
+                    for id in (0..).zip(0..TRIED).map(|(n, _)| cx.id(n)).take_while(|id| seen.own.contains(id)) {
+                        let result = match result(seen, &id) {
+                            Ok(result) => result,
+                            // An argument may have no suggestions.
+                            Err(verdict) => match seen.code(&id) {
+                                Some(-32601) => {
+                                    refused = Some(verdict);
+                                    continue;
+                                }
+                                Some(_) => {
+                                    known += 1;
+                                    continue;
+                                }
+                                None => return verdict,
+                            },
+                        };
+                        known += 1;
+                        let completion = &result["completion"];
+                        let fits = completion.get("total").is_none_or(|total| total.is_u64()) && completion.get("hasMore").is_none_or(Value::is_boolean);
+                        match completion["values"].as_array() {
+                            Some(values) if values.len() <= 100 && values.iter().all(Value::is_string) && fits => {}
+                            Some(values) if values.len() > 100 => return fail(seen, format!("there are {} values", values.len())),
+                            _ => return fail(seen, format!("the completion is {}", short(completion))),
+                        }
                     }
+                    // Declared, and no method.
+                    refused.filter(|_| known == 0).unwrap_or(Verdict::Pass)
                 },
             ),
         Check::must("complete-declared", &["CMP-01"], Revisions::LEGACY_SINCE_0326,
@@ -173,6 +202,27 @@ pub(super) fn checks() -> Vec<Check> {
                 |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
             ),
     ]
+}
+
+/// What can be completed: arguments of prompts, and the variables of templates.
+fn completions(cx: &Cx<'_>) -> Vec<Value> {
+    let ask = |reference: Value, name: &str| json!({ "ref": reference, "argument": { "name": name, "value": "" } });
+    let prompts = cx.survey.prompts.items.iter().flat_map(|prompt| {
+        let names = prompt["arguments"].as_array().into_iter().flatten();
+        let names = names.filter_map(|argument| argument["name"].as_str());
+        names.map(|name| ask(json!({ "type": "ref/prompt", "name": prompt["name"] }), name))
+    });
+    let templates = cx.survey.templates.items.iter().filter_map(|item| {
+        let template = item["uriTemplate"].as_str()?;
+        let (name, _) = template.split_once('{')?.1.split_once('}')?;
+        let name = name
+            .trim_start_matches(['+', '#', '.', '/', ';', '?', '&'])
+            .split([',', '*', ':'])
+            .next()?;
+        Some(ask(json!({ "type": "ref/resource", "uri": template }), name))
+    });
+    // Some of both.
+    prompts.take(TRIED - 5).chain(templates.take(5)).collect()
 }
 
 fn requires(prompt: &Value) -> bool {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::lists::{has_list, is_base64, items, named};
+use super::lists::{TRIED, has_list, is_contents, is_template, items, named};
 use super::{alive, fail, needs, refused, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::seen::Step;
@@ -17,7 +17,7 @@ pub(super) fn checks() -> Vec<Check> {
                 failed => failed,
             }),
         Check::must("resources-templates", &["RES-04"], Revisions::ALL,
-            "`resources/templates/list` gives an array `resourceTemplates`, each with uriTemplate and name.")
+            "`resources/templates/list` gives an array `resourceTemplates`, each with a uriTemplate by RFC 6570 and a name.")
             .sent("`resources/templates/list`")
             .hosts("Codex asks for it whenever resources are declared.")
             .scan(|cx, all| {
@@ -28,7 +28,10 @@ pub(super) fn checks() -> Vec<Check> {
                     }
                 }
                 match has_list(all, "resources/templates/list", "resourceTemplates") {
-                    Verdict::Pass => items(all, "resources/templates/list", "resourceTemplates", |item| named(item, &["uriTemplate", "name"])),
+                    Verdict::Pass => items(all, "resources/templates/list", "resourceTemplates", |item| named(item, &["uriTemplate", "name"]).or_else(|| {
+                        let template = item["uriTemplate"].as_str()?;
+                        (!is_template(template)).then(|| format!("{template:?} is no template by RFC 6570"))
+                    })),
                     failed => failed,
                 }
             }),
@@ -42,30 +45,36 @@ pub(super) fn checks() -> Vec<Check> {
             })),
         Check::must("resources-read", &["RES-03"], Revisions::ALL,
             "`resources/read` gives an array `contents`, each with a uri and either text or blob.")
-            .sent("`resources/read` for the first listed resource")
+            .sent("`resources/read` for each listed resource, 20 at most")
             .hosts("The official SDKs refuse the answer.")
             .probe(
                 |cx| {
                     needs(cx, "resources")?;
-                    let first = cx.survey.resources.items.first().and_then(|item| item["uri"].as_str());
-                    let uri = first.ok_or("the server lists no resource")?;
-                    Ok(vec![cx.request(0, "resources/read", json!({ "uri": uri }))])
+                    let uris = cx.survey.resources.items.iter().filter_map(|item| item["uri"].as_str()).take(TRIED);
+                    let steps: Vec<Step> = uris.zip(0..).flat_map(|(uri, n)| [cx.request(n, "resources/read", json!({ "uri": uri })), Step::Await(cx.id(n))]).collect();
+                    if steps.is_empty() { Err("the server lists no resource".to_owned()) } else { Ok(steps) }
                 },
                 |cx, seen| {
-                    let result = match result(seen, &cx.id(0)) {
-                        Ok(result) if result["resultType"] == "input_required" => return Verdict::Pass,
-                        Ok(result) => result,
-                        Err(verdict) => return verdict,
-                    };
-                    let Some(contents) = result["contents"].as_array() else { return fail(seen, "`contents` is no array") };
-                    let whole = |item: &&Value| {
-                        let (text, blob) = (item["text"].is_string(), item["blob"].is_string());
-                        !item["uri"].is_string() || text == blob || blob && !is_base64(item["blob"].as_str().unwrap_or_default())
-                    };
-                    match contents.iter().find(whole) {
-                        Some(item) => fail(seen, format!("an item has no uri, or not exactly one of text and base64 blob: {}", short(item))),
-                        None => Verdict::Pass,
+                    let mut read = 0;
+                    for id in (0..).zip(0..TRIED).map(|(n, _)| cx.id(n)).take_while(|id| seen.own.contains(id)) {
+                        // One that is not there at the moment says nothing of the others.
+                        if seen.code(&id).is_some_and(|code| code != -32601) {
+                            continue;
+                        }
+                        let result = match result(seen, &id) {
+                            Ok(result) => result,
+                            Err(verdict) => return verdict,
+                        };
+                        read += 1;
+                        if result["resultType"] == "input_required" {
+                            continue;
+                        }
+                        let Some(contents) = result["contents"].as_array() else { return fail(seen, "`contents` is no array") };
+                        if let Some(item) = contents.iter().find(|item| !is_contents(item)) {
+                            return fail(seen, format!("an item has no uri, or not exactly one of text and base64 blob: {}", short(item)));
+                        }
                     }
+                    if read == 0 { Verdict::skip("no resource could be read") } else { Verdict::Pass }
                 },
             ),
         Check::must("resources-request", &["RPC-18", "SEC-07"], Revisions::ALL,

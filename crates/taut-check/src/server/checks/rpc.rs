@@ -124,6 +124,18 @@ fn messages() -> Vec<Check> {
                 },
                 |_, seen| verdict([json!("7"), json!(7)].iter().try_for_each(|id| result(seen, id).map(|_| ()))),
             ),
+        Check::must("rpc-error-id", &["RPC-06"], Revisions::ALL,
+            "An error repeats the id of its request, too.")
+            .sent("a request for a method that does not exist")
+            .hosts("A client cannot tell which request failed, and waits for its timeout.")
+            .probe(
+                |cx| Ok(vec![cx.request(0, "taut-check/none", Value::Null)]),
+                |cx, seen| match (seen.reply(&cx.id(0)), super::idless(seen)) {
+                    (None, Some(error)) => fail(seen, format!("the error has no id: {}", short(error))),
+                    // What else may be wrong with it is judged by other checks.
+                    _ => Verdict::Pass,
+                },
+            ),
         Check::must("rpc-id-forms", &["RPC-29", "RPC-02"], Revisions::ALL,
             "0, negative integers, the empty string and any other string are ids.")
             .sent("requests with the ids 0, -1, \"\", \"ünï-1\" and \"0\"")
@@ -197,8 +209,9 @@ fn forms() -> [Value; 5] {
     [json!(0), json!(-1), json!(""), json!("ünï-1"), json!("0")]
 }
 
-/// No answer to what is broken is fine. One that comes has to have one of these codes.
-fn codes_of_strays(cx: &Cx<'_>, seen: &Seen<'_>, codes: &[i64]) -> Verdict {
+/// No answer to what is broken is fine. One that comes has to have one of these codes: with the id of the message, or
+/// without any.
+fn codes_of_strays(cx: &Cx<'_>, seen: &Seen<'_>, named: &[i64], unnamed: &[i64]) -> Verdict {
     if let Err(verdict) = alive(seen) {
         return verdict;
     }
@@ -210,6 +223,7 @@ fn codes_of_strays(cx: &Cx<'_>, seen: &Seen<'_>, codes: &[i64]) -> Verdict {
         if !mine {
             continue;
         }
+        let codes = if id.is_null() { unnamed } else { named };
         match value.pointer("/error/code").and_then(Value::as_i64) {
             Some(code) if codes.contains(&code) => {}
             Some(code) => return fail(seen, format!("expected {codes:?}, got {code}")),
@@ -223,7 +237,6 @@ fn requests() -> Vec<Check> {
     vec![
         Check::must("rpc-notification-silent", &["RPC-11"], Revisions::ALL,
             "A notification is never answered, whatever it says.")
-            .after(&["cancel-unknown"])
             .sent("unknown notifications, requests without an id, and known notifications with bad params")
             .hosts("An answer without an id is an error in the log of most hosts; some end the session.")
             .silent()
@@ -240,21 +253,6 @@ fn requests() -> Vec<Check> {
                 ]),
                 |_, seen| verdict(silent(seen)),
             ),
-        Check::must("rpc-params-array", &["RPC-14"], Revisions::ALL,
-            "Params are an object; a list of them is invalid.")
-            .sent("`tools/call`, or a method that does not exist, with the params []")
-            .hosts("No host sends it; a server that serves it does not look at what it gets.")
-            .fresh(
-                |cx| {
-                    let method = if cx.survey.declares("tools") { "tools/call" } else { "taut-check/none" };
-                    let message = json!({ "jsonrpc": "2.0", "id": cx.id(0), "method": method, "params": [] });
-                    Ok(vec![Step::Open(json!({})), Step::Send(message), Step::Barrier])
-                },
-                |cx, seen| match seen.reply(&cx.id(0)) {
-                    Some(reply) if reply.get("result").is_some() => fail(seen, "it was served"),
-                    _ => verdict(alive(seen)),
-                },
-            ),
         Check::must("rpc-parse-error", &["RPC-15", "ERR-01"], Revisions::ALL,
             "A line that is no JSON is answered with -32700, or not at all, and the next one is served.")
             .sent("six broken lines, each followed by nothing but the next")
@@ -265,7 +263,7 @@ fn requests() -> Vec<Check> {
                     let torn = TORN.iter().map(|line| Step::Raw([line, b"\n" as &[u8]].concat()));
                     Ok(torn.chain([Step::Barrier, Step::Listen(QUIET)]).collect())
                 },
-                |cx, seen| codes_of_strays(cx, seen, &[-32700, -32600]),
+                |cx, seen| codes_of_strays(cx, seen, &[-32700], &[-32700]),
             ),
         Check::must("rpc-invalid-request", &["RPC-16", "ERR-01"], Revisions::ALL,
             "JSON that is no message is answered with -32600, or not at all, and the next one is served.")
@@ -277,7 +275,8 @@ fn requests() -> Vec<Check> {
                     let odd = shapes(cx).into_iter().map(|line| Step::Raw(format!("{line}\n").into_bytes()));
                     Ok(odd.chain([Step::Barrier, Step::Listen(QUIET)]).collect())
                 },
-                |cx, seen| codes_of_strays(cx, seen, &[-32600, -32700, -32602, -32601]),
+                // A reader that drops the id cannot tell the two; one that has it can.
+                |cx, seen| codes_of_strays(cx, seen, &[-32600, -32602], &[-32600, -32700]),
             ),
         Check::must("rpc-unknown-method", &["RPC-17", "ERR-01"], Revisions::ALL,
             "An unknown method is refused with -32601.")
@@ -369,12 +368,15 @@ fn batches() -> Vec<Check> {
             .hosts("No host sends it; a crash on it is what is looked for.")
             .after(&["rpc-batch"])
             .probe(
-                |_| Ok(vec![Step::Raw(b"[]\n".to_vec())]),
+                |_| Ok(vec![Step::Raw(b"[]\n".to_vec()), Step::Barrier, Step::Listen(QUIET)]),
                 |cx, seen| {
                     if seen.entries.iter().filter_map(crate::process::Entry::value).any(Value::is_array) {
                         return fail(seen, "an array came back");
                     }
-                    codes_of_strays(cx, seen, &[-32600, -32700])
+                    match seen.strays().len() {
+                        1 => codes_of_strays(cx, seen, &[-32600], &[-32600]),
+                        n => alive(seen).err().unwrap_or_else(|| fail(seen, format!("{n} answers came, one is due"))),
+                    }
                 },
             ),
         Check::must("rpc-batch-refused", &["RPC-26", "DEP-01"], Revisions::NOT_0326,

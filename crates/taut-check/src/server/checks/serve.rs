@@ -24,7 +24,7 @@ fn cancelling() -> Vec<Check> {
             .sent("a request, and its cancellation after the answer; then one for an id that was never used")
             .hosts("opencode cancels after every call that worked.")
             .silent()
-            .after(&["rpc-once"])
+            .after(&["rpc-once", "rpc-notification-silent"])
             .probe(
                 |cx| Ok(vec![
                     Step::Send(cx.harmless_as(&cx.id(0))), Step::Await(cx.id(0)),
@@ -41,6 +41,7 @@ fn cancelling() -> Vec<Check> {
             .sent("cancellations without params, and with null, an object and an array as requestId")
             .hosts("A server that ends here ends with a host's bug.")
             .silent()
+            .after(&["rpc-notification-silent"])
             .probe(
                 |cx| Ok(vec![
                     cx.note("notifications/cancelled", Value::Null),
@@ -101,7 +102,10 @@ fn cancelling() -> Vec<Check> {
 
 fn cancel_steps(cx: &crate::cx::Cx<'_>) -> crate::check::Sends {
     let call = cx.survey.slow_call()?;
-    let params = json!({ "name": call.tool, "arguments": call.args, "_meta": { "progressToken": "taut-check-cancelled" } });
+    let mut params = json!({ "name": call.tool, "arguments": call.args, "_meta": { "progressToken": "taut-check-cancelled" } });
+    if cx.modern() {
+        params["_meta"][LOG_LEVEL] = json!("debug");
+    }
     let listen = call.took_ms + 400;
     Ok(vec![
         cx.request(0, "tools/call", params),
@@ -136,9 +140,14 @@ fn cancelled_early(cx: &crate::cx::Cx<'_>, seen: &crate::seen::Seen<'_>) -> bool
         entry.value().filter(mine).map(|_| entry.at)
     });
     let normal = cx.survey.slow_call().map_or(0, |call| call.took_ms);
+    // A result as always, and sooner than ever: it was on its way before the cancellation.
+    let as_always = seen.result(&cx.id(0)).is_some_and(|result| result["isError"] != true);
     match (sent("\"tools/call\""), sent("notifications/cancelled"), answered) {
         (Some(called), Some(cancelled), Some(answered)) => {
-            cancelled < answered && (cancelled - called).as_millis() * 2 < u128::from(normal)
+            let in_half = |time: std::time::Duration| time.as_millis() * 2 < u128::from(normal);
+            cancelled < answered
+                && in_half(cancelled - called)
+                && !(as_always && in_half(answered - called))
         }
         _ => false,
     }
@@ -156,10 +165,14 @@ fn cancel_judge(cx: &crate::cx::Cx<'_>, seen: &crate::seen::Seen<'_>) -> Verdict
         .got()
         .position(|value| is_response(value) && crate::seen::is_meant(value.get("id"), &cx.id(1)));
     let late = seen.got().skip(marker.map_or(usize::MAX, |at| at + 1));
-    let progress =
-        late.into_iter().find(|value| value["params"]["progressToken"] == "taut-check-cancelled");
-    match progress {
-        Some(_) if cx.modern() => fail(seen, "progress came after the cancellation"),
+    let more = late.into_iter().find(|value| {
+        value["params"]["progressToken"] == "taut-check-cancelled"
+            || value["method"] == "notifications/message"
+    });
+    match more {
+        Some(more) if cx.modern() => {
+            fail(seen, format!("{} came after the cancellation", more["method"]))
+        }
         _ => verdict(alive(seen)),
     }
 }
@@ -186,17 +199,15 @@ fn progress() -> Vec<Check> {
             .scan(|_, all| {
                 let mut faults = Vec::new();
                 for (session, _) in &all.sessions {
-                    let (tokens, ends) = (session.tokens(), session.ends());
+                    let ends = session.ends();
                     for (at, value, frame) in session.received().filter(|(_, value, _)| value["method"] == "notifications/progress") {
                         let token = &value["params"]["progressToken"];
-                        let asked = tokens.get(&token.to_string());
-                        let what = match asked {
+                        let asked: Vec<&Value> = session.with_token(token, at).collect();
+                        let done = |request: &Value| ends.get(&request["id"].to_string()).is_some_and(|place| *place < at);
+                        let what = match asked.first() {
                             None => format!("no request has the token {token}"),
-                            Some(request) => {
-                                let done = ends.get(&request["id"].to_string()).is_some_and(|place| *place < at);
-                                if !done { continue }
-                                "progress came after the answer".to_owned()
-                            }
+                            Some(_) if asked.iter().any(|request| !done(request)) => continue,
+                            Some(_) => "progress came after the answer".to_owned(),
                         };
                         faults.push((what, frame.text()));
                     }
@@ -315,13 +326,21 @@ fn logging() -> Vec<Check> {
         Check::must("log-unasked", &["LOG-09"], Revisions::MODERN,
             "Without a logLevel on the request nothing is logged for it.")
             .hosts("A client that did not ask has nowhere to show it.")
+            .after(&["log-order", "cancel-silent-modern"])
             .scan(|_, all| {
                 let mut faults = Vec::new();
                 for (session, _) in &all.sessions {
-                    let asked = session.sent.iter().find(|(_, value)| value["params"]["_meta"].get(LOG_LEVEL).is_some()).map(|(place, _)| *place);
+                    let ends = session.ends();
+                    let asking: Vec<&(usize, Value)> = session.sent.iter().filter(|(_, value)| value["params"]["_meta"].get(LOG_LEVEL).is_some()).collect();
                     for (at, _, frame) in session.received().filter(|(_, value, _)| value["method"] == "notifications/message") {
-                        if asked.is_none_or(|asked| asked > at) {
-                            faults.push(("a log came, and no request asked for logs".to_owned(), frame.text()));
+                        // Nothing is remembered: a request that was answered asks for nothing any more.
+                        let runs = |(place, request): &&&(usize, Value)| {
+                            let id = &request["id"];
+                            let end = ends.get(&id.to_string()).copied().or_else(|| session.forgotten(id));
+                            *place < at && end.is_none_or(|end| end > at)
+                        };
+                        if !asking.iter().any(|one| runs(&one)) {
+                            faults.push(("a log came, and no running request asked for logs".to_owned(), frame.text()));
                         }
                     }
                 }
@@ -338,6 +357,10 @@ fn logging() -> Vec<Check> {
                     for (n, call) in (0..).zip(cx.survey.calls.iter().take(20)) {
                         let params = json!({ "name": call.tool, "arguments": call.args, "_meta": { LOG_LEVEL: "debug" } });
                         steps.extend([cx.request(n, "tools/call", params), Step::Await(cx.id(n)), Step::Listen(30)]);
+                    }
+                    // Without a level, after one had it: `log-unasked` looks at what comes.
+                    for (n, call) in (20..).zip(cx.survey.calls.iter().take(20).filter(|call| call.took_ms < crate::cx::SLOW)) {
+                        steps.extend([cx.request(n, "tools/call", json!({ "name": call.tool, "arguments": call.args })), Step::Await(cx.id(n))]);
                     }
                     Ok(steps)
                 },

@@ -3,6 +3,8 @@
 //! Knows who may connect, and what to say to who may not; `taut_http` serves. Must not know messages.
 
 use std::net::{IpAddr, SocketAddr};
+#[cfg(unix)]
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,6 +23,8 @@ use crate::signals::Interrupts;
 /// How clients are served.
 pub(super) struct Clients {
     pub(super) at_once: usize,
+    /// How many legacy sessions may be open, each with a server.
+    pub(super) sessions: usize,
     /// How long a session may be without any use.
     pub(super) idle: Duration,
     /// How long open calls may take at the end.
@@ -33,14 +37,41 @@ pub(super) struct Clients {
 }
 
 /// The token in a file, which nobody else should be able to read.
-pub(super) fn token(path: &Path) -> Result<String, Problem> {
+pub(super) fn token_in_file(output: &Output, path: &Path) -> Result<String, Problem> {
     let text = std::fs::read_to_string(path)
         .map_err(|error| Problem::File { what: format!("reading {}", path.display()), error })?;
+    // Containers mount secrets so, and there are no other users in them: it is told, not refused.
+    #[cfg(unix)]
+    if std::fs::metadata(path).is_ok_and(|about| about.permissions().mode() & 0o004 != 0) {
+        let path = path.display();
+        output.note(&format!("{path}: every user of this machine can read the token"));
+        output.note(&format!("  try: chmod 600 {path}"));
+    }
+    #[cfg(not(unix))]
+    let _ = output;
+    let next = "openssl rand -hex 32 > FILE; chmod 600 FILE";
+    good_token(&path.display().to_string(), &text, next)
+}
+
+/// The token in a variable of the environment.
+pub(super) fn token_in_variable(name: &str) -> Result<String, Problem> {
+    let next = format!("{name}=$(openssl rand -hex 32) taut bridge --token-env {name} …");
+    match std::env::var(name) {
+        Ok(text) => good_token(&format!("--token-env {name}"), &text, &next),
+        Err(_) => Err(Problem::Usage {
+            what: format!("--token-env {name}: {name} is not set, or is no text"),
+            next: Some(next),
+        }),
+    }
+}
+
+fn good_token(place: &str, text: &str, next: &str) -> Result<String, Problem> {
     let token = text.trim();
+    // Shorter ones can be guessed, and are more likely a slip than a secret.
     if token.len() < 16 || token.contains(char::is_whitespace) {
         return Err(Problem::Usage {
-            what: format!("{}: a token has at least 16 characters and no blanks", path.display()),
-            next: Some("openssl rand -hex 32 > FILE; chmod 600 FILE".to_owned()),
+            what: format!("{place}: a token has at least 16 characters and no blanks"),
+            next: Some(next.to_owned()),
         });
     }
     secrets::hide("token", token);
@@ -49,7 +80,8 @@ pub(super) fn token(path: &Path) -> Result<String, Problem> {
 
 impl Clients {
     fn options(&self) -> Result<Options, Problem> {
-        let mut options = Options::new().connections(self.at_once).session_idle(self.idle);
+        let mut options = Options::new().connections(self.at_once).sessions(self.sessions);
+        options = options.session_idle(self.idle);
         // `drain::finish` keeps the limit; clients then still read the errors of what was cut off.
         options = options.drain(self.limit.saturating_add(Duration::from_secs(5)));
         if let Some(token) = &self.token {

@@ -37,13 +37,19 @@ use record::Recording;
 pub(crate) struct Bridge {
     /// A server by name (see `taut servers`), a URL, tcp:HOST:PORT or unix:PATH.
     name: Option<String>,
-    /// Serve clients on a socket, not on stdin and stdout: HOST:PORT on this machine, or unix:PATH.
+    /// Serve clients on a socket, not on stdin and stdout: HOST:PORT or unix:PATH. Addresses beyond
+    /// loopback need a token.
     #[arg(long, value_name = "ADDRESS", help_heading = "Clients")]
     listen: Option<String>,
     /// Serve at most so many connections at once.
     #[arg(long, value_name = "N", requires = "listen", default_value_t = 256)]
     #[arg(help_heading = "Clients", value_parser = clap::value_parser!(u16).range(1..))]
     max_connections: u16,
+    /// Over HTTP, keep at most so many sessions of legacy clients open; each has a server of its own.
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "N", requires = "listen", default_value_t = 64)]
+    #[arg(help_heading = "Clients", value_parser = clap::value_parser!(u16).range(1..))]
+    max_sessions: u16,
     /// Over HTTP, end a session and its server after this time without any use.
     #[cfg(feature = "http")]
     #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "30m")]
@@ -53,6 +59,11 @@ pub(crate) struct Bridge {
     #[cfg(feature = "http")]
     #[arg(long, value_name = "FILE", requires = "listen", help_heading = "Clients")]
     token_file: Option<PathBuf>,
+    /// The same with the token in this variable of the environment, which the server does not get.
+    #[cfg(feature = "http")]
+    #[arg(long, value_name = "VARIABLE", requires = "listen", conflicts_with = "token_file")]
+    #[arg(help_heading = "Clients")]
+    token_env: Option<String>,
     /// Over HTTP, also serve requests to this host name, which a reverse proxy has; can be repeated.
     #[cfg(feature = "http")]
     #[arg(long, value_name = "NAME", requires = "listen", help_heading = "Clients")]
@@ -63,20 +74,30 @@ pub(crate) struct Bridge {
     allow_origin: Vec<String>,
     /// Speak TLS with the certificates in this file (PEM).
     #[cfg(feature = "http")]
-    #[arg(long, value_name = "FILE", requires = "key", help_heading = "Clients")]
+    #[arg(long, value_name = "FILE", requires = "key", requires = "listen")]
+    #[arg(help_heading = "Clients")]
     certificate: Option<PathBuf>,
     /// The key of the certificate (PEM).
     #[cfg(feature = "http")]
-    #[arg(long, value_name = "FILE", requires = "certificate", help_heading = "Clients")]
+    #[arg(long, value_name = "FILE", requires = "certificate", requires = "listen")]
+    #[arg(help_heading = "Clients")]
     key: Option<PathBuf>,
     /// Serve everyone who can reach the address, without a token. Unsafe unless a firewall keeps
     /// strangers out.
     #[cfg(feature = "http")]
-    #[arg(long, requires = "listen", conflicts_with = "token_file", help_heading = "Clients")]
+    #[arg(long, requires = "listen", conflicts_with_all = ["token_file", "token_env"])]
+    #[arg(help_heading = "Clients")]
     serve_everyone_unsafely: bool,
     /// Serve only clients of this era.
     #[arg(long, value_enum, value_name = "ERA", help_heading = "Clients")]
-    front_era: Option<FrontEra>,
+    #[arg(conflicts_with = "front_revision")]
+    front_era: Option<EraArg>,
+    /// Speak only this revision of the protocol to clients, such as 2025-11-25.
+    #[arg(long, value_name = "DATE", value_parser = args::revision, help_heading = "Clients")]
+    front_revision: Option<Revision>,
+    /// Speak only this framing to clients, where they do not come over HTTP: lines or headers.
+    #[arg(long, value_name = "FRAMING", value_parser = args::framing, help_heading = "Clients")]
+    front_framing: Option<Framing>,
     /// How long open calls may take to finish after SIGTERM or Ctrl-C.
     #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "5s")]
     #[arg(help_heading = "Clients")]
@@ -104,6 +125,10 @@ pub(crate) struct Bridge {
     /// Start the server in this directory.
     #[arg(long, value_name = "DIR", help_heading = "The server")]
     cwd: Option<PathBuf>,
+    /// Speak only revisions of this era to the server.
+    #[arg(long, value_enum, value_name = "ERA", help_heading = "The server")]
+    #[arg(conflicts_with = "revision")]
+    era: Option<EraArg>,
     /// Speak only this revision of the protocol to the server, such as 2025-11-25.
     #[arg(long, value_name = "DATE", value_parser = args::revision, help_heading = "The server")]
     revision: Option<Revision>,
@@ -124,7 +149,7 @@ pub(crate) struct Bridge {
     /// Show what passes on a page; its address is told on stderr.
     #[arg(long, help_heading = "Output")]
     page: bool,
-    /// Show on stderr which servers are started and lost, and what goes wrong.
+    /// Show on stderr which clients come and go, which servers are started and lost, and what goes wrong.
     #[arg(long, short, help_heading = "Output")]
     verbose: bool,
     /// The server's program and its arguments, passed on unchanged.
@@ -135,16 +160,34 @@ pub(crate) struct Bridge {
 /// How long a server may take to end after its stdin was closed, and again after SIGTERM.
 const GRACE: Duration = Duration::from_millis(750);
 
-/// The era of clients.
+/// The era of clients, or of the server.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum FrontEra {
+enum EraArg {
     /// 2024-11-05 to 2025-11-25, which begin with initialize.
     Legacy,
     /// 2026-07-28.
     Modern,
 }
 
+impl From<EraArg> for Era {
+    fn from(era: EraArg) -> Self {
+        match era {
+            EraArg::Legacy => Self::Legacy,
+            EraArg::Modern => Self::Modern,
+        }
+    }
+}
+
 impl Bridge {
+    /// The variables for the server. It has no business with the token of its clients, and would inherit it.
+    fn variables(&self) -> Vec<(String, String)> {
+        #[cfg(feature = "http")]
+        let token = self.token_env.iter().filter(|_| !self.server.is_empty());
+        #[cfg(not(feature = "http"))]
+        let token = std::iter::empty::<&String>();
+        token.map(|name| (name.clone(), String::new())).chain(self.env.iter().cloned()).collect()
+    }
+
     /// The options that say which server is meant and how it is started.
     fn options(&self) -> Options {
         Options {
@@ -154,7 +197,7 @@ impl Bridge {
             timeout: Duration::from_secs(60),
             start_timeout: Some(self.start_timeout),
             max_time: None,
-            env: self.env.clone(),
+            env: self.variables(),
             // A host gives a server's variables to us. A server by name has its own.
             inherit_env: !self.server.is_empty(),
             cwd: self.cwd.clone(),
@@ -192,7 +235,7 @@ async fn serve(output: &Output, args: &Bridge, proxy: &Proxy) -> Result<Exit, Pr
     match &args.listen {
         Some(word) => {
             #[cfg(feature = "http")]
-            return http::run(output, proxy, word, clients(args)?).await;
+            return http::run(output, proxy, word, clients(output, args)?).await;
             #[cfg(not(feature = "http"))]
             Err(Problem::Usage {
                 what: format!(
@@ -216,12 +259,18 @@ async fn serve(output: &Output, args: &Bridge, proxy: &Proxy) -> Result<Exit, Pr
 
 /// How clients over HTTP are served.
 #[cfg(feature = "http")]
-fn clients(args: &Bridge) -> Result<http::Clients, Problem> {
+fn clients(output: &Output, args: &Bridge) -> Result<http::Clients, Problem> {
+    let token = match (&args.token_file, &args.token_env) {
+        (Some(path), _) => Some(http::token_in_file(output, path)?),
+        (None, Some(name)) => Some(http::token_in_variable(name)?),
+        (None, None) => None,
+    };
     Ok(http::Clients {
         at_once: usize::from(args.max_connections),
+        sessions: usize::from(args.max_sessions),
         idle: args.session_idle,
         limit: args.drain,
-        token: args.token_file.as_deref().map(http::token).transpose()?,
+        token,
         hosts: args.allow_host.clone(),
         origins: args.allow_origin.clone(),
         certificate: args.certificate.clone().zip(args.key.clone()),
@@ -233,6 +282,9 @@ fn proxy(output: &Output, args: &Bridge, target: Target, recording: Option<&Reco
     let links = recording.map(|recording| recording.links.clone());
     // Hosts wait two seconds for the end of a server; what is behind us has to end within that.
     let mut client = builder(output, &target.options).eof_grace(GRACE).term_grace(GRACE);
+    if let Some(era) = args.era {
+        client = client.era(era.into());
+    }
     let (lines, kept) = (output.clone(), links.clone());
     client = client.on_stderr(move |line| {
         if let Some(links) = &kept {
@@ -266,10 +318,13 @@ fn proxy(output: &Output, args: &Bridge, target: Target, recording: Option<&Reco
         proxy = proxy.children(usize::from(children));
     }
     if let Some(era) = args.front_era {
-        proxy = proxy.era(match era {
-            FrontEra::Legacy => Era::Legacy,
-            FrontEra::Modern => Era::Modern,
-        });
+        proxy = proxy.era(era.into());
+    }
+    if let Some(revision) = args.front_revision {
+        proxy = proxy.revision(revision);
+    }
+    if let Some(framing) = args.front_framing {
+        proxy = proxy.framing(framing);
     }
     let (told, memory) = (output.clone(), GiveBack::start());
     proxy = proxy.on_event(move |event| {

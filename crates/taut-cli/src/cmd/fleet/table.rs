@@ -1,19 +1,27 @@
-//! `taut fleet`: who serves what on a broker.
+//! `taut fleet`: who serves what on a broker. On a terminal it is drawn again and again.
 
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use serde_json::json;
-use taut_nats::{WorkerReport, fleet};
+use taut_nats::{Connection, ServiceName, WorkerReport, fleet};
 
-use crate::cells::{pad, wide};
+use crate::cells::{cut, pad, wide};
+use crate::gate;
 use crate::help;
 use crate::nats::{NatsArgs, name};
 use crate::output::{BOLD, DIM, Output};
 use crate::problem::{Exit, Problem};
+use crate::signals::Interrupts;
 
 /// How long workers may take to answer.
 const LIMIT: Duration = Duration::from_secs(3);
+
+/// How long a table stands before it is drawn again.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How many lines a terminal has that does not say so.
+const ROWS: usize = 24;
 
 #[derive(clap::Args)]
 #[command(after_help = help::FLEET)]
@@ -22,6 +30,9 @@ pub(crate) struct FleetArgs {
     service: Option<String>,
     #[command(flatten)]
     broker: NatsArgs,
+    /// On a terminal, print the table once and end; elsewhere it always is so.
+    #[arg(long, help_heading = "Output")]
+    once: bool,
     /// Print one JSON document.
     #[arg(long, help_heading = "Output")]
     json: bool,
@@ -30,17 +41,62 @@ pub(crate) struct FleetArgs {
 pub(super) async fn run(output: &Output, args: &FleetArgs) -> Result<Exit, Problem> {
     let service = args.service.as_deref().map(name).transpose()?;
     let connection = args.broker.connect("fleet").await?;
+    if output.on_terminal() && !args.once && !args.json {
+        watch(output, &connection, service.as_ref()).await?;
+        return Ok(Exit::Worked);
+    }
     let workers = fleet(&connection, service.as_ref(), LIMIT).await?;
     if args.json {
         output.document(&json!({ "broker": connection.url(), "workers": workers }))?;
-    } else if workers.is_empty() {
-        let what = args.service.as_deref().unwrap_or("anything");
-        output.print(&format!("nobody serves {what} at {}\n", connection.url()))?;
     } else {
-        output.print(&shown(output, &workers))?;
+        output.print(&table(output, &connection, service.as_ref(), &workers, None))?;
     }
     // For scripts: whether there is anybody.
     Ok(if workers.is_empty() { Exit::NoConnection } else { Exit::Worked })
+}
+
+/// Draws the table again and again, until Ctrl-C.
+async fn watch(
+    output: &Output,
+    connection: &Connection,
+    service: Option<&ServiceName>,
+) -> Result<(), Problem> {
+    let mut interrupts = Interrupts::new()?;
+    let mut drawn = 0;
+    loop {
+        let workers = tokio::select! {
+            workers = fleet(connection, service, LIMIT) => workers?,
+            () = interrupts.next() => return Ok(()),
+        };
+        // The cursor stands below the last line.
+        let rows = gate::rows_of_stdout().unwrap_or(ROWS).saturating_sub(1);
+        let text = table(output, connection, service, &workers, Some(rows));
+        gate::result(&output.out.pass(&text).over(drawn)).map_err(Problem::output)?;
+        drawn = text.lines().count();
+        tokio::select! {
+            () = tokio::time::sleep(PAUSE) => {}
+            () = interrupts.next() => return Ok(()),
+        }
+    }
+}
+
+/// The table, or that there is nobody. It has at most so many lines, if that is said, and a line then fits the terminal.
+fn table(
+    output: &Output,
+    connection: &Connection,
+    service: Option<&ServiceName>,
+    workers: &[WorkerReport],
+    rows: Option<usize>,
+) -> String {
+    if workers.is_empty() {
+        let what = service.map_or("anything", ServiceName::as_str);
+        let url = connection.url();
+        return match connection.is_connected() {
+            true => format!("nobody serves {what} at {url}\n"),
+            false => format!("no connection to {url}; it is opened again by itself\n"),
+        };
+    }
+    shown(output, workers, rows)
 }
 
 const HEADS: [&str; 9] =
@@ -60,10 +116,15 @@ fn cells(worker: &WorkerReport) -> [String; 9] {
     ]
 }
 
-fn shown(output: &Output, workers: &[WorkerReport]) -> String {
+fn shown(output: &Output, workers: &[WorkerReport], rows: Option<usize>) -> String {
     let reader = output.out;
+    // A line that is wider than the terminal would take two, and could not be drawn over.
+    let width = output.width().filter(|_| rows.is_some()).unwrap_or(usize::MAX);
+    // The heads and the sum have a line each.
+    let most = rows.map_or(usize::MAX, |rows| rows.saturating_sub(2).max(1));
     let rows: Vec<[String; 9]> = workers
         .iter()
+        .take(most)
         .map(|worker| cells(worker).map(|cell| reader.line(&cell).into_owned()))
         .collect();
     let heads = HEADS.map(str::to_owned);
@@ -73,7 +134,7 @@ fn shown(output: &Output, workers: &[WorkerReport]) -> String {
     let line = |row: &[String; 9]| {
         let padded =
             row.iter().zip(widths).map(|(cell, width)| format!("{cell}{}", pad(cell, width)));
-        padded.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        cut(padded.collect::<Vec<_>>().join("  ").trim_end(), width.saturating_sub(1)).into_owned()
     };
     let mut text = format!("{}\n", reader.paint(BOLD, line(&heads)));
     for row in &rows {
@@ -81,7 +142,11 @@ fn shown(output: &Output, workers: &[WorkerReport]) -> String {
     }
     let (busy, slots) =
         workers.iter().fold((0, 0), |(busy, slots), one| (busy + one.busy, slots + one.slots));
-    let total = format!("{} workers, {busy} of {slots} slots busy", workers.len());
+    let mut total = format!("{} workers, {busy} of {slots} slots busy", workers.len());
+    if workers.len() > rows.len() {
+        let _ = write!(total, "; {} are not shown", workers.len() - rows.len());
+    }
+    let total = cut(&total, width.saturating_sub(1));
     let _ = writeln!(text, "{}", reader.paint(DIM, total));
     text
 }

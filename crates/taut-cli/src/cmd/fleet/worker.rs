@@ -41,6 +41,9 @@ pub(crate) struct WorkerArgs {
     /// How often edges hear that a call is still worked on; they give up after five times that.
     #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "1s")]
     heartbeat: Duration,
+    /// Make this file when calls can come, and remove it when told to stop: for a probe of readiness.
+    #[arg(long, value_name = "FILE")]
+    ready_file: Option<PathBuf>,
     /// How long the server may take to be ready.
     #[arg(long, value_name = "TIME", value_parser = args::duration, default_value = "60s")]
     #[arg(help_heading = "The server")]
@@ -108,14 +111,25 @@ pub(super) async fn run(output: &Output, args: &WorkerArgs) -> Result<Exit, Prob
     }
     let url = connection.url().to_owned();
     let worker = Worker::new(connection, service.clone(), Arc::new(proxy.clone()), options);
-    output.note(&format!("worker {} serves {service} at {url}", worker.id()));
+    let (told, line) =
+        (output.clone(), format!("worker {} serves {service} at {url}", worker.id()));
+    let ready = ReadyFile::new(args.ready_file.clone())?;
+    let shown = ready.clone();
+    let worker = worker.on_ready(move || {
+        shown.make(&told);
+        told.note(&line);
+    });
     let (stop, stopped) = oneshot::channel::<()>();
     let mut working = std::pin::pin!(worker.run(async {
         let _ = stopped.await;
     }));
     tokio::select! {
-        done = &mut working => done?,
+        done = &mut working => {
+            ready.remove();
+            done?;
+        }
         () = interrupts.next() => {
+            ready.remove();
             // Nobody hears it only if it has ended just now.
             let _ = stop.send(());
             tokio::select! {
@@ -127,6 +141,36 @@ pub(super) async fn run(output: &Output, args: &WorkerArgs) -> Result<Exit, Prob
     }
     proxy.close().await;
     Ok(Exit::Worked)
+}
+
+/// The file that says that calls can come. It does not outlive the worker, unless that is killed.
+#[derive(Clone)]
+struct ReadyFile(Option<PathBuf>);
+
+impl ReadyFile {
+    /// Removes what another worker has left.
+    fn new(path: Option<PathBuf>) -> Result<Self, Problem> {
+        match path.as_deref().map(std::fs::remove_file) {
+            Some(Err(error)) if error.kind() != std::io::ErrorKind::NotFound => {
+                let shown = path.unwrap_or_default();
+                Err(Problem::File { what: format!("removing {}", shown.display()), error })
+            }
+            _ => Ok(Self(path)),
+        }
+    }
+
+    fn make(&self, output: &Output) {
+        if let Some(path) = &self.0
+            && let Err(error) = std::fs::write(path, "")
+        {
+            output.note(&format!("{} cannot be written: {error}", path.display()));
+        }
+    }
+
+    fn remove(&self) {
+        // Gone already is as well.
+        let _ = self.0.as_deref().map(std::fs::remove_file);
+    }
 }
 
 fn proxy(output: &Output, args: &WorkerArgs, target: Target) -> Proxy {

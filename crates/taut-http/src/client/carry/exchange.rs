@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use serde_json::json;
 use serde_json::value::RawValue;
 use taut::rpc::{ErrorObject, Id, code};
-use taut::types::HEADER_MISMATCH;
+use taut::types::{HEADER_MISMATCH, may_be_repeated};
 
 use super::{Carrier, lock};
 use crate::client::error::HttpError;
@@ -61,9 +61,7 @@ impl Asked {
 
     /// Whether the server does nothing but answer, so that it may be asked twice.
     fn may_be_repeated(&self) -> bool {
-        self.opens()
-            || ["/list", "/read", "/get"].iter().any(|end| self.method.ends_with(end))
-            || self.method == "ping"
+        may_be_repeated(&self.method)
     }
 }
 

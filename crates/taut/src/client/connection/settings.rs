@@ -21,6 +21,7 @@ pub(crate) struct ClientSettings {
     pub(crate) capabilities: ClientCapabilities,
     pub(crate) revision: Option<Revision>,
     pub(crate) known: Option<Era>,
+    pub(crate) only_legacy: bool,
     pub(crate) framing: Option<Framing>,
     /// Whether the connection is a socket, on which the first bytes decide.
     pub(crate) socket: bool,
@@ -99,6 +100,7 @@ impl Default for ClientSettings {
             capabilities: ClientCapabilities::new(),
             revision: None,
             known: None,
+            only_legacy: false,
             framing: None,
             socket: false,
             // Between what hosts wait (3 s and 10 s); each silent legacy server costs this much.
@@ -262,6 +264,13 @@ setters! { ClientBuilder;
 }
 
 impl ClientBuilder {
+    /// Speaks revisions of this era and no others.
+    pub fn era(mut self, era: Era) -> Self {
+        self.settings.only_legacy = era == Era::Legacy;
+        self.settings.revision = (era == Era::Modern).then_some(Revision::MODERN);
+        self
+    }
+
     /// Gets each line that the server writes to stderr. It must not block.
     pub fn on_stderr(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
         self.settings.on_stderr = Some(Arc::new(sink));

@@ -60,6 +60,7 @@ impl Handshake {
             Plan {
                 pin: settings.revision,
                 known: settings.known,
+                only_legacy: settings.only_legacy,
                 offer: offer(settings),
                 framing: settings.framing.or_else(|| (!second).then_some(Framing::Lines)),
                 probe: settings.probe,
@@ -77,6 +78,7 @@ impl Handshake {
             Plan {
                 pin: settings.revision,
                 known: Some(Era::Legacy),
+                only_legacy: settings.only_legacy,
                 offer: offer(settings),
                 framing: Some(framing),
                 probe: settings.probe,

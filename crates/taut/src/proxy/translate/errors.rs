@@ -26,13 +26,13 @@ pub(crate) fn legacy_error(
             return Ok(format!("{{\"content\":[{block}],\"isError\":true}}"));
         }
         MISSING_CLIENT_CAPABILITY | UNSUPPORTED_PROTOCOL_VERSION => {
-            error.code = code::INTERNAL_ERROR;
+            error.set_code(code::INTERNAL_ERROR);
         }
         // The modern revision has no code of its own for this; the address tells.
         code::INVALID_PARAMS if method == Some(Method::ReadResource) => {
             let named = error.data.as_deref().and_then(|data| JsonRef::from(data).member("uri"));
             if uri.is_some() && named.and_then(JsonRef::string).as_deref() == uri {
-                error.code = RESOURCE_NOT_FOUND;
+                error.set_code(RESOURCE_NOT_FOUND);
             }
         }
         _ => {}
@@ -48,9 +48,9 @@ pub(crate) fn modern_error(
 ) -> ErrorObject {
     match error.code {
         RESOURCE_NOT_FOUND if method == Some(Method::ReadResource) => {
-            error.code = code::INVALID_PARAMS;
+            error.set_code(code::INVALID_PARAMS);
             if let (None, Some(uri)) = (&error.data, uri) {
-                error = error.with_data(&json!({ "uri": uri }));
+                error.set_data(json!({ "uri": uri }).to_string());
             }
             error
         }
@@ -61,8 +61,8 @@ pub(crate) fn modern_error(
                 Some(data) => format!("{{\"code\":{own},\"data\":{}}}", data.get()),
                 None => format!("{{\"code\":{own}}}"),
             };
-            error.code = code::INTERNAL_ERROR;
-            error.data = serde_json::value::RawValue::from_string(text).ok();
+            error.set_code(code::INTERNAL_ERROR);
+            error.set_data(text);
             error
         }
         _ => error,

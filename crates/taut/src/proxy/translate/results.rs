@@ -105,7 +105,7 @@ fn adapted(method: Option<Method>, name: &str, value: JsonRef<'_>, revision: Rev
     }
 }
 
-/// A list with those elements replaced that `change` gives a new text for.
+/// A list with those elements replaced that `change` gives a new text for; an empty one leaves the element out.
 fn each(list: JsonRef<'_>, change: impl Fn(JsonRef<'_>) -> Option<String>) -> Edit {
     if !list.text().starts_with('[') {
         return Edit::Keep;
@@ -115,8 +115,8 @@ fn each(list: JsonRef<'_>, change: impl Fn(JsonRef<'_>) -> Option<String>) -> Ed
     if changed.iter().all(|(_, new)| new.is_none()) {
         return Edit::Keep;
     }
-    let texts: Vec<&str> =
-        changed.iter().map(|(old, new)| new.as_deref().unwrap_or_else(|| old.text())).collect();
+    let texts = changed.iter().map(|(old, new)| new.as_deref().unwrap_or_else(|| old.text()));
+    let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
     Edit::Put(format!("[{}]", texts.join(",")))
 }
 
@@ -166,7 +166,12 @@ pub(crate) fn modern_result(
     let change = |name: &str, value: JsonRef<'_>| match (method, name) {
         (_, "resultType" | "ttlMs" | "cacheScope" | "_meta") => Edit::Drop,
         (Some(Method::ListTools), "tools") => each(value, |tool| {
-            tool.member("execution")?;
+            let execution = tool.member("execution")?;
+            let support = execution.member("taskSupport").and_then(JsonRef::string);
+            if support.as_deref() == Some("required") {
+                // It runs as a task only, and tasks do not cross eras.
+                return Some(String::new());
+            }
             let drop = |name: &str, _: JsonRef<'_>| match name {
                 "execution" => Edit::Drop,
                 _ => Edit::Keep,

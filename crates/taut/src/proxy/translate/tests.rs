@@ -193,7 +193,7 @@ fn a_legacy_result_gets_what_a_modern_one_must_have() {
         ),
         (
             Some(Method::ListTools),
-            r#"{"tools":[{"name":"a","execution":{"taskSupport":"optional"}},{"name":"b"}]}"#
+            r#"{"tools":[{"name":"a","execution":{"taskSupport":"optional"}},{"name":"t","execution":{"taskSupport":"required"}},{"name":"b"}]}"#
                 .to_owned(),
             format!(
                 r#"{{"tools":[{{"name":"a"}},{{"name":"b"}}],"resultType":"complete","ttlMs":0,"cacheScope":"private","_meta":{{{stamp}}}}}"#

@@ -22,6 +22,14 @@ impl Peer {
     #[inline]
     pub fn handle_frame<'a>(&mut self, now: Instant, frame: Frame<'a>) -> Events<'a> {
         match frame {
+            Frame::Message { bytes, framing, offset, .. }
+                if self.config.only_framing.is_some_and(|only| only != framing) =>
+            {
+                self.note(TroubleKind::Malformed(Fault::Framing), offset, bytes);
+                let error = self.describe(Fault::Framing);
+                self.answer_garbage(None, &error, offset);
+                Events::One(None)
+            }
             Frame::Message { bytes, framing, offset, bom, cr } => {
                 if bom && !std::mem::replace(&mut self.bom_seen, true) {
                     self.note(TroubleKind::ByteOrderMark, offset, b"");

@@ -84,6 +84,8 @@ pub struct Config {
     pub socket: bool,
     /// The framing it opens with. A serving side then answers in kind; a calling side stays.
     pub framing: Framing,
+    /// Refuses messages in any other framing than this. Unless set, a serving side takes both.
+    pub only_framing: Option<Framing>,
     /// How many requests run at once. 1,024: far above what hosts have in flight, far below what
     /// tasks cost.
     pub running: usize,
@@ -116,6 +118,7 @@ impl Config {
             serving,
             socket: false,
             framing: Framing::Lines,
+            only_framing: None,
             running: 1_024,
             open_ended: 1_024,
             queue: 4 << 20,

@@ -1,0 +1,121 @@
+//! Requests that do not fit: params, versions of JSON-RPC, and a handshake with holes (RPC, LIF).
+
+use serde_json::{Value, json};
+
+use super::{alive, fail, refused, verdict};
+use crate::check::{Check, Revisions};
+use crate::cx::Cx;
+use crate::seen::Step;
+
+/// Requests whose params have members that must not be missing, where the server has them.
+fn requests(cx: &Cx<'_>) -> Vec<&'static str> {
+    let legacy = !cx.modern();
+    let all = [
+        ("logging/setLevel", legacy && cx.survey.declares("logging")),
+        ("resources/subscribe", legacy && cx.survey.declares("resources/subscribe")),
+        ("completion/complete", cx.survey.declares("completions")),
+    ];
+    all.into_iter().filter(|(_, there)| *there).map(|(method, _)| method).collect()
+}
+
+/// Methods that a server has for certain.
+fn methods(cx: &Cx<'_>) -> Vec<&'static str> {
+    let tools = cx.survey.declares("tools").then_some(["tools/list", "tools/call"]);
+    let tools = tools.into_iter().flatten();
+    // In 2026-07-28 params without `_meta` are refused for that alone.
+    tools.chain((!cx.modern()).then_some("ping")).collect()
+}
+
+/// A request that is right but for its version of JSON-RPC.
+fn versions(cx: &Cx<'_>) -> Vec<Value> {
+    let mut all = [json!("1.0"), json!(2.0), Value::Null].to_vec();
+    for (version, n) in all.iter_mut().zip(0..) {
+        let mut message = cx.harmless_as(&cx.id(n));
+        match version.take() {
+            Value::Null => message.as_object_mut().and_then(|members| members.remove("jsonrpc")),
+            odd => {
+                message.as_object_mut().and_then(|members| members.insert("jsonrpc".into(), odd))
+            }
+        };
+        *version = message;
+    }
+    all
+}
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        Check::must("rpc-params", &["RPC-18", "ERR-01"], Revisions::ALL,
+            "Params without what the method needs are refused with -32602.")
+            .sent("`logging/setLevel`, `resources/subscribe` and `completion/complete` with {}, where they are declared")
+            .hosts("No host sends it; a server that goes on does something that nobody named.")
+            .after(&["log-bad-level", "resources-subscribe", "complete-reference"])
+            .probe(
+                |cx| match requests(cx) {
+                    methods if methods.is_empty() => Err("the server declares none of these".to_owned()),
+                    methods => Ok(methods.iter().zip(0..).map(|(method, n)| cx.request(n, method, json!({}))).collect()),
+                },
+                |cx, seen| verdict(requests(cx).iter().zip(0..).try_for_each(|(_, n)| refused(seen, &cx.id(n), &[-32602]))),
+            ),
+        Check::must("rpc-params-array", &["RPC-14"], Revisions::ALL,
+            "Params are an object; a list of them is invalid: -32602 or -32600.")
+            .sent("`tools/list`, `tools/call` and `ping` with the params []")
+            .hosts("No host sends it; a server that serves it does not look at what it gets.")
+            .probe(
+                |cx| match methods(cx) {
+                    methods if methods.is_empty() => Err("the server declares no tools".to_owned()),
+                    methods => Ok(methods.iter().zip(0..).map(|(method, n)| {
+                        Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(n), "method": method, "params": [] }))
+                    }).collect()),
+                },
+                |cx, seen| verdict(methods(cx).iter().zip(0..).try_for_each(|(method, n)| match seen.reply(&cx.id(n)) {
+                    Some(reply) if reply.get("result").is_some() => Err(fail(seen, format!("{method} was served"))),
+                    // Dropped as a whole, as what is no message may be.
+                    None => alive(seen),
+                    // In both eras at once it may be refused for another reason.
+                    Some(_) if cx.modern() => Ok(()),
+                    Some(_) => refused(seen, &cx.id(n), &[-32602, -32600]),
+                })),
+            ),
+        Check::advice("rpc-version-asked", &["RPC-01"], Revisions::ALL,
+            "A request without `jsonrpc: \"2.0\"` is no request: it is refused with -32600, or dropped.")
+            .sent("a request with the version \"1.0\", with the number 2.0, and without any")
+            .hosts("No host sends it; a server that serves it does not look at what it gets.")
+            .probe(
+                |cx| Ok(versions(cx).into_iter().map(Step::Send).chain([Step::Barrier]).collect()),
+                |cx, seen| verdict((0..3).try_for_each(|n| match seen.reply(&cx.id(n)) {
+                    None => alive(seen),
+                    Some(_) => refused(seen, &cx.id(n), &[-32600, -32602]),
+                })),
+            ),
+        Check::advice("rpc-invalid-id", &["RPC-16"], Revisions::ALL,
+            "What is no request, and has an id, is refused with that id.")
+            .sent("an object with an id and without a method")
+            .hosts("A client cannot tell which of its messages was wrong.")
+            .probe(
+                |cx| Ok(vec![Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(0) })), Step::Barrier, Step::Listen(40)]),
+                |cx, seen| match (seen.reply(&cx.id(0)), super::idless(seen)) {
+                    (None, Some(_)) => fail(seen, "the id could be read, and the error has none"),
+                    _ => verdict(alive(seen)),
+                },
+            ),
+        Check::advice("init-incomplete", &["LIF-02"], Revisions::LEGACY,
+            "`initialize` without capabilities, or without clientInfo, is refused with -32602.")
+            .sent("`initialize` without capabilities, then without clientInfo")
+            .hosts("No host does it; a server that goes on guesses what the client can do.")
+            .once()
+            .fresh(
+                |cx| {
+                    let version = cx.revision.as_str();
+                    let ask = |n: i64, params: Value| Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(n), "method": "initialize", "params": params }));
+                    let info = json!({ "name": "taut-check", "version": "1" });
+                    Ok(vec![ask(0, json!({ "protocolVersion": version, "clientInfo": info })), Step::Await(cx.id(0)),
+                        ask(1, json!({ "protocolVersion": version, "capabilities": {} })), Step::Await(cx.id(1))])
+                },
+                |cx, seen| verdict((0..2).try_for_each(|n| match seen.reply(&cx.id(n)) {
+                    // A server may end after a handshake that failed.
+                    None if seen.died => Ok(()),
+                    _ => refused(seen, &cx.id(n), &[-32602, -32600]),
+                })),
+            ),
+    ]
+}
