@@ -32,8 +32,8 @@ pub(crate) fn unsafe_elsewhere(tree: &[File]) -> Vec<Problem> {
     problems
 }
 
-/// How a test says why it is not for every system.
-const REASONS: [&str; 2] = ["about unix itself", "about linux itself"];
+/// How a test says why it is not for every system: it is about another one, or Wine cannot run it in time.
+const REASONS: [&str; 3] = ["about unix itself", "about linux itself", "under wine"];
 
 /// Tests and modules of tests that only Unix or Linux has must say why: in the comments and attributes around
 /// them, beside them, or for a whole file at its head.
