@@ -6,11 +6,15 @@
 use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
 use std::path::PathBuf;
+#[cfg(not(windows))]
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+#[cfg(windows)]
+use taut::JobChild as Child;
 
 use crate::wire::{Frame, Splitter};
 
@@ -169,19 +173,7 @@ impl Process {
         if program.stopper.0.load(Ordering::SeqCst) {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let (first, rest) = program.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-        let mut command = Command::new(first);
-        command.args(rest).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        if program.bare {
-            command.env_clear();
-        }
-        command.envs(program.env.iter().map(|(name, value)| (name, value)));
-        if let Some(dir) = &program.dir {
-            command.current_dir(dir);
-        }
-        #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut command, 0);
-        let mut child = command.spawn()?;
+        let mut child = spawn(program)?;
         let began = Instant::now();
         let stderr = Arc::new(Mutex::new(Vec::new()));
         let (input, output) = threads(&mut child, &stderr);
@@ -376,6 +368,39 @@ impl Process {
     }
 }
 
+/// In a process group of its own, so that all that it starts can be ended with it.
+#[cfg(not(windows))]
+fn spawn(program: &Program) -> io::Result<Child> {
+    let (first, rest) = program.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let mut command = Command::new(first);
+    command.args(rest).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if program.bare {
+        command.env_clear();
+    }
+    command.envs(program.env.iter().map(|(name, value)| (name, value)));
+    if let Some(dir) = &program.dir {
+        command.current_dir(dir);
+    }
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    command.spawn()
+}
+
+/// In a job of its own, with which all that it starts is ended. Finds `.cmd` files as well (W1).
+#[cfg(windows)]
+fn spawn(program: &Program) -> io::Result<Child> {
+    let (first, rest) = program.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+    let command = taut::Command::new(first).args(rest.iter().cloned());
+    let command = if program.bare { command.clear_env() } else { command.inherit_env() };
+    let env = program.env.iter();
+    let command = env.fold(command, |command, (name, value)| command.env(name, value));
+    match &program.dir {
+        Some(dir) => command.current_dir(dir),
+        None => command,
+    }
+    .start_in_job()
+}
+
 impl Drop for Process {
     fn drop(&mut self) {
         self.input = None;
@@ -434,4 +459,24 @@ fn pump(mut stdout: impl io::Read, read: &SyncSender<Event>) {
         }
     }
     let _ = read.send(Event::Eof);
+}
+
+#[cfg(all(test, windows))]
+mod tests {
+    use super::*;
+
+    /// W7: the program in the `.cmd` file holds stdout. Its end comes only when that program is gone, too.
+    #[test]
+    fn a_kill_ends_what_the_server_started() {
+        let file = std::env::temp_dir().join(format!("taut-check-{}.cmd", std::process::id()));
+        std::fs::write(&file, "@cmd /c \"echo ready&& set /p x=\"\r\n").unwrap();
+        let mut process = Process::start(&Program::new([file.as_os_str()])).unwrap();
+        let limit = Duration::from_secs(30);
+        let said = |entry: &Entry| matches!(&entry.what, What::Got(_));
+        assert!(process.wait(limit, 0, said), "{:?}", process.log);
+        process.kill();
+        let ended = |entry: &Entry| matches!(entry.what, What::Eof);
+        assert!(process.wait(limit, 0, ended), "{:?}", process.log);
+        std::fs::remove_file(&file).unwrap();
+    }
 }

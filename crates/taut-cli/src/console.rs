@@ -1,5 +1,6 @@
 //! Ctrl-C, Ctrl-Break and the closing of the console, on Windows: what `signals.rs` hears on Unix.
 //!
+//! As in the library (docs/decisions/0013-windows.md): both keys are an interrupt, the rest is an end.
 //! Knows console events and one thread. Must not know what is being done.
 
 use std::io;
@@ -8,7 +9,7 @@ use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_shutdown};
+use tokio::signal::windows::{ctrl_break, ctrl_c, ctrl_close, ctrl_logoff, ctrl_shutdown};
 
 use crate::signals::Stop;
 
@@ -50,8 +51,9 @@ fn runtime() -> io::Result<tokio::runtime::Runtime> {
 
 /// Passes on what comes. Once the console is closed, the system leaves a few seconds to end in.
 async fn listen(to: &Sender<Stop>, ready: &Sender<io::Result<()>>) {
-    let all = (|| Ok((ctrl_c()?, ctrl_break()?, ctrl_close()?, ctrl_shutdown()?)))();
-    let (mut interrupt, mut brk, mut close, mut shutdown) = match all {
+    let all =
+        (|| Ok((ctrl_c()?, ctrl_break()?, ctrl_close()?, ctrl_logoff()?, ctrl_shutdown()?)))();
+    let (mut interrupt, mut brk, mut close, mut logoff, mut shutdown) = match all {
         Ok(all) => all,
         Err(error) => return drop(ready.send(Err(error))),
     };
@@ -59,8 +61,9 @@ async fn listen(to: &Sender<Stop>, ready: &Sender<io::Result<()>>) {
     loop {
         let stop = tokio::select! {
             _ = interrupt.recv() => Stop::Interrupt,
-            _ = brk.recv() => Stop::End,
+            _ = brk.recv() => Stop::Interrupt,
             _ = close.recv() => Stop::End,
+            _ = logoff.recv() => Stop::End,
             _ = shutdown.recv() => Stop::End,
         };
         if to.send(stop).is_err() {

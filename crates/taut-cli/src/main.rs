@@ -7,6 +7,7 @@ mod answers;
 mod args;
 mod arguments;
 mod asking;
+mod browser;
 mod cells;
 mod cmd;
 #[cfg(windows)]

@@ -30,10 +30,13 @@ const DEADLINE: Duration = Duration::from_secs(60);
 const CREATE_NO_WINDOW: u32 = 0x0800_0000;
 
 /// What the other process does: it starts `taut` in its own console, waits until a call is on its way, and
-/// presses Ctrl-C there.
+/// presses Ctrl-C there. Or it is a server that neither answers nor ends.
 #[test]
 #[ignore = "run by the other tests, as the console"]
 fn role() {
+    while std::env::var("TAUT_ROLE").is_ok_and(|role| role == "stay") {
+        std::thread::sleep(DEADLINE);
+    }
     std::io::stdin().read_line(&mut String::new()).unwrap();
     system::ignore_ctrl_c();
     let words = std::env::var("TAUT_ROLE").unwrap();
@@ -80,14 +83,27 @@ impl Home {
         path
     }
 
+    /// A file that starts the demo server as `npx.cmd` starts Node, on the PATH.
+    fn shim(&self, name: &str) {
+        self.write(&format!(r"bin\{name}"), "@ECHO off\r\ntaut serve %*\r\n");
+    }
+
+    /// The same for a server that neither answers nor ends, a child of the `cmd.exe` that starts it.
+    fn staying_shim(&self, name: &str) {
+        let (program, args) = system::player("");
+        let text = format!("@ECHO off\r\n\"{program}\" {}\r\n", args.join(" "));
+        self.write(&format!(r"bin\{name}"), &text);
+    }
+
     /// `taut`, found on the PATH as after an installation.
     fn taut(&self, args: &[&str]) -> Command {
         let path = std::env::var("PATH").unwrap_or_default();
-        let mut command = Command::new(binary());
+        let (own, bin) = (binary(), self.0.join("bin"));
+        let mut command = Command::new(&own);
         command
             .args(args)
             .current_dir(self.0.join("project"))
-            .env("PATH", format!("{};{path}", binary().parent().unwrap().display()))
+            .env("PATH", format!("{};{};{path}", own.parent().unwrap().display(), bin.display()))
             .env("USERPROFILE", &self.0)
             .env("APPDATA", self.0.join(r"AppData\Roaming"))
             .env("LOCALAPPDATA", self.0.join(r"AppData\Local"))
@@ -191,11 +207,25 @@ fn files_of_hosts_are_found_in_their_places() {
         "[mcp_servers.codex]\ncommand = \"taut\"\nargs = [\"serve\"]\n",
     );
     home.write(r"project\.mcp.json", &server("here", "mcpServers"));
+    home.write(r".gemini\settings.json", &server("gemini", "mcpServers"));
+    home.write(
+        r".config\opencode\opencode.json",
+        r#"{ "mcp": { "opencode": { "type": "local", "command": ["taut", "serve"] } } }"#,
+    );
     let listed = home.run(&["servers"]).exits(0);
-    for name in ["desktop", "code", "cursor", "claude", "codex", "here"] {
+    for name in ["desktop", "code", "cursor", "claude", "codex", "here", "gemini", "opencode"] {
         assert!(listed.out.contains(name), "{name} in {listed:?}");
         home.run(&["list", "tools", name]).exits(0);
     }
+    // One kind of separator.
+    assert!(listed.out.contains(r"~\.cursor\mcp.json") && !listed.out.contains("~/"), "{listed:?}");
+
+    // Where Codex was told to keep its file; Windows does not tell the case of a variable's name.
+    let other = "[mcp_servers.elsewhere]\ncommand = \"taut\"\nargs = [\"serve\"]\n";
+    let file = home.write(r"other\config.toml", other);
+    let mut taut = home.taut(&["servers"]);
+    let listed: Run = taut.env("Codex_Home", file.parent().unwrap()).output().unwrap().into();
+    assert!(listed.out.contains("elsewhere"), "{listed:?}");
 }
 
 #[test]
@@ -342,4 +372,54 @@ fn a_trace_is_written_while_a_host_is_served() {
     assert!(text.contains("\"tools/call\"") && text.contains("taut-demo"), "{text}");
     let view = home.run(&["trace", "view", &shown]).exits(0);
     assert!(view.out.contains("tools/call"), "{view:?}");
+}
+
+/// W1: the server is found as by every other command, and its words come back from a replay as they were.
+#[test]
+fn w1_a_trace_starts_a_cmd_file_by_its_bare_name() {
+    let home = Home::new("trace-cmd");
+    home.shim("shim.cmd");
+    let file = home.0.join("session.jsonl").display().to_string();
+    let call = ["call", "echo", "text=hi", "--", "taut", "trace", "--record", &file, "--", "shim"];
+    assert_eq!(home.run(&call).exits(0).out, "hi\n");
+    let again = home.run(&["trace", "replay", &file, "--", "shim"]);
+    assert!(
+        again.out.contains("messages sent") || again.err.contains("messages sent"),
+        "{again:?}"
+    );
+    let missing = home.run(&["trace", "--", "no-such-server"]).exits(4);
+    assert!(missing.err.contains("not found") && missing.err.contains("looked in"), "{missing:?}");
+    let refused = home.run(&["trace", "--", "shim", "100%"]);
+    assert!(refused.err.contains("percent sign"), "{refused:?}");
+}
+
+/// P14: the server does not read, so the end of its input tells it nothing.
+#[test]
+fn p14_a_trace_that_is_killed_leaves_neither_the_server_nor_what_started_it() {
+    let home = Home::new("trace-killed");
+    home.staying_shim("stay.cmd");
+    let mut taut = home.taut(&["trace", "--record", "x.jsonl", "--", "stay"]);
+    taut.env("TAUT_ROLE", "stay");
+    let mut trace = Held::start(taut);
+    eventually("trace, cmd and server run", || trace.1.processes().0 >= 3);
+    trace.0.kill().unwrap();
+    trace.0.wait().unwrap();
+    trace.leaves_nothing();
+}
+
+/// W1, and P14: a check finds a `.cmd` file, and leaves nothing of it behind when it is killed.
+#[test]
+fn a_check_starts_a_cmd_file_and_leaves_nothing_when_it_is_killed() {
+    let home = Home::new("check");
+    home.shim("shim.cmd");
+    home.staying_shim("stay.cmd");
+    let run = home.run(&["check", "--only", "ping", "--", "shim"]);
+    assert!(run.code == 0 && run.out.contains("ping"), "{run:?}");
+    let mut taut = home.taut(&["check", "--", "stay"]);
+    taut.env("TAUT_ROLE", "stay");
+    let mut check = Held::start(taut);
+    eventually("check, cmd and server run", || check.1.processes().0 >= 3);
+    check.0.kill().unwrap();
+    check.0.wait().unwrap();
+    check.leaves_nothing();
 }

@@ -140,6 +140,8 @@ pub use error::{Error, Reject, Result};
 pub use json::is_secret_name;
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
+#[cfg(all(windows, feature = "client"))]
+pub use process::JobChild;
 #[cfg(feature = "client")]
 pub use process::{
     Command, ExitStatus, GracePeriods, NotFoundHint, ProcessEnd, ShutdownStep, SpawnError,

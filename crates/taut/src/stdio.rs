@@ -42,6 +42,7 @@ pub(crate) use stderr::say;
 #[cfg(test)]
 #[cfg(any(target_os = "linux", windows))]
 mod tail;
+// About Linux itself: descriptors, signals and `/proc`. Windows: `windows/tests.rs`.
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;

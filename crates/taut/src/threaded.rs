@@ -21,6 +21,11 @@ const CHUNK: usize = 64 * 1024;
 /// Chunks read ahead of the loop: one to work on, one to come.
 const AHEAD: usize = 2;
 
+/// How much a thread may have read that nobody has taken: what waits, one that it wants to leave there, and the one
+/// that is being handed on.
+#[cfg(all(windows, feature = "client"))]
+pub(crate) const READ_AHEAD: usize = (AHEAD + 2) * CHUNK;
+
 /// The reading half.
 pub(crate) struct ReadHalf {
     chunks: mpsc::Receiver<io::Result<Vec<u8>>>,

@@ -63,6 +63,7 @@ fn widen(pipe: impl AsFd) {
 #[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn widen(_: impl AsFd) {}
 
+// About Linux itself: only its pipes can be widened.
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
     use rustix::pipe::{fcntl_getpipe_size, fcntl_setpipe_size, pipe};

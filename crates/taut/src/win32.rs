@@ -147,6 +147,15 @@ pub(crate) enum ConsoleEvent {
     Close,
 }
 
+impl ConsoleEvent {
+    const fn of(number: u32) -> Self {
+        match number {
+            CTRL_C_EVENT | CTRL_BREAK_EVENT => Self::Interrupt,
+            _ => Self::Close,
+        }
+    }
+}
+
 /// Whether it took the event. If not, the system does what it does by default: it ends the process.
 type ConsoleHandler = fn(ConsoleEvent) -> bool;
 
@@ -165,11 +174,7 @@ pub(crate) fn on_console_event(handler: ConsoleHandler) -> io::Result<()> {
 }
 
 extern "system" fn dispatch(event: u32) -> BOOL {
-    let event = match event {
-        CTRL_C_EVENT | CTRL_BREAK_EVENT => ConsoleEvent::Interrupt,
-        _ => ConsoleEvent::Close,
-    };
-    let taken = HANDLER.get().is_some_and(|handler| handler(event));
+    let taken = HANDLER.get().is_some_and(|handler| handler(ConsoleEvent::of(event)));
     if taken { TRUE } else { FALSE }
 }
 
@@ -180,7 +185,9 @@ pub(crate) mod test {
     use std::ffi::{CStr, c_char, c_int, c_void};
     use std::os::windows::io::AsHandle;
 
-    use windows_sys::Win32::System::Console::GenerateConsoleCtrlEvent;
+    use windows_sys::Win32::System::Console::{
+        CTRL_CLOSE_EVENT, CTRL_LOGOFF_EVENT, CTRL_SHUTDOWN_EVENT, GenerateConsoleCtrlEvent,
+    };
 
     unsafe extern "C" {
         fn puts(text: *const c_char) -> c_int;
@@ -200,6 +207,17 @@ pub(crate) mod test {
     pub(crate) fn press_ctrl_c() {
         // SAFETY: takes two numbers.
         check(unsafe { GenerateConsoleCtrlEvent(CTRL_C_EVENT, 0) }).unwrap();
+    }
+
+    /// Wine can press Ctrl-C only, so the others are shown here and with the handler's own function.
+    #[test]
+    fn both_keys_are_an_interrupt_and_close_logoff_and_shutdown_are_an_end() {
+        for key in [CTRL_C_EVENT, CTRL_BREAK_EVENT] {
+            assert_eq!(ConsoleEvent::of(key), ConsoleEvent::Interrupt);
+        }
+        for end in [CTRL_CLOSE_EVENT, CTRL_LOGOFF_EVENT, CTRL_SHUTDOWN_EVENT] {
+            assert_eq!(ConsoleEvent::of(end), ConsoleEvent::Close);
+        }
     }
 
     #[test]

@@ -1,15 +1,13 @@
 //! A page that a server asks to visit: its address is shown whole, and opened only on request (ELI-09).
 //!
-//! Knows which parts of an address can mislead a reader, and which program opens a page on each system.
-//! Never loads the page itself.
-
-use std::process::{Command, Stdio};
+//! Knows which parts of an address can mislead a reader. Never loads the page itself.
 
 use taut::RequestContext;
 use taut::types::{ElicitAction, ElicitResult, ElicitUrl};
 
 use super::Host;
 use super::dialogue::prompt;
+use crate::browser;
 use crate::desk::{Line, Typed};
 use crate::gate::escape;
 use crate::output::{BOLD, DIM, YELLOW};
@@ -43,7 +41,7 @@ pub(super) async fn visit(host: &Host, asking: &RequestContext, asked: &ElicitUr
         };
         match typed.trim().to_lowercase().as_str() {
             // ELI-09: only the whole word is consent, neither a habit of "yes" nor an empty line.
-            "open" if place.may_be_opened => match open(&asked.url) {
+            "open" if place.may_be_opened => match browser::open(&asked.url) {
                 Ok(()) => return ElicitResult::new(ElicitAction::Accept),
                 Err(why) => host.note(&err.paint(YELLOW, format!("  {why}; open it yourself"))),
             },
@@ -97,30 +95,6 @@ impl Place {
         let may_be_opened = web && host.is_some() && !strange;
         Self { host: host.map(str::to_owned), may_be_opened, warnings }
     }
-}
-
-/// Gives the page to what opens pages here. No shell is in between, and it begins with `http`, so it
-/// is no option either.
-fn open(url: &str) -> Result<(), String> {
-    let (program, before): (&str, &[&str]) = if cfg!(target_os = "macos") {
-        ("open", &[])
-    } else if cfg!(windows) {
-        // `start` is a word of the command interpreter, which would read the address itself.
-        ("rundll32", &["url.dll,FileProtocolHandler"])
-    } else {
-        ("xdg-open", &[])
-    };
-    let mut command = Command::new(program);
-    command.args(before).arg(url);
-    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    // The browser that it may become is not ours to end with Ctrl-C.
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    let mut child =
-        command.spawn().map_err(|error| format!("{program} does not start: {error}"))?;
-    // Waited for, so that it leaves no zombie behind.
-    std::thread::spawn(move || child.wait());
-    Ok(())
 }
 
 #[cfg(test)]

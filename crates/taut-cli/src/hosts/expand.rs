@@ -120,7 +120,7 @@ impl Values<'_> {
         let (Some(value), false) = (plain.strip_prefix(name), name.is_empty()) else {
             return Ok(None);
         };
-        match (self.around.vars.get(name), value.strip_prefix(":-")) {
+        match (self.around.var(name), value.strip_prefix(":-")) {
             // The letters of a shell's own variable, such as ${1} or ${x%y}: not for us.
             (_, None) if !value.is_empty() => Ok(None),
             (Some(value), _) => Ok(Some(value.clone())),
@@ -150,7 +150,7 @@ impl Values<'_> {
     }
 
     fn variable(&self, name: &str) -> Result<String, Missing> {
-        let value = self.around.vars.get(name);
+        let value = self.around.var(name);
         value.cloned().ok_or_else(|| Missing::Variable(name.to_owned()))
     }
 

@@ -12,7 +12,7 @@ use std::rc::Rc;
 use serde_json::{Value, json};
 
 use super::expand::{Missing, Values, env_file};
-use super::places::{Host, Place, Scope, Surroundings, all, given};
+use super::places::{Host, Place, Scope, Surroundings, all, given, same_variable};
 use super::read::{Only, file, text_file};
 use super::shape::{self, How, Stdio};
 use super::tree::{self, Fault, Lines};
@@ -211,8 +211,8 @@ fn as_in_vs_code(words: &mut [String], env: &mut [(String, String)], around: &Su
             *word = home.join(rest).display().to_string();
         }
     }
-    let Some(ours) = around.vars.get("PATH") else { return };
-    for (_, value) in env.iter_mut().filter(|(name, _)| name == "PATH") {
+    let Some(ours) = around.var("PATH") else { return };
+    for (_, value) in env.iter_mut().filter(|(name, _)| same_variable(name, "PATH")) {
         let both: Vec<PathBuf> =
             [ours.as_str(), value.as_str()].into_iter().flat_map(std::env::split_paths).collect();
         if let Some(both) = std::env::join_paths(both).ok().and_then(|both| both.into_string().ok())
@@ -294,7 +294,7 @@ impl Server {
         let forwarded = stdio
             .forward
             .iter()
-            .filter_map(|name| around.vars.get(name).map(|value| (name.clone(), value.clone())));
+            .filter_map(|name| around.var(name).map(|value| (name.clone(), value.clone())));
         env.extend(forwarded);
         if self.place.host == Host::ClaudeCode {
             let folder = self.place.folder.display().to_string();

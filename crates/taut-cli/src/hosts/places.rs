@@ -94,9 +94,14 @@ impl Surroundings {
         }
     }
 
+    /// The value of a variable. Windows does not tell upper case from lower: what is `PATH` elsewhere is `Path` there.
+    pub(crate) fn var(&self, name: &str) -> Option<&String> {
+        variable(&self.vars, name, cfg!(windows))
+    }
+
     /// A folder that a variable names, if it is one.
     fn folder(&self, variable: &str) -> Option<PathBuf> {
-        let folder = self.vars.get(variable).map(PathBuf::from);
+        let folder = self.var(variable).map(PathBuf::from);
         folder.filter(|folder| folder.is_absolute())
     }
 
@@ -138,15 +143,32 @@ impl Surroundings {
 
     /// As people write it: from here, from the home folder, or in full.
     pub(crate) fn shown(&self, path: &Path) -> String {
+        // The names of files above have slashes, and the folders of Windows backslashes.
+        let path = &path.components().collect::<PathBuf>();
         let home = self.home.as_ref().and_then(|home| path.strip_prefix(home).ok());
         let above_home = self.home.as_ref().is_some_and(|home| home.starts_with(&self.cwd));
         match (path.strip_prefix(&self.cwd), home) {
             (Ok(rest), None) => rest.display().to_string(),
             (Ok(rest), Some(_)) if !above_home => rest.display().to_string(),
-            (_, Some(rest)) => format!("~/{}", rest.display()),
+            (_, Some(rest)) => Path::new("~").join(rest).display().to_string(),
             (Err(_), None) => path.display().to_string(),
         }
     }
+}
+
+/// The value of a variable, with or without regard to case. The exact name goes first.
+fn variable<'v>(
+    vars: &'v BTreeMap<String, String>,
+    name: &str,
+    case_blind: bool,
+) -> Option<&'v String> {
+    let alike = || vars.iter().find(|(other, _)| other.eq_ignore_ascii_case(name));
+    vars.get(name).or_else(|| alike().filter(|_| case_blind).map(|(_, value)| value))
+}
+
+/// Whether both are names of one variable on this system.
+pub(crate) fn same_variable(one: &str, other: &str) -> bool {
+    one == other || (cfg!(windows) && one.eq_ignore_ascii_case(other))
 }
 
 /// Every place, the one that wins first: this project before this user, and the hosts in this order
@@ -290,16 +312,40 @@ mod tests {
     }
 
     #[test]
+    fn variables_are_found_without_regard_to_case_where_the_system_has_none() {
+        let vars = BTreeMap::from([
+            ("Path".to_owned(), "1".to_owned()),
+            ("token".to_owned(), "2".to_owned()),
+            ("TOKEN".to_owned(), "3".to_owned()),
+        ]);
+        let table = [
+            ("PATH", true, Some("1")),
+            ("PATH", false, None),
+            ("Path", false, Some("1")),
+            ("token", true, Some("2")),
+            ("NONE", true, None),
+        ];
+        for (name, case_blind, value) in table {
+            let found = variable(&vars, name, case_blind).map(String::as_str);
+            assert_eq!(found, value, "{name} {case_blind}");
+        }
+        assert_eq!(same_variable("Path", "PATH"), cfg!(windows));
+    }
+
+    #[test]
     fn paths_are_shown_as_people_write_them() {
         let here = around("/no-such/me/x");
         let table = [
             ("/no-such/me/x/.mcp.json", ".mcp.json"),
             ("/no-such/me/.claude.json", "~/.claude.json"),
+            ("/no-such/me/.cursor/mcp.json", "~/.cursor/mcp.json"),
             ("/etc/x.json", "/etc/x.json"),
         ];
+        // One kind of separator, and not both in one path.
+        let own = |path: &str| path.replace('/', std::path::MAIN_SEPARATOR_STR);
         for (path, shown) in table {
-            assert_eq!(here.shown(Path::new(path)), shown);
+            assert_eq!(here.shown(Path::new(path)), own(shown));
         }
-        assert_eq!(around("/").shown(Path::new("/no-such/me/.mcp.json")), "~/.mcp.json");
+        assert_eq!(around("/").shown(Path::new("/no-such/me/.mcp.json")), own("~/.mcp.json"));
     }
 }

@@ -39,12 +39,12 @@ pub(super) fn text_file(path: &Path) -> io::Result<String> {
     String::from_utf8(bytes).map_err(|_| io::Error::other("it is not UTF-8"))
 }
 
+// About Unix itself: a device.
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {
     use super::*;
 
-    // About Unix itself: a device.
     #[test]
     fn a_device_is_no_file_and_what_is_too_large_is_refused() {
         let error = |path: &Path, most, only| file(path, most, only).unwrap_err().to_string();

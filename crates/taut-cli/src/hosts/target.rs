@@ -218,8 +218,13 @@ fn stdio_of<'a>(found: &Found, server: &'a Server) -> Result<&'a Stdio, Problem>
 /// Values that are filled in are secrets by themselves, whatever stands around them.
 fn hide(words: &[String], env: &[(String, String)], around: &Surroundings) {
     let texts: Vec<&String> = words.iter().chain(env.iter().map(|(_, value)| value)).collect();
+    // Windows finds a variable by its name in either case, so it may be mentioned in either.
+    let folded =
+        |text: &str| if cfg!(windows) { text.to_ascii_uppercase() } else { text.to_owned() };
+    let texts: Vec<String> = texts.into_iter().map(|text| folded(text)).collect();
     let mentions = |name: &str| {
         let forms = [format!("${{{name}"), format!("env:{name}"), format!("${name}")];
+        let forms = forms.map(|form| folded(&form));
         forms.iter().any(|form| texts.iter().any(|text| text.contains(form.as_str())))
     };
     let used = around.vars.iter().filter(|(name, _)| mentions(name));

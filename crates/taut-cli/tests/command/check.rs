@@ -155,6 +155,7 @@ fn what_cannot_be_checked_is_told_with_what_to_do() {
 }
 
 /// A server that writes without end, in messages that take far more memory than bytes.
+// About Linux itself: the program `yes`, and the memory of a process in `/proc`.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_server_that_floods_takes_bounded_memory() {

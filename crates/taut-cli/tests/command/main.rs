@@ -13,8 +13,8 @@
     reason = "a test that goes wrong should say so, and so should a role"
 )]
 
-// About Unix itself: terminals.
 mod again;
+// About Unix itself: terminals.
 #[cfg(unix)]
 mod ahead;
 mod all;

@@ -255,6 +255,7 @@ fn a_table_with_long_addresses_is_aligned() {
 }
 
 /// D4: the description that was beside the arguments was cut where a narrow terminal had it on a line of its own.
+// About Unix itself: terminals.
 #[test]
 #[cfg(unix)]
 fn a_wider_terminal_never_shows_less() {

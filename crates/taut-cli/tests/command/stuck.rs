@@ -289,6 +289,7 @@ fn an_interrupt_ends_a_computation() {
 
 /// P26: whichever command starts a server, by whichever way: a descriptor that taut was given by its parent does not
 /// reach it.
+// About Linux itself: descriptors, and what of them `/proc` tells.
 #[test]
 #[cfg(target_os = "linux")]
 fn a_descriptor_that_taut_inherited_does_not_reach_a_server() {

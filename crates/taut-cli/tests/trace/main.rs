@@ -1,4 +1,7 @@
 //! `taut trace` as hosts and people use it: the real binary between a client and a server.
+//!
+//! About Linux itself: signals on both sides, `/proc`, scripts, and descriptors of the test that are pipes or sockets.
+//! `tests/windows.rs` has a capture, a server in a `.cmd` file, and a trace that is killed.
 
 #![cfg(target_os = "linux")]
 #![allow(

@@ -357,6 +357,7 @@ async fn plain_services_are_served_as_well() {
 }
 
 /// A Unix socket that only its owner can reach; any `Host` will do there.
+// About Unix itself: such sockets, and the modes of files.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_unix_socket_is_for_its_owner() {
@@ -398,6 +399,7 @@ async fn a_unix_socket_is_for_its_owner() {
 }
 
 /// While a Unix socket is made, nobody can connect to it before its mode is set, whatever the umask is.
+// About Unix itself: such sockets, and the modes of files.
 #[cfg(unix)]
 #[tokio::test]
 async fn a_unix_socket_has_its_mode_before_anybody_can_connect() {

@@ -194,9 +194,14 @@ fn is_bare(program: &Path) -> bool {
 }
 
 fn is_name(name: &OsStr) -> bool {
-    let bytes = name.as_encoded_bytes();
-    // Windows keeps a directory per drive in variables named like `=C:`.
-    !bytes.is_empty() && (cfg!(windows) || !bytes.contains(&b'='))
+    is_name_on(cfg!(windows), name.as_encoded_bytes())
+}
+
+/// A name ends at the first `=`. Only Windows has names that begin with one: it keeps a directory per drive in
+/// variables named like `=C:`.
+fn is_name_on(windows: bool, name: &[u8]) -> bool {
+    let rest = if windows { name.strip_prefix(b"=").unwrap_or(name) } else { name };
+    !rest.is_empty() && !rest.contains(&b'=')
 }
 
 fn path_of(env: &BTreeMap<OsString, OsString>) -> Option<&OsString> {
@@ -245,6 +250,23 @@ fn os_path(bytes: &[u8]) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_of_a_variable_has_no_equals_sign_but_for_the_first_on_windows() {
+        let table = [
+            ("A", true, true),
+            ("", false, false),
+            ("=", false, false),
+            ("A=B", false, false),
+            ("A=", false, false),
+            ("=C:", false, true),
+            ("=C:=", false, false),
+        ];
+        for (name, unix, windows) in table {
+            let judged = [false, true].map(|windows| is_name_on(windows, name.as_bytes()));
+            assert_eq!(judged, [unix, windows], "{name}");
+        }
+    }
 
     #[test]
     fn w1_a_name_without_extension_finds_the_cmd_file() {

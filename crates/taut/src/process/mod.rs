@@ -4,12 +4,15 @@
 //! [`Child::spawn`] starts it. The files: `command` and `lookup` (which program, which environment),
 //! `start` (the thread that starts), `leader` and `task` (one process and the task that looks after
 //! it), `shutdown` (pure: when to send which signal), `pipes` and `stderr` (its streams), `exit` and
-//! `error` (how it ended, why it could not start), `unix` and `windows` (the system, as `sys`).
+//! `error` (how it ended, why it could not start), `job` (Windows: pipes left to the caller), `unix` and `windows` (the
+//! system, as `sys`).
 //! docs/decisions/0004-children.md; invariants 8 and 9.
 
 mod command;
 mod error;
 mod exit;
+#[cfg(windows)]
+mod job;
 mod leader;
 mod lookup;
 mod pipes;
@@ -43,6 +46,8 @@ use task::ChildTask;
 pub use command::Command;
 pub use error::{NotFoundHint, SpawnError};
 pub use exit::ExitStatus;
+#[cfg(windows)]
+pub use job::JobChild;
 pub(crate) use pipes::{ChildStdin, ChildStdout, PipeEvents};
 pub use shutdown::{GracePeriods, ProcessEnd, ShutdownStep};
 pub(crate) use stderr::LineSink;
@@ -229,6 +234,7 @@ fn container(command: &Command) -> Option<String> {
     matches!(name, "docker" | "podman" | "nerdctl").then(|| name.to_owned())
 }
 
+// About Linux itself: signals, sessions and `/proc`. Windows: `tests/client/windows.rs`.
 #[cfg(test)]
 #[cfg(target_os = "linux")]
 mod tests;

@@ -151,6 +151,7 @@ impl Sink for ChildStdin {
     }
 }
 
+// About Unix itself: pipes that are polled, and how much they hold. Windows: `windows.rs`.
 #[cfg(test)]
 #[cfg(unix)]
 mod tests {

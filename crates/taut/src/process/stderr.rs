@@ -208,12 +208,7 @@ impl Stderr {
 }
 
 #[cfg(test)]
-#[cfg(unix)]
 mod tests {
-    use std::time::Duration;
-
-    use rustix::pipe::PipeFlags;
-
     use super::*;
 
     #[test]
@@ -252,8 +247,14 @@ mod tests {
     }
 
     /// E4, P9: the reactor has not told yet, and the other end stays open.
+    // About Unix itself: pipes that are polled. Windows: `windows.rs`.
     #[tokio::test]
+    #[cfg(unix)]
     async fn the_end_of_stderr_is_read_past_the_reactor_without_waiting() {
+        use std::time::Duration;
+
+        use rustix::pipe::PipeFlags;
+
         let (read, write) = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).unwrap();
         let tail = Arc::new(Tail::new(100));
         let seen = Arc::new(Mutex::new(Vec::<String>::new()));

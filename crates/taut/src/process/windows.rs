@@ -26,7 +26,7 @@ use super::exit::ExitStatus;
 use super::lookup::Found;
 use super::quoting;
 use crate::stream::{Sink, Source};
-use crate::threaded::{ReadHalf, WriteHalf};
+use crate::threaded::{READ_AHEAD, ReadHalf, WriteHalf};
 use crate::win32::{self, JobObject, Program};
 
 /// Whether a process can be asked to end otherwise than by closing its stdin (W5).
@@ -164,7 +164,13 @@ impl Process {
         Some(exit)
     }
 
-    fn wait_for_job(&self) {
+    /// With what code it ended; `None` if it still runs. Lets nothing go.
+    pub(super) fn exit_code(&self) -> io::Result<Option<u32>> {
+        win32::exit_code(&self.process)
+    }
+
+    /// Waits until nothing of the job is left, for a moment at most.
+    pub(super) fn wait_for_job(&self) {
         let deadline = Instant::now() + LAST;
         // A job has no handle to wait for; nearly always the first look is the last.
         while self.job.processes().is_ok_and(|count| count > 0) && Instant::now() < deadline {
@@ -203,6 +209,8 @@ impl ExitWatch {
 pub(super) struct ReadPipe {
     half: ReadHalf,
     pipe: Arc<PipeReader>,
+    /// How long [`ReadPipe::read_now`] may still wait, in all.
+    patience: Duration,
 }
 
 /// The pipe as the thread reads it.
@@ -219,25 +227,37 @@ impl ReadPipe {
     pub(super) fn new(end: PipeEnd) -> io::Result<Self> {
         let PipeEnd::Read(pipe) = end else { return Err(io::ErrorKind::InvalidInput.into()) };
         let pipe = Arc::new(pipe);
-        Ok(Self { half: ReadHalf::start(Shared(Arc::clone(&pipe)))?, pipe })
+        let half = ReadHalf::start(Shared(Arc::clone(&pipe)))?;
+        Ok(Self { half, pipe, patience: ALL_REST })
     }
 
-    /// Unknown: some of it is with the thread. [`ReadPipe::read_now`] finds the end.
+    /// At most this was written before the exit: some of it is in the pipe, some with the thread.
+    /// [`ReadPipe::read_now`] finds the end. More comes only from a descendant, which is not waited for (P9).
     pub(super) fn waiting(&self) -> u64 {
-        u64::MAX
+        (PIPE + READ_AHEAD) as u64
     }
 
     /// Reads what is there now that the process has exited. Nothing there is `Ok(0)`, as the end is.
     ///
     /// The end comes by itself unless a descendant holds the other end. It is waited for a moment,
-    /// because what was written may just be with the thread.
+    /// because what was written may just be with the thread. One that writes now and then could draw out the
+    /// moments for ever, so all of them together have a bound.
     pub(super) fn read_now(&mut self, buf: &mut Vec<u8>) -> io::Result<usize> {
-        self.half.read_within(buf, REST)
+        let began = Instant::now();
+        let read = self.half.read_within(buf, REST.min(self.patience));
+        self.patience = self.patience.saturating_sub(began.elapsed());
+        read
     }
 }
 
 /// How long what was written before an exit may take from the pipe through the thread.
 const REST: Duration = Duration::from_millis(100);
+
+/// The same for all that is read after an exit: several pieces on a machine that is very busy.
+const ALL_REST: Duration = Duration::from_millis(500);
+
+/// What a pipe of the standard library holds.
+const PIPE: usize = 64 * 1024;
 
 impl Source for ReadPipe {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
@@ -274,5 +294,38 @@ impl Sink for WritePipe {
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         self.0.poll_gone(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    /// P9: a descendant that holds the other end and goes on writing, now and then or without a pause.
+    #[test]
+    fn p9_what_a_descendant_goes_on_to_write_is_not_waited_for() {
+        for (pause, piece) in [(Duration::from_millis(20), 10), (Duration::ZERO, 4096)] {
+            let (reader, mut writer) = io::pipe().unwrap();
+            let mut pipe = ReadPipe::new(PipeEnd::Read(reader)).unwrap();
+            writer.write_all(b"first").unwrap();
+            // Ends when the reader is gone.
+            std::thread::spawn(move || {
+                while writer.write_all(&vec![b'x'; piece]).is_ok() {
+                    std::thread::sleep(pause);
+                }
+            });
+            let began = Instant::now();
+            let (mut left, mut seen) = (pipe.waiting(), Vec::new());
+            while left > 0
+                && let Ok(count @ 1..) = pipe.read_now(&mut seen)
+            {
+                left = left.saturating_sub(count as u64);
+                // Without the bounds it never ends; how long it takes otherwise depends on the machine.
+                assert!(began.elapsed() < Duration::from_secs(30), "{} bytes", seen.len());
+            }
+            assert!(seen.starts_with(b"first"));
+        }
     }
 }

@@ -116,7 +116,7 @@ impl Drop for Signals {
 }
 
 /// Runs in a thread of the system. False: nobody watches, so that the event does what it always did.
-fn handle(event: ConsoleEvent) -> bool {
+pub(super) fn handle(event: ConsoleEvent) -> bool {
     let signal = match event {
         ConsoleEvent::Interrupt => Signal::Interrupt,
         ConsoleEvent::Close => Signal::Terminate,

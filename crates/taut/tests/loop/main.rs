@@ -18,6 +18,7 @@ mod sharing;
 // About Unix itself: `/proc`, the width of pipes, signals.
 #[cfg(target_os = "linux")]
 mod process;
+// About Unix itself: the same.
 #[cfg(target_os = "linux")]
 mod processes;
 

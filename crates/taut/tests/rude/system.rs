@@ -15,6 +15,7 @@ pub(crate) use windows::*;
 /// The arguments with which a test binary plays its role and does nothing else.
 const ROLE: [&str; 4] = ["--ignored", "--exact", "role", "--nocapture"];
 
+// About Unix itself: signals, `/proc` and a shell. The module after it has the same names for Windows.
 #[cfg(unix)]
 mod unix {
     use std::fs::File;
@@ -134,7 +135,7 @@ mod unix {
 }
 
 #[cfg(windows)]
-#[allow(unsafe_code, reason = "std cannot ask after a process that it did not start")]
+#[allow(unsafe_code, reason = "docs/decisions/0013-windows.md")]
 mod windows {
     use std::os::windows::io::{AsRawHandle, FromRawHandle as _, OwnedHandle};
     use std::process::{Child, Command};

@@ -14,6 +14,7 @@ mod ledger;
 mod names;
 mod repo;
 mod source;
+mod systems;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -139,6 +140,17 @@ fn a_file_is_read_in_one_sitting() {
     let code = tree.iter().filter(|file| file.path.ends_with(".rs") && file.path.contains("src/"));
     let code = code.map(|file| (file.path.as_str(), file.text.as_str()));
     assert_clean(&source::too_long(&source::read(code)));
+}
+
+/// Invariant 10, the part that no lint sees: which files may make an exception.
+#[test]
+fn unsafe_stands_only_where_a_decision_says_so() {
+    assert_clean(&systems::unsafe_elsewhere(&tree()));
+}
+
+#[test]
+fn a_test_that_is_not_for_windows_says_why() {
+    assert_clean(&systems::unexplained(&tree()));
 }
 
 #[test]

@@ -32,7 +32,7 @@ fn place(state: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
 mod tests {
     use super::*;
 
-    /// Paths of Unix, which are not absolute elsewhere.
+    // About Unix itself: its paths, which are not absolute elsewhere.
     #[test]
     #[cfg(unix)]
     fn it_is_in_the_folder_for_state() {

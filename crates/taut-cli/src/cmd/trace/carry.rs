@@ -3,10 +3,12 @@
 //! Starts the server, passes signals on, and ends as the server ended: with its code, or by its signal. At a
 //! terminal a second Ctrl-C kills it (`stop.rs`).
 //! The server gets a process group of its own, so that a signal for our group reaches it once, through
-//! us; on Linux it is killed when we are. Must not look at the bytes.
+//! us; on Linux it is killed when we are. On Windows it is in a job, which ends with us. Must not look at the bytes.
 
 use std::path::PathBuf;
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::ExitStatus;
+#[cfg(not(windows))]
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use taut_trace::{End, Recorder};
@@ -16,6 +18,15 @@ use super::pump::{self, Ends, Progress};
 use super::stop::Stop;
 use super::wake::{self, Heard};
 use crate::problem::{Exit, Problem};
+
+#[cfg(windows)]
+pub(super) use std::io::{
+    PipeReader as ChildStderr, PipeReader as ChildStdout, PipeWriter as ChildStdin,
+};
+#[cfg(not(windows))]
+pub(super) use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+#[cfg(windows)]
+pub(super) use taut::JobChild as Child;
 
 /// How long what the server wrote before its end may take to reach the host, once somebody wants us gone.
 const LAST_BYTES: Duration = Duration::from_secs(2);
@@ -51,7 +62,8 @@ impl Launch {
     }
 
     /// The program with its arguments.
-    pub(super) fn command(&self) -> Command {
+    #[cfg(not(windows))]
+    fn command(&self) -> Command {
         let mut words = self.words.iter();
         let mut command = Command::new(words.next().map_or_else(Default::default, Clone::clone));
         command.args(words);
@@ -59,7 +71,8 @@ impl Launch {
     }
 
     /// Gives a process the environment and the directory of the server.
-    pub(super) fn surround<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+    #[cfg(not(windows))]
+    fn surround<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         if self.short_env {
             command.env_clear().envs(self.described().effective_env());
         }
@@ -68,6 +81,26 @@ impl Launch {
             command.current_dir(dir);
         }
         command
+    }
+
+    /// Starts the server on its own, and lets go what it writes to stderr.
+    #[cfg(not(windows))]
+    pub(super) fn start_alone(&self) -> std::io::Result<Child> {
+        let mut command = self.command();
+        self.surround(&mut command);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
+    }
+
+    /// Starts the server on its own, and lets go what it writes to stderr.
+    #[cfg(windows)]
+    pub(super) fn start_alone(&self) -> std::io::Result<Child> {
+        let mut child = self.described().start_in_job()?;
+        if let Some(mut stderr) = child.stderr.take() {
+            std::thread::Builder::new().name("stderr".to_owned()).spawn(move || {
+                let _ = std::io::copy(&mut stderr, &mut std::io::sink());
+            })?;
+        }
+        Ok(child)
     }
 
     /// What to say where the server could not be started: where it was looked for, if it is not there.
@@ -159,7 +192,7 @@ const fn heed(_: &Child, _: i32, has_ended: bool, _: &mut Stop<'_>) -> bool {
     has_ended
 }
 
-/// There is no Ctrl-C to pass on here: the system ends us both.
+/// There is no Ctrl-C to pass on here: the system ends us, and the job ends the server.
 #[cfg(not(unix))]
 struct Stop<'a>(std::marker::PhantomData<&'a ()>);
 
@@ -179,14 +212,20 @@ impl<'a> Stop<'a> {
 }
 
 /// The environment and the pipes of the server, for whichever process becomes it.
+#[cfg(not(windows))]
 fn prepare<'c>(command: &'c mut Command, launch: &Launch) -> &'c mut Command {
     launch.surround(command).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped())
 }
 
-#[cfg(not(target_os = "linux"))]
+/// In a job, which ends with this process. The library finds the program, as it does for every other command (W1).
+#[cfg(windows)]
+fn start(launch: &Launch) -> std::io::Result<Child> {
+    launch.described().start_in_job()
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
 fn start(launch: &Launch) -> std::io::Result<Child> {
     let mut command = launch.command();
-    #[cfg(unix)]
     std::os::unix::process::CommandExt::process_group(&mut command, 0);
     prepare(&mut command, launch).spawn()
 }

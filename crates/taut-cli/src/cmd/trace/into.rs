@@ -98,8 +98,7 @@ fn refused(found: &Found, server: &Server, why: &str) -> Problem {
 
 /// Where captures go unless somebody says.
 fn traces(around: &Surroundings) -> Result<PathBuf, Problem> {
-    let state =
-        around.vars.get("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = around.var("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
     let state = state.or_else(|| Some(around.home.as_ref()?.join(".local/state")));
     let state = state.ok_or_else(|| Problem::Usage {
         what: "there is no home folder to keep captures in".to_owned(),

@@ -4,7 +4,6 @@
 use std::ffi::OsString;
 use std::io::{Read, Write as _};
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
@@ -12,6 +11,7 @@ use serde_json::json;
 use taut::wire::{Decoder, Encoder, Frame, Framing, Limits};
 use taut_trace::{Capture, Event, Finding, Ignore, Mock, Next, Replay, Side, compare, said, steps};
 
+use super::carry::{Child, ChildStdin};
 use super::view::load_link;
 use super::{ends, for_hosts, server_of};
 use crate::args;
@@ -193,10 +193,7 @@ impl Tried {
 pub(super) fn replay(output: &Output, args: &ReplayArgs) -> Result<Exit, Problem> {
     let capture = load_link(&args.file, args.link.as_deref())?;
     let launch = server_of(output, args.name.as_deref(), &args.server, &args.config, &args.env)?.0;
-    let mut command = launch.command();
-    launch.surround(&mut command);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn().map_err(|error| launch.not_started(error))?;
+    let mut child = launch.start_alone().map_err(|error| launch.not_started(error))?;
     let stdin = child.stdin.take();
     let Some(mut stdout) = child.stdout.take() else {
         return Err(Problem::usage("the system gave no pipes for the server"));

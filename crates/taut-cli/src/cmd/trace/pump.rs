@@ -7,12 +7,12 @@
 use std::borrow::Cow;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
-use std::process::{ChildStderr, ChildStdin, ChildStdout};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
 use taut_trace::{Recorder, Stream, Tap};
 
+use super::carry::{ChildStderr, ChildStdin, ChildStdout};
 use super::ends::{self, Out};
 use super::wake::Waker;
 use crate::gate::Reader;

@@ -6,10 +6,11 @@ use std::os::windows::process::CommandExt as _;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::stdio::console::{GUARD, watch, watch_with};
+use crate::stdio::console::{GUARD, handle, watch, watch_with};
 use crate::stdio::tail::{MARK, PATIENCE, Tail, feed, in_time};
 use crate::stdio::{ClaimError, Input, Output, claim_stdio, say, take};
 use crate::stream::{Sink, Source};
+use crate::win32::ConsoleEvent;
 use crate::win32::test::{press_ctrl_c, print_from_c};
 
 const ROLE: &str = "TAUT_STDIO_TEST_ROLE";
@@ -37,6 +38,9 @@ fn role() {
             "frozen-for-an-hour" => frozen(Duration::from_secs(3600)).await,
             "blocked" => blocked().await,
             "watched-before" => watched_before().await,
+            "closed" => closed().await,
+            "closed-and-frozen" => closed_and_frozen().await,
+            "service" => service().await,
             other => panic!("no such role: {other}"),
         }
     });
@@ -177,6 +181,43 @@ async fn watched_before() {
     // Only read by us if the process is not ended before.
     while read(&mut wire.input, &mut Vec::new()).await.unwrap() > 0 {}
     write(&mut wire.output, b"survived\n").await.unwrap();
+}
+
+/// A loop whose console is closed. The handler returns only when the loop has ended: the system ends the process then.
+async fn closed() {
+    let mut wire = take().unwrap();
+    let signals = watch_with(Duration::from_secs(3600)).unwrap();
+    let handler = std::thread::spawn(|| handle(ConsoleEvent::Close));
+    let signal = signals.stopped().await;
+    write(&mut wire.output, format!("{signal}\n").as_bytes()).await.unwrap();
+    assert!(!handler.is_finished(), "the loop still runs");
+    drop(signals);
+    assert!(handler.join().unwrap(), "the event was taken");
+    write(&mut wire.output, b"ended\n").await.unwrap();
+}
+
+/// The same with a loop that does not end.
+async fn closed_and_frozen() {
+    let mut wire = take().unwrap();
+    let signals = watch().unwrap();
+    std::thread::spawn(|| handle(ConsoleEvent::Close));
+    signals.stopped().await;
+    write(&mut wire.output, b"told\n").await.unwrap();
+    loop {
+        std::thread::park();
+    }
+}
+
+/// A whole service. Its only method presses Ctrl-C and never answers.
+async fn service() {
+    use crate::service::{Failed, RequestParams, ServiceRequest};
+
+    let press = async |_: String, _: RequestParams, _: ServiceRequest| {
+        press_ctrl_c();
+        std::future::pending::<Result<(), Failed>>().await
+    };
+    let ending = crate::service::serve(press).serve_stdio().await.unwrap();
+    eprintln!("{ending}");
 }
 
 /// A process in a role; killed when dropped.
@@ -351,6 +392,38 @@ fn s9_a_second_ctrl_c_ends_it_at_once() {
     assert_eq!(actor.exit().code(), Some(ENDED_BY_CTRL_C));
     let said = stderr.rest();
     assert!(said.contains("Ctrl-C: told twice"), "{said:?}");
+}
+
+/// Closing the window, logging off and shutting down: `win32` tells them all as this.
+#[test]
+fn a_closed_console_is_told_to_the_loop_and_waits_for_it() {
+    let mut actor = start("closed", Stdio::null(), Stdio::null());
+    assert_eq!(actor.wire().rest(), "the console was closed\nended\n");
+    actor.ends_well();
+}
+
+#[test]
+fn s9_a_loop_that_does_not_stop_after_its_console_was_closed_is_ended() {
+    let mut actor = start("closed-and-frozen", Stdio::null(), Stdio::piped());
+    let stderr = Tail::of(actor.0.stderr.take().unwrap());
+    assert_eq!(actor.wire().line(), "told\n");
+    assert_eq!(actor.exit().code(), Some(ENDED_BY_CTRL_C));
+    let said = stderr.rest();
+    assert!(said.contains("the console was closed: the loop did not stop in time"), "{said:?}");
+}
+
+/// The way through `run_stdio`: the input stays open, so that nothing but Ctrl-C can end it.
+#[test]
+fn ctrl_c_ends_a_service_that_serves_stdin_and_stdout() {
+    let mut actor = start("service", Stdio::piped(), Stdio::piped());
+    let stderr = Tail::of(actor.0.stderr.take().unwrap());
+    let wire = actor.wire();
+    let mut stdin = actor.0.stdin.take().unwrap();
+    stdin.write_all(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"press\"}\n").unwrap();
+    let said = stderr.rest();
+    assert!(said.contains("stopped by signal 2"), "{said:?}");
+    assert_eq!(wire.rest(), "", "nothing is answered");
+    actor.ends_well();
 }
 
 #[test]
