@@ -3,19 +3,13 @@
 //! Knows threads, pipes and signals; must not know what a message means. Reading and writing happen in
 //! threads of their own, so that a peer that does not read, or does not stop writing, blocks nothing.
 
-use std::ffi::OsString;
 use std::io::{self, Read as _, Write as _};
-use std::path::PathBuf;
-#[cfg(not(windows))]
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-#[cfg(windows)]
-use taut::JobChild as Child;
-
+use crate::program::{Child, Program};
 use crate::wire::{Frame, Splitter};
 
 /// How much memory the output of one peer may take. A peer that writes more is ended.
@@ -43,59 +37,6 @@ const MAX_STDERR: usize = 16 << 10;
 
 /// Chunks that the reader may be ahead of us.
 const AHEAD: usize = 64;
-
-/// A program, and how to start it.
-#[derive(Clone, Debug)]
-pub struct Program {
-    /// The program and its arguments.
-    pub words: Vec<OsString>,
-    /// Variables set beside our own environment.
-    pub env: Vec<(OsString, OsString)>,
-    /// Whether nothing of our own environment is passed on, but for what `env` says.
-    pub bare: bool,
-    /// Where it is started.
-    pub dir: Option<PathBuf>,
-    /// Whether messages go out with a `Content-Length` header each, and not as lines.
-    pub headers: bool,
-    /// Memory that is taken by what all processes of this program wrote.
-    kept: Arc<AtomicUsize>,
-    pub(crate) stopper: Stopper,
-}
-
-/// Ends a run before its time, from another thread: no process is started any more, so the run ends as soon as those
-/// that are there have ended. Its report is worth nothing then.
-#[derive(Clone, Debug, Default)]
-pub struct Stopper(Arc<AtomicBool>);
-
-impl Stopper {
-    /// Lets no further process start.
-    pub fn stop(&self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
-}
-
-impl Program {
-    /// A program with its arguments.
-    pub fn new<W: Into<OsString>>(words: impl IntoIterator<Item = W>) -> Self {
-        let words = words.into_iter().map(Into::into).collect();
-        Self {
-            words,
-            env: Vec::new(),
-            bare: false,
-            dir: None,
-            headers: false,
-            kept: Arc::default(),
-            stopper: Stopper::default(),
-        }
-    }
-}
-
-impl Program {
-    /// Counts the memory of a new run: what was kept for the last one is gone.
-    pub(crate) fn begin(&self) {
-        self.kept.store(0, Ordering::Relaxed);
-    }
-}
 
 /// Something that happened on the wire.
 #[derive(Clone, Debug)]
@@ -170,10 +111,10 @@ pub(crate) enum Stopped {
 
 impl Process {
     pub(crate) fn start(program: &Program) -> io::Result<Self> {
-        if program.stopper.0.load(Ordering::SeqCst) {
+        if program.stopper.is_stopped() {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let mut child = spawn(program)?;
+        let mut child = program.spawn()?;
         let began = Instant::now();
         let stderr = Arc::new(Mutex::new(Vec::new()));
         let (input, output) = threads(&mut child, &stderr);
@@ -366,39 +307,6 @@ impl Process {
         let bytes = self.stderr.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&bytes).into_owned()
     }
-}
-
-/// In a process group of its own, so that all that it starts can be ended with it.
-#[cfg(not(windows))]
-fn spawn(program: &Program) -> io::Result<Child> {
-    let (first, rest) = program.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut command = Command::new(first);
-    command.args(rest).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    if program.bare {
-        command.env_clear();
-    }
-    command.envs(program.env.iter().map(|(name, value)| (name, value)));
-    if let Some(dir) = &program.dir {
-        command.current_dir(dir);
-    }
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut command, 0);
-    command.spawn()
-}
-
-/// In a job of its own, with which all that it starts is ended. Finds `.cmd` files as well (W1).
-#[cfg(windows)]
-fn spawn(program: &Program) -> io::Result<Child> {
-    let (first, rest) = program.words.split_first().ok_or(io::ErrorKind::InvalidInput)?;
-    let command = taut::Command::new(first).args(rest.iter().cloned());
-    let command = if program.bare { command.clear_env() } else { command.inherit_env() };
-    let env = program.env.iter();
-    let command = env.fold(command, |command, (name, value)| command.env(name, value));
-    match &program.dir {
-        Some(dir) => command.current_dir(dir),
-        None => command,
-    }
-    .start_in_job()
 }
 
 impl Drop for Process {

@@ -12,7 +12,8 @@ use super::record::{Life, Played, Scene, read};
 use crate::check::{Check, Kind, Verdict};
 use crate::cx::VERSION;
 use crate::ours::Revision;
-use crate::process::{Process, Program, Stopper};
+use crate::process::Process;
+use crate::program::{Program, Stopper};
 use crate::report::{Report, Row};
 use crate::server::pool::{CLIENTS, pool};
 

@@ -14,7 +14,7 @@ use super::judge::{explain, scans};
 use super::session::Times;
 use crate::check::Check;
 use crate::ours::Revision;
-use crate::process::{Program, Stopper};
+use crate::program::{Program, Stopper};
 use crate::report::{Report, Row};
 
 /// How many processes are started at most, all together.

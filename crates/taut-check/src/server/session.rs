@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use crate::cx::{initialize, request};
 use crate::ours::Revision;
-use crate::process::{Entry, Process, Program, Stopped, What};
+use crate::process::{Entry, Process, Stopped, What};
+use crate::program::Program;
 use crate::seen::{Seen, Session, Step, is_meant, is_request, is_response, messages};
 
 /// How long things may take.
