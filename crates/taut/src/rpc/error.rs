@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize, Serializer};
 use serde_json::value::RawValue;
 
 use crate::json::JsonRef;
+#[cfg(all(feature = "server", feature = "client"))]
 use crate::json::edit::{Edit, edited};
 
 /// Error codes. The first five are JSON-RPC's own; the last is what language servers answer to a
@@ -99,6 +100,38 @@ impl ErrorObject {
         rest == Some("}")
     }
 
+    /// −32601: there is no such method.
+    #[must_use]
+    pub fn method_not_found(method: &str) -> Self {
+        Self::new(code::METHOD_NOT_FOUND, format!("method not found: {}", excerpt(method)))
+    }
+
+    /// −32602: the params do not fit.
+    pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(code::INVALID_PARAMS, message)
+    }
+
+    /// −32603: this side failed.
+    pub fn internal(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(code::INTERNAL_ERROR, message)
+    }
+
+    /// −32600: not a request.
+    pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
+        Self::new(code::INVALID_REQUEST, message)
+    }
+
+    /// Adds `data`. A value that cannot be written as JSON is left out.
+    #[must_use]
+    pub fn with_data(mut self, data: &impl Serialize) -> Self {
+        self.data = serde_json::value::to_raw_value(data).ok();
+        self
+    }
+}
+
+/// What only the proxy does with the errors that it passes on.
+#[cfg(all(feature = "server", feature = "client"))]
+impl ErrorObject {
     /// The same error, which is written as its sender wrote it. For a proxy, which changes it only by
     /// [`set_code`](Self::set_code) and [`set_data`](Self::set_data) afterwards.
     pub(crate) fn relayed(mut self) -> Self {
@@ -132,34 +165,6 @@ impl ErrorObject {
         if let Ok(text) = RawValue::from_string(edited(object, change, added)) {
             written.text = text;
         }
-    }
-
-    /// −32601: there is no such method.
-    #[must_use]
-    pub fn method_not_found(method: &str) -> Self {
-        Self::new(code::METHOD_NOT_FOUND, format!("method not found: {}", excerpt(method)))
-    }
-
-    /// −32602: the params do not fit.
-    pub fn invalid_params(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(code::INVALID_PARAMS, message)
-    }
-
-    /// −32603: this side failed.
-    pub fn internal(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(code::INTERNAL_ERROR, message)
-    }
-
-    /// −32600: not a request.
-    pub fn invalid_request(message: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(code::INVALID_REQUEST, message)
-    }
-
-    /// Adds `data`. A value that cannot be written as JSON is left out.
-    #[must_use]
-    pub fn with_data(mut self, data: &impl Serialize) -> Self {
-        self.data = serde_json::value::to_raw_value(data).ok();
-        self
     }
 }
 
