@@ -173,23 +173,23 @@ impl Error {
     pub(crate) fn from_failure(
         method: Cow<'static, str>,
         failure: Failure,
-        ending: impl FnOnce() -> Ending,
+        ended: impl FnOnce() -> Self,
     ) -> Self {
         match failure {
             Failure::Refused(error) => Self::Refused { method, error },
             Failure::TimedOut { after, ceiling } => Self::TimedOut { method, after, ceiling },
             Failure::Violation(fault) => Self::Violation { method, what: fault.to_string().into() },
-            Failure::Ended => Self::Ended(ending()),
+            Failure::Ended => ended(),
         }
     }
 
     pub(crate) fn from_send(
         method: Cow<'static, str>,
         error: SendError,
-        ending: impl FnOnce() -> Ending,
+        ended: impl FnOnce() -> Self,
     ) -> Self {
         match error {
-            SendError::Closed => Self::Ended(ending()),
+            SendError::Closed => ended(),
             SendError::Json(error) => Self::Encode { method, reason: error.to_string() },
         }
     }

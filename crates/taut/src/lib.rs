@@ -172,31 +172,7 @@ pub use mcp::{
 ///
 /// The types that most programs use, such as [`Tool`], are in the root of the crate as well.
 pub mod types {
-    pub use crate::mcp::{
-        Annotations, AtRevision, AudioContent, BadParameterHeader, BareParams, BooleanField,
-        CacheScope, CallToolParams, CallToolResult, CancelledParams, Choice, ChoiceField,
-        ClientCapabilities, CompleteParams, CompleteResult, Completion, CompletionArgument,
-        CompletionContext, CompletionReference, Content, CreateMessageParams, CreateMessageResult,
-        DiscoverResult, ElicitAction, ElicitForm, ElicitParams, ElicitResult, ElicitUrl,
-        ElicitationCapability, ElicitationCompleteParams, EmbeddedResource, EmptyResult, Era,
-        Extra, FormField, FormSchema, GetPromptParams, GetPromptResult, HEADER_MISMATCH, Icon,
-        IconTheme, ImageContent, Implementation, IncludeContext, InitializeParams,
-        InitializeResult, JsonObject, Level, ListPromptsResult, ListResourceTemplatesResult,
-        ListResourcesResult, ListRootsResult, ListToolsResult, LogParams, MAX_COMPLETIONS,
-        MISSING_CLIENT_CAPABILITY, Meta, MissingCapability, ModelHint, ModelPreferences,
-        NumberField, NumberKind, PageParams, ParameterHeader, ProgressParams, Prompt,
-        PromptArgument, PromptMessage, PromptReference, PromptsCapability, RESOURCE_NOT_FOUND,
-        RawJson, ReadResourceParams, ReadResourceResult, Resource, ResourceContents, ResourceLink,
-        ResourceParams, ResourceReference, ResourceTemplate, ResourcesCapability, ResultType,
-        Revision, Role, Root, RootsCapability, SamplingBlocks, SamplingCapability, SamplingContent,
-        SamplingMessage, Schema, ServerCapabilities, SetLevelParams, StopReason,
-        SubscriptionFilter, SubscriptionParams, Target, TaskSupport, TextContent, TextField, Tool,
-        ToolAnnotations, ToolChoice, ToolChoiceMode, ToolExecution, ToolResult, ToolUse,
-        ToolsCapability, Trace, Ttl, UNSUPPORTED_PROTOCOL_VERSION, URL_ELICITATION_REQUIRED,
-        UnknownRevision, UnsupportedVersion, WriteJson, called_tool, claimed_version, http_status,
-        lists_tools, may_be_repeated, meta_keys, method_names, mirrored_member, mirrored_name,
-        missing_claims, opens_session, parameter_values, resource_not_found, unsupported_version,
-    };
+    pub use crate::mcp::*;
 }
 
 /// What the README and the guides show is compiled, and run where it can be.

@@ -24,7 +24,6 @@ mod remote;
 mod reporter;
 
 use std::future::Future;
-use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -151,12 +150,19 @@ fn last_segment(name: &'static str) -> &'static str {
 ///
 /// A named `async fn` or an `async` closure that captures nothing will do; one that captures is
 /// written `move |method, params, call| { let x = x.clone(); async move { … } }`.
-pub fn serve<H, F, T>(handler: H) -> Serve<H, F, T>
+pub fn serve<H, F, T>(handler: H) -> Serve
 where
     H: Fn(String, RequestParams, ServiceRequest) -> F + Send + Sync + 'static,
     F: Future<Output = Result<T, Failed>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
+    let handler = move |method, params, request, exceptions| -> AnswerFuture {
+        let work = handler(method, params, request);
+        Box::pin(async move {
+            let result = work.await.map_err(|failed| failed.into_error(exceptions))?;
+            JsonBuf::of(&result).map_err(|error| no_json(&error))
+        })
+    };
     Serve {
         handler: Arc::new(handler),
         notified: Arc::new(|_, _, _| {}),
@@ -164,29 +170,27 @@ where
         options: Options::default(),
         exceptions: true,
         signals: true,
-        types: PhantomData,
     }
 }
 
+/// The last argument says whether the type of an error is sent.
+type PlainHandler =
+    dyn Fn(String, RequestParams, ServiceRequest, bool) -> AnswerFuture + Send + Sync;
+
 type Notified = dyn Fn(&str, &RequestParams, &Remote) + Send + Sync;
 
-/// A JSON-RPC service, ready to be served.
-pub struct Serve<H, F, T> {
-    handler: Arc<H>,
+/// A JSON-RPC service, ready to be served. Clones are the same service.
+#[derive(Clone)]
+pub struct Serve {
+    handler: Arc<PlainHandler>,
     notified: Arc<Notified>,
     config: Config,
     options: Options,
     exceptions: bool,
     signals: bool,
-    types: PhantomData<fn() -> (F, T)>,
 }
 
-impl<H, F, T> Serve<H, F, T>
-where
-    H: Fn(String, RequestParams, ServiceRequest) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<T, Failed>> + Send + 'static,
-    T: Serialize + Send + 'static,
-{
+impl Serve {
     /// Takes in notifications, in order: each before the next message is looked at.
     #[must_use]
     pub fn on_notification(
@@ -253,7 +257,8 @@ where
     {
         let (link, service) = self.start(false);
         let never = std::future::pending();
-        driver::run(link, Reader(reader), Writer(writer), service, self.options, never).await
+        driver::run(link, Reader(reader), Writer(writer), Box::new(service), self.options, never)
+            .await
     }
 
     /// The same as [`serve`](Self::serve), in a task of its own, with a handle for calling the
@@ -264,12 +269,9 @@ where
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let (link, service) = self.start(false);
-        let remote = Remote::new(link.clone());
-        let never = std::future::pending();
-        let options = self.options;
-        tokio::spawn(async move {
-            driver::run(link, Reader(reader), Writer(writer), service, options, never).await
-        });
+        let (remote, service) = (Remote::new(link.clone()), Box::new(service));
+        let (options, never) = (self.options, std::future::pending());
+        tokio::spawn(driver::run(link, Reader(reader), Writer(writer), service, options, never));
         remote
     }
 
@@ -285,29 +287,18 @@ where
         serve(refuse).connect(reader, writer)
     }
 
-    fn start(&self, on_stdio: bool) -> (Link, Plain<H, F, T>) {
+    fn start(&self, on_stdio: bool) -> (Link, Plain) {
         let link = Link::new(Peer::new(self.config));
         (link.clone(), self.plain(link, on_stdio))
     }
 
-    fn plain(&self, link: Link, on_stdio: bool) -> Plain<H, F, T> {
-        Plain {
-            handler: self.handler.clone(),
-            notified: self.notified.clone(),
-            exceptions: self.exceptions,
-            remote: Remote::new(link),
-            reporter: Reporter::new(on_stdio),
-            types: PhantomData,
-        }
+    fn plain(&self, link: Link, on_stdio: bool) -> Plain {
+        let (remote, reporter) = (Remote::new(link), Reporter::new(on_stdio));
+        Plain { serve: self.clone(), remote, reporter }
     }
 }
 
-impl<H, F, T> Answers for Serve<H, F, T>
-where
-    H: Fn(String, RequestParams, ServiceRequest) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<T, Failed>> + Send + 'static,
-    T: Serialize + Send + 'static,
-{
+impl Answers for Serve {
     fn start(&self, _: Principal, adjust: &dyn Fn(Config) -> Config) -> Started {
         Started::new(adjust(self.config), self.options, |link| Box::new(self.plain(link, false)))
     }
@@ -338,6 +329,7 @@ pub(crate) async fn run_stdio(
             None => std::future::pending().await,
         }
     };
+    let service = Box::new(service);
     let ending = driver::run(link, wire.input, wire.output, service, options, stop).await;
     drop(watchdog);
     if let Ending::Signal(_) = ending {
@@ -354,21 +346,14 @@ pub(crate) async fn run_stdio(
     ending
 }
 
-struct Plain<H, F, T> {
-    handler: Arc<H>,
-    notified: Arc<Notified>,
-    exceptions: bool,
+/// The loop's service for one connection.
+struct Plain {
+    serve: Serve,
     remote: Remote,
     reporter: Reporter,
-    types: PhantomData<fn() -> (F, T)>,
 }
 
-impl<H, F, T> Service for Plain<H, F, T>
-where
-    H: Fn(String, RequestParams, ServiceRequest) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<T, Failed>> + Send + 'static,
-    T: Serialize + Send + 'static,
-{
+impl Service for Plain {
     fn request(&mut self, request: IncomingRequest<'_>) -> AnswerFuture {
         let call = ServiceRequest {
             id: request.id.clone(),
@@ -376,17 +361,12 @@ where
             remote: self.remote.clone(),
         };
         let params = RequestParams(request.params.raw().map(ToOwned::to_owned));
-        let exceptions = self.exceptions;
-        let work = (self.handler)(request.method.to_owned(), params, call);
-        Box::pin(async move {
-            let result = work.await.map_err(|failed| failed.into_error(exceptions))?;
-            JsonBuf::of(&result).map_err(|error| no_json(&error))
-        })
+        (self.serve.handler)(request.method.to_owned(), params, call, self.serve.exceptions)
     }
 
     fn notification(&mut self, method: &str, params: &rpc::Params<'_>) {
         let params = RequestParams(params.raw().map(ToOwned::to_owned));
-        (self.notified)(method, &params, &self.remote);
+        (self.serve.notified)(method, &params, &self.remote);
     }
 
     fn trouble(&mut self, trouble: &Trouble) {

@@ -41,6 +41,7 @@ pub(crate) use stderr::say;
 
 #[cfg(test)]
 #[cfg(any(target_os = "linux", windows))]
+#[path = "stdio/tests/tail.rs"]
 mod tail;
 // About Linux itself: descriptors, signals and `/proc`. Windows: `windows/tests.rs`.
 #[cfg(test)]

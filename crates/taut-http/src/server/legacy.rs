@@ -257,7 +257,7 @@ fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 async fn send(session: &Session, message: Vec<u8>) -> Result<(), Refusal> {
-    session.sender.send(message).await.map_err(|error| match error {
+    session.send(message).await.map_err(|error| match error {
         SendMessageError::Closed => over(),
         SendMessageError::TooLong { .. } => {
             Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, error.to_string())

@@ -352,11 +352,8 @@ impl Port {
 
     async fn http(&self, stream: Sniffed, mut stopped: watch::Receiver<bool>) {
         let options = self.http.options();
-        let service = service_fn(|request| {
-            let answer = self.at_path(request);
-            // hyper wants to move it between polls.
-            Box::pin(async move { Ok::<_, Infallible>(answer.await) })
-        });
+        // Boxed, because hyper wants to move it between polls.
+        let service = service_fn(|request| Box::pin(self.at_path(request)));
         let io = TokioIo::new(stream.patience(options.stall_timeout));
         let mut connection = http1::Builder::new()
             .timer(TokioTimer::new())
@@ -367,6 +364,7 @@ impl Port {
         let mut stopping = false;
         let served = loop {
             let served = tokio::select! {
+                biased;
                 served = poll_fn(|cx| connection.poll_without_shutdown(cx)) => Some(served),
                 _ = stopped.wait_for(|stopped| *stopped), if !stopping => None,
             };
@@ -383,12 +381,12 @@ impl Port {
     }
 
     /// Serves a request if it is for the endpoint, or for the metadata.
-    async fn at_path(&self, request: Request<Incoming>) -> Response<Body> {
+    async fn at_path(&self, request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
         let options = self.http.options();
         let wanted = options.path.trim_end_matches('/');
         let path = request.uri().path();
         if path.trim_end_matches('/') == wanted || auth::is_well_known(path) {
-            return self.http.handle(request).await;
+            return Ok(self.http.handle(request).await);
         }
         // A page of another site is told that, not which path would be right.
         let refused = check_source(options, &request.into_parts().0).err();
@@ -396,6 +394,6 @@ impl Port {
             let text = format!("nothing is served here: the endpoint is {wanted}");
             Refusal::new(StatusCode::NOT_FOUND, text)
         };
-        refused.unwrap_or_else(elsewhere).closing().into_response()
+        Ok(refused.unwrap_or_else(elsewhere).closing().into_response())
     }
 }

@@ -21,7 +21,7 @@
 //! | `options`, `auth`, `guard` | limits, who asks, from where |
 //! | `service`, `posted` | the order of the checks, and which era serves a request |
 //! | `modern`, `learned` | requests that stand for themselves, and which parameters they repeat |
-//! | `legacy`, `registry`, `session`, `stream` | sessions, their streams, resumption |
+//! | `legacy`, `registry`, `session`, `stream`, `turn` | sessions, their streams, resumption |
 //! | `plain` | services that speak no MCP |
 //! | `listen`, `io`, `tls` | connections |
 
@@ -43,6 +43,7 @@ mod session;
 mod stream;
 #[cfg(feature = "tls")]
 mod tls;
+mod turn;
 
 pub use auth::{AuthError, ProtectedResource, bearer};
 pub use body::Body;

@@ -16,8 +16,8 @@ use taut::Revision;
 use taut::rpc::{ErrorObject, Id, Params};
 use taut::transport::{MessagePipe, MessageService, Outgoing, Principal, Relation};
 use taut::types::{
-    HEADER_MISMATCH, ParameterHeader, called_tool, claimed_version, http_status, mirrored_name,
-    missing_claims, opens_session, unsupported_version,
+    HEADER_MISMATCH, ParameterHeader, called_tool, claimed_version, http_status, method_names,
+    mirrored_name, missing_claims, unsupported_version,
 };
 use tokio::time::{Instant, Sleep};
 
@@ -59,7 +59,7 @@ impl ModernRequest<'_> {
             return Err(self.refuse(unsupported_version(&claimed)));
         }
         // DEP-02: said here, because servers behind a proxy say different things to it.
-        if opens_session(self.method) {
+        if self.method == method_names::INITIALIZE {
             return Err(self.refuse(ErrorObject::method_not_found(self.method)));
         }
         self.check_parameters(head, parameters)
@@ -156,7 +156,7 @@ pub(super) async fn serve(
     options: &Arc<Options>,
     answered: impl FnOnce(&[u8]),
 ) -> Result<Response<Body>, Refusal> {
-    let mut pipe = service.open(principal);
+    let mut pipe = service.open_in_place(principal);
     pipe.send(message)
         .await
         .map_err(|error| Refusal::bad_request(error.to_string()).of(Some(id)))?;

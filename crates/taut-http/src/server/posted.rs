@@ -8,7 +8,7 @@ use http::request::Parts;
 use serde_json::value::RawValue;
 use taut::Revision;
 use taut::rpc::{ErrorObject, Fault, Id, Malformed, Message, Messages, code};
-use taut::types::{ParameterHeader, claimed_version, lists_tools, opens_session};
+use taut::types::{ParameterHeader, claimed_version, method_names};
 
 use super::guard::single;
 use super::modern::ModernRequest;
@@ -75,12 +75,12 @@ pub(super) fn judge(
     let says_modern = version == Some(Revision::MODERN.as_str());
     match taut::rpc::read(body).map_err(|error| malformed(&error))? {
         Messages::One(Message::Request { id, method, params }) => {
-            let opens = opens_session(&method);
+            let opens = method == method_names::INITIALIZE;
             let claims = claimed_version(&params).is_some();
             if claims || (says_modern && !opens) {
                 let request = ModernRequest { id: &id, method: &method, params: &params };
                 request.check(&head.headers, parameters)?;
-                return Ok(Era::Modern { lists: lists_tools(&method), id });
+                return Ok(Era::Modern { lists: method == method_names::LIST_TOOLS, id });
             }
             Ok(Era::Legacy(Posted::Request { id, opens }))
         }
@@ -111,7 +111,9 @@ fn entry(text: &str) -> Result<Entry, Refusal> {
     let refused =
         |id: Option<&Id>, error: &ErrorObject| Entry::Malformed { error: error_message(id, error) };
     Ok(match taut::rpc::read(text.as_bytes()) {
-        Ok(Messages::One(Message::Request { method, .. })) if opens_session(&method) => {
+        Ok(Messages::One(Message::Request { method, .. }))
+            if method == method_names::INITIALIZE =>
+        {
             return Err(Refusal::bad_request("initialize must not be part of an array"));
         }
         Ok(Messages::One(Message::Request { id, .. })) => {

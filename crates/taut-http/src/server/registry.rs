@@ -48,13 +48,13 @@ impl Registry {
             return Err(full());
         }
         let id = random_id()?;
-        let (sender, receiver) = service.open(principal.clone()).split();
+        let (sender, receiver) = service.open_in_place(principal.clone()).split();
         let session = Session::new(id.clone(), principal, sender, options.replay);
         let mut sessions = self.lock();
         if sessions.len() >= options.sessions {
             return Err(full());
         }
-        let work = session::run(session.clone(), receiver, Arc::downgrade(self), options.clone());
+        let work = session::begin(session.clone(), receiver, Arc::downgrade(self), options.clone());
         let task = tokio::spawn(work).abort_handle();
         sessions.insert(id, Open { session: session.clone(), task });
         Ok(session)

@@ -27,6 +27,7 @@ use super::options::Options;
 use super::posted::{self, Era};
 use super::refusal::{Refusal, empty};
 use super::registry::Registry;
+use super::turn::within;
 use super::{modern, plain};
 
 /// Any [`MessageService`] over HTTP: a `tower` service, for frameworks such as axum. It serves messages
@@ -189,7 +190,7 @@ impl HttpService {
             }
             Ok(bytes)
         };
-        match tokio::time::timeout(self.options.body_timeout, reading).await {
+        match within(self.options.body_timeout, reading).await {
             Ok(read) => read,
             Err(_) => Err(Refusal::new(
                 StatusCode::REQUEST_TIMEOUT,

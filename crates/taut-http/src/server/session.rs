@@ -5,13 +5,16 @@
 //! for the idle limit (SES-04, SES-09).
 
 use std::collections::{HashMap, VecDeque};
+use std::future::{Future, poll_fn};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
 use taut::Revision;
 use taut::rpc::{ErrorObject, Id, Message, Messages};
-use taut::transport::{MessageReceiver, MessageSender, Outgoing, Principal, Relation};
+use taut::transport::{
+    MessageReceiver, MessageSender, Outgoing, Principal, Relation, SendMessageError,
+};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
@@ -19,6 +22,7 @@ use super::options::Options;
 use super::refusal::error_message;
 use super::registry::Registry;
 use super::stream::{EventKind, EventLog};
+use super::turn::Turn;
 
 /// The number of the stream that belongs to no request.
 pub(super) const GENERAL: u64 = 0;
@@ -30,10 +34,12 @@ const KEPT: usize = 32;
 pub(super) struct Session {
     pub(super) id: String,
     pub(super) principal: Principal,
-    pub(super) sender: MessageSender,
+    sender: MessageSender,
     state: Mutex<SessionState>,
     /// Told when the session is to end.
     end: Notify,
+    /// Moves what leaves the service to its streams, and runs the service's side.
+    turn: Turn,
 }
 
 struct SessionState {
@@ -92,7 +98,14 @@ impl Session {
             used: Instant::now(),
             ended: false,
         };
-        Arc::new(Self { id, principal, sender, state: Mutex::new(state), end: Notify::new() })
+        Arc::new(Self {
+            id,
+            principal,
+            sender,
+            state: Mutex::new(state),
+            end: Notify::new(),
+            turn: Turn::default(),
+        })
     }
 
     fn lock(&self) -> MutexGuard<'_, SessionState> {
@@ -124,6 +137,14 @@ impl Session {
         // What is not said is taken for the newest: taut agrees on nothing else.
         let revision = agreed.ok().and_then(|agreed| Revision::parse(&agreed.protocol_version));
         self.lock().revision = revision.unwrap_or(Revision::LATEST_LEGACY);
+    }
+
+    /// Hands one message to the service, and does what comes of it on the spot if that is possible.
+    pub(super) async fn send(&self, message: Vec<u8>) -> Result<(), SendMessageError> {
+        match self.turn.take(|| self.sender.try_send(message))? {
+            None => Ok(()),
+            Some(message) => self.sender.send(message).await,
+        }
     }
 
     /// Ends the session.
@@ -272,37 +293,53 @@ impl Drop for SessionUse {
     }
 }
 
-/// Moves what leaves the service to its streams until the session ends. Dropping `receiver` ends the
-/// service's side.
-pub(super) async fn run(
+/// Begins the session's work, which the future does: it moves what leaves the service to its streams until the
+/// session ends. `receiver` holds the service's side.
+pub(super) fn begin(
+    session: Arc<Session>,
+    receiver: MessageReceiver,
+    registry: Weak<Registry>,
+    options: Arc<Options>,
+) -> impl Future<Output = ()> + Send + 'static {
+    let work = run(session.clone(), receiver, registry, options);
+    Turn::begin(session, |session| &session.turn, work)
+}
+
+async fn run(
     session: Arc<Session>,
     mut receiver: MessageReceiver,
     registry: Weak<Registry>,
     options: Arc<Options>,
 ) {
+    // Set anew only when it rings: a session that is used need not move its timer for each message.
+    let mut idle_timer = std::pin::pin!(tokio::time::sleep(options.session_idle));
+    let mut end = std::pin::pin!(session.end.notified());
     let reason = loop {
-        let wait = session
-            .idle()
-            .map_or(options.session_idle, |idle| options.session_idle.saturating_sub(idle));
         let message = tokio::select! {
+            biased;
             message = receiver.recv() => message,
-            () = session.end.notified() => break "the session was ended",
-            () = tokio::time::sleep(wait) => {
-                match session.idle() {
-                    Some(idle) if idle >= options.session_idle => break "the session was idle",
-                    _ => continue,
+            () = &mut end => break "the session was ended",
+            () = &mut idle_timer => {
+                let idle = session.idle().unwrap_or_default();
+                if idle >= options.session_idle {
+                    break "the session was idle";
                 }
+                idle_timer.as_mut().reset(Instant::now() + (options.session_idle - idle));
+                continue;
             }
         };
         let Some(message) = message else {
             break "the server ended the session; send initialize again";
         };
-        let unread = tokio::select! {
-            unread = session.deliver(message, &options) => unread,
-            () = session.end.notified() => break "the session was ended",
+        let delivered = async {
+            for question in session.deliver(message, &options).await {
+                refuse_question(&session, &question).await;
+            }
         };
-        for question in unread {
-            refuse_question(&session, &question).await;
+        tokio::select! {
+            biased;
+            () = meanwhile(&mut receiver, delivered) => {}
+            () = &mut end => break "the session was ended",
         }
     };
     if let Some(registry) = registry.upgrade() {
@@ -311,6 +348,20 @@ pub(super) async fn run(
     // First the service's side, which may be a process.
     drop(receiver);
     session.close(reason, &options).await;
+}
+
+/// Waits for `work`. Meanwhile the service's side goes on: it hears of a cancellation, and makes room for what is
+/// sent to it.
+async fn meanwhile(receiver: &mut MessageReceiver, work: impl Future<Output = ()>) {
+    let mut work = std::pin::pin!(work);
+    poll_fn(|cx| {
+        let done = work.as_mut().poll(cx);
+        if done.is_pending() {
+            receiver.poll_session(cx);
+        }
+        done
+    })
+    .await;
 }
 
 /// Answers a request of the service that no client has read.

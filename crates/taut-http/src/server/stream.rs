@@ -16,6 +16,7 @@ use bytes::Bytes;
 use tokio::time::{Instant, Sleep};
 
 use super::session::SessionUse;
+use super::turn::within;
 use crate::sse;
 
 /// The connections that may read one stream. More are dead twins; the oldest is closed.
@@ -105,7 +106,7 @@ impl EventLog {
     ) -> Vec<Bytes> {
         let mut dropped = Vec::new();
         let room = poll_fn(|cx| self.poll_room(cx, event.len(), &mut dropped));
-        if tokio::time::timeout(patience, room).await.is_err() {
+        if within(patience, room).await.is_err() {
             self.kick();
             poll_fn(|cx| self.poll_room(cx, event.len(), &mut dropped)).await;
         }
@@ -254,8 +255,9 @@ pub(super) struct StreamReader {
     first: Option<Bytes>,
     over: bool,
     reading: Reading,
-    last_sent: Instant,
-    keep_alive: Pin<Box<Sleep>>,
+    /// When something was sent, and the timer for the next sign of life. `None` before the first wait: most
+    /// requests are answered without a stream.
+    silence: Option<(Instant, Pin<Box<Sleep>>)>,
     until: Option<Pin<Box<Sleep>>>,
     _use: SessionUse,
 }
@@ -268,7 +270,6 @@ impl StreamReader {
         session: SessionUse,
     ) -> Self {
         let reader = log.attach(after);
-        let now = Instant::now();
         Self {
             log,
             reader,
@@ -276,8 +277,7 @@ impl StreamReader {
             first: None,
             over: false,
             reading,
-            last_sent: now,
-            keep_alive: Box::pin(tokio::time::sleep_until(now + reading.keep_alive)),
+            silence: None,
             until: None,
             _use: session,
         }
@@ -287,7 +287,7 @@ impl StreamReader {
     /// `window`.
     pub(super) async fn shape(&self, window: Duration) -> Shape {
         let shape = poll_fn(|cx| self.log.poll_shape(self.reader, cx));
-        tokio::time::timeout(window, shape).await.unwrap_or(Shape::Stream)
+        within(window, shape).await.unwrap_or(Shape::Stream)
     }
 
     /// The response begins: the client can come back from now on.
@@ -320,7 +320,9 @@ impl StreamReader {
                 self.over = true;
                 return Poll::Ready(None);
             };
-            self.last_sent = Instant::now();
+            if let Some((last_sent, _)) = &mut self.silence {
+                *last_sent = Instant::now();
+            }
             let id = event_id(self.log.number, number);
             return Poll::Ready(Some(sse::event(Some(&id), &event).into()));
         }
@@ -331,15 +333,19 @@ impl StreamReader {
             let retry = self.reading.retry.as_millis();
             return Poll::Ready(Some(sse::retry(&self.position(), retry).into()));
         }
-        while self.keep_alive.as_mut().poll(cx).is_ready() {
-            let due = self.last_sent + self.reading.keep_alive;
+        let every = self.reading.keep_alive;
+        let (last_sent, timer) = self.silence.get_or_insert_with(|| {
             let now = Instant::now();
+            (now, Box::pin(tokio::time::sleep_until(now + every)))
+        });
+        while timer.as_mut().poll(cx).is_ready() {
+            let (due, now) = (*last_sent + every, Instant::now());
             if due <= now {
-                self.last_sent = now;
-                self.keep_alive.as_mut().reset(now + self.reading.keep_alive);
+                *last_sent = now;
+                timer.as_mut().reset(now + every);
                 return Poll::Ready(Some(Bytes::from_static(sse::KEEP_ALIVE)));
             }
-            self.keep_alive.as_mut().reset(due);
+            timer.as_mut().reset(due);
         }
         Poll::Pending
     }

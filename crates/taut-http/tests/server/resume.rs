@@ -137,6 +137,27 @@ async fn a_stream_that_is_not_read_is_cut_off_and_can_be_read_on() {
     assert!(http.get(&session, Some(&first)).await.text().await.contains("\"id\":1"));
 }
 
+/// A stream that is not read makes its session's answers wait, but the session still hears what is sent to it.
+#[tokio::test(start_paused = true)]
+async fn a_session_hears_a_cancellation_while_a_stream_is_not_read() {
+    let hour = Duration::from_secs(3600);
+    let options = Options::new().replay(64 << 10).stall_timeout(hour).json_window(Duration::ZERO);
+    let (http, shared) = direct(options);
+    let session = http.open("2025-06-18").await;
+    let headers = [("mcp-session-id", session.as_str())];
+    let _waiting = http.post(&headers, call(1, "gated")).await;
+    let mut unread = http.post(&headers, call(2, "big")).await;
+    unread.event().await.unwrap();
+    assert_eq!(shared.running.load(Ordering::SeqCst), 1);
+    let cancel = serde_json::json!({
+        "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 }
+    });
+    let begin = tokio::time::Instant::now();
+    assert_eq!(http.post(&headers, cancel).await.status, 202);
+    until("the call is given up", || shared.cancelled.load(Ordering::SeqCst) == 1).await;
+    assert!(begin.elapsed() < hour / 2, "it waited for the stream");
+}
+
 /// A question that no client has read, and that had to go, is answered, so that its call ends.
 #[tokio::test]
 async fn a_question_that_nobody_reads_is_refused_in_the_end() {

@@ -35,7 +35,7 @@ impl Service for ClientService {
         let echo = matches!(known, Some(Method::Discover | Method::Initialize));
         let modern = state.is_modern();
         if let (false, Some(relayed)) = (echo, &state.settings.relay) {
-            return relayed.relay.request(request);
+            return relayed.relay.clone().request(request);
         }
         let mut refusal = ErrorObject::method_not_found(method);
         if echo {

@@ -13,8 +13,8 @@ use super::state::{Change, ChangeQueue, QueueKind, StreamEnd};
 use crate::driver::{Link, PendingCall};
 use crate::error::{Error, Result};
 use crate::mcp::{
-    EmptyResult, Method, ResourceParams, SubscriptionFilter, SubscriptionParams, Target,
-    WriteJson as _,
+    EmptyResult, Method, ResourceParams, ServerCapabilities, SubscriptionFilter,
+    SubscriptionParams, Target, WriteJson as _,
 };
 use crate::rpc::{ErrorObject, Failure};
 
@@ -64,35 +64,33 @@ impl ChangeStream {
     }
 }
 
+/// All changes of lists that a server with this `offer` tells of.
+pub(crate) fn list_changes(offer: &ServerCapabilities) -> SubscriptionFilter {
+    let all = SubscriptionFilter::new().tools_list_changed(true).prompts_list_changed(true);
+    all.resources_list_changed(true).honoured_by(offer)
+}
+
 const LISTEN: &str = Method::Listen.as_str();
 
 /// What is open at a server. Dropping it closes it there.
 pub(super) struct Subscription {
     state: Arc<SessionState>,
+    link: Link,
     number: u64,
-    how: How,
-}
-
-enum How {
-    /// SUB-07: dropping the request withdraws it.
-    Modern {
-        _request: PendingCall<()>,
-    },
-    Legacy {
-        link: Link,
-        uris: Vec<String>,
-    },
+    /// The resources that a legacy server was subscribed to.
+    uris: Vec<String>,
+    /// The long request of a modern one. SUB-07: dropping it withdraws it.
+    _request: Option<PendingCall<()>>,
 }
 
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.state.streams.close(self.number);
-        let How::Legacy { link, uris } = &self.how else { return };
-        for uri in uris.iter().filter(|uri| self.state.streams.unwatch(uri)) {
+        for uri in self.uris.iter().filter(|uri| self.state.streams.unwatch(uri)) {
             let params = ResourceParams::new(uri);
             // The answer is not waited for, and a connection that is over needs none.
-            let sent =
-                link.call(None, Method::Unsubscribe.as_str(), |_| Some(params), None, None, |_| ());
+            let method = Method::Unsubscribe.as_str();
+            let sent = self.link.call(None, method, |_| Some(params), None, None, |_| ());
             if let Ok(call) = sent {
                 call.detach();
             }
@@ -178,13 +176,11 @@ impl Client {
         let session = &self.0.session;
         let uris = wanted.resource_subscriptions.clone().unwrap_or_default();
         let number = session.state.streams.open_next(queue.clone(), wanted);
-        let how = How::Legacy { link: session.link.clone(), uris: Vec::new() };
-        let mut open = Subscription { state: session.state.clone(), number, how };
+        let (state, link) = (session.state.clone(), session.link.clone());
+        let mut open = Subscription { state, link, number, uris: Vec::new(), _request: None };
         for uri in uris {
             let first = session.state.streams.watch(&uri);
-            if let How::Legacy { uris, .. } = &mut open.how {
-                uris.push(uri.clone());
-            }
+            open.uris.push(uri.clone());
             if first {
                 let read = read_result::<EmptyResult>;
                 self.typed(Method::Subscribe, &ResourceParams::new(uri), read).await?;
@@ -236,8 +232,8 @@ impl ClientShared {
         let number = number.unwrap_or_default();
         match sent {
             Ok(request) => {
-                let how = How::Modern { _request: request };
-                Ok(Subscription { state: state.clone(), number, how })
+                let (state, link) = (state.clone(), session.link.clone());
+                Ok(Subscription { state, link, number, uris: Vec::new(), _request: Some(request) })
             }
             Err(_) => {
                 state.streams.close(number);
@@ -253,11 +249,7 @@ impl ClientShared {
         let wanted = settings.keep_lists || settings.handlers.on_change.is_some();
         #[cfg(feature = "validate")]
         let wanted = wanted || settings.check_answers;
-        let lists = SubscriptionFilter::new()
-            .tools_list_changed(true)
-            .prompts_list_changed(true)
-            .resources_list_changed(true)
-            .honoured_by(&self.agreed.capabilities);
+        let lists = list_changes(&self.agreed.capabilities);
         if !wanted || !self.agreed.revision.is_modern() || lists.is_empty() {
             return;
         }

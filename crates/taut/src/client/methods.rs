@@ -13,26 +13,14 @@ use serde_json::value::RawValue;
 
 use super::connection::Client;
 use super::lists::{Pages, pages};
-use super::request::{Answer, Request, Subject, TypedResult, read_any, read_result};
+use super::request::{Answer, Request, Subject, read_any, read_result};
 use crate::error::Result;
 use crate::mcp::{
     CallToolResult, CompleteParams, CompleteResult, Completion, CompletionArgument,
     CompletionContext, CompletionReference, EmptyResult, GetPromptParams, GetPromptResult, Level,
     Meta, Method, Prompt, ReadResourceParams, ReadResourceResult, Resource, ResourceContents,
-    ResourceTemplate, ResultType, SetLevelParams, Tool,
+    ResourceTemplate, SetLevelParams, Tool,
 };
-
-macro_rules! typed_results {
-    ($($T:ty),* $(,)?) => {$(
-        impl TypedResult for $T {
-            fn result_type(&self) -> &ResultType {
-                &self.result_type
-            }
-        }
-    )*};
-}
-
-typed_results!(CallToolResult, ReadResourceResult, GetPromptResult, CompleteResult, EmptyResult);
 
 impl Client {
     /// The tools that the server offers.

@@ -26,8 +26,10 @@ mod supervise;
 
 pub use connection::{Client, ClientBuilder, Closed, IntoResponse, RequestContext};
 #[cfg(feature = "server")]
-pub(crate) use connection::{Relay, Relayed};
+pub(crate) use connection::{Relay, Relayed, setters};
 pub use listen::ChangeStream;
+#[cfg(feature = "server")]
+pub(crate) use listen::list_changes;
 pub use lists::Pages;
 pub use request::{Answer, Request, RequestFuture};
 pub use state::{Change, ClientEvent, Diagnostics, InvalidMessage};

@@ -84,12 +84,6 @@ impl Link {
         lock(&self.0.state)
     }
 
-    /// How many bytes wait to be written.
-    #[cfg(feature = "server")]
-    pub(crate) fn waiting(&self) -> usize {
-        self.lock().peer.output().len()
-    }
-
     /// Does something to the peer, then lets the loop write what came of it.
     fn with<T>(&self, act: impl FnOnce(&mut LinkState) -> T) -> T {
         let (value, waker) = {
@@ -389,6 +383,11 @@ impl LinkState {
         take(&mut self.waiting, &serial)
     }
 
+    /// The calls that will get no answer any more.
+    pub(super) fn lost(&mut self) -> Vec<(CallId, Failure)> {
+        std::iter::from_fn(|| self.peer.poll_lost()).collect()
+    }
+
     /// Who waits for a call. Both are to be dropped after the lock.
     pub(super) fn take_waiter(&mut self, call: CallId) -> Option<(Waiter, Option<Watcher>)> {
         take(&mut self.waiters, &call)
@@ -415,8 +414,7 @@ impl Link {
             let mut state = self.lock();
             state.peer.handle_eof();
             state.ended.get_or_insert(ending);
-            let waiting = std::mem::take(&mut state.waiting);
-            (waiting, std::iter::from_fn(|| state.peer.poll_lost()).collect::<Vec<_>>())
+            (std::mem::take(&mut state.waiting), state.lost())
         };
         waiting.values().for_each(Flag::raise);
         self.0.over.raise();

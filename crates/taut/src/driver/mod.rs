@@ -10,6 +10,7 @@
 mod alarm;
 mod body;
 mod flag;
+mod in_place;
 mod join;
 mod link;
 mod pending;
@@ -36,6 +37,7 @@ use work::{Look, Taken, Work};
 
 pub(crate) use body::Body;
 pub(crate) use flag::Flag;
+pub(crate) use in_place::InPlace;
 pub(crate) use join::{Either, first};
 pub(crate) use link::{Close, Link, Watcher};
 pub(crate) use pending::PendingCall;
@@ -43,6 +45,8 @@ pub(crate) use service::{AnswerFuture, IncomingRequest, Outcome, Service, no_jso
 
 pub use steps::Steps;
 pub(crate) use waiting::Owed;
+#[cfg(feature = "client")]
+pub(crate) use work::isolated;
 #[cfg(feature = "server")]
 pub(crate) use work::log_panic;
 
@@ -87,14 +91,14 @@ pub(crate) async fn run<R, W, S, F>(
     link: Link,
     source: R,
     sink: W,
-    service: S,
+    service: Box<S>,
     options: Options,
     stop: F,
 ) -> Ending
 where
     R: Source,
     W: Sink,
-    S: Service,
+    S: Service + ?Sized,
     F: Future<Output = Ending>,
 {
     let config = *link.lock().peer.config();
@@ -127,7 +131,7 @@ pub(crate) fn now() -> Instant {
     tokio::time::Instant::now().into_std()
 }
 
-struct Driver<R, W: Sink, S: Service> {
+struct Driver<R, W: Sink, S: Service + ?Sized> {
     source: Option<R>,
     decoder: Decoder,
     /// Whether the decoder holds no whole frame.
@@ -167,7 +171,7 @@ enum Idle {
     Sleep,
 }
 
-impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
+impl<R: Source, W: Sink, S: Service + ?Sized> Driver<R, W, S> {
     fn poll(
         &mut self,
         cx: &mut Context<'_>,
@@ -176,8 +180,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         if !matches!(self.phase, Phase::Flushing(_))
             && let Poll::Ready(ending) = self.stop.poll(cx, |cx| stop.poll(cx))
         {
-            self.phase = Phase::Flushing(ending);
-            self.limit.set_after(FLUSH_LIMIT);
+            self.flush(ending);
         }
         let (mut reads, mut written) = (0, 0);
         self.taken = 0;
@@ -255,9 +258,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
                 self.take_frames(cx);
                 match failure {
                     Some(error) => {
-                        let ending = Ending::Io { during: TRANSPORT, error: Arc::new(error) };
-                        self.phase = Phase::Flushing(ending);
-                        self.limit.set_after(FLUSH_LIMIT);
+                        self.flush(Ending::Io { during: TRANSPORT, error: Arc::new(error) });
                     }
                     None => self.input_ended(),
                 }
@@ -280,8 +281,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
                 Taken::Refused => {
                     self.source = None;
                     self.starved = true;
-                    self.phase = Phase::Flushing(Ending::Refused);
-                    self.limit.set_after(FLUSH_LIMIT);
+                    self.flush(Ending::Refused);
                     return true;
                 }
                 Taken::Nothing { starved } => {
@@ -302,11 +302,17 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
         }
     }
 
+    /// From here on only what is ready is written.
+    fn flush(&mut self, ending: Ending) {
+        self.phase = Phase::Flushing(ending);
+        self.limit.set_after(FLUSH_LIMIT);
+    }
+
     fn input_ended(&mut self) {
         let lost = {
             let mut state = self.work.link.lock();
             state.peer.handle_eof();
-            std::iter::from_fn(|| state.peer.poll_lost()).collect::<Vec<_>>()
+            state.lost()
         };
         self.work.fail(lost);
         self.work.service.input_ended();
@@ -332,7 +338,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
                 let mut state = self.work.link.lock();
                 state.peer.handle_timeout(now());
                 due = state.peer.poll_timeout();
-                std::iter::from_fn(|| state.peer.poll_lost()).collect::<Vec<_>>()
+                state.lost()
             };
             self.work.fail(lost);
         }
@@ -401,7 +407,7 @@ impl<R: Source, W: Sink, S: Service> Driver<R, W, S> {
     }
 }
 
-impl<R, W: Sink, S: Service> Driver<R, W, S> {
+impl<R, W: Sink, S: Service + ?Sized> Driver<R, W, S> {
     /// Ends the connection, and tells everybody who waits for something.
     fn end(&mut self, ending: &Ending) {
         // Handlers first: what they own may use the link when it is dropped.
@@ -412,7 +418,7 @@ impl<R, W: Sink, S: Service> Driver<R, W, S> {
 }
 
 /// Dropping the loop before its end closes the connection, and everybody who waits for an answer is told.
-impl<R, W: Sink, S: Service> Drop for Driver<R, W, S> {
+impl<R, W: Sink, S: Service + ?Sized> Drop for Driver<R, W, S> {
     fn drop(&mut self) {
         if self.work.link.lock().ended.is_none() {
             self.end(&Ending::Closed);

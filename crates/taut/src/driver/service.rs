@@ -76,52 +76,6 @@ pub(crate) trait Service: Send {
     fn input_ended(&mut self) {}
 }
 
-impl Service for Box<dyn Service> {
-    fn request(&mut self, request: IncomingRequest<'_>) -> AnswerFuture {
-        (**self).request(request)
-    }
-
-    fn takes_over(&self) -> bool {
-        (**self).takes_over()
-    }
-
-    fn take_over(&mut self, request: PeerRequest<'_>) {
-        (**self).take_over(request);
-    }
-
-    fn withdrawn(&mut self, serial: u64) {
-        (**self).withdrawn(serial);
-    }
-
-    fn has_room(&mut self) -> bool {
-        (**self).has_room()
-    }
-
-    fn notification(&mut self, method: &str, params: &Params<'_>) {
-        (**self).notification(method, params);
-    }
-
-    fn stray_error(&mut self, error: &ErrorObject) {
-        (**self).stray_error(error);
-    }
-
-    fn trouble(&mut self, trouble: &Trouble) {
-        (**self).trouble(trouble);
-    }
-
-    fn blocked(&mut self, method: &str, params: &Params<'_>, took: Duration) {
-        (**self).blocked(method, params, took);
-    }
-
-    fn pump(&mut self) -> bool {
-        (**self).pump()
-    }
-
-    fn input_ended(&mut self) {
-        (**self).input_ended();
-    }
-}
-
 /// A request as a service sees it.
 pub(crate) struct IncomingRequest<'a> {
     pub(crate) id: &'a Id,

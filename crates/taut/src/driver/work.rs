@@ -34,9 +34,9 @@ const SLOW_POLL: Duration = Duration::from_micros(200);
 const BLOCKING_POLL: Duration = Duration::from_millis(100);
 
 /// The output and everything that leads to it.
-pub(super) struct Work<W, S> {
+pub(super) struct Work<W, S: ?Sized> {
     pub(super) sink: Option<W>,
-    pub(super) service: S,
+    pub(super) service: Box<S>,
     pub(super) link: Link,
     /// Bytes on their way out, taken from the peer so that writing needs no lock.
     pub(super) writing: Encoder,
@@ -50,8 +50,8 @@ pub(super) struct Work<W, S> {
     spare: Option<Flag>,
 }
 
-impl<W: Sink, S: Service> Work<W, S> {
-    pub(super) fn new(link: Link, sink: W, service: S, grace: Duration) -> Self {
+impl<W: Sink, S: Service + ?Sized> Work<W, S> {
+    pub(super) fn new(link: Link, sink: W, service: Box<S>, grace: Duration) -> Self {
         let serving = link.lock().peer.config().serving;
         Self {
             sink: Some(sink),
@@ -307,7 +307,7 @@ pub(super) fn poll_once<F: Future + ?Sized>(future: Pin<&mut F>) -> Poll<F::Outp
 }
 
 /// Runs users' code that nobody waits for. C14: a panic in it ends this one run and nothing else.
-fn isolated(act: impl FnOnce()) {
+pub(crate) fn isolated(act: impl FnOnce()) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(act)) {
         log_panic(&*panic);
     }

@@ -116,16 +116,6 @@ impl fmt::Display for SecondProcess {
     }
 }
 
-impl ConnectError {
-    pub(crate) fn new(
-        phase: ConnectPhase,
-        reason: ConnectReason,
-        (stdout, stderr): (String, String),
-    ) -> Self {
-        Self { phase, reason, stdout, stderr }
-    }
-}
-
 impl fmt::Debug for ConnectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ConnectError")
@@ -218,9 +208,14 @@ impl fmt::Display for ConnectError {
                 }
             }
         }
-        // The first line is in the reason already, and says what the others would.
-        let known = matches!(self.reason, ConnectReason::NotJson { .. });
-        last_lines(f, if known { "" } else { &self.stdout }, &self.stderr)
+        // The first line is in the reason already.
+        let stdout = match &self.reason {
+            ConnectReason::NotJson { first, .. } => {
+                self.stdout.strip_prefix(first.as_str()).unwrap_or(&self.stdout)
+            }
+            _ => &self.stdout,
+        };
+        last_lines(f, stdout, &self.stderr)
     }
 }
 

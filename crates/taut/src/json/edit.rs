@@ -4,7 +4,7 @@
 //! the digits of numbers, the escapes of strings and names, the order of members, even repeated ones.
 
 use super::text::JsonRef;
-use super::write::quote;
+use super::write::ObjectWriter;
 
 /// What becomes of a member.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,31 +27,22 @@ pub(crate) fn edit(
         out.extend_from_slice(object.text().as_bytes());
         return;
     };
-    let start = out.len();
-    out.push(b'{');
-    let comma = |out: &mut Vec<u8>| {
-        if out.len() > start + 1 {
-            out.push(b',');
-        }
-    };
+    let mut edited = ObjectWriter::new(out);
     while let Some((written, name, value)) = members.next_as_written() {
         let put = match change(&name, value) {
             Edit::Drop => continue,
             Edit::Keep => None,
             Edit::Put(text) => Some(text),
         };
-        comma(out);
+        let out = edited.raw(",");
         out.extend_from_slice(written.as_bytes());
         out.push(b':');
         out.extend_from_slice(put.as_deref().unwrap_or_else(|| value.text()).as_bytes());
     }
     for (name, value) in added {
-        comma(out);
-        quote(out, name);
-        out.push(b':');
-        out.extend_from_slice(value.as_bytes());
+        edited.member(name).extend_from_slice(value.as_bytes());
     }
-    out.push(b'}');
+    edited.end();
 }
 
 /// The same as a string.

@@ -8,37 +8,15 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 
+use serde::Deserialize;
 use serde::de::value::MapDeserializer;
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserializer, Error, MapAccess, Visitor};
 use serde_json::{Map, Value};
 
 /// A string borrowed from the input where that is possible: a known member's name costs nothing.
-pub(crate) struct Name<'de>(pub(crate) Cow<'de, str>);
-
-impl<'de> Deserialize<'de> for Name<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct NameVisitor;
-
-        impl<'de> Visitor<'de> for NameVisitor {
-            type Value = Name<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a string")
-            }
-            fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Borrowed(text)))
-            }
-            fn visit_str<E: Error>(self, text: &str) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Owned(text.to_owned())))
-            }
-            fn visit_string<E: Error>(self, text: String) -> Result<Name<'de>, E> {
-                Ok(Name(Cow::Owned(text)))
-            }
-        }
-
-        deserializer.deserialize_str(NameVisitor)
-    }
-}
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Name<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
 /// A type that is read from the members of an object.
 pub(crate) trait FromMembers<'de>: Sized {
@@ -47,6 +25,12 @@ pub(crate) trait FromMembers<'de>: Sized {
 
     /// Reads the members that are left in `map`.
     fn from_members<A: MapAccess<'de>>(map: A) -> Result<Self, A::Error>;
+
+    /// Reads an object, and nothing else: an array with the right values in the right order is not a
+    /// message (RPC-14).
+    fn from_object<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(ObjectVisitor(PhantomData))
+    }
 }
 
 impl<'de, T: FromMembers<'de>> FromMembers<'de> for Box<T> {
@@ -59,21 +43,11 @@ impl<'de, T: FromMembers<'de>> FromMembers<'de> for Box<T> {
 
 /// A type whose member `type` says how to read the others.
 pub(crate) trait FromTagged<'de>: Sized {
-    /// What an error message calls it.
-    const EXPECTED: &'static str;
-
     /// Reads the members that are left in `map`, as `tag` says.
     fn from_tagged<A: MapAccess<'de>>(tag: &str, map: A) -> Result<Self, A::Error>;
 }
 
-/// Objects only: an array with the right values in the right order is not a message (RPC-14).
-pub(crate) struct ObjectVisitor<T>(PhantomData<T>);
-
-impl<T> ObjectVisitor<T> {
-    pub(crate) const fn new() -> Self {
-        Self(PhantomData)
-    }
-}
+struct ObjectVisitor<T>(PhantomData<T>);
 
 impl<'de, T: FromMembers<'de>> Visitor<'de> for ObjectVisitor<T> {
     type Value = T;
@@ -86,44 +60,27 @@ impl<'de, T: FromMembers<'de>> Visitor<'de> for ObjectVisitor<T> {
     }
 }
 
-/// Like [`ObjectVisitor`], for a [`FromTagged`].
-pub(crate) struct TaggedVisitor<T>(PhantomData<T>);
-
-impl<T> TaggedVisitor<T> {
-    pub(crate) const fn new() -> Self {
-        Self(PhantomData)
+/// Finds the member `type`, and reads the others as it says.
+pub(crate) fn read_tagged<'de, T: FromTagged<'de>, A: MapAccess<'de>>(
+    mut map: A,
+) -> Result<T, A::Error> {
+    let Some(Name(first)) = map.next_key()? else {
+        return Err(A::Error::missing_field("type"));
+    };
+    // Nearly every writer puts `type` first; only then can the rest be read as it comes.
+    if first == "type" {
+        let Name(tag) = map.next_value()?;
+        return T::from_tagged(&tag, map);
     }
-}
-
-impl<'de, T: FromTagged<'de>> Visitor<'de> for TaggedVisitor<T> {
-    type Value = T;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(T::EXPECTED)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<T, A::Error> {
-        let Some(Name(first)) = map.next_key()? else {
-            return Err(A::Error::missing_field("type"));
-        };
-        // Nearly every writer puts `type` first; only then can the rest be read as it comes.
-        if first == "type" {
-            let Name(tag) = map.next_value()?;
-            return T::from_tagged(&tag, map);
-        }
-        let mut members = Map::new();
-        members.insert(first.into_owned(), map.next_value()?);
-        while let Some(Name(name)) = map.next_key()? {
-            members.insert(name.into_owned(), map.next_value()?);
-        }
-        let tag = match members.get("type") {
-            Some(Value::String(tag)) => tag.clone(),
-            Some(_) => return Err(A::Error::custom("`type` must be a string")),
-            None => return Err(A::Error::missing_field("type")),
-        };
-        let members = MapDeserializer::<_, serde_json::Error>::new(members.into_iter());
-        T::from_tagged(&tag, members).map_err(A::Error::custom)
-    }
+    let first = (first.into_owned(), map.next_value()?);
+    let members = with_rest(first, map)?;
+    let tag = match members.get("type") {
+        Some(Value::String(tag)) => tag.clone(),
+        Some(_) => return Err(A::Error::custom("`type` must be a string")),
+        None => return Err(A::Error::missing_field("type")),
+    };
+    let members = MapDeserializer::<_, serde_json::Error>::new(members.into_iter());
+    T::from_tagged(&tag, members).map_err(A::Error::custom)
 }
 
 /// Reads the fixed member of a type that is always written with `expected`.
@@ -140,14 +97,18 @@ pub(crate) fn fixed_member<'de, A: MapAccess<'de>>(
 }
 
 /// All that is left in `map`, with the tag back in place: what an unknown kind is kept as.
-pub(crate) fn unknown_kind<'de, A: MapAccess<'de>>(
-    tag: &str,
+pub(crate) fn unknown_kind<'de, A: MapAccess<'de>>(tag: &str, map: A) -> Result<Value, A::Error> {
+    with_rest(("type".to_owned(), tag.into()), map).map(Value::Object)
+}
+
+/// The member that was read first and all that are left in `map`.
+fn with_rest<'de, A: MapAccess<'de>>(
+    first: (String, Value),
     mut map: A,
-) -> Result<Value, A::Error> {
-    let mut members = Map::new();
-    members.insert("type".to_owned(), tag.into());
+) -> Result<Map<String, Value>, A::Error> {
+    let mut members = Map::from_iter([first]);
     while let Some((name, value)) = map.next_entry()? {
         members.insert(name, value);
     }
-    Ok(Value::Object(members))
+    Ok(members)
 }

@@ -227,10 +227,7 @@ impl<'a> Members<'a> {
         let name = self.take(length_of_value(self.rest.as_bytes())?)?;
         Some(JsonRef(name).string().unwrap_or(Cow::Borrowed(name)))
     }
-}
 
-#[cfg(all(feature = "server", feature = "client"))]
-impl<'a> Members<'a> {
     /// The next member, with its name as it was written, quotes included, and as it reads.
     pub(super) fn next_as_written(&mut self) -> Option<(&'a str, Cow<'a, str>, JsonRef<'a>)> {
         self.skip(b',');
@@ -247,11 +244,7 @@ impl<'a> Iterator for Members<'a> {
     type Item = (Cow<'a, str>, JsonRef<'a>);
 
     fn next(&mut self) -> Option<Self::Item> {
-        self.skip(b',');
-        let name = self.name()?;
-        self.skip(b':');
-        let length = length_of_value(self.rest.as_bytes())?;
-        Some((name, JsonRef(self.take(length)?)))
+        self.next_as_written().map(|(_, name, value)| (name, value))
     }
 }
 

@@ -21,10 +21,10 @@ use super::logging::Level;
 use super::meta::meta_keys;
 use super::methods::{Method, MethodKind, Sender};
 use super::opening::InitializeParams;
-use super::request_meta::{MetaError, RequestMeta, Trace};
+use super::request_meta::{RequestMeta, Trace};
 use super::revision::Revision;
 use crate::json::JsonRef;
-use crate::rpc::{ErrorObject, Id, Params, ParamsError};
+use crate::rpc::{ErrorObject, Id, Params};
 
 /// Who asks, and what it can do.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -41,7 +41,7 @@ pub(crate) struct Terms {
     /// The least severe log line that this request wants to see; modern only (LOG-09).
     pub(crate) log_level: Option<Level>,
     /// The token that reports of progress have to carry.
-    pub(crate) progress_token: Result<Option<Id>, MetaError>,
+    pub(crate) progress_token: Result<Option<Id>, ErrorObject>,
     /// The trace that it is part of.
     pub(crate) trace: Trace,
     /// `_meta` as it came.
@@ -152,10 +152,7 @@ impl Accept {
             )),
             (Some(Method::Ping), _) => Verdict::Pong,
             (_, Some(terms)) => serve(name, method, terms),
-            (_, None) if self.modern_seen => Verdict::Refuse(ErrorObject::invalid_params(format!(
-                "params._meta lacks {}",
-                envelope.missing().join(" and ")
-            ))),
+            (_, None) if self.modern_seen => Verdict::Refuse(envelope.missing()),
             (_, None) => Verdict::Refuse(not_initialized()),
         }
     }
@@ -171,7 +168,7 @@ impl Accept {
         let read = envelope.claims().and_then(|claims| Ok((claims, self.asker(&envelope)?)));
         let (claims, asker) = match read {
             Ok(read) => read,
-            Err(error) => return Verdict::Refuse(ErrorObject::invalid_params(error.to_string())),
+            Err(error) => return Verdict::Refuse(error),
         };
         // VER-04: a legacy revision cannot be asked for here either.
         if claims.protocol_version != Revision::MODERN.as_str() {
@@ -187,7 +184,7 @@ impl Accept {
     }
 
     /// Who asks, read anew only if the request says something else than the one before.
-    fn asker(&mut self, envelope: &RequestMeta<'_>) -> Result<Arc<Asker>, MetaError> {
+    fn asker(&mut self, envelope: &RequestMeta<'_>) -> Result<Arc<Asker>, ErrorObject> {
         let (capabilities, info) = envelope.asker_text();
         if let Some((same, too, asker)) = &self.last_asker
             && (**same == *capabilities, **too == *info) == (true, true)
@@ -205,20 +202,19 @@ impl Accept {
     }
 
     fn shake_hands(&mut self, params: &Params<'_>) -> Verdict {
-        let read = || -> Result<InitializeParams, String> {
-            let error = |error: ParamsError| error.to_string();
+        let read = || -> Result<InitializeParams, ErrorObject> {
             Ok(InitializeParams::new(
-                params.required::<String>("protocolVersion").map_err(error)?,
-                params.required::<ClientCapabilities>("capabilities").map_err(error)?,
-                params.required::<Implementation>("clientInfo").map_err(error)?,
+                params.required::<String>("protocolVersion")?,
+                params.required::<ClientCapabilities>("capabilities")?,
+                params.required::<Implementation>("clientInfo")?,
             ))
         };
         let asked = match read() {
             Ok(asked) => asked,
             // LIF-02
-            Err(reason) => {
+            Err(ErrorObject { message, .. }) => {
                 return Verdict::Refuse(ErrorObject::invalid_params(format!(
-                    "{reason}; initialize needs protocolVersion, capabilities and clientInfo"
+                    "{message}; initialize needs protocolVersion, capabilities and clientInfo"
                 )));
             }
         };

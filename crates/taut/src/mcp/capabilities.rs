@@ -26,9 +26,7 @@ wire_struct! {
         /// Where to read more.
         may website_url: String = "websiteUrl" since V2025_11_25;
     }
-}
 
-wire_struct! {
     /// What a client can do for a server.
     #[derive(Default)]
     pub struct ClientCapabilities() {
@@ -46,18 +44,14 @@ wire_struct! {
         /// Extensions by their prefixed name; `{}` means supported.
         may extensions: JsonObject = "extensions" since V2026_07_28;
     }
-}
 
-wire_struct! {
     /// How a client offers roots.
     #[derive(Default)]
     pub struct RootsCapability() {
         /// It says when they change (ROO-01).
         may list_changed: bool = "listChanged" until V2025_11_25;
     }
-}
 
-wire_struct! {
     /// How a client offers its language model.
     #[derive(Default)]
     pub struct SamplingCapability() {
@@ -66,9 +60,7 @@ wire_struct! {
         /// The model may be given context of servers (SAM-08).
         may context: JsonObject = "context" since V2025_11_25;
     }
-}
 
-wire_struct! {
     /// How a client can ask its user.
     #[derive(Default)]
     pub struct ElicitationCapability() {
@@ -119,18 +111,14 @@ wire_struct! {
         /// Extensions by their prefixed name; `{}` means supported.
         may extensions: JsonObject = "extensions" since V2026_07_28;
     }
-}
 
-wire_struct! {
     /// How a server offers tools.
     #[derive(Default)]
     pub struct ToolsCapability() {
         /// It says when the list changes.
         may list_changed: bool = "listChanged";
     }
-}
 
-wire_struct! {
     /// How a server offers resources.
     #[derive(Default)]
     pub struct ResourcesCapability() {
@@ -139,9 +127,7 @@ wire_struct! {
         /// It says when the list changes.
         may list_changed: bool = "listChanged";
     }
-}
 
-wire_struct! {
     /// How a server offers prompts.
     #[derive(Default)]
     pub struct PromptsCapability() {

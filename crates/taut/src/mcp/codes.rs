@@ -34,9 +34,7 @@ wire_struct! {
         /// The version that was asked for.
         needs requested: String = "requested",
     ) {}
-}
 
-wire_struct! {
     /// The data of [`MISSING_CLIENT_CAPABILITY`]: an object, not a list of names.
     pub struct MissingCapability(
         /// What the client would have to declare.

@@ -5,11 +5,9 @@
 
 use std::collections::BTreeMap;
 
-use super::content::TextContent;
 use super::macros::{wire_struct, wire_union};
 use super::meta::Meta;
 use super::result::ResultType;
-use super::write::Target;
 
 /// The most suggestions one answer may carry (CMP-02).
 pub const MAX_COMPLETIONS: usize = 100;
@@ -23,9 +21,7 @@ wire_struct! {
         /// A name for people.
         may title: String = "title" since V2025_06_18;
     }
-}
 
-wire_struct! {
     /// A resource or a family of them, by address or pattern.
     pub struct ResourceReference tagged "type" = "ref/resource" (
         /// The address or pattern.
@@ -43,13 +39,6 @@ wire_union! {
     }
 }
 
-impl CompletionReference {
-    /// Every revision knows both kinds.
-    fn stand_in(&self, _: Target) -> Option<TextContent> {
-        None
-    }
-}
-
 wire_struct! {
     /// The argument being typed.
     pub struct CompletionArgument(
@@ -58,18 +47,14 @@ wire_struct! {
         /// What is there so far.
         needs value: String = "value",
     ) {}
-}
 
-wire_struct! {
     /// What is known besides the argument being typed.
     #[derive(Default)]
     pub struct CompletionContext() {
         /// Arguments already chosen (CMP-04).
         may arguments: BTreeMap<String, String> = "arguments";
     }
-}
 
-wire_struct! {
     /// What a client says in `completion/complete`.
     pub struct CompleteParams(
         /// Whose argument is being typed.
@@ -82,9 +67,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// Suggestions.
     pub struct Completion(
         /// At most [`MAX_COMPLETIONS`] of them; [`Completion::first_of`] sees to it.
@@ -95,19 +78,7 @@ wire_struct! {
         /// There are more than these.
         may has_more: bool = "hasMore";
     }
-}
 
-impl Completion {
-    /// As many of `all` as one answer may carry, with their number (CMP-02).
-    #[must_use]
-    pub fn first_of(mut all: Vec<String>) -> Self {
-        let total = all.len();
-        all.truncate(MAX_COMPLETIONS);
-        Self::new(all).total(total as u64).has_more(total > MAX_COMPLETIONS)
-    }
-}
-
-wire_struct! {
     /// What a server answers to `completion/complete`.
     pub struct CompleteResult(
         /// The suggestions.
@@ -117,6 +88,16 @@ wire_struct! {
         has result_type: ResultType = "resultType" since V2026_07_28;
         /// Open metadata.
         may meta: Meta = "_meta" when Meta::has_any;
+    }
+}
+
+impl Completion {
+    /// As many of `all` as one answer may carry, with their number (CMP-02).
+    #[must_use]
+    pub fn first_of(mut all: Vec<String>) -> Self {
+        let total = all.len();
+        all.truncate(MAX_COMPLETIONS);
+        Self::new(all).total(total as u64).has_more(total > MAX_COMPLETIONS)
     }
 }
 

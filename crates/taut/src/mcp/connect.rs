@@ -209,7 +209,7 @@ impl Connect {
             // L5: the server is modern, but slow. The handshake goes on, because it was sent already.
             ConnectState::Shaking => {
                 if let Ok(discovered) = answer
-                    && let Some(revision) = newest(&discovered.supported_versions, Era::Modern)
+                    && let Some(revision) = newest(&discovered.versions, Era::Modern)
                 {
                     self.kept = Some(Box::new(discovered.agree(revision)));
                 }
@@ -237,10 +237,8 @@ impl Connect {
     pub(crate) fn handle_exit(&mut self) {
         match self.state {
             ConnectState::Idle | ConnectState::Over => {}
-            ConnectState::Probing | ConnectState::Shaking if self.can_restart_unprobed() => {
-                self.restart()
-            }
-            ConnectState::Probing | ConnectState::Shaking => self.fail(ConnectFault::Exited),
+            _ if self.can_restart_unprobed() => self.restart(),
+            _ => self.fail(ConnectFault::Exited),
         }
     }
 
@@ -277,14 +275,11 @@ impl Connect {
     }
 
     fn judge_discovered(&mut self, discovered: Discovered) {
-        let versions = &discovered.supported_versions;
+        let versions = &discovered.versions;
         match (newest(versions, Era::Modern), newest(versions, Era::Legacy)) {
-            (Some(revision), _) => {
-                self.state = ConnectState::Over;
-                self.actions.push_back(ConnectAction::Done(Box::new(discovered.agree(revision))));
-            }
+            (Some(revision), _) => self.done(Box::new(discovered.agree(revision))),
             (None, Some(legacy)) if !self.pinned_modern() => self.shake(legacy),
-            _ => self.fail(ConnectFault::NoCommonVersion(discovered.supported_versions)),
+            _ => self.fail(ConnectFault::NoCommonVersion(discovered.versions)),
         }
     }
 
@@ -309,22 +304,20 @@ impl Connect {
     }
 
     fn judge_initialized(&mut self, result: Initialized) {
-        let agreed = Revision::parse(&result.protocol_version).filter(|rev| !rev.is_modern());
+        let agreed = Revision::parse(&result.versions).filter(|rev| !rev.is_modern());
         match agreed {
             Some(revision) if self.plan.pin.is_none_or(|pin| pin == revision) => {
-                self.state = ConnectState::Over;
                 self.actions.push_back(ConnectAction::Confirm);
-                self.actions.push_back(ConnectAction::Done(Box::new(result.agree(revision))));
+                self.done(Box::new(result.agree(revision)));
             }
             // LIF-07: the server chose a version that this client does not speak, so the connection ends.
-            _ => self.fail(ConnectFault::Version(result.protocol_version)),
+            _ => self.fail(ConnectFault::Version(result.versions)),
         }
     }
 
     fn shake_failed(&mut self, now: Instant, fault: ConnectFault) {
         if let Some(agreed) = self.kept.take() {
-            self.state = ConnectState::Over;
-            return self.actions.push_back(ConnectAction::Done(agreed));
+            return self.done(agreed);
         }
         let versions = match &fault {
             ConnectFault::Refused(error) => versions_in(error).unwrap_or_default(),
@@ -357,8 +350,7 @@ impl Connect {
 
     fn shake_timed_out(&mut self, now: Instant) {
         if let Some(agreed) = self.kept.take() {
-            self.state = ConnectState::Over;
-            return self.actions.push_back(ConnectAction::Done(agreed));
+            return self.done(agreed);
         }
         if self.other_framing() && !self.heard {
             // It may only be slow, so it keeps all the time that there is.
@@ -395,6 +387,11 @@ impl Connect {
         self.restarted = true;
         self.skip_probe = true;
         self.actions.push_back(ConnectAction::Restart(self.framing));
+    }
+
+    fn done(&mut self, agreed: Box<Agreed>) {
+        self.state = ConnectState::Over;
+        self.actions.push_back(ConnectAction::Done(agreed));
     }
 
     fn fail(&mut self, fault: ConnectFault) {

@@ -54,9 +54,7 @@ wire_struct! {
         /// The background it is drawn for.
         may theme: IconTheme = "theme";
     }
-}
 
-wire_struct! {
     /// Words.
     pub struct TextContent tagged "type" = "text" (
         /// The words.
@@ -67,9 +65,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" since V2025_06_18 when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// A picture.
     pub struct ImageContent tagged "type" = "image" (
         /// The bytes in base64.
@@ -82,9 +78,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" since V2025_06_18 when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// A sound.
     pub struct AudioContent tagged "type" = "audio" (
         /// The bytes in base64.
@@ -97,17 +91,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" since V2025_06_18 when Meta::has_any;
     }
-}
 
-impl AudioContent {
-    /// What a reader without audio is told.
-    pub(super) fn stand_in(&self) -> TextContent {
-        let text = format!("[{} audio left out: this protocol revision has none]", self.mime_type);
-        TextContent { annotations: self.annotations.clone(), ..TextContent::new(text) }
-    }
-}
-
-wire_struct! {
     /// A resource the reader may fetch.
     pub struct ResourceLink tagged "type" = "resource_link" (
         /// Its address.
@@ -130,22 +114,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" since V2025_06_18 when Meta::has_any;
     }
-}
 
-impl ResourceLink {
-    /// The link as text, for revisions without links. The address is always in it.
-    fn stand_in(&self) -> TextContent {
-        let shown = self.title.as_ref().unwrap_or(&self.name);
-        let mut text = format!("{shown}: {}", self.uri);
-        if let Some(description) = &self.description {
-            text.push('\n');
-            text.push_str(description);
-        }
-        TextContent { annotations: self.annotations.clone(), ..TextContent::new(text) }
-    }
-}
-
-wire_struct! {
     /// What is in a resource: either text or bytes (RES-03).
     ///
     /// ```
@@ -165,9 +134,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" since V2025_06_18 when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// A resource with its contents.
     pub struct EmbeddedResource tagged "type" = "resource" (
         /// The contents.
@@ -180,11 +147,32 @@ wire_struct! {
     }
 }
 
+impl AudioContent {
+    /// What a reader without audio is told.
+    pub(super) fn stand_in(&self) -> TextContent {
+        let text = format!("[{} audio left out: this protocol revision has none]", self.mime_type);
+        TextContent { annotations: self.annotations.clone(), ..TextContent::new(text) }
+    }
+}
+
+impl ResourceLink {
+    /// The link as text, for revisions without links. The address is always in it.
+    fn stand_in(&self) -> TextContent {
+        let shown = self.title.as_ref().unwrap_or(&self.name);
+        let mut text = format!("{shown}: {}", self.uri);
+        if let Some(description) = &self.description {
+            text.push('\n');
+            text.push_str(description);
+        }
+        TextContent { annotations: self.annotations.clone(), ..TextContent::new(text) }
+    }
+}
+
 wire_union! {
     /// One block of content.
     ///
     /// Written for a revision that lacks a kind, a block becomes text that says what it was.
-    pub enum Content {
+    pub enum Content or stand_in {
         /// Words.
         Text(TextContent) = "text",
         /// A picture.
@@ -262,14 +250,8 @@ impl From<EmbeddedResource> for Content {
     }
 }
 
-impl From<&str> for Content {
-    fn from(text: &str) -> Self {
-        Self::text(text)
-    }
-}
-
-impl From<String> for Content {
-    fn from(text: String) -> Self {
+impl<T: Into<String>> From<T> for Content {
+    fn from(text: T) -> Self {
         Self::text(text)
     }
 }

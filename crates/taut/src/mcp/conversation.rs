@@ -2,39 +2,13 @@
 //!
 //! Knows the order of messages; must not know who sends them, or to whom.
 
-use std::fmt;
-
 use super::sampling::{SamplingContent, SamplingMessage};
 
-/// What is wrong with a conversation, and in which message, counted from 0.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Disorder {
-    /// Results of tools stand beside something else.
-    Mixed { at: usize },
-    /// A result names a tool call that the message before does not have.
-    Stray { at: usize, id: String },
-    /// A tool call that the next message does not answer with its result.
-    Unanswered { at: usize, id: String },
-}
-
-impl fmt::Display for Disorder {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mixed { at } => {
-                write!(f, "messages[{at}] has results of tools beside other content")
-            }
-            Self::Stray { at, id } => {
-                write!(f, "messages[{at}] has a result for {id:?}, which nothing asks for")
-            }
-            Self::Unanswered { at, id } => {
-                write!(f, "messages[{at}] uses a tool, and what follows has no result for {id:?}")
-            }
-        }
-    }
-}
-
-/// The first thing that is out of order, if there is one.
-pub(crate) fn disorder(messages: &[SamplingMessage]) -> Option<Disorder> {
+/// The first thing that is out of order and in which message, counted from 0, if there is one.
+pub(crate) fn disorder(messages: &[SamplingMessage]) -> Option<String> {
+    let unanswered = |at: usize, id: &str| {
+        format!("messages[{at}] uses a tool, and what follows has no result for {id:?}")
+    };
     let mut open: Vec<&str> = Vec::new();
     for (at, message) in messages.iter().enumerate() {
         let mut results = 0;
@@ -43,24 +17,24 @@ pub(crate) fn disorder(messages: &[SamplingMessage]) -> Option<Disorder> {
                 results += 1;
                 let id = result.tool_use_id.as_str();
                 let Some(place) = open.iter().position(|open| *open == id) else {
-                    return Some(Disorder::Stray { at, id: id.to_owned() });
+                    let stray = format!("a result for {id:?}, which nothing asks for");
+                    return Some(format!("messages[{at}] has {stray}"));
                 };
                 open.swap_remove(place);
             }
         }
         if results > 0 && results < message.content.0.len() {
-            return Some(Disorder::Mixed { at });
+            return Some(format!("messages[{at}] has results of tools beside other content"));
         }
         if let Some(id) = open.first() {
-            return Some(Disorder::Unanswered { at: at - 1, id: (*id).to_owned() });
+            return Some(unanswered(at - 1, id));
         }
         open.extend(message.content.0.iter().filter_map(|block| match block {
             SamplingContent::ToolUse(tool) => Some(tool.id.as_str()),
             _ => None,
         }));
     }
-    let id = (*open.first()?).to_owned();
-    Some(Disorder::Unanswered { at: messages.len() - 1, id })
+    open.first().map(|id| unanswered(messages.len() - 1, id))
 }
 
 #[cfg(test)]
@@ -84,22 +58,21 @@ mod tests {
         let fine = [hi(), uses(&["a", "b"]), results(&["b", "a"]), uses(&["a"]), results(&["a"])];
         assert_eq!(disorder(&fine), None);
         assert_eq!(disorder(&[]), None);
-        let id = || "a".to_owned();
+        let unanswered = "uses a tool, and what follows has no result for \"a\"";
+        let stray = "has a result for \"a\", which nothing asks for";
         let cases = [
-            (vec![uses(&["a"])], Disorder::Unanswered { at: 0, id: id() }),
-            (vec![hi(), uses(&["a"]), hi()], Disorder::Unanswered { at: 1, id: id() }),
-            (vec![uses(&["b", "a"]), results(&["b"])], Disorder::Unanswered { at: 0, id: id() }),
-            (vec![results(&["a"])], Disorder::Stray { at: 0, id: id() }),
-            (
-                vec![uses(&["a"]), results(&["a"]), results(&["a"])],
-                Disorder::Stray { at: 2, id: id() },
-            ),
+            (vec![uses(&["a"])], 0, unanswered),
+            (vec![hi(), uses(&["a"]), hi()], 1, unanswered),
+            (vec![uses(&["b", "a"]), results(&["b"])], 0, unanswered),
+            (vec![results(&["a"])], 0, stray),
+            (vec![uses(&["a"]), results(&["a"]), results(&["a"])], 2, stray),
         ];
-        for (messages, wanted) in cases {
-            assert_eq!(disorder(&messages), Some(wanted));
+        for (messages, at, wanted) in cases {
+            assert_eq!(disorder(&messages), Some(format!("messages[{at}] {wanted}")));
         }
         let mut mixed = results(&["a"]);
         mixed.content.0.push(SamplingContent::text("and more"));
-        assert_eq!(disorder(&[uses(&["a"]), mixed]), Some(Disorder::Mixed { at: 1 }));
+        let wanted = "messages[1] has results of tools beside other content";
+        assert_eq!(disorder(&[uses(&["a"]), mixed]).as_deref(), Some(wanted));
     }
 }

@@ -7,10 +7,10 @@ use serde::de::{Deserialize, Deserializer, Error};
 use serde_json::Value;
 
 use super::form::FormSchema;
-use super::macros::{from_variants, wire_enum, wire_struct};
+use super::macros::{variants, wire_enum, wire_struct};
 use super::meta::Meta;
 use super::revision::Revision;
-use super::write::{Target, WriteJson, serialize_any};
+use super::write::{Target, serialize_any};
 use crate::json::JsonObject;
 use crate::json::JsonRef;
 use crate::json::RawJson;
@@ -30,9 +30,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" until V2025_11_25 when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// A page to visit, where the user does what the client must not see.
     pub struct ElicitUrl tagged "mode" = "url" (
         /// What to tell the user.
@@ -74,17 +72,7 @@ impl ElicitParams {
     }
 }
 
-from_variants!(ElicitParams: Form(ElicitForm), Url(ElicitUrl));
-
-impl WriteJson for ElicitParams {
-    fn write_json(&self, target: Target, out: &mut Vec<u8>) {
-        match self {
-            Self::Form(form) => form.write_json(target, out),
-            Self::Url(url) => url.write_json(target, out),
-            Self::Other(value) => value.write_json(target, out),
-        }
-    }
-}
+variants!(ElicitParams: Form(ElicitForm), Url(ElicitUrl));
 
 serialize_any!(ElicitParams);
 
@@ -125,9 +113,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" until V2025_11_25 when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// What `notifications/elicitation/complete` says, in 2025-11-25.
     pub struct ElicitationCompleteParams(
         /// Which question is settled.
@@ -139,6 +125,7 @@ wire_struct! {
 mod tests {
     use super::*;
     use crate::mcp::FormField;
+    use crate::mcp::WriteJson;
     use serde_json::json;
 
     #[test]

@@ -9,7 +9,7 @@ use serde::de::{Error, MapAccess};
 use serde_json::{Map, Value, json};
 
 use super::extra::Extra;
-use super::macros::{from_variants, read_members, wire_enum, wire_struct};
+use super::macros::{read_members, variants, wire_enum, wire_struct};
 use super::revision::Revision;
 use super::write::{Target, WriteJson, serialize_any};
 use crate::json::ObjectWriter;
@@ -172,9 +172,7 @@ wire_struct! {
         /// What stands there to begin with.
         may default: f64 = "default" since V2025_11_25;
     }
-}
 
-wire_struct! {
     /// Yes or no.
     #[derive(Default)]
     pub struct BooleanField tagged "type" = "boolean" () {
@@ -228,6 +226,11 @@ pub struct ChoiceField {
 }
 
 impl ChoiceField {
+    fn of<T: Into<Choice>>(choices: impl IntoIterator<Item = T>, several: bool) -> Self {
+        let choices = choices.into_iter().map(Into::into).collect();
+        Self { choices, several, rest: Map::new() }
+    }
+
     /// Adds a member such as `title` or `default`.
     #[must_use]
     pub fn with(mut self, member: impl Into<String>, value: impl Into<Value>) -> Self {
@@ -355,15 +358,13 @@ impl FormField {
     /// One of these.
     #[must_use]
     pub fn one<T: Into<Choice>>(choices: impl IntoIterator<Item = T>) -> Self {
-        let choices = choices.into_iter().map(Into::into).collect();
-        Self::Choice(ChoiceField { choices, several: false, rest: Map::new() })
+        ChoiceField::of(choices, false).into()
     }
 
     /// Any of these; from 2025-11-25 on.
     #[must_use]
     pub fn several<T: Into<Choice>>(choices: impl IntoIterator<Item = T>) -> Self {
-        let choices = choices.into_iter().map(Into::into).collect();
-        Self::Choice(ChoiceField { choices, several: true, rest: Map::new() })
+        ChoiceField::of(choices, true).into()
     }
 
     /// Whether `target` knows this kind of field: several choices came with 2025-11-25.
@@ -375,24 +376,12 @@ impl FormField {
     }
 }
 
-from_variants!(
+variants!(
     FormField: Text(TextField),
     Number(NumberField),
     Boolean(BooleanField),
     Choice(ChoiceField)
 );
-
-impl WriteJson for FormField {
-    fn write_json(&self, target: Target, out: &mut Vec<u8>) {
-        match self {
-            Self::Text(field) => field.write_json(target, out),
-            Self::Number(field) => field.write_json(target, out),
-            Self::Boolean(field) => field.write_json(target, out),
-            Self::Choice(field) => field.write_json(target, out),
-            Self::Other(value) => value.write_json(target, out),
-        }
-    }
-}
 
 impl FormField {
     /// The field that this schema describes. Read from a `Value`, because any member may tell the kind.

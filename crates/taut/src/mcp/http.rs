@@ -36,12 +36,6 @@ pub fn http_status(error: i64) -> u16 {
     }
 }
 
-/// Whether the method opens a legacy session.
-#[must_use]
-pub fn opens_session(method: &str) -> bool {
-    Method::parse(method) == Some(Method::Initialize)
-}
-
 /// Whether the server does nothing but answer the method, so that a client may ask twice.
 #[must_use]
 pub fn may_be_repeated(method: &str) -> bool {
@@ -90,12 +84,6 @@ pub mod method_names {
     pub const SET_LEVEL: &str = Method::SetLevel.as_str();
 }
 
-/// Whether the method lists tools.
-#[must_use]
-pub fn lists_tools(method: &str) -> bool {
-    Method::parse(method) == Some(Method::ListTools)
-}
-
 /// Which revision a request claims in `_meta`. `None` if it claims none, and so is legacy (ERA-03).
 ///
 /// # Errors
@@ -104,20 +92,17 @@ pub fn lists_tools(method: &str) -> bool {
 pub fn claimed_version<'a>(params: &'a Params<'_>) -> Option<Result<Cow<'a, str>, ErrorObject>> {
     let envelope = envelope(params);
     envelope.is_modern().then(|| {
-        let read = envelope.claims().and_then(|claims| {
-            envelope.client_capabilities()?;
-            envelope.client_info()?;
-            Ok(claims.protocol_version)
-        });
-        read.map_err(|error| ErrorObject::invalid_params(error.to_string()))
+        let claims = envelope.claims()?;
+        envelope.client_capabilities()?;
+        envelope.client_info()?;
+        Ok(claims.protocol_version)
     })
 }
 
 /// The −32602 for a request that claims to be modern in its headers only.
 #[must_use]
 pub fn missing_claims(params: &Params<'_>) -> ErrorObject {
-    let missing = envelope(params).missing().join(" and ");
-    ErrorObject::invalid_params(format!("params._meta lacks {missing}"))
+    envelope(params).missing()
 }
 
 /// The −32022 for a request that claims another revision than the modern one (ERR-08).

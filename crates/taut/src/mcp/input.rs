@@ -10,20 +10,21 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use hmac_sha256::{HMAC, Hash};
-use serde::ser::{SerializeMap, Serializer};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use super::meta::Meta;
 use super::methods::Method;
+use super::result::ResultType;
 use crate::json::RawJson;
 
 /// The longest state. It travels twice in each round, and hosts keep it in memory.
 pub(crate) const MAX_STATE: usize = 64 << 10;
 
 /// One question, as it stands in `inputRequests` (MRTR-03).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Question {
-    pub(crate) method: Method,
+    pub(crate) method: &'static str,
     pub(crate) params: RawJson,
 }
 
@@ -33,46 +34,26 @@ impl Question {
     /// to the first question, and one whose questions come in another order gets the right ones.
     pub(crate) fn digest(&self) -> String {
         let mut hash = Hash::new();
-        hash.update(self.method.as_str());
+        hash.update(self.method);
         hash.update([0]);
         hash.update(self.params.text());
         hex(&hash.finalize()[..8])
     }
 }
 
-/// The result that ends a run with questions. Written by hand, because what is asked has an order
-/// that a tree of values would lose: the fields of a form.
-#[derive(Debug)]
+/// The result that ends a run with questions. It has no ttlMs and no cacheScope (MRTR-14).
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
 pub(crate) struct InputRequired {
-    pub(crate) questions: BTreeMap<String, Question>,
-    pub(crate) state: String,
-    pub(crate) server_info: RawJson,
-}
-
-impl Serialize for Question {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(2))?;
-        map.serialize_entry("method", self.method.as_str())?;
-        map.serialize_entry("params", &self.params)?;
-        map.end()
-    }
-}
-
-impl Serialize for InputRequired {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // MRTR-14: no ttlMs, no cacheScope.
-        let mut map = serializer.serialize_map(Some(4))?;
-        map.serialize_entry("resultType", "input_required")?;
-        map.serialize_entry("inputRequests", &self.questions)?;
-        map.serialize_entry("requestState", &self.state)?;
-        let stamp = BTreeMap::from([(super::meta_keys::SERVER_INFO, &self.server_info)]);
-        map.serialize_entry("_meta", &stamp)?;
-        map.end()
-    }
+    pub(crate) result_type: ResultType,
+    pub(crate) input_requests: BTreeMap<String, Question>,
+    pub(crate) request_state: String,
+    #[serde(rename = "_meta")]
+    pub(crate) meta: Meta,
 }
 
 /// What earlier runs of a request have learnt.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Memory {
     /// Answers by the key of their question.
     pub(crate) answers: BTreeMap<String, Box<RawValue>>,
@@ -94,16 +75,9 @@ impl Memory {
 /// A memory, the request that it belongs to, and when it ends.
 #[derive(Serialize, Deserialize)]
 struct Sealed {
-    #[serde(rename = "b")]
     bound_to: String,
-    #[serde(rename = "e")]
     expires: u64,
-    #[serde(rename = "q")]
-    asked: BTreeSet<String>,
-    #[serde(rename = "a")]
-    answers: BTreeMap<String, Box<RawValue>>,
-    #[serde(rename = "o")]
-    onces: BTreeMap<String, Box<RawValue>>,
+    memory: Memory,
 }
 
 /// Why a state was not accepted: the text of a −32602.
@@ -168,14 +142,10 @@ impl fmt::Debug for SealKey {
 }
 
 impl SealKey {
+    /// With an empty key no memory can be sealed, and none verifies. Cursors are still made and read: one gives no
+    /// more than the list that it belongs to.
     pub(crate) fn new(key: impl Into<Vec<u8>>) -> Self {
         Self(key.into())
-    }
-
-    /// No key: no memory can be sealed, and none verifies. Cursors are still made and read: one gives no more than
-    /// the list that it belongs to.
-    pub(crate) fn none() -> Self {
-        Self(Vec::new())
     }
 
     /// A code of 16 characters over `text` that only the owner of the key can make.
@@ -196,8 +166,7 @@ impl SealKey {
         if self.0.is_empty() {
             return Err(Unsealed::NoKey);
         }
-        let Memory { answers, asked, onces } = memory;
-        let sealed = Sealed { bound_to, expires, asked, answers, onces };
+        let sealed = Sealed { bound_to, expires, memory };
         // Of strings, numbers and JSON that was read before: it has a JSON form.
         let text = serde_json::to_string(&sealed).map_err(|_| Unsealed::TooLong)?;
         let state = format!("{}.{text}", hex(&HMAC::mac(&text, &self.0)));
@@ -228,7 +197,7 @@ impl SealKey {
         if sealed.expires < now {
             return Err(BadState::Expired);
         }
-        Ok(Memory { answers: sealed.answers, asked: sealed.asked, onces: sealed.onces })
+        Ok(sealed.memory)
     }
 }
 

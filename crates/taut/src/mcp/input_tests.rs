@@ -96,9 +96,9 @@ fn mrtr_12_only_what_was_asked_is_learnt_and_only_once() {
 
 #[test]
 fn without_a_key_nothing_is_sealed_and_nothing_verifies() {
-    let none = SealKey::none();
+    let none = SealKey::new([]);
     assert_eq!(none.seal(memory(), "b".into(), 1), Err(Unsealed::NoKey));
-    let text = r#"{"b":"b","e":9,"q":[],"a":{},"o":{}}"#;
+    let text = r#"{"bound_to":"b","expires":9,"memory":{"answers":{},"asked":[],"onces":{}}}"#;
     let forged = format!("{}.{text}", hex(&HMAC::mac(text, [])));
     assert_eq!(refused(&none, &forged, "b", 1), BadState::Seal);
 }
@@ -107,21 +107,22 @@ fn without_a_key_nothing_is_sealed_and_nothing_verifies() {
 fn a_question_is_named_by_its_words() {
     let question =
         |method, text: &str| Question { method, params: json!({ "message": text }).into() };
-    let a = question(Method::Elicit, "a").digest();
-    assert_eq!(a, question(Method::Elicit, "a").digest());
-    assert_ne!(a, question(Method::Elicit, "b").digest());
-    assert_ne!(a, question(Method::CreateMessage, "a").digest());
+    let a = question("a/b", "a").digest();
+    assert_eq!(a, question("a/b", "a").digest());
+    assert_ne!(a, question("a/b", "b").digest());
+    assert_ne!(a, question("a/c", "a").digest());
 }
 
 /// MRTR-02, MRTR-03, MRTR-14
 #[test]
 fn mrtr_03_questions_leave_as_they_were_put() {
     let params: Box<RawValue> = serde_json::from_str(r#"{"z":1,"a":2}"#).unwrap();
-    let question = Question { method: Method::Elicit, params: (&*params).into() };
+    let question = Question { method: Method::Elicit.as_str(), params: (&*params).into() };
     let required = InputRequired {
-        questions: [("1-x".to_owned(), question)].into(),
-        state: "s".into(),
-        server_info: json!({}).into(),
+        result_type: ResultType::InputRequired,
+        input_requests: [("1-x".to_owned(), question)].into(),
+        request_state: "s".into(),
+        meta: Meta::new().with(crate::mcp::meta_keys::SERVER_INFO, json!({})),
     };
     assert_eq!(
         serde_json::to_string(&required).unwrap(),

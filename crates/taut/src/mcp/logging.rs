@@ -40,9 +40,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// What a server says in `notifications/message`.
     pub struct LogParams(
         /// How bad it is.

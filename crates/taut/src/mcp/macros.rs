@@ -4,7 +4,7 @@
 //! not know any one of them. Macros, because a hundred hand-written visitors would hide the one
 //! thing worth reading: which member exists in which revision.
 
-/// Defines an object of the protocol.
+/// Defines objects of the protocol.
 ///
 /// ```text
 /// wire_struct! {
@@ -24,103 +24,107 @@
 /// (everything), `WriteJson` (what a revision knows), and `extra` for members it does not know.
 macro_rules! wire_struct {
     (
-        $(#[$attr:meta])*
-        pub struct $Name:ident $(tagged $tag:literal = $kind:literal)? (
-            $( $(#[$nattr:meta])* $nhow:ident $need:ident : $Need:ty = $nwire:literal ),* $(,)?
-        ) {
-            $(
-                $(#[$oattr:meta])* $how:ident $opt:ident : $Opt:ty = $wire:literal
-                $(since $since:ident)? $(until $until:ident)? $(when $when:path)? ;
-            )*
-        }
+        $(
+            $(#[$attr:meta])*
+            pub struct $Name:ident $(tagged $tag:literal = $kind:literal)? (
+                $( $(#[$nattr:meta])* $nhow:ident $need:ident : $Need:ty = $nwire:literal ),* $(,)?
+            ) {
+                $(
+                    $(#[$oattr:meta])* $how:ident $opt:ident : $Opt:ty = $wire:literal
+                    $(since $since:ident)? $(until $until:ident)? $(when $when:path)? ;
+                )*
+            }
+        )+
     ) => {
-        $(#[$attr])*
-        #[derive(Clone, Debug, PartialEq)]
-        #[non_exhaustive]
-        pub struct $Name {
-            $( $(#[$nattr])* pub $need: $Need, )*
-            $( $(#[$oattr])* pub $opt: $crate::mcp::macros::wire_struct!(@type $how $Opt), )*
-            /// Members this version of taut does not know, kept as they came.
-            pub extra: $crate::mcp::extra::Extra,
-        }
-
-        impl $Name {
-            /// Starts from what the protocol requires; the rest is set by chaining.
-            #[must_use]
-            pub fn new($( $need: $crate::mcp::macros::wire_struct!(@arg $nhow $Need) ),*) -> Self {
-                Self {
-                    $( $need: $need.into(), )*
-                    $( $opt: Default::default(), )*
-                    extra: $crate::mcp::extra::Extra::default(),
-                }
+        $(
+            $(#[$attr])*
+            #[derive(Clone, Debug, PartialEq)]
+            #[non_exhaustive]
+            pub struct $Name {
+                $( $(#[$nattr])* pub $need: $Need, )*
+                $( $(#[$oattr])* pub $opt: $crate::mcp::macros::wire_struct!(@type $how $Opt), )*
+                /// Members this version of taut does not know, kept as they came.
+                pub extra: $crate::mcp::extra::Extra,
             }
 
-            $(
-                $(#[$oattr])*
+            impl $Name {
+                /// Starts from what the protocol requires; the rest is set by chaining.
                 #[must_use]
-                pub fn $opt(
-                    mut self,
-                    $opt: $crate::mcp::macros::wire_struct!(@arg $how $Opt),
-                ) -> Self {
-                    self.$opt = $crate::mcp::macros::wire_struct!(@set $how $opt.into());
-                    self
-                }
-            )*
-        }
-
-        impl<'de> $crate::json::read::FromMembers<'de> for $Name {
-            const EXPECTED: &'static str = concat!("a ", stringify!($Name), " object");
-
-            fn from_members<A: serde::de::MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
-                $( let mut $need: Option<$Need> = None; )*
-                $( let mut $opt: Option<$Opt> = None; )*
-                let mut extra = $crate::mcp::extra::Extra::default();
-                while let Some($crate::json::read::Name(name)) = map.next_key()? {
-                    match &*name {
-                        $( $tag => $crate::json::read::fixed_member(&mut map, $tag, $kind)?, )?
-                        $( $nwire => $need = Some(map.next_value()?), )*
-                        $( $wire => $opt = $crate::mcp::macros::wire_struct!(@read $how map), )*
-                        _ => { extra.insert(name.into_owned(), map.next_value()?); }
+                pub fn new($( $need: $crate::mcp::macros::wire_struct!(@arg $nhow $Need) ),*) -> Self {
+                    Self {
+                        $( $need: $need.into(), )*
+                        $( $opt: Default::default(), )*
+                        extra: $crate::mcp::extra::Extra::default(),
                     }
                 }
-                Ok(Self {
-                    $( $need: $need
-                        .ok_or_else(|| <A::Error as serde::de::Error>::missing_field($nwire))?, )*
-                    $( $opt: $crate::mcp::macros::wire_struct!(@keep $how $opt), )*
-                    extra,
-                })
-            }
-        }
 
-        $crate::mcp::macros::read_members!($Name);
-
-        $crate::mcp::write::serialize_any!($Name);
-
-        impl $crate::mcp::write::WriteJson for $Name {
-            #[allow(unused_variables, reason = "a type without members has no use for the target")]
-            fn write_json(&self, target: $crate::mcp::write::Target, out: &mut Vec<u8>) {
-                let mut object = $crate::json::ObjectWriter::new(out);
-                $( object.raw(concat!(",\"", $tag, "\":\"", $kind, "\"")); )?
-                $( self.$need.write_json(target, object.raw(concat!(",\"", $nwire, "\":"))); )*
                 $(
-                    if let Some(value) = $crate::mcp::macros::wire_struct!(@peek $how self.$opt)
-                        $( && target.since($crate::mcp::revision::Revision::$since) )?
-                        $( && target.until($crate::mcp::revision::Revision::$until) )?
-                        $( && $when(value, target) )?
-                    {
-                        value.write_json(target, object.raw(concat!(",\"", $wire, "\":")));
+                    $(#[$oattr])*
+                    #[must_use]
+                    pub fn $opt(
+                        mut self,
+                        $opt: $crate::mcp::macros::wire_struct!(@arg $how $Opt),
+                    ) -> Self {
+                        self.$opt = $crate::mcp::macros::wire_struct!(@set $how $opt.into());
+                        self
                     }
                 )*
-                // `extra` is open to callers; a member written twice would be no valid object.
-                let known: &[&str] = &[$($tag,)? $($nwire,)* $($wire,)*];
-                for (name, value) in &self.extra {
-                    if !known.contains(&name.as_str()) {
-                        value.write_json(target, object.member(name));
-                    }
-                }
-                object.end();
             }
-        }
+
+            impl<'de> $crate::json::read::FromMembers<'de> for $Name {
+                const EXPECTED: &'static str = concat!("a ", stringify!($Name), " object");
+
+                fn from_members<A: serde::de::MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+                    $( let mut $need: Option<$Need> = None; )*
+                    $( let mut $opt: Option<$Opt> = None; )*
+                    let mut extra = $crate::mcp::extra::Extra::default();
+                    while let Some($crate::json::read::Name(name)) = map.next_key()? {
+                        match &*name {
+                            $( $tag => $crate::json::read::fixed_member(&mut map, $tag, $kind)?, )?
+                            $( $nwire => $need = Some(map.next_value()?), )*
+                            $( $wire => $opt = $crate::mcp::macros::wire_struct!(@read $how map), )*
+                            _ => { extra.insert(name.into_owned(), map.next_value()?); }
+                        }
+                    }
+                    Ok(Self {
+                        $( $need: $need
+                            .ok_or_else(|| <A::Error as serde::de::Error>::missing_field($nwire))?, )*
+                        $( $opt: $crate::mcp::macros::wire_struct!(@keep $how $opt), )*
+                        extra,
+                    })
+                }
+            }
+
+            $crate::mcp::macros::read_members!($Name);
+
+            $crate::mcp::write::serialize_any!($Name);
+
+            impl $crate::mcp::write::WriteJson for $Name {
+                #[allow(unused_variables, reason = "a type without members has no use for the target")]
+                fn write_json(&self, target: $crate::mcp::write::Target, out: &mut Vec<u8>) {
+                    let mut object = $crate::json::ObjectWriter::new(out);
+                    $( object.raw(concat!(",\"", $tag, "\":\"", $kind, "\"")); )?
+                    $( self.$need.write_json(target, object.raw(concat!(",\"", $nwire, "\":"))); )*
+                    $(
+                        if let Some(value) = $crate::mcp::macros::wire_struct!(@peek $how self.$opt)
+                            $( && target.since($crate::mcp::revision::Revision::$since) )?
+                            $( && target.until($crate::mcp::revision::Revision::$until) )?
+                            $( && $when(value, target) )?
+                        {
+                            value.write_json(target, object.raw(concat!(",\"", $wire, "\":")));
+                        }
+                    )*
+                    // `extra` is open to callers; a member written twice would be no valid object.
+                    let known: &[&str] = &[$($tag,)? $($nwire,)* $($wire,)*];
+                    for (name, value) in &self.extra {
+                        if !known.contains(&name.as_str()) {
+                            value.write_json(target, object.member(name));
+                        }
+                    }
+                    object.end();
+                }
+            }
+        )+
     };
 
     (@type has $T:ty) => { $T };
@@ -212,12 +216,12 @@ pub(super) use wire_enum;
 
 /// Defines objects told apart by `type`; an unknown kind is kept whole in `Other`.
 ///
-/// The enum has to offer `fn stand_in(&self, Target) -> Option<TextContent>`: what is written
-/// instead where a revision does not know the kind.
+/// `pub enum Content or stand_in` has a `fn stand_in(&self, Target) -> Option<TextContent>`: what is
+/// written instead where a revision does not know the kind.
 macro_rules! wire_union {
     (
         $(#[$attr:meta])*
-        pub enum $Name:ident {
+        pub enum $Name:ident $(or $stand_in:ident)? {
             $( $(#[$vattr:meta])* $Variant:ident($T:ty) = $tag:literal ),* $(,)?
         }
     ) => {
@@ -230,11 +234,19 @@ macro_rules! wire_union {
             Other(serde_json::Value),
         }
 
-        $crate::mcp::macros::from_variants!($Name: $($Variant($T)),*);
+        $crate::mcp::macros::variants!($Name $(, $stand_in)?: $($Variant($T)),*);
 
-        impl<'de> $crate::json::read::FromTagged<'de> for $Name {
+        impl<'de> $crate::json::read::FromMembers<'de> for $Name {
             const EXPECTED: &'static str = concat!("a ", stringify!($Name), " object");
 
+            fn from_members<A: serde::de::MapAccess<'de>>(map: A) -> Result<Self, A::Error> {
+                $crate::json::read::read_tagged(map)
+            }
+        }
+
+        $crate::mcp::macros::read_members!($Name);
+
+        impl<'de> $crate::json::read::FromTagged<'de> for $Name {
             fn from_tagged<A: serde::de::MapAccess<'de>>(
                 tag: &str,
                 map: A,
@@ -247,19 +259,30 @@ macro_rules! wire_union {
             }
         }
 
-        impl<'de> serde::Deserialize<'de> for $Name {
-            fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_map($crate::json::read::TaggedVisitor::<Self>::new())
-            }
-        }
-
         $crate::mcp::write::serialize_any!($Name);
+    };
+}
+pub(super) use wire_union;
+
+/// `From` for the types that an enum holds, and `WriteJson`, which writes what `stand_in` returns
+/// instead if it returns anything.
+macro_rules! variants {
+    ($Name:ident $(, $stand_in:ident)?: $($Variant:ident($T:ty)),* $(,)?) => {
+        $(
+            impl From<$T> for $Name {
+                fn from(value: $T) -> Self {
+                    Self::$Variant(value)
+                }
+            }
+        )*
 
         impl $crate::mcp::write::WriteJson for $Name {
             fn write_json(&self, target: $crate::mcp::write::Target, out: &mut Vec<u8>) {
-                if let Some(text) = self.stand_in(target) {
-                    return text.write_json(target, out);
-                }
+                $(
+                    if let Some(text) = self.$stand_in(target) {
+                        return text.write_json(target, out);
+                    }
+                )?
                 match self {
                     $( Self::$Variant(value) => value.write_json(target, out), )*
                     Self::Other(value) => value.write_json(target, out),
@@ -268,26 +291,14 @@ macro_rules! wire_union {
         }
     };
 }
-pub(super) use wire_union;
-
-/// `From` for the types that an enum holds.
-macro_rules! from_variants {
-    ($Name:ident: $($Variant:ident($T:ty)),*) => {$(
-        impl From<$T> for $Name {
-            fn from(value: $T) -> Self {
-                Self::$Variant(value)
-            }
-        }
-    )*};
-}
-pub(super) use from_variants;
+pub(super) use variants;
 
 /// `Deserialize` for types that are read from the members of an object.
 macro_rules! read_members {
     ($($T:ty),*) => {$(
         impl<'de> serde::Deserialize<'de> for $T {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                deserializer.deserialize_map($crate::json::read::ObjectVisitor::<Self>::new())
+                $crate::json::read::FromMembers::from_object(deserializer)
             }
         }
     )*};

@@ -122,19 +122,14 @@ impl Method {
         since <= revision && revision <= until
     }
 
-    /// Who may send it in `revision`.
-    pub(crate) fn sender_in(self, revision: Revision) -> Sender {
-        match self {
+    /// Whether `side` may send it in `revision`.
+    pub(crate) fn may_come_from(self, side: Sender, revision: Revision) -> bool {
+        let sender = match self {
             // PRG-11: only servers send progress once requests go one way (RPC-36).
             Self::Progress if revision.is_modern() => Sender::Server,
             // CAN-11: a modern server ends a subscription with it, so both stay.
             _ => self.usual_sender(),
-        }
-    }
-
-    /// Whether `side` may send it in `revision`.
-    pub(crate) fn may_come_from(self, side: Sender, revision: Revision) -> bool {
-        let sender = self.sender_in(revision);
+        };
         self.known_in(revision) && (sender == Sender::Both || sender == side)
     }
 

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::de::{DeserializeOwned, Error};
 use serde_json::value::RawValue;
 
 use super::capabilities::{Implementation, ServerCapabilities};
@@ -45,83 +45,82 @@ pub(crate) struct Agreed {
     pub(crate) opening: RawJson,
 }
 
-/// An answer to `server/discover`, read with as few demands as possible (L17).
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Discovered {
-    pub(super) supported_versions: Vec<String>,
-    #[serde(default)]
+/// An answer that opens a connection, read with as few demands as possible (L17). It must name its
+/// versions.
+#[derive(Debug)]
+pub(crate) struct Opened<V> {
+    pub(super) versions: V,
     capabilities: Option<ServerCapabilities>,
-    #[serde(default)]
     instructions: Option<String>,
-    #[serde(default)]
-    server_info: Option<RawJson>,
-    #[serde(default, rename = "_meta")]
-    meta: Option<Meta>,
-    /// All of it, as it came.
-    #[serde(skip)]
-    opening: Option<RawJson>,
-}
-
-impl Discovered {
-    pub(crate) fn read(result: &RawValue) -> Result<Self, ConnectFault> {
-        let mut read: Self =
-            serde_json::from_str(result.get()).map_err(|error| malformed(&error))?;
-        read.opening = Some(result.into());
-        Ok(read)
-    }
-
-    pub(super) fn agree(self, revision: Revision) -> Agreed {
-        let from_meta = self.meta.as_ref().and_then(Meta::server_info);
-        Agreed {
-            revision,
-            capabilities: self.capabilities.unwrap_or_default(),
-            server_info: from_meta.or_else(|| self.server_info?.parse().ok()),
-            instructions: self.instructions,
-            missing: Vec::new(),
-            opening: self.opening.unwrap_or_else(|| serde_json::Value::Null.into()),
-        }
-    }
-}
-
-fn malformed(error: &serde_json::Error) -> ConnectFault {
-    ConnectFault::Malformed(without_place(&error.to_string()).to_owned())
-}
-
-/// An answer to `initialize`, read with as few demands as possible.
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Initialized {
-    pub(super) protocol_version: String,
-    #[serde(default)]
-    capabilities: Option<ServerCapabilities>,
-    #[serde(default)]
-    instructions: Option<String>,
-    #[serde(default)]
     server_info: Option<RawJson>,
     /// All of it, as it came.
-    #[serde(skip)]
-    opening: Option<RawJson>,
+    opening: RawJson,
 }
 
-impl Initialized {
-    pub(crate) fn read(result: &RawValue) -> Result<Self, ConnectFault> {
-        let mut read: Self =
-            serde_json::from_str(result.get()).map_err(|error| malformed(&error))?;
-        read.opening = Some(result.into());
-        Ok(read)
+/// An answer to `server/discover`.
+pub(crate) type Discovered = Opened<Vec<String>>;
+
+/// An answer to `initialize`.
+pub(crate) type Initialized = Opened<String>;
+
+impl<V: DeserializeOwned> Opened<V> {
+    fn read_as(result: &RawValue, versions: &'static str) -> Result<Self, ConnectFault> {
+        let answer = JsonRef::from(result);
+        let read = || {
+            let named = answer.member(versions).ok_or_else(|| Error::missing_field(versions))?;
+            Ok(Self {
+                versions: named.read()?,
+                capabilities: optional(answer, "capabilities")?,
+                instructions: optional(answer, "instructions")?,
+                server_info: optional(answer, "serverInfo")?,
+                opening: result.into(),
+            })
+        };
+        read().map_err(|error: serde_json::Error| {
+            ConnectFault::Malformed(without_place(&error.to_string()).to_owned())
+        })
     }
 
-    pub(super) fn agree(self, revision: Revision) -> Agreed {
-        let missing = self.missing();
+    fn agree_on(self, revision: Revision, missing: Vec<&'static str>) -> Agreed {
         Agreed {
             revision,
             capabilities: self.capabilities.unwrap_or_default(),
             server_info: self.server_info.and_then(|info| info.parse().ok()),
             instructions: self.instructions,
             missing,
-            opening: self.opening.unwrap_or_else(|| serde_json::Value::Null.into()),
+            opening: self.opening,
         }
+    }
+}
+
+fn optional<T: DeserializeOwned>(
+    answer: JsonRef<'_>,
+    name: &str,
+) -> Result<Option<T>, serde_json::Error> {
+    answer.member(name).map_or(Ok(None), JsonRef::read)
+}
+
+impl Discovered {
+    pub(crate) fn read(result: &RawValue) -> Result<Self, ConnectFault> {
+        Self::read_as(result, "supportedVersions")
+    }
+
+    pub(super) fn agree(self, revision: Revision) -> Agreed {
+        let meta = JsonRef::from(self.opening.raw()).member("_meta");
+        let from_meta = meta.and_then(|meta| meta.read::<Meta>().ok()?.server_info());
+        let agreed = self.agree_on(revision, Vec::new());
+        Agreed { server_info: from_meta.or(agreed.server_info), ..agreed }
+    }
+}
+
+impl Initialized {
+    pub(crate) fn read(result: &RawValue) -> Result<Self, ConnectFault> {
+        Self::read_as(result, "protocolVersion")
+    }
+
+    pub(super) fn agree(self, revision: Revision) -> Agreed {
+        let missing = self.missing();
+        self.agree_on(revision, missing)
     }
 
     /// LIF-03: what others cannot do without.

@@ -20,9 +20,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// What a server answers to `initialize`.
     pub struct InitializeResult(
         /// The revision this connection will speak.
@@ -37,9 +35,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// What a server answers to `server/discover`; who it is stands in `_meta`.
     pub struct DiscoverResult(
         /// The revisions it serves.

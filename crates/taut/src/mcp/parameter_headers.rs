@@ -125,29 +125,24 @@ fn search(
     if let Some(name) = schema.get(ANNOTATION) {
         found.push(annotated(name, schema, path, reachable)?);
     }
+    let mut below = |step: &String, inner: &Map<String, Value>, reachable: bool| {
+        path.push(step.clone());
+        let searched = search(inner, path, reachable, found);
+        path.pop();
+        searched
+    };
     for (keyword, value) in schema {
         match (keyword.as_str(), value) {
             (ANNOTATION | "default" | "const" | "enum" | "examples", _) => {}
             ("properties", Value::Object(properties)) => {
                 for (name, property) in properties {
-                    if let Value::Object(property) = property {
-                        path.push(name.clone());
-                        search(property, path, reachable, found)?;
-                        path.pop();
-                    }
+                    property.as_object().map_or(Ok(()), |p| below(name, p, reachable))?;
                 }
             }
-            (_, Value::Object(inner)) => {
-                path.push(keyword.clone());
-                search(inner, path, false, found)?;
-                path.pop();
-            }
+            (_, Value::Object(inner)) => below(keyword, inner, false)?,
             (_, Value::Array(inner)) => {
-                for inner in inner.iter().filter_map(Value::as_object) {
-                    path.push(keyword.clone());
-                    search(inner, path, false, found)?;
-                    path.pop();
-                }
+                let mut inner = inner.iter().filter_map(Value::as_object);
+                inner.try_for_each(|inner| below(keyword, inner, false))?;
             }
             _ => {}
         }

@@ -21,9 +21,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// What `notifications/cancelled` says.
     pub struct CancelledParams(
         /// The id of the request to give up.

@@ -27,9 +27,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" since V2025_06_18 when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// A blank in a prompt.
     pub struct PromptArgument(
         /// A name for programs.
@@ -42,9 +40,7 @@ wire_struct! {
         /// It has to be filled in; false unless said.
         may required: bool = "required";
     }
-}
 
-wire_struct! {
     /// One message of a prompt.
     pub struct PromptMessage(
         /// Who speaks.
@@ -52,23 +48,7 @@ wire_struct! {
         /// What is said.
         needs content: Content = "content",
     ) {}
-}
 
-impl PromptMessage {
-    /// Something the user says.
-    #[must_use]
-    pub fn user(content: impl Into<Content>) -> Self {
-        Self::new(Role::User, content)
-    }
-
-    /// Something the model says.
-    #[must_use]
-    pub fn assistant(content: impl Into<Content>) -> Self {
-        Self::new(Role::Assistant, content)
-    }
-}
-
-wire_struct! {
     /// What a client says in `prompts/get`.
     pub struct GetPromptParams(
         /// The prompt's name.
@@ -83,9 +63,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// What a server answers to `prompts/get`.
     pub struct GetPromptResult(
         /// The messages, filled in.
@@ -97,6 +75,20 @@ wire_struct! {
         has result_type: ResultType = "resultType" since V2026_07_28;
         /// Open metadata.
         may meta: Meta = "_meta" when Meta::has_any;
+    }
+}
+
+impl PromptMessage {
+    /// Something the user says.
+    #[must_use]
+    pub fn user(content: impl Into<Content>) -> Self {
+        Self::new(Role::User, content)
+    }
+
+    /// Something the model says.
+    #[must_use]
+    pub fn assistant(content: impl Into<Content>) -> Self {
+        Self::new(Role::Assistant, content)
     }
 }
 

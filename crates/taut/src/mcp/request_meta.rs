@@ -1,10 +1,8 @@
 //! What a modern request says about itself in `_meta`.
 //!
-//! Knows which fields are required and what they must be; must not know what the answer to a bad
-//! one looks like. MET-01 to MET-10, ERA-03, ERA-05, PRG-01, LOG-11.
+//! Knows which fields are required and what they must be, and the −32602 for a bad one. MET-01 to MET-10, ERA-03, ERA-05, PRG-01, LOG-11.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use serde::de::Deserialize;
 
@@ -12,7 +10,7 @@ use super::capabilities::{ClientCapabilities, Implementation};
 use super::logging::Level;
 use super::meta::meta_keys;
 use crate::json::JsonRef;
-use crate::rpc::Id;
+use crate::rpc::{ErrorObject, Id};
 
 /// The reserved fields of a request's `_meta`, found but not yet parsed.
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,8 +18,8 @@ pub(crate) struct RequestMeta<'a> {
     protocol_version: Option<JsonRef<'a>>,
     client_capabilities: Option<JsonRef<'a>>,
     client_info: Option<JsonRef<'a>>,
-    log_level: Option<JsonRef<'a>>,
-    progress_token: Option<JsonRef<'a>>,
+    pub(crate) log_level: Option<JsonRef<'a>>,
+    pub(crate) progress_token: Option<JsonRef<'a>>,
     traceparent: Option<JsonRef<'a>>,
     tracestate: Option<JsonRef<'a>>,
     baggage: Option<JsonRef<'a>>,
@@ -74,27 +72,22 @@ impl<'a> RequestMeta<'a> {
     }
 
     /// Checks what a modern request must say besides who asks, and reads it (MET-02, MET-06).
-    pub(crate) fn claims(&self) -> Result<Claims<'a>, MetaError> {
+    pub(crate) fn claims(&self) -> Result<Claims<'a>, ErrorObject> {
         let (Some(version), Some(_)) = (self.protocol_version, self.client_capabilities) else {
-            return Err(MetaError::Missing(self.missing()));
+            return Err(self.missing());
         };
-        let wrong = MetaError::Wrong { field: meta_keys::PROTOCOL_VERSION, expected: "a string" };
-        let protocol_version = version.string().ok_or(wrong)?;
+        let wrong = || wrong(meta_keys::PROTOCOL_VERSION, "a string");
+        let protocol_version = version.string().ok_or_else(wrong)?;
         self.progress_token()?;
-        let log_level = match self.log_level {
-            Some(raw) => Some(level(raw)?),
-            None => None,
-        };
-        Ok(Claims { protocol_version, log_level })
+        Ok(Claims { protocol_version, log_level: self.log_level.map(level).transpose()? })
     }
 
-    /// The fields that a modern request must have and this one lacks.
-    pub(crate) fn missing(&self) -> Vec<&'static str> {
-        let required = [
-            (meta_keys::PROTOCOL_VERSION, self.protocol_version),
-            (meta_keys::CLIENT_CAPABILITIES, self.client_capabilities),
-        ];
-        required.into_iter().filter(|(_, raw)| raw.is_none()).map(|(key, _)| key).collect()
+    /// The −32602 with the fields that a modern request must have and this one lacks.
+    pub(crate) fn missing(&self) -> ErrorObject {
+        let version = self.protocol_version.is_none().then_some(meta_keys::PROTOCOL_VERSION);
+        let can = self.client_capabilities.is_none().then_some(meta_keys::CLIENT_CAPABILITIES);
+        let missing: Vec<_> = version.into_iter().chain(can).collect();
+        ErrorObject::invalid_params(format!("params._meta lacks {}", missing.join(" and ")))
     }
 
     /// The text of what the client can do and who it is, for telling whether it is the same as
@@ -105,33 +98,21 @@ impl<'a> RequestMeta<'a> {
     }
 
     /// What the client can do, for this request only (STD-25).
-    pub(crate) fn client_capabilities(&self) -> Result<ClientCapabilities, MetaError> {
-        let Some(raw) = self.client_capabilities else {
-            return Err(MetaError::Missing(self.missing()));
-        };
+    pub(crate) fn client_capabilities(&self) -> Result<ClientCapabilities, ErrorObject> {
+        let raw = self.client_capabilities.ok_or_else(|| self.missing())?;
         field(raw, meta_keys::CLIENT_CAPABILITIES, "a ClientCapabilities object")
     }
 
     /// Who asks; advisable, not required (MET-03).
-    pub(crate) fn client_info(&self) -> Result<Option<Implementation>, MetaError> {
+    pub(crate) fn client_info(&self) -> Result<Option<Implementation>, ErrorObject> {
         self.client_info.map(|raw| field(raw, meta_keys::CLIENT_INFO, IDENTITY)).transpose()
     }
 
     /// The token that progress notifications have to carry (PRG-01).
-    pub(crate) fn progress_token(&self) -> Result<Option<Id>, MetaError> {
-        token(self.progress_token, meta_keys::PROGRESS_TOKEN)
-    }
-
-    /// The token as it was written, whatever it is.
-    #[cfg(all(feature = "server", feature = "client"))]
-    pub(crate) fn progress_token_as_written(&self) -> Option<JsonRef<'a>> {
-        self.progress_token
-    }
-
-    /// The log level as it was written, whatever it is.
-    #[cfg(all(feature = "server", feature = "client"))]
-    pub(crate) fn log_level_as_written(&self) -> Option<JsonRef<'a>> {
-        self.log_level
+    pub(crate) fn progress_token(&self) -> Result<Option<Id>, ErrorObject> {
+        let Some(raw) = self.progress_token else { return Ok(None) };
+        let wrong = || wrong(meta_keys::PROGRESS_TOKEN, "a string or an integer");
+        Id::from_json(raw.text()).map(Some).ok_or_else(wrong)
     }
 
     /// The trace that the request is part of (MET-08); what is no string is somebody else's mistake
@@ -160,54 +141,23 @@ pub struct Trace {
 
 fn field<'a, T: Deserialize<'a>>(
     raw: JsonRef<'a>,
-    field: &'static str,
-    expected: &'static str,
-) -> Result<T, MetaError> {
-    raw.read().map_err(|_| MetaError::Wrong { field, expected })
+    field: &str,
+    expected: &str,
+) -> Result<T, ErrorObject> {
+    raw.read().map_err(|_| wrong(field, expected))
 }
 
-fn token(raw: Option<JsonRef<'_>>, field: &'static str) -> Result<Option<Id>, MetaError> {
-    let Some(raw) = raw else { return Ok(None) };
-    let wrong = MetaError::Wrong { field, expected: "a string or an integer" };
-    Id::from_json(raw.text()).map(Some).ok_or(wrong)
-}
-
-fn level(raw: JsonRef<'_>) -> Result<Level, MetaError> {
+fn level(raw: JsonRef<'_>) -> Result<Level, ErrorObject> {
     let expected = "one of debug, info, notice, warning, error, critical, alert, emergency";
     let level: Level = field(raw, meta_keys::LOG_LEVEL, expected)?;
     // LOG-11: an unknown level is refused.
-    if level.is_known() {
-        Ok(level)
-    } else {
-        Err(MetaError::Wrong { field: meta_keys::LOG_LEVEL, expected })
-    }
+    if level.is_known() { Ok(level) } else { Err(wrong(meta_keys::LOG_LEVEL, expected)) }
 }
 
-/// A field of `_meta` that is not what the protocol asks for: the text of a −32602.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub(crate) enum MetaError {
-    /// Required fields are missing.
-    Missing(Vec<&'static str>),
-    /// A field has the wrong type or an unknown value.
-    Wrong {
-        /// The key.
-        field: &'static str,
-        /// What it should have been.
-        expected: &'static str,
-    },
+/// The −32602 for a field that has the wrong type or an unknown value.
+fn wrong(field: &str, expected: &str) -> ErrorObject {
+    ErrorObject::invalid_params(format!("params._meta {field} must be {expected}"))
 }
-
-impl fmt::Display for MetaError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing(fields) => write!(f, "params._meta lacks {}", fields.join(" and ")),
-            Self::Wrong { field, expected } => write!(f, "params._meta {field} must be {expected}"),
-        }
-    }
-}
-
-impl std::error::Error for MetaError {}
 
 #[cfg(test)]
 mod tests {
@@ -223,7 +173,7 @@ mod tests {
             envelope.client_capabilities()?;
             envelope.client_info()
         });
-        read.unwrap_err().to_string()
+        read.unwrap_err().message.into_owned()
     }
 
     fn full() -> Value {

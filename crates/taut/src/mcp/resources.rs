@@ -31,9 +31,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" since V2025_06_18 when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// A family of resources whose addresses follow one pattern.
     pub struct ResourceTemplate(
         /// The pattern, after RFC 6570.
@@ -54,9 +52,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" since V2025_06_18 when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// What a client says in `resources/read`.
     pub struct ReadResourceParams(
         /// The address.
@@ -69,9 +65,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// What a server answers to `resources/read`.
     pub struct ReadResourceResult(
         /// The contents; a resource may consist of several.
@@ -86,9 +80,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// One resource by its address: `resources/subscribe`, `resources/unsubscribe` and
     /// `notifications/resources/updated` (RES-07, RES-08).
     pub struct ResourceParams(

@@ -16,9 +16,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" since V2025_06_18 when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// What a client answers to `roots/list`.
     pub struct ListRootsResult(
         /// The roots.

@@ -30,9 +30,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// What a tool answered to the model.
     pub struct ToolResult tagged "type" = "tool_result" (
         /// Which [`ToolUse`] this answers.
@@ -51,7 +49,7 @@ wire_struct! {
 
 wire_union! {
     /// One block of a conversation with a model.
-    pub enum SamplingContent {
+    pub enum SamplingContent or stand_in {
         /// Words.
         Text(TextContent) = "text",
         /// A picture.
@@ -202,9 +200,7 @@ wire_struct! {
         /// Any part of the name; the first hint that fits counts (SAM-10).
         may name: String = "name";
     }
-}
 
-wire_struct! {
     /// Which model to choose; each priority goes from 0 to 1.
     #[derive(Default)]
     pub struct ModelPreferences() {
@@ -250,9 +246,7 @@ wire_struct! {
         /// Whether it may, must or must not.
         may mode: ToolChoiceMode = "mode";
     }
-}
 
-wire_struct! {
     /// What a server asks with `sampling/createMessage`.
     pub struct CreateMessageParams(
         /// The conversation so far.

@@ -69,9 +69,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// What a notification says that has nothing to say: `notifications/initialized` and the
     /// list changes.
     #[derive(Default)]

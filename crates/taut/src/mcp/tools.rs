@@ -85,9 +85,7 @@ wire_struct! {
         /// Whether it may be run as a task.
         may task_support: TaskSupport = "taskSupport";
     }
-}
 
-wire_struct! {
     /// What a client says in `tools/call`.
     pub struct CallToolParams(
         /// The tool's name.
@@ -104,9 +102,7 @@ wire_struct! {
         /// Open metadata.
         may meta: Meta = "_meta" when Meta::has_any;
     }
-}
 
-wire_struct! {
     /// What a tool answers.
     pub struct CallToolResult(
         /// The answer; always there, even when empty (TOL-04).

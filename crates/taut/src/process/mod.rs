@@ -50,7 +50,7 @@ pub use exit::ExitStatus;
 pub use job::JobChild;
 pub(crate) use pipes::{ChildStdin, ChildStdout, PipeEvents};
 pub use shutdown::{GracePeriods, ProcessEnd, ShutdownStep};
-pub(crate) use stderr::LineSink;
+use stderr::LineSink;
 
 /// Marks every descriptor of this process above stderr to be closed in the programs that it starts.
 ///
@@ -131,11 +131,7 @@ impl Child {
         events: Arc<dyn PipeEvents>,
     ) -> Result<StartedChild, SpawnError> {
         let (child, stdout, stdin) = Self::start(command, options).await?;
-        let exited = child.wait();
-        let exited = async move {
-            exited.await;
-        };
-        let (stdout, stdin, stdin_closed) = pipes::join((stdout, stdin), exited, events);
+        let (stdout, stdin, stdin_closed) = pipes::join((stdout, stdin), child.wait(), events);
         Ok(StartedChild { child, stdout, stdin, stdin_closed })
     }
 

@@ -58,14 +58,14 @@ pub(crate) struct ChildStdin {
 /// Joins the two pipes of a child. The receiver hears, by an error, when stdin is closed.
 pub(super) fn join(
     (stdout, stdin): (ReadPipe, WritePipe),
-    exited: impl Future<Output = ()> + Send + 'static,
+    exited: impl Future<Output: Send> + Send + 'static,
     events: Arc<dyn PipeEvents>,
 ) -> (ChildStdout, ChildStdin, watch::Receiver<()>) {
     let (tell, told) = oneshot::channel();
     let (open, closed) = watch::channel(());
     let stdout = ChildStdout {
         pipe: Some(stdout),
-        exited: Box::pin(exited),
+        exited: Box::pin(async { drop(exited.await) }),
         exit_bell: Bell::default(),
         left: None,
         unread: Some(told),

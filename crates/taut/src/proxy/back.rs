@@ -4,34 +4,67 @@
 //! connection is opened. stdio has no link between a question and a call, so a question belongs to the
 //! only call that is open, or waits until only one is.
 
-use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 
 use tokio::sync::oneshot;
 
 use super::calls::CROWDED;
-use super::state::{Asked, BackState, CallKind, FrontState, InFlight, ProxiedCall, WayToAsk};
-use super::text::{JsonText, raw_outcome, with_token};
-use super::translate::{progress_token, relayed_params};
-use crate::client::Relay;
+use super::state::{
+    Asked, BackState, CallKind, FrontRequest, FrontState, HeldQuestion, HeldQuestions, InFlight,
+    ProxiedCall, WayToAsk,
+};
+use super::text::{JsonText, with_token};
+use super::translate::{object_of, progress_token, relayed_params, without};
+use crate::client::{Relay, list_changes};
 use crate::driver::{AnswerFuture, Either, IncomingRequest, Link, Outcome, Watcher, first, ready};
 use crate::json::edit::{Edit, around, edited};
 use crate::json::{JsonBuf, JsonRef};
 use crate::lock::lock;
 use crate::mcp::{Level, Method, ServerCapabilities, meta_keys};
-use crate::rpc::{ErrorObject, Id, Params, take};
+use crate::rpc::{CallId, ErrorObject, Id, Params, take};
 
 /// So much may wait to be sent to the only client of a server before the server is no longer read.
 const CLIENT_CROWDED: usize = 128 << 10;
 
+/// What a question takes beside its params.
+const QUESTION: usize = 256;
+
+impl Drop for HeldQuestion {
+    fn drop(&mut self) {
+        let mut held = lock(&self.state.held);
+        held.count -= 1;
+        held.bytes -= self.size;
+    }
+}
+
 impl BackState {
+    /// Counts a question with params of this size, if there is room for it.
+    ///
+    /// # Errors
+    /// The error for the server, which names the bounds.
+    pub(super) fn hold(self: &Arc<Self>, params: usize) -> Result<HeldQuestion, ErrorObject> {
+        let Some(shared) = self.shared.upgrade() else {
+            return Err(ErrorObject::internal("the proxy has ended"));
+        };
+        let (max, max_bytes) = (shared.settings.max_held, shared.settings.max_held_bytes);
+        let mut held = lock(&self.held);
+        let HeldQuestions { count, bytes } = &mut *held;
+        if *count >= max || *bytes >= max_bytes {
+            return Err(ErrorObject::internal(format!(
+                "too many questions wait for answers: {count} of {max} questions, {bytes} of \
+                 {max_bytes} bytes (ProxyBuilder::questions)"
+            )));
+        }
+        let size = params + QUESTION;
+        *count += 1;
+        *bytes += size;
+        Ok(HeldQuestion { state: self.clone(), size })
+    }
+
     /// The only client, where there is one: a legacy session that shares the connection with nobody.
     fn only_session(&self) -> Option<Arc<FrontState>> {
-        if !self.dedicated {
-            return None;
-        }
-        let sessions = lock(&self.sessions);
-        sessions.first().and_then(Weak::upgrade)
+        self.sessions.owner.get()?;
+        lock(&self.sessions.fronts).first().and_then(Weak::upgrade)
     }
 
     /// The request that something belongs to, if only one is open. One that waits for its client counts
@@ -80,19 +113,14 @@ impl BackState {
 
     /// Tells every client of a change of every list, because some may have been missed.
     pub(super) fn tell_all_changed(&self, offer: &ServerCapabilities) {
+        let told = list_changes(offer);
         let lists = [
-            (offer.tools.as_ref().and_then(|tools| tools.list_changed), Method::ToolsChanged),
-            (
-                offer.prompts.as_ref().and_then(|prompts| prompts.list_changed),
-                Method::PromptsChanged,
-            ),
-            (
-                offer.resources.as_ref().and_then(|resources| resources.list_changed),
-                Method::ResourcesChanged,
-            ),
+            (told.tools_list_changed, Method::ToolsChanged),
+            (told.prompts_list_changed, Method::PromptsChanged),
+            (told.resources_list_changed, Method::ResourcesChanged),
         ];
         for (_, method) in lists.iter().filter(|(told, _)| *told == Some(true)) {
-            for front in self.sessions().iter().filter_map(Weak::upgrade) {
+            for front in self.sessions.all() {
                 let _ = front.link.notify(None, method.as_str(), None);
             }
             self.streams.tell(*method, None);
@@ -112,14 +140,15 @@ impl BackState {
             // It came too late for its question, and its id means something else to a client.
             return;
         }
-        for front in self.sessions().iter().filter_map(Weak::upgrade) {
+        for front in self.sessions.all() {
             forward(&front, self.about(&front).as_ref(), method, params);
         }
     }
 
     /// The request that an unmarked message to this client most likely belongs to.
     fn about(&self, front: &Arc<FrontState>) -> Option<Id> {
-        self.only_call().filter(|call| Arc::ptr_eq(&call.front, front)).map(|call| call.id)
+        let call = self.only_call().filter(|call| Arc::ptr_eq(&call.request.front, front));
+        call.map(|call| call.request.id)
     }
 
     /// A log line goes to the session that is alone here, or to the only request that wants lines.
@@ -133,7 +162,7 @@ impl BackState {
             let calls = self.calls();
             let wants = |call: &&ProxiedCall| match (&call.level, &level) {
                 (Some(least), Some(level)) => level >= least,
-                (None, _) => call.front.session().is_some(),
+                (None, _) => call.request.front.session().is_some(),
                 _ => false,
             };
             let requests = calls.values().filter(|call| matches!(call.kind, CallKind::Request));
@@ -141,9 +170,7 @@ impl BackState {
         };
         // With several nobody knows whose it is, and another's line is nobody's to see.
         if let [only] = &wanting[..] {
-            let text = JsonText::of(params);
-            let method = Method::Message.as_str();
-            let _ = only.front.link.notify_about(&only.id, only.serial, method, Some(&text));
+            only.request.tell(Method::Message.as_str(), object_of(params).text().to_owned());
         }
     }
 
@@ -151,14 +178,11 @@ impl BackState {
     fn stream_ended(&self, params: &Params<'_>) {
         let Some(written) = params.member("requestId") else { return };
         match number(written).and_then(|number| self.call(number)) {
-            Some(ProxiedCall { front, id, serial, kind: CallKind::Listen, .. }) => {
-                let text = params.raw().map_or("{}", |raw| raw.get());
-                let text = JsonText(around(text, written.text(), id.as_json()).concat());
-                let method = Method::Cancelled.as_str();
-                let _ = front.link.notify_about(&id, serial, method, Some(&text));
+            Some(ProxiedCall { request, kind: CallKind::Listen, .. }) => {
+                request.tell(Method::Cancelled.as_str(), renamed(params, written, &request.id));
                 // It has had its end, and gets no answer.
-                front.link.forget(&id);
-                let target = take(&mut front.targets(), &serial);
+                request.front.link.forget(&request.id);
+                let target = take(&mut request.front.targets(), &request.serial);
                 if let Some(InFlight::Task(task)) = target {
                     task.abort();
                 }
@@ -180,14 +204,11 @@ impl BackState {
         let meta = params.member("_meta").filter(|meta| meta.is_object());
         let tag = meta.and_then(|meta| meta.member(meta_keys::SUBSCRIPTION_ID));
         match tag.and_then(number).and_then(|number| self.call(number)) {
-            Some(ProxiedCall { front, id, serial, kind: CallKind::Listen, .. }) => {
-                let (text, tag) =
-                    (params.raw().map_or("{}", |raw| raw.get()), tag.unwrap_or_default());
-                let text = JsonText(around(text, tag.text(), id.as_json()).concat());
-                let _ = front.link.notify_about(&id, serial, method, Some(&text));
+            Some(ProxiedCall { request, kind: CallKind::Listen, .. }) => {
+                request.tell(method, renamed(params, tag.unwrap_or_default(), &request.id));
             }
-            Some(ProxiedCall { front, kind: CallKind::SessionListen(stream), .. }) => {
-                let Some(session) = front.session() else { return };
+            Some(ProxiedCall { request, kind: CallKind::SessionListen(stream), .. }) => {
+                let Some(session) = request.front.session() else { return };
                 let mut heard = lock(&session.heard);
                 if known == Some(Method::Acknowledged) {
                     let filter = params.member("notifications").map_or("{}", JsonRef::text);
@@ -198,16 +219,14 @@ impl BackState {
                     }
                 } else if heard.as_ref().is_some_and(|heard| Arc::ptr_eq(heard, &stream)) {
                     let text = JsonText(untagged(params));
-                    let _ = front.link.notify(None, method, Some(&text));
+                    let _ = request.front.link.notify(None, method, Some(&text));
                 }
             }
             _ if tag.is_some() => {}
             // What is new to us is passed on where it is clear to whom.
             _ => {
                 if let Some(call) = self.only_call() {
-                    let text = JsonText::of(params);
-                    let _ =
-                        call.front.link.notify_about(&call.id, call.serial, method, Some(&text));
+                    call.request.tell(method, object_of(params).text().to_owned());
                 }
             }
         }
@@ -219,37 +238,31 @@ fn number(id: JsonRef<'_>) -> Option<u64> {
     id.text().trim_matches('"').parse().ok()
 }
 
+/// The params of a notification with the client's own id in the place of ours.
+fn renamed(params: &Params<'_>, written: JsonRef<'_>, id: &Id) -> String {
+    around(object_of(params).text(), written.text(), id.as_json()).concat()
+}
+
 /// The params of a notification without what marks it as part of a stream.
 fn untagged(params: &Params<'_>) -> String {
-    let text = params.raw().map_or("{}", |raw| raw.get());
-    edited(
-        JsonRef::sound(text),
-        |name, value| match name {
-            "_meta" if value.is_object() => {
-                let meta = edited(
-                    value,
-                    |key, _| match key {
-                        meta_keys::SUBSCRIPTION_ID => Edit::Drop,
-                        _ => Edit::Keep,
-                    },
-                    &[],
-                );
-                if meta == "{}" { Edit::Drop } else { Edit::Put(meta) }
-            }
-            _ => Edit::Keep,
+    let change = |name: &str, value: JsonRef<'_>| match name {
+        "_meta" if value.is_object() => match without(value, &[meta_keys::SUBSCRIPTION_ID], &[]) {
+            empty if empty == "{}" => Edit::Drop,
+            meta => Edit::Put(meta),
         },
-        &[],
-    )
+        _ => Edit::Keep,
+    };
+    edited(object_of(params), change, &[])
 }
 
 /// Passes a notification on as it is.
 fn forward(front: &FrontState, about: Option<&Id>, method: &str, params: &Params<'_>) {
-    let text = params.raw().map(|raw| JsonText(raw.get().to_owned()));
-    let _ = front.link.notify(about, method, text.as_ref().map(|text| text as _));
+    let params = params.raw();
+    let _ = front.link.notify(about, method, params.as_ref().map(|params| params as _));
 }
 
 impl Relay for BackState {
-    fn request(&self, request: IncomingRequest<'_>) -> AnswerFuture {
+    fn request(self: Arc<Self>, request: IncomingRequest<'_>) -> AnswerFuture {
         let modern = self.revision.get().is_some_and(|revision| revision.is_modern());
         let known = Method::parse(request.method);
         if modern {
@@ -266,10 +279,7 @@ impl Relay for BackState {
         let back = request.link.clone();
         let only = self.only_session();
         let about = only.as_ref().and_then(|front| self.about(front));
-        let Some(state) = self.this.upgrade() else {
-            return ready(Err(ErrorObject::internal("the proxy has ended")));
-        };
-        let held = match state.hold(params.raw().map_or(0, |raw| raw.get().len())) {
+        let held = match self.hold(params.raw().map_or(0, |raw| raw.get().len())) {
             Ok(held) => held,
             Err(error) => return ready(Err(error)),
         };
@@ -279,7 +289,7 @@ impl Relay for BackState {
                     let _held = held;
                     return ask(&front, about.as_ref(), &method, &params, &back).await;
                 }
-                let call = state.whose().await?;
+                let call = self.whose().await?;
                 match (&call.questions, known) {
                     (WayToAsk::Inside(asked), Some(method)) if method.is_embedded_in_modern() => {
                         let (reply, answer) = oneshot::channel();
@@ -294,7 +304,8 @@ impl Relay for BackState {
                          result has no place for questions",
                     )),
                     (WayToAsk::Requests, _) => {
-                        ask(&call.front, Some(&call.id), &method, &params, &back).await
+                        let FrontRequest { front, id, .. } = &call.request;
+                        ask(front, Some(id), &method, &params, &back).await
                     }
                 }
             };
@@ -315,19 +326,20 @@ impl Relay for BackState {
     }
 
     fn pump(&self) {
-        if self.has_waiting.load(Ordering::Acquire)
+        if !self.waiting.is_empty()
             && self.link.get().is_some_and(|link| link.output_waiting() <= CROWDED / 2)
         {
-            self.wake_waiting();
+            self.waiting.wake();
         }
     }
 
     fn has_room(&self) -> bool {
-        if self.owner.get().is_none_or(|client| client.output_waiting() <= CLIENT_CROWDED) {
+        if self.sessions.owner.get().is_none_or(|client| client.output_waiting() <= CLIENT_CROWDED)
+        {
             return true;
         }
         let (Some(own), Some(front)) = (self.link.get(), self.only_session()) else { return true };
-        front.wake_when_read(own);
+        front.unread.add(own);
         false
     }
 }
@@ -349,20 +361,9 @@ async fn ask(
         });
         watch
     });
-    let pending = front.link.call(
-        about,
-        method,
-        |call| {
-            let token = call.number().to_string();
-            relayed_params(params, &token).map(|pieces| JsonText(pieces.concat()))
-        },
-        None,
-        watcher,
-        |outcome| raw_outcome(outcome, || ErrorObject::internal("the client has gone")),
-    );
-    let gone = || Err(ErrorObject::internal("the client has gone"));
-    match pending {
-        Ok(pending) => pending.await.unwrap_or_else(gone),
-        Err(_) => gone(),
-    }
+    let params = |call: CallId| {
+        let token = call.number().to_string();
+        relayed_params(params, &token).map(|pieces| JsonText(pieces.concat()))
+    };
+    front.ask(about, method, params, watcher).await
 }

@@ -1,21 +1,23 @@
 //! The calls that are open on one connection to the server, and whose each of them is.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, MutexGuard, Weak};
 
-use serde_json::json;
-use tokio::sync::{Notify, Semaphore};
+use serde_json::{Value, json};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::state::{
-    Back, BackCall, BackState, FrontState, LocalStreams, OpenGuard, ProxiedCall, ProxyShared,
+    Back, BackCall, BackState, CallKind, FrontRequest, FrontState, OpenGuard, ProxiedCall,
+    ProxyShared, SlotSessions, WayToAsk,
 };
-use super::text::{JsonText, lost, raw_outcome};
+use super::text::{JsonText, no_answer, raw_outcome};
+use super::translate::server_info;
 use crate::client::Client;
-use crate::driver::{Link, Outcome, Watcher};
+use crate::driver::{Link, Outcome, PendingCall, Watcher};
 use crate::lock::lock;
-use crate::mcp::{Level, Method, Revision, ServerCapabilities, WriteJson};
-use crate::rpc::{ErrorObject, Id, Seed, take};
+use crate::mcp::{Level, Method, Revision, ServerCapabilities};
+use crate::rpc::{ErrorObject, Seed, take};
 
 /// So much may wait to be sent to the server before clients are no longer read. As much again may be on
 /// its way.
@@ -30,11 +32,8 @@ impl Back {
         let link = client.0.session.link.clone();
         let _ = state.link.set(link.clone());
         let _ = state.revision.set(client.revision());
-        let gate = shared.settings.serial.then(|| Arc::new(Semaphore::new(1)));
-        let info = client
-            .server_info()
-            .and_then(|info| serde_json::to_string(&info.at(Revision::MODERN)).ok());
-        let info = info.unwrap_or_else(|| r#"{"name":"unnamed","version":"0"}"#.to_owned());
+        let gate = shared.settings.serial.then(|| Semaphore::new(1));
+        let info = server_info(&client.0.agreed);
         Arc::new(Self { client, link, state, gate, info })
     }
 
@@ -42,9 +41,9 @@ impl Back {
         self.client.revision()
     }
 
-    /// The server's name and version as JSON.
-    pub(super) fn info(&self) -> &str {
-        &self.info
+    /// Waits for the turn of a request, if there is one at a time.
+    pub(super) async fn turn(&self) -> Option<SemaphorePermit<'_>> {
+        self.gate.as_ref()?.acquire().await.ok()
     }
 
     pub(super) fn is_modern(&self) -> bool {
@@ -57,7 +56,8 @@ impl Back {
 
     /// The error for a call that the end of the connection has cut off.
     pub(super) fn lost(&self, method: &str) -> ErrorObject {
-        lost(&self.client, method)
+        let words = self.client.0.session.lost(method.to_owned().into()).to_string();
+        no_answer("lost", words, true)
     }
 
     /// Calls the server for `call`. `params` is told the progress token to use.
@@ -83,11 +83,18 @@ impl Back {
             move |outcome| {
                 raw_outcome(outcome, || match back.upgrade() {
                     Some(back) => back.lost(&name),
-                    None => ErrorObject::internal("the connection to the server is closed"),
+                    None => no_answer("lost", "the connection to the server is closed", true),
                 })
             },
         );
         BackCall { pending: pending.ok(), guard, back: self.clone() }
+    }
+}
+
+impl ProxiedCall {
+    /// A call that is made for `request`, and that asks its client in this way.
+    pub(super) fn new(request: FrontRequest, questions: WayToAsk) -> Self {
+        Self { request, level: None, questions, kind: CallKind::Request, parked: false }
     }
 }
 
@@ -111,60 +118,38 @@ impl Drop for OpenGuard {
     }
 }
 
-impl BackState {
-    /// For a connection that one legacy session has to itself, or that several clients share.
-    pub(super) fn new(
-        shared: &Arc<ProxyShared>,
-        dedicated: bool,
-        streams: Arc<LocalStreams>,
-    ) -> Arc<Self> {
-        Arc::new_cyclic(|this| Self {
-            this: this.clone(),
-            dedicated,
-            shared: Arc::downgrade(shared),
-            link: OnceLock::new(),
-            revision: OnceLock::new(),
-            calls: Mutex::default(),
-            changed: Notify::new(),
-            sessions: Mutex::default(),
-            owner: OnceLock::new(),
-            streams,
-            waiting: Mutex::default(),
-            has_waiting: AtomicBool::new(false),
-            open: AtomicUsize::new(0),
-            over: AtomicBool::new(false),
-            held: Mutex::default(),
-            level: Mutex::default(),
-        })
+impl SlotSessions {
+    /// The clients that are still there.
+    pub(super) fn all(&self) -> Vec<Arc<FrontState>> {
+        lock(&self.fronts).iter().filter_map(Weak::upgrade).collect()
     }
+}
 
+impl BackState {
     pub(super) fn calls(&self) -> MutexGuard<'_, HashMap<u64, ProxiedCall, Seed>> {
         lock(&self.calls)
     }
 
     pub(super) fn open_calls(&self) -> usize {
-        self.open.load(Ordering::Relaxed)
+        self.calls().len()
     }
 
     /// A call is open from now on.
     pub(super) fn enter(self: &Arc<Self>, number: u64, call: ProxiedCall) -> OpenGuard {
         self.calls().insert(number, call);
-        self.open.fetch_add(1, Ordering::Relaxed);
         OpenGuard { state: self.clone(), number }
     }
 
     fn leave(&self, number: u64) {
         let _gone = take(&mut self.calls(), &number);
-        self.open.fetch_sub(1, Ordering::Relaxed);
         self.changed.notify_waiters();
     }
 
     /// Another request of the client goes on with this call.
-    pub(super) fn rebind(&self, number: u64, front: &Arc<FrontState>, id: &Id, serial: u64) {
+    pub(super) fn rebind(&self, number: u64, request: &FrontRequest) {
         if let Some(call) = self.calls().get_mut(&number) {
             call.parked = false;
-            call.front = front.clone();
-            (call.id, call.serial) = (id.clone(), serial);
+            call.request = request.clone();
         }
     }
 
@@ -180,25 +165,10 @@ impl BackState {
         self.calls().get(&number).cloned()
     }
 
-    pub(super) fn attach(&self, front: &Arc<FrontState>) {
-        let mut sessions = lock(&self.sessions);
-        sessions.retain(|known| {
-            known.strong_count() > 0 && !Weak::ptr_eq(known, &Arc::downgrade(front))
-        });
-        sessions.push(Arc::downgrade(front));
-        if self.dedicated {
-            let _ = self.owner.set(front.link.clone());
-        }
-    }
-
-    pub(super) fn sessions(&self) -> Vec<Weak<FrontState>> {
-        lock(&self.sessions).clone()
-    }
-
     /// The connection has ended: clients that wait for room are let go.
     pub(super) fn over(&self) {
         self.over.store(true, Ordering::Release);
-        self.wake_waiting();
+        self.waiting.wake();
     }
 
     /// Whether so much waits to be sent that clients should not be read. `link` is woken when there is
@@ -210,53 +180,38 @@ impl BackState {
         if !is_crowded() {
             return false;
         }
-        let mut waiting = lock(&self.waiting);
-        if !waiting.iter().any(|known| known.is(link)) {
-            waiting.push(link.clone());
-        }
-        drop(waiting);
-        self.has_waiting.store(true, Ordering::Release);
+        self.waiting.add(link);
         // Once more: there may have been room before the link was in the list.
         is_crowded()
     }
+}
 
-    pub(super) fn wake_waiting(&self) {
-        if self.has_waiting.swap(false, Ordering::AcqRel) {
-            let mut waiting = lock(&self.waiting);
-            let links = std::mem::take(&mut *waiting);
-            drop(waiting);
-            links.iter().for_each(Link::wake);
+/// Requests that the proxy itself makes of a legacy server.
+impl Back {
+    /// Sets the log level. Nobody waits for the answer.
+    pub(super) fn set_level(&self, level: &Level) {
+        self.request(Method::SetLevel, json!({ "level": level }))
+            .into_iter()
+            .for_each(PendingCall::detach);
+    }
+
+    /// Subscribes to a resource, or ends that. Nobody waits for the answer.
+    pub(super) fn subscribe(&self, uri: &str, follow: bool) {
+        let method = if follow { Method::Subscribe } else { Method::Unsubscribe };
+        self.request(method, json!({ "uri": uri })).into_iter().for_each(PendingCall::detach);
+    }
+
+    /// Subscribes to a resource. Says whether the server did.
+    pub(super) async fn subscribed(&self, uri: &str) -> bool {
+        match self.request(Method::Subscribe, json!({ "uri": uri })) {
+            Some(pending) => pending.await == Some(true),
+            None => false,
         }
     }
-}
 
-/// Tells a legacy server its log level. Nobody waits for the answer.
-pub(super) fn set_level(back: &Arc<Back>, level: &Level) {
-    request(back, Method::SetLevel, json!({ "level": level }).to_string());
-}
-
-/// Subscribes a legacy server to a resource, or ends that. Nobody waits for the answer.
-pub(super) fn subscribe(back: &Arc<Back>, uri: &str, follow: bool) {
-    let method = if follow { Method::Subscribe } else { Method::Unsubscribe };
-    request(back, method, json!({ "uri": uri }).to_string());
-}
-
-fn request(back: &Arc<Back>, method: Method, params: String) {
-    let sent =
-        back.link.call(None, method.as_str(), |_| Some(JsonText(params)), None, None, |_| ());
-    if let Ok(pending) = sent {
-        pending.detach();
-    }
-}
-
-/// Subscribes a legacy server to a resource. Says whether it did.
-pub(super) async fn subscribed(back: &Arc<Back>, uri: &str) -> bool {
-    let params = JsonText(json!({ "uri": uri }).to_string());
-    let method = Method::Subscribe.as_str();
-    let sent =
-        back.link.call(None, method, |_| Some(params), None, None, |outcome| outcome.is_ok());
-    match sent {
-        Ok(pending) => pending.await == Some(true),
-        Err(_) => false,
+    /// Says whether it succeeded; `None` if the connection is over.
+    fn request(&self, method: Method, params: Value) -> Option<PendingCall<bool>> {
+        let link = &self.link;
+        link.call(None, method.as_str(), |_| Some(params), None, None, |done| done.is_ok()).ok()
     }
 }

@@ -4,10 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::rpc::ErrorObject;
 
-/// Most bytes of addresses that are kept for one session, or for all streams of one connection: as much as
-/// may wait in a queue.
-const MAX_FOLLOWED: usize = 4 << 20;
-
 /// What an address takes beside its text.
 const ENTRY: usize = 64;
 
@@ -16,9 +12,15 @@ const ENTRY: usize = 64;
 pub(super) struct Followed {
     uris: BTreeMap<String, usize>,
     bytes: usize,
+    /// How many bytes there may be, see `ProxyBuilder::max_subscription_bytes`.
+    max: usize,
 }
 
 impl Followed {
+    pub(super) fn new(max: usize) -> Self {
+        Self { max, ..Self::default() }
+    }
+
     /// Adds one follower. Returns whether nobody has followed the address so far, or an error if there is no
     /// room for it.
     pub(super) fn add(&mut self, uri: &str) -> Result<bool, ErrorObject> {
@@ -27,9 +29,11 @@ impl Followed {
             return Ok(false);
         }
         let bytes = self.bytes.saturating_add(uri.len() + ENTRY);
-        if bytes > MAX_FOLLOWED {
+        if bytes > self.max {
             return Err(ErrorObject::invalid_params(format!(
-                "the addresses that are followed would take more than {MAX_FOLLOWED} bytes; unsubscribe from some first"
+                "the addresses that are followed would take more than {} bytes \
+                 (ProxyBuilder::max_subscription_bytes); unsubscribe from some first",
+                self.max
             )));
         }
         self.bytes = bytes;
@@ -64,7 +68,7 @@ mod tests {
 
     #[test]
     fn an_address_stays_until_the_last_follower_leaves_it() {
-        let mut followed = Followed::default();
+        let mut followed = Followed::new(1 << 10);
         assert_eq!(followed.add("a").ok(), Some(true));
         assert_eq!(followed.add("a").ok(), Some(false));
         assert!(!followed.remove("a"));
@@ -76,14 +80,18 @@ mod tests {
 
     #[test]
     fn addresses_are_bounded_in_bytes() {
-        let mut followed = Followed::default();
-        let uris: Vec<String> = (0..100).map(|n| format!("{n:03}{}", "x".repeat(99_997))).collect();
+        let mut followed = Followed::new(3 * (100 + ENTRY));
+        let uris: Vec<String> = (0..9).map(|n| format!("{n}{}", "x".repeat(99))).collect();
         let fit = uris.iter().filter(|uri| followed.add(uri).is_ok()).count();
-        assert_eq!(fit, MAX_FOLLOWED / (100_000 + ENTRY));
-        let error = followed.add(&uris[99]).unwrap_err();
-        assert!(error.message.contains("unsubscribe"), "{}", error.message);
+        assert_eq!(fit, 3);
+        let error = followed.add(&uris[8]).unwrap_err();
+        assert!(
+            error.message.contains("ProxyBuilder::max_subscription_bytes"),
+            "{}",
+            error.message
+        );
         // What was left makes room.
         assert!(followed.remove(&uris[0]));
-        assert_eq!(followed.add(&uris[99]).ok(), Some(true));
+        assert_eq!(followed.add(&uris[8]).ok(), Some(true));
     }
 }

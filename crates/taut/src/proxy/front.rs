@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use super::connector::ProxyEvent;
-use super::openings::{agree, at_revision, identity_of, info_of};
 use super::relay::relay;
+use super::session::{agree, at_revision, identity_of, info_of};
 use super::state::{
-    Back, BackSlot, BackState, FrontState, Identity, InFlight, LegacySession, ProxyShared,
+    Back, BackSlot, BackState, FrontState, Identity, InFlight, LegacySession, ProxyShared, WakeList,
 };
 use super::text::JsonText;
 use super::{to_legacy, to_modern};
@@ -34,7 +34,6 @@ const READ_AGAIN: usize = 32 << 10;
 pub(super) struct Front {
     state: Arc<FrontState>,
     accept: Accept,
-    session: Option<Arc<LegacySession>>,
     /// The shared place that was used last.
     shared_slot: Option<Arc<BackSlot>>,
     /// The connections that the last requests went to, for asking whether they have room: the session's
@@ -65,13 +64,12 @@ impl Front {
             principal,
             session: Mutex::default(),
             targets: Mutex::default(),
-            unread: Mutex::default(),
+            unread: WakeList::default(),
             closing: Flag::default(),
         });
         Self {
             state,
             accept: Accept::default(),
-            session: None,
             shared_slot: None,
             used: [None, None],
             joined: None,
@@ -85,7 +83,7 @@ impl Front {
         let odd = request.params.is_array() || meta.is_some_and(|meta| !meta.is_object());
         let modern = meta.is_some_and(RequestMeta::claims_modern);
         let served = self.state.shared.settings.front_era;
-        let session = self.session.clone();
+        let session = self.state.session();
         let known = Method::parse(&request.method);
         match (known, session) {
             _ if odd => self.refuse(request),
@@ -163,8 +161,8 @@ impl Front {
             Some(_) => shared.shared_slot(&self.state.principal, || identity.clone()),
             None => BackSlot::new(shared, identity, true),
         };
-        let session = Arc::new(LegacySession::new(slot.clone(), asker));
-        self.session = Some(session.clone());
+        let max_followed = shared.settings.max_subscription_bytes;
+        let session = Arc::new(LegacySession::new(slot.clone(), asker, max_followed));
         *lock(&self.state.session) = Some(session.clone());
         slot.attach(&self.state);
         let (front, ticket) = (self.state.clone(), request.ticket);
@@ -185,19 +183,23 @@ impl Front {
     }
 
     fn legacy(&mut self, session: &Arc<LegacySession>, request: PeerRequest<'_>) {
-        let (state, slot) = (&self.state, &session.slot);
-        match slot.ready() {
-            Some(back) => {
-                keep(&mut self.used[0], &back);
-                serve_legacy(state, session, &back, request);
-            }
-            None => {
-                let (front, session) = (state.clone(), session.clone());
-                wait(slot, state, request, move |back, request| {
-                    serve_legacy(&front, &session, back, request);
-                });
-            }
-        }
+        let served = session.clone();
+        self.forward(0, &session.slot, request, move |front, back, request| {
+            serve_legacy(front, &served, back, request);
+        });
+    }
+
+    /// Serves a request now, or when there is a connection. `place` is the one in `used`.
+    fn forward(
+        &mut self,
+        place: usize,
+        slot: &Arc<BackSlot>,
+        request: PeerRequest<'_>,
+        serve: impl FnOnce(&Arc<FrontState>, &Arc<Back>, PeerRequest<'_>) + Send + 'static,
+    ) {
+        let Some(back) = slot.ready() else { return wait(slot, &self.state, request, serve) };
+        keep(&mut self.used[place], &back);
+        serve(&self.state, &back, request);
     }
 
     fn modern(&mut self, request: PeerRequest<'_>) {
@@ -207,24 +209,16 @@ impl Front {
         }
         let state = &self.state;
         let request_state = request.params.member("requestState").and_then(JsonRef::string);
-        let routed = request_state.as_deref().and_then(|text| state.shared.parked.route(text));
+        let routed = request_state.as_deref().and_then(|text| state.shared.route(text));
         let slot = routed.unwrap_or_else(|| {
             state.shared.shared_slot(&state.principal, || identity_of(&request.params))
         });
-        match slot.ready() {
-            Some(back) => {
-                keep(&mut self.used[1], &back);
-                serve_modern(state, &slot, &back, request);
+        let owner = Arc::downgrade(&slot);
+        self.forward(1, &slot, request, move |front, back, request| {
+            if let Some(slot) = owner.upgrade() {
+                serve_modern(front, &slot, back, request);
             }
-            None => {
-                let (front, owner) = (state.clone(), Arc::downgrade(&slot));
-                wait(&slot, state, request, move |back, request| {
-                    if let Some(slot) = owner.upgrade() {
-                        serve_modern(&front, &slot, back, request);
-                    }
-                });
-            }
-        }
+        });
         self.shared_slot = Some(slot);
     }
 }
@@ -241,7 +235,7 @@ fn wait(
     slot: &Arc<BackSlot>,
     front: &Arc<FrontState>,
     request: PeerRequest<'_>,
-    serve: impl FnOnce(&Arc<Back>, PeerRequest<'static>) + Send + 'static,
+    serve: impl FnOnce(&Arc<FrontState>, &Arc<Back>, PeerRequest<'_>) + Send + 'static,
 ) {
     let request = request.into_owned();
     let size = request.params.raw().map_or(0, |raw| raw.get().len());
@@ -250,7 +244,7 @@ fn wait(
         size,
         Box::new(move |back| match back {
             Ok(back) if front.link.is_live(request.ticket.id(), request.ticket.serial()) => {
-                serve(back, request);
+                serve(&front, back, request);
             }
             // Withdrawn while it waited: the ticket goes back, and nothing is written.
             Ok(_) => front.link.answer(request.ticket, Err(ErrorObject::internal("withdrawn"))),
@@ -301,13 +295,13 @@ impl Service for Front {
 
     fn notification(&mut self, method: &str, params: &Params<'_>) {
         let known = Method::parse(method);
-        let Some(session) = self.session.clone() else {
+        let Some(session) = self.state.session() else {
             // What modern clients may tell in later revisions goes to a server that speaks theirs.
             if let Some(back) = self.shared_slot.as_ref().and_then(|slot| slot.ready())
                 && back.is_modern()
             {
-                let text = params.raw().map(|raw| JsonText(raw.get().to_owned()));
-                let _ = back.link.notify(None, method, text.as_ref().map(|text| text as _));
+                let params = params.raw();
+                let _ = back.link.notify(None, method, params.as_ref().map(|params| params as _));
             }
             return;
         };
@@ -359,11 +353,9 @@ impl Service for Front {
         } else if under_way == 0 && std::mem::take(&mut self.busy) {
             self.state.shared.tell(&ProxyEvent::Calm);
         }
-        let mut unread = lock(&self.state.unread);
-        if !unread.is_empty() && self.state.link.output_waiting() <= READ_AGAIN {
-            let backs = std::mem::take(&mut *unread);
-            drop(unread);
-            backs.iter().for_each(Link::wake);
+        let FrontState { unread, link, .. } = &*self.state;
+        if !unread.is_empty() && link.output_waiting() <= READ_AGAIN {
+            unread.wake();
         }
         false
     }
@@ -394,16 +386,11 @@ impl Drop for Front {
     fn drop(&mut self) {
         let targets = std::mem::take(&mut *self.state.targets());
         targets.into_values().for_each(|target| withdraw(Some(target)));
-        let unread = {
-            let mut unread = lock(&self.state.unread);
-            std::mem::take(&mut *unread)
-        };
-        unread.iter().for_each(Link::wake);
+        self.state.unread.wake();
         if let Some(client) = self.joined.take() {
             self.state.shared.tell(&ProxyEvent::Left { client });
         }
-        let session = self.session.take();
-        lock(&self.state.session).take();
+        let session = lock(&self.state.session).take();
         if let Some(session) = session
             && self.state.shared.settings.children.is_none()
             && let Ok(runtime) = tokio::runtime::Handle::try_current()

@@ -2,12 +2,18 @@
 
 use std::collections::HashMap;
 use std::future::Future;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard};
 
-use super::state::{FrontState, InFlight, LegacySession};
-use crate::driver::{Link, Outcome, Owed};
+use serde_json::value::RawValue;
+
+use super::state::{FrontRequest, FrontState, InFlight, LegacySession, WakeList};
+use super::text::{JsonText, raw_outcome, with_token};
+use crate::driver::{Link, Outcome, Owed, Watcher};
+use crate::json::JsonRef;
 use crate::lock::lock;
-use crate::rpc::{Seed, Ticket, take};
+use crate::mcp::Method;
+use crate::rpc::{CallId, ErrorObject, Failure, Id, Seed, Ticket, take};
 
 impl FrontState {
     pub(super) fn session(&self) -> Option<Arc<LegacySession>> {
@@ -51,11 +57,70 @@ impl FrontState {
         targets.insert(serial, InFlight::Task(task.abort_handle()));
     }
 
-    /// Wakes a connection to the server when the client has read more.
-    pub(super) fn wake_when_read(&self, back: &Link) {
-        let mut unread = lock(&self.unread);
-        if !unread.iter().any(|known| known.is(back)) {
-            unread.push(back.clone());
+    /// Asks the client something. It is sent at once; the future waits for the answer.
+    pub(super) fn ask<P: FnOnce(CallId) -> Option<JsonText>>(
+        &self,
+        about: Option<&Id>,
+        method: &str,
+        params: P,
+        watcher: Option<Watcher>,
+    ) -> impl Future<Output = Outcome> + Send + use<P> {
+        let gone = || ErrorObject::internal("the client has gone");
+        let read = move |outcome: Result<&RawValue, Failure>| raw_outcome(outcome, gone);
+        let sent = self.link.call(about, method, params, None, watcher, read);
+        async move {
+            match sent {
+                Ok(pending) => pending.await.unwrap_or_else(|| Err(gone())),
+                Err(_) => Err(gone()),
+            }
         }
+    }
+}
+
+impl WakeList {
+    pub(super) fn add(&self, link: &Link) {
+        let mut links = lock(&self.links);
+        if !links.iter().any(|known| known.is(link)) {
+            links.push(link.clone());
+        }
+        self.any.store(true, Ordering::Release);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        !self.any.load(Ordering::Acquire)
+    }
+
+    /// Wakes all of them, and forgets them.
+    pub(super) fn wake(&self) {
+        if self.any.swap(false, Ordering::AcqRel) {
+            let links = std::mem::take(&mut *lock(&self.links));
+            links.iter().for_each(Link::wake);
+        }
+    }
+}
+
+impl FrontRequest {
+    pub(super) fn new(front: &Arc<FrontState>, ticket: &Ticket) -> Self {
+        Self { front: front.clone(), id: ticket.id().clone(), serial: ticket.serial() }
+    }
+
+    /// Tells the client something that belongs to the request, as long as that waits for its answer.
+    /// `params` is JSON.
+    pub(super) fn tell(&self, method: &str, params: String) {
+        let params = JsonText(params);
+        let _ = self.front.link.notify_about(&self.id, self.serial, method, Some(&params));
+    }
+
+    /// Passes a report of progress on, under the client's own token.
+    pub(super) fn report(&self, report: JsonRef<'_>, token: &str) {
+        if let Some(text) = with_token(report, token) {
+            self.tell(Method::Progress.as_str(), text);
+        }
+    }
+
+    /// Passes all reports of progress on.
+    pub(super) fn watcher(&self, token: JsonRef<'_>) -> Watcher {
+        let (request, token) = (self.clone(), token.text().to_owned());
+        Box::new(move |report| request.report(JsonRef::from(report), &token))
     }
 }

@@ -5,12 +5,11 @@
 //! | `translate` | how a message of one era reads in the other; pure |
 //! | `connector` | how the server is reached |
 //! | `state` | what everything below is made of, as data |
-//! | `shared`, `in_flight`, `text`, `calls`, `streams`, `session`, `parked`, `held` | one part of that data each |
-//! | `back` | what a server says unasked: questions, log lines, changes |
+//! | `text`, `in_flight`, `calls`, `streams`, `session`, `parked` | one part of that data each |
+//! | `back` | what a server says unasked: questions and their bounds, log lines, changes |
 //! | `relay` | messages between equal eras: only ids and progress tokens change |
 //! | `to_legacy` | what a modern client needs of a legacy server |
 //! | `to_modern` | what a legacy client needs of a modern server |
-//! | `openings` | who a client is, and what its handshake is answered |
 //! | `slot` | a place for a connection: opened on demand, opened again when it was lost |
 //! | `front` | one connection of a client: where each message goes |
 //!
@@ -24,13 +23,10 @@ mod calls;
 mod connector;
 mod followed;
 mod front;
-mod held;
 mod in_flight;
-mod openings;
 mod parked;
 mod relay;
 mod session;
-mod shared;
 mod slot;
 mod state;
 mod streams;
@@ -46,9 +42,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 
-use crate::client::{ClientBuilder, RestartPolicy};
+use crate::client::{ClientBuilder, RestartPolicy, setters};
 use crate::driver::{self, Link, Options};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
@@ -62,7 +57,7 @@ use crate::transport::{Answers, Principal, Started};
 use crate::wire::Framing;
 
 use front::Front;
-use state::{BackSlot, Parked, ProxySettings, ProxyShared};
+use state::{AbortOnDrop, BackSlot, ProxySettings, ProxyShared};
 
 pub use connector::{Connector, ProxyEvent};
 
@@ -74,32 +69,54 @@ pub struct ProxyBuilder {
     settings: ProxySettings,
 }
 
-impl ProxyBuilder {
+setters! { ProxyBuilder;
     /// Sets how connections to the server are made: framing, timeouts, limits, a pinned revision. Its
     /// identity, capabilities and handlers are not used: those of the proxy's own clients are.
-    pub fn client(mut self, client: ClientBuilder) -> Self {
-        self.settings.client = client;
-        self
-    }
+    client(client: ClientBuilder) => settings.client;
 
     /// Sets when a server that died is started again.
-    pub fn restart(mut self, policy: RestartPolicy) -> Self {
-        self.settings.restart = policy;
-        self
-    }
+    restart(policy: RestartPolicy) => settings.restart;
 
+    /// Sends a connection one request at a time, so that each question and log line of a legacy server
+    /// belongs to exactly one request.
+    serial(serial: bool) => settings.serial;
+
+    /// Sets how long the connection of a [`Principal`] is kept that sends nothing any more. It is given up when
+    /// another principal comes after that time, so that connections do not grow with everyone who ever came.
+    /// 30 min.
+    idle(time: Duration) => settings.idle;
+
+    /// Sets how long a question of a legacy server is held while it may belong to several calls. 5 s.
+    attribution_limit(limit: Duration) => settings.attribution;
+
+    /// Sets how many bytes of requests may wait while a connection to the server is opened, with 256 more for
+    /// each of them. 4 MiB. A request beyond that is refused. The first one may exceed it.
+    max_waiting_bytes(bytes: usize) => settings.max_waiting_bytes;
+
+    /// Sets how many bytes the addresses may have that one legacy session follows, or that all modern streams of
+    /// changes follow on one connection to a legacy server, with 64 more for each of them. 4 MiB. A subscription
+    /// beyond that is refused.
+    max_subscription_bytes(bytes: usize) => settings.max_subscription_bytes;
+
+    /// Sets how many values of `requestState` are remembered, about 100 bytes each. 4,096. With several
+    /// [`children`](Self::children), a retry goes to the connection that its state came from. When there is no
+    /// room, the oldest is forgotten, and its retry goes to any of them.
+    max_request_states(states: usize) => settings.max_routes;
+
+    /// Sets how long accepted requests may take once a client has closed its end. 30 s.
+    drain(limit: Duration) => settings.options.drain;
+
+    /// Sets how much of a client's input is read before other tasks run. 64 KiB. Less lets a long way to the server,
+    /// such as a broker, begin sooner with what was read first.
+    turn(bytes: usize) => settings.options.turn;
+}
+
+impl ProxyBuilder {
     /// Shares so many connections to the server among all clients. For servers that keep no state only:
     /// what one client does there, another may see. Unless set, each legacy session has a connection of
     /// its own, and the modern requests of one [`Principal`] share one.
     pub fn children(mut self, children: usize) -> Self {
         self.settings.children = Some(children.max(1));
-        self
-    }
-
-    /// Sends a connection one request at a time, so that each question and log line of a legacy server
-    /// belongs to exactly one request.
-    pub fn serial(mut self, serial: bool) -> Self {
-        self.settings.serial = serial;
         self
     }
 
@@ -126,14 +143,6 @@ impl ProxyBuilder {
         self
     }
 
-    /// Sets how long the connection of a [`Principal`] is kept that sends nothing any more. It is given up when
-    /// another principal comes after that time, so that connections do not grow with everyone who ever came.
-    /// 30 min.
-    pub fn idle(mut self, time: Duration) -> Self {
-        self.settings.idle = time;
-        self
-    }
-
     /// Sets how long a call may wait for a modern client to answer its question, 10 min, how many calls
     /// may, 256, and how many bytes of questions they may have, 16 MiB. A call beyond that is told so.
     pub fn parked(mut self, time: Duration, calls: usize, bytes: usize) -> Self {
@@ -143,31 +152,12 @@ impl ProxyBuilder {
         self
     }
 
-    /// Sets how long a question of a legacy server is held while it may belong to several calls. 5 s.
-    pub fn attribution_limit(mut self, limit: Duration) -> Self {
-        self.settings.attribution = limit;
-        self
-    }
-
     /// Sets how many questions of one legacy server may wait for their answers at once, 256, and how many
     /// bytes they may have, 16 MiB. A question beyond that is refused. The bytes are counted before a question
     /// is taken, so that one may exceed them.
     pub fn questions(mut self, at_once: usize, bytes: usize) -> Self {
         self.settings.max_held = at_once;
         self.settings.max_held_bytes = bytes;
-        self
-    }
-
-    /// Sets how long accepted requests may take once a client has closed its end. 30 s.
-    pub fn drain(mut self, limit: Duration) -> Self {
-        self.settings.options.drain = limit;
-        self
-    }
-
-    /// Sets how much of a client's input is read before other tasks run. 64 KiB. Less lets a long way to the server,
-    /// such as a broker, begin sooner with what was read first.
-    pub fn turn(mut self, bytes: usize) -> Self {
-        self.settings.options.turn = bytes;
         self
     }
 
@@ -192,17 +182,16 @@ impl ProxyBuilder {
     /// The proxy.
     #[must_use]
     pub fn build(self) -> Proxy {
-        let Self { connector, settings } = self;
-        let parked = Parked::new(&settings);
         Proxy {
             shared: Arc::new(ProxyShared {
-                connector,
-                settings,
+                connector: self.connector,
+                settings: self.settings,
                 slots: Mutex::default(),
                 all: Mutex::default(),
                 next_slot: AtomicU64::new(0),
-                parked: Arc::new(parked),
-                open: watch::Sender::new(0),
+                parked: Mutex::default(),
+                routes: Mutex::default(),
+                open: watch::Sender::new(()),
             }),
         }
     }
@@ -248,6 +237,9 @@ impl Proxy {
             attribution: Duration::from_secs(5),
             max_held: 256,
             max_held_bytes: 16 << 20,
+            max_waiting_bytes: 4 << 20,
+            max_subscription_bytes: 4 << 20,
+            max_routes: 4_096,
             on_event: None,
         };
         ProxyBuilder { connector: Arc::new(connector), settings }
@@ -280,7 +272,8 @@ impl Proxy {
         let (link, front) = self.open_front(true);
         let (input, never) = (Until::new(wire.input, stop), std::future::pending());
         let options = self.shared.settings.options;
-        self.run_front(driver::run(link, input, wire.output, front, options, never)).await
+        let running = driver::run(link, input, wire.output, Box::new(front), options, never);
+        self.run_front(running).await
     }
 
     /// Serves one client to its end, then ends all servers. In a task, as the connections to the server
@@ -307,7 +300,7 @@ impl Proxy {
     {
         let (link, front) = self.open_front(false);
         let (options, never) = (self.shared.settings.options, std::future::pending());
-        driver::run(link, Reader(reader), Writer(writer), front, options, never).await
+        driver::run(link, Reader(reader), Writer(writer), Box::new(front), options, never).await
     }
 
     /// Ends all servers, politely, and waits for it. Requests that come later are refused.
@@ -321,23 +314,13 @@ impl Proxy {
         for slot in closing {
             let _ = slot.await;
         }
-        let mut open = self.shared.open.subscribe();
-        let _ = open.wait_for(|open| *open == 0).await;
+        self.shared.open.closed().await;
     }
 
     fn open_front(&self, on_stdio: bool) -> (Link, Front) {
         let link = Link::new(Peer::new(self.shared.settings.config));
         let front = Front::new(self.shared.clone(), link.clone(), Principal::ANONYMOUS, on_stdio);
         (link, front)
-    }
-}
-
-/// Ends a task when who waits for it is gone.
-struct AbortOnDrop(AbortHandle);
-
-impl Drop for AbortOnDrop {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

@@ -4,32 +4,14 @@
 //! principal and one request, and is good for one retry.
 
 use std::hash::BuildHasher;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::Arc;
 
-use super::state::{BackSlot, Flow, Parked, ParkedCall, ParkedState, ProxySettings};
-use crate::driver::now;
+use super::state::{AbortOnDrop, BackSlot, Flow, ParkedCall, ProxyShared};
 use crate::lock::lock;
 use crate::rpc::ErrorObject;
 use crate::transport::Principal;
 
-/// How many states of modern servers are remembered, for finding the connection that each came from.
-const ROUTES: usize = 4_096;
-
-impl Parked {
-    pub(super) fn new(settings: &ProxySettings) -> Self {
-        Self {
-            state: Mutex::default(),
-            time: settings.parked_for,
-            max: settings.max_parked,
-            max_bytes: settings.max_parked_bytes,
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, ParkedState> {
-        lock(&self.state)
-    }
-
+impl ProxyShared {
     /// Parks a call. Returns the handle that resumes it.
     ///
     /// # Errors
@@ -45,37 +27,37 @@ impl Parked {
         getrandom::fill(&mut random)
             .map_err(|error| ErrorObject::internal(format!("no random bytes: {error}")))?;
         let handle: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-        let expires = now().checked_add(self.time);
-        let expires = expires.unwrap_or_else(|| now() + Duration::from_secs(86_400 * 365));
-        let mut state = self.lock();
-        if state.calls.len() >= self.max || state.bytes + bytes > self.max_bytes {
+        let (max, max_bytes) = (self.settings.max_parked, self.settings.max_parked_bytes);
+        let mut parked = lock(&self.parked);
+        if parked.calls.len() >= max || parked.bytes + bytes > max_bytes {
             return Err(ErrorObject::internal(format!(
-                "too many calls wait for answers: {} of {} calls, {} of {} bytes",
-                state.calls.len(),
-                self.max,
-                state.bytes,
-                self.max_bytes
+                "too many calls wait for answers: {} of {max} calls, {} of {max_bytes} bytes \
+                 (ProxyBuilder::parked)",
+                parked.calls.len(),
+                parked.bytes,
             )));
         }
-        let (parked, key) = (Arc::downgrade(self), handle.clone());
+        let (shared, key, time) = (Arc::downgrade(self), handle.clone(), self.settings.parked_for);
         let timer = tokio::spawn(async move {
-            tokio::time::sleep_until(expires.into()).await;
-            if let Some(parked) = parked.upgrade() {
+            tokio::time::sleep(time).await;
+            if let Some(shared) = shared.upgrade() {
                 // Dropped after the lock: the server is told that nobody answers.
-                let _expired = parked.remove(&key);
+                let _expired = shared.take_parked(&key, |_| true);
             }
         });
-        let timer = timer.abort_handle();
-        state.bytes += bytes;
-        let call = ParkedCall { flow, principal, bound_to, expires, timer, bytes };
-        state.calls.insert(handle.clone(), call);
+        let _timer = AbortOnDrop(timer.abort_handle());
+        parked.bytes += bytes;
+        parked
+            .calls
+            .insert(handle.clone(), ParkedCall { flow, principal, bound_to, _timer, bytes });
         Ok(handle)
     }
 
-    fn remove(&self, handle: &str) -> Option<ParkedCall> {
-        let mut state = self.lock();
-        let call = state.calls.remove(handle)?;
-        state.bytes -= call.bytes;
+    fn take_parked(&self, handle: &str, fits: impl Fn(&ParkedCall) -> bool) -> Option<ParkedCall> {
+        let mut parked = lock(&self.parked);
+        parked.calls.get(handle).filter(|call| fits(call))?;
+        let call = parked.calls.remove(handle)?;
+        parked.bytes -= call.bytes;
         Some(call)
     }
 
@@ -87,36 +69,28 @@ impl Parked {
         principal: &Principal,
         bound_to: &str,
     ) -> Option<Flow> {
-        {
-            let state = self.lock();
-            let call = state.calls.get(handle)?;
-            if call.principal != *principal || call.bound_to != bound_to || call.expires < now() {
-                return None;
-            }
-        }
-        let call = self.remove(handle)?;
-        call.timer.abort();
-        Some(call.flow)
+        let own = |call: &ParkedCall| call.principal == *principal && call.bound_to == bound_to;
+        self.take_parked(handle, own).map(|call| call.flow)
     }
 
-    /// Remembers that a state came from this slot.
+    /// Remembers that a state came from this slot. Beyond the bound the oldest is forgotten.
     pub(super) fn remember(&self, request_state: &str, slot: &Arc<BackSlot>) {
-        let mut state = self.lock();
-        let key = state.hasher.hash_one(request_state);
-        if state.routes.insert(key, Arc::downgrade(slot)).is_none() {
-            state.order.push_back(key);
+        let mut routes = lock(&self.routes);
+        let key = routes.hasher.hash_one(request_state);
+        if routes.slots.insert(key, Arc::downgrade(slot)).is_none() {
+            routes.order.push_back(key);
         }
-        if state.order.len() > ROUTES
-            && let Some(oldest) = state.order.pop_front()
+        if routes.order.len() > self.settings.max_routes
+            && let Some(oldest) = routes.order.pop_front()
         {
-            state.routes.remove(&oldest);
+            routes.slots.remove(&oldest);
         }
     }
 
     /// The slot that a state came from, while it lives.
     pub(super) fn route(&self, request_state: &str) -> Option<Arc<BackSlot>> {
-        let state = self.lock();
-        let key = state.hasher.hash_one(request_state);
-        state.routes.get(&key)?.upgrade()
+        let routes = lock(&self.routes);
+        let key = routes.hasher.hash_one(request_state);
+        routes.slots.get(&key)?.upgrade()
     }
 }

@@ -8,14 +8,16 @@ use std::sync::Arc;
 
 use serde_json::value::RawValue;
 
-use super::state::{Back, BackSlot, CallKind, FrontState, InFlight, ProxiedCall, WayToAsk};
-use super::text::{progress_watcher, raw_outcome};
+use super::state::{
+    Back, BackSlot, CallKind, FrontRequest, FrontState, InFlight, ProxiedCall, WayToAsk,
+};
+use super::text::{no_answer, raw_outcome};
 use super::translate::{adapted_result, progress_token, relayed_params, with_progress_token};
 use crate::driver::{Either, Outcome, first};
 use crate::json::edit::around;
 use crate::json::{JsonBuf, JsonRef, quote};
 use crate::mcp::{Level, Method, RequestMeta, Revision, meta_keys};
-use crate::rpc::{ErrorObject, Failure, Id, Params, PeerRequest};
+use crate::rpc::{Failure, Id, Params, PeerRequest};
 
 /// Relays a request whose client and server speak the same era.
 pub(super) fn relay(
@@ -30,23 +32,17 @@ pub(super) fn relay(
     let listen = known == Some(Method::Listen);
     // Read once: to walk over its members costs as much as to write the request.
     let meta = params.member("_meta").map(RequestMeta::read).unwrap_or_default();
-    let level = meta.log_level_as_written().filter(|_| revision.is_modern());
+    let level = meta.log_level.filter(|_| revision.is_modern());
     let level: Option<Level> = level.and_then(|level| level.read().ok());
-    let call = ProxiedCall {
-        front: front.clone(),
-        id: ticket.id().clone(),
-        serial: ticket.serial(),
-        level,
-        questions: WayToAsk::Requests,
-        kind: if listen { CallKind::Listen } else { CallKind::Request },
-        parked: false,
-    };
+    let kind = if listen { CallKind::Listen } else { CallKind::Request };
+    let request = FrontRequest::new(front, &ticket);
+    let call = ProxiedCall { level, kind, ..ProxiedCall::new(request, WayToAsk::Requests) };
     if listen || back.gate.is_some() {
         let relayed = slowly(call, back.clone(), method.into_owned(), params.into_owned());
         return front.spawn(ticket, relayed);
     }
-    let written = meta.progress_token_as_written();
-    let watcher = written.map(|token| progress_watcher(&call, token));
+    let written = meta.progress_token;
+    let watcher = written.map(|token| call.request.watcher(token));
     let (serial, owed) = (ticket.serial(), front.owe(ticket));
     let pool = pool.map(Arc::downgrade);
     let number = back.link.reserve_call();
@@ -64,12 +60,12 @@ pub(super) fn relay(
         if let (Ok(raw), Some(slot)) = (&outcome, pool.and_then(|slot| slot.upgrade())) {
             let state = JsonRef::from(*raw).member("requestState").and_then(JsonRef::string);
             if let Some(state) = state {
-                answered.shared.parked.remember(&state, &slot);
+                answered.shared.remember(&state, &slot);
             }
         }
         let lost = || match owner.upgrade() {
             Some(back) => back.lost(&name),
-            None => ErrorObject::internal("the connection to the server is closed"),
+            None => no_answer("lost", "the connection to the server is closed", true),
         };
         let outcome = match (outcome, older) {
             (Ok(raw), Some(revision)) => {
@@ -104,13 +100,9 @@ async fn slowly(
     params: Params<'static>,
 ) -> Outcome {
     let listen = matches!(call.kind, CallKind::Listen);
-    let gate = back.gate.clone().filter(|_| !listen);
-    let _turn = match &gate {
-        Some(gate) => gate.acquire().await.ok(),
-        None => None,
-    };
-    let (closing, id) = (call.front.closing.clone(), call.id.clone());
-    let watcher = progress_token(&params).map(|token| progress_watcher(&call, token));
+    let _turn = if listen { None } else { back.turn().await };
+    let (closing, id) = (call.request.front.closing.clone(), call.request.id.clone());
+    let watcher = progress_token(&params).map(|token| call.request.watcher(token));
     let text = |token: &str| {
         relayed_params(&params, token).map_or_else(|| "{}".into(), |text| text.concat())
     };

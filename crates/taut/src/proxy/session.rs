@@ -1,6 +1,7 @@
-//! A legacy session, and the stream of changes that a modern server is asked for in its name.
+//! Who a client is, its legacy session, and the stream of changes that a modern server is asked for in its name.
 //!
-//! Knows what a client follows and what has to be said again after a restart; must not know requests.
+//! Knows what a handshake is answered, what a client follows, and what has to be said again after a restart; must
+//! not know other requests.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,16 +11,20 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::calls::{set_level, subscribe};
+use super::followed::Followed;
 use super::state::{
-    Back, BackCall, BackSlot, CallKind, FrontState, LegacySession, ProxiedCall, SessionStream,
-    WayToAsk,
+    AbortOnDrop, Back, BackCall, BackSlot, CallKind, FrontRequest, FrontState, Identity,
+    LegacySession, ProxiedCall, SessionStream, WayToAsk,
 };
-use super::translate::{envelope, modern_params};
+use super::translate::{envelope, modern_params, replaced, union, welcome};
+use crate::client::list_changes;
 use crate::driver::{Either, Flag, first};
+use crate::json::{JsonBuf, JsonRef};
 use crate::lock::lock;
-use crate::mcp::{Asker, Level, Method, Revision, ServerCapabilities};
-use crate::rpc::{ErrorObject, Id, Params, code};
+use crate::mcp::{
+    Asker, Era, Implementation, Level, Method, Revision, ServerCapabilities, meta_keys,
+};
+use crate::rpc::{ErrorObject, Id, NoId, Params, code};
 
 /// How long a stream of changes that ended is left alone at first. As long as a server that died.
 const FIRST_PAUSE: Duration = Duration::from_millis(250);
@@ -27,16 +32,8 @@ const FIRST_PAUSE: Duration = Duration::from_millis(250);
 /// The longest pause; each is twice the one before.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
-impl Drop for LegacySession {
-    fn drop(&mut self) {
-        if let Some(stream) = self.stream.get_mut().take() {
-            stream.abort();
-        }
-    }
-}
-
 impl LegacySession {
-    pub(super) fn new(slot: Arc<BackSlot>, asker: Arc<Asker>) -> Self {
+    pub(super) fn new(slot: Arc<BackSlot>, asker: Arc<Asker>, max_followed: usize) -> Self {
         Self {
             slot,
             asker,
@@ -44,7 +41,7 @@ impl LegacySession {
             level: Mutex::default(),
             initialized: AtomicBool::new(false),
             failed: AtomicBool::new(false),
-            followed: Mutex::default(),
+            followed: Mutex::new(Followed::new(max_followed)),
             heard: Mutex::default(),
             stream: tokio::sync::Mutex::new(None),
         }
@@ -110,10 +107,10 @@ impl LegacySession {
             let _ = back.link.notify(None, Method::Initialized.as_str(), None);
         }
         for uri in self.followed() {
-            subscribe(back, &uri, true);
+            back.subscribe(&uri, true);
         }
         if let Some(level) = self.level() {
-            set_level(back, &level);
+            back.set_level(&level);
         }
     }
 
@@ -137,31 +134,22 @@ impl LegacySession {
         back: &Arc<Back>,
     ) -> Result<String, ErrorObject> {
         let mut stream = self.stream.lock().await;
-        let filter = filter(back.capabilities(), &self.followed());
+        let filter = filter(back.capabilities(), self.followed());
         if filter == "{}" {
             // There is nothing to hear of.
-            if let Some(old) = stream.take() {
-                old.abort();
-            }
+            *stream = None;
             return Ok(filter);
         }
-        let members = self.envelope();
-        let members: Vec<(&str, &str)> =
-            members.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let envelope = self.envelope();
         let (ack, acknowledged) = oneshot::channel();
         let told = Arc::new(SessionStream { ack: Mutex::new(Some(ack)), ended: Flag::default() });
-        let call = ProxiedCall {
-            front: front.clone(),
-            id: Id::from(0),
-            serial: u64::MAX,
-            level: None,
-            questions: WayToAsk::Refused,
-            kind: CallKind::SessionListen(told.clone()),
-            parked: false,
-        };
+        // No request of the client: the stream belongs to the whole session.
+        let request = FrontRequest { front: front.clone(), id: Id::from(0), serial: u64::MAX };
+        let kind = CallKind::SessionListen(told.clone());
+        let call = ProxiedCall { kind, ..ProxiedCall::new(request, WayToAsk::Refused) };
         let params = |_: &str| {
             let added = [("notifications", filter.as_str())];
-            modern_params(&Params::ABSENT, &members, "0", &added)
+            modern_params(&Params::ABSENT, &envelope, "0", &added)
         };
         let mut listening = back.call(call, Method::Listen.as_str(), params, None);
         let acked = match first(acknowledged, listening.answer()).await {
@@ -177,9 +165,7 @@ impl LegacySession {
             keep_listening(Arc::downgrade(self), front.clone(), back.clone(), listening, ended);
         let task = tokio::spawn(kept);
         // The new one is open, so nothing is missed when the old one ends.
-        if let Some(old) = stream.replace(task.abort_handle()) {
-            old.abort();
-        }
+        *stream = Some(AbortOnDrop(task.abort_handle()));
         Ok(acked.unwrap_or_else(|| "{}".to_owned()))
     }
 
@@ -218,19 +204,49 @@ async fn listen_again(session: Weak<LegacySession>, front: Arc<FrontState>, back
 }
 
 /// What a legacy client hears of unasked, and what it follows.
-fn filter(offer: &ServerCapabilities, uris: &[String]) -> String {
-    let mut members = Vec::new();
-    let mut add = |told: Option<bool>, name: &str| {
-        if told == Some(true) {
-            members.push(format!("\"{name}\":true"));
-        }
-    };
-    add(offer.tools.as_ref().and_then(|offer| offer.list_changed), "toolsListChanged");
-    add(offer.prompts.as_ref().and_then(|offer| offer.list_changed), "promptsListChanged");
-    add(offer.resources.as_ref().and_then(|offer| offer.list_changed), "resourcesListChanged");
-    if !uris.is_empty() {
-        let uris = serde_json::to_string(uris).unwrap_or_else(|_| "[]".to_owned());
-        members.push(format!("\"resourceSubscriptions\":{uris}"));
+fn filter(offer: &ServerCapabilities, uris: Vec<String>) -> String {
+    let mut filter = list_changes(offer);
+    filter.resource_subscriptions = Some(uris).filter(|uris| !uris.is_empty());
+    serde_json::to_string(&filter).unwrap_or_else(|_| "{}".to_owned())
+}
+
+/// Both sides agree: the result of `initialize`.
+pub(super) fn agree(
+    front: &Arc<FrontState>,
+    session: &LegacySession,
+    back: &Arc<Back>,
+    asked: Revision,
+    pinned: bool,
+) -> JsonBuf {
+    let agreed = &back.client.0.agreed;
+    let revision = if back.is_modern() || pinned { asked } else { back.revision() };
+    let _ = session.revision.set(revision);
+    let no_id = if revision.has_errors_without_id() { NoId::Absent } else { NoId::Null };
+    front.link.agree(no_id, revision.has_batches());
+    if back.is_modern() {
+        return JsonBuf::copied(&[&welcome(agreed, revision)]);
     }
-    format!("{{{}}}", members.join(","))
+    let result = JsonRef::from(agreed.opening.raw());
+    if revision == back.revision() {
+        return JsonBuf::copied(&[result.text()]);
+    }
+    JsonBuf::copied(&[&at_revision(result, revision)])
+}
+
+/// The params or the result of `initialize` with another version.
+pub(super) fn at_revision(opening: JsonRef<'_>, revision: Revision) -> String {
+    replaced(opening, "protocolVersion", &format!("\"{revision}\""))
+}
+
+/// Who a modern request says that it comes from. A legacy server is told that everything can be asked
+/// that the proxy can pass on.
+pub(super) fn identity_of(params: &Params<'_>) -> Identity {
+    let info = info_of(params);
+    Identity { era: Era::Modern, initialize: None, info, capabilities: union() }
+}
+
+/// The name that a modern request gives its sender.
+pub(super) fn info_of(params: &Params<'_>) -> Option<Implementation> {
+    let info = params.member("_meta").and_then(|meta| meta.member(meta_keys::CLIENT_INFO));
+    info.and_then(|info| info.read().ok())
 }

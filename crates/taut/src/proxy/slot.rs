@@ -3,27 +3,27 @@
 //! Knows when to connect and what waits for it; must not know what is done with a connection. Whatever
 //! comes while it opens is done in the order in which it came, and is bounded in bytes.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use tokio::sync::watch;
 
 use super::connector::ProxyEvent;
 use super::state::{
-    Back, BackJob, BackSlot, BackState, Counted, FrontState, Identity, ProxyShared, SlotPhase,
+    Back, BackJob, BackSlot, BackState, FrontState, Identity, LocalStreams, ProxyShared, SlotPhase,
     SlotState,
 };
+use super::text::no_answer;
 use crate::client::Relayed;
 use crate::driver::{Either, Flag, first, now};
 use crate::lock::lock;
 use crate::mcp::{Era, Method};
 use crate::rpc::{ErrorObject, take};
 use crate::transport::Principal;
-
-/// How many bytes of requests may wait for a connection.
-const MAX_WAITING: usize = 4 << 20;
 
 /// What a job costs beside the bytes of its request.
 const JOB: usize = 256;
@@ -37,7 +37,9 @@ impl BackSlot {
             number,
             dedicated,
             identity,
-            streams: Arc::default(),
+            streams: LocalStreams::new(shared.settings.max_subscription_bytes),
+            sessions: Arc::default(),
+            max_waiting_bytes: shared.settings.max_waiting_bytes,
             closing: Flag::default(),
             state: Mutex::default(),
         });
@@ -68,11 +70,11 @@ impl BackSlot {
 
     /// A legacy session uses it from now on.
     pub(super) fn attach(&self, front: &Arc<FrontState>) {
-        let mut state = self.lock();
-        state.sessions.retain(|session| session.strong_count() > 0);
-        state.sessions.push(Arc::downgrade(front));
-        if let SlotPhase::Ready(back) = &state.phase {
-            back.state.attach(front);
+        let mut fronts = lock(&self.sessions.fronts);
+        fronts.retain(|known| known.strong_count() > 0);
+        fronts.push(Arc::downgrade(front));
+        if self.dedicated {
+            let _ = self.sessions.owner.set(front.link.clone());
         }
     }
 
@@ -86,25 +88,27 @@ impl BackSlot {
                 drop(state);
                 job(Ok(&back));
             }
-            SlotPhase::Opening { bytes, .. } if *bytes + size > MAX_WAITING => {
+            SlotPhase::Opening { bytes, .. } if *bytes + size > self.max_waiting_bytes => {
                 drop(state);
-                job(Err(&ErrorObject::internal(format!(
-                    "busy: {MAX_WAITING} bytes of requests wait for the server to start; try again"
-                ))));
+                let words = format!(
+                    "busy: {} bytes of requests may wait for the server to start \
+                     (ProxyBuilder::max_waiting_bytes); try again",
+                    self.max_waiting_bytes
+                );
+                job(Err(&no_answer("busy", words, false)));
             }
             SlotPhase::Opening { waiting, bytes } => {
                 *bytes += size + JOB;
-                waiting.push_back((size, job));
+                waiting.push(job);
             }
             SlotPhase::Idle => {
-                let waiting = VecDeque::from([(size, job)]);
-                state.phase = SlotPhase::Opening { waiting, bytes: size + JOB };
+                state.phase = SlotPhase::Opening { waiting: vec![job], bytes: size + JOB };
                 drop(state);
                 tokio::spawn(self.clone().open_after(Duration::ZERO));
             }
             SlotPhase::Closed => {
                 drop(state);
-                job(Err(&ErrorObject::internal("the connection to the server is closed")));
+                job(Err(&no_answer("closed", "the connection to the server is closed", false)));
             }
         }
     }
@@ -122,7 +126,12 @@ impl BackSlot {
             return;
         }
         let Some(shared) = self.shared.upgrade() else { return };
-        let relay = BackState::new(&shared, self.dedicated, self.streams.clone());
+        let relay = Arc::new(BackState {
+            shared: self.shared.clone(),
+            sessions: self.sessions.clone(),
+            streams: self.streams.clone(),
+            ..BackState::default()
+        });
         let mut builder = shared.settings.client.clone();
         let settings = &mut builder.settings;
         settings.relay =
@@ -141,9 +150,8 @@ impl BackSlot {
             Either::First(Ok(client)) => Back::new(&shared, client, relay),
             Either::First(Err(error)) => {
                 let error = error.to_string();
-                self.failed(&ErrorObject::internal(format!(
-                    "no connection to the server: {error}"
-                )));
+                let words = format!("no connection to the server: {error}");
+                self.failed(&no_answer("unreachable", words, false));
                 shared.tell(&ProxyEvent::Failed { error });
                 return;
             }
@@ -156,21 +164,15 @@ impl BackSlot {
         }
         self.streams.attach(&back);
         let again = std::mem::replace(&mut self.lock().had, true);
-        let (began, slot, watched) = (now(), Arc::downgrade(&self), back.clone());
-        let counted = shared.count_back();
-        tokio::spawn(async move {
-            Self::watch(slot, watched, began, counted).await;
-        });
+        tokio::spawn(Self::watch(Arc::downgrade(&self), back.clone(), shared.open.subscribe()));
         self.settle(&back, again);
     }
 
     /// Does what waits, in order, and is ready when nothing waits any more. Before that, sessions that had
     /// another connection (`again`) go on with this one.
     fn settle(&self, back: &Arc<Back>, again: bool) {
-        let sessions: Vec<_> = self.lock().sessions.iter().filter_map(Weak::upgrade).collect();
-        sessions.iter().for_each(|front| back.state.attach(front));
         if again {
-            Self::resumed(back);
+            self.resumed(back);
         }
         loop {
             let jobs = {
@@ -188,30 +190,24 @@ impl BackSlot {
                     _ => return,
                 }
             };
-            jobs.into_iter().for_each(|(_, job)| job(Ok(back)));
+            jobs.into_iter().for_each(|job| job(Ok(back)));
         }
     }
 
     /// There is no connection: whoever waits is told, and the next request tries again.
     fn failed(&self, error: &ErrorObject) {
-        let waiting = {
-            let mut state = self.lock();
-            match std::mem::take(&mut state.phase) {
-                SlotPhase::Opening { waiting, .. } => Some(waiting),
-                // Closed meanwhile, and it stays so.
-                other => {
-                    state.phase = other;
-                    None
-                }
-            }
-        };
-        if let Some(waiting) = waiting {
-            waiting.into_iter().for_each(|(_, job)| job(Err(error)));
-        }
+        let mut state = self.lock();
+        // Closed meanwhile, it stays so.
+        let SlotPhase::Opening { waiting, .. } = &mut state.phase else { return };
+        let waiting = std::mem::take(waiting);
+        state.phase = SlotPhase::Idle;
+        drop(state);
+        waiting.into_iter().for_each(|job| job(Err(error)));
     }
 
     /// Waits for the end of a connection and takes care of what follows.
-    async fn watch(slot: Weak<Self>, back: Arc<Back>, began: Instant, counted: Counted) {
+    async fn watch(slot: Weak<Self>, back: Arc<Back>, counted: watch::Receiver<()>) {
+        let began = now();
         // Nothing here keeps the connection: it ends when nobody uses it any more.
         let (ended, calls) = (back.client.0.session.over(), back.state.clone());
         drop(back);
@@ -227,11 +223,10 @@ impl BackSlot {
             }
             let uptime = now().saturating_duration_since(began);
             let delay = state.backoff.handle_lost(&shared.settings.restart, uptime);
-            let used = calls.sessions().iter().any(|front| front.strong_count() > 0);
-            let wanted = used || !slot.streams.is_empty();
+            let wanted = !slot.sessions.all().is_empty() || !slot.streams.is_empty();
             match delay {
                 Some(_) if wanted => {
-                    state.phase = SlotPhase::Opening { waiting: VecDeque::new(), bytes: 0 };
+                    state.phase = SlotPhase::Opening { waiting: Vec::new(), bytes: 0 };
                 }
                 // The next request opens it again.
                 _ => state.phase = SlotPhase::Idle,
@@ -246,13 +241,13 @@ impl BackSlot {
 
     /// A new connection stands in for a lost one: sessions go on, and clients are told that everything may
     /// have changed.
-    fn resumed(back: &Arc<Back>) {
-        for front in back.state.sessions().iter().filter_map(Weak::upgrade) {
+    fn resumed(&self, back: &Arc<Back>) {
+        for front in self.sessions.all() {
             if let Some(session) = front.session() {
                 session.resume(&front, back);
             }
         }
-        back.state.tell_all_changed(&back.client.0.agreed.capabilities);
+        back.state.tell_all_changed(back.capabilities());
     }
 
     /// Closes the connection politely and lets nothing new in.
@@ -267,8 +262,8 @@ impl BackSlot {
                 }
             }
             SlotPhase::Opening { waiting, .. } => {
-                let error = ErrorObject::internal("the connection to the server is closed");
-                waiting.into_iter().for_each(|(_, job)| job(Err(&error)));
+                let error = no_answer("closed", "the connection to the server is closed", false);
+                waiting.into_iter().for_each(|job| job(Err(&error)));
             }
             SlotPhase::Idle | SlotPhase::Closed => {}
         }
@@ -285,6 +280,18 @@ impl Drop for BackSlot {
 }
 
 impl ProxyShared {
+    pub(super) fn tell(&self, event: &ProxyEvent) {
+        match event {
+            ProxyEvent::Failed { .. } | ProxyEvent::Lost { .. } => {
+                tracing::warn!(%event, "proxy");
+            }
+            _ => tracing::debug!(%event, "proxy"),
+        }
+        if let Some(hook) = &self.settings.on_event {
+            hook(event);
+        }
+    }
+
     /// The slot for a modern request of this principal, or for any request where all share a pool. Opened
     /// with the identity that `identity` gives, if it is the first.
     pub(super) fn shared_slot(

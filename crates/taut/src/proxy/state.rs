@@ -6,7 +6,7 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::RandomState;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
@@ -46,6 +46,9 @@ pub(super) struct ProxySettings {
     pub(super) attribution: Duration,
     pub(super) max_held: usize,
     pub(super) max_held_bytes: usize,
+    pub(super) max_waiting_bytes: usize,
+    pub(super) max_subscription_bytes: usize,
+    pub(super) max_routes: usize,
     pub(super) on_event: Option<ProxyHook>,
 }
 
@@ -58,13 +61,11 @@ pub(super) struct ProxyShared {
     /// All slots, those of legacy sessions included, by their numbers.
     pub(super) all: Mutex<HashMap<u64, Weak<BackSlot>, Seed>>,
     pub(super) next_slot: AtomicU64,
-    pub(super) parked: Arc<Parked>,
-    /// How many connections to the server there are.
-    pub(super) open: watch::Sender<usize>,
+    pub(super) parked: Mutex<ParkedCalls>,
+    pub(super) routes: Mutex<Routes>,
+    /// Has a receiver for each connection to the server, so that the end of all of them can be waited for.
+    pub(super) open: watch::Sender<()>,
 }
-
-/// A connection that counts while this lives.
-pub(super) struct Counted(pub(super) Weak<ProxyShared>);
 
 pub(super) type ProxyHook = Arc<dyn Fn(&ProxyEvent) + Send + Sync>;
 
@@ -90,6 +91,9 @@ pub(super) struct BackSlot {
     /// The streams of changes of modern clients, where the server is legacy. They outlive a lost
     /// connection.
     pub(super) streams: Arc<LocalStreams>,
+    /// The legacy sessions that use it. They outlive a lost connection, too.
+    pub(super) sessions: Arc<SlotSessions>,
+    pub(super) max_waiting_bytes: usize,
     /// Raised when it is closed: a connection that is being opened is given up.
     pub(super) closing: Flag,
     pub(super) state: Mutex<SlotState>,
@@ -99,8 +103,6 @@ pub(super) struct BackSlot {
 pub(super) struct SlotState {
     pub(super) phase: SlotPhase,
     pub(super) backoff: Backoff,
-    /// The legacy sessions that use it, so that a connection in place of a lost one knows them.
-    pub(super) sessions: Vec<Weak<FrontState>>,
     /// Whether there was a connection before: the next one takes up what clients have said to it.
     pub(super) had: bool,
     /// When somebody last asked for it.
@@ -112,11 +114,19 @@ pub(super) enum SlotPhase {
     #[default]
     Idle,
     Opening {
-        waiting: VecDeque<(usize, BackJob)>,
+        waiting: Vec<BackJob>,
         bytes: usize,
     },
     Ready(Arc<Back>),
     Closed,
+}
+
+/// The legacy sessions that use one slot.
+#[derive(Default)]
+pub(super) struct SlotSessions {
+    pub(super) fronts: Mutex<Vec<Weak<FrontState>>>,
+    /// The client's connection, where one session has the slot to itself.
+    pub(super) owner: OnceLock<Link>,
 }
 
 /// A connection to the server.
@@ -125,7 +135,7 @@ pub(super) struct Back {
     pub(super) link: Link,
     pub(super) state: Arc<BackState>,
     /// One request at a time, if that is wanted.
-    pub(super) gate: Option<Arc<Semaphore>>,
+    pub(super) gate: Option<Semaphore>,
     /// The server's name and version as JSON, as the modern revision has it.
     pub(super) info: String,
 }
@@ -170,12 +180,18 @@ pub(super) enum WayToAsk {
     Refused,
 }
 
-/// A call that is open on a connection, and whose it is.
+/// A request of a client.
 #[derive(Clone)]
-pub(super) struct ProxiedCall {
+pub(super) struct FrontRequest {
     pub(super) front: Arc<FrontState>,
     pub(super) id: Id,
     pub(super) serial: u64,
+}
+
+/// A call that is open on a connection, and whose it is.
+#[derive(Clone)]
+pub(super) struct ProxiedCall {
+    pub(super) request: FrontRequest,
     /// The least severe log line that a modern request wants to see.
     pub(super) level: Option<Level>,
     pub(super) questions: WayToAsk,
@@ -209,27 +225,31 @@ pub(super) struct OpenGuard {
 }
 
 /// What belongs to a connection and has to be known where messages come in.
+#[derive(Default)]
 pub(super) struct BackState {
-    pub(super) this: Weak<Self>,
-    pub(super) dedicated: bool,
     pub(super) shared: Weak<ProxyShared>,
     pub(super) link: OnceLock<Link>,
     pub(super) revision: OnceLock<Revision>,
     pub(super) calls: Mutex<HashMap<u64, ProxiedCall, Seed>>,
     pub(super) changed: Notify,
-    pub(super) sessions: Mutex<Vec<Weak<FrontState>>>,
-    /// The connection of the session that has this one to itself.
-    pub(super) owner: OnceLock<Link>,
+    /// Those of its slot.
+    pub(super) sessions: Arc<SlotSessions>,
     /// Those of its slot.
     pub(super) streams: Arc<LocalStreams>,
     /// Clients that wait until less has to be sent.
-    pub(super) waiting: Mutex<Vec<Link>>,
-    pub(super) has_waiting: AtomicBool,
-    pub(super) open: AtomicUsize,
+    pub(super) waiting: WakeList,
     pub(super) over: AtomicBool,
     pub(super) held: Mutex<HeldQuestions>,
     /// The level that a legacy server was told for the sake of modern requests.
     pub(super) level: Mutex<Option<Level>>,
+}
+
+/// Connections that wait for something, each once.
+#[derive(Default)]
+pub(super) struct WakeList {
+    pub(super) links: Mutex<Vec<Link>>,
+    /// Whether there are any, so that nearly always nothing has to be locked.
+    pub(super) any: AtomicBool,
 }
 
 /// What becomes of a request while it is under way.
@@ -248,7 +268,7 @@ pub(super) struct FrontState {
     pub(super) session: Mutex<Option<Arc<LegacySession>>>,
     pub(super) targets: Mutex<HashMap<u64, InFlight, Seed>>,
     /// Connections to the server that wait until the client has read more.
-    pub(super) unread: Mutex<Vec<Link>>,
+    pub(super) unread: WakeList,
     /// Raised when the client has closed its end: streams of changes end.
     pub(super) closing: Flag,
 }
@@ -270,14 +290,21 @@ pub(super) struct LegacySession {
     /// another, both tell of the same changes.
     pub(super) heard: Mutex<Option<Arc<SessionStream>>>,
     /// The stream of changes, and the turn to change it.
-    pub(super) stream: tokio::sync::Mutex<Option<AbortHandle>>,
+    pub(super) stream: tokio::sync::Mutex<Option<AbortOnDrop>>,
+}
+
+/// Ends a task when who waits for it is gone.
+pub(super) struct AbortOnDrop(pub(super) AbortHandle);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 /// Where reports of progress on a call go now.
 pub(super) struct Reports {
-    pub(super) front: Arc<FrontState>,
-    pub(super) id: Id,
-    pub(super) serial: u64,
+    pub(super) request: FrontRequest,
     /// The client's own token; without one it wants no reports.
     pub(super) token: Option<String>,
 }
@@ -298,9 +325,7 @@ pub(super) struct Flow {
 
 /// A stream of changes of a modern client, where the server is legacy.
 pub(super) struct LocalStream {
-    pub(super) front: Arc<FrontState>,
-    pub(super) id: Id,
-    pub(super) serial: u64,
+    pub(super) request: FrontRequest,
     pub(super) filter: SubscriptionFilter,
 }
 
@@ -321,25 +346,23 @@ pub(super) struct ParkedCall {
     pub(super) flow: Flow,
     pub(super) principal: Principal,
     pub(super) bound_to: String,
-    pub(super) expires: Instant,
     /// Ends the call when its time is over.
-    pub(super) timer: AbortHandle,
+    pub(super) _timer: AbortOnDrop,
     pub(super) bytes: usize,
 }
 
-/// The calls that wait.
-pub(super) struct Parked {
-    pub(super) state: Mutex<ParkedState>,
-    pub(super) time: Duration,
-    pub(super) max: usize,
-    pub(super) max_bytes: usize,
-}
-
+/// The calls that wait, by their handles.
 #[derive(Default)]
-pub(super) struct ParkedState {
+pub(super) struct ParkedCalls {
     pub(super) calls: HashMap<String, ParkedCall>,
     pub(super) bytes: usize,
+}
+
+/// Which slot a `requestState` of a modern server came from. Only the hash of each is kept.
+#[derive(Default)]
+pub(super) struct Routes {
     pub(super) hasher: RandomState,
-    pub(super) routes: HashMap<u64, Weak<BackSlot>>,
+    pub(super) slots: HashMap<u64, Weak<BackSlot>>,
+    /// The oldest first.
     pub(super) order: VecDeque<u64>,
 }

@@ -1,12 +1,11 @@
 //! Streams of changes that are kept for modern clients, where the server is legacy.
 
-use std::sync::{Arc, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-use super::calls::{subscribe, subscribed};
+use super::followed::Followed;
 use super::state::{Back, LocalStream, LocalStreams, LocalStreamsState};
-use super::text::JsonText;
+use super::translate::{meta_of, without};
 use crate::json::JsonRef;
-use crate::json::edit::{Edit, edited};
 use crate::lock::lock;
 use crate::mcp::{Method, meta_keys};
 use crate::rpc::ErrorObject;
@@ -48,7 +47,7 @@ impl LocalStreamGuard {
         let first = self.streams.lock().followed.add(uri)?;
         // Noted before the server is asked: who drops this meanwhile leaves nothing behind.
         self.followed.push(uri.to_owned());
-        if !first || subscribed(back, uri).await {
+        if !first || back.subscribed(uri).await {
             return Ok(true);
         }
         self.followed.pop();
@@ -74,12 +73,18 @@ impl Drop for LocalStreamGuard {
         let back = state.back.upgrade();
         drop(state);
         if let Some(back) = back {
-            self.followed.iter().for_each(|uri| subscribe(&back, uri, false));
+            self.followed.iter().for_each(|uri| back.subscribe(uri, false));
         }
     }
 }
 
 impl LocalStreams {
+    /// None yet. They may follow so many bytes of addresses together.
+    pub(super) fn new(max_followed: usize) -> Arc<Self> {
+        let followed = Followed::new(max_followed);
+        Arc::new(Self(Mutex::new(LocalStreamsState { followed, ..Default::default() })))
+    }
+
     fn lock(&self) -> MutexGuard<'_, LocalStreamsState> {
         lock(&self.0)
     }
@@ -99,32 +104,18 @@ impl LocalStreams {
         state.back = Arc::downgrade(back);
         let followed = state.followed.all();
         drop(state);
-        followed.iter().for_each(|uri| subscribe(back, uri, true));
+        followed.iter().for_each(|uri| back.subscribe(uri, true));
     }
 
     /// Tells every stream that wants to hear of it.
     pub(super) fn tell(&self, method: Method, params: Option<JsonRef<'_>>) {
-        let uri = params.and_then(|params| params.member("uri")).and_then(JsonRef::string);
+        let params = params.unwrap_or_else(|| JsonRef::sound("{}"));
+        let uri = params.member("uri").and_then(JsonRef::string);
         let streams = self.lock().open.clone();
         for stream in streams.iter().filter(|stream| stream.covers(method, uri.as_deref())) {
-            let id = stream.id.as_json();
-            let tag = [(meta_keys::SUBSCRIPTION_ID, id)];
-            let params = params.unwrap_or_else(|| JsonRef::sound("{}"));
-            let meta = params.member("_meta").filter(|meta| meta.is_object());
-            let meta =
-                edited(meta.unwrap_or_else(|| JsonRef::sound("{}")), |_, _| Edit::Keep, &tag);
-            let text = edited(
-                params,
-                |name, _| if name == "_meta" { Edit::Drop } else { Edit::Keep },
-                &[("_meta", &meta)],
-            );
-            let link = &stream.front.link;
-            let _ = link.notify_about(
-                &stream.id,
-                stream.serial,
-                method.as_str(),
-                Some(&JsonText(text)),
-            );
+            let tag = [(meta_keys::SUBSCRIPTION_ID, stream.request.id.as_json())];
+            let meta = without(meta_of(params), &[], &tag);
+            stream.request.tell(method.as_str(), without(params, &["_meta"], &[("_meta", &meta)]));
         }
     }
 }

@@ -1,23 +1,18 @@
 //! JSON text on its way from one side to the other.
 
+use std::borrow::Cow;
+
+use serde_json::json;
 use serde_json::value::RawValue;
 
-use super::state::ProxiedCall;
-use crate::client::Client;
-use crate::driver::{Body, Outcome, Watcher};
+use crate::driver::{Body, Outcome};
 use crate::json::edit::around;
 use crate::json::{JsonBuf, JsonRef};
-use crate::mcp::{Method, meta_keys};
-use crate::rpc::{ErrorObject, Failure, Params};
+use crate::mcp::meta_keys;
+use crate::rpc::{ErrorObject, Failure};
 
 /// JSON text that is sent as it is.
 pub(super) struct JsonText(pub(super) String);
-
-impl JsonText {
-    pub(super) fn of(params: &Params<'_>) -> Self {
-        Self(params.raw().map_or("{}", |raw| raw.get()).to_owned())
-    }
-}
 
 impl Body for JsonText {
     fn write(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
@@ -41,25 +36,19 @@ pub(super) fn raw_outcome(
     }
 }
 
-/// The error for a call that the end of the server has cut off.
-pub(super) fn lost(client: &Client, method: &str) -> ErrorObject {
-    ErrorObject::internal(client.0.session.lost(method.to_owned().into()).to_string())
+/// An error of the proxy's own: there is no answer of the server. Programs find the reason in its data, and whether the
+/// server may have begun with the request.
+pub(super) fn no_answer(
+    reason: &str,
+    words: impl Into<Cow<'static, str>>,
+    may_have_run: bool,
+) -> ErrorObject {
+    let data = json!({ "bridge": reason, "mayHaveRun": may_have_run });
+    ErrorObject::internal(words).with_data(&data)
 }
 
 /// The params of a report of progress with another token; nothing if it has none.
 pub(super) fn with_token(params: JsonRef<'_>, token: &str) -> Option<String> {
     let written = params.member(meta_keys::PROGRESS_TOKEN)?;
     Some(around(params.text(), written.text(), token).concat())
-}
-
-/// Passes reports of progress on a call to its client, under the client's own token.
-pub(super) fn progress_watcher(call: &ProxiedCall, token: JsonRef<'_>) -> Watcher {
-    let (link, id, serial) = (call.front.link.clone(), call.id.clone(), call.serial);
-    let token = token.text().to_owned();
-    Box::new(move |params| {
-        if let Some(text) = with_token(JsonRef::from(params), &token) {
-            let method = Method::Progress.as_str();
-            let _ = link.notify_about(&id, serial, method, Some(&JsonText(text)));
-        }
-    })
 }

@@ -9,24 +9,22 @@ use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::calls::set_level;
 use super::state::{
-    Asked, Back, CallKind, Flow, FrontState, LocalStream, ProxiedCall, Reports, WayToAsk,
+    Asked, Back, Flow, FrontRequest, FrontState, LocalStream, ProxiedCall, Reports, WayToAsk,
 };
-use super::text::{JsonText, with_token};
 use super::translate::{
     EmbeddedQuestion, discovery, legacy_params, modern_error, modern_question, modern_result,
     progress_token,
 };
 use crate::driver::{Either, Outcome, Watcher, first};
-use crate::json::{JsonBuf, JsonRef, quote};
+use crate::json::{JsonBuf, JsonRef, ObjectWriter};
 use crate::lock::lock;
 use crate::mcp::{
     Accept, ClientCapabilities, ElicitationCapability, JsonObject, MISSING_CLIENT_CAPABILITY,
     Method, MissingCapability, RootsCapability, SamplingCapability, SubscriptionFilter, Terms,
     URL_ELICITATION_REQUIRED, Verdict, binding, meta_keys,
 };
-use crate::rpc::{ErrorObject, Id, Params, PeerRequest};
+use crate::rpc::{ErrorObject, Params, PeerRequest};
 
 /// How long further questions of the same call are waited for, so that they travel together.
 const TOGETHER: Duration = Duration::from_millis(5);
@@ -50,10 +48,8 @@ pub(super) fn serve(front: &Arc<FrontState>, back: &Arc<Back>, request: PeerRequ
         return front.link.answer(ticket, Ok(JsonBuf::copied(&[&text])));
     }
     let request = ModernRequest {
-        front: front.clone(),
+        request: FrontRequest::new(front, &ticket),
         back: back.clone(),
-        id: ticket.id().clone(),
-        serial: ticket.serial(),
         method,
         params: params.into_owned(),
         terms,
@@ -66,10 +62,8 @@ pub(super) fn serve(front: &Arc<FrontState>, back: &Arc<Back>, request: PeerRequ
 
 /// A request of a modern client.
 struct ModernRequest {
-    front: Arc<FrontState>,
+    request: FrontRequest,
     back: Arc<Back>,
-    id: Id,
-    serial: u64,
     method: Method,
     params: Params<'static>,
     terms: Arc<Terms>,
@@ -79,16 +73,13 @@ impl ModernRequest {
     async fn run(self) -> Outcome {
         self.set_level();
         // A call that waits for its client has given its turn away, and waits for another.
-        let _turn = match &self.back.gate {
-            Some(gate) => gate.acquire().await.ok(),
-            None => None,
-        };
-        let shared = self.front.shared.clone();
+        let _turn = self.back.turn().await;
+        let front = &self.request.front;
         let state = self.params.optional::<String>("requestState").ok().flatten();
         let bound_to = self.binding();
         let mut flow = match state.filter(|_| self.method.may_require_input()) {
             Some(handle) => {
-                let parked = shared.parked.resume(&handle, &self.front.principal, &bound_to);
+                let parked = front.shared.resume(&handle, &front.principal, &bound_to);
                 // With the server that asked, its call has ended.
                 let parked = parked.filter(|flow| flow.back.client.0.session.is_up());
                 let flow = parked.ok_or_else(|| {
@@ -107,7 +98,7 @@ impl ModernRequest {
         if let Some(outcome) = self.drive(&mut flow).await {
             return self.finish(flow, outcome, bound_to);
         }
-        let questions = flow.input_required(None).unwrap_or_else(|| "{}".to_owned());
+        let questions = flow.open_questions();
         self.park(flow, &questions, bound_to)
     }
 
@@ -116,10 +107,10 @@ impl ModernRequest {
         if let Some(call) = &flow.call {
             flow.back.state.park(call.number());
         }
-        let principal = self.front.principal.clone();
+        let front = &self.request.front;
         let bytes = questions.len() + PARKED;
-        let handle = self.front.shared.parked.park(flow, principal, bound_to, bytes)?;
-        Ok(input_required(questions, &handle, self.back.info()))
+        let handle = front.shared.park(flow, front.principal.clone(), bound_to, bytes)?;
+        Ok(input_required(questions, &handle, &self.back.info))
     }
 
     fn binding(&self) -> String {
@@ -129,30 +120,20 @@ impl ModernRequest {
     }
 
     fn reports(&self) -> Reports {
-        Reports {
-            front: self.front.clone(),
-            id: self.id.clone(),
-            serial: self.serial,
-            token: progress_token(&self.params).map(|token| token.text().to_owned()),
-        }
+        let token = progress_token(&self.params).map(|token| token.text().to_owned());
+        Reports { request: self.request.clone(), token }
     }
 
     /// Makes the call.
     fn begin(&self) -> Flow {
         let (ask, asked) = mpsc::unbounded_channel();
         let reports = Arc::new(Mutex::new(self.reports()));
-        let call = ProxiedCall {
-            front: self.front.clone(),
-            id: self.id.clone(),
-            serial: self.serial,
-            level: self.terms.log_level.clone(),
-            questions: match self.method.may_require_input() {
-                true => WayToAsk::Inside(ask),
-                false => WayToAsk::Refused,
-            },
-            kind: CallKind::Request,
-            parked: false,
+        let questions = match self.method.may_require_input() {
+            true => WayToAsk::Inside(ask),
+            false => WayToAsk::Refused,
         };
+        let mut call = ProxiedCall::new(self.request.clone(), questions);
+        call.level = self.terms.log_level.clone();
         let params = |token: &str| legacy_params(&self.params, token);
         let watcher = watcher(&reports);
         let call = self.back.call(call, self.method.as_str(), params, Some(watcher));
@@ -171,8 +152,7 @@ impl ModernRequest {
     fn resume(&self, mut flow: Flow) -> Flow {
         *lock(&flow.reports) = self.reports();
         if let Some(call) = &flow.call {
-            let state = &flow.back.state;
-            state.rebind(call.number(), &self.front, &self.id, self.serial);
+            flow.back.state.rebind(call.number(), &self.request);
         }
         let answers = self.params.member("inputResponses");
         let answer = |key: &str| answers.and_then(|answers| answers.member(key));
@@ -225,8 +205,8 @@ impl ModernRequest {
         let params = asked.params.as_deref().map(JsonRef::sound);
         let capabilities = &self.terms.asker.capabilities;
         if EmbeddedQuestion::fits(asked.method, params, capabilities) {
-            flow.keys += 1;
-            flow.open.push((format!("q{}", flow.keys), asked));
+            let key = flow.next_key();
+            flow.open.push((key, asked));
             return;
         }
         flow.missing = Some(required(asked.method, params));
@@ -236,7 +216,7 @@ impl ModernRequest {
 
     /// The answer of the server, for the client.
     fn finish(&self, mut flow: Flow, outcome: Outcome, bound_to: String) -> Outcome {
-        let info = self.back.info();
+        let info = &self.back.info;
         match outcome {
             Ok(result) => {
                 let result = result.as_json();
@@ -247,7 +227,7 @@ impl ModernRequest {
                 modern_result(Some(self.method), result, info).map(|text| JsonBuf::copied(&[&text]))
             }
             Err(error) if error.code == URL_ELICITATION_REQUIRED => {
-                let Some(text) = flow.input_required(Some(&error)) else { return Err(error) };
+                let Some(text) = flow.pages_of(&error) else { return Err(error) };
                 // The visits are made outside; then the call is made anew.
                 flow.call = None;
                 self.park(flow, &text, bound_to)
@@ -273,16 +253,13 @@ impl ModernRequest {
         if level.as_ref().is_none_or(|level| wanted < level) {
             *level = Some(wanted.clone());
             drop(level);
-            set_level(&self.back, wanted);
+            self.back.set_level(wanted);
         }
     }
 
     /// A stream of changes, kept here for the client.
     async fn listen(self) -> Outcome {
-        let filter = self
-            .params
-            .required::<SubscriptionFilter>("notifications")
-            .map_err(|error| ErrorObject::invalid_params(error.to_string()))?;
+        let filter = self.params.required::<SubscriptionFilter>("notifications")?;
         let mut honoured = filter.honoured_by(self.back.capabilities());
         let mut followed = Vec::new();
         let mut open = self.back.state.streams.begin();
@@ -295,34 +272,14 @@ impl ModernRequest {
             honoured.resource_subscriptions = Some(followed);
         }
         let notifications = serde_json::to_string(&honoured).unwrap_or_else(|_| "{}".to_owned());
-        let stream = LocalStream {
-            front: self.front.clone(),
-            id: self.id.clone(),
-            serial: self.serial,
-            filter: honoured,
-        };
-        let ack = format!(
-            "{{\"_meta\":{{\"{}\":{}}},\"notifications\":{notifications}}}",
-            meta_keys::SUBSCRIPTION_ID,
-            self.id.as_json()
-        );
-        let link = &self.front.link;
-        let method = Method::Acknowledged.as_str();
-        let _ = link.notify_about(&self.id, self.serial, method, Some(&JsonText(ack)));
-        open.open(stream);
-        self.front.closing.raised().await;
-        let info = self.back.info();
-        Ok(JsonBuf::copied(&[
-            "{\"resultType\":\"complete\",\"_meta\":{\"",
-            meta_keys::SUBSCRIPTION_ID,
-            "\":",
-            self.id.as_json(),
-            ",\"",
-            meta_keys::SERVER_INFO,
-            "\":",
-            info,
-            "}}",
-        ]))
+        let (tag, id) = (meta_keys::SUBSCRIPTION_ID, self.request.id.as_json());
+        let ack = format!("{{\"_meta\":{{\"{tag}\":{id}}},\"notifications\":{notifications}}}");
+        self.request.tell(Method::Acknowledged.as_str(), ack);
+        open.open(LocalStream { request: self.request.clone(), filter: honoured });
+        self.request.front.closing.raised().await;
+        let result = format!("{{\"_meta\":{{\"{tag}\":{id}}}}}");
+        modern_result(None, JsonRef::sound(&result), &self.back.info)
+            .map(|text| JsonBuf::copied(&[&text]))
     }
 }
 
@@ -350,61 +307,60 @@ fn missing_capability(missing: ClientCapabilities) -> ErrorObject {
 
 /// The result that asks a modern client.
 fn input_required(requests: &str, handle: &str, info: &str) -> JsonBuf {
+    let meta = format!("{{\"{}\":{info}}}", meta_keys::SERVER_INFO);
     JsonBuf::copied(&[
         "{\"resultType\":\"input_required\",\"inputRequests\":",
         requests,
         ",\"requestState\":\"",
         handle,
-        "\",\"_meta\":{\"",
-        meta_keys::SERVER_INFO,
-        "\":",
-        info,
-        "}}",
+        "\",\"_meta\":",
+        &meta,
+        "}",
     ])
 }
 
 impl Flow {
-    /// The open questions as JSON, or the pages that an error names; `None` if it names none.
-    fn input_required(&mut self, error: Option<&ErrorObject>) -> Option<String> {
-        let mut entries: Vec<(String, String)> = Vec::new();
-        match error {
-            None => entries.extend(self.open.iter().map(|(key, asked)| {
-                let params = asked.params.as_deref().map(JsonRef::sound);
-                (key.clone(), modern_question(asked.method, params))
-            })),
-            Some(error) => {
-                let data = JsonRef::from(error.data.as_deref()?);
-                for page in data.member("elicitations")?.elements() {
-                    self.keys += 1;
-                    let key = format!("q{}", self.keys);
-                    entries.push((key, modern_question(Method::Elicit, Some(page))));
-                }
-            }
-        }
-        let mut out = Vec::from(*b"{");
-        for (key, entry) in entries {
-            if out.len() > 1 {
-                out.push(b',');
-            }
-            quote(&mut out, &key);
-            out.push(b':');
-            out.extend_from_slice(entry.as_bytes());
-        }
-        out.push(b'}');
-        String::from_utf8(out).ok().filter(|text| text != "{}")
+    fn next_key(&mut self) -> String {
+        self.keys += 1;
+        format!("q{}", self.keys)
     }
+
+    /// The open questions as JSON.
+    fn open_questions(&self) -> String {
+        input_requests(self.open.iter().map(|(key, asked)| {
+            let params = asked.params.as_deref().map(JsonRef::sound);
+            (key.clone(), modern_question(asked.method, params))
+        }))
+    }
+
+    /// The pages that an error names, as questions in JSON; `None` if it names none.
+    fn pages_of(&mut self, error: &ErrorObject) -> Option<String> {
+        let pages = JsonRef::from(error.data.as_deref()?).member("elicitations")?.elements();
+        let questions = pages.map(|page| modern_question(Method::Elicit, Some(page)));
+        let text = input_requests(questions.map(|question| (self.next_key(), question)));
+        (text != "{}").then_some(text)
+    }
+}
+
+/// The `inputRequests` of a result: keys and questions.
+fn input_requests(entries: impl Iterator<Item = (String, String)>) -> String {
+    let mut out = Vec::new();
+    let mut object = ObjectWriter::new(&mut out);
+    for (key, question) in entries {
+        object.member(&key).extend_from_slice(question.as_bytes());
+    }
+    object.end();
+    // Made of JSON text only, which is UTF-8.
+    String::from_utf8(out).unwrap_or_else(|_| "{}".to_owned())
 }
 
 /// Passes reports of progress to the request that goes on with the call now.
 fn watcher(reports: &Arc<Mutex<Reports>>) -> Watcher {
     let reports = reports.clone();
-    Box::new(move |params| {
-        let reports = lock(&reports);
-        let Some(token) = &reports.token else { return };
-        if let Some(text) = with_token(JsonRef::from(params), token) {
-            let link = &reports.front.link;
-            let method = Method::Progress.as_str();
-            let _ = link.notify_about(&reports.id, reports.serial, method, Some(&JsonText(text)));
+    Box::new(move |report| {
+        let Reports { request, token } = &*lock(&reports);
+        if let Some(token) = token {
+            request.report(JsonRef::from(report), token);
         }
     })
 }

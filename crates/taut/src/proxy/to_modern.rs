@@ -7,18 +7,18 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::state::{Back, CallKind, FrontState, LegacySession, ProxiedCall, WayToAsk};
-use super::text::{JsonText, raw_outcome, with_token};
+use super::state::{Back, FrontRequest, FrontState, LegacySession, ProxiedCall, WayToAsk};
+use super::text::{JsonText, with_token};
 use super::translate::{
-    EmbeddedQuestion, ResultKind, input_requests, kind_of_result, legacy_error, legacy_question,
-    legacy_result, modern_params, progress_token,
+    EmbeddedQuestion, ResultKind, failed_tool, input_requests, kind_of_result, legacy_error,
+    legacy_question, legacy_result, modern_params, progress_token,
 };
-use crate::driver::{Outcome, PendingCall, Watcher};
+use crate::driver::{Outcome, Watcher};
 use crate::json::edit::{Edit, edited};
-use crate::json::{JsonBuf, JsonRef, quote};
+use crate::json::{JsonBuf, JsonRef, ObjectWriter};
 use crate::lock::lock;
 use crate::mcp::{Level, Method, Revision};
-use crate::rpc::{ErrorObject, Id, Params, PeerRequest};
+use crate::rpc::{ErrorObject, Params, PeerRequest};
 
 /// How often one request may be answered with questions before it is given up (MRTR-16).
 const ROUNDS: usize = 10;
@@ -46,7 +46,7 @@ pub(super) fn serve(
                     empty()
                 }
                 Ok(level) => Err(ErrorObject::invalid_params(format!("unknown level {level}"))),
-                Err(error) => Err(ErrorObject::invalid_params(error.to_string())),
+                Err(error) => Err(error),
             };
             answer(outcome, ticket);
         }
@@ -57,9 +57,7 @@ pub(super) fn serve(
                 _ if subscribes != Some(true) => {
                     return answer(Err(ErrorObject::method_not_found(&method)), ticket);
                 }
-                Err(error) => {
-                    return answer(Err(ErrorObject::invalid_params(error.to_string())), ticket);
-                }
+                Err(error) => return answer(Err(error), ticket),
                 Ok(uri) => uri,
             };
             let (session, back, owner) = (session.clone(), back.clone(), front.clone());
@@ -70,11 +68,9 @@ pub(super) fn serve(
         // What only one of the two sides knows is no method for this client.
         Some(known) if known.known_in(Revision::MODERN) && known.known_in(session.revision()) => {
             let forward = Forward {
-                front: front.clone(),
+                request: FrontRequest::new(front, &ticket),
                 session: session.clone(),
                 back: back.clone(),
-                id: ticket.id().clone(),
-                serial: ticket.serial(),
                 method: known,
                 params: params.into_owned(),
                 progress: Arc::default(),
@@ -135,11 +131,9 @@ struct ProgressSoFar {
 
 /// A request on its way to a modern server.
 struct Forward {
-    front: Arc<FrontState>,
+    request: FrontRequest,
     session: Arc<LegacySession>,
     back: Arc<Back>,
-    id: Id,
-    serial: u64,
     method: Method,
     params: Params<'static>,
     progress: Arc<Mutex<ProgressSoFar>>,
@@ -147,11 +141,7 @@ struct Forward {
 
 impl Forward {
     async fn run(self) -> Outcome {
-        let gate = self.back.gate.clone();
-        let _turn = match &gate {
-            Some(gate) => gate.acquire().await.ok(),
-            None => None,
-        };
+        let _turn = self.back.turn().await;
         let mut answers: Option<String> = None;
         let mut state: Option<String> = None;
         let mut pause = Duration::from_millis(250);
@@ -191,33 +181,22 @@ impl Forward {
 
     /// Sends the request, with the answers of the last round.
     async fn ask_server(&self, answers: Option<&str>, state: Option<&str>) -> Outcome {
-        let members = self.session.envelope();
-        let members: Vec<(&str, &str)> =
-            members.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        let envelope = self.session.envelope();
         let mut added = Vec::new();
         added.extend(answers.map(|answers| ("inputResponses", answers)));
         added.extend(state.map(|state| ("requestState", state)));
-        let call = ProxiedCall {
-            front: self.front.clone(),
-            id: self.id.clone(),
-            serial: self.serial,
-            level: None,
-            // A modern server asks inside its results.
-            questions: WayToAsk::Refused,
-            kind: CallKind::Request,
-            parked: false,
-        };
+        // A modern server asks inside its results.
+        let call = ProxiedCall::new(self.request.clone(), WayToAsk::Refused);
         let token = progress_token(&self.params);
         let watcher = token.map(|token| self.watcher(token.text().to_owned()));
-        let params = |token: &str| modern_params(&self.params, &members, token, &added);
+        let params = |token: &str| modern_params(&self.params, &envelope, token, &added);
         let mut calling = self.back.call(call, self.method.as_str(), params, watcher);
         calling.answer().await
     }
 
     /// Passes reports of progress on. A server begins anew in each round; the client sees one rise.
     fn watcher(&self, token: String) -> Watcher {
-        let (link, id, serial) = (self.front.link.clone(), self.id.clone(), self.serial);
-        let progress = self.progress.clone();
+        let (request, progress) = (self.request.clone(), self.progress.clone());
         Box::new(move |params| {
             let params = JsonRef::from(params);
             let Some(mut text) = with_token(params, &token) else { return };
@@ -240,61 +219,42 @@ impl Forward {
                 );
             }
             drop(progress);
-            let method = Method::Progress.as_str();
-            let _ = link.notify_about(&id, serial, method, Some(&JsonText(text)));
+            request.tell(Method::Progress.as_str(), text);
         })
     }
 
     /// Asks the client everything at once. Returns the answers as JSON.
     async fn ask_client(&self, questions: &[EmbeddedQuestion]) -> Result<String, String> {
         let revision = self.session.revision();
-        let mut asked: Vec<(&EmbeddedQuestion, PendingCall<Outcome>)> = Vec::new();
+        let mut asked = Vec::new();
         for (place, question) in questions.iter().enumerate() {
             let params = JsonRef::from(question.params.raw());
             let capabilities = &self.session.asker.capabilities;
             if !EmbeddedQuestion::fits(question.method, Some(params), capabilities) {
                 return Err(format!("this client does not offer {}", question.method.as_str()));
             }
-            let visit = format!("{}-{place}", self.serial);
+            let visit = format!("{}-{place}", self.request.serial);
             let text = JsonText(legacy_question(question, revision, &visit));
-            let gone = || ErrorObject::internal("the client has gone");
-            let pending = self.front.link.call(
-                Some(&self.id),
-                question.method.as_str(),
-                |_| Some(text),
-                None,
-                None,
-                move |outcome| raw_outcome(outcome, gone),
-            );
-            asked.push((question, pending.map_err(|_| "the client has gone".to_owned())?));
+            let FrontRequest { front, id, .. } = &self.request;
+            let answer = front.ask(Some(id), question.method.as_str(), |_| Some(text), None);
+            asked.push((question, answer));
         }
-        let mut answers = Vec::from(*b"{");
-        for (question, pending) in asked {
-            let outcome = pending.await.unwrap_or_else(|| Err(ErrorObject::internal("gone")));
-            let answer = outcome.map_err(|error| {
+        let mut answers = Vec::new();
+        let mut object = ObjectWriter::new(&mut answers);
+        for (question, answer) in asked {
+            let answer = answer.await.map_err(|error| {
                 format!("{} was not answered: {error}", question.method.as_str())
             })?;
-            if answers.len() > 1 {
-                answers.push(b',');
-            }
-            quote(&mut answers, &question.key);
-            answers.push(b':');
-            answers.extend_from_slice(answer.as_json().text().as_bytes());
+            object.member(&question.key).extend_from_slice(answer.as_json().text().as_bytes());
         }
-        answers.push(b'}');
+        object.end();
         String::from_utf8(answers).map_err(|error| error.to_string())
     }
 
     /// A question was not answered: the request ends, and the server never learns of it.
     fn given_up(&self, why: &str) -> Outcome {
         match self.method {
-            Method::CallTool => {
-                let mut text = Vec::new();
-                quote(&mut text, why);
-                let text = String::from_utf8(text).unwrap_or_default();
-                let block = format!("{{\"type\":\"text\",\"text\":{text}}}");
-                Ok(JsonBuf::copied(&["{\"content\":[", &block, "],\"isError\":true}"]))
-            }
+            Method::CallTool => Ok(JsonBuf::copied(&[&failed_tool(why)])),
             _ => Err(ErrorObject::internal(why.to_owned())),
         }
     }

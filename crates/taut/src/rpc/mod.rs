@@ -21,8 +21,6 @@ pub use error::{ErrorObject, code};
 pub use id::{Id, MAX_ID};
 pub use message::{Fault, Malformed, Message, Messages};
 pub use params::Params;
-#[cfg(feature = "server")]
-pub(crate) use params::ParamsError;
 #[cfg(any(feature = "server", feature = "client"))]
 pub(crate) use params::without_place;
 pub use peer::{

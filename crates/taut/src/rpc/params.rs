@@ -4,11 +4,11 @@
 //! (RPC-35); must not know any method. Only the reader of messages makes params with known places.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+use super::error::ErrorObject;
 use crate::json::JsonRef;
 use crate::json::scan::MemberIndex;
 
@@ -63,26 +63,25 @@ impl<'a> Params<'a> {
         }
     }
 
-    /// A member that may be absent or null.
-    pub(crate) fn optional<'s, T: Deserialize<'s>>(
-        &'s self,
-        name: &'static str,
-    ) -> Result<Option<T>, ParamsError> {
-        let Some(member) = self.member(name) else { return Ok(None) };
-        member.read().map_err(|reason| ParamsError::Wrong { member: name, reason })
+    /// A member that may be absent or null; a −32602 if it is something else.
+    pub(crate) fn optional<'s, T>(&'s self, name: &str) -> Result<Option<T>, ErrorObject>
+    where
+        T: Deserialize<'s>,
+    {
+        self.member(name).map_or(Ok(None), |member| read_member(name, member))
     }
 
-    /// A member that must be there.
-    pub(crate) fn required<'s, T: Deserialize<'s>>(
-        &'s self,
-        name: &'static str,
-    ) -> Result<T, ParamsError> {
-        let member = self.member(name).ok_or(ParamsError::Missing(name))?;
-        member.read().map_err(|reason| ParamsError::Wrong { member: name, reason })
+    /// A member that must be there; a −32602 if it is not, or is something else.
+    pub(crate) fn required<'s, T>(&'s self, name: &str) -> Result<T, ErrorObject>
+    where
+        T: Deserialize<'s>,
+    {
+        let missing = || ErrorObject::invalid_params(format!("params lacks {name}"));
+        read_member(name, self.member(name).ok_or_else(missing)?)
     }
 
     /// A member that must be there and a string, borrowed where it has no escapes.
-    pub(crate) fn string(&self, name: &'static str) -> Result<Cow<'_, str>, ParamsError> {
+    pub(crate) fn string(&self, name: &str) -> Result<Cow<'_, str>, ErrorObject> {
         match self.member(name).and_then(JsonRef::string) {
             Some(text) => Ok(text),
             None => self.required::<String>(name).map(Cow::Owned),
@@ -102,27 +101,12 @@ impl<'a> From<Option<&'a RawValue>> for Params<'a> {
     }
 }
 
-/// Why a member of the params could not be read: the message of a −32602.
-#[derive(Debug)]
-pub(crate) enum ParamsError {
-    /// A required member is absent.
-    Missing(&'static str),
-    /// A member has the wrong type.
-    Wrong { member: &'static str, reason: serde_json::Error },
+fn read_member<'s, T: Deserialize<'s>>(name: &str, member: JsonRef<'s>) -> Result<T, ErrorObject> {
+    member.read().map_err(|reason| {
+        let reason = reason.to_string();
+        ErrorObject::invalid_params(format!("params.{name}: {}", without_place(&reason)))
+    })
 }
-
-impl fmt::Display for ParamsError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Missing(member) => write!(f, "params lacks {member}"),
-            Self::Wrong { member, reason } => {
-                write!(f, "params.{member}: {}", without_place(&reason.to_string()))
-            }
-        }
-    }
-}
-
-impl std::error::Error for ParamsError {}
 
 /// What serde_json says, without the line and column of a text that the reader has never seen.
 pub(crate) fn without_place(words: &str) -> &str {
@@ -160,9 +144,9 @@ mod tests {
         let raw = raw(&json!({ "uri": 5, "cursor": null }));
         let params = Params::from(Some(&*raw));
         let name = params.required::<String>("name").unwrap_err();
-        assert_eq!(name.to_string(), "params lacks name");
+        assert_eq!(name.message, "params lacks name");
         let uri = params.string("uri").unwrap_err();
-        assert_eq!(uri.to_string(), "params.uri: invalid type: integer `5`, expected a string");
+        assert_eq!(uri.message, "params.uri: invalid type: integer `5`, expected a string");
         assert_eq!(params.optional::<String>("cursor").unwrap(), None);
     }
 

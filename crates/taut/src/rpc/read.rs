@@ -24,6 +24,7 @@ use super::message::{Fault, Malformed, Message, Messages};
 use super::params::Params;
 use super::quick;
 use crate::json::JsonRef;
+use crate::json::read::{FromMembers, Name};
 
 /// The most entries in a batch. More is a flood, not a batch.
 pub const MAX_BATCH: usize = 1_000;
@@ -104,8 +105,7 @@ fn read_object(text: &str) -> Result<Message<'_>, Malformed> {
 /// Reads an object that may be anything.
 pub(super) fn read_any(text: &str) -> Result<Message<'_>, Malformed> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let envelope = (&mut deserializer)
-        .deserialize_map(RawMessageVisitor)
+    let envelope = RawMessage::from_object(&mut deserializer)
         .and_then(|envelope| deserializer.end().map(|()| envelope))
         .map_err(|error| not_json(&error))?;
     envelope.classify()
@@ -189,26 +189,20 @@ fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     JsonRef::from(raw).string()
 }
 
-struct RawMessageVisitor;
+impl<'de> FromMembers<'de> for RawMessage<'de> {
+    const EXPECTED: &'static str = "an object";
 
-impl<'de> Visitor<'de> for RawMessageVisitor {
-    type Value = RawMessage<'de>;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-        let mut envelope = RawMessage::default();
-        while let Some(member) = map.next_key::<Member>()? {
-            let slot = match member {
-                Member::Version => &mut envelope.version,
-                Member::Id => &mut envelope.id,
-                Member::Method => &mut envelope.method,
-                Member::Params => &mut envelope.params,
-                Member::Result => &mut envelope.result,
-                Member::Error => &mut envelope.error,
-                Member::Other => {
+    fn from_members<A: MapAccess<'de>>(mut map: A) -> Result<Self, A::Error> {
+        let mut envelope = Self::default();
+        while let Some(Name(member)) = map.next_key()? {
+            let slot = match &*member {
+                "jsonrpc" => &mut envelope.version,
+                "id" => &mut envelope.id,
+                "method" => &mut envelope.method,
+                "params" => &mut envelope.params,
+                "result" => &mut envelope.result,
+                "error" => &mut envelope.error,
+                _ => {
                     map.next_value::<IgnoredAny>()?;
                     continue;
                 }
@@ -222,43 +216,6 @@ impl<'de> Visitor<'de> for RawMessageVisitor {
             }
         }
         Ok(envelope)
-    }
-}
-
-/// A member's name, read without keeping it.
-pub(super) enum Member {
-    Version,
-    Id,
-    Method,
-    Params,
-    Result,
-    Error,
-    Other,
-}
-
-impl<'de> serde::Deserialize<'de> for Member {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct MemberVisitor;
-        impl Visitor<'_> for MemberVisitor {
-            type Value = Member;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a member name")
-            }
-
-            fn visit_str<E>(self, name: &str) -> Result<Member, E> {
-                Ok(match name {
-                    "jsonrpc" => Member::Version,
-                    "id" => Member::Id,
-                    "method" => Member::Method,
-                    "params" => Member::Params,
-                    "result" => Member::Result,
-                    "error" => Member::Error,
-                    _ => Member::Other,
-                })
-            }
-        }
-        deserializer.deserialize_str(MemberVisitor)
     }
 }
 
@@ -296,20 +253,19 @@ impl<'de> Visitor<'de> for PrefixVisitor<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         let mut id = None;
-        while let Some(member) = map.next_key::<Member>()? {
+        while let Some(Name(member)) = map.next_key()? {
             // Only what a delimiter follows is whole: `12` may be the start of `123`.
             self.0.id = self.0.id.take().or_else(|| id.take());
-            match member {
-                Member::Id => id = Id::from_json(map.next_value::<&'de RawValue>()?.get()),
-                Member::Result | Member::Error => {
-                    self.0.response = true;
-                    map.next_value::<IgnoredAny>()?;
+            match &*member {
+                "id" => {
+                    id = Id::from_json(map.next_value::<&'de RawValue>()?.get());
+                    continue;
                 }
-                member => {
-                    self.0.request |= matches!(member, Member::Method | Member::Params);
-                    map.next_value::<IgnoredAny>()?;
-                }
+                "result" | "error" => self.0.response = true,
+                "method" | "params" => self.0.request = true,
+                _ => {}
             }
+            map.next_value::<IgnoredAny>()?;
         }
         Ok(())
     }

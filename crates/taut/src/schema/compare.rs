@@ -7,6 +7,8 @@ use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 
+use super::rule::JsonType;
+
 /// Compares by value; `spent` grows with what was looked at, and past `limit` all are the same.
 pub(super) fn compare(a: &Value, b: &Value, spent: &mut u64, limit: u64) -> Ordering {
     *spent += 1;
@@ -30,7 +32,7 @@ pub(super) fn compare(a: &Value, b: &Value, spent: &mut u64, limit: u64) -> Orde
                 pairs.map(|(a, b)| a.0.cmp(b.0).then_with(|| compare(a.1, b.1, spent, limit))),
             )
         }),
-        _ => rank(a).cmp(&rank(b)),
+        _ => JsonType::of(a).cmp(&JsonType::of(b)),
     }
 }
 
@@ -43,17 +45,6 @@ fn sorted(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
     let mut sorted: Vec<_> = members.iter().collect();
     sorted.sort_by_key(|(name, _)| *name);
     sorted
-}
-
-fn rank(value: &Value) -> u8 {
-    match value {
-        Value::Null => 0,
-        Value::Bool(_) => 1,
-        Value::Number(_) => 2,
-        Value::String(_) => 3,
-        Value::Array(_) => 4,
-        Value::Object(_) => 5,
-    }
 }
 
 /// Exact among integers, as near as a double comes otherwise.

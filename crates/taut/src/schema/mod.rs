@@ -20,7 +20,7 @@ use std::fmt;
 use serde_json::Value;
 
 use rule::Node;
-use run::{CheckRun, Stop};
+use run::CheckRun;
 
 /// The longest schema that is used, in bytes. Generated ones have a few KiB, the largest known some
 /// tens.
@@ -98,10 +98,7 @@ impl Validator {
             Unfit::Misfit(Misfit { path: String::new(), rule: String::new(), wanted })
         };
         let value: Value = serde_json::from_str(text).map_err(unread)?;
-        CheckRun::new(&self.nodes, steps).check(&value).map_err(|stop| match stop {
-            Stop::Misfit(misfit) => Unfit::Misfit(*misfit),
-            Stop::TooMuch => Unfit::TooMuch,
-        })
+        CheckRun::new(&self.nodes, steps).check(&value).map_err(|unfit| *unfit)
     }
 }
 

@@ -3,13 +3,12 @@
 //! Walks with a list of what is still to be read, not by calling itself: no schema is too deep for
 //! it. What is wrong in a schema is found here, so that a check never meets it.
 
-use std::cmp::Ordering;
 use std::collections::HashMap;
 
 use regex::Regex;
 use serde_json::{Map, Number, Value};
 
-use super::rule::{JsonType, Limit, Node, NodeId, Rule};
+use super::rule::{AT_LEAST, AT_MOST, JsonType, LESS_THAN, MORE_THAN, Node, NodeId, Rule};
 use super::{MAX_PATTERNS, MAX_SUBSCHEMAS, SchemaFault, pattern};
 
 type ReadResult<T> = Result<T, SchemaFault>;
@@ -79,11 +78,11 @@ impl<'a> SchemaReader<'a> {
         Ok(id)
     }
 
-    fn rules(&mut self, at: &str) -> ReadResult<Vec<(&'static str, Rule)>> {
+    fn rules(&mut self, at: &str) -> ReadResult<Vec<(String, Rule)>> {
         let root = self.root;
         let members = match root.pointer(at) {
             Some(Value::Bool(true)) => return Ok(Vec::new()),
-            Some(Value::Bool(false)) => return Ok(vec![("", Rule::Never)]),
+            Some(Value::Bool(false)) => return Ok(vec![(String::new(), Rule::Never)]),
             Some(Value::Object(members)) => members,
             _ => return Err(invalid(at, "", "is no schema")),
         };
@@ -93,8 +92,7 @@ impl<'a> SchemaReader<'a> {
         }
         if let Some(target) = members.get("$ref") {
             let target = target.as_str().ok_or_else(|| invalid(at, "$ref", "is no text"))?;
-            let reference = ("$ref", Rule::All(vec![self.referred(target)?]));
-            let mut rules = vec![reference];
+            let mut rules = vec![("$ref".to_owned(), Rule::All(vec![self.referred(target)?]))];
             if self.dialect > Draft::Draft7 {
                 rules.extend(self.own_rules(at, members)?);
             }
@@ -118,130 +116,105 @@ impl<'a> SchemaReader<'a> {
         &mut self,
         at: &str,
         members: &'a SchemaMembers,
-    ) -> ReadResult<Vec<(&'static str, Rule)>> {
+    ) -> ReadResult<Vec<(String, Rule)>> {
         let mut rules = Vec::new();
+        let mut add = |keyword: &str, rule| rules.push((keyword.to_owned(), rule));
         for (keyword, value) in members {
-            self.simple(at, keyword, value, &mut rules)?;
-            self.applied(at, keyword, value, &mut rules)?;
+            let found = self.simple(at, keyword, value)?.into_iter();
+            found.chain(self.applied(at, keyword, value)?).for_each(|rule| add(keyword, rule));
         }
-        rules.extend(self.items(at, members)?.map(|rule| ("items", rule)));
-        rules.extend(self.contains(at, members)?.map(|rule| ("contains", rule)));
-        rules.extend(self.members(at, members)?.map(|rule| ("properties", rule)));
+        self.items(at, members)?.into_iter().for_each(|rule| add("items", rule));
+        self.contains(at, members)?.into_iter().for_each(|rule| add("contains", rule));
+        self.members(at, members)?.into_iter().for_each(|rule| add("properties", rule));
         if members.contains_key("if") {
-            let mut part = |name: &str| {
-                members.contains_key(name).then(|| self.id(below(at, name))).transpose()
-            };
-            let (then, otherwise) = (part("then")?, part("else")?);
-            let test = self.id(below(at, "if"))?;
-            rules.push(("if", Rule::If { test, then, otherwise }));
+            let then = self.part(at, members, "then")?;
+            let otherwise = self.part(at, members, "else")?;
+            add("if", Rule::If { test: self.id(below(at, "if"))?, then, otherwise });
         }
         Ok(rules)
     }
 
-    /// Keywords that look at a value and not into it.
-    fn simple(
+    /// A subschema that may be absent.
+    fn part(
         &mut self,
         at: &str,
-        keyword: &str,
-        value: &Value,
-        rules: &mut Vec<(&'static str, Rule)>,
-    ) -> ReadResult<()> {
-        use Ordering::{Equal, Greater, Less};
-        let number =
-            || value.as_number().cloned().ok_or_else(|| invalid(at, keyword, "is no number"));
-        let size = || size(value).ok_or_else(|| invalid(at, keyword, "is no length"));
-        let names = || names(value).ok_or_else(|| invalid(at, keyword, "is no list of names"));
-        let rule = match keyword {
-            "type" => {
-                let kinds = kinds(value).ok_or_else(|| invalid(at, keyword, "names no type"))?;
-                ("type", Rule::Type(kinds))
-            }
-            "enum" => {
-                let list = value.as_array().ok_or_else(|| invalid(at, keyword, "is no list"))?;
-                ("enum", Rule::Enum(list.clone()))
-            }
-            "const" => ("const", Rule::Enum(vec![value.clone()])),
-            "minimum" => ("minimum", Rule::Bound(number()?, &[Equal, Greater], "at least")),
-            "maximum" => ("maximum", Rule::Bound(number()?, &[Equal, Less], "at most")),
-            "exclusiveMinimum" => {
-                ("exclusiveMinimum", Rule::Bound(number()?, &[Greater], "more than"))
-            }
-            "exclusiveMaximum" => {
-                ("exclusiveMaximum", Rule::Bound(number()?, &[Less], "less than"))
-            }
+        members: &SchemaMembers,
+        name: &str,
+    ) -> ReadResult<Option<NodeId>> {
+        members.contains_key(name).then(|| self.id(below(at, name))).transpose()
+    }
+
+    /// Keywords that look at a value and nothing else.
+    fn simple(&mut self, at: &str, keyword: &str, value: &Value) -> ReadResult<Option<Rule>> {
+        let bad = |what| invalid(at, keyword, what);
+        let number = || value.as_number().cloned().ok_or_else(|| bad("is no number"));
+        let size = || size(value).ok_or_else(|| bad("is no length"));
+        Ok(Some(match keyword {
+            "type" => Rule::Type(kinds(value).ok_or_else(|| bad("names no type"))?),
+            "enum" => Rule::Enum(value.as_array().ok_or_else(|| bad("is no list"))?.clone()),
+            "const" => Rule::Enum(vec![value.clone()]),
+            "minimum" => Rule::Bound(number()?, AT_LEAST),
+            "maximum" => Rule::Bound(number()?, AT_MOST),
+            "exclusiveMinimum" => Rule::Bound(number()?, MORE_THAN),
+            "exclusiveMaximum" => Rule::Bound(number()?, LESS_THAN),
             "multipleOf" => {
                 let of = number()?;
                 if of.as_f64().is_none_or(|of| of <= 0.0) {
-                    return Err(invalid(at, keyword, "is not above zero"));
+                    return Err(bad("is not above zero"));
                 }
-                ("multipleOf", Rule::MultipleOf(of))
+                Rule::MultipleOf(of)
             }
-            "minLength" => ("minLength", Rule::Size(JsonType::Text, Limit::Least, size()?)),
-            "maxLength" => ("maxLength", Rule::Size(JsonType::Text, Limit::Most, size()?)),
-            "minItems" => ("minItems", Rule::Size(JsonType::List, Limit::Least, size()?)),
-            "maxItems" => ("maxItems", Rule::Size(JsonType::List, Limit::Most, size()?)),
-            "minProperties" => {
-                ("minProperties", Rule::Size(JsonType::Object, Limit::Least, size()?))
-            }
-            "maxProperties" => {
-                ("maxProperties", Rule::Size(JsonType::Object, Limit::Most, size()?))
-            }
+            "minLength" => Rule::Size(JsonType::Text, size()?, AT_LEAST),
+            "maxLength" => Rule::Size(JsonType::Text, size()?, AT_MOST),
+            "minItems" => Rule::Size(JsonType::List, size()?, AT_LEAST),
+            "maxItems" => Rule::Size(JsonType::List, size()?, AT_MOST),
+            "minProperties" => Rule::Size(JsonType::Object, size()?, AT_LEAST),
+            "maxProperties" => Rule::Size(JsonType::Object, size()?, AT_MOST),
             "pattern" => {
-                let text = value.as_str().ok_or_else(|| invalid(at, keyword, "is no text"))?;
-                ("pattern", Rule::Pattern(self.pattern(at, keyword, text)?))
+                let text = value.as_str().ok_or_else(|| bad("is no text"))?;
+                Rule::Pattern(self.pattern(at, keyword, text)?)
             }
-            "uniqueItems" if value == &Value::Bool(true) => ("uniqueItems", Rule::Unique),
-            "required" => ("required", Rule::Required(names()?)),
-            _ => return Ok(()),
-        };
-        rules.push(rule);
-        Ok(())
+            "uniqueItems" if value == &Value::Bool(true) => Rule::Unique,
+            "required" => Rule::Required(names(value).ok_or_else(|| bad("is no list of names"))?),
+            _ => return Ok(None),
+        }))
     }
 
     /// Keywords that apply subschemas, each for itself.
-    fn applied(
-        &mut self,
-        at: &str,
-        keyword: &str,
-        value: &'a Value,
-        rules: &mut Vec<(&'static str, Rule)>,
-    ) -> ReadResult<()> {
+    fn applied(&mut self, at: &str, keyword: &str, value: &Value) -> ReadResult<Vec<Rule>> {
         let newer = self.dialect > Draft::Draft7;
-        match keyword {
-            "allOf" => rules.push(("allOf", Rule::All(self.list(at, keyword, value)?))),
-            "anyOf" => rules.push(("anyOf", Rule::Any(self.list(at, keyword, value)?))),
-            "oneOf" => rules.push(("oneOf", Rule::One(self.list(at, keyword, value)?))),
-            "not" => rules.push(("not", Rule::Not(self.id(below(at, keyword))?))),
-            "propertyNames" => {
-                rules.push(("propertyNames", Rule::Names(self.id(below(at, keyword))?)));
-            }
+        Ok(match keyword {
+            "allOf" => vec![Rule::All(self.list(at, keyword, value)?)],
+            "anyOf" => vec![Rule::Any(self.list(at, keyword, value)?)],
+            "oneOf" => vec![Rule::One(self.list(at, keyword, value)?)],
+            "not" => vec![Rule::Not(self.id(below(at, keyword))?)],
+            "propertyNames" => vec![Rule::Names(self.id(below(at, keyword))?)],
             "dependentSchemas" if newer => {
-                for (name, id) in self.map(at, keyword, value)? {
-                    rules.push(("dependentSchemas", Rule::When(name, id)));
-                }
+                let schemas = self.map(at, keyword, value)?.into_iter();
+                schemas.map(|(name, id)| Rule::When(name, id)).collect()
             }
             "dependentRequired" | "dependencies" if newer == (keyword == "dependentRequired") => {
                 let object =
                     value.as_object().ok_or_else(|| invalid(at, keyword, "is no object"))?;
+                let mut rules = Vec::new();
                 for (name, needed) in object {
-                    let rule = match names(needed) {
+                    rules.push(match names(needed) {
                         Some(others) => Rule::Needs(name.clone(), others),
                         None if newer => return Err(invalid(at, keyword, "is no list of names")),
                         None => {
                             Rule::When(name.clone(), self.id(below(&below(at, keyword), name))?)
                         }
-                    };
-                    rules.push(("dependencies", rule));
+                    });
                 }
+                rules
             }
             "$dynamicRef" | "$recursiveRef" | "unevaluatedItems" | "unevaluatedProperties"
                 if newer =>
             {
                 return Err(unsupported(at, keyword));
             }
-            _ => {}
-        }
-        Ok(())
+            _ => Vec::new(),
+        })
     }
 
     fn items(&mut self, at: &str, members: &'a SchemaMembers) -> ReadResult<Option<Rule>> {
@@ -254,7 +227,7 @@ impl<'a> SchemaReader<'a> {
             Some(list) => self.list(at, first, list)?,
             None => Vec::new(),
         };
-        let rest = members.contains_key(rest).then(|| self.id(below(at, rest))).transpose()?;
+        let rest = self.part(at, members, rest)?;
         let any = !listed.is_empty() || rest.is_some();
         Ok(any.then_some(Rule::Items { first: listed, rest }))
     }
@@ -284,8 +257,7 @@ impl<'a> SchemaReader<'a> {
                 patterns.push((self.pattern(at, "patternProperties", &name)?, id));
             }
         }
-        let rest = "additionalProperties";
-        let rest = members.contains_key(rest).then(|| self.id(below(at, rest))).transpose()?;
+        let rest = self.part(at, members, "additionalProperties")?;
         let any = !named.is_empty() || !patterns.is_empty() || rest.is_some();
         Ok(any.then_some(Rule::Members { named, patterns, rest }))
     }

@@ -14,7 +14,7 @@ pub(super) struct Node {
     /// Where it stands, as a JSON pointer.
     pub(super) at: String,
     /// Each with its keyword.
-    pub(super) rules: Vec<(&'static str, Rule)>,
+    pub(super) rules: Vec<(String, Rule)>,
 }
 
 pub(super) enum Rule {
@@ -24,11 +24,11 @@ pub(super) enum Rule {
     Type(Vec<JsonType>),
     /// One of these values.
     Enum(Vec<Value>),
-    /// A number that compares to this one in one of these ways, and what that is called.
-    Bound(Number, &'static [Ordering], &'static str),
+    /// A number within this limit.
+    Bound(Number, Limit),
     MultipleOf(Number),
-    /// A text, a list or an object of at least, or at most, this length.
-    Size(JsonType, Limit, u64),
+    /// A text, a list or an object of a length within this limit.
+    Size(JsonType, u64, Limit),
     Pattern(Regex),
     Unique,
     Required(Vec<String>),
@@ -63,14 +63,16 @@ pub(super) enum Rule {
     },
 }
 
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Limit {
-    Least,
-    Most,
-}
+/// The ways in which a value may compare to a bound, and what they are called.
+pub(super) type Limit = (&'static [Ordering], &'static str);
+
+pub(super) const AT_LEAST: Limit = (&[Ordering::Equal, Ordering::Greater], "at least");
+pub(super) const AT_MOST: Limit = (&[Ordering::Equal, Ordering::Less], "at most");
+pub(super) const MORE_THAN: Limit = (&[Ordering::Greater], "more than");
+pub(super) const LESS_THAN: Limit = (&[Ordering::Less], "less than");
 
 /// The types of JSON; an integer is a number, too.
-#[derive(Clone, Copy, PartialEq)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum JsonType {
     Null,
     Boolean,

@@ -9,21 +9,16 @@ use serde_json::{Map, Value};
 
 use super::compare::{compare, is_multiple, numbers};
 use super::rule::{JsonType, Limit, Node, NodeId, Rule};
-use super::{MAX_NESTING, Misfit};
+use super::{MAX_NESTING, Misfit, Unfit};
 
 /// How much of what a schema lists is repeated in a message, in characters.
 const LONGEST_LIST: usize = 200;
 
-/// Why a check ended early.
-pub(super) enum Stop {
-    Misfit(Box<Misfit>),
-    TooMuch,
-}
-
-type CheckResult = Result<(), Stop>;
+/// Boxed: a check calls itself for every part of a value, and a large result would take the stack of each call.
+type CheckResult<T = ()> = Result<T, Box<Unfit>>;
 
 /// Nothing if a rule holds, or what it wants.
-type Holds = Result<Option<String>, Stop>;
+type Holds = CheckResult<Option<String>>;
 
 /// A step down into a value.
 enum PathStep<'v> {
@@ -51,7 +46,7 @@ impl<'s, 'v> CheckRun<'s, 'v> {
     }
 
     fn spend(&mut self, steps: usize) -> CheckResult {
-        self.left = self.left.checked_sub(steps as u64).ok_or(Stop::TooMuch)?;
+        self.left = self.left.checked_sub(steps as u64).ok_or_else(|| Box::new(Unfit::TooMuch))?;
         Ok(())
     }
 
@@ -59,7 +54,7 @@ impl<'s, 'v> CheckRun<'s, 'v> {
         let nodes = self.nodes;
         let Some(node) = nodes.get(id) else { return Ok(()) };
         if self.nesting == MAX_NESTING {
-            return Err(Stop::TooMuch);
+            return Err(Box::new(Unfit::TooMuch));
         }
         self.nesting += 1;
         self.spend(1 + node.rules.len())?;
@@ -78,10 +73,10 @@ impl<'s, 'v> CheckRun<'s, 'v> {
         (!fits).then(|| if self.trying > 0 { String::new() } else { words() })
     }
 
-    fn misfit(&self, node: &Node, keyword: &str, wanted: String) -> Stop {
+    fn misfit(&self, node: &Node, keyword: &str, wanted: String) -> Box<Unfit> {
         if self.trying > 0 {
             let (path, rule) = (String::new(), String::new());
-            return Stop::Misfit(Box::new(Misfit { path, rule, wanted }));
+            return Box::new(Unfit::Misfit(Misfit { path, rule, wanted }));
         }
         let mut path = String::new();
         for step in &self.path {
@@ -95,7 +90,7 @@ impl<'s, 'v> CheckRun<'s, 'v> {
         }
         let rule =
             if keyword.is_empty() { node.at.clone() } else { format!("{}/{keyword}", node.at) };
-        Stop::Misfit(Box::new(Misfit { path, rule, wanted }))
+        Box::new(Unfit::Misfit(Misfit { path, rule, wanted }))
     }
 
     /// Applies a subschema to a part of the value.
@@ -107,24 +102,24 @@ impl<'s, 'v> CheckRun<'s, 'v> {
     }
 
     /// Whether a subschema fits, without ending the check if it does not.
-    fn fits(&mut self, id: NodeId, value: &'v Value) -> Result<bool, Stop> {
+    fn fits(&mut self, id: NodeId, value: &'v Value) -> CheckResult<bool> {
         let (nesting, depth) = (self.nesting, self.path.len());
         self.trying += 1;
         let verdict = self.apply(id, value);
         self.trying -= 1;
         match verdict {
             Ok(()) => Ok(true),
-            Err(Stop::TooMuch) => Err(Stop::TooMuch),
-            Err(Stop::Misfit(_)) => {
+            Err(unfit) if matches!(*unfit, Unfit::Misfit(_)) => {
                 self.nesting = nesting;
                 self.path.truncate(depth);
                 Ok(false)
             }
+            Err(unfit) => Err(unfit),
         }
     }
 
     /// How many of these fit; no more are tried than `enough`.
-    fn count(&mut self, ids: &[NodeId], value: &'v Value, enough: usize) -> Result<usize, Stop> {
+    fn count(&mut self, ids: &[NodeId], value: &'v Value, enough: usize) -> CheckResult<usize> {
         let mut found = 0;
         for id in ids {
             found += usize::from(self.fits(*id, value)?);
@@ -235,14 +230,14 @@ impl<'s, 'v> CheckRun<'s, 'v> {
                 self.unless(fits, || wrong_type(kinds, is))
             }
             (Rule::Enum(options), _) => self.none_of(options, value)?,
-            (Rule::Bound(limit, orders, words), Value::Number(number)) => {
-                let fits = orders.contains(&numbers(number, limit));
-                self.unless(fits, || format!("must be {words} {limit}"))
+            (Rule::Bound(bound, (orders, words)), Value::Number(number)) => {
+                let fits = orders.contains(&numbers(number, bound));
+                self.unless(fits, || format!("must be {words} {bound}"))
             }
             (Rule::MultipleOf(of), Value::Number(number)) => {
                 self.unless(is_multiple(number, of), || format!("must be a multiple of {of}"))
             }
-            (Rule::Size(kind, limit, size), _) => self.wrong_size(*kind, *limit, *size, value)?,
+            (Rule::Size(kind, size, limit), _) => self.wrong_size(*kind, *size, *limit, value)?,
             (Rule::Pattern(pattern), Value::String(text)) => {
                 self.spend(text.len() / 8)?;
                 let fits = pattern.is_match(text);
@@ -288,7 +283,7 @@ impl<'s, 'v> CheckRun<'s, 'v> {
         Ok(twice.then(|| "must not have an item twice".to_owned()))
     }
 
-    fn wrong_size(&mut self, kind: JsonType, limit: Limit, size: u64, value: &Value) -> Holds {
+    fn wrong_size(&mut self, kind: JsonType, size: u64, limit: Limit, value: &Value) -> Holds {
         let (has, things) = match (kind, value) {
             (JsonType::Text, Value::String(text)) => {
                 self.spend(text.len() / 64)?;
@@ -298,10 +293,8 @@ impl<'s, 'v> CheckRun<'s, 'v> {
             (JsonType::Object, Value::Object(members)) => (members.len(), "members"),
             _ => return Ok(None),
         };
-        let (fits, words) = match limit {
-            Limit::Least => (has as u64 >= size, "at least"),
-            Limit::Most => (has as u64 <= size, "at most"),
-        };
+        let (orders, words) = limit;
+        let fits = orders.contains(&(has as u64).cmp(&size));
         Ok(self.unless(fits, || format!("must have {words} {size} {things}, has {has}")))
     }
 }

@@ -58,7 +58,7 @@ impl<S: Send + Sync + 'static> Changes<S> {
             return Err(Error::Build { mistakes });
         }
         let handler = handler::tool(handler);
-        self.shared.change(Update::Tools, |catalog| {
+        self.shared.change(&Update::Tools, |catalog| {
             catalog.remove_tool(&spec.name);
             catalog.add_tool(Entry { spec, handler });
             true
@@ -68,7 +68,7 @@ impl<S: Send + Sync + 'static> Changes<S> {
 
     /// Removes a tool. Says whether there was one.
     pub fn remove_tool(&self, name: &str) -> bool {
-        self.shared.change(Update::Tools, |catalog| catalog.remove_tool(name))
+        self.shared.change(&Update::Tools, |catalog| catalog.remove_tool(name))
     }
 
     /// Adds a resource, or replaces the one at that address.
@@ -79,8 +79,8 @@ impl<S: Send + Sync + 'static> Changes<S> {
     ) where
         F: Future<Output: IntoContents + Send + 'static> + Send + 'static,
     {
-        let handler = handler::resource(resource.uri.clone(), resource.mime_type.clone(), handler);
-        self.shared.change(Update::Resources, |catalog| {
+        let handler = handler::resource(resource.mime_type.clone(), handler);
+        self.shared.change(&Update::Resources, |catalog| {
             catalog.resources.retain(|entry| entry.spec.uri != resource.uri);
             catalog.resources.push(Entry { spec: resource, handler });
             true
@@ -89,10 +89,8 @@ impl<S: Send + Sync + 'static> Changes<S> {
 
     /// Removes a resource. Says whether there was one.
     pub fn remove_resource(&self, uri: &str) -> bool {
-        self.shared.change(Update::Resources, |catalog| {
-            let before = catalog.resources.len();
-            catalog.resources.retain(|entry| entry.spec.uri != uri);
-            catalog.resources.len() < before
+        self.shared.change(&Update::Resources, |catalog| {
+            catalog.resources.extract_if(.., |entry| entry.spec.uri == uri).count() > 0
         })
     }
 
@@ -107,7 +105,7 @@ impl<S: Send + Sync + 'static> Changes<S> {
     {
         let spec = prompt_spec::<A>(prompt.into());
         let handler = handler::prompt(handler);
-        self.shared.change(Update::Prompts, |catalog| {
+        self.shared.change(&Update::Prompts, |catalog| {
             catalog.prompts.retain(|entry| entry.spec.name != spec.name);
             catalog.prompts.push(Entry { spec, handler });
             true
@@ -116,16 +114,14 @@ impl<S: Send + Sync + 'static> Changes<S> {
 
     /// Removes a prompt. Says whether there was one.
     pub fn remove_prompt(&self, name: &str) -> bool {
-        self.shared.change(Update::Prompts, |catalog| {
-            let before = catalog.prompts.len();
-            catalog.prompts.retain(|entry| entry.spec.name != name);
-            catalog.prompts.len() < before
+        self.shared.change(&Update::Prompts, |catalog| {
+            catalog.prompts.extract_if(.., |entry| entry.spec.name == name).count() > 0
         })
     }
 
     /// Says that what is in a resource has changed.
     pub fn resource_updated(&self, uri: &str) {
-        self.shared.tell(Update::Resource(uri));
+        self.shared.tell(&Update::Resource(uri.to_owned()));
     }
 }
 

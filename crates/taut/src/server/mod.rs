@@ -92,7 +92,7 @@ impl<S: Send + Sync + 'static> Server<S> {
     {
         let (link, session) = self.start(false);
         let (options, never) = (self.shared.settings.options, std::future::pending());
-        driver::run(link, Reader(reader), Writer(writer), session, options, never).await
+        driver::run(link, Reader(reader), Writer(writer), Box::new(session), options, never).await
     }
 
     fn start(&self, on_stdio: bool) -> (Link, ServerSession<S>) {
@@ -112,7 +112,7 @@ impl<S: Send + Sync + 'static> Answers for Server<S> {
     }
 
     fn schema_of_tool(&self, name: &str) -> Option<RawJson> {
-        let catalog = self.shared.catalog.current();
+        let catalog = self.shared.catalog.borrow().clone();
         let (_, tool) = catalog.tool(name)?;
         Some(tool.spec.whole().input_schema.json().clone())
     }

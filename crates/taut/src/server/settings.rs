@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::driver::Options;
 use crate::error::Reject;
-use crate::mcp::{CacheScope, DIALECT, Method, ReadResourceResult, Revision, SealKey, Ttl};
+use crate::mcp::{CacheScope, DIALECT, ReadResourceResult, Revision, SealKey, Ttl};
 use crate::rpc::{Config, ErrorObject};
 
 /// How much one connection may follow (SUB-13).
@@ -78,13 +78,6 @@ pub(crate) enum CallEnd {
     Done,
     Failed,
     Asking,
-}
-
-impl<'a> CallEvent<'a> {
-    pub(crate) fn finished(method: Method, name: &'a str, took: Duration, end: CallEnd) -> Self {
-        let (failed, asking) = (end == CallEnd::Failed, end == CallEnd::Asking);
-        Self::Finished { method: method.as_str(), name, took, failed, asking }
-    }
 }
 
 /// A tool call whose arguments do not fit, for
@@ -182,6 +175,6 @@ fn seal_key() -> SealKey {
     let mut key = [0; 32];
     match getrandom::fill(&mut key) {
         Ok(()) => SealKey::new(key),
-        Err(_) => SealKey::none(),
+        Err(_) => SealKey::new([]),
     }
 }

@@ -14,8 +14,8 @@ use super::settings::FollowBounds;
 use crate::driver::{IncomingRequest, Link};
 use crate::lock::lock;
 use crate::mcp::{
-    BareParams, EmptyResult, Meta, Method, ResourceParams, Revision, SubscriptionFilter,
-    SubscriptionParams, WriteJson, meta_keys,
+    BareParams, Meta, Method, ResourceParams, Revision, SubscriptionFilter, SubscriptionParams,
+    WriteJson, meta_keys,
 };
 use crate::rpc::{ErrorObject, Id};
 
@@ -26,14 +26,28 @@ const ADDRESS: usize = 64;
 /// makes room for more has been a turn's work, after which the loop looks again.
 const CROWDED: usize = 64 << 10;
 
-/// Something that has changed.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Update<'a> {
+/// Something that has changed. Clients hear of several in this order.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Update {
     Tools,
     Resources,
     Prompts,
     /// The resource at this address.
-    Resource(&'a str),
+    Resource(String),
+}
+
+impl Update {
+    fn is_list(&self) -> bool {
+        !matches!(self, Self::Resource(_))
+    }
+
+    /// What it costs to wait for it.
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Resource(uri) => uri.len() + ADDRESS,
+            _ => 0,
+        }
+    }
 }
 
 /// One connection's subscriptions.
@@ -48,13 +62,11 @@ pub(crate) struct Subscriber {
     pressed: AtomicBool,
 }
 
-#[derive(Default)]
 struct Wants {
-    /// The legacy session that hears of lists unasked, once it is initialized (LIF-10, TOL-24).
-    session: Option<Revision>,
-    followed: BTreeSet<String>,
+    /// The legacy session: hears of lists unasked, once it is initialized (LIF-10, TOL-24), and of the
+    /// resources that it follows.
+    session: Stream,
     streams: Vec<Stream>,
-    marks: Marks,
     /// What the addresses of all these come to.
     bytes: usize,
 }
@@ -65,27 +77,43 @@ impl Wants {
         if bytes <= room { Ok(()) } else { Err(bounds.exceeded()) }
     }
 
-    fn keep_streams(&mut self, mut keep: impl FnMut(&Stream) -> bool) {
+    fn all(&mut self) -> impl Iterator<Item = &mut Stream> {
+        std::iter::once(&mut self.session).chain(&mut self.streams)
+    }
+
+    fn keep_streams(&mut self, mut keep: impl FnMut(&Id, u64) -> bool) {
         let Self { streams, bytes, .. } = self;
         streams.retain(|stream| {
-            let kept = keep(stream);
-            *bytes -= if kept { 0 } else { stream.bytes };
+            let kept = stream.listen.as_ref().is_none_or(|(id, serial)| keep(id, *serial));
+            *bytes -= if kept { 0 } else { stream.bytes() };
             kept
         });
     }
 }
 
-fn bytes_of<'a>(uris: impl IntoIterator<Item = &'a String>) -> usize {
-    uris.into_iter().map(|uri| uri.len() + ADDRESS).sum()
+/// Who hears of changes: the legacy session, or one `subscriptions/listen`.
+struct Stream {
+    /// The listen request, by its id and serial.
+    listen: Option<(Id, u64)>,
+    revision: Revision,
+    wants: BTreeSet<Update>,
+    /// What has changed and was not told yet.
+    marks: BTreeSet<Update>,
 }
 
-/// One `subscriptions/listen`.
-struct Stream {
-    id: Id,
-    serial: u64,
-    filter: SubscriptionFilter,
-    marks: Marks,
-    bytes: usize,
+impl Stream {
+    fn new(listen: Option<(Id, u64)>, revision: Revision, wants: BTreeSet<Update>) -> Self {
+        Self { listen, revision, wants, marks: BTreeSet::new() }
+    }
+
+    fn bytes(&self) -> usize {
+        self.wants.iter().map(Update::bytes).sum()
+    }
+
+    /// How many resources it follows.
+    fn followed(&self) -> usize {
+        self.wants.len() - self.wants.range(..Update::Resource(String::new())).count()
+    }
 }
 
 /// An open stream. Dropped, it is over, and nothing more is said on it (SUB-07).
@@ -96,54 +124,17 @@ pub(crate) struct ListenStream {
 
 impl Drop for ListenStream {
     fn drop(&mut self) {
-        lock(&self.subscriber.wants).keep_streams(|stream| stream.serial != self.serial);
-    }
-}
-
-/// What has changed and was not told yet.
-#[derive(Default)]
-struct Marks {
-    tools: bool,
-    resources: bool,
-    prompts: bool,
-    updated: BTreeSet<String>,
-}
-
-impl Marks {
-    fn leave(&mut self, update: Update<'_>) {
-        match update {
-            Update::Tools => self.tools = true,
-            Update::Resources => self.resources = true,
-            Update::Prompts => self.prompts = true,
-            Update::Resource(uri) => {
-                self.updated.insert(uri.to_owned());
-            }
-        }
-    }
-
-    /// The next list that has changed.
-    fn next_list(&mut self) -> Option<Method> {
-        let lists = [
-            (&mut self.tools, Method::ToolsChanged),
-            (&mut self.resources, Method::ResourcesChanged),
-            (&mut self.prompts, Method::PromptsChanged),
-        ];
-        lists.into_iter().find_map(|(mark, method)| std::mem::take(mark).then_some(method))
-    }
-
-    /// The next notification that tells of them.
-    fn next(&mut self) -> Option<(Method, Option<String>)> {
-        let list = self.next_list().map(|method| (method, None));
-        list.or_else(|| self.updated.pop_first().map(|uri| (Method::ResourceUpdated, Some(uri))))
+        lock(&self.subscriber.wants).keep_streams(|_, serial| serial != self.serial);
     }
 }
 
 impl Subscriber {
     pub(crate) fn new(link: Link, bounds: FollowBounds) -> Self {
+        let session = Stream::new(None, Revision::LATEST_LEGACY, BTreeSet::new());
         Self {
             link,
             bounds,
-            wants: Mutex::default(),
+            wants: Mutex::new(Wants { session, streams: Vec::new(), bytes: 0 }),
             marked: AtomicBool::new(false),
             pressed: AtomicBool::new(false),
         }
@@ -151,32 +142,35 @@ impl Subscriber {
 
     /// The legacy session is ready to hear of changes.
     pub(crate) fn initialized(&self, revision: Revision) {
-        lock(&self.wants).session = Some(revision);
+        let session = &mut lock(&self.wants).session;
+        session.revision = revision;
+        session.wants.extend([Update::Tools, Update::Resources, Update::Prompts]);
     }
 
     /// `resources/subscribe` (RES-07).
     pub(crate) fn follow(&self, uri: String) -> Result<(), ErrorObject> {
         let mut wants = lock(&self.wants);
-        if wants.followed.contains(&uri) {
+        let update = Update::Resource(uri);
+        if wants.session.wants.contains(&update) {
             return Ok(());
         }
-        if wants.followed.len() >= self.bounds.count {
+        if wants.session.followed() >= self.bounds.count {
             return Err(self.bounds.exceeded());
         }
-        let bytes = bytes_of([&uri]);
-        wants.has_room(bytes, self.bounds)?;
-        wants.bytes += bytes;
-        wants.followed.insert(uri);
+        wants.has_room(update.bytes(), self.bounds)?;
+        wants.bytes += update.bytes();
+        wants.session.wants.insert(update);
         Ok(())
     }
 
     /// `resources/unsubscribe` (RES-08).
-    pub(crate) fn unfollow(&self, uri: &String) {
+    pub(crate) fn unfollow(&self, uri: String) {
         let mut wants = lock(&self.wants);
-        if wants.followed.remove(uri) {
-            wants.bytes -= bytes_of([uri]);
+        let update = Update::Resource(uri);
+        if wants.session.wants.remove(&update) {
+            wants.bytes -= update.bytes();
         }
-        wants.marks.updated.remove(uri);
+        wants.session.marks.remove(&update);
     }
 
     /// `subscriptions/listen`: acknowledged before anything else is said on it (SUB-01).
@@ -189,51 +183,27 @@ impl Subscriber {
         let mut wants = lock(&self.wants);
         if wants.streams.len() >= self.bounds.count {
             // Those that were withdrawn just now may not have been dropped yet.
-            wants.keep_streams(|stream| self.is_live(stream));
+            wants.keep_streams(|id, serial| self.link.is_live(id, serial));
         }
-        let uris = filter.resource_subscriptions.iter().flatten();
-        let (followed, bytes) = (uris.clone().count(), bytes_of(uris));
-        if wants.streams.len() >= self.bounds.count || followed > self.bounds.count {
+        let stream = Stream::new(Some((id.clone(), serial)), Revision::MODERN, filter.updates());
+        if wants.streams.len() >= self.bounds.count || stream.followed() > self.bounds.count {
             return Err(self.bounds.exceeded());
         }
-        wants.has_room(bytes, self.bounds)?;
-        let ack = SubscriptionParams::new(filter.clone()).meta(tag(id));
-        // A connection that has ended needs no acknowledgement.
-        let _ = say(&self.link, Some(id), Method::Acknowledged, &ack, Revision::MODERN);
-        wants.bytes += bytes;
-        wants.streams.push(Stream {
-            id: id.clone(),
-            serial,
-            filter,
-            marks: Marks::default(),
-            bytes,
-        });
+        wants.has_room(stream.bytes(), self.bounds)?;
+        let ack = SubscriptionParams::new(filter).meta(tag(id));
+        self.say(&stream, Method::Acknowledged, &ack);
+        wants.bytes += stream.bytes();
+        wants.streams.push(stream);
         Ok(ListenStream { subscriber: self.clone(), serial })
     }
 
-    fn is_live(&self, stream: &Stream) -> bool {
-        self.link.is_live(&stream.id, stream.serial)
-    }
-
     /// Something changed.
-    pub(crate) fn updated(&self, update: Update<'_>) {
+    pub(crate) fn updated(&self, update: &Update) {
         let mut any = false;
-        {
-            let mut wants = lock(&self.wants);
-            let Wants { session, followed, streams, marks, .. } = &mut *wants;
-            // SUB-04: only what was asked for.
-            let wanted = match update {
-                Update::Resource(uri) => followed.contains(uri),
-                _ => session.is_some(),
-            };
-            if wanted {
-                marks.leave(update);
-                any = true;
-            }
-            for stream in streams.iter_mut().filter(|stream| stream.filter.covers(update)) {
-                stream.marks.leave(update);
-                any = true;
-            }
+        // SUB-04: only what was asked for.
+        for stream in lock(&self.wants).all().filter(|stream| stream.wants.contains(update)) {
+            stream.marks.insert(update.clone());
+            any = true;
         }
         if any {
             self.marked.store(true, Ordering::Release);
@@ -266,15 +236,10 @@ impl Subscriber {
             return;
         }
         let mut wants = lock(&self.wants);
-        wants.keep_streams(|stream| self.is_live(stream));
-        let Wants { session, streams, marks, .. } = &mut *wants;
-        let revision = session.unwrap_or(Revision::LATEST_LEGACY);
-        while let Some(method) = marks.next_list() {
-            self.tell_one(method, None, revision, None);
-        }
-        for stream in streams {
-            while let Some(method) = stream.marks.next_list() {
-                self.tell_one(method, None, Revision::MODERN, Some(&stream.id));
+        wants.keep_streams(|id, serial| self.link.is_live(id, serial));
+        for stream in wants.all() {
+            while stream.marks.first().is_some_and(Update::is_list) {
+                self.tell_next(stream);
             }
         }
     }
@@ -289,87 +254,56 @@ impl Subscriber {
         }
         let mut wants = lock(&self.wants);
         // SUB-07
-        wants.keep_streams(|stream| self.is_live(stream));
-        let Wants { session, streams, marks, .. } = &mut *wants;
-        let revision = session.unwrap_or(Revision::LATEST_LEGACY);
-        let told = self.tell(marks, revision, None)
-            && streams
-                .iter_mut()
-                .all(|stream| self.tell(&mut stream.marks, Revision::MODERN, Some(&stream.id)));
-        if !told {
-            self.marked.store(true, Ordering::Release);
-        }
-        true
-    }
-
-    /// Tells of these marks, in the name of a stream if there is one. Says whether it told of all.
-    fn tell(&self, marks: &mut Marks, revision: Revision, stream: Option<&Id>) -> bool {
-        while let Some((method, uri)) = marks.next() {
-            self.tell_one(method, uri, revision, stream);
-            if self.is_crowded() {
-                return false;
+        wants.keep_streams(|id, serial| self.link.is_live(id, serial));
+        for stream in wants.all() {
+            while self.tell_next(stream) {
+                if self.is_crowded() {
+                    self.marked.store(true, Ordering::Release);
+                    return true;
+                }
             }
         }
         true
     }
 
-    fn tell_one(
-        &self,
-        method: Method,
-        uri: Option<String>,
-        revision: Revision,
-        stream: Option<&Id>,
-    ) {
-        let meta = stream.map(tag);
+    /// Tells of the stream's first mark. Says whether there was one.
+    fn tell_next(&self, stream: &mut Stream) -> bool {
+        let Some(update) = stream.marks.pop_first() else { return false };
+        let mut params = BareParams::new();
+        params.meta = stream.listen.as_ref().map(|(id, _)| tag(id));
+        match update {
+            Update::Tools => self.say(stream, Method::ToolsChanged, &params),
+            Update::Resources => self.say(stream, Method::ResourcesChanged, &params),
+            Update::Prompts => self.say(stream, Method::PromptsChanged, &params),
+            Update::Resource(uri) => {
+                let params = ResourceParams { meta: params.meta, ..ResourceParams::new(uri) };
+                self.say(stream, Method::ResourceUpdated, &params);
+            }
+        }
+        true
+    }
+
+    fn say(&self, stream: &Stream, method: Method, params: &(impl WriteJson + Sync)) {
+        let about = stream.listen.as_ref().map(|(id, _)| id);
         // A connection that has ended hears nothing.
-        let _ = match uri {
-            Some(uri) => {
-                let mut params = ResourceParams::new(uri);
-                params.meta = meta;
-                say(&self.link, stream, method, &params, revision)
-            }
-            None => {
-                let mut params = BareParams::new();
-                params.meta = meta;
-                say(&self.link, stream, method, &params, revision)
-            }
-        };
+        let _ = self.link.notify(about, method.as_str(), Some(&params.at(stream.revision)));
     }
-}
-
-/// How a stream is ended by the server (SUB-09).
-pub(crate) fn end_of_stream(id: &Id) -> EmptyResult {
-    EmptyResult::end_of_subscription(id.clone())
 }
 
 impl SubscriptionFilter {
-    fn covers(&self, update: Update<'_>) -> bool {
-        match update {
-            Update::Tools => self.tools_list_changed == Some(true),
-            Update::Resources => self.resources_list_changed == Some(true),
-            Update::Prompts => self.prompts_list_changed == Some(true),
-            Update::Resource(uri) => self
-                .resource_subscriptions
-                .as_ref()
-                .is_some_and(|uris| uris.iter().any(|u| u == uri)),
-        }
+    fn updates(&self) -> BTreeSet<Update> {
+        let lists = [
+            (self.tools_list_changed, Update::Tools),
+            (self.resources_list_changed, Update::Resources),
+            (self.prompts_list_changed, Update::Prompts),
+        ];
+        let lists = lists.into_iter().filter(|(wanted, _)| *wanted == Some(true));
+        let uris = self.resource_subscriptions.iter().flatten().cloned();
+        lists.map(|(_, list)| list).chain(uris.map(Update::Resource)).collect()
     }
 }
 
 /// SUB-03: every notification of a stream carries the id of its listen request.
 fn tag(id: &Id) -> Meta {
     Meta::new().with(meta_keys::SUBSCRIPTION_ID, id.clone())
-}
-
-/// Says something, on the stream that this request opened if there is one.
-fn say(
-    link: &Link,
-    stream: Option<&Id>,
-    method: Method,
-    params: &impl WriteJson,
-    revision: Revision,
-) -> Result<(), crate::rpc::SendError> {
-    let params =
-        crate::mcp::RawJson::of(&params.at(revision)).map_err(crate::rpc::SendError::Json)?;
-    link.notify(stream, method.as_str(), Some(&params))
 }

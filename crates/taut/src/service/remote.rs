@@ -49,9 +49,9 @@ impl Remote {
     /// # Errors
     /// The connection is over, or `params` has no JSON form.
     pub fn notify(&self, method: &str, params: impl Serialize + Send) -> Result<()> {
-        self.link
-            .notify(None, method, Some(&params))
-            .map_err(|error| Error::from_send(method.to_owned().into(), error, || self.reason()))
+        self.link.notify(None, method, Some(&params)).map_err(|error| {
+            Error::from_send(method.to_owned().into(), error, || ended(&self.link))
+        })
     }
 
     /// Closes our end, after what is queued has been written.
@@ -63,10 +63,11 @@ impl Remote {
     pub async fn ended(&self) -> Ending {
         self.link.ended().await
     }
+}
 
-    fn reason(&self) -> Ending {
-        self.link.ending().unwrap_or(Ending::Eof)
-    }
+/// The error for a call that the end of the connection has cut off.
+fn ended(link: &Link) -> Error {
+    Error::Ended(link.ending().unwrap_or(Ending::Eof))
 }
 
 /// A call about to be made; await it.
@@ -100,21 +101,21 @@ impl<T: DeserializeOwned + Send + 'static> IntoFuture for RemoteCall<T> {
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
             let Self { link, method, params, patience, .. } = self;
-            let reason = || link.ending().unwrap_or(Ending::Eof);
+            let ended = || ended(&link);
             let read = |outcome: Result<&RawValue, Failure>| {
                 outcome.map(|raw| serde_json::from_str(raw.get()))
             };
             let pending = link
                 .call(None, &method, |_| Some(params), patience, None, read)
-                .map_err(|error| Error::from_send(method.clone(), error, reason))?;
+                .map_err(|error| Error::from_send(method.clone(), error, ended))?;
             match pending.await {
                 Some(Ok(Ok(value))) => Ok(value),
                 Some(Ok(Err(error))) => {
                     let what = format!("the result does not fit: {error}").into();
                     Err(Error::Violation { method, what })
                 }
-                Some(Err(failure)) => Err(Error::from_failure(method, failure, reason)),
-                None => Err(Error::Ended(reason())),
+                Some(Err(failure)) => Err(Error::from_failure(method, failure, ended)),
+                None => Err(ended()),
             }
         })
     }

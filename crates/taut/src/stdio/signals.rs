@@ -5,17 +5,18 @@
 //! or one and then the other.
 
 use std::fmt;
-use std::future::poll_fn;
 use std::io::{self, PipeReader, Read as _};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
-use std::task::{Context, Poll, Waker};
+use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use signal_hook::SigId;
 use signal_hook::consts::{SIGINT, SIGPIPE, SIGTERM};
 use signal_hook::low_level;
+use tokio::sync::watch;
+
+use crate::lock::lock;
 
 /// How long the loop may take to end after a signal. Enough to flush to a peer that reads, and well
 /// inside the 2 s after which hosts send SIGKILL.
@@ -57,27 +58,21 @@ impl fmt::Display for Signal {
 
 /// Both signals, for as long as this lives. Dropping it says that the loop has ended.
 pub(crate) struct Signals {
-    news: Arc<Mutex<News>>,
+    /// What the guard tells the loop.
+    news: watch::Receiver<Option<Signal>>,
     registered: Vec<SigId>,
-}
-
-/// What the guard tells the loop.
-#[derive(Default)]
-struct News {
-    signal: Option<Signal>,
-    waker: Option<Waker>,
 }
 
 /// Takes SIGINT and SIGTERM until the first of the results is dropped. The second is for the watchdog.
 pub(super) fn register(patience: Duration) -> io::Result<(Signals, Guard)> {
     let (reader, writer) = io::pipe()?;
-    let news = Arc::new(Mutex::new(News::default()));
+    let (tell, news) = watch::channel(None);
     let last = Arc::new(AtomicUsize::new(0));
-    let mut live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut live = lock(&LIVE);
     live.prepare()?;
     // From here on a drop undoes what has been done.
     live.add();
-    let mut signals = Signals { news: Arc::clone(&news), registered: Vec::new() };
+    let mut signals = Signals { news, registered: Vec::new() };
     drop(live);
     for signal in Signal::ALL {
         let number = signal.number();
@@ -88,30 +83,26 @@ pub(super) fn register(patience: Duration) -> io::Result<(Signals, Guard)> {
         signals.registered.push(signal_hook::flag::register_usize(number, flag, value)?);
         signals.registered.push(low_level::pipe::register(number, writer.try_clone()?)?);
     }
-    Ok((signals, Guard { pipe: reader, last, news, patience, count: 0, deadline: None }))
+    Ok((signals, Guard { pipe: reader, last, tell, patience, count: 0, deadline: None }))
 }
 
 impl Signals {
-    /// Ready once a signal has come, and from then on. One task at a time is woken.
-    pub(crate) fn poll_stopped(&self, cx: &mut Context<'_>) -> Poll<Signal> {
-        let mut news = lock(&self.news);
-        if let Some(signal) = news.signal {
-            return Poll::Ready(signal);
-        }
-        news.waker = Some(cx.waker().clone());
-        Poll::Pending
-    }
-
     /// Waits for the first signal.
     pub(crate) async fn stopped(&self) -> Signal {
-        poll_fn(|cx| self.poll_stopped(cx)).await
+        let mut news = self.news.clone();
+        let told = news.wait_for(Option::is_some).await.ok().and_then(|signal| *signal);
+        match told {
+            Some(signal) => signal,
+            // The guard has ended before any came.
+            None => std::future::pending().await,
+        }
     }
 }
 
 impl Drop for Signals {
     fn drop(&mut self) {
         // First, so that no signal falls between the two and is lost.
-        LIVE.lock().unwrap_or_else(PoisonError::into_inner).remove();
+        lock(&LIVE).remove();
         // The last writer of the pipe goes with the last action, and that ends the guard.
         for id in self.registered.drain(..) {
             low_level::unregister(id);
@@ -119,15 +110,11 @@ impl Drop for Signals {
     }
 }
 
-fn lock(news: &Mutex<News>) -> MutexGuard<'_, News> {
-    news.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// What the watchdog does about signals, so that the loop need not be awake to obey one.
 pub(super) struct Guard {
     pipe: PipeReader,
     last: Arc<AtomicUsize>,
-    news: Arc<Mutex<News>>,
+    tell: watch::Sender<Option<Signal>>,
     patience: Duration,
     /// Signals that have come.
     count: usize,
@@ -156,13 +143,7 @@ impl Guard {
             self.end("told twice");
         }
         self.deadline = Some(Instant::now() + self.patience);
-        let mut news = lock(&self.news);
-        news.signal = Some(self.signal());
-        let waker = news.waker.take();
-        drop(news);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        self.tell.send_replace(Some(self.signal()));
         true
     }
 

@@ -15,6 +15,7 @@ use serde::de::IgnoredAny;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
+use crate::driver::InPlace;
 use crate::lock::lock;
 use crate::rpc::Relation;
 use crate::stream::{Sink, Source};
@@ -34,6 +35,12 @@ impl MessagePipe {
     #[must_use]
     pub fn split(self) -> (MessageSender, MessageReceiver) {
         (self.sender, self.receiver)
+    }
+
+    /// The same pipe, whose receiver polls the session's loop.
+    pub(super) fn holding(mut self, session: InPlace) -> Self {
+        self.receiver.session = Some(session);
+        self
     }
 
     /// See [`MessageSender::send`].
@@ -193,6 +200,8 @@ fn wanted(message: &[u8]) -> u32 {
 #[derive(Debug)]
 pub struct MessageReceiver {
     outbox: Arc<Outbox>,
+    /// The session's loop, if it has no task.
+    session: Option<InPlace>,
 }
 
 impl MessageReceiver {
@@ -203,23 +212,28 @@ impl MessageReceiver {
 
     /// The same, for who polls.
     pub fn poll_recv(&mut self, cx: &mut Context<'_>) -> Poll<Option<Outgoing>> {
-        let (next, producer) = {
-            let mut state = self.outbox.lock();
-            let next = state.queue.pop_front();
-            match &next {
-                Some(message) => state.bytes -= message.json.len(),
-                None if state.over => return Poll::Ready(None),
-                None => {
-                    state.consumer = Some(cx.waker().clone());
-                    return Poll::Pending;
-                }
-            }
-            (next, state.producer.take())
-        };
-        if let Some(producer) = producer {
-            producer.wake();
+        // What has left the session already goes first: the session is not polled for nothing.
+        if self.session.is_some()
+            && let Poll::Ready(next) = self.outbox.poll_next(None)
+        {
+            return Poll::Ready(next);
         }
-        Poll::Ready(next)
+        let consumer = match self.poll_session(cx) {
+            // Only a session that is polled elsewhere can send while nobody polls here.
+            true => None,
+            false => Some(cx.waker()),
+        };
+        self.outbox.poll_next(consumer)
+    }
+
+    /// Lets a session that was [opened in place](super::MessageService::open_in_place) go on, without taking
+    /// a message. The task is woken when there is more to do. Does nothing, and says so, if the session has
+    /// a task of its own.
+    pub fn poll_session(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(session) = &mut self.session else { return false };
+        // Its end shows itself in the outbox, after what it has sent.
+        let _ = session.poll(cx);
+        true
     }
 }
 
@@ -258,6 +272,27 @@ impl Outbox {
         lock(&self.0)
     }
 
+    /// The next message; `None` after the last. While there is none, `consumer` is remembered.
+    fn poll_next(&self, consumer: Option<&Waker>) -> Poll<Option<Outgoing>> {
+        let (next, producer) = {
+            let mut state = self.lock();
+            let next = state.queue.pop_front();
+            match &next {
+                Some(message) => state.bytes -= message.json.len(),
+                None if state.over => return Poll::Ready(None),
+                None => {
+                    state.consumer = consumer.cloned();
+                    return Poll::Pending;
+                }
+            }
+            (next, state.producer.take())
+        };
+        if let Some(producer) = producer {
+            producer.wake();
+        }
+        Poll::Ready(next)
+    }
+
     fn push(&self, message: Outgoing) {
         let consumer = {
             let mut state = self.lock();
@@ -276,22 +311,31 @@ pub(crate) struct MessageSource {
     from_transport: UnboundedReceiver<Incoming>,
     room: Arc<Semaphore>,
     failure: Option<io::Error>,
+    /// Nothing more will come.
+    over: bool,
 }
 
 impl Source for MessageSource {
     fn poll_read(&mut self, cx: &mut Context<'_>, buf: &mut Vec<u8>) -> Poll<io::Result<usize>> {
-        match std::task::ready!(self.from_transport.poll_recv(cx)) {
-            Some(Incoming::Message(message, _room)) => {
-                buf.extend_from_slice(&message);
-                buf.push(b'\n');
-                Poll::Ready(Ok(message.len() + 1))
+        let mut bytes = 0;
+        // As much as is there, as from a pipe: the loop looks at everything after each read.
+        while !self.over && bytes < CAPACITY {
+            match self.from_transport.poll_recv(cx) {
+                Poll::Ready(Some(Incoming::Message(message, _room))) => {
+                    buf.extend_from_slice(&message);
+                    buf.push(b'\n');
+                    bytes += message.len() + 1;
+                }
+                Poll::Ready(Some(Incoming::Failed(error))) => {
+                    self.failure = Some(error);
+                    self.over = true;
+                }
+                Poll::Ready(Some(Incoming::End) | None) => self.over = true,
+                Poll::Pending if bytes == 0 => return Poll::Pending,
+                Poll::Pending => break,
             }
-            Some(Incoming::Failed(error)) => {
-                self.failure = Some(error);
-                Poll::Ready(Ok(0))
-            }
-            Some(Incoming::End) | None => Poll::Ready(Ok(0)),
         }
+        Poll::Ready(Ok(bytes))
     }
 
     fn take_failure(&mut self) -> Option<io::Error> {
@@ -378,8 +422,8 @@ pub(crate) fn pipe(limit: usize) -> (MessagePipe, MessageSource, MessageSink) {
     let room = Arc::new(Semaphore::new(CAPACITY));
     let outbox = Arc::new(Outbox::default());
     let sender = MessageSender { to_session, room: room.clone(), limit };
-    let receiver = MessageReceiver { outbox: outbox.clone() };
-    let source = MessageSource { from_transport, room, failure: None };
+    let receiver = MessageReceiver { outbox: outbox.clone(), session: None };
+    let source = MessageSource { from_transport, room, failure: None, over: false };
     let sink = MessageSink { outbox, relations: VecDeque::new() };
     (MessagePipe { sender, receiver }, source, sink)
 }

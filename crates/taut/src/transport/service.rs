@@ -7,7 +7,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::pipe::{MessagePipe, pipe};
 use super::principal::Principal;
-use crate::driver::{self, Link, Options, Service};
+use crate::driver::{self, InPlace, Link, Options, Service};
 use crate::ending::Ending;
 use crate::json::RawJson;
 use crate::rpc::{Config, Peer};
@@ -59,13 +59,19 @@ pub trait MessageService: Answers {
     /// ends when the [receiver](super::MessageReceiver) is dropped, or when the pipe was
     /// [closed](super::MessageSender::close) and everything accepted is answered.
     fn open(&self, principal: Principal) -> MessagePipe {
-        // Whole messages have no framing; in memory each is a line.
-        let messages = |config: Config| Config { only_framing: None, ..config };
-        let Started { link, service, options } = self.start(principal, &messages);
-        link.track_relations();
-        let (pipe, source, sink) = pipe(link.limit());
-        tokio::spawn(driver::run(link, source, sink, service, options, std::future::pending()));
+        let (pipe, running) = begin(self.start(principal, &messages));
+        tokio::spawn(running);
         pipe
+    }
+
+    /// Opens a session as [`open`](Self::open) does, but without a task: it lives in the
+    /// [receiver](super::MessageReceiver), and goes on only while that is polled. What is answered at once
+    /// then needs no switch between tasks. For a transport that keeps waiting for messages; one that does
+    /// something else meanwhile lets the session go on with
+    /// [`poll_session`](super::MessageReceiver::poll_session).
+    fn open_in_place(&self, principal: Principal) -> MessagePipe {
+        let (pipe, running) = begin(self.start(principal, &messages));
+        pipe.holding(InPlace::new(running))
     }
 
     /// Serves one connection on a socket until it ends. The first bytes decide on the framing for the
@@ -96,3 +102,16 @@ pub trait MessageService: Answers {
 }
 
 impl<T: Answers + ?Sized> MessageService for T {}
+
+/// Whole messages have no framing; in memory each is a line.
+fn messages(config: Config) -> Config {
+    Config { only_framing: None, ..config }
+}
+
+/// A pipe to a session, and the loop that serves it.
+fn begin(started: Started) -> (MessagePipe, impl Future<Output = Ending> + Send) {
+    let Started { link, service, options } = started;
+    link.track_relations();
+    let (pipe, source, sink) = pipe(link.limit());
+    (pipe, driver::run(link, source, sink, service, options, std::future::pending()))
+}

@@ -44,7 +44,7 @@ const PREFIX: usize = 4 << 10;
 const KEEP: usize = 2 << 20;
 
 /// An incremental reader of frames.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Decoder {
     buf: Vec<u8>,
     /// The first byte that belongs to no frame yet.
@@ -65,16 +65,12 @@ pub struct Decoder {
     work: u64,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 enum DecodeState {
+    #[default]
     Start,
     Line,
-    Header {
-        line: usize,
-        length: Option<u64>,
-        fault: Option<HeaderFault>,
-        began: u64,
-    },
+    Header(HeaderBlock),
     Body {
         length: usize,
         began: u64,
@@ -93,6 +89,17 @@ enum DecodeState {
     Refused,
     /// What is held is the beginning of a message for which there was no memory.
     GivenUp(GivenUp),
+}
+
+/// What was read of a header block.
+#[derive(Clone, Copy, Debug, Default)]
+struct HeaderBlock {
+    /// Where the next line begins.
+    line: usize,
+    length: Option<u64>,
+    fault: Option<HeaderFault>,
+    /// The offset of the block.
+    began: u64,
 }
 
 /// What is spoken on a socket: decided by its first bytes, for all that follows.
@@ -115,21 +122,7 @@ impl Decoder {
     /// An empty decoder.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
-        Self {
-            buf: Vec::new(),
-            head: 0,
-            for_read: Room::default(),
-            searched: 0,
-            offset: 0,
-            state: DecodeState::Start,
-            bom: false,
-            cr: false,
-            ended: false,
-            limits,
-            socket: None,
-            #[cfg(test)]
-            work: 0,
-        }
+        Self { limits, ..Self::default() }
     }
 
     /// A decoder for a socket, which anybody on the machine may have opened, a web page included: the
@@ -225,9 +218,7 @@ impl Decoder {
         match self.state {
             DecodeState::Start => self.start(),
             DecodeState::Line => self.line(),
-            DecodeState::Header { line, length, fault, began } => {
-                self.header(line, length, fault, began)
-            }
+            DecodeState::Header(block) => self.header(block),
             DecodeState::Body { length, began } => self.body(length, began),
             DecodeState::LongBody { length, began } => self.long_body(length, began),
             DecodeState::SkipLine { resync } => self.skip_line(resync),
@@ -295,10 +286,7 @@ impl Decoder {
             }
         }
         match opens_header(self.rest()) {
-            HeaderStart::Yes => {
-                let began = self.offset;
-                self.enter(DecodeState::Header { line: 0, length: None, fault: None, began })
-            }
+            HeaderStart::Yes => self.start_header(),
             HeaderStart::Unknown if !self.ended => DecodeStep::Starved,
             HeaderStart::Unknown | HeaderStart::No => self.enter(DecodeState::Line),
         }
@@ -341,13 +329,13 @@ impl Decoder {
         DecodeStep::Cut { from, to, framing: Framing::Lines, offset, too_long }
     }
 
-    fn header(
-        &mut self,
-        line: usize,
-        length: Option<u64>,
-        fault: Option<HeaderFault>,
-        began: u64,
-    ) -> DecodeStep {
+    fn start_header(&mut self) -> DecodeStep {
+        let block = HeaderBlock { began: self.offset, ..HeaderBlock::default() };
+        self.enter(DecodeState::Header(block))
+    }
+
+    fn header(&mut self, mut block: HeaderBlock) -> DecodeStep {
+        let HeaderBlock { line, began, .. } = block;
         let Some(end) = self.newline(self.limits.header) else {
             if self.rest().len() >= self.limits.header {
                 let inside = line < self.limits.header || line == 0;
@@ -369,7 +357,7 @@ impl Decoder {
         let text = self.rest()[line..end].trim_ascii();
         if text.is_empty() {
             self.take(end + 1);
-            return self.header_done(length, fault, began);
+            return self.header_done(block);
         }
         if matches!(text[0], b'{' | b'[') {
             if self.socket.is_some() {
@@ -380,22 +368,23 @@ impl Decoder {
             self.state = DecodeState::Start;
             return DecodeStep::Fault { fault: HeaderFault::NoBlankLine, offset: began };
         }
-        let (length, found) = match read_header(text) {
-            Ok(None) => (length, None),
-            Ok(Some(_)) if length.is_some() => (length, Some(HeaderFault::TwoLengths)),
-            Ok(found) => (found, None),
-            Err(found) => (length, Some(found)),
+        let found = match read_header(text) {
+            Ok(None) => None,
+            Ok(Some(_)) if block.length.is_some() => Some(HeaderFault::TwoLengths),
+            Ok(length) => {
+                block.length = length;
+                None
+            }
+            Err(found) => Some(found),
         };
-        self.state = DecodeState::Header { line: end + 1, length, fault: fault.or(found), began };
+        block.line = end + 1;
+        block.fault = block.fault.or(found);
+        self.state = DecodeState::Header(block);
         DecodeStep::Again
     }
 
-    fn header_done(
-        &mut self,
-        length: Option<u64>,
-        fault: Option<HeaderFault>,
-        began: u64,
-    ) -> DecodeStep {
+    fn header_done(&mut self, block: HeaderBlock) -> DecodeStep {
+        let HeaderBlock { length, fault, began, .. } = block;
         let fault = fault.or(match length {
             None => Some(HeaderFault::NoLength),
             Some(length) if length > ABSURD_LENGTH => Some(HeaderFault::AbsurdLength),

@@ -75,13 +75,9 @@ async fn odd(method: String, params: RequestParams, call: ServiceRequest) -> Res
     }
 }
 
-fn service()
--> Serve<impl Fn(String, RequestParams, ServiceRequest) -> Odds + Send + Sync + 'static, Odds, Odd>
-{
-    serve(|method, params, call| Box::pin(odd(method, params, call)) as Odds)
+fn service() -> Serve {
+    serve(odd)
 }
-
-type Odds = std::pin::Pin<Box<dyn Future<Output = Result<Odd, Failed>> + Send>>;
 
 #[tokio::test]
 async fn every_kind_of_error_has_its_code_and_names_its_type() {

@@ -1,11 +1,8 @@
 //! A service on one end of a pipe in memory, and this end of it as lines.
 
-use std::future::Future;
-
-use serde::Serialize;
 use serde_json::Value;
 use taut::Ending;
-use taut::service::{Failed, RequestParams, Serve, ServiceRequest};
+use taut::service::Serve;
 use tokio::io::{
     AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, DuplexStream, ReadHalf, WriteHalf,
 };
@@ -26,22 +23,12 @@ pub(crate) struct Wire {
 }
 
 /// Serves on the other end of a pipe.
-pub(crate) fn serving<H, F, T>(service: Serve<H, F, T>) -> Wire
-where
-    H: Fn(String, RequestParams, ServiceRequest) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<T, Failed>> + Send + 'static,
-    T: Serialize + Send + 'static,
-{
+pub(crate) fn serving(service: Serve) -> Wire {
     serving_over(service, CAPACITY)
 }
 
 /// The same over a pipe that holds so much.
-pub(crate) fn serving_over<H, F, T>(service: Serve<H, F, T>, capacity: usize) -> Wire
-where
-    H: Fn(String, RequestParams, ServiceRequest) -> F + Send + Sync + 'static,
-    F: Future<Output = Result<T, Failed>> + Send + 'static,
-    T: Serialize + Send + 'static,
-{
+pub(crate) fn serving_over(service: Serve, capacity: usize) -> Wire {
     let (near, far) = tokio::io::duplex(capacity);
     let served = tokio::spawn(async move {
         let (reader, writer) = tokio::io::split(far);

@@ -32,6 +32,7 @@ async fn a_server_that_cannot_be_reached_is_an_error_at_once_and_the_next_try_ma
     let refused = front.next().await;
     assert!(refused.contains("no connection to the server"), "{refused}");
     assert!(refused.contains("/nonexistent/server"), "{refused}");
+    assert!(refused.contains(r#""data":{"bridge":"unreachable","mayHaveRun":false}"#), "{refused}");
     front.send(INITIALIZE).await;
     let welcome = front.next().await;
     assert!(welcome.contains(r#""name":"back""#), "{welcome}");
@@ -58,6 +59,7 @@ async fn open_calls_fail_when_the_server_dies_and_the_session_goes_on_with_a_new
     drop(back);
     let failed = front.next().await;
     assert!(failed.contains(r#""id":2,"error""#), "{failed}");
+    assert!(failed.contains(r#""data":{"bridge":"lost","mayHaveRun":true}"#), "{failed}");
     // A call that comes meanwhile waits for the new one.
     front.send(r#"{"jsonrpc":"2.0","id":3,"method":"tools/call","params":{"name":"t"}}"#).await;
     let mut back = backs.recv().await.unwrap();

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod asking;
+mod bounds;
 mod faults;
 mod features;
 mod raw;

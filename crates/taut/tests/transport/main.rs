@@ -2,7 +2,10 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod time;
+
 use std::future::IntoFuture as _;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -48,7 +51,12 @@ async fn receive(pipe: &mut MessagePipe) -> (Value, Relation) {
 
 /// A legacy session, which is ready for requests.
 async fn opened(principal: Principal) -> MessagePipe {
-    let mut pipe = server().open(principal);
+    opened_at(server(), principal).await
+}
+
+/// The same at this server.
+async fn opened_at(server: Server, principal: Principal) -> MessagePipe {
+    let mut pipe = server.open(principal);
     let params = json!({
         "protocolVersion": "2025-11-25", "capabilities": { "roots": {} },
         "clientInfo": { "name": "test", "version": "1" }
@@ -194,6 +202,46 @@ async fn closing_finishes_what_was_accepted_and_dropping_ends_it() {
     while sender.send(b"{}".to_vec()).await.is_ok() {
         tokio::task::yield_now().await;
     }
+}
+
+/// A session without a task goes on while somebody polls its receiver, and only then.
+#[tokio::test]
+async fn a_session_in_place_answers_whoever_polls_it_and_ends_when_it_is_dropped() {
+    let mut pipe = server().open_in_place(Principal::new("ann"));
+    let params = json!({
+        "protocolVersion": "2025-11-25", "capabilities": { "roots": {} },
+        "clientInfo": { "name": "test", "version": "1" }
+    });
+    let opening = json!({ "jsonrpc": "2.0", "id": "i", "method": "initialize", "params": params });
+    assert_eq!(pipe.try_send(opening.to_string().into_bytes()), Ok(None));
+    // No other task has run meanwhile.
+    let mut cx = Context::from_waker(Waker::noop());
+    let Poll::Ready(Some(answer)) = pipe.poll_recv(&mut cx) else { panic!("it was not answered") };
+    assert_eq!(answer.relation, Relation::Answer(id("\"i\"")));
+    assert!(pipe.poll_recv(&mut cx).is_pending());
+    send(&pipe, json!({ "jsonrpc": "2.0", "method": "notifications/initialized" })).await;
+
+    // A handler that waits is a task of its own, and its end wakes whoever receives.
+    send(&pipe, call(1, "ask")).await;
+    let (question, _) = receive(&mut pipe).await;
+    let roots = json!({ "roots": [] });
+    send(&pipe, json!({ "jsonrpc": "2.0", "id": question["id"], "result": roots })).await;
+    let (answer, _) = receive(&mut pipe).await;
+    assert_eq!(answer["result"]["content"][0]["text"], "0");
+
+    let (sender, mut receiver) = pipe.split();
+    sender.send(call(2, "wait").to_string().into_bytes()).await.unwrap();
+    assert!(receiver.poll_session(&mut cx) && receiver.poll_recv(&mut cx).is_pending());
+    drop(receiver);
+    let late = sender.send(call(3, "who").to_string().into_bytes()).await;
+    assert_eq!(late, Err(SendMessageError::Closed));
+
+    // Closed, it answers what it has and says that it is over.
+    let (sender, mut receiver) = server().open_in_place(Principal::ANONYMOUS).split();
+    sender.send(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\"}".to_vec()).await.unwrap();
+    sender.close();
+    assert_eq!(receiver.recv().await.unwrap().relation, Relation::Answer(id("1")));
+    assert!(receiver.recv().await.is_none() && receiver.recv().await.is_none());
 }
 
 #[tokio::test]

@@ -123,8 +123,8 @@ impl Session {
         // The shutdown of the process ends its stdout. This limit is for the case that it does not.
         let drain = grace.after_eof + grace.after_term + grace.after_kill + DRAIN_MARGIN;
         let options = Options { drain, ..Options::default() };
-        let running =
-            driver::run(link.clone(), source, sink, service, options, std::future::pending());
+        let (service, never) = (Box::new(service), std::future::pending());
+        let running = driver::run(link.clone(), source, sink, service, options, never);
         let (child, stdin_closed) = child.unzip();
         let ended = child.as_ref().map(|child| child.end(grace)).zip(stdin_closed);
         let ended = async move {
@@ -207,10 +207,8 @@ impl Session {
         if self.is_closing() {
             return Err(self.lost(method));
         }
-        self.link.notify(None, &method, params).map_err(|error| match error {
-            crate::rpc::SendError::Closed => self.lost(method),
-            other => Error::from_send(method, other, || Ending::Eof),
-        })
+        let sent = self.link.notify(None, &method, params);
+        sent.map_err(|error| Error::from_send(method.clone(), error, || self.lost(method)))
     }
 }
 

@@ -10,7 +10,7 @@ use crate::client::state::{ClientEvent, EventHook};
 use crate::driver::{AnswerFuture, IncomingRequest};
 use crate::json::RawJson;
 use crate::mcp::{ClientCapabilities, Era, Implementation, Revision};
-use crate::process::{GracePeriods, LineSink};
+use crate::process::{ChildOptions, GracePeriods};
 use crate::rpc::Params;
 use crate::wire::{Framing, Limits};
 
@@ -30,9 +30,7 @@ pub(crate) struct ClientSettings {
     pub(crate) request: Duration,
     pub(crate) ceiling: Duration,
     pub(crate) grace: GracePeriods,
-    pub(crate) leave_group: bool,
-    pub(crate) stderr_tail: usize,
-    pub(crate) on_stderr: Option<LineSink>,
+    pub(crate) child: ChildOptions,
     pub(crate) on_event: Option<EventHook>,
     pub(crate) limits: Limits,
     pub(crate) max_list_bytes: usize,
@@ -60,18 +58,16 @@ pub(crate) struct Relayed {
 /// Takes what a server asks and tells, instead of handlers.
 pub(crate) trait Relay: Send + Sync {
     /// Answers a request of the server.
-    fn request(&self, request: IncomingRequest<'_>) -> AnswerFuture;
+    fn request(self: Arc<Self>, request: IncomingRequest<'_>) -> AnswerFuture;
 
     /// Takes in a notification.
     fn notification(&self, method: &str, params: &Params<'_>);
 
     /// Called on every pass of the loop.
-    fn pump(&self) {}
+    fn pump(&self);
 
     /// Whether more may be read from the server.
-    fn has_room(&self) -> bool {
-        true
-    }
+    fn has_room(&self) -> bool;
 }
 
 /// The longest duration that is used, about thirty years, as for tokio's own timers. A longer one could
@@ -112,10 +108,7 @@ impl Default for ClientSettings {
             // C9: the end comes at the latest then, however often progress is reported.
             ceiling: Duration::from_secs(600),
             grace: GracePeriods::default(),
-            leave_group: false,
-            // Enough for a stack trace or two.
-            stderr_tail: 64 << 10,
-            on_stderr: None,
+            child: ChildOptions::default(),
             on_event: None,
             limits: Limits::default(),
             // As long as the longest message: one page of that length is a list, too.
@@ -219,10 +212,10 @@ setters! { ClientBuilder;
     /// Leaves alone what a server that ended by itself has left running in its process group. Off
     /// unless set: such processes are killed.
     // P12
-    leave_group(leave: bool) => settings.leave_group;
+    leave_group(leave: bool) => settings.child.leave_group;
 
     /// Sets how much of the end of stderr is kept, in bytes. 64 KiB.
-    stderr_tail(bytes: usize) => settings.stderr_tail;
+    stderr_tail(bytes: usize) => settings.child.tail_limit;
 
     /// Checks the `structuredContent` of what a tool answers against the tool's `outputSchema`. What
     /// does not fit, or cannot be checked, is [`Error::Output`](crate::Error::Output), with the answer
@@ -273,13 +266,13 @@ impl ClientBuilder {
 
     /// Gets each line that the server writes to stderr. It must not block.
     pub fn on_stderr(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.settings.on_stderr = Some(Arc::new(sink));
+        self.settings.child.on_stderr = Some(Arc::new(sink));
         self
     }
 
     /// Gets what happens besides answers: notifications, broken messages, restarts. It must not block.
     pub fn on_event(mut self, hook: impl Fn(&ClientEvent<'_>) + Send + Sync + 'static) -> Self {
-        self.settings.on_event = Some(EventHook::new(hook));
+        self.settings.on_event = Some(Arc::new(hook));
         self
     }
 }

@@ -85,12 +85,6 @@ pub(super) trait Listed: Sized + Clone + Send + 'static {
 
 macro_rules! listed {
     ($($Item:ty, $Page:ty, $items:ident, $method:ident, $capability:literal;)*) => {$(
-        impl TypedResult for $Page {
-            fn result_type(&self) -> &crate::mcp::ResultType {
-                &self.result_type
-            }
-        }
-
         impl Listed for $Item {
             type Result = $Page;
             const METHOD: Method = Method::$method;

@@ -55,37 +55,15 @@ impl Handshake {
     /// For a process that may be `restartable`, and that may get a `second` one beside it, which is
     /// spoken to in the other framing; or for a pair of streams, which can be neither.
     pub(super) fn new(settings: &Arc<ClientSettings>, restartable: bool, second: bool) -> Self {
-        Self::of(
-            settings,
-            Plan {
-                pin: settings.revision,
-                known: settings.known,
-                only_legacy: settings.only_legacy,
-                offer: offer(settings),
-                framing: settings.framing.or_else(|| (!second).then_some(Framing::Lines)),
-                probe: settings.probe,
-                start: settings.start,
-                restartable,
-            },
-        )
+        let framing = settings.framing.or_else(|| (!second).then_some(Framing::Lines));
+        Self::of(settings, Plan { framing, restartable, ..plan(settings) })
     }
 
     /// One for a process that is asked beside another: in this framing, at once to shake hands, and for
     /// no longer than the other has left.
     pub(super) fn second(settings: &Arc<ClientSettings>, framing: Framing, left: Duration) -> Self {
-        Self::of(
-            settings,
-            Plan {
-                pin: settings.revision,
-                known: Some(Era::Legacy),
-                only_legacy: settings.only_legacy,
-                offer: offer(settings),
-                framing: Some(framing),
-                probe: settings.probe,
-                start: left,
-                restartable: false,
-            },
-        )
+        let (known, framing) = (Some(Era::Legacy), Some(framing));
+        Self::of(settings, Plan { known, framing, start: left, ..plan(settings) })
     }
 
     fn of(settings: &Arc<ClientSettings>, plan: Plan) -> Self {
@@ -189,10 +167,20 @@ impl Handshake {
     }
 }
 
-/// What a proxy's own client offers.
-fn offer(settings: &ClientSettings) -> Option<Revision> {
-    let relayed = settings.relay.as_ref()?;
-    relayed.initialize.as_ref().map(|(offer, _)| *offer)
+/// What the settings say about the opening.
+fn plan(settings: &ClientSettings) -> Plan {
+    let relayed = settings.relay.as_ref().and_then(|relayed| relayed.initialize.as_ref());
+    Plan {
+        pin: settings.revision,
+        known: settings.known,
+        only_legacy: settings.only_legacy,
+        // What a proxy's own client offers.
+        offer: relayed.map(|(offer, _)| *offer),
+        framing: settings.framing,
+        probe: settings.probe,
+        start: settings.start,
+        restartable: false,
+    }
 }
 
 /// An answer came, whatever it says.

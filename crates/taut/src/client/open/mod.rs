@@ -21,7 +21,7 @@ use crate::driver::{Close, Either, first};
 use crate::ending::Ending;
 use crate::error::{ConnectError, ConnectPhase, ConnectReason, Error, Result, SecondProcess};
 use crate::mcp::{ConnectFault, Method};
-use crate::process::{Child, ChildOptions, Command, GracePeriods, StartedChild};
+use crate::process::{Child, Command, GracePeriods, StartedChild};
 use crate::stream::{Reader, Sink, Source, Writer};
 use crate::transport::{MessagePipe, pipe};
 use crate::wire::Framing;
@@ -107,7 +107,8 @@ impl ClientBuilder {
             Ok(agreed) => Ok(Client::opened(session, agreed)),
             Err(Stopped::Failed(phase, fault)) => {
                 let reason = reason(&session, fault, (None, None));
-                Err(ConnectError::new(phase, reason, session.last_output()).into())
+                let (stdout, stderr) = session.last_output();
+                Err(ConnectError { phase, reason, stdout, stderr }.into())
             }
             // A pair of streams cannot be restarted, so the plan never asks for it.
             Err(Stopped::Restart(_) | Stopped::Second(..)) => {
@@ -228,7 +229,8 @@ async fn failed(
             reason = ConnectReason::Unflushed { after };
         }
     }
-    ConnectError::new(phase, reason, session.last_output())
+    let (stdout, stderr) = session.last_output();
+    ConnectError { phase, reason, stdout, stderr }
 }
 
 /// Starts a process and the loop that speaks to it.
@@ -237,17 +239,9 @@ async fn start(
     command: &Command,
     framing: Framing,
 ) -> Result<Session> {
-    let options = ChildOptions {
-        tail_limit: settings.stderr_tail,
-        on_stderr: settings.on_stderr.clone(),
-        leave_group: settings.leave_group,
-        #[cfg(test)]
-        #[cfg(unix)]
-        wait_in_thread: false,
-    };
     let state = SessionState::new(settings.clone());
     let StartedChild { child, stdout, stdin, stdin_closed } =
-        Child::spawn(command, options, state.monitor.clone()).await?;
+        Child::spawn(command, settings.child.clone(), state.monitor.clone()).await?;
     state.monitor.tell(&ClientEvent::ProcessStarted { pid: child.pid() });
     let service = ClientService(state.clone());
     let child = Some((child, stdin_closed));

@@ -25,7 +25,7 @@ use crate::ending::Ending;
 use crate::error::{Error, Result};
 use crate::lock::lock;
 use crate::mcp::{Meta, Method, ProgressParams, ResultType, Target, WriteJson};
-use crate::rpc::{ErrorObject, Failure, Patience, SendError};
+use crate::rpc::{ErrorObject, Failure, Patience};
 
 pub use answer::Answer;
 pub(super) use params::OutgoingParams;
@@ -135,12 +135,8 @@ impl<T> Request<T> {
     /// Gets each report of progress, in order and before the answer. It must not block.
     pub fn progress(mut self, mut watch: impl FnMut(ProgressParams) + Send + 'static) -> Self {
         let watcher: Watcher = Box::new(move |raw| match serde_json::from_str(raw.get()) {
-            Ok(progress) => {
-                // A callback that panics must not take the connection down with it.
-                if catch_unwind(AssertUnwindSafe(|| watch(progress))).is_err() {
-                    tracing::warn!("a callback for progress panicked");
-                }
-            }
+            // The loop goes on if it panics.
+            Ok(progress) => watch(progress),
             Err(error) => tracing::debug!(%error, "a report of progress that cannot be read"),
         });
         self.progress = Some(Arc::new(Mutex::new(watcher)));
@@ -161,9 +157,7 @@ impl<T> Request<T> {
             None => timeout,
         })
     }
-}
 
-impl<T> Request<T> {
     fn method(&self) -> &Cow<'static, str> {
         &self.subject.method
     }
@@ -180,14 +174,6 @@ impl<T: Send + 'static> Request<T> {
         Box::pin(self.into_future())
     }
 
-    fn send(mut self) -> Result<WaitingRequest<T>> {
-        if let Some(error) = self.refused.take() {
-            return Err(error);
-        }
-        let pending = self.put(None)?;
-        Ok(WaitingRequest { pending, request: self })
-    }
-
     /// Sends the request, with what the server has asked for since, if it has.
     fn put(&self, retry: Option<&Retry>) -> Result<PendingRequest<T>> {
         let session = &self.shared.session;
@@ -199,6 +185,10 @@ impl<T: Send + 'static> Request<T> {
         let wants_progress =
             self.progress.is_some() || patience.is_some_and(|p| p.ceiling.is_some());
         let level = self.shared.level();
+        let watcher = self
+            .progress
+            .clone()
+            .map(|shared| -> Watcher { Box::new(move |report| (lock(&shared))(report)) });
         let (subject, read) = (self.subject.clone(), self.read);
         let sent = session.link.call(
             None,
@@ -215,20 +205,18 @@ impl<T: Send + 'static> Request<T> {
                 })
             },
             patience,
-            self.progress.as_ref().map(watcher),
+            watcher,
             move |outcome| match outcome {
                 Ok(raw) => Some(read_safely(raw, subject, read)),
                 Err(Failure::Ended) => None,
                 Err(failure) => {
-                    let error = Error::from_failure(subject.method, failure, || Ending::Eof);
+                    let ended = || Error::Ended(Ending::Eof);
+                    let error = Error::from_failure(subject.method, failure, ended);
                     Some(Received::Result(Err(error)))
                 }
             },
         );
-        sent.map_err(|error| match error {
-            SendError::Closed => self.lost(),
-            other => Error::from_send(self.subject.method.clone(), other, || Ending::Eof),
-        })
+        sent.map_err(|error| Error::from_send(self.method().clone(), error, || self.lost()))
     }
 }
 
@@ -240,11 +228,6 @@ enum Received<T> {
 
 /// `None` if the connection ended first.
 type PendingRequest<T> = PendingCall<Option<Received<T>>>;
-
-fn watcher(shared: &Arc<Mutex<Watcher>>) -> Watcher {
-    let shared = shared.clone();
-    Box::new(move |raw| (lock(&shared))(raw))
-}
 
 /// Reads an answer. The caller's type may panic when it is read; the loop goes on.
 fn read_safely<T>(raw: &RawValue, subject: Subject, read: ReadAnswer<T>) -> Received<T> {
@@ -285,15 +268,10 @@ pub struct RequestFuture<T>(FutureState<T>);
 
 enum FutureState<T> {
     New(Request<T>),
-    WaitingRequest(WaitingRequest<T>),
+    Waiting(PendingRequest<T>, Request<T>),
     /// Another future makes the request: the server wants something first, or the answer is checked.
     Delegated(Pin<Box<dyn Future<Output = Result<T>> + Send>>),
     Over,
-}
-
-struct WaitingRequest<T> {
-    pending: PendingRequest<T>,
-    request: Request<T>,
 }
 
 impl<T: Send + 'static> Future for RequestFuture<T> {
@@ -302,17 +280,17 @@ impl<T: Send + 'static> Future for RequestFuture<T> {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<T>> {
         let state = &mut self.get_mut().0;
         if let FutureState::New(_) = state
-            && let FutureState::New(request) = std::mem::replace(state, FutureState::Over)
+            && let FutureState::New(mut request) = std::mem::replace(state, FutureState::Over)
         {
-            match request.send() {
-                Ok(waiting) => *state = FutureState::WaitingRequest(waiting),
+            let sent = request.refused.take().map_or_else(|| request.put(None), Err);
+            match sent {
+                Ok(pending) => *state = FutureState::Waiting(pending, request),
                 Err(error) => return Poll::Ready(Err(error)),
             }
         }
-        if let FutureState::WaitingRequest(waiting) = state {
-            let answer = std::task::ready!(Pin::new(&mut waiting.pending).poll(cx));
-            let FutureState::WaitingRequest(WaitingRequest { request, .. }) =
-                std::mem::replace(state, FutureState::Over)
+        if let FutureState::Waiting(pending, _) = state {
+            let answer = std::task::ready!(Pin::new(pending).poll(cx));
+            let FutureState::Waiting(_, request) = std::mem::replace(state, FutureState::Over)
             else {
                 return Poll::Pending;
             };
@@ -343,6 +321,24 @@ pub(super) fn read_any<T: DeserializeOwned>(raw: &RawValue, subject: Subject) ->
 pub(super) trait TypedResult: DeserializeOwned {
     fn result_type(&self) -> &ResultType;
 }
+
+macro_rules! typed_results {
+    ($($T:ident),* $(,)?) => {$(
+        impl TypedResult for crate::mcp::$T {
+            fn result_type(&self) -> &ResultType {
+                &self.result_type
+            }
+        }
+    )*};
+}
+
+typed_results!(CallToolResult, ReadResourceResult, GetPromptResult, CompleteResult, EmptyResult);
+typed_results!(
+    ListToolsResult,
+    ListResourcesResult,
+    ListResourceTemplatesResult,
+    ListPromptsResult,
+);
 
 /// Reads an answer as the result that the method has. One pass over the bytes.
 pub(super) fn read_result<T: TypedResult>(raw: &RawValue, subject: Subject) -> Result<T> {

@@ -6,6 +6,7 @@
 use super::rounds::Retry;
 use crate::client::connection::RequestEnvelope;
 use crate::driver::Body;
+use crate::json::{ObjectWriter, close};
 use crate::mcp::{Level, Meta, meta_keys};
 
 /// The params of one request.
@@ -34,22 +35,36 @@ impl Body for OutgoingParams<'_> {
         }
         match &out[start..] {
             // `()` is a way to give nothing.
-            b"null" => {
-                out.truncate(start);
-                out.push(b'{');
-            }
-            [b'{', b'}'] => drop(out.pop()),
-            [b'{', .., b'}'] => {
-                out.pop();
-                out.push(b',');
-            }
+            b"null" | b"{}" => out.truncate(start),
+            [b'{', .., b'}'] => drop(out.pop()),
             _ => return Err(serde::ser::Error::custom("params must be an object")),
         }
-        self.write_retry(out)?;
-        out.extend_from_slice(b"\"_meta\":{");
-        self.write_meta(out)?;
-        out.extend_from_slice(b"}}");
+        if let Some(retry) = self.retry {
+            retry.write(out);
+        }
+        out.extend_from_slice(b",\"_meta\":");
+        self.write_meta(ObjectWriter::new(out));
+        close(out, start, *b"{}");
         Ok(())
+    }
+}
+
+impl Retry {
+    /// MRTR-05, MRTR-06: the answers under the keys of their questions, and the state as it came. What is absent
+    /// is not written.
+    fn write(&self, out: &mut Vec<u8>) {
+        if let Some(responses) = &self.responses {
+            out.extend_from_slice(b",\"inputResponses\":");
+            let mut object = ObjectWriter::new(out);
+            for (key, answer) in responses {
+                object.member(key).extend_from_slice(answer.get().as_bytes());
+            }
+            object.end();
+        }
+        if let Some(state) = &self.state {
+            out.extend_from_slice(b",\"requestState\":");
+            out.extend_from_slice(state.get().as_bytes());
+        }
     }
 }
 
@@ -67,41 +82,22 @@ impl<'a> OutgoingParams<'a> {
             && self.retry.is_none()
     }
 
-    /// MRTR-05, MRTR-06: the answers under the keys of their questions, and the state as it came. What is absent
-    /// is not written.
-    fn write_retry(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        let Some(Retry { responses, state }) = self.retry else { return Ok(()) };
-        if let Some(responses) = responses {
-            out.extend_from_slice(b"\"inputResponses\":");
-            serde_json::to_writer(&mut *out, responses)?;
-            out.push(b',');
+    fn write_meta(&self, mut meta: ObjectWriter<'_>) {
+        if !self.envelope.0.is_empty() {
+            meta.raw(",").extend_from_slice(self.envelope.0.as_bytes());
         }
-        if let Some(state) = state {
-            out.extend_from_slice(b"\"requestState\":");
-            out.extend_from_slice(state.get().as_bytes());
-            out.push(b',');
-        }
-        Ok(())
-    }
-
-    fn write_meta(&self, out: &mut Vec<u8>) -> Result<(), serde_json::Error> {
-        let start = out.len();
-        out.extend_from_slice(self.envelope.0.as_bytes());
         if let Some(token) = self.token {
-            key(out, start, meta_keys::PROGRESS_TOKEN)?;
-            serde_json::to_writer(&mut *out, &token)?;
+            meta.value(meta_keys::PROGRESS_TOKEN, &token);
         }
         if let Some(level) = self.level {
-            key(out, start, meta_keys::LOG_LEVEL)?;
-            serde_json::to_writer(&mut *out, level)?;
+            meta.value(meta_keys::LOG_LEVEL, level);
         }
         for (name, value) in self.meta.into_iter().flat_map(Meta::iter) {
             if !self.is_ours(name) {
-                key(out, start, name)?;
-                out.extend_from_slice(value.text().as_bytes());
+                meta.member(name).extend_from_slice(value.text().as_bytes());
             }
         }
-        Ok(())
+        meta.end();
     }
 
     /// Whether we write this key ourselves: a key that stands twice makes no valid object.
@@ -115,15 +111,6 @@ impl<'a> OutgoingParams<'a> {
             _ => false,
         }
     }
-}
-
-fn key(out: &mut Vec<u8>, start: usize, name: &str) -> Result<(), serde_json::Error> {
-    if out.len() > start {
-        out.push(b',');
-    }
-    serde_json::to_writer(&mut *out, name)?;
-    out.push(b':');
-    Ok(())
 }
 
 /// The caller's part of a `tools/call`.

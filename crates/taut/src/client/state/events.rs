@@ -4,13 +4,12 @@
 //! know what is done about them.
 
 use std::collections::VecDeque;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use serde_json::value::RawValue;
 
-use crate::driver::Flag;
+use crate::driver::{Flag, isolated};
 use crate::error::ConnectPhase;
 use crate::lock::lock;
 use crate::mcp::Revision;
@@ -51,7 +50,7 @@ pub enum ClientEvent<'a> {
         /// Its params, as JSON.
         params: Option<&'a RawValue>,
     },
-    /// The server printed something that is no message, for the first time.
+    /// The server printed something that is no message; a line of text is one. Told each time.
     InvalidMessage(&'a InvalidMessage),
     /// The server reports an error that belongs to no request.
     StrayError(&'a ErrorObject),
@@ -162,7 +161,7 @@ impl Monitor {
 
     pub(crate) fn tell(&self, event: &ClientEvent<'_>) {
         if let Some(hook) = &self.hook {
-            hook.tell(event);
+            isolated(|| hook(event));
         }
     }
 
@@ -191,8 +190,8 @@ impl Monitor {
                 if first {
                     let excerpt = &invalid.excerpt;
                     tracing::warn!(%fault, offset, excerpt, "the server printed something that is no message");
-                    self.tell(&ClientEvent::InvalidMessage(&invalid));
                 }
+                self.tell(&ClientEvent::InvalidMessage(&invalid));
             }
             TroubleKind::ByteOrderMark => self.with(|kept| kept.byte_order_mark = true),
             TroubleKind::CarriageReturn => self.with(|kept| kept.carriage_return = true),
@@ -229,18 +228,4 @@ impl PipeEvents for Monitor {
 }
 
 /// What the caller has set with `ClientBuilder::on_event`.
-#[derive(Clone)]
-pub(crate) struct EventHook(Arc<dyn Fn(&ClientEvent<'_>) + Send + Sync>);
-
-impl EventHook {
-    pub(crate) fn new(hook: impl Fn(&ClientEvent<'_>) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(hook))
-    }
-
-    /// A hook that panics must not take the connection down with it.
-    fn tell(&self, event: &ClientEvent<'_>) {
-        if catch_unwind(AssertUnwindSafe(|| (self.0)(event))).is_err() {
-            tracing::warn!("the hook for events panicked");
-        }
-    }
-}
+pub(crate) type EventHook = Arc<dyn Fn(&ClientEvent<'_>) + Send + Sync>;

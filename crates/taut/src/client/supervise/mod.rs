@@ -7,7 +7,6 @@ mod handle;
 mod policy;
 
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -15,7 +14,7 @@ use tokio::sync::watch;
 
 use super::connection::{Client, ClientBuilder, ClientSettings, ClientShared};
 use super::open::{self, unless};
-use crate::driver::{Flag, now};
+use crate::driver::{Flag, isolated, now};
 use crate::ending::Ending;
 use crate::error::{Error, Result};
 use crate::lock::lock;
@@ -284,10 +283,8 @@ impl Supervisor {
     /// A hook that panics must not end the watch.
     fn tell(&self, event: &SupervisorEvent<'_>) {
         tracing::debug!(%event, "supervised server");
-        if let Some(hook) = &self.policy.on_event
-            && catch_unwind(AssertUnwindSafe(|| hook(event))).is_err()
-        {
-            tracing::warn!("the hook for the events of a supervised server panicked");
+        if let Some(hook) = &self.policy.on_event {
+            isolated(|| hook(event));
         }
     }
 }

@@ -2,7 +2,8 @@
 
 use serde_json::json;
 
-use crate::json::{JsonRef, quote};
+use super::results::failed_tool;
+use crate::json::JsonRef;
 use crate::mcp::{
     MISSING_CLIENT_CAPABILITY, Method, RESOURCE_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION,
 };
@@ -19,11 +20,7 @@ pub(crate) fn legacy_error(
 ) -> Result<String, ErrorObject> {
     match error.code {
         MISSING_CLIENT_CAPABILITY if method == Some(Method::CallTool) => {
-            let mut text = Vec::new();
-            quote(&mut text, &error.message);
-            let text = String::from_utf8(text).unwrap_or_default();
-            let block = format!("{{\"type\":\"text\",\"text\":{text}}}");
-            return Ok(format!("{{\"content\":[{block}],\"isError\":true}}"));
+            return Ok(failed_tool(&error.message));
         }
         MISSING_CLIENT_CAPABILITY | UNSUPPORTED_PROTOCOL_VERSION => {
             error.set_code(code::INTERNAL_ERROR);

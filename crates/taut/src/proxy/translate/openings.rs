@@ -1,7 +1,6 @@
 //! What the two sides say of themselves when a connection opens.
 
-use serde_json::Value;
-
+use crate::json::JsonRef;
 use crate::mcp::{
     Agreed, CacheScope, ClientCapabilities, DiscoverResult, ElicitationCapability, Implementation,
     InitializeResult, JsonObject, Level, Meta, RawJson, Revision, RootsCapability,
@@ -11,6 +10,11 @@ use crate::mcp::{
 fn json_of(value: &impl WriteJson, revision: Revision) -> String {
     // Types of the protocol always have a JSON form.
     serde_json::to_string(&value.at(revision)).unwrap_or_else(|_| "{}".to_owned())
+}
+
+/// The name and version of a server as JSON, as the modern revision has it.
+pub(crate) fn server_info(agreed: &Agreed) -> String {
+    json_of(&agreed.server_info.clone().unwrap_or_else(unnamed), Revision::MODERN)
 }
 
 /// The result of `initialize` for a legacy client of a modern server.
@@ -25,8 +29,7 @@ pub(crate) fn welcome(agreed: &Agreed, revision: Revision) -> String {
 
 /// The result of `server/discover` for a modern client of a legacy server.
 pub(crate) fn discovery(agreed: &Agreed) -> String {
-    let info = agreed.server_info.clone().unwrap_or_else(unnamed);
-    let info = RawJson::of(&info.at(Revision::MODERN)).unwrap_or_else(|_| Value::Null.into());
+    let info = RawJson::from(JsonRef::sound(&server_info(agreed)));
     let mut result =
         DiscoverResult::new([Revision::MODERN.to_string()], agreed.capabilities.clone())
             .ttl(Ttl::default())

@@ -1,15 +1,19 @@
 //! The params of requests.
 
-use super::{MODERN_KEYS, plain_meta};
+use super::{meta_of, other_meta, plain_meta, without};
 use crate::json::JsonRef;
 use crate::json::edit::{Edit, around, edited};
 use crate::mcp::meta_keys;
 use crate::rpc::Params;
 
+/// Params as an object; those that are absent are empty.
+pub(crate) fn object_of<'a>(params: &'a Params<'_>) -> JsonRef<'a> {
+    params.raw().map_or_else(|| JsonRef::sound("{}"), JsonRef::from)
+}
+
 /// The progress token of a request, as it was written.
 pub(crate) fn progress_token<'a>(params: &'a Params<'_>) -> Option<JsonRef<'a>> {
-    let meta = params.member("_meta").filter(|meta| meta.is_object())?;
-    meta.member(meta_keys::PROGRESS_TOKEN)
+    params.member("_meta").filter(|meta| meta.is_object())?.member(meta_keys::PROGRESS_TOKEN)
 }
 
 /// The params of a request that is relayed in its own era: its token, if it has one, becomes `token`.
@@ -34,43 +38,25 @@ pub(crate) fn with_progress_token<'a>(
 /// its sender: names and JSON texts for `_meta`.
 pub(crate) fn modern_params(
     params: &Params<'_>,
-    envelope: &[(&str, &str)],
+    envelope: &[(&'static str, String)],
     token: &str,
     added: &[(&str, &str)],
 ) -> String {
-    let meta = params.member("_meta").filter(|meta| meta.is_object());
-    let meta = edited(
-        meta.unwrap_or_else(|| JsonRef::sound("{}")),
-        |key, _| match key {
-            _ if MODERN_KEYS.contains(&key) => Edit::Drop,
-            meta_keys::PROGRESS_TOKEN => Edit::Put(token.into()),
-            _ => Edit::Keep,
-        },
-        envelope,
-    );
-    let text = params.raw().map_or("{}", |raw| raw.get());
+    let params = object_of(params);
+    let envelope: Vec<(&str, &str)> = envelope.iter().map(|(key, text)| (*key, &**text)).collect();
+    let meta = other_meta(meta_of(params), Some(token), &envelope);
     let mut members = vec![("_meta", meta.as_str())];
     members.extend_from_slice(added);
-    let change = |name: &str, _: JsonRef<'_>| match name {
-        // A legacy request for a task is answered as if it had not asked for one.
-        "_meta" | "task" => Edit::Drop,
-        _ => Edit::Keep,
-    };
-    edited(JsonRef::sound(text), change, &members)
+    // A legacy request for a task is answered as if it had not asked for one.
+    without(params, &["_meta", "task"], &members)
 }
 
 /// The params of a modern request for a legacy server.
 pub(crate) fn legacy_params(params: &Params<'_>, token: &str) -> String {
-    let text = params.raw().map_or("{}", |raw| raw.get());
-    edited(
-        JsonRef::sound(text),
-        |name, value| match name {
-            "inputResponses" | "requestState" => Edit::Drop,
-            "_meta" if value.is_object() => {
-                plain_meta(value, Some(token)).map_or(Edit::Drop, Edit::Put)
-            }
-            _ => Edit::Keep,
-        },
-        &[],
-    )
+    let change = |name: &str, value: JsonRef<'_>| match name {
+        "inputResponses" | "requestState" => Edit::Drop,
+        "_meta" if value.is_object() => plain_meta(value, Some(token)),
+        _ => Edit::Keep,
+    };
+    edited(object_of(params), change, &[])
 }

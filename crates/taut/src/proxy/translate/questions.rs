@@ -1,6 +1,6 @@
 //! What servers ask: a request of its own in the legacy revisions, a part of a result in the modern one.
 
-use crate::json::edit::{Edit, edited};
+use super::without;
 use crate::json::{JsonRef, RawJson};
 use crate::mcp::{ClientCapabilities, Method, Revision};
 
@@ -37,21 +37,14 @@ pub(crate) fn legacy_question(request: &EmbeddedQuestion, revision: Revision, id
     if is_url && revision.has_url_elicitation() && params.member("elicitationId").is_none() {
         added.push(("elicitationId", id.as_str()));
     }
-    edited(params, |_, _| Edit::Keep, &added)
+    without(params, &[], &added)
 }
 
 /// The question of a legacy server as an entry of `inputRequests`.
 pub(crate) fn modern_question(method: Method, params: Option<JsonRef<'_>>) -> String {
     let params = params.unwrap_or_else(|| JsonRef::sound("{}"));
-    let params = edited(
-        params,
-        |name, _| match name {
-            // A modern client names no visits, and reports no progress.
-            "elicitationId" | "task" => Edit::Drop,
-            _ => Edit::Keep,
-        },
-        &[],
-    );
+    // A modern client names no visits, and reports no progress.
+    let params = without(params, &["elicitationId", "task"], &[]);
     format!("{{\"method\":\"{}\",\"params\":{params}}}", method.as_str())
 }
 

@@ -1,6 +1,8 @@
 //! The results of requests.
 
-use super::plain_meta;
+use serde_json::json;
+
+use super::{meta_of, plain_meta, replaced, without};
 use crate::json::JsonRef;
 use crate::json::edit::{Edit, edited};
 use crate::mcp::{Content, Method, Revision, Target, WriteJson, meta_keys};
@@ -47,13 +49,9 @@ pub(crate) fn legacy_result(
         result,
         |name, value| match name {
             "resultType" | "ttlMs" | "cacheScope" => Edit::Drop,
+            "_meta" if value.text() == "{}" => Edit::Keep,
             "_meta" if value.is_object() => {
-                if value.text() == "{}" {
-                    Edit::Keep
-                } else {
-                    let token = value.member(meta_keys::PROGRESS_TOKEN).map(JsonRef::text);
-                    plain_meta(value, token).map_or(Edit::Drop, Edit::Put)
-                }
+                plain_meta(value, value.member(meta_keys::PROGRESS_TOKEN).map(JsonRef::text))
             }
             _ => adapted(method, name, value, revision),
         },
@@ -81,25 +79,14 @@ fn adapted(method: Option<Method>, name: &str, value: JsonRef<'_>, revision: Rev
         }
         (Some(Method::CallTool), "content") => each(value, |block| content(block, revision)),
         (Some(Method::GetPrompt), "messages") => each(value, |message| {
-            let inside = message.member("content")?;
-            let text = content(inside, revision)?;
-            let put = |name: &str, _: JsonRef<'_>| match name {
-                "content" => Edit::Put(text.clone()),
-                _ => Edit::Keep,
-            };
-            Some(edited(message, put, &[]))
+            let text = content(message.member("content")?, revision)?;
+            Some(replaced(message, "content", &text))
         }),
         (Some(Method::ListTools), "tools") => each(value, |tool| {
             let schema = tool.member("outputSchema")?;
             let root = schema.member("type").and_then(JsonRef::string);
-            if root.as_deref() == Some("object") {
-                return None;
-            }
-            let drop = |name: &str, _: JsonRef<'_>| match name {
-                "outputSchema" => Edit::Drop,
-                _ => Edit::Keep,
-            };
-            Some(edited(tool, drop, &[]))
+            let fits = root.as_deref() == Some("object");
+            (!fits).then(|| without(tool, &["outputSchema"], &[]))
         }),
         _ => Edit::Keep,
     }
@@ -151,12 +138,7 @@ pub(crate) fn modern_result(
         return Err(no_object());
     }
     let info = [(meta_keys::SERVER_INFO, server_info)];
-    let meta = result.member("_meta").filter(|meta| meta.is_object());
-    let meta = edited(
-        meta.unwrap_or_else(|| JsonRef::sound("{}")),
-        |key, _| if key == meta_keys::SERVER_INFO { Edit::Drop } else { Edit::Keep },
-        &info,
-    );
+    let meta = without(meta_of(result), &[meta_keys::SERVER_INFO], &info);
     let mut added = vec![("resultType", "\"complete\"")];
     if method.is_some_and(is_cacheable) {
         // What a legacy server says of lifetimes is nothing, so nothing is promised.
@@ -172,15 +154,16 @@ pub(crate) fn modern_result(
                 // It runs as a task only, and tasks do not cross eras.
                 return Some(String::new());
             }
-            let drop = |name: &str, _: JsonRef<'_>| match name {
-                "execution" => Edit::Drop,
-                _ => Edit::Keep,
-            };
-            Some(edited(tool, drop, &[]))
+            Some(without(tool, &["execution"], &[]))
         }),
         _ => Edit::Keep,
     };
     Ok(edited(result, change, &added))
+}
+
+/// The result of a tool that failed, in these words.
+pub(crate) fn failed_tool(why: &str) -> String {
+    format!("{{\"content\":[{{\"type\":\"text\",\"text\":{}}}],\"isError\":true}}", json!(why))
 }
 
 /// The methods whose results carry a lifetime (CCH-01).

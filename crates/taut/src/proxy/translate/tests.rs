@@ -23,8 +23,6 @@ fn a_legacy_request_gets_the_envelope_of_the_modern_revision() {
         &serde_json::from_value(json!({ "roots": { "listChanged": true }, "tasks": {} })).unwrap(),
         Some(&Level::Warning),
     );
-    let members: Vec<(&str, &str)> =
-        members.iter().map(|(name, text)| (*name, text.as_str())).collect();
     let own = r#""io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{"roots":{}},"io.modelcontextprotocol/clientInfo":{"name":"c","version":"1"},"io.modelcontextprotocol/logLevel":"warning""#;
     let rows = [
         ("{}".to_owned(), format!(r#"{{"_meta":{{{own}}}}}"#)),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::table::Table;
-use super::{Event, Peer, PeerRequest, TroubleKind};
+use super::{Event, NoId, Peer, PeerRequest, TroubleKind};
 use crate::json::JsonBuf;
 use crate::rpc::error::{ErrorObject, code};
 use crate::rpc::id::Id;
@@ -90,16 +90,6 @@ pub(super) struct Batch {
     /// `[`, then the answers so far, separated by commas.
     body: Vec<u8>,
     framing: Framing,
-}
-
-impl Batch {
-    /// Where the next answer begins.
-    fn begin_answer(&mut self) -> usize {
-        if self.body.len() > 1 {
-            self.body.push(b',');
-        }
-        self.body.len()
-    }
 }
 
 impl Peer {
@@ -308,7 +298,7 @@ impl Peer {
             (Ok(json), Some(batch)) => {
                 let (head, tail) = write::around_result(&ticket.id);
                 let (message, start) = json.enclose(&head, tail);
-                self.keep_in_batch(batch, &ticket.id, |body| {
+                self.keep_in_batch(batch, Ok(&ticket.id), |body| {
                     body.extend_from_slice(&message[start..]);
                 });
                 json.clear();
@@ -317,23 +307,32 @@ impl Peer {
                 self.relations.add(Some(&ticket.id));
                 self.out.frame(ticket.framing, |out| write::error(out, Ok(&ticket.id), error));
             }
-            (Err(error), Some(batch)) => self
-                .keep_in_batch(batch, &ticket.id, |out| write::error(out, Ok(&ticket.id), error)),
+            (Err(error), Some(batch)) => self.keep_in_batch(batch, Ok(&ticket.id), |out| {
+                write::error(out, Ok(&ticket.id), error)
+            }),
         }
     }
 
     /// Adds an answer to those that wait for the last of their batch, or says that it is too much.
-    fn keep_in_batch(&mut self, batch: u64, id: &Id, write: impl FnOnce(&mut Vec<u8>)) {
+    pub(super) fn keep_in_batch(
+        &mut self,
+        batch: u64,
+        id: Result<&Id, NoId>,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) {
         let Some(batch) = self.batches.get_mut(&batch) else { return };
         let (before, limit) = (batch.body.len(), self.config.batch);
-        let start = batch.begin_answer();
+        if before > 1 {
+            batch.body.push(b',');
+        }
+        let start = batch.body.len();
         write(&mut batch.body);
         if self.batched_bytes + batch.body.len() - before > limit {
             batch.body.truncate(start);
             let error = ErrorObject::internal(format!(
                 "the answers of a batch have more than {limit} bytes; ask for this one alone"
             ));
-            write::error(&mut batch.body, Ok(id), &error);
+            write::error(&mut batch.body, id, &error);
         }
         self.batched_bytes += batch.body.len() - before;
     }
@@ -350,18 +349,6 @@ impl Peer {
         self.next_serial += 1;
         self.batches.insert(batch, Batch { missing: entries, body: vec![b'['], framing });
         batch
-    }
-
-    /// Adds the error for an entry that is no message.
-    pub(super) fn answer_in_batch(&mut self, batch: u64, id: Option<&Id>, error: &ErrorObject) {
-        let id = id.ok_or(self.no_id);
-        if let Some(batch) = self.batches.get_mut(&batch) {
-            let before = batch.body.len();
-            batch.begin_answer();
-            write::error(&mut batch.body, id, error);
-            self.batched_bytes += batch.body.len() - before;
-        }
-        self.shrink_batch(batch);
     }
 
     /// One entry less to wait for. RPC-25: a batch without answers is not answered by an empty array.

@@ -25,10 +25,8 @@ impl Peer {
             Frame::Message { bytes, framing, offset, .. }
                 if self.config.only_framing.is_some_and(|only| only != framing) =>
             {
-                self.note(TroubleKind::Malformed(Fault::Framing), offset, bytes);
-                let error = self.describe(Fault::Framing);
-                self.answer_garbage(None, &error, offset);
-                Events::One(None)
+                let malformed = Malformed::new(Fault::Framing);
+                Events::One(self.take_malformed(malformed, framing, offset, bytes))
             }
             Frame::Message { bytes, framing, offset, bom, cr } => {
                 if bom && !std::mem::replace(&mut self.bom_seen, true) {
@@ -85,7 +83,7 @@ impl Peer {
         framing: Framing,
         offset: u64,
     ) -> Events<'a> {
-        if !self.batches_allowed {
+        if self.batches_refused {
             // RPC-26; but an array of responses is not answered, as one response is not.
             let kind = Fault::BatchRefused;
             if entries.iter().all(is_response) {
@@ -107,28 +105,19 @@ impl Peer {
         let mut events = Vec::with_capacity(entries.len());
         for entry in entries {
             let event = match entry {
-                Ok(message) => self.take_entry(now, message, framing, offset, batch),
+                Ok(message @ Message::Request { .. }) => {
+                    self.take_message(now, message, framing, offset, Some(batch))
+                }
+                Ok(message) => {
+                    let event = self.take_message(now, message, framing, offset, None);
+                    self.shrink_batch(batch);
+                    event
+                }
                 Err(malformed) => self.take_bad_entry(malformed, offset, batch, answering),
             };
             events.extend(event);
         }
         Events::Many(events.into_iter())
-    }
-
-    fn take_entry<'a>(
-        &mut self,
-        now: Instant,
-        message: Message<'a>,
-        framing: Framing,
-        offset: u64,
-        batch: u64,
-    ) -> Option<Event<'a>> {
-        if matches!(message, Message::Request { .. }) {
-            return self.take_message(now, message, framing, offset, Some(batch));
-        }
-        let event = self.take_message(now, message, framing, offset, None);
-        self.shrink_batch(batch);
-        event
     }
 
     fn take_bad_entry(
@@ -142,9 +131,8 @@ impl Peer {
         let Malformed { kind, id } = malformed;
         self.note(TroubleKind::Malformed(kind), offset, b"");
         if answerable && answering {
-            let error = self.describe(kind);
-            self.answer_in_batch(batch, id.as_ref(), &error);
-            return None;
+            let (id, error) = (id.as_ref().ok_or(self.no_id), self.describe(kind));
+            self.keep_in_batch(batch, id, |out| write::error(out, id, &error));
         }
         self.shrink_batch(batch);
         // Only what is a response says something about a call of ours.

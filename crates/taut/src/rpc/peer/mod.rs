@@ -109,6 +109,13 @@ pub struct Config {
     pub limits: Limits,
 }
 
+/// Of the side that serves plain JSON-RPC.
+impl Default for Config {
+    fn default() -> Self {
+        Self::new(Dialect::PLAIN, true)
+    }
+}
+
 impl Config {
     /// The defaults for a serving or a calling side.
     #[must_use]
@@ -278,7 +285,7 @@ pub enum SendError {
 }
 
 /// One end of a connection.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Peer {
     config: Config,
     out: Encoder,
@@ -288,7 +295,7 @@ pub struct Peer {
     /// How the other side framed its last sound message.
     heard: Option<Framing>,
     no_id: NoId,
-    batches_allowed: bool,
+    batches_refused: bool,
     ended: bool,
 
     requests: table::Table<incoming::OpenRequest>,
@@ -301,7 +308,7 @@ pub struct Peer {
     batched_bytes: usize,
 
     calls: HashMap<u64, outgoing::OpenCall, Seed>,
-    next_call: u64,
+    calls_made: u64,
     /// No later than the first deadline; found anew when it passes.
     next_due: Option<Instant>,
     lost: VecDeque<(CallId, Failure)>,
@@ -326,37 +333,7 @@ impl Peer {
             *bound = (*bound).max(1);
         }
         config.output_busy = config.output_busy.max(config.output);
-        let seed = Seed::default();
-        Self {
-            out: Encoder::default(),
-            relations: relation::Relations::default(),
-            framing: config.framing,
-            heard: None,
-            no_id: NoId::Null,
-            batches_allowed: true,
-            ended: false,
-            requests: table::Table::new(seed),
-            queue: VecDeque::new(),
-            queued_bytes: 0,
-            running: 0,
-            open: 0,
-            next_serial: 0,
-            batches: HashMap::new(),
-            batched_bytes: 0,
-            calls: HashMap::with_hasher(seed),
-            // Not 0: some peers take it for "no id" (F19).
-            next_call: 1,
-            next_due: None,
-            lost: VecDeque::new(),
-            holds: Vec::new(),
-            next_hold: 0,
-            bad_in_a_row: 0,
-            spanning: false,
-            bom_seen: false,
-            cr_seen: false,
-            troubles: VecDeque::new(),
-            config,
-        }
+        Self { framing: config.framing, config, ..Self::default() }
     }
 
     /// What stands for the id in errors that belong to no readable request, from now on.
@@ -366,7 +343,7 @@ impl Peer {
 
     /// Whether batches are served, from now on.
     pub fn allow_batches(&mut self, allowed: bool) {
-        self.batches_allowed = allowed;
+        self.batches_refused = !allowed;
     }
 
     /// How it was made.

@@ -56,9 +56,8 @@ impl Peer {
     /// An id for a call that is about to be made with [`call_as`](Self::call_as), for putting its
     /// progress token into the params.
     pub fn reserve_call(&mut self) -> CallId {
-        let call = CallId(self.next_call);
-        self.next_call += 1;
-        call
+        self.calls_made += 1;
+        CallId(self.calls_made)
     }
 
     /// How many calls of ours are unanswered.
@@ -194,7 +193,7 @@ impl Peer {
     pub fn hold(&mut self, now: Instant) -> HoldId {
         let hold = HoldId(self.next_hold);
         self.next_hold += 1;
-        self.holds.push((hold.0, self.next_call));
+        self.holds.push((hold.0, self.calls_made));
         for deadline in self.calls.values_mut().filter_map(|pending| pending.deadline.as_mut()) {
             deadline.held.get_or_insert(now);
         }
@@ -206,10 +205,10 @@ impl Peer {
     pub fn resume(&mut self, now: Instant, hold: HoldId) {
         self.holds.retain(|(open, _)| *open != hold.0);
         // Call numbers rise, so the newest open hold is the one that affects most calls.
-        let still_held = self.holds.last().map_or(0, |(_, next_call)| *next_call);
+        let still_held = self.holds.last().map_or(0, |(_, last_call)| *last_call);
         for (call, pending) in &mut self.calls {
             let Some(deadline) = &mut pending.deadline else { continue };
-            if *call < still_held {
+            if *call <= still_held {
                 continue;
             }
             let Some(since) = deadline.held.take() else { continue };
@@ -260,8 +259,19 @@ impl Peer {
         offset: u64,
     ) -> Option<Event<'a>> {
         let Some(id) = id else { return outcome.err().map(Event::StrayError) };
-        let call = self.end_call(&id, offset)?;
-        Some(Event::Reply { call, outcome: outcome.map_err(Failure::Refused) })
+        let call = id.as_u64();
+        if let Some(call) = call
+            && take(&mut self.calls, &call).is_some()
+        {
+            let outcome = outcome.map_err(Failure::Refused);
+            return Some(Event::Reply { call: CallId(call), outcome });
+        }
+        // Ids only rise, so one that we gave out and no longer know has been answered, has timed
+        // out or was cancelled.
+        let ours = call.is_some_and(|call| (1..=self.calls_made).contains(&call));
+        let kind = if ours { TroubleKind::Late } else { TroubleKind::Unknown };
+        self.note(kind, offset, id.as_json().as_bytes());
+        None
     }
 
     /// A response that cannot be used fails the call that it names.
@@ -278,20 +288,5 @@ impl Peer {
     /// Whether a call of ours has this id.
     pub(super) fn awaits(&self, id: &Id) -> bool {
         id.as_u64().is_some_and(|call| self.calls.contains_key(&call))
-    }
-
-    fn end_call(&mut self, id: &Id, offset: u64) -> Option<CallId> {
-        let call = id.as_u64();
-        if let Some(call) = call
-            && take(&mut self.calls, &call).is_some()
-        {
-            return Some(CallId(call));
-        }
-        // Ids only rise, so one that we gave out and no longer know has been answered, has timed
-        // out or was cancelled.
-        let ours = call.is_some_and(|call| (1..self.next_call).contains(&call));
-        let kind = if ours { TroubleKind::Late } else { TroubleKind::Unknown };
-        self.note(kind, offset, id.as_json().as_bytes());
-        None
     }
 }

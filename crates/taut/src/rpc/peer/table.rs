@@ -15,14 +15,16 @@ pub(super) struct Table<T> {
     older: HashMap<Id, T, Seed>,
 }
 
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self { newest: None, older: HashMap::default() }
+    }
+}
+
 impl<T> Table<T> {
     /// The most bytes that a request takes up: there is a power of two of places, of which an eighth
     /// stays free, and they may have just been doubled; each has a byte that tells whether it is.
     pub(super) const PLACE: usize = (size_of::<(Id, T)>() + 1) * 16 / 7;
-
-    pub(super) fn new(seed: Seed) -> Self {
-        Self { newest: None, older: HashMap::with_hasher(seed) }
-    }
 
     pub(super) fn len(&self) -> usize {
         self.older.len() + usize::from(self.newest.is_some())
@@ -74,7 +76,7 @@ mod tests {
         fn it_is_a_map_whatever_is_done_to_it(
             acts in prop::collection::vec((0..3u8, 0..6u64), 0..60)
         ) {
-            let (mut table, mut map) = (Table::new(Seed::default()), HashMap::new());
+            let (mut table, mut map) = (Table::default(), HashMap::new());
             for (at, (act, id)) in acts.into_iter().enumerate() {
                 let id = Id::from(id);
                 match act {

@@ -56,9 +56,7 @@ impl Server {
     pub fn builder(name: impl Into<String>, version: impl Into<String>) -> ServerBuilder {
         Self::with_state(name, version, ())
     }
-}
 
-impl Server<()> {
     /// As [`builder`](Self::builder), with a state that handlers share: they get it from
     /// [`Call::state`].
     ///
@@ -179,7 +177,7 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
         self.mistake(!resource.uri.contains(':'), || {
             format!("resource {:?}: an address needs a scheme, as in file:///a", resource.uri)
         });
-        let handler = handler::resource(resource.uri.clone(), resource.mime_type.clone(), handler);
+        let handler = handler::resource(resource.mime_type.clone(), handler);
         self.catalog.resources.push(Entry { spec: resource, handler });
         self
     }

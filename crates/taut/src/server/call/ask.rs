@@ -173,7 +173,7 @@ impl<S: Send + Sync + 'static> Call<S> {
         // CAP-03: saying nothing about modes means forms.
         let can = self.elicitation().is_some_and(ElicitationCapability::supports_form);
         let capability = ElicitationCapability::new().form(JsonObject::new());
-        self.require(can, "show a form", || ClientCapabilities::new().elicitation(capability))?;
+        self.require(can, "show a form", ClientCapabilities::new().elicitation(capability))?;
         let answer = self.elicit(key, ElicitForm::new(message, form).into()).await?;
         Ok(UserReply::of(&answer.action, answer.content.unwrap_or_default()))
     }
@@ -191,7 +191,7 @@ impl<S: Send + Sync + 'static> Call<S> {
         let can = self.revision().has_url_elicitation()
             && self.elicitation().is_some_and(ElicitationCapability::supports_url);
         let capability = ElicitationCapability::new().url(JsonObject::new());
-        self.require(can, "open a URL", || ClientCapabilities::new().elicitation(capability))?;
+        self.require(can, "open a URL", ClientCapabilities::new().elicitation(capability))?;
         let mut question = ElicitUrl::new(message, url);
         if !self.revision().is_modern() {
             // ELI-05: 2025-11-25 wants a name for it. ELI-06: gone after.
@@ -222,20 +222,19 @@ impl<S: Send + Sync + 'static> Call<S> {
         params: CreateMessageParams,
     ) -> Result<CreateMessageResult, AskError> {
         let sampling = self.inner.terms.asker.capabilities.sampling.as_ref();
-        self.require(sampling.is_some(), "ask a model", || {
-            ClientCapabilities::new().sampling(SamplingCapability::new())
-        })?;
+        let required = ClientCapabilities::new().sampling(SamplingCapability::new());
+        self.require(sampling.is_some(), "ask a model", required)?;
         // SAM-05
         let wants_tools = params.tools.is_some() || params.tool_choice.is_some();
         let has_tools = self.revision().has_sampling_tools()
             && sampling.is_some_and(|sampling| sampling.tools.is_some());
-        self.require(!wants_tools || has_tools, "give its model tools", || {
-            ClientCapabilities::new().sampling(SamplingCapability::new().tools(JsonObject::new()))
-        })?;
+        let with_tools = SamplingCapability::new().tools(JsonObject::new());
+        let required = ClientCapabilities::new().sampling(with_tools);
+        self.require(!wants_tools || has_tools, "give its model tools", required)?;
         // SAM-06; revisions without tools are told of them in words, where no order matters.
         let fault = disorder(&params.messages).filter(|_| self.revision().has_sampling_tools());
         match fault {
-            Some(fault) => Err(AskError::Unfit(fault.to_string())),
+            Some(fault) => Err(AskError::Unfit(fault)),
             None => self.put(Method::CreateMessage, None, &params).await,
         }
     }
@@ -246,9 +245,8 @@ impl<S: Send + Sync + 'static> Call<S> {
     /// The client does not tell.
     pub async fn roots(&self) -> Result<Vec<Root>, AskError> {
         let can = self.inner.terms.asker.capabilities.roots.is_some();
-        self.require(can, "tell its roots", || {
-            ClientCapabilities::new().roots(RootsCapability::new())
-        })?;
+        let required = ClientCapabilities::new().roots(RootsCapability::new());
+        self.require(can, "tell its roots", required)?;
         let result: ListRootsResult = self.put(Method::ListRoots, None, &JsonObject::new()).await?;
         Ok(result.roots)
     }
@@ -287,7 +285,7 @@ impl<S: Send + Sync + 'static> Call<S> {
         &self,
         can: bool,
         what: &'static str,
-        required: impl FnOnce() -> ClientCapabilities,
+        required: ClientCapabilities,
     ) -> Result<(), AskError> {
         // MRTR-01
         if !self.inner.method.may_require_input() {
@@ -297,7 +295,7 @@ impl<S: Send + Sync + 'static> Call<S> {
             return Ok(());
         }
         let modern = self.revision().is_modern();
-        Err(AskError::NotSupported { required: Box::new(required()), what, modern })
+        Err(AskError::NotSupported { required: Box::new(required), what, modern })
     }
 
     /// Puts a question, in the way of the client's era.
@@ -312,7 +310,7 @@ impl<S: Send + Sync + 'static> Call<S> {
         if !self.revision().is_modern() {
             return self.put_on_the_wire(method, params).await;
         }
-        self.inner.questions.put(Question { method, params }, key).await
+        self.inner.questions.put(Question { method: method.as_str(), params }, key).await
     }
 
     async fn put_on_the_wire<T: DeserializeOwned + Send + 'static>(

@@ -105,9 +105,14 @@ impl<S> CallState<S> {
     pub(crate) fn end(&self, end: CallEnd) {
         let Some(on_call) = &self.shared().settings.on_call else { return };
         if !self.ended.swap(true, Ordering::Relaxed) {
-            let took = crate::driver::now() - self.began;
             // An error has no effect here: the call has run.
-            let _ = on_call(&CallEvent::finished(self.method, &self.name, took, end));
+            let _ = on_call(&CallEvent::Finished {
+                method: self.method.as_str(),
+                name: &self.name,
+                took: crate::driver::now() - self.began,
+                failed: end == CallEnd::Failed,
+                asking: end == CallEnd::Asking,
+            });
         }
     }
 }
@@ -211,10 +216,8 @@ impl<S> Call<S> {
             }
             *reported = Some((now, value));
         }
-        let mut params = ProgressParams::new(token.clone(), value);
-        params.total = total;
-        params.message = message;
-        self.tell(Method::Progress, &params);
+        let params = ProgressParams::new(token.clone(), value);
+        self.tell(Method::Progress, &ProgressParams { total, message, ..params });
     }
 
     /// Writes a line to the client's log, if it wants lines of this level.
@@ -249,13 +252,11 @@ impl<S> Call<S> {
         if lost > 0 {
             let words =
                 format!("{lost} log lines were dropped: the client did not read fast enough");
-            let mut params = LogParams::new(level.clone(), serde_json::Value::from(words));
-            params.logger = Some("taut".to_owned());
-            self.tell(Method::Message, &params);
+            let params = LogParams::new(level.clone(), serde_json::Value::from(words));
+            self.tell(Method::Message, &params.logger("taut"));
         }
         if let Ok(data) = RawJson::of(&data) {
-            let mut params = LogParams::new(level, data);
-            params.logger = logger;
+            let params = LogParams { logger, ..LogParams::new(level, data) };
             self.tell(Method::Message, &params);
         }
     }
@@ -263,19 +264,17 @@ impl<S> Call<S> {
     /// Whether so much waits to be sent that what may be lost is.
     fn is_crowded(&self) -> bool {
         let connection = &self.inner.connection;
-        connection.link.waiting() > connection.shared.settings.log_queue
+        connection.link.output_waiting() > connection.shared.settings.log_queue
     }
 
     /// Sends a notification that belongs to this call, unless the call is over (CAN-10, LOG-10).
-    fn tell(&self, method: Method, params: &impl WriteJson) {
-        // As RawJson, because the link takes params that own their data, and `at` borrows.
-        let Ok(params) = RawJson::of(&params.at(self.revision())) else { return };
+    fn tell(&self, method: Method, params: &(impl WriteJson + Sync)) {
         // An error means that the connection has ended. The handler learns of that in other ways.
         let _ = self.inner.connection.link.notify_about(
             &self.inner.id,
             self.inner.serial,
             method.as_str(),
-            Some(&params),
+            Some(&params.at(self.revision())),
         );
     }
 }

@@ -4,7 +4,7 @@
 //! MRTR-01 to MRTR-13: in the modern era a run that needs an answer ends, and nothing is kept.
 
 use std::collections::BTreeMap;
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::{AskError, Call};
-use crate::driver::Flag;
+use crate::driver::{Either, Flag, first};
 use crate::lock::lock;
 use crate::mcp::{Memory, Question};
 use crate::rpc::ErrorObject;
@@ -65,23 +65,54 @@ impl Questions {
     }
 
     /// Puts a question, under a key of its own if one is given; ready when an earlier round has brought
-    /// the answer.
-    pub(crate) fn put<T>(&self, question: Question, key: Option<&str>) -> PendingQuestion<'_, T> {
+    /// the answer. Dropped, it is not asked.
+    pub(crate) async fn put<T: DeserializeOwned>(
+        &self,
+        question: Question,
+        key: Option<&str>,
+    ) -> Result<T, AskError> {
+        let key = self.name(&question, key);
+        let _open = OpenQuestion { questions: self, key: &key };
+        let answered = poll_fn(|_| self.poll_answer(&question, &key));
+        match first(self.over(), answered).await {
+            Either::First(()) => Err(AskError::Ended),
+            Either::Second(answer) => Ok(answer),
+        }
+    }
+
+    /// What names the question across runs.
+    fn name(&self, question: &Question, key: Option<&str>) -> String {
         let name = key.map_or_else(|| question.digest(), str::to_owned);
         let mut state = lock(&self.state);
         let times = state.round().put.entry(name.clone()).or_default();
         *times += 1;
-        let key = match (key, *times) {
+        match (key, *times) {
             (Some(_), 1) => name,
             (_, times) => format!("{times}-{name}"),
-        };
-        PendingQuestion {
-            questions: self,
-            key,
-            question,
-            over: Box::pin(self.over()),
-            answer: std::marker::PhantomData,
         }
+    }
+
+    fn poll_answer<T: DeserializeOwned>(&self, question: &Question, key: &str) -> Poll<T> {
+        let mut state = lock(&self.state);
+        let round = state.round();
+        match round.memory.answers.get(key).map(|raw| serde_json::from_str(raw.get())) {
+            Some(Ok(answer)) => return Poll::Ready(answer),
+            // MRTR-12
+            Some(Err(error)) => {
+                round.refused = Some(ErrorObject::invalid_params(format!(
+                    "inputResponses.{key} is no answer to {}: {error}",
+                    question.method
+                )));
+            }
+            None => {
+                round.open.insert(key.to_owned(), question.clone());
+            }
+        }
+        // The run ends here; whoever polls it sees the question.
+        if let Some(runner) = state.runner.take() {
+            runner.wake();
+        }
+        Poll::Pending
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -124,49 +155,14 @@ impl Questions {
 }
 
 /// A question that was put. Dropped, it is not asked.
-pub(crate) struct PendingQuestion<'a, T> {
+struct OpenQuestion<'a> {
     questions: &'a Questions,
-    key: String,
-    question: Question,
-    over: Pin<Box<dyn Future<Output = ()> + Send>>,
-    answer: std::marker::PhantomData<fn() -> T>,
+    key: &'a str,
 }
 
-impl<T: DeserializeOwned> Future for PendingQuestion<'_, T> {
-    type Output = Result<T, AskError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        if self.over.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Err(AskError::Ended));
-        }
-        let mut state = lock(&self.questions.state);
-        let round = state.round();
-        let parsed = round.memory.answers.get(&self.key).map(|raw| serde_json::from_str(raw.get()));
-        match parsed {
-            Some(Ok(answer)) => return Poll::Ready(Ok(answer)),
-            // MRTR-12
-            Some(Err(error)) => {
-                round.refused = Some(ErrorObject::invalid_params(format!(
-                    "inputResponses.{} is no answer to {}: {error}",
-                    self.key,
-                    self.question.method.as_str()
-                )));
-            }
-            None => {
-                round.open.insert(self.key.clone(), self.question.clone());
-            }
-        }
-        // The run ends here; whoever polls it sees the question.
-        if let Some(runner) = state.runner.take() {
-            runner.wake();
-        }
-        Poll::Pending
-    }
-}
-
-impl<T> Drop for PendingQuestion<'_, T> {
+impl Drop for OpenQuestion<'_> {
     fn drop(&mut self) {
-        lock(&self.questions.state).round().open.remove(&self.key);
+        lock(&self.questions.state).round().open.remove(self.key);
     }
 }
 

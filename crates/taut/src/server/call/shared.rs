@@ -2,12 +2,14 @@
 
 use std::sync::{Arc, Mutex, Weak};
 
+use tokio::sync::watch;
+
 use super::Call;
 use crate::driver::AnswerFuture;
 use crate::json::JsonRef;
 use crate::lock::lock;
 use crate::mcp::{Implementation, RawJson, Revision, WriteJson};
-use crate::server::catalog::{Catalog, Versioned};
+use crate::server::catalog::Catalog;
 use crate::server::pool::Pool;
 use crate::server::settings::Settings;
 use crate::server::subscriber::{Subscriber, Update};
@@ -23,7 +25,8 @@ pub(crate) struct ServerShared<S> {
     pub(crate) info_json: RawJson,
     pub(crate) state: S,
     pub(crate) settings: Settings,
-    pub(crate) catalog: Versioned<Catalog<Handler<S>>>,
+    /// Sessions keep the one that they last looked at, and learn here that there is another.
+    pub(crate) catalog: watch::Sender<Arc<Catalog<Handler<S>>>>,
     /// Threads for blocking tools.
     pub(crate) pool: Pool,
     /// The connections that may want to hear of changes.
@@ -44,7 +47,7 @@ impl<S> ServerShared<S> {
             state,
             pool: Pool::new(settings.blocking_threads, settings.blocking_queue),
             settings,
-            catalog: Versioned::new(catalog),
+            catalog: watch::Sender::new(Arc::new(catalog)),
             subscribers: Mutex::default(),
         }
     }
@@ -61,7 +64,7 @@ impl<S> ServerShared<S> {
     }
 
     /// Tells every connection of an update, if they were promised to be told (TOL-24).
-    pub(crate) fn tell(&self, update: Update<'_>) {
+    pub(crate) fn tell(&self, update: &Update) {
         if !self.settings.changes {
             return;
         }
@@ -76,10 +79,10 @@ impl<S> ServerShared<S> {
     /// Changes what is offered, and tells every connection if `change` says that it changed anything.
     pub(crate) fn change(
         &self,
-        update: Update<'_>,
+        update: &Update,
         change: impl FnOnce(&mut Catalog<Handler<S>>) -> bool,
     ) -> bool {
-        let changed = self.catalog.change(|current| {
+        let changed = self.catalog.send_if_modified(|current| {
             let mut next = Catalog::clone(current);
             let changed = change(&mut next);
             if changed {

@@ -1,13 +1,12 @@
 //! What a server offers: tools, resources, templates, prompts, completions, in the order given.
 //!
 //! Knows descriptions and how lists are paged; must not know what a handler (`H`) is. A catalog is
-//! never changed while somebody reads it: a change makes a new one ([`Versioned`]), so that a request sees
+//! never changed while somebody reads it: a change makes a new one, so that a request sees
 //! one state. Lists are serialised once for each revision and page, and reused (TOL-22).
 
 mod cursor;
 mod spec;
 mod template;
-mod versioned;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -26,7 +25,6 @@ use cursor::ListState;
 
 pub(crate) use spec::Spec;
 pub(crate) use template::UriTemplate;
-pub(crate) use versioned::{Snapshot, Versioned};
 
 /// One thing that is offered, and its handler.
 #[derive(Clone)]
@@ -55,6 +53,7 @@ pub(crate) enum List {
 }
 
 /// What is offered, at one moment.
+#[derive(Clone)]
 pub(crate) struct Catalog<H> {
     pub(crate) tools: Vec<ToolEntry<H>>,
     pub(crate) resources: Vec<Entry<Resource, H>>,
@@ -91,18 +90,10 @@ impl<H> Default for Catalog<H> {
     }
 }
 
-impl<H: Clone> Clone for Catalog<H> {
-    /// The same entries, with nothing worked out yet.
+/// A copy of a catalog is made to be changed, so what was worked out does not hold for it.
+impl Clone for Cache {
     fn clone(&self) -> Self {
-        Self {
-            tools: self.tools.clone(),
-            resources: self.resources.clone(),
-            templates: self.templates.clone(),
-            prompts: self.prompts.clone(),
-            completions: self.completions.clone(),
-            tool_places: self.tool_places.clone(),
-            cache: Cache::default(),
-        }
+        Self::default()
     }
 }
 
@@ -165,19 +156,14 @@ impl<H> Catalog<H> {
         let changes = settings.changes.then_some(true);
         let mut offer = ServerCapabilities::new();
         if !self.tools.is_empty() || settings.changes {
-            let mut tools = ToolsCapability::new();
-            tools.list_changed = changes;
-            offer.tools = Some(tools);
+            offer.tools.insert(ToolsCapability::new()).list_changed = changes;
         }
         if !self.resources.is_empty() || !self.templates.is_empty() || settings.changes {
-            let mut resources = ResourcesCapability::new();
+            let resources = offer.resources.insert(ResourcesCapability::new());
             (resources.list_changed, resources.subscribe) = (changes, changes);
-            offer.resources = Some(resources);
         }
         if !self.prompts.is_empty() || settings.changes {
-            let mut prompts = PromptsCapability::new();
-            prompts.list_changed = changes;
-            offer.prompts = Some(prompts);
+            offer.prompts.insert(PromptsCapability::new()).list_changed = changes;
         }
         offer.completions = (!self.completions.is_empty()).then(JsonObject::new);
         offer.logging = settings.logging.then(JsonObject::new);

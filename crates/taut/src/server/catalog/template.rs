@@ -4,8 +4,6 @@
 //! `{+name}` or `{name*}` for anything. Of several ways to fit, each blank takes as little as it can,
 //! the first one first. The work grows with the length of the address, whatever the template is.
 
-use std::fmt;
-
 /// A pattern for addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UriTemplate {
@@ -18,37 +16,21 @@ enum Part {
     Blank { name: String, slashes: bool },
 }
 
-/// Why a pattern cannot be used.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum BadTemplate {
-    Unclosed,
-    Name(String),
-    Adjacent,
-}
-
-impl fmt::Display for BadTemplate {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Unclosed => f.write_str("a brace is not closed"),
-            Self::Name(name) => {
-                write!(f, "{{{name}}} is not supported: use {{name}}, {{+name}} or {{name*}}")
-            }
-            Self::Adjacent => f.write_str("two blanks need something between them"),
-        }
-    }
-}
-
 impl UriTemplate {
-    pub(crate) fn parse(pattern: &str) -> Result<Self, BadTemplate> {
+    /// Reads a pattern.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub(crate) fn parse(pattern: &str) -> Result<Self, String> {
         let mut parts = Vec::new();
         let mut rest = pattern;
         while let Some(open) = rest.find('{') {
             if open > 0 {
                 parts.push(Part::Literal(rest[..open].to_owned()));
             } else if matches!(parts.last(), Some(Part::Blank { .. })) {
-                return Err(BadTemplate::Adjacent);
+                return Err("two blanks need something between them".to_owned());
             }
-            let close = rest[open..].find('}').ok_or(BadTemplate::Unclosed)? + open;
+            let close = rest[open..].find('}').ok_or("a brace is not closed")? + open;
             let inside = &rest[open + 1..close];
             let (name, slashes) = match (inside.strip_prefix('+'), inside.strip_suffix('*')) {
                 (Some(name), _) | (None, Some(name)) => (name, true),
@@ -56,7 +38,9 @@ impl UriTemplate {
             };
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '.';
             if name.is_empty() || !name.chars().all(plain) {
-                return Err(BadTemplate::Name(inside.to_owned()));
+                return Err(format!(
+                    "{{{inside}}} is not supported: use {{name}}, {{+name}} or {{name*}}"
+                ));
             }
             parts.push(Part::Blank { name: name.to_owned(), slashes });
             rest = &rest[close + 1..];
@@ -98,14 +82,13 @@ impl UriTemplate {
     /// one more, the end. Nothing if the whole does not fit.
     fn positions_that_fit(&self, uri: &str) -> Option<Vec<Bits>> {
         let bytes = uri.as_bytes();
-        let ends = |literal: &str| uri.ends_with(literal);
         if let Some(Part::Literal(text)) = self.parts.first().filter(|_| self.parts.len() > 1)
             && !uri.starts_with(text.as_str())
         {
             return None;
         }
         if let Some(Part::Literal(text)) = self.parts.last()
-            && !ends(text)
+            && !uri.ends_with(text.as_str())
         {
             return None;
         }
@@ -233,8 +216,9 @@ mod tests {
 
     #[test]
     fn patterns_that_cannot_be_read_backwards_are_refused() {
-        assert_eq!(UriTemplate::parse("a{b"), Err(BadTemplate::Unclosed));
-        assert_eq!(UriTemplate::parse("a{?q}"), Err(BadTemplate::Name("?q".into())));
-        assert_eq!(UriTemplate::parse("{a}{b}"), Err(BadTemplate::Adjacent));
+        let fault = |pattern| UriTemplate::parse(pattern).unwrap_err();
+        assert_eq!(fault("a{b"), "a brace is not closed");
+        assert!(fault("a{?q}").starts_with("{?q} is not supported: use {name}"));
+        assert_eq!(fault("{a}{b}"), "two blanks need something between them");
     }
 }

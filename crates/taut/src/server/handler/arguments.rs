@@ -130,7 +130,7 @@ fn problem_at<A: DeserializeOwned>(path: &[String], value: &Value) -> Option<Str
 
 /// What serde says, in the words of JSON, with the place before it.
 fn words(error: &str, path: &str) -> String {
-    if let Some(name) = quoted(error, MISSING) {
+    if let Some(name) = error.strip_prefix(MISSING).and_then(|rest| rest.split('`').next()) {
         let dot = if path.is_empty() { "" } else { "." };
         return format!("`{path}{dot}{name}` is missing");
     }
@@ -153,10 +153,6 @@ fn words(error: &str, path: &str) -> String {
     };
     let problem = unfit().or_else(unknown).or_else(array).unwrap_or_else(|| cut(error));
     if path.is_empty() { problem } else { format!("`{path}`: {problem}") }
-}
-
-fn quoted<'e>(error: &'e str, before: &str) -> Option<&'e str> {
-    error.strip_prefix(before)?.split('`').next()
 }
 
 /// What was wanted: types of Rust as types of JSON.
@@ -187,10 +183,9 @@ fn kind(wanted: &str) -> String {
 
 /// What was there instead.
 fn found(got: &str) -> String {
-    let number = |text: &str| format!("the number {}", text.trim_matches('`'));
     if let Some(text) = got.strip_prefix("integer ").or_else(|| got.strip_prefix("floating point "))
     {
-        return number(text);
+        return format!("the number {}", text.trim_matches('`'));
     }
     if let Some(text) = got.strip_prefix("boolean ") {
         return text.trim_matches('`').to_owned();

@@ -2,7 +2,7 @@
 
 use std::fmt::Display;
 
-use crate::mcp::{Content, GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents};
+use crate::mcp::{GetPromptResult, PromptMessage, ReadResourceResult, ResourceContents};
 use crate::rpc::ErrorObject;
 
 use super::base64;
@@ -82,34 +82,23 @@ pub trait IntoMessages {
     fn into_messages(self) -> Result<GetPromptResult, ErrorObject>;
 }
 
-impl IntoMessages for &str {
-    fn into_messages(self) -> Result<GetPromptResult, ErrorObject> {
-        PromptMessage::user(self).into_messages()
-    }
+macro_rules! into_messages {
+    ($($T:ty: |$value:ident| $messages:expr;)*) => {$(
+        impl IntoMessages for $T {
+            fn into_messages(self) -> Result<GetPromptResult, ErrorObject> {
+                let $value = self;
+                Ok($messages)
+            }
+        }
+    )*};
 }
 
-impl IntoMessages for String {
-    fn into_messages(self) -> Result<GetPromptResult, ErrorObject> {
-        PromptMessage::user(Content::text(self)).into_messages()
-    }
-}
-
-impl IntoMessages for PromptMessage {
-    fn into_messages(self) -> Result<GetPromptResult, ErrorObject> {
-        Ok(GetPromptResult::new([self]))
-    }
-}
-
-impl IntoMessages for Vec<PromptMessage> {
-    fn into_messages(self) -> Result<GetPromptResult, ErrorObject> {
-        Ok(GetPromptResult::new(self))
-    }
-}
-
-impl IntoMessages for GetPromptResult {
-    fn into_messages(self) -> Result<GetPromptResult, ErrorObject> {
-        Ok(self)
-    }
+into_messages! {
+    &str: |text| GetPromptResult::new([PromptMessage::user(text)]);
+    String: |text| GetPromptResult::new([PromptMessage::user(text)]);
+    PromptMessage: |message| GetPromptResult::new([message]);
+    Vec<PromptMessage>: |messages| GetPromptResult::new(messages);
+    GetPromptResult: |result| result;
 }
 
 impl<T: IntoMessages, E: Display + Send + 'static> IntoMessages for Result<T, E> {

@@ -17,14 +17,13 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 use super::call::{BlockingCall, Call, Handler};
 use super::pool::NotRun;
 use crate::driver::{AnswerFuture, log_panic, ready};
 use crate::mcp::{
-    CallToolResult, CompleteResult, Completion, CompletionContext, RESOURCE_NOT_FOUND, RawJson,
+    CallToolResult, CompleteParams, CompleteResult, Completion, RESOURCE_NOT_FOUND, RawJson,
     ReadResourceResult, resource_not_found,
 };
 use crate::rpc::ErrorObject;
@@ -111,16 +110,12 @@ pub(crate) fn resource<
     S: Send + Sync + 'static,
     F: Future<Output: IntoContents + Send + 'static> + Send + 'static,
 >(
-    uri: String,
     mime_type: Option<String>,
     handler: impl Fn(Call<S>) -> F + Send + Sync + 'static,
 ) -> Handler<S> {
     Arc::new(move |_, call| {
         let work = handler(call.clone());
-        let (uri, mime_type) = (uri.clone(), mime_type.clone());
-        Box::pin(run(call.clone(), async move {
-            call.contents(work.await.into_contents(&uri, mime_type.as_deref()))
-        }))
+        contents(call, work, mime_type.clone())
     })
 }
 
@@ -136,10 +131,7 @@ pub(crate) fn template<
     Arc::new(move |raw, call| match arguments::read(raw, Vec::new) {
         Ok(arguments) => {
             let work = handler(arguments, call.clone());
-            let (uri, mime_type) = (call.inner.name.clone(), mime_type.clone());
-            Box::pin(run(call.clone(), async move {
-                call.contents(work.await.into_contents(&uri, mime_type.as_deref()))
-            }))
+            contents(call, work, mime_type.clone())
         }
         Err(_) => {
             let error = not_found(&call.inner.name);
@@ -175,12 +167,6 @@ pub struct CompletionRequest {
     pub chosen: std::collections::BTreeMap<String, String>,
 }
 
-#[derive(Deserialize)]
-struct Typed {
-    value: String,
-    context: String,
-}
-
 /// Suggestions for a value.
 pub(crate) fn completion<
     S: Send + Sync + 'static,
@@ -189,19 +175,27 @@ pub(crate) fn completion<
     handler: impl Fn(CompletionRequest, Call<S>) -> F + Send + Sync + 'static,
 ) -> Handler<S> {
     Arc::new(move |raw, call| {
-        let typed = match arguments::read::<Typed>(raw, Vec::new) {
+        let typed = match arguments::read::<CompleteParams>(raw, Vec::new) {
             Ok(typed) => typed,
             Err(reason) => return refused(&call, reason),
         };
-        let chosen = match serde_json::from_str::<CompletionContext>(&typed.context) {
-            Ok(context) => context.arguments.unwrap_or_default(),
-            Err(error) => return refused(&call, format!("`context`: {error}")),
-        };
-        let request = CompletionRequest { value: typed.value, chosen };
+        let chosen = typed.context.and_then(|context| context.arguments).unwrap_or_default();
+        let request = CompletionRequest { value: typed.argument.value, chosen };
         let work = handler(request, call.clone());
         let work = async move { Ok(CompleteResult::new(Completion::first_of(work.await))) };
         Box::pin(run(call, work))
     })
+}
+
+/// What the call reads, from what its handler returns.
+fn contents<S: Send + Sync + 'static>(
+    call: Call<S>,
+    work: impl Future<Output: IntoContents + Send + 'static> + Send + 'static,
+    mime_type: Option<String>,
+) -> AnswerFuture {
+    Box::pin(run(call.clone(), async move {
+        call.contents(work.await.into_contents(&call.inner.name, mime_type.as_deref()))
+    }))
 }
 
 /// Arguments of a tool that do not fit: for the model to read and to try again (TOL-08), unless the

@@ -66,18 +66,6 @@ impl<T: Serialize + JsonSchema> IntoReply for Json<T> {
     }
 }
 
-macro_rules! as_text {
-    ($($T:ty),*) => {$(
-        impl IntoReply for $T {
-            fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
-                Ok(CallToolResult::with_text(self.to_string()))
-            }
-        }
-    )*};
-}
-
-as_text!(&str, std::borrow::Cow<'_, str>, char);
-
 macro_rules! as_scalar {
     ($($T:ty),*) => {$(
         impl IntoReply for $T {
@@ -94,34 +82,26 @@ macro_rules! as_scalar {
 
 as_scalar!(bool, i8, i16, i32, i64, i128, isize, u8, u16, u32, u64, u128, usize, f32, f64);
 
-impl IntoReply for String {
-    fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
-        Ok(CallToolResult::with_text(self))
-    }
+macro_rules! into_reply {
+    ($($T:ty: |$value:ident| $result:expr;)*) => {$(
+        impl IntoReply for $T {
+            fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
+                let $value = self;
+                Ok($result)
+            }
+        }
+    )*};
 }
 
-impl IntoReply for () {
-    fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
-        Ok(CallToolResult::new([]))
-    }
-}
-
-impl IntoReply for Content {
-    fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
-        Ok(CallToolResult::new([self]))
-    }
-}
-
-impl IntoReply for Vec<Content> {
-    fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
-        Ok(CallToolResult::new(self))
-    }
-}
-
-impl IntoReply for CallToolResult {
-    fn into_reply(self) -> Result<CallToolResult, ErrorObject> {
-        Ok(self)
-    }
+into_reply! {
+    &str: |text| CallToolResult::with_text(text);
+    String: |text| CallToolResult::with_text(text);
+    std::borrow::Cow<'_, str>: |text| CallToolResult::with_text(text);
+    char: |character| CallToolResult::with_text(character);
+    (): |_nothing| CallToolResult::new([]);
+    Content: |block| CallToolResult::new([block]);
+    Vec<Content>: |blocks| CallToolResult::new(blocks);
+    CallToolResult: |result| result;
 }
 
 impl<T: IntoReply, E: Display + Send + 'static> IntoReply for Result<T, E> {

@@ -9,10 +9,11 @@ use crate::driver::{Outcome, no_json};
 use crate::json::JsonBuf;
 use crate::mcp::{
     CallToolResult, CompleteResult, GetPromptResult, InputRequired, Memory, Meta, Question,
-    ReadResourceResult, Target, WriteJson, meta_keys,
+    ReadResourceResult, ResultType, Target, WriteJson, meta_keys,
 };
 use crate::rpc::ErrorObject;
 use crate::server::call::{Call, Run, Suspendable};
+use crate::server::catalog::stamp;
 use crate::server::settings::{CallEnd, Settings};
 
 /// A result of the protocol that a handler makes: it may carry `_meta`.
@@ -20,31 +21,29 @@ pub(crate) trait HandlerResult: WriteJson + Send + 'static {
     fn meta_mut(&mut self) -> &mut Option<Meta>;
 
     /// Whether it says that the tool failed.
-    fn failed(&self) -> bool {
-        false
-    }
+    fn failed(&self) -> bool;
 }
 
 macro_rules! handler_results {
-    ($($T:ty),*) => {$(
+    ($($T:ty: |$result:pat_param| $failed:expr;)*) => {$(
         impl HandlerResult for $T {
             fn meta_mut(&mut self) -> &mut Option<Meta> {
                 &mut self.meta
+            }
+
+            fn failed(&self) -> bool {
+                let $result = self;
+                $failed
             }
         }
     )*};
 }
 
-handler_results!(ReadResourceResult, GetPromptResult, CompleteResult);
-
-impl HandlerResult for CallToolResult {
-    fn meta_mut(&mut self) -> &mut Option<Meta> {
-        &mut self.meta
-    }
-
-    fn failed(&self) -> bool {
-        Self::failed(self)
-    }
+handler_results! {
+    CallToolResult: |result| result.is_error == Some(true);
+    ReadResourceResult: |_| false;
+    GetPromptResult: |_| false;
+    CompleteResult: |_| false;
 }
 
 /// Runs a handler to its end, or to where it has to ask, within the server's limit if it has one.
@@ -110,9 +109,13 @@ fn ask_client<S>(
         Ok(_) => CallEnd::Asking,
         Err(_) => CallEnd::Failed,
     });
-    let server_info = call.inner.shared().info_json.clone();
-    JsonBuf::of(&InputRequired { questions, state: state?, server_info })
-        .map_err(|error| no_json(&error))
+    let required = InputRequired {
+        result_type: ResultType::InputRequired,
+        input_requests: questions,
+        request_state: state?,
+        meta: stamp(&inner.shared().info_json),
+    };
+    JsonBuf::of(&required).map_err(|error| no_json(&error))
 }
 
 /// Seconds since 1970; a clock before that counts as 0.

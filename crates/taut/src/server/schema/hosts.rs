@@ -34,22 +34,21 @@ const FORMATS: [&str; 19] = [
 /// For what is read. `null` is read where a value may be left out, but a schema does not offer it: a
 /// field that may be left out has one type, and is not required.
 pub(super) fn for_arguments(root: &mut Schema) {
-    RecursiveTransform(|schema: &mut Schema| {
-        plain(schema);
-        if let Some(members) = schema.as_object_mut() {
-            without_null(members);
-        }
-    })
-    .transform(root);
+    each(root, without_null);
 }
 
 /// For what is written. `null` stays: it is written. It is an alternative of its own, because hosts refuse lists of
 /// types.
 pub(super) fn for_answers(root: &mut Schema) {
+    each(root, null_apart);
+}
+
+/// Makes each part of a schema plain, and treats `null` as told.
+fn each(root: &mut Schema, null: fn(&mut Map<String, Value>)) {
     RecursiveTransform(|schema: &mut Schema| {
-        plain(schema);
         if let Some(members) = schema.as_object_mut() {
-            null_apart(members);
+            plain(members);
+            null(members);
         }
     })
     .transform(root);
@@ -79,8 +78,7 @@ fn null_apart(members: &mut Map<String, Value>) {
     members.insert("anyOf".into(), serde_json::json!([inside, { "type": "null" }]));
 }
 
-fn plain(schema: &mut Schema) {
-    let Some(members) = schema.as_object_mut() else { return };
+fn plain(members: &mut Map<String, Value>) {
     let format = members.get("format").and_then(Value::as_str);
     if format.is_some_and(|format| !FORMATS.contains(&format)) {
         members.remove("format");

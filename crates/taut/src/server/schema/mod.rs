@@ -101,11 +101,10 @@ pub(crate) fn shape(mut root: Described, declared: &[&'static [&'static str]]) -
 /// The blanks of a prompt: the fields of `T`, in their order.
 pub(crate) fn arguments_of<T: JsonSchema + DeserializeOwned>() -> Vec<PromptArgument> {
     let root = root_of::<T>().to_value();
-    let required: Vec<&str> =
-        root["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let required = required_by::<T>();
     let Some(fields) = root["properties"].as_object() else { return Vec::new() };
     let argument = |(name, field): (&String, &Value)| {
-        let argument = PromptArgument::new(name).required(required.contains(&name.as_str()));
+        let argument = PromptArgument::new(name).required(required.contains(name));
         match field["description"].as_str() {
             Some(description) => argument.description(description),
             None => argument,

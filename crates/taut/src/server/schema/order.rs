@@ -12,7 +12,7 @@ use serde::de::{
     MapAccess, SeqAccess, VariantAccess, Visitor,
 };
 use serde::forward_to_deserialize_any;
-use serde_json::value::RawValue;
+use serde::ser::{Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::json::RawJson;
@@ -62,54 +62,34 @@ pub(super) fn declared<T: DeserializeOwned>() -> Vec<Names> {
 /// The text of a schema, with the properties of every object in the order of `declared`. Where that
 /// says nothing, required ones come first: `required` keeps their order.
 pub(super) fn in_order(schema: &Value, declared: &[Names]) -> RawJson {
-    let mut text = String::new();
-    write(schema, declared, &mut text);
-    // What was written from a value is JSON.
-    RawValue::from_string(text).map_or_else(|_| schema.clone().into(), RawJson::from)
+    let ordered = Ordered { value: schema, of: None, declared };
+    RawJson::of(&ordered).unwrap_or_else(|_| schema.clone().into())
 }
 
-fn write(value: &Value, declared: &[Names], out: &mut String) {
-    match value {
-        Value::Object(members) => {
-            write_members(members.iter(), out, |name, value, out| match value {
-                Value::Object(properties) if name == "properties" => {
-                    let sorted = sorted(properties, members.get("required"), declared);
-                    write_members(sorted.into_iter(), out, |_, value, out| {
-                        write(value, declared, out)
-                    });
-                }
-                _ => write(value, declared, out),
-            })
-        }
-        Value::Array(items) => {
-            out.push('[');
-            for (n, item) in items.iter().enumerate() {
-                if n > 0 {
-                    out.push(',');
-                }
-                write(item, declared, out);
+/// A part of a schema, and the object whose `properties` it is, if it is that.
+struct Ordered<'v> {
+    value: &'v Value,
+    of: Option<&'v Map<String, Value>>,
+    declared: &'v [Names],
+}
+
+impl Serialize for Ordered<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { declared, .. } = *self;
+        let part = |value, of| Ordered { value, of, declared };
+        match (self.value, self.of) {
+            (Value::Object(properties), Some(of)) => {
+                let sorted = sorted(properties, of.get("required"), declared);
+                serializer.collect_map(sorted.into_iter().map(|(name, v)| (name, part(v, None))))
             }
-            out.push(']');
+            (Value::Object(members), None) => {
+                let of = |name: &str| (name == "properties").then_some(members);
+                serializer.collect_map(members.iter().map(|(name, v)| (name, part(v, of(name)))))
+            }
+            (Value::Array(items), _) => serializer.collect_seq(items.iter().map(|v| part(v, None))),
+            (plain, _) => plain.serialize(serializer),
         }
-        plain => out.push_str(&plain.to_string()),
     }
-}
-
-fn write_members<'v>(
-    members: impl Iterator<Item = (&'v String, &'v Value)>,
-    out: &mut String,
-    value: impl Fn(&str, &Value, &mut String),
-) {
-    out.push('{');
-    for (n, (name, member)) in members.enumerate() {
-        if n > 0 {
-            out.push(',');
-        }
-        out.push_str(&Value::from(name.as_str()).to_string());
-        out.push(':');
-        value(name, member, out);
-    }
-    out.push('}');
 }
 
 fn sorted<'v>(

@@ -11,12 +11,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
+use tokio::sync::watch;
 
 use super::call::{Call, CallState, Connection, Handler, Questions, ServerShared};
-use super::catalog::{Catalog, List, Snapshot, stamp};
+use super::catalog::{Catalog, List, stamp};
 use super::handler::unix_time;
 use super::settings::CallEvent;
-use super::subscriber::{Subscriber, end_of_stream};
+use super::subscriber::Subscriber;
 use crate::driver::{AnswerFuture, Flag, IncomingRequest, Link, Outcome, Service, first, ready};
 use crate::json::{JsonBuf, JsonRef};
 use crate::lock::lock;
@@ -24,7 +25,7 @@ use crate::mcp::{
     Accept, DiscoverResult, EmptyResult, InitializeResult, Level, Memory, Method, Revision,
     SubscriptionFilter, Target, Terms, Verdict, WriteJson, meta_keys,
 };
-use crate::rpc::{ErrorObject, NoId, Params, ParamsError, Trouble};
+use crate::rpc::{ErrorObject, NoId, Params, Trouble};
 use crate::service::Reporter;
 use crate::transport::Principal;
 
@@ -38,7 +39,8 @@ pub(super) struct Query<'a> {
 pub(super) struct ServerSession<S> {
     connection: Arc<Connection<S>>,
     /// What was offered when a request last came.
-    catalog: Snapshot<Catalog<Handler<S>>>,
+    catalog: Arc<Catalog<Handler<S>>>,
+    changes: watch::Receiver<Arc<Catalog<Handler<S>>>>,
     accept: Accept,
     /// Raised when the input has ended: streams end with it.
     closing: Flag,
@@ -57,7 +59,8 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         link.agree(NoId::Absent, false);
         let subscriber = Arc::new(Subscriber::new(link.clone(), shared.settings.follow));
         shared.add_subscriber(&subscriber);
-        let catalog = shared.catalog.snapshot();
+        let mut changes = shared.catalog.subscribe();
+        let catalog = changes.borrow_and_update().clone();
         // LOG-05: until the client says, it hears what is not for debugging.
         let level = Mutex::new(Level::Info);
         let lost_logs = AtomicUsize::new(0);
@@ -65,6 +68,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         Self {
             connection: Arc::new(connection),
             catalog,
+            changes,
             accept: Accept::default(),
             closing: Flag::default(),
             reporter: Reporter::new(on_stdio),
@@ -75,18 +79,18 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         let no_id = if revision.has_errors_without_id() { NoId::Absent } else { NoId::Null };
         self.connection.link.agree(no_id, revision.has_batches());
         let shared = &self.connection.shared;
-        let mut result = InitializeResult::new(
-            revision.as_str(),
-            shared.catalog.current().capabilities(&shared.settings).clone(),
-            shared.info.clone(),
-        );
-        result.instructions = shared.settings.instructions.clone();
-        result
+        let offer = shared.catalog.borrow().capabilities(&shared.settings).clone();
+        let instructions = shared.settings.instructions.clone();
+        let info = shared.info.clone();
+        InitializeResult { instructions, ..InitializeResult::new(revision.as_str(), offer, info) }
     }
 
     fn serve(&mut self, method: Method, query: Query<'_>) -> Result<AnswerFuture, ErrorObject> {
-        self.connection.shared.catalog.refresh(&mut self.catalog);
-        let catalog = self.catalog.as_ref();
+        // It fails when there is no server any more, which we hold.
+        if self.changes.has_changed().unwrap_or_default() {
+            self.catalog = self.changes.borrow_and_update().clone();
+        }
+        let catalog = &*self.catalog;
         self.is_offered(method, catalog)?;
         let (params, revision) = (query.request.params, query.terms.revision);
         let list = match method {
@@ -101,13 +105,11 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
                 return Ok(done(&EmptyResult::new(), revision));
             }
             Method::Subscribe => {
-                let uri = params.required::<String>("uri").map_err(invalid)?;
-                self.connection.subscriber.follow(uri)?;
+                self.connection.subscriber.follow(params.required("uri")?)?;
                 return Ok(done(&EmptyResult::new(), revision));
             }
             Method::Unsubscribe => {
-                let uri = params.required::<String>("uri").map_err(invalid)?;
-                self.connection.subscriber.unfollow(&uri);
+                self.connection.subscriber.unfollow(params.required("uri")?);
                 return Ok(done(&EmptyResult::new(), revision));
             }
             Method::ListTools => List::Tools,
@@ -116,7 +118,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
             Method::ListPrompts => List::Prompts,
             _ => return Err(ErrorObject::method_not_found(method.as_str())),
         };
-        let cursor = params.optional::<String>("cursor").map_err(invalid)?;
+        let cursor = params.optional::<String>("cursor")?;
         let ServerShared { settings, info_json, .. } = &*self.connection.shared;
         Ok(ready(catalog.page(settings, info_json, list, revision, cursor.as_deref())))
     }
@@ -143,19 +145,16 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
 
     fn discover(&self, catalog: &Catalog<Handler<S>>) -> DiscoverResult {
         let ServerShared { settings, info_json, .. } = &*self.connection.shared;
-        let mut result = DiscoverResult::new(
-            [Revision::MODERN.to_string()],
-            catalog.capabilities(settings).clone(),
-        )
-        .ttl(settings.ttl)
-        .cache_scope(settings.cache_scope.clone())
-        .meta(stamp(info_json));
-        result.instructions = settings.instructions.clone();
-        result
+        let offer = catalog.capabilities(settings).clone();
+        let result = DiscoverResult::new([Revision::MODERN.to_string()], offer)
+            .ttl(settings.ttl)
+            .cache_scope(settings.cache_scope.clone())
+            .meta(stamp(info_json));
+        DiscoverResult { instructions: settings.instructions.clone(), ..result }
     }
 
     fn set_level(&self, params: &Params<'_>) -> Result<(), ErrorObject> {
-        let level = params.required::<Level>("level").map_err(invalid)?;
+        let level = params.required::<Level>("level")?;
         // LOG-03
         if !level.is_known() {
             return Err(ErrorObject::invalid_params(format!("unknown level {level}")));
@@ -171,8 +170,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         catalog: &Catalog<Handler<S>>,
     ) -> Result<AnswerFuture, ErrorObject> {
         // SUB-11
-        let filter =
-            request.params.required::<SubscriptionFilter>("notifications").map_err(invalid)?;
+        let filter = request.params.required::<SubscriptionFilter>("notifications")?;
         let shared = &self.connection.shared;
         let honoured = filter.honoured_by(catalog.capabilities(&shared.settings));
         let stream = self.connection.subscriber.listen(request, honoured)?;
@@ -183,7 +181,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
             // SUB-07, SUB-09: nothing is said on it any more, and then comes the result, which is
             // written unless the stream was cancelled.
             drop(stream);
-            let mut end = end_of_stream(&id);
+            let mut end = EmptyResult::end_of_subscription(id);
             end.meta.get_or_insert_default().insert(meta_keys::SERVER_INFO, info);
             write_for(&end, Revision::MODERN)
         }))
@@ -198,8 +196,8 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         arguments: Option<JsonRef<'_>>,
     ) -> Result<Option<Memory>, ErrorObject> {
         type Answers = BTreeMap<String, Box<RawValue>>;
-        let answers = params.optional::<Answers>("inputResponses").map_err(invalid)?;
-        let Some(state) = params.optional::<String>("requestState").map_err(invalid)? else {
+        let answers = params.optional::<Answers>("inputResponses")?;
+        let Some(state) = params.optional::<String>("requestState")? else {
             // MRTR-12: answers to what nobody asked are passed over.
             return Ok(None);
         };
@@ -222,9 +220,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
     ) -> Result<Call<S>, ErrorObject> {
         let Query { request, terms } = query;
         // All that can be wrong with the request is found before `on_call` is told that it starts.
-        if let Err(error) = &terms.progress_token {
-            return Err(ErrorObject::invalid_params(error.to_string()));
-        }
+        terms.progress_token.as_ref().map_err(ErrorObject::clone)?;
         let memory = match terms.revision.is_modern() && method.may_require_input() {
             true => self.memory(request.params, method, &name, arguments)?,
             false => None,
@@ -302,10 +298,6 @@ impl<S: Send + Sync + 'static> Service for ServerSession<S> {
              await instead of blocking"
         ));
     }
-}
-
-fn invalid(error: ParamsError) -> ErrorObject {
-    ErrorObject::invalid_params(error.to_string())
 }
 
 /// An answer that is ready, written for `revision`.

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Query, ServerSession, invalid};
+use super::{Query, ServerSession};
 use crate::driver::{AnswerFuture, ready};
 use crate::json::JsonRef;
 use crate::mcp::{
@@ -22,7 +22,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         catalog: &Catalog<Handler<S>>,
     ) -> Result<AnswerFuture, ErrorObject> {
         let params = query.request.params;
-        let name = params.string("name").map_err(invalid)?;
+        let name = params.string("name")?;
         // A client in Go sends null for a map that is nil; it means none.
         let arguments = params.member("arguments").filter(|raw| raw.text() != "null");
         // TOL-09: params of the wrong shape are an error of the protocol; arguments that do not fit are an error of
@@ -43,7 +43,7 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         query: Query<'_>,
         catalog: &Catalog<Handler<S>>,
     ) -> Result<AnswerFuture, ErrorObject> {
-        let uri = query.request.params.required::<String>("uri").map_err(invalid)?;
+        let uri = query.request.params.required::<String>("uri")?;
         let revision = query.terms.revision;
         if let Some(resource) = catalog.resource(&uri) {
             let call = self.begin(query, Method::ReadResource, (*uri).into(), None)?;
@@ -69,9 +69,9 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         catalog: &Catalog<Handler<S>>,
     ) -> Result<AnswerFuture, ErrorObject> {
         let params = query.request.params;
-        let name = params.required::<String>("name").map_err(invalid)?;
+        let name = params.required::<String>("name")?;
         // PRM-05: values are strings.
-        params.optional::<BTreeMap<String, String>>("arguments").map_err(invalid)?;
+        params.optional::<BTreeMap<String, String>>("arguments")?;
         // PRM-04
         let prompt = catalog.prompt(&name).ok_or_else(|| {
             ErrorObject::invalid_params(format!("unknown prompt: {}", excerpt(&name)))
@@ -88,8 +88,8 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
     ) -> Result<AnswerFuture, ErrorObject> {
         let params = query.request.params;
         // CMP-03, CMP-05
-        let reference = params.required::<CompletionReference>("ref").map_err(invalid)?;
-        let argument = params.required::<CompletionArgument>("argument").map_err(invalid)?;
+        let reference = params.required::<CompletionReference>("ref")?;
+        let argument = params.required::<CompletionArgument>("argument")?;
         let (of, known) = catalog.completable(&reference, &argument.name).ok_or_else(|| {
             ErrorObject::invalid_params("ref names no prompt and no resource template")
         })?;
@@ -102,12 +102,6 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
             let none = CompleteResult::new(Completion::new([]));
             return Ok(ready(finish(&call, Ok(none))));
         };
-        let typed = serde_json::json!({
-            "value": argument.value,
-            "context": params.member("context").map_or("{}", JsonRef::text),
-        });
-        let raw = serde_json::value::to_raw_value(&typed)
-            .map_err(|error| ErrorObject::internal(error.to_string()))?;
-        Ok(handler(Some((&*raw).into()), call))
+        Ok(handler(params.raw().map(JsonRef::from), call))
     }
 }

@@ -28,10 +28,7 @@ impl Decoder {
         }
         match framing {
             Framing::Lines => self.enter(DecodeState::Line),
-            Framing::Headers => {
-                let began = self.offset;
-                self.enter(DecodeState::Header { line: 0, length: None, fault: None, began })
-            }
+            Framing::Headers => self.start_header(),
         }
     }
 

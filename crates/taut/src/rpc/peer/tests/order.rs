@@ -93,7 +93,7 @@ fn play(deeds: &[Deed], looks: &[Vec<Look>]) -> Seen {
                 side.call("c", Some(Patience::new(secs(2))));
             }
             Deed::Cancel => {
-                let last = side.peer.next_call - 1;
+                let last = side.peer.calls_made;
                 side.peer.cancel(crate::rpc::CallId(last), "no");
             }
             Deed::Wait => side.waits(secs(1)),
