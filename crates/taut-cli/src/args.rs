@@ -349,7 +349,7 @@ pub(crate) struct Options {
     /// Show the server's stderr and all events as they happen.
     #[arg(long, short, help_heading = "Output")]
     pub(crate) verbose: bool,
-    /// Write the result to a file.
+    /// Write the result to a file; - writes content to stdout as the server sent it.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub(crate) out: Option<PathBuf>,
 }
@@ -375,7 +375,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) fn variable(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("expected KEY=VALUE".to_owned()),
+        _ => Err(format!("expected KEY=VALUE; to pass on your own: {text}=\"${text}\"")),
     }
 }
 

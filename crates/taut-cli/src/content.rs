@@ -128,20 +128,19 @@ pub(crate) fn indented(output: &Output, data: &Sent) -> String {
 
 /// Prints all of it as text.
 pub(crate) fn print(output: &Output, pieces: &[Piece]) -> Result<(), Problem> {
-    if output.file.is_some() {
+    if output.file.is_some() || output.verbatim {
         return save(output, pieces);
     }
     for piece in pieces {
-        let mut shown = piece.shown(output);
-        if !shown.ends_with('\n') {
-            shown.push('\n');
+        match piece {
+            Piece::Text(text) => output.print_content(text)?,
+            other => output.print(&format!("{}\n", other.shown(output)))?,
         }
-        output.print(&shown)?;
     }
     Ok(())
 }
 
-/// Writes the content itself to the file of `--out`: the bytes if there are any, else the text.
+/// Writes the content itself to where `--out` says: the bytes if there are any, else the text.
 fn save(output: &Output, pieces: &[Piece]) -> Result<(), Problem> {
     let mut kinds = Vec::new();
     let mut all = Vec::new();
@@ -160,7 +159,7 @@ fn save(output: &Output, pieces: &[Piece]) -> Result<(), Problem> {
         kinds.push("text");
     }
     output.write(&all)?;
-    let file = output.file.as_deref().unwrap_or_else(|| "".as_ref());
+    let Some(file) = &output.file else { return Ok(()) };
     output.note(&format!("{}, {} in {}", kinds.join(" and "), size(all.len()), file.display()));
     Ok(())
 }

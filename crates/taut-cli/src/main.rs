@@ -19,6 +19,7 @@ mod desk;
 mod events;
 mod forms;
 mod gate;
+mod heard;
 mod help;
 mod hosts;
 mod mask;

@@ -14,19 +14,24 @@ pub(crate) fn service(word: &str) -> Option<&str> {
     word.strip_prefix(PREFIX)
 }
 
-/// What an edge gives as the reason of an error that is its own, not the server's.
-fn reason(error: &ErrorObject) -> Option<String> {
+/// What an edge gives as the reason of an error that is its own, not the server's, and whether the call may have run.
+fn reason(error: &ErrorObject) -> Option<(String, bool)> {
     let data: serde_json::Value = serde_json::from_str(error.data.as_ref()?.get()).ok()?;
-    Some(data.get("fleet")?.as_str()?.to_owned())
+    let may_have_run = data.get("mayHaveRun").and_then(serde_json::Value::as_bool);
+    Some((data.get("fleet")?.as_str()?.to_owned(), may_have_run.unwrap_or(true)))
 }
 
 /// What to try after an error of an edge; `None` if it is the server's.
 pub(crate) fn next_of(error: &ErrorObject) -> Option<&'static str> {
-    Some(match reason(error)?.as_str() {
+    let (reason, may_have_run) = reason(error)?;
+    Some(match reason.as_str() {
+        _ if may_have_run => {
+            "look whether it ran before you repeat it; `taut fleet` shows who is there"
+        }
         "nobody" => "start a worker with `taut worker`, and see who is there with `taut fleet`",
         "busy" => "try again later, or start more workers",
         "disconnected" => "see that the broker runs; the connection is opened again by itself",
-        _ => "look whether it ran before you repeat it; `taut fleet` shows who is there",
+        _ => "see what the workers say on stderr; `taut fleet` shows who is there",
     })
 }
 
@@ -168,7 +173,7 @@ mod with_nats {
     fn not_a_refusal(error: Error) -> Error {
         let Error::Connect(no_connection) = &error else { return error };
         let ConnectReason::Refused(refused) = &no_connection.reason else { return error };
-        match super::reason(refused).as_deref() {
+        match super::reason(refused).as_ref().map(|(reason, _)| reason.as_str()) {
             Some("nobody" | "busy" | "disconnected") => no_way(io::Error::other(&*refused.message)),
             _ => error,
         }

@@ -16,6 +16,7 @@ use serde::Serialize;
 use crate::args::Options;
 use crate::gate::{self, Reader, Shown, escape};
 pub(crate) use crate::gate::{BOLD, CYAN, DIM, GREEN, RED, YELLOW};
+use crate::heard::Heard;
 use crate::problem::{Exit, Problem};
 use crate::screen::Screen;
 use crate::secrets;
@@ -34,6 +35,8 @@ pub(crate) struct Output {
     pub(crate) documented: Arc<AtomicBool>,
     pub(crate) verbose: bool,
     pub(crate) file: Option<PathBuf>,
+    /// Whether content goes to stdout as it was sent: `--out -`.
+    pub(crate) verbatim: bool,
     /// Whether secrets are masked in results too, not only in other output.
     pub(crate) discreet: bool,
     /// Who reads results.
@@ -42,11 +45,15 @@ pub(crate) struct Output {
     pub(crate) err: Reader,
     /// What goes on on the terminal meanwhile.
     pub(crate) screen: Arc<Screen>,
+    /// What the server writes that is no message, while it is waited for.
+    pub(crate) heard: Arc<Heard>,
 }
 
 impl Output {
     pub(crate) fn new(options: Option<&Options>) -> Self {
-        let file = options.and_then(|options| options.out.clone());
+        let named = options.and_then(|options| options.out.clone());
+        let verbatim = named.as_deref().is_some_and(|file| file == "-");
+        let file = named.filter(|_| !verbatim);
         let out = if file.is_none() { Reader::of_stdout() } else { Reader::file() };
         Self {
             json: options.is_some_and(|options| options.json),
@@ -55,8 +62,10 @@ impl Output {
             out,
             err: Reader::of_stderr(),
             file,
+            verbatim,
             discreet: false,
             screen: Arc::default(),
+            heard: Arc::default(),
         }
     }
 
@@ -107,12 +116,31 @@ impl Output {
         gate::result(&shown).map_err(Problem::output)
     }
 
+    /// Prints content that was asked for, as text that ends with a line end. If a pipe does not get it as it was sent, that is told once.
+    pub(crate) fn print_content(&self, text: &str) -> Result<(), Problem> {
+        static TOLD: AtomicBool = AtomicBool::new(false);
+        let text = self.told(text);
+        // It may be large, so it is not copied where nothing is escaped.
+        let shown = self.out.content(&text);
+        self.wipe();
+        gate::raw(shown.as_bytes()).map_err(Problem::output)?;
+        if !shown.ends_with('\n') {
+            gate::raw(b"\n").map_err(Problem::output)?;
+        }
+        let changed = matches!(shown, Cow::Owned(_)) && !self.out.terminal;
+        if changed && !TOLD.swap(true, Ordering::Relaxed) {
+            let words = "control characters of the result are shown as \\u{…}; --out - gives them as they are";
+            self.note(&self.err.paint(CYAN, words));
+        }
+        Ok(())
+    }
+
     /// A part of the result as it may be told.
     fn told<'a>(&self, text: &'a str) -> Cow<'a, str> {
         if self.discreet { secrets::masked(text) } else { Cow::Borrowed(text) }
     }
 
-    /// Writes bytes of the result: to the file of `--out`, or to a pipe. A terminal gets them as text.
+    /// Writes content as it was sent: to the file of `--out`, or to a pipe. A terminal gets it as text.
     pub(crate) fn write(&self, bytes: &[u8]) -> Result<(), Problem> {
         if self.file.is_some() {
             return self.save(bytes);
@@ -153,28 +181,23 @@ impl Output {
             error: error.into(),
         })?;
         text.push('\n');
-        self.print(&self.json_text(&text))?;
+        self.print(&escape::json(&text))?;
         self.documented.store(true, Ordering::Relaxed);
         Ok(())
     }
 
     /// Prints one JSON document of several, on a line of its own.
     pub(crate) fn json_line(&self, value: &impl Serialize) -> Result<(), Problem> {
-        let mut text = serde_json::to_string(value).map_err(|error| Problem::File {
+        let text = serde_json::to_string(value).map_err(|error| Problem::File {
             what: "writing the result".to_owned(),
             error: error.into(),
         })?;
-        text.push('\n');
-        let text = self.json_text(&text);
-        if self.out.terminal && self.screen.tell(&self.out.pass(&self.told(text.trim_end()))) {
+        // A part that is as the server wrote it may have several lines.
+        let text = escape::json(&text).replace('\n', " ");
+        if self.out.terminal && self.screen.tell(&self.out.pass(&self.told(&text))) {
             return Ok(());
         }
-        self.print(&text)
-    }
-
-    /// A JSON text for this reader: for a terminal, harmful characters are escaped as JSON does it.
-    fn json_text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if self.out.terminal { escape::json(text) } else { text.into() }
+        self.print(&format!("{text}\n"))
     }
 
     /// Writes a line to stderr. Never fails.
@@ -212,7 +235,8 @@ impl Output {
         let label = self.err.paint(RED, "error:");
         self.note(&format!("{label} {}", self.err.text(&problem.to_string())));
         if !self.verbose {
-            self.last_words(problem.stderr());
+            self.last_words("stdout", problem.stdout());
+            self.last_words("stderr", problem.stderr());
         }
         if let Some(next) = problem.next() {
             self.note(&format!("{} {next}", self.err.paint(CYAN, "  try:")));
@@ -234,13 +258,25 @@ impl Output {
         }
     }
 
-    /// Shows the end of what a server wrote to stderr.
-    pub(crate) fn last_words(&self, stderr: &str) {
-        let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+    /// Shows what a server has written while it was waited for, until somebody stopped that: it may be why it hangs.
+    pub(crate) fn overheard(&self) {
+        let lines = self.heard.take();
+        if self.verbose || lines.is_empty() {
+            return;
+        }
+        self.note("the server wrote meanwhile:");
+        for line in lines {
+            self.note(&self.err.paint(DIM, format!("  {line}")));
+        }
+    }
+
+    /// Shows the end of what a server wrote to stderr, or to stdout without being a message.
+    pub(crate) fn last_words(&self, stream: &str, text: &str) {
+        let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
         if lines.is_empty() {
             return;
         }
-        self.note("the server's stderr ended with:");
+        self.note(&format!("the server's {stream} ended with:"));
         for line in &lines[lines.len().saturating_sub(LAST_LINES)..] {
             self.note(&self.err.paint(DIM, format!("  {}", self.err.line(line))));
         }

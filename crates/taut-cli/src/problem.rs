@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::fmt;
 use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -44,8 +45,9 @@ impl From<Exit> for std::process::ExitCode {
 /// What went wrong.
 #[derive(Debug)]
 pub(crate) enum Problem {
-    /// With the server. `stderr` is the end of what it wrote there, if the error does not say it.
-    Server { error: Error, stderr: String },
+    /// With the server. `stdout` and `stderr` are the end of what it wrote there (on stdout what is no message), if
+    /// the error does not say it.
+    Server { error: Error, stdout: Box<str>, stderr: Box<str> },
     /// Another, of which it is known better what to try.
     Hinted { problem: Box<Self>, next: String },
     /// With the command line: what, and what to try.
@@ -117,6 +119,15 @@ impl Problem {
         }
     }
 
+    /// What the server wrote on stdout that is no message, where the error itself does not show it.
+    pub(crate) fn stdout(&self) -> &str {
+        match self {
+            Self::Server { stdout, .. } => stdout,
+            Self::Hinted { problem, .. } => problem.stdout(),
+            _ => "",
+        }
+    }
+
     /// What to try next.
     pub(crate) fn next(&self) -> Option<String> {
         match self {
@@ -125,7 +136,8 @@ impl Problem {
             Self::Server { error: Error::Spawn(error), .. } => match &**error {
                 SpawnError::NotFound { program, hint, .. } => {
                     let url = program.to_str().filter(|program| program.contains("://"));
-                    Some(url.map_or_else(|| hint.to_string(), url_as_command))
+                    let next = url.map(url_as_command).or_else(|| beside_us(program.as_ref()));
+                    Some(next.unwrap_or_else(|| hint.to_string()))
                 }
                 _ => None,
             },
@@ -163,10 +175,12 @@ impl Problem {
         if !self.stderr().is_empty() {
             error["stderr"] = json!(self.stderr());
         }
-        if let Self::Server { error: Error::Connect(failed), .. } = self
-            && !failed.stdout.is_empty()
-        {
-            error["stdout"] = json!(failed.stdout);
+        let stdout = match self {
+            Self::Server { error: Error::Connect(failed), .. } => failed.stdout.as_str(),
+            other => other.stdout(),
+        };
+        if !stdout.is_empty() {
+            error["stdout"] = json!(stdout);
         }
         json!({ "error": error, "exit": self.exit() as u8 })
     }
@@ -222,8 +236,17 @@ impl fmt::Display for Problem {
 
 impl From<Error> for Problem {
     fn from(error: Error) -> Self {
-        Self::Server { error, stderr: String::new() }
+        Self::Server { error, stdout: "".into(), stderr: "".into() }
     }
+}
+
+/// What to do if the program that was not found is a file in this folder.
+fn beside_us(program: &Path) -> Option<String> {
+    let here = program.parent().is_some_and(|folder| folder.as_os_str().is_empty());
+    let name = program.display();
+    (here && program.is_file()).then(|| {
+        format!("{name} is in this folder: -- ./{name}, or its interpreter first, as in -- python3 {name}")
+    })
 }
 
 /// What to do with a URL that stands where a command is expected.
@@ -245,8 +268,8 @@ pub(crate) fn exit_of(error: &Error) -> Exit {
     }
 }
 
-/// What to do if a server that ended at its start speaks of a variable that is set here and was not given to it.
-fn withheld_of(error: &Error) -> Option<String> {
+/// What to do if a server that does not start speaks of a variable that is set here and was not given to it.
+pub(crate) fn withheld_of(error: &Error) -> Option<String> {
     let Error::Connect(error) = error else { return None };
     let ours: Vec<String> = std::env::args_os()
         .take_while(|word| word != "--")

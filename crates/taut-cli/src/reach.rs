@@ -235,6 +235,7 @@ impl Reach {
         }
         // Nobody hears it only if it has ended just now.
         let _ = stop.send(());
+        output.overheard();
         tokio::select! {
             ended = told(output, opening) => ended.map(|_| None),
             () = interrupts.next() => Ok(None),

@@ -78,13 +78,27 @@ pub(crate) fn builder(output: &Output, options: &Options) -> ClientBuilder {
     if let Some(framing) = options.framing {
         builder = builder.framing(framing);
     }
-    if !output.verbose {
-        return builder;
-    }
     let (lines, events) = (output.clone(), output.clone());
     builder
-        .on_stderr(move |line| tell(&lines, "stderr", line))
-        .on_event(move |event| tell_event(&events, event))
+        .on_stderr(move |line| hear_line(&lines, line))
+        .on_event(move |event| hear(&events, event))
+}
+
+/// Takes a line of the server's stderr: told with -v, else kept in case that it is all that comes.
+pub(crate) fn hear_line(output: &Output, line: &str) {
+    match output.verbose {
+        true => tell(output, "stderr", line),
+        false => output.heard.add(line),
+    }
+}
+
+/// The same for what happens; without -v only a line on stdout that is no message is kept.
+pub(crate) fn hear(output: &Output, event: &ClientEvent<'_>) {
+    match event {
+        _ if output.verbose => tell_event(output, event),
+        ClientEvent::InvalidMessage(junk) => output.heard.add_stray(&junk.excerpt),
+        _ => {}
+    }
 }
 
 /// One line beside the result, with -v.
@@ -107,7 +121,7 @@ fn is_repeated(method: &str, words: &str) -> bool {
 }
 
 /// Passes on what happens, with -v.
-pub(crate) fn tell_event(output: &Output, event: &ClientEvent<'_>) {
+fn tell_event(output: &Output, event: &ClientEvent<'_>) {
     let line = match event {
         ClientEvent::ProcessStarted { pid } => format!("started as process {pid}"),
         ClientEvent::OpeningSent { phase, revision } => format!("asked {phase}, {revision}"),
@@ -167,10 +181,15 @@ pub(crate) async fn with_server<T>(
         worked = work(&client, &spinner) => worked.map_err(|problem| {
             let problem = host.explain(problem);
             strays(output, &problem, &client);
-            with_stderr(problem, &client)
+            with_words(problem, &client, output)
         }),
         // What was asked is withdrawn by being dropped.
-        () = interrupts.next() => Err(Problem::Interrupted),
+        () = interrupts.next() => {
+            if signals::over().is_some() {
+                output.overheard();
+            }
+            Err(Problem::Interrupted)
+        }
     };
     spinner.say("waiting for the server to end");
     let interrupted = matches!(worked, Err(Problem::Interrupted | Problem::Ended));
@@ -195,14 +214,18 @@ fn strays(output: &Output, problem: &Problem, client: &Client) {
     output.note(&output.err.paint(CYAN, output.err.line(&line)));
 }
 
-pub(crate) fn with_stderr(problem: Problem, client: &Client) -> Problem {
+/// The same with what the server has printed, where the error does not say it.
+pub(crate) fn with_words(problem: Problem, client: &Client, output: &Output) -> Problem {
     match problem {
         Problem::Server { error, .. } => {
             let shown = matches!(error, Error::Connect(_) | Error::Lost(_));
             let stderr = if shown { String::new() } else { secrets::masked_tail(&client.stderr()) };
-            Problem::Server { error, stderr }
+            // Only what does not answer may have said there why.
+            let silent = matches!(error, Error::TimedOut { .. });
+            let stdout = if silent { output.heard.stray() } else { String::new() };
+            Problem::Server { error, stdout: stdout.into(), stderr: stderr.into() }
         }
-        Problem::Hinted { problem, next } => with_stderr(*problem, client).hinted(next),
+        Problem::Hinted { problem, next } => with_words(*problem, client, output).hinted(next),
         other => other,
     }
 }

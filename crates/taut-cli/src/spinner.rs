@@ -9,11 +9,14 @@ use taut::types::ProgressParams;
 
 use crate::cells::cut;
 use crate::gate::escape;
+use crate::heard::Heard;
 use crate::output::Output;
 use crate::screen::Screen;
 
 /// Shorter waits show no spinner.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// After this time the last line of the server is shown as well: it may be why it does not answer.
+const WORDS: Duration = Duration::from_secs(1);
 const TURN: Duration = Duration::from_millis(80);
 const FRAMES: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
 const BAR: usize = 24;
@@ -22,6 +25,7 @@ const BAR: usize = 24;
 pub(crate) struct Spinner {
     /// Where progress is told line by line instead, with -v.
     told: Option<Output>,
+    heard: Arc<Heard>,
     label: Arc<Mutex<String>>,
     task: Option<(Output, tokio::task::JoinHandle<()>)>,
 }
@@ -29,14 +33,21 @@ pub(crate) struct Spinner {
 impl Spinner {
     pub(crate) fn start(output: &Output, label: impl Into<String>) -> Self {
         let label = Arc::new(Mutex::new(label.into()));
+        output.heard.clear();
         let task = output
             .may_move()
             .then(|| (output.clone(), tokio::spawn(turn(label.clone(), output.clone()))));
-        Self { told: output.verbose.then(|| output.clone()), label, task }
+        Self {
+            told: output.verbose.then(|| output.clone()),
+            heard: output.heard.clone(),
+            label,
+            task,
+        }
     }
 
     /// Says what is waited for now.
     pub(crate) fn say(&self, label: impl Into<String>) {
+        self.heard.clear();
         *self.label.lock().unwrap_or_else(PoisonError::into_inner) = label.into();
     }
 
@@ -67,25 +78,36 @@ async fn turn(label: Arc<Mutex<String>>, output: Output) {
     tokio::time::sleep(PATIENCE).await;
     for frame in FRAMES.iter().cycle() {
         let label = label.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let room = Output::moving_width();
-        if let Some(line) = drawn(&output.screen, frame, &label, began.elapsed(), room) {
+        let waited = began.elapsed();
+        let words = output.heard.last().filter(|_| waited > WORDS);
+        let line = Line { frame, label: &label, words: words.as_deref(), waited };
+        if let Some(line) = line.drawn(&output.screen, Output::moving_width()) {
             output.draw(&line);
         }
         tokio::time::sleep(TURN).await;
     }
 }
 
-/// The line as it is now; nothing while somebody is asked on the same one.
-fn drawn(
-    screen: &Screen,
-    frame: &str,
-    label: &str,
+/// What is drawn.
+struct Line<'a> {
+    frame: &'a str,
+    label: &'a str,
+    words: Option<&'a str>,
     waited: Duration,
-    room: usize,
-) -> Option<String> {
-    let waited = format!(" ({} s)", waited.as_secs());
-    let label = cut(label, room.saturating_sub(2 + waited.len()));
-    (!screen.is_busy()).then(|| format!("{frame} {label}{waited}"))
+}
+
+impl Line<'_> {
+    /// The line as it is now; nothing while somebody is asked on the same one.
+    fn drawn(&self, screen: &Screen, room: usize) -> Option<String> {
+        let waited = format!(" ({} s)", self.waited.as_secs());
+        let label = cut(self.label, room.saturating_sub(2 + waited.len()));
+        let line = format!("{} {label}{waited}", self.frame);
+        let line = match self.words.map(|words| format!("{line} · {words}")) {
+            Some(both) => cut(&both, room).into_owned(),
+            None => line,
+        };
+        (!screen.is_busy()).then_some(line)
+    }
 }
 
 fn bar(name: &str, progress: f64, total: Option<f64>, message: Option<&str>) -> String {
@@ -110,7 +132,8 @@ mod tests {
     #[test]
     fn a_spinner_keeps_still_while_somebody_is_asked_or_types() {
         let screen = Screen::default();
-        let drawn = || drawn(&screen, "*", "x", Duration::from_secs(1), 79);
+        let line = Line { frame: "*", label: "x", words: None, waited: Duration::from_secs(1) };
+        let drawn = || line.drawn(&screen, 79);
         assert_eq!(drawn().as_deref(), Some("* x (1 s)"));
         let question = screen.question();
         assert_eq!(drawn(), None);
@@ -125,9 +148,14 @@ mod tests {
     fn a_line_that_moves_is_never_wider_than_the_screen() {
         let screen = Screen::default();
         for room in [79, 39, 20, 12] {
-            let line = drawn(&screen, "*", &"x".repeat(100), Duration::from_secs(100), room);
-            let wide = line.unwrap().chars().count();
-            assert_eq!(wide, room);
+            let (label, waited) = ("x".repeat(100), Duration::from_secs(100));
+            let wide = |label, words| {
+                let line = Line { frame: "*", label, words, waited };
+                line.drawn(&screen, room).unwrap().chars().count()
+            };
+            assert_eq!(wide(&label, None), room);
+            assert_eq!(wide(&label, Some("y")), room);
+            assert_eq!(wide("x", Some(&label)), room);
         }
     }
 

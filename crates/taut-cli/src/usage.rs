@@ -86,6 +86,7 @@ pub(crate) fn tell(mut error: clap::Error, typed: &[OsString]) -> Exit {
 fn prune(error: &mut clap::Error, known: bool) {
     if known {
         error.remove(ContextKind::SuggestedSubcommand);
+        error.remove(ContextKind::SuggestedArg);
     }
     if let Some(ContextValue::StyledStrs(tips)) = error.remove(ContextKind::Suggested) {
         let right: Vec<_> =
@@ -128,7 +129,11 @@ fn unknown_argument(error: &clap::Error, wrong: &str, typed: &[OsString]) -> Opt
     if place < at {
         return Some(format!("options go after the command: taut {command} {wrong} …"));
     }
-    let sounds_alike = error.get(ContextKind::SuggestedArg).is_some();
+    let sounds_alike = match error.get(ContextKind::SuggestedArg) {
+        // Clap takes --a for --args.
+        Some(ContextValue::String(meant)) => closest(wrong, [meant.as_str()].into_iter()).is_some(),
+        other => other.is_some(),
+    };
     if sounds_alike || !takes_server(&commands, &command) {
         return None;
     }

@@ -23,7 +23,7 @@ use crate::forms::Form;
 use crate::gate::escape;
 use crate::output::{BOLD, CYAN, Output, YELLOW};
 use crate::problem::{Exit, Problem};
-use crate::session::tell_event;
+use crate::session::hear;
 
 /// What every command that starts a server takes for the server's questions.
 #[derive(clap::Args, Clone, Debug, Default)]
@@ -133,9 +133,7 @@ impl Host {
     pub(crate) fn hearing(&self) -> impl Fn(&ClientEvent<'_>) + Send + Sync + 'static {
         let host = self.clone();
         move |event| {
-            if host.0.output.verbose {
-                tell_event(&host.0.output, event);
-            }
+            hear(&host.0.output, event);
             let ClientEvent::Refused { method } = event else { return };
             let (asks, (key, example)) = match *method {
                 // Forms are always answered, if only with "no".

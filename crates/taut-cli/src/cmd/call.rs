@@ -149,7 +149,7 @@ pub(crate) fn fit(
         return Err(unknown(name, tools));
     };
     let schema = tool.input_schema.json().parse().unwrap_or(Value::Null);
-    arguments::read(pairs, &schema).map_err(|mistakes| wrong(tool, &schema, &mistakes))
+    arguments::read(pairs, &schema).map_err(|mistakes| wrong(tool, &schema, pairs, &mistakes))
 }
 
 pub(crate) fn unknown(name: &str, tools: &[Tool]) -> Problem {
@@ -188,7 +188,7 @@ pub(crate) fn instead(
     }
 }
 
-fn wrong(tool: &Tool, schema: &Value, mistakes: &[Mistake]) -> Problem {
+fn wrong(tool: &Tool, schema: &Value, pairs: &[String], mistakes: &[Mistake]) -> Problem {
     let mut what = format!("the arguments do not fit the tool {}", tool.name);
     for mistake in mistakes {
         let _ = write!(what, "\n  {mistake}");
@@ -198,6 +198,14 @@ fn wrong(tool: &Tool, schema: &Value, mistakes: &[Mistake]) -> Problem {
         "" => what.push_str("\nit takes no arguments"),
         lines => what.extend(["\nit takes:\n", lines]),
     }
-    let example: String = schema.required().iter().map(|name| format!(" {name}=…")).collect();
+    let mut names = schema.required();
+    // What was typed, in whichever way, is wanted.
+    let typed = pairs.iter().filter_map(|pair| pair.split(['=', ':']).next());
+    for name in typed.filter(|name| schema.field(name).is_some()) {
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let example: String = names.iter().map(|name| format!(" {name}=…")).collect();
     Problem::Usage { what, next: Some(format!("taut call {}{example}{SERVER}", tool.name)) }
 }

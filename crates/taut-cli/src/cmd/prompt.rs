@@ -52,7 +52,7 @@ pub(crate) fn show(output: &Output, prompt: &GetPromptResult) -> Result<(), Prob
         output.print(&format!("{}\n", output.out.paint(DIM, output.out.line(about))))?;
     }
     for message in &prompt.messages {
-        if output.file.is_none() {
+        if output.file.is_none() && !output.verbatim {
             output.print(&format!("{}\n", output.out.paint(BOLD, message.role.as_str())))?;
         }
         content::print(output, &[Piece::of(&message.content)])?;

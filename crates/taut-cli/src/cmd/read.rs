@@ -70,7 +70,7 @@ fn show(output: &Output, contents: &[ResourceContents]) -> Result<(), Problem> {
     match pieces.as_slice() {
         // What somebody redirects is the resource itself, to the byte.
         [Piece::Bytes { bytes: Ok(bytes), .. }] if !output.on_terminal() => output.write(bytes),
-        [Piece::Text(text)] if !output.on_terminal() => output.print(text),
+        [Piece::Text(text)] if !output.on_terminal() => output.write(text.as_bytes()),
         pieces => content::print(output, pieces),
     }
 }

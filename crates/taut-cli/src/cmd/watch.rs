@@ -20,8 +20,9 @@ use crate::events::{Event, is_told};
 use crate::hosts::resolve;
 use crate::output::{BOLD, DIM, Output, YELLOW};
 use crate::problem::{Exit, Problem};
-use crate::session::{builder, hang_up, patient, tell_event};
+use crate::session::{builder, hang_up, hear, patient};
 use crate::signals::Interrupts;
+use crate::spinner::Spinner;
 use crate::stamp;
 
 /// Log messages that wait to be shown at most. A server that floods its log is not waited for; how
@@ -95,21 +96,23 @@ pub(crate) async fn run(output: &Output, args: &Watch) -> Result<Exit, Problem> 
     let (log, waiting) = mpsc::channel(WAITING);
     let logs = Logs { waiting, lost: Arc::default() };
     let lost = logs.lost.clone();
-    let mut builder = host.attach(builder(output, &args.options)).on_log(move |message| {
-        if log.try_send(Event::Log(message)).is_err() {
-            lost.fetch_add(1, Ordering::Relaxed);
-        }
-    });
-    if output.verbose {
-        let told = output.clone();
-        builder = builder.on_event(move |event| {
+    let told = output.clone();
+    let builder = host
+        .attach(builder(output, &args.options))
+        .on_log(move |message| {
+            if log.try_send(Event::Log(message)).is_err() {
+                lost.fetch_add(1, Ordering::Relaxed);
+            }
+        })
+        .on_event(move |event| {
             if !is_told(event) {
-                tell_event(&told, event);
+                hear(&told, event);
             }
         });
-    }
+    let spinner = Spinner::start(output, "starting the server");
     let opening = reach.open_until(output, builder, &mut interrupts);
     let client = patient(output, &args.options, opening).await?.ok_or(Problem::Interrupted)?;
+    drop(spinner);
     let watched = tokio::select! {
         watched = watch(output, args, &client, logs) => watched,
         () = interrupts.next() => {
@@ -161,7 +164,7 @@ async fn watch(
         }
         show(output, &event)?;
         if let Event::Ended(_) = event {
-            output.last_words(&client.stderr());
+            output.last_words("stderr", &client.stderr());
             return Ok(Exit::Violation);
         }
         seen += 1;

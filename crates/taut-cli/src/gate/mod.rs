@@ -1,8 +1,9 @@
 //! The gate: the only way to our stdout and stderr, and to the line editor.
 //!
 //! All text is treated as foreign: names, descriptions, errors, anything that a server, a file or a person
-//! wrote. [`Reader::pass`] turns text into [`Shown`], and only `Shown` can be written. For a terminal it
-//! escapes characters that control the terminal or cannot be seen (SEC-05); a pipe gets the text as it is.
+//! wrote. [`Reader::pass`] turns text into [`Shown`], and only `Shown` can be written. It escapes characters that
+//! control a terminal or cannot be seen (SEC-05), also for a pipe: behind `tail` or `tee` there is a terminal too.
+//! Content that was asked for is written with [`raw`]: as text through [`Reader::content`], or as it was sent.
 //! [`Reader::paint`] marks our own colours with a random number that is new in each process, so foreign
 //! text cannot contain it. `tests/command/gate.rs` checks that no other file writes to these streams.
 
@@ -107,24 +108,26 @@ impl Reader {
         else {
             return text.to_string();
         };
-        let mark = &*MARK;
+        let (mark, text) = (&*MARK, text.to_string());
+        if text.is_empty() {
+            return text;
+        }
         format!("{mark}{}{text}{mark}{}", numbered(at), numbered(STYLES.len()))
     }
 
-    /// Text as this reader may have it, before it is measured or cut.
+    /// Text as it may be shown, before it is measured or cut.
     pub(crate) fn text(self, text: &str) -> Cow<'_, str> {
-        if self.terminal { escape::clean(text) } else { Cow::Borrowed(text) }
+        escape::clean(text)
     }
 
     /// The same, on one line.
     pub(crate) fn line(self, text: &str) -> Cow<'_, str> {
-        if self.terminal {
-            return escape::line(text);
-        }
-        if text.contains(['\n', '\r', '\t']) {
-            return text.split_whitespace().collect::<Vec<_>>().join(" ").into();
-        }
-        Cow::Borrowed(text)
+        escape::line(text)
+    }
+
+    /// Content that was asked for, as text. A pipe gets what cannot be seen as well, but no control characters.
+    pub(crate) fn content(self, text: &str) -> Cow<'_, str> {
+        if self.terminal { escape::clean(text) } else { escape::content(text) }
     }
 
     /// The help of the command: words and colours are all ours, and clap has put them together.
@@ -137,7 +140,7 @@ impl Reader {
         }
     }
 
-    /// The gate itself: what is harmful to a terminal is escaped, and marks become colours.
+    /// The gate itself: what would be harmful to a terminal is escaped, and marks become colours.
     pub(crate) fn pass(self, text: &str) -> Shown {
         let mut shown = String::with_capacity(text.len() + 16);
         let mut parts = text.split(MARK.as_str());
@@ -229,10 +232,10 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_gets_the_text_as_it_is_and_no_marks() {
+    fn a_pipe_gets_no_colours_and_no_marks() {
         let pipe = Reader { terminal: false, colour: false };
         let text = format!("\x1b[2J{}", pipe.paint(RED, "x"));
-        assert_eq!(pipe.pass(&text).as_str(), "\x1b[2Jx");
+        assert_eq!(pipe.pass(&text).as_str(), "\\u{1b}[2Jx");
         // Painted for another reader: the marks are ours and go all the same.
         assert_eq!(pipe.pass(&TERMINAL.paint(RED, "x")).as_str(), "x");
     }

@@ -62,7 +62,8 @@ pub(crate) fn result(text: &Shown) -> io::Result<()> {
     OUT.write(text.as_str().as_bytes())
 }
 
-/// As [`result`], for bytes that no terminal gets: the content of a resource for a pipe.
+/// As [`result`], for content: text that has passed [`super::Reader::content`], or what no terminal gets, as it was
+/// sent.
 ///
 /// # Errors
 /// As with [`result`].

@@ -86,6 +86,50 @@ fn sec_05_nothing_that_a_stranger_wrote_steers_the_terminal() {
     }
 }
 
+/// A pipe may lead to a terminal: `| tail`, `| less -R`, `2>&1 | tee`.
+#[test]
+fn sec_05_nor_does_it_through_a_pipe() {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("hostile-pipe");
+    std::fs::create_dir_all(&folder).unwrap();
+    let capture = folder.join("capture.jsonl");
+    let mut parts = 0;
+    for seed in 20..23 {
+        for line in LINES {
+            let run = run(line, &server(&format!("hostile {seed}")));
+            // Content that was asked for has what cannot be seen: it is a part of many texts.
+            let is_content = ["call x", "prompt", "read"].iter().any(|of| line.starts_with(of));
+            let out = if is_content { controls(&run.out) } else { harmful(&run.out) };
+            for (found, text) in [(out, &run.out), (harmful(&run.err), &run.err)] {
+                assert!(found.is_none(), "seed {seed}, {line}: {} in {text:?}", found.unwrap());
+                assert!(!text.contains('\x1b'), "seed {seed}, {line}: {text:?}");
+                parts += text.matches("\\u{").count();
+            }
+        }
+        let script = "tools\nresources\nprompts\ninfo\nx {}\nread a:b\nprompt p\ntools x\n";
+        let run = run_with("shell --keep-going -v", &server(&format!("hostile {seed}")), script);
+        let found = controls(&run.out).or_else(|| harmful(&run.err));
+        assert!(found.is_none(), "seed {seed}: {} in {run:?}", found.unwrap());
+    }
+    assert!(parts > 300, "they are shown: {parts}");
+
+    let _ = std::fs::remove_file(&capture);
+    let capture = capture.to_str().unwrap();
+    let requests = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+    run_with(&format!("trace --quiet --record {capture}"), &server("hostile 9"), requests);
+    for line in ["view", "view --only 3", "view --stats"] {
+        let run = run(&format!("trace {line} {capture}"), &[]).exits(0);
+        let found = harmful(&run.out).or_else(|| harmful(&run.err));
+        assert!(found.is_none(), "{line}: {} in {run:?}", found.unwrap());
+    }
+}
+
+/// The first control character that is no line end and no tab.
+fn controls(text: &str) -> Option<String> {
+    let text = text.replace("\r\n", "\n");
+    let is_bad = |letter: char| letter.is_control() && !matches!(letter, '\n' | '\t');
+    text.find(is_bad).map(|at| format!("{:?}", text[at..].chars().take(40).collect::<String>()))
+}
+
 #[test]
 fn sec_05_nor_does_it_in_a_session() {
     let server = server("hostile 7");

@@ -45,6 +45,9 @@ mod forms;
 // About Unix itself: terminals.
 #[cfg(unix)]
 mod gate;
+// About Unix itself: a shell plays the server.
+#[cfg(unix)]
+mod hanging;
 mod help;
 mod hostile;
 mod hosts;

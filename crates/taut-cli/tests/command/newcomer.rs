@@ -389,3 +389,30 @@ fn an_interrupt_during_the_start_sends_sigterm_soon() {
     });
     assert!(soon);
 }
+
+/// The folder where one stands is not in the PATH.
+#[test]
+// About Unix itself: what stands before a name in the same folder.
+#[cfg(unix)]
+fn a_program_that_is_in_this_folder_is_found_with_a_hint() {
+    let folder = temporary().join("beside");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("srv.py"), "").unwrap();
+    let run: Run = taut(["list", "--", "srv.py"]).current_dir(&folder).output().unwrap().into();
+    let hint = "try: srv.py is in this folder: -- ./srv.py, or its interpreter first, as in -- python3 srv.py\n";
+    assert!(run.exits(4).err.contains(hint));
+    let run: Run = taut(["list", "--", "other.py"]).current_dir(&folder).output().unwrap().into();
+    assert!(run.exits(4).err.contains("try: install it"));
+}
+
+#[test]
+// About Unix itself: terminals.
+#[cfg(unix)]
+fn no_line_of_a_narrow_list_ends_in_a_blank() {
+    let (text, _) = Terminal::sized(60, &demo_words("list"), |_| ()).end();
+    let bad = plain(&text)
+        .lines()
+        .find(|line| line.trim_end_matches('\r').ends_with(' '))
+        .map(str::to_owned);
+    assert_eq!(bad, None);
+}

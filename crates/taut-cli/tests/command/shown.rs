@@ -108,12 +108,38 @@ fn call_takes_json_from_the_line_a_file_or_stdin() {
     assert_eq!(run.exits(0).out, "from stdin\n");
 }
 
+/// Behind a pipe there may be a terminal. What is meant as data is as it was sent.
 #[test]
-fn what_a_server_says_reaches_a_pipe_as_it_is() {
-    let words =
-        ["call", "echo", "--args", r#"{"text":"\u001b[2J\u202eab"}"#, "--", "taut", "serve"];
-    let run: Run = taut(words).output().unwrap().into();
-    assert_eq!(run.exits(0).out, "\u{1b}[2J\u{202e}ab\n");
+fn sec_05_control_characters_reach_a_pipe_only_as_data() {
+    let echo = |json: &str, more: &[&str]| {
+        let words = [&["call", "echo", "--args", json], more, &["--", "taut", "serve"]].concat();
+        Run::from(taut(words).output().unwrap()).exits(0)
+    };
+    let sent = r#"{"text":"\u001b[2J\u202eab"}"#;
+    let run = echo(sent, &[]);
+    assert_eq!(run.out, "\\u{1b}[2J\u{202e}ab\n");
+    let told =
+        "control characters of the result are shown as \\u{…}; --out - gives them as they are\n";
+    assert_eq!(run.err, told);
+    let run = echo(sent, &["--out", "-"]);
+    assert_eq!((run.out.as_str(), run.err.as_str()), ("\u{1b}[2J\u{202e}ab", ""));
+    let run = echo(sent, &["--json"]);
+    assert_eq!(run.json()["content"][0]["text"], "\u{1b}[2J\u{202e}ab");
+    assert!(!run.out.contains('\u{202e}'), "{}", run.out);
+    // JSON as text is still JSON, lines may end as on Windows, and what cannot be seen is not harmful here.
+    let run = echo(r#"{"text":"{\"a\": \"\u009b\"}"}"#, &[]);
+    assert_eq!(run.json(), json!({ "a": "\u{9b}" }));
+    assert!(!run.out.contains('\u{9b}'), "{}", run.out);
+    let run = echo(r#"{"text":"a\r\n❤\ufe0f\tb"}"#, &[]);
+    assert_eq!((run.out.as_str(), run.err.as_str()), ("a\r\n❤\u{fe0f}\tb\n", ""));
+    // A resource that is redirected is the resource.
+    let server = answering(&json!({
+        "initialize": { "protocolVersion": "2025-11-25", "capabilities": { "resources": {} },
+            "serverInfo": { "name": "fixed", "version": "1" } },
+        "resources/read": { "contents": [{ "uri": "a:b", "text": "\u{1b}[1mbold\r" }] },
+    }));
+    assert_eq!(super::run("read a:b", &server).exits(0).out, "\u{1b}[1mbold\r");
+    assert_eq!(super::run("read a:b --out -", &server).exits(0).out, "\u{1b}[1mbold\r");
 }
 
 #[test]

@@ -78,6 +78,13 @@ fn words_in_another_order_are_put_right() {
                 "call echo --text x -- npx",
                 "\narguments are written key=value: taut call echo text=…\n",
             ),
+            // The tip of clap was --args.
+            ("call slow --s 3 -- npx", "found\n\nUsage: taut"),
+            ("call slow --s 3 -- npx", "arguments are written key=value: taut call slow s=…\n"),
+            ("call echo --jsn -- npx", "'--json'"),
+            ("call slow steps=x good", "try: taut call slow steps=… good\n"),
+            ("call slow steps:3 good", "try: taut call slow steps=… good\n"),
+            ("list --env FOO good", "to pass on your own: FOO=\"$FOO\"\n"),
             (
                 "list npx -y srv",
                 "\nthe server's command goes after two dashes: taut list -- npx some-server\n",

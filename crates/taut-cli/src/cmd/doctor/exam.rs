@@ -21,7 +21,7 @@ use crate::cmd::list;
 use crate::output::Output;
 use crate::processes::{self, Process};
 use crate::reach::Reach;
-use crate::session::{builder, hang_up, tell, tell_event, told};
+use crate::session::{builder, hang_up, hear, hear_line, told};
 use crate::signals::Interrupts;
 use crate::spinner::Spinner;
 use crate::strict;
@@ -143,7 +143,9 @@ impl<'a> Exam<'a> {
                 let early = matches!(&error, Error::Connect(error)
                     if matches!(error.reason, ConnectReason::Exited(_) | ConnectReason::Closed));
                 if let Error::Connect(error) = &error {
-                    lock(&self.facts).stderr.clone_from(&error.stderr);
+                    let mut facts = lock(&self.facts);
+                    facts.stdout.clone_from(&error.stdout);
+                    facts.stderr.clone_from(&error.stderr);
                 }
                 lock(&self.facts).opened = Some(Err(error));
                 if early && !self.options.inherit_env && self.reach.command().is_some() {
@@ -168,6 +170,7 @@ impl<'a> Exam<'a> {
         let Some(client) = lock(&self.client).take() else {
             // It is still opening, and lets go by itself.
             self.stop.notify_one();
+            self.output.overheard();
             tokio::select! {
                 () = told(self.output, work) => {}
                 () = interrupts.next() => {}
@@ -222,15 +225,11 @@ impl<'a> Exam<'a> {
                     facts.first_stderr.get_or_insert_with(|| (began.elapsed(), line.to_owned()));
                 }
                 drop(facts);
-                if on_line.verbose {
-                    tell(&on_line, "stderr", line);
-                }
+                hear_line(&on_line, line);
             })
             .on_event(move |event| {
                 lock(&events).note(began.elapsed(), event);
-                if on_event.verbose {
-                    tell_event(&on_event, event);
-                }
+                hear(&on_event, event);
             })
     }
 
@@ -409,7 +408,7 @@ impl<'a> Exam<'a> {
         self.holds(&client);
         let _ = client.close().await;
         let mut facts = lock(&self.facts);
-        let said = format!("{}\n{}", facts.stderr, facts.said_on_stdout());
+        let said = format!("{}\n{}", facts.stderr, facts.stdout);
         let is_word = |name: &str| {
             let part = |c: char| c.is_alphanumeric() || c == '_';
             said.split(|c| !part(c)).any(|word| word == name)

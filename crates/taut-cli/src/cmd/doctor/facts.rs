@@ -72,6 +72,8 @@ pub(super) struct Facts {
     pub(super) modern_only: bool,
     /// How long a second one took to be ready, which was not probed.
     pub(super) second: Option<Duration>,
+    /// The end of what it wrote on stdout that is no message.
+    pub(super) stdout: String,
     pub(super) stderr: String,
     pub(super) environment: Vec<String>,
     pub(super) withheld: usize,

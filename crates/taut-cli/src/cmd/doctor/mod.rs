@@ -86,7 +86,11 @@ pub(crate) async fn run(output: &Output, args: &Doctor) -> Result<Exit, Problem>
         show(output, &name, &facts, &found, &cure(&facts, &found, &words))?;
     }
     if exit != Exit::Worked && !output.verbose {
-        output.last_words(&facts.stderr);
+        // One line alone is in the report.
+        if facts.stdout.lines().count() > 1 {
+            output.last_words("stdout", &facts.stdout);
+        }
+        output.last_words("stderr", &facts.stderr);
     }
     Ok(exit)
 }
@@ -120,6 +124,7 @@ fn document(name: &str, facts: &Facts, found: &[Finding], cure: &[String], exit:
         "findings": found.collect::<Vec<_>>(),
         "bridge": bridge,
         "environment": facts.environment,
+        "stdout": facts.stdout,
         "stderr": facts.stderr,
         "exit": exit as u8,
     })

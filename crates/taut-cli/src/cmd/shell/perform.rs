@@ -20,7 +20,7 @@ use crate::content::{self, Piece};
 use crate::events::Event;
 use crate::output::{BOLD, CYAN, DIM, Output, RED};
 use crate::problem::{Exit, Problem};
-use crate::session::with_stderr;
+use crate::session::with_words;
 use crate::signals::{Interrupts, Stop};
 use crate::spinner::Spinner;
 use crate::word_order::SERVER;
@@ -67,10 +67,10 @@ impl Running<'_> {
             }),
         };
         let done = asked.map_err(|problem| match &self.client {
-            Some(client) => match with_stderr(problem, client) {
-                Problem::Server { error, stderr } => {
+            Some(client) => match with_words(problem, client, self.output) {
+                Problem::Server { error, stdout, stderr } => {
                     // What it said before has nothing to do with this.
-                    Problem::Server { error, stderr: since(&before, &stderr).to_owned() }
+                    Problem::Server { error, stdout, stderr: since(&before, &stderr).into() }
                 }
                 other => other,
             },

@@ -19,7 +19,7 @@ use crate::events::{Event, is_told};
 use crate::output::{CYAN, Output};
 use crate::problem::Problem;
 use crate::reach::Reach;
-use crate::session::{builder, patient, tell_event};
+use crate::session::{builder, hear, patient};
 use crate::signals::Interrupts;
 use crate::spinner::Spinner;
 
@@ -108,15 +108,12 @@ impl<'a> Running<'a> {
     pub(super) async fn start(&mut self, interrupts: &mut Interrupts) -> Result<(), Problem> {
         let spinner = Spinner::start(self.output, "starting the server");
         let (logs, changes) = (self.output.clone(), self.output.clone());
-        let mut builder = self.host.attach(builder(self.output, self.options));
-        if self.output.verbose {
-            let output = self.output.clone();
-            builder = builder.on_event(move |event| {
-                if !is_told(event) {
-                    tell_event(&output, event);
-                }
-            });
-        }
+        let output = self.output.clone();
+        let builder = self.host.attach(builder(self.output, self.options)).on_event(move |event| {
+            if !is_told(event) {
+                hear(&output, event);
+            }
+        });
         let (changed, gathered) = (self.changed.clone(), Gathered::default());
         let builder =
             builder.on_log(move |log| Event::Log(log).tell(&logs)).on_change(move |change| {

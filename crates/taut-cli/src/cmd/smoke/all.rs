@@ -5,6 +5,7 @@
 
 use std::fmt::Write as _;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
@@ -14,6 +15,7 @@ use super::transcript::{Transcript, millis};
 use crate::args::Options;
 use crate::cells::{cut, cut_front, pad, wide};
 use crate::debug;
+use crate::heard::Heard;
 use crate::hosts::{
     Found, How, Server, Surroundings, Target, find, none_found, target_of, tell_broken,
 };
@@ -100,7 +102,9 @@ async fn try_all(
         {
             match prepare(found, server, options) {
                 Ok(target) => {
-                    let (output, options) = (output.clone(), options.clone());
+                    // What one of them writes is not shown beside the others.
+                    let output = Output { heard: Arc::new(Heard::deaf()), ..output.clone() };
+                    let options = options.clone();
                     // From here on, not from when it is first polled: no signal may fall between.
                     let mut heard = Interrupts::new()?;
                     let downloads = target.reach.package_runner().map(|_| downloads.clone());

@@ -21,7 +21,7 @@ use crate::content::{self, Piece};
 use crate::output::{DIM, GREEN, RED, YELLOW, time};
 use crate::problem::{Exit, Problem};
 use crate::reach::Reach;
-use crate::session::{builder, hang_up, patient, tell_event};
+use crate::session::{builder, hang_up, hear, patient};
 use crate::signals::Interrupts;
 use crate::strict;
 
@@ -71,9 +71,7 @@ impl Transcript<'_> {
         let host = Host::new(self.output, &options.asked)?;
         let builder = host.attach(builder(self.output, options)).on_event(move |event| {
             seen.lock().unwrap_or_else(PoisonError::into_inner).note(event, began.elapsed());
-            if output.verbose {
-                tell_event(&output, event);
-            }
+            hear(&output, event);
         });
         self.wait("starting the server");
         let opened = reach.open_until(self.output, builder, interrupts);

@@ -65,7 +65,11 @@ impl<'a> Transcript<'a> {
         self.spinner = None;
         let mark = self.output.out.paint(RED, "✗");
         self.line(&format!("  {mark} {what}\n"))?;
-        let problem = Problem::Server { error: error.clone(), stderr: stderr.to_owned() };
+        // One line alone is told at the end, and the error of a start has them all.
+        let stray = self.output.heard.stray();
+        let several = stray.lines().count() > 1 && !matches!(error, taut::Error::Connect(_));
+        let stdout = if several { stray.into() } else { "".into() };
+        let problem = Problem::Server { error: error.clone(), stdout, stderr: stderr.into() };
         let mut document = problem.json();
         self.report.insert("error".into(), document["error"].take());
         self.summary = vec![format!("it failed to {what}")];

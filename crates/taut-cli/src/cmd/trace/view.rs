@@ -10,6 +10,7 @@ use taut_trace::{Calls, Capture, Event, Reader, Record, document, talks};
 
 use super::{page, shown};
 use crate::cells::{pad, wide};
+use crate::gate::escape;
 use crate::help;
 use crate::output::{BOLD, DIM, Output, RED, size, time};
 use crate::problem::{Exit, Problem};
@@ -262,7 +263,10 @@ fn only(output: &Output, capture: &Capture, number: usize) -> Result<Exit, Probl
         }
         let text = whole(record);
         let text = match serde_json::from_str::<Value>(&text) {
-            Ok(value) => serde_json::to_string_pretty(&value).unwrap_or(text),
+            Ok(value) => {
+                let text = serde_json::to_string_pretty(&value).unwrap_or(text);
+                escape::json(&text).into_owned()
+            }
             Err(_) => text,
         };
         output.print(&format!("{}\n", output.out.text(&text)))?;

@@ -9,6 +9,7 @@ use taut::{ConnectReason, Error, NotFoundHint, SpawnError};
 use super::{Finding, Level};
 use crate::cmd::doctor::facts::{Facts, headline};
 use crate::output::time;
+use crate::problem::withheld_of;
 
 /// How long hosts wait for the answer to `initialize`.
 const PATIENCE: [(u64, &str); 4] =
@@ -68,9 +69,9 @@ fn opening(facts: &Facts) -> Option<Finding> {
             let list = searched(error);
             return Some(Finding { list, ..Finding::new(Level::Broken, what, EVERY_HOST, change) });
         }
-        Error::Connect(error) => {
-            let (what, change) = reason(&error.reason, facts);
-            (what, change.to_owned())
+        Error::Connect(failed) => {
+            let (what, change) = reason(&failed.reason, facts);
+            (what, withheld_of(error).unwrap_or_else(|| change.to_owned()))
         }
         // Nobody listens there; the words say both.
         other if facts.socket.is_some() => {
@@ -171,6 +172,14 @@ fn reason(reason: &ConnectReason, facts: &Facts) -> (String, &'static str) {
             } else {
                 "answer with the id of the request"
             },
+        ),
+        ConnectReason::NoAnswer { .. } if !facts.stdout.is_empty() => (
+            format!(
+                "it prints text on stdout where JSON should be, without a line end: \"{}\"",
+                facts.stdout.trim()
+            ),
+            "if it waits for an answer, take that from the environment or from an argument: stdin and stdout \
+             belong to the protocol",
         ),
         ConnectReason::NoAnswer { after, .. } => (
             format!("it talks, but does not answer initialize (waited {})", time(*after)),
