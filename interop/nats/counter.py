@@ -1,4 +1,5 @@
-"""A legacy stdio server whose tool counts its runs: it adds a line to a file before it answers.
+"""A legacy stdio server whose two tools count their runs: each adds a line to a file before it answers. `look` says of
+itself that it only reads.
 
 usage: counter.py FILE [TIMES]; it waits TIMES times as long as it is told to. FILE.PID has a + for each run that has
 begun, and a - for each that has ended.
@@ -32,7 +33,10 @@ def run(id, arguments):
     answer(id, {"content": [{"type": "text", "text": text}]})
 
 
-TOOL = {"name": "run", "description": "Counts its runs.", "inputSchema": {"type": "object"}}
+TOOLS = [
+    {"name": "run", "description": "Counts its runs.", "inputSchema": {"type": "object"}},
+    {"name": "look", "description": "Counts its runs.", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}},
+]
 
 for line in sys.stdin:
     message = json.loads(line)
@@ -42,7 +46,7 @@ for line in sys.stdin:
         revision = message["params"]["protocolVersion"]
         answer(id, {"protocolVersion": revision, "capabilities": {"tools": {}}, "serverInfo": info})
     elif method == "tools/list":
-        answer(id, {"tools": [TOOL]})
+        answer(id, {"tools": TOOLS})
     elif method == "tools/call":
         threading.Thread(target=run, args=(id, message["params"]["arguments"])).start()
     elif id is not None and method == "ping":

@@ -28,11 +28,11 @@ pub(crate) struct Counters {
 
 impl Counters {
     /// A call that has a slot has ended, or a stream of changes.
-    pub(crate) fn ended(&self, began: Instant, listen: bool, error: bool) {
+    pub(crate) fn ended(&self, began: Instant, ended: Instant, listen: bool, error: bool) {
         self.calls.fetch_add(1, Ordering::Relaxed);
         self.errors.fetch_add(u64::from(error), Ordering::Relaxed);
         if !listen {
-            let took = u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX);
+            let took = u64::try_from((ended - began).as_nanos()).unwrap_or(u64::MAX);
             self.nanoseconds.fetch_add(took, Ordering::Relaxed);
         }
     }

@@ -11,6 +11,7 @@
 //! | `frame` | headers and kinds of messages; pure |
 //! | `parts` | long messages in parts, and the window; pure |
 //! | `message` | the few members of a JSON-RPC message that decide about its way; pure |
+//! | `hash` | the hash of the tables of calls; pure |
 //! | `connection` | how a broker is reached, and what to say if it is not |
 //! | `discovery` | NATS's own service API, both sides |
 //! | `worker` | slots, calls, heartbeats, leaving |
@@ -22,6 +23,7 @@ mod connection;
 mod discovery;
 mod edge;
 mod frame;
+mod hash;
 mod message;
 mod names;
 mod parts;

@@ -24,6 +24,9 @@ static MARKED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(MARK));
 static TRACED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("traceparent"));
 static STATED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"requestState\""));
 
+/// What tells that an error may be of a proxy.
+static PROXIED: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new("\"mayHaveRun\""));
+
 /// What an edge has to know of a message of its client.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Outbound {
@@ -245,6 +248,41 @@ pub(crate) fn is_error(answer: &[u8]) -> bool {
     }
 }
 
+/// What the proxy in front of a server says of a call that the server has not answered.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NoAnswer {
+    pub(crate) words: String,
+    pub(crate) may_have_run: bool,
+}
+
+/// Whether an answer is an error of the proxy in front of the server: the server died, or could not be started. It is
+/// told by its data, which has a reason and says whether the call may have run.
+pub(crate) fn no_answer(answer: &[u8]) -> Option<NoAnswer> {
+    #[derive(Deserialize)]
+    struct Answer {
+        error: ErrorMember,
+    }
+    #[derive(Deserialize)]
+    struct ErrorMember {
+        message: String,
+        data: Data,
+    }
+    #[derive(Deserialize)]
+    struct Data {
+        #[serde(rename = "bridge")]
+        _bridge: IgnoredAny,
+        #[serde(rename = "mayHaveRun")]
+        may_have_run: bool,
+    }
+    PROXIED.find(answer)?;
+    let Answer { error: ErrorMember { message, data } } = serde_json::from_slice(answer).ok()?;
+    let words = match data.may_have_run {
+        true => format!("the worker's server did not answer the call; it may have run: {message}"),
+        false => format!("the worker has no server for the call; nothing ran: {message}"),
+    };
+    Some(NoAnswer { words, may_have_run: data.may_have_run })
+}
+
 /// Whether a message says that another could not be read: an error that belongs to no request.
 pub(crate) fn is_refusal(json: &[u8]) -> bool {
     #[derive(Deserialize)]
@@ -380,6 +418,28 @@ mod tests {
         for json in [r#"{"method":"x"}"#, r#"{"id":1,"result":{}}"#, "[]", "{"] {
             assert_eq!(method_of_request(json.as_bytes()), None, "{json}");
         }
+    }
+
+    #[test]
+    fn an_error_of_the_proxy_is_told_from_one_of_the_server() {
+        let error = |error: &str| no_answer(format!(r#"{{"id":1,"error":{error}}}"#).as_bytes());
+        let said = |ran| {
+            let data = format!(r#"{{"bridge":"lost","mayHaveRun":{ran}}}"#);
+            error(&format!(r#"{{"code":-32603,"message":"it \"died\"","data":{data}}}"#)).unwrap()
+        };
+        let (died, none) = (said(true), said(false));
+        assert!(died.may_have_run && died.words.ends_with("it may have run: it \"died\""));
+        assert!(!none.may_have_run && none.words.ends_with("nothing ran: it \"died\""));
+        for of_the_server in [
+            r#"{"code":1,"message":"m"}"#,
+            r#"{"code":1,"message":"m","data":{"mayHaveRun":true}}"#,
+            r#"{"code":1,"message":"m","data":{"fleet":"lost","mayHaveRun":true}}"#,
+            r#"{"code":1,"message":"m","data":{"bridge":"lost","mayHaveRun":"no"}}"#,
+        ] {
+            assert_eq!(error(of_the_server), None, "{of_the_server}");
+        }
+        let result = br#"{"id":1,"result":{"data":{"bridge":"lost","mayHaveRun":true}}}"#;
+        assert_eq!(no_answer(result), None);
     }
 
     #[test]

@@ -82,6 +82,25 @@ pub(crate) struct CallName(pub(crate) Subject);
 const ANSWER: &str = "answer";
 
 impl CallName {
+    /// The reply subject of attempt `number` at an edge with this inbox.
+    pub(crate) fn subject(inbox: &str, number: u64) -> Subject {
+        // By hand: what formats numbers costs several times as much, and each call has one.
+        let (mut digits, mut first, mut rest) = ([0; 20], 20, number);
+        loop {
+            first -= 1;
+            digits[first] = b"0123456789"[(rest % 10) as usize];
+            rest /= 10;
+            if rest == 0 {
+                break;
+            }
+        }
+        let mut subject = String::with_capacity(inbox.len() + 1 + digits.len() - first);
+        subject.push_str(inbox);
+        subject.push('.');
+        subject.extend(digits[first..].iter().map(|digit| char::from(*digit)));
+        subject.into()
+    }
+
     /// The name of the call that a message to an edge belongs to. An answer to `INBOX.answer` has it as its reply subject.
     pub(crate) fn number(message: &Message, inbox: &str) -> Option<u64> {
         let number =

@@ -201,7 +201,8 @@ impl EdgeCall {
             }
             Kind::Failed { may_have_run } => {
                 let words = String::from_utf8_lossy(&frame.payload).into_owned();
-                Heard::Ended(Ended::Failed { words, may_have_run })
+                let worker = taker.as_ref().map(|taker| taker.name.clone());
+                Heard::Ended(Ended::Failed { worker, words, may_have_run })
             }
             Kind::Message | Kind::Answer | Kind::Part => Heard::Data(frame),
             Kind::Free { .. } | Kind::Declined => Heard::Nothing,

@@ -21,7 +21,7 @@ use crate::message::{self, Request};
 /// How long after a connection was opened again workers may take to do the same.
 const RETURN: Duration = Duration::from_secs(5);
 
-/// How often a call that may run twice is repeated after a loss.
+/// How often a call is repeated after a loss, if it may run twice, or after a worker said that it did not run.
 const REPEATS: usize = 2;
 
 pub(super) struct EdgeCall {
@@ -59,8 +59,9 @@ pub(super) enum Ended {
     Cut,
     /// The worker that kept the stream of changes leaves.
     Moved,
-    /// The worker says that there is no answer.
+    /// A worker says that there is no answer.
     Failed {
+        worker: Option<String>,
         words: String,
         may_have_run: bool,
     },
@@ -122,7 +123,8 @@ impl EdgeCall {
             }
             let offered = self.offered.take();
             let ended = self.attempt(offered.as_deref().or(pinned.as_deref())).await;
-            let service = self.edge.0.service.as_str();
+            let shared = self.edge.0.clone();
+            let service = &shared.service;
             match ended {
                 Ended::Done => return,
                 Ended::Nobody if offered.is_some() => continue,
@@ -144,11 +146,13 @@ impl EdgeCall {
                     return self.out_of_time().await;
                 }
                 Ended::Bounced | Ended::Nobody | Ended::Moved => {}
-                Ended::Silent | Ended::Lost(_) | Ended::Cut if self.listen && self.opened => {}
+                Ended::Silent
+                | Ended::Lost(_)
+                | Ended::Cut
+                | Ended::Failed { may_have_run: true, .. }
+                    if self.listen && self.opened => {}
                 Ended::Silent => {
-                    repeats += 1;
-                    self.repeated = true;
-                    if repeats > REPEATS || !self.may_repeat().await {
+                    if !self.go_on_after(true, &mut repeats).await {
                         let words = format!(
                             "no worker of {service} has said that it took the call within {:?}; it may have run",
                             self.edge.0.options.accept
@@ -157,9 +161,7 @@ impl EdgeCall {
                     }
                 }
                 Ended::Lost(worker) => {
-                    repeats += 1;
-                    self.repeated = true;
-                    if repeats > REPEATS || !self.may_repeat().await {
+                    if !self.go_on_after(true, &mut repeats).await {
                         let words = format!(
                             "worker {worker} of {service} took the call and was lost; it may have run"
                         );
@@ -173,8 +175,13 @@ impl EdgeCall {
                     );
                     return self.fail("disconnected", &words, None, true).await;
                 }
-                Ended::Failed { words, may_have_run } => {
-                    return self.fail("worker", &words, None, may_have_run || self.repeated).await;
+                Ended::Failed { worker, mut words, may_have_run } => {
+                    if !self.go_on_after(may_have_run, &mut repeats).await {
+                        if self.repeated && !may_have_run {
+                            words += "; an attempt before this one may have run";
+                        }
+                        return self.fail("worker", &words, worker.as_deref(), self.repeated).await;
+                    }
                 }
                 Ended::Deadline => {
                     let words = "the call's deadline has passed; it was cancelled and may have run";
@@ -231,6 +238,18 @@ impl EdgeCall {
         self.opened
             || connection.link().reopened.is_some_and(|when| when.elapsed() < RETURN)
             || discovery::is_served(connection, &self.edge.0.service).await
+    }
+
+    /// Whether to try again after an attempt that has no answer. One that may have run is repeated only if it may run
+    /// twice; one that did not run, as long as the call would wait for a free slot.
+    async fn go_on_after(&mut self, may_have_run: bool, repeats: &mut usize) -> bool {
+        *repeats += 1;
+        self.repeated |= may_have_run;
+        *repeats <= REPEATS
+            && match may_have_run {
+                true => self.may_repeat().await,
+                false => Instant::now() < self.give_up,
+            }
     }
 
     async fn may_repeat(&self) -> bool {

@@ -19,6 +19,7 @@ use tokio::time::Instant;
 use super::call::pass_answer;
 use super::{Shared, offers};
 use crate::frame::{Frame, Kind};
+use crate::hash::Key;
 use crate::message::Request;
 use crate::names::CallName;
 
@@ -28,7 +29,7 @@ const WAITING: usize = 16;
 /// The calls of an edge that wait, by the number of their attempt.
 #[derive(Default)]
 pub(super) struct Calls {
-    entries: HashMap<u64, Entry>,
+    entries: HashMap<u64, Entry, Key>,
     /// Whether calls without a task are looked at from time to time.
     watched: bool,
 }
@@ -47,7 +48,7 @@ pub(super) struct QuickCall {
     pub(super) client: Arc<ClientEnd>,
     pub(super) published: Instant,
     /// Its share of the bytes that may be under way.
-    pub(super) room: OwnedSemaphorePermit,
+    pub(super) room: Option<OwnedSemaphorePermit>,
 }
 
 /// A call that was published, and that needs a task now.
@@ -130,10 +131,7 @@ impl Shared {
 
     /// The name of a call.
     fn subject(&self, number: u64) -> Subject {
-        let number = number.to_string();
-        let mut subject = String::with_capacity(self.inbox.len() + 1 + number.len());
-        subject.extend([&self.inbox, ".", &number]);
-        subject.into()
+        CallName::subject(&self.inbox, number)
     }
 
     /// A new inbox, for a call with a task.

@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_nats::Subject;
+use futures_util::FutureExt;
 use taut::transport::MessagePipe;
 use taut::{Client, ClientBuilder, Revision};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
@@ -37,6 +38,9 @@ const UNDER_WAY: usize = 256 << 20;
 /// What a request counts at least, so that an edge has at most 16,384 calls under way: an answer that fits into one
 /// message comes unasked, and each call can have one. More calls wait until others have ended.
 const SHARE: usize = 16 << 10;
+
+/// How many messages of a client are taken at once.
+const AT_ONCE: usize = 32;
 
 /// How an edge waits.
 #[derive(Clone, Debug)]
@@ -161,31 +165,38 @@ impl Edge {
         loop {
             tokio::select! {
                 outgoing = receiver.recv() => {
-                    let Some(outgoing) = outgoing else { break };
-                    match message::outbound(outgoing.json) {
-                        Outbound::Request(request) => {
-                            let wanted = request.json.len().clamp(SHARE, UNDER_WAY);
-                            let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
-                            // Taken here, so that a client that sends too much waits.
-                            let room = self.0.requests.clone().acquire_many_owned(wanted).await;
-                            let Ok(room) = room else { break };
-                            if self.is_quick(&request) {
-                                self.publish(request, &client, room).await;
-                            } else {
-                                tasks.start(request, &client, room);
+                    let (mut next, mut taken) = (outgoing, 0);
+                    if next.is_none() {
+                        break;
+                    }
+                    // Those that are there are taken at once: to look at everything for each costs more.
+                    while let Some(outgoing) = next.take() {
+                        match message::outbound(outgoing.json) {
+                            Outbound::Request(request) => {
+                                let room = self.room_for(&request).await;
+                                if self.is_quick(&request) {
+                                    self.publish(request, &client, room).await;
+                                } else {
+                                    tasks.start(request, &client, room);
+                                }
                             }
-                        }
-                        Outbound::Cancelled(id) => {
-                            let wanted = |call: &QuickCall| {
-                                Arc::ptr_eq(&call.client, &client) && call.request.id == id
-                            };
-                            self.0.give_tasks(wanted);
-                            while let Ok(call) = begun.try_recv() {
-                                tasks.go_on(call);
+                            Outbound::Cancelled(id) => {
+                                let wanted = |call: &QuickCall| {
+                                    Arc::ptr_eq(&call.client, &client) && call.request.id == id
+                                };
+                                self.0.give_tasks(wanted);
+                                while let Ok(call) = begun.try_recv() {
+                                    tasks.go_on(call);
+                                }
+                                drop(tasks.open.remove(&id));
                             }
-                            drop(tasks.open.remove(&id));
+                            Outbound::Other => {}
                         }
-                        Outbound::Other => {}
+                        taken += 1;
+                        if taken < AT_ONCE {
+                            // The end is seen again.
+                            next = receiver.recv().now_or_never().flatten();
+                        }
                     }
                 }
                 Some(call) = begun.recv() => tasks.go_on(call),
@@ -207,6 +218,19 @@ impl Edge {
         drop(client);
     }
 
+    /// The share of a request in the bytes that may be under way. It is waited for before the next request is taken, so
+    /// that a client that sends too much waits.
+    async fn room_for(&self, request: &Request) -> Option<OwnedSemaphorePermit> {
+        let wanted = request.json.len().clamp(SHARE, UNDER_WAY);
+        let wanted = u32::try_from(wanted).unwrap_or(u32::MAX);
+        let requests = &self.0.requests;
+        match requests.clone().try_acquire_many_owned(wanted) {
+            Ok(room) => Some(room),
+            // It is never closed.
+            Err(_) => requests.clone().acquire_many_owned(wanted).await.ok(),
+        }
+    }
+
     /// Whether a request can be published without a task: it fits into one message, any worker will do, and its time
     /// is not limited.
     fn is_quick(&self, request: &Request) -> bool {
@@ -219,7 +243,12 @@ impl Edge {
     }
 
     /// Publishes a request whose answer is all that is expected.
-    async fn publish(&self, request: Request, client: &Arc<ClientEnd>, room: OwnedSemaphorePermit) {
+    async fn publish(
+        &self,
+        request: Request,
+        client: &Arc<ClientEnd>,
+        room: Option<OwnedSemaphorePermit>,
+    ) {
         let Shared { connection, group, .. } = &*self.0;
         let (json, client) = (request.json.clone(), client.clone());
         let traced = (request.trace != Trace::default()).then(|| Kind::Call {
@@ -249,7 +278,7 @@ struct Tasks {
 
 impl Tasks {
     /// Starts a call.
-    fn start(&mut self, request: Request, client: &ClientEnd, room: OwnedSemaphorePermit) {
+    fn start(&mut self, request: Request, client: &ClientEnd, room: Option<OwnedSemaphorePermit>) {
         let (cancel, cancelled) = watch::channel(());
         let call = EdgeCall::new(self.edge.clone(), request, client.sender.clone(), cancelled);
         self.spawn(call, cancel, room);
@@ -264,7 +293,12 @@ impl Tasks {
         self.spawn(call.begun(inbox, published), cancel, room);
     }
 
-    fn spawn(&mut self, call: EdgeCall, cancel: watch::Sender<()>, room: OwnedSemaphorePermit) {
+    fn spawn(
+        &mut self,
+        call: EdgeCall,
+        cancel: watch::Sender<()>,
+        room: Option<OwnedSemaphorePermit>,
+    ) {
         let id = call.request.id.clone();
         self.open.insert(id.clone(), cancel);
         // In a box, because it is large, and is moved several times before it runs.

@@ -152,7 +152,7 @@ impl Call {
         first: Option<Outgoing>,
     ) -> Left {
         let ended = self.carry(&mut session, listen, accepted, first).await;
-        self.counters.ended(self.began, listen, ended.error);
+        self.counters.ended(self.began, Instant::now(), listen, ended.error);
         Left { unacknowledged: ended.unacknowledged, session: ended.answered.then_some(session) }
     }
 
@@ -188,7 +188,12 @@ impl Call {
                     Some(outgoing) => match outgoing.relation {
                         Relation::Withdrawn(_) => return Ended::default(),
                         Relation::Answer(_) => {
-                            answered = Some(message::is_error(&outgoing.json));
+                            let error = message::is_error(&outgoing.json);
+                            if error && let Some(none) = message::no_answer(&outgoing.json) {
+                                let unacknowledged = self.fail(&none.words, none.may_have_run).await;
+                                return Ended { answered: true, error, unacknowledged };
+                            }
+                            answered = Some(error);
                             // Also after *accepted*: only an answer with headers is taken for one with a state.
                             let named = !is_plain_answer(&outgoing.json, &self.connection);
                             sending.begin(Kind::Answer, outgoing.json.into());
@@ -299,7 +304,7 @@ impl Call {
 /// How a call ended.
 #[derive(Default)]
 struct Ended {
-    /// Whether the server has answered.
+    /// Whether its session has answered, so that it can take another call.
     answered: bool,
     error: bool,
     /// What was sent last.

@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::call::{Call, Input, Left, NO_REQUEST, SOON, failed, is_plain_answer, refusal};
+use super::kept::plain_answer;
 use super::quick::QuickCall;
 use super::{Done, Running, Way, Worker};
 use crate::frame::{Frame, Kind, Trace};
@@ -53,7 +54,7 @@ impl Worker {
             Some(_) => method.as_str().into(),
             None => match message::method_of_request(&frame.payload) {
                 Some(method) => method,
-                None => return self.refuse(name, NO_REQUEST),
+                None => return self.fail(name, NO_REQUEST, false),
             },
         };
         let listen = method == "subscriptions/listen";
@@ -81,7 +82,7 @@ impl Worker {
         let way = if quick && !listen && method != "initialize" {
             match self.start_quick(&reply, &frame.payload) {
                 Ok(place) => Way::Quick(place),
-                Err(error) => return self.refuse(name, &refusal(error)),
+                Err(error) => return self.fail(name, &refusal(error), false),
             }
         } else {
             let session = self.sessions.take();
@@ -93,11 +94,11 @@ impl Worker {
         self.calls.insert(name, Running { listen, gathered, way });
     }
 
-    /// Says that a call cannot be run, and why.
-    fn refuse(&mut self, name: CallName, words: &str) {
-        let refused = vec![failed(words, false)];
-        self.send(name.0.clone(), refused.clone());
-        self.kept.keep(name, refused);
+    /// Says that a call has no answer, and why.
+    fn fail(&mut self, name: CallName, words: &str, may_have_run: bool) {
+        let frames = vec![failed(words, may_have_run)];
+        self.send(name.0.clone(), frames.clone());
+        self.kept.keep(name, frames);
     }
 
     /// Starts a call without a task. Returns its place.
@@ -153,14 +154,18 @@ impl Worker {
             Some(Outgoing { json, relation: Relation::Answer(_), .. })
                 if is_plain_answer(&json, &self.connection) =>
             {
-                self.counters.ended(began, false, message::is_error(&json));
+                let (now, error) = (Instant::now(), message::is_error(&json));
+                self.counters.ended(began, now, false, error);
                 self.sessions.put_back(session);
-                let answer = Frame { payload: json.into(), ..Frame::bare(Kind::Answer) };
-                if !self.answer(&name, &answer.payload) {
-                    self.send(name.0.clone(), vec![answer.clone()]);
-                }
                 self.finished(&name);
-                self.kept.keep(name, vec![answer]);
+                if error && let Some(none) = message::no_answer(&json) {
+                    return self.fail(name, &none.words, none.may_have_run);
+                }
+                let json = Bytes::from(json);
+                if !self.answer(&name, &json) {
+                    self.send(name.0.clone(), vec![plain_answer(json.clone())]);
+                }
+                self.kept.keep_plain(name, json, now);
             }
             said => self.give_task(&name, began, session, said),
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::time::Instant;
 
-use crate::frame::Frame;
+use crate::frame::{Frame, Kind};
 use crate::names::CallName;
 
 /// How long an answer is kept. An edge asks for it for a shorter time.
@@ -30,7 +30,19 @@ struct Answer {
     call: CallName,
     ended: Instant,
     size: usize,
-    frames: Vec<Frame>,
+    sent: Sent,
+}
+
+/// What was sent.
+enum Sent {
+    /// A whole answer without headers, as nearly all are.
+    Plain(Bytes),
+    Frames(Vec<Frame>),
+}
+
+/// A whole answer without headers.
+pub(super) fn plain_answer(json: Bytes) -> Frame {
+    Frame { payload: json, ..Frame::bare(Kind::Answer) }
 }
 
 impl Kept {
@@ -48,8 +60,17 @@ impl Kept {
         for frame in frames.iter_mut().filter(|frame| !frame.is_plain()) {
             frame.payload = Bytes::copy_from_slice(&frame.payload);
         }
-        let size = ENTRY + frames.iter().map(|frame| frame.payload.len()).sum::<usize>();
-        let ended = Instant::now();
+        let bytes = frames.iter().map(|frame| frame.payload.len()).sum();
+        self.add(call, bytes, Sent::Frames(frames), Instant::now());
+    }
+
+    /// Keeps the answer to a call that has ended now.
+    pub(super) fn keep_plain(&mut self, call: CallName, json: Bytes, now: Instant) {
+        self.add(call, json.len(), Sent::Plain(json), now);
+    }
+
+    fn add(&mut self, call: CallName, bytes: usize, sent: Sent, ended: Instant) {
+        let size = ENTRY + bytes;
         while let Some(oldest) = self.answers.front()
             && (self.bytes + size > self.limit || ended - oldest.ended > AGE)
         {
@@ -57,14 +78,18 @@ impl Kept {
             self.answers.pop_front();
         }
         self.bytes += size;
-        self.answers.push_back(Answer { call, ended, size, frames });
+        self.answers.push_back(Answer { call, ended, size, sent });
     }
 
     /// What an edge has not got of a call, if it has taken `count` messages. `None` if the call is not known.
     pub(super) fn after(&self, call: &CallName, count: u64) -> Option<Vec<Frame>> {
         let answer = self.answers.iter().rev().find(|answer| answer.call == *call)?;
-        let wanted = |frame: &&Frame| !frame.is_data() || frame.sequence >= count;
-        Some(answer.frames.iter().filter(wanted).cloned().collect())
+        let wanted = |frame: &Frame| !frame.is_data() || frame.sequence >= count;
+        let frames = match &answer.sent {
+            Sent::Plain(json) => vec![plain_answer(json.clone())],
+            Sent::Frames(frames) => frames.clone(),
+        };
+        Some(frames.into_iter().filter(wanted).collect())
     }
 }
 
@@ -72,7 +97,6 @@ impl Kept {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
-    use crate::frame::Kind;
 
     fn name(reply: &str) -> CallName {
         CallName(reply.into())
@@ -110,6 +134,10 @@ mod tests {
         let failed = Frame::bare(Kind::Failed { may_have_run: true });
         kept.keep(name("b"), vec![failed.clone()]);
         assert_eq!(kept.after(&name("b"), 3).unwrap(), [failed]);
+        let plain = plain_answer(vec![0; 9].into());
+        kept.keep_plain(name("d"), plain.payload.clone(), Instant::now());
+        assert_eq!(kept.after(&name("d"), 0).unwrap(), [plain]);
+        assert_eq!(kept.after(&name("d"), 1).unwrap(), []);
         kept.keep(name("c"), Vec::new());
         assert!(kept.after(&name("c"), 0).is_none());
     }

@@ -26,6 +26,7 @@ use tokio::time::Instant;
 use crate::connection::{Connection, NatsError};
 use crate::discovery::{Counters, Discoverable, Identity};
 use crate::due;
+use crate::hash::Key;
 use crate::names::{CallName, GROUP, ServiceName};
 use call::{Input, Left, SOON};
 use kept::Kept;
@@ -81,9 +82,9 @@ pub struct Worker {
     /// Where its own messages go.
     subject: Subject,
     sessions: Sessions,
-    calls: HashMap<CallName, Running>,
+    calls: HashMap<CallName, Running, Key>,
     /// The call of each number, for what the broker says of its edge.
-    serials: HashMap<u64, CallName>,
+    serials: HashMap<u64, CallName, Key>,
     next_serial: u64,
     /// When calls without a task need one, oldest first: their places and numbers.
     soon: VecDeque<(Instant, usize, u64)>,
@@ -163,8 +164,8 @@ impl Worker {
             counters: Arc::default(),
             id,
             subject,
-            calls: HashMap::new(),
-            serials: HashMap::new(),
+            calls: HashMap::default(),
+            serials: HashMap::default(),
             next_serial: 0,
             soon: VecDeque::new(),
             tasks: JoinSet::new(),

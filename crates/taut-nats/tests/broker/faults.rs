@@ -13,19 +13,22 @@ use crate::broker::Broker;
 use crate::fleet::{Shared, client, edge, eventually, fast, worker};
 use crate::reason;
 
-/// A worker that takes one call, says so if it is told to, and nothing more.
-async fn mute(broker: &Broker, accepts: bool) -> tokio::task::JoinHandle<()> {
+/// What a worker says that takes a call and is then not heard of again.
+const ACCEPTED: &[(&str, &str)] =
+    &[("Mcp-Fleet", "accepted"), ("Mcp-Worker", "mute"), ("Mcp-Heartbeat", "50")];
+const NOTHING: &[(&str, &str)] = &[];
+
+/// A worker that takes one call, says this about it, and nothing more.
+async fn mute(broker: &Broker, says: &'static [(&str, &str)]) -> tokio::task::JoinHandle<()> {
     let client = async_nats::connect(broker.url()).await.unwrap();
     let mut calls = client.queue_subscribe("mcp.test.call", "mcp".into()).await.unwrap();
     client.flush().await.unwrap();
     tokio::spawn(async move {
         let call = calls.next().await.unwrap();
         drop(calls);
-        if accepts {
+        if !says.is_empty() {
             let mut headers = async_nats::HeaderMap::new();
-            headers.insert("Mcp-Fleet", "accepted");
-            headers.insert("Mcp-Worker", "mute");
-            headers.insert("Mcp-Heartbeat", "50");
+            says.iter().for_each(|(name, value)| headers.insert(*name, *value));
             let reply = call.reply.unwrap();
             client.publish_with_headers(reply, headers, "".into()).await.unwrap();
         }
@@ -80,14 +83,14 @@ impl ByHand {
 /// Calls a tool until the mute worker has had one. Returns how each went.
 async fn call_until_taken(
     broker: &Broker,
-    accepts: bool,
+    says: &'static [(&str, &str)],
     tool: &str,
 ) -> (usize, Vec<(String, bool)>) {
     let shared = Shared::new();
     let real = worker(broker, "real", &shared, fast()).await;
     let edge = edge(broker, EdgeOptions::new().accept(Duration::from_millis(500))).await;
     let client = edge.open(Client::builder()).await.unwrap();
-    let taken = mute(broker, accepts).await;
+    let taken = mute(broker, says).await;
     let (mut answered, mut failed) = (0, Vec::new());
     while !taken.is_finished() {
         match client.call(tool, json!({})).await {
@@ -104,25 +107,38 @@ async fn call_until_taken(
 #[tokio::test]
 async fn a_call_that_was_taken_and_lost_may_have_run() {
     let broker = Broker::start(&[]).await;
-    let (_, failed) = call_until_taken(&broker, true, "count").await;
+    let (_, failed) = call_until_taken(&broker, ACCEPTED, "count").await;
     assert_eq!(failed, [("lost".to_owned(), true)]);
 }
 
 #[tokio::test]
 async fn a_call_that_nobody_said_to_have_taken_may_have_run() {
     let broker = Broker::start(&[]).await;
-    let (_, failed) = call_until_taken(&broker, false, "count").await;
+    let (_, failed) = call_until_taken(&broker, NOTHING, "count").await;
     assert_eq!(failed, [("silent".to_owned(), true)]);
 }
 
 #[tokio::test]
 async fn what_may_run_twice_is_repeated() {
     let broker = Broker::start(&[]).await;
-    for accepts in [true, false] {
-        let (answered, failed) = call_until_taken(&broker, accepts, "count_freely").await;
+    for says in [ACCEPTED, NOTHING, FAILED] {
+        let (answered, failed) = call_until_taken(&broker, says, "count_freely").await;
         assert_eq!(failed, []);
         assert!(answered > 0);
     }
+}
+
+const FAILED: &[(&str, &str)] = &[("Mcp-Fleet", "failed")];
+const REFUSED: &[(&str, &str)] = &[("Mcp-Fleet", "failed"), ("Mcp-May-Have-Run", "no")];
+
+#[tokio::test]
+async fn a_call_that_failed_is_repeated_only_if_it_did_not_run() {
+    let broker = Broker::start(&[]).await;
+    let (_, failed) = call_until_taken(&broker, FAILED, "count").await;
+    assert_eq!(failed, [("worker".to_owned(), true)]);
+    let (answered, failed) = call_until_taken(&broker, REFUSED, "count").await;
+    assert_eq!(failed, []);
+    assert!(answered > 0);
 }
 
 #[tokio::test]

@@ -94,17 +94,19 @@ async fn greet_late(_: NoArgs, call: Call<State>) -> Result<String, taut::AskErr
 }
 
 pub(crate) fn server(name: &str, shared: &Arc<Shared>) -> Server<State> {
-    let free = Tool::new("count_freely")
-        .description("Counts its runs.")
-        .annotations(ToolAnnotations::new().idempotent_hint(true));
+    let free = |name: &str| {
+        let hint = ToolAnnotations::new().idempotent_hint(true);
+        Tool::new(name).description("May run twice.").annotations(hint)
+    };
     Server::with_state(name, "1.0", State(name.to_owned(), shared.clone()))
         .changing()
         .tool("add", async |Add { a, b }, _call: Call<State>| a + b)
         .tool("repeat", async |Repeat { text, times }, _call: Call<State>| text.repeat(times))
         .tool(("who", "Its name."), async |_: NoArgs, call: Call<State>| call.state().0.clone())
         .tool(("count", "Counts its runs."), count)
-        .tool(free, count)
+        .tool(free("count_freely"), count)
         .tool(("hold", "Waits."), hold)
+        .tool(free("hold_freely"), hold)
         .tool(("greet", "Asks."), greet)
         .tool(("greet_late", "Asks after a while."), greet_late)
         .build()

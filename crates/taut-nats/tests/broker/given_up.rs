@@ -171,7 +171,11 @@ async fn trace_context_travels_in_headers_and_in_the_request() {
         assert_eq!(header("tracestate").as_deref(), Some("vendor=1"));
         let request: serde_json::Value = serde_json::from_slice(&taken.payload).unwrap();
         assert_eq!(request["params"]["_meta"]["traceparent"], PARENT);
-        hand.say(&taken.reply.unwrap(), None, &[("Mcp-Fleet", "failed")]).await;
-        call.await.unwrap().unwrap_err();
+        let answer = json!({
+            "jsonrpc": "2.0", "id": request["id"],
+            "result": { "resultType": "complete", "content": [] },
+        });
+        hand.client.publish(taken.reply.unwrap(), answer.to_string().into()).await.unwrap();
+        call.await.unwrap().unwrap();
     }
 }

@@ -11,6 +11,7 @@ mod features;
 mod fleet;
 mod given_up;
 mod leaving;
+mod server_dies;
 mod way;
 #[path = "../../../taut/tests/proxy/world.rs"]
 mod world;
@@ -180,13 +181,20 @@ async fn sixteen_mebibytes_pass_both_ways_side_by_side() {
     let (one, two) = (edge(&broker, patient.clone()).await, edge(&broker, patient).await);
     let one = one.open(Client::builder()).await.unwrap();
     let two = two.open(Client::builder()).await.unwrap();
-    let there = one.call("repeat", json!({ "text": "x".repeat(LONG), "times": 1 }));
-    let back = two.call("repeat", json!({ "text": "y".repeat(16), "times": LONG / 16 }));
-    let (there, back) = tokio::join!(there.into_future(), back.into_future());
-    let whole =
-        |text: String, letter: u8| text.len() == LONG && text.bytes().all(|byte| byte == letter);
-    assert!(whole(there.unwrap().text().unwrap().to_string(), b'x'));
-    assert!(whole(back.unwrap().text().unwrap().to_string(), b'y'));
+    // Each edge sends one and gets two; all at once.
+    let calls = [(&one, "a"), (&two, "b")].map(|(client, letter)| {
+        let there = client.call("repeat", json!({ "text": letter.repeat(LONG), "times": 1 }));
+        let back = client.call("repeat", json!({ "text": letter.repeat(16), "times": LONG / 16 }));
+        let both = async { tokio::join!(there.into_future(), back.into_future()) };
+        async move { (both.await, letter) }
+    });
+    for ((there, back), letter) in futures_util::future::join_all(calls).await {
+        for answer in [there, back] {
+            let text = answer.unwrap().text().unwrap().to_string();
+            assert_eq!(text.len(), LONG);
+            assert!(text.bytes().all(|byte| byte == letter.as_bytes()[0]), "{letter}");
+        }
+    }
     worker.stop().await;
 }
 
