@@ -2,7 +2,7 @@
 //!
 //! Probes, falls back to a handshake, lists all pages, calls one tool, and ends the server.
 
-use std::io::{BufRead as _, BufReader, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ struct Client {
 }
 
 pub(crate) fn run(role: &str, server: &[String]) -> ExitCode {
-    let Some((child, stdin, heard)) = start(server) else { return ExitCode::FAILURE };
+    let Some((child, stdin, heard)) = start(role, server) else { return ExitCode::FAILURE };
     let mut client = Client {
         role: role.to_owned(),
         server: server.to_vec(),
@@ -44,12 +44,24 @@ pub(crate) fn run(role: &str, server: &[String]) -> ExitCode {
 type Started = (Child, Option<ChildStdin>, Receiver<Value>);
 
 /// Starts the server, and reads what it says.
-fn start(server: &[String]) -> Option<Started> {
+fn start(role: &str, server: &[String]) -> Option<Started> {
     let (program, words) = server.split_first()?;
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let afraid = role == "client-stderr";
+    if afraid {
+        command.stderr(Stdio::piped());
+    }
     let mut child = command.spawn().ok()?;
     let stdin = child.stdin.take();
+    if let Some(mut stderr) = child.stderr.take() {
+        // A line on stderr is taken for the end.
+        std::thread::spawn(move || {
+            if matches!(stderr.read(&mut [0; 1]), Ok(1..)) {
+                std::process::exit(1);
+            }
+        });
+    }
     let (said, heard) = channel();
     if let Some(stdout) = child.stdout.take() {
         std::thread::spawn(move || {
@@ -70,7 +82,7 @@ impl Client {
         if !matches!(self.child.try_wait(), Ok(Some(_))) {
             return false;
         }
-        let started = start(&self.server);
+        let started = start(&self.role, &self.server);
         let again = started.is_some();
         if let Some((child, stdin, heard)) = started {
             (self.child, self.stdin, self.heard) = (child, stdin, heard);
@@ -187,12 +199,24 @@ impl Client {
                 Ok(json!({ "roots": [{ "uri": "https://example.com" }] }))
             }
             "taut-check/none" if self.is("client-unknown-request") => refuse(-32603),
+            "sampling/createMessage" if self.is("client-sampling-tools") => Ok(
+                json!({ "role": "assistant", "content": { "type": "text", "text": "hi" }, "model": "none" }),
+            ),
+            "elicitation/create" if self.is("client-mode") => Ok(json!({ "action": "decline" })),
+            "elicitation/create" if self.is("mode-needed") => {
+                return Some(
+                    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32602, "message": "a mode is needed" } }),
+                );
+            }
             _ => refuse(-32601),
         };
         let mut reply = json!({ "jsonrpc": "2.0", "id": id });
         match answer {
             Ok(result) => reply["result"] = result,
             Err(error) => reply["error"] = error,
+        }
+        if self.is("client-one-of") && value["method"] == "ping" {
+            reply["error"] = Value::Null;
         }
         Some(reply)
     }
@@ -257,6 +281,8 @@ impl Client {
     fn handshake(&mut self) -> bool {
         let caps = match self.role.as_str() {
             "client-roots" => json!({ "roots": {} }),
+            "client-declared" | "client-sampling-tools" => json!({ "sampling": {} }),
+            "client-mode" | "mode-needed" => json!({ "elicitation": { "form": {} } }),
             "roots-true" => json!({ "roots": true }),
             "elicitation-list" => json!({ "elicitation": [] }),
             _ => json!({}),
@@ -272,6 +298,12 @@ impl Client {
             json!({ "protocolVersion": named, "capabilities": caps, "clientInfo": info }),
         );
         self.write(&message.to_string());
+        if self.is("gives-up") {
+            // It was too busy to read the answer that came.
+            std::thread::sleep(Duration::from_millis(300));
+            let _ = self.child.kill();
+            return false;
+        }
         if self.is("client-waits") {
             let early = self.message("tools/list", json!({}));
             self.write(&early.to_string());

@@ -1,11 +1,15 @@
 //! Calls that take a while or ask back: threads that answer later.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::Out;
+
+/// How many of these calls are under way.
+pub(crate) static BUSY: AtomicUsize = AtomicUsize::new(0);
 
 /// What a call that runs beside the loop needs.
 pub(crate) struct Later {
@@ -16,15 +20,23 @@ pub(crate) struct Later {
     /// Whether the request asked for logs.
     pub(crate) logs: bool,
     pub(crate) cancelled: Arc<Mutex<Vec<Value>>>,
+    /// How many were cancelled when it began.
+    pub(crate) before: usize,
 }
 
 impl Later {
     fn is_cancelled(&self) -> bool {
-        self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).contains(&self.id)
+        let cancelled = self.cancelled.lock().unwrap_or_else(PoisonError::into_inner);
+        cancelled.contains(&self.id) || self.out.is("cancel-all") && cancelled.len() > self.before
     }
 
     /// Reports so many steps, each after a pause; then gives the result. Stops when it is cancelled.
     pub(crate) fn run(self, steps: u32, pause: Duration, result: &Value) {
+        self.steps(steps, pause, result);
+        BUSY.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    fn steps(&self, steps: u32, pause: Duration, result: &Value) {
         let deaf = self.out.is("cancel-silent") || self.out.is("cancel-silent-modern");
         let told = if self.out.is("progress-fixture") && steps == 3 { 1 } else { steps };
         for step in 0..steps {

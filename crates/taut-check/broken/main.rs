@@ -6,10 +6,12 @@
 mod client;
 mod ends;
 mod offer;
+mod rounds;
 mod server;
 
 use std::io::{self, Read as _, Write as _};
 use std::process::ExitCode;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -41,11 +43,18 @@ impl Out {
             true => format!("{message:#}"),
             false => message.to_string(),
         };
+        let text = match self.is("two-in-a-line") && message["result"].get("prompts").is_some() {
+            true => format!("{text}{text}"),
+            false => text,
+        };
         let text = match self.is("rpc-array") && message["result"].get("prompts").is_some() {
             true => format!("[{text}]"),
             false => text,
         };
         let mut bytes = text.into_bytes();
+        if self.is("long-cut") {
+            bytes.truncate(64 << 10);
+        }
         if self.is("frame-utf8") {
             let found = bytes.windows(7).position(|part| part == b"Say it ");
             found.into_iter().for_each(|at| bytes[at] = 0xFF);
@@ -111,6 +120,7 @@ fn serve(out: &Out, modern_only: bool) {
     let stays = out.is("frame-exit")
         || out.is("frame-exit-early") && !any
         || out.is("frame-exit-midline") && !buffer.is_empty()
+        || out.is("frame-exit-busy") && ends::BUSY.load(Ordering::Relaxed) > 0
         || out.is("listen-exit") && server.listens();
     if out.is("no-last-newline") {
         out.bytes(br#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"bye"}}"#);

@@ -26,6 +26,15 @@ impl Server {
         leave("log-declared", "logging");
         leave("error-undeclared", "completions");
         leave("complete-declared", "completions");
+        if self.is("init-undeclared") {
+            caps["resources"] = json!({ "subscribe": true });
+        }
+        if self.is("updated-undeclared") {
+            caps["resources"] = json!({ "listChanged": true });
+        }
+        if self.is("caps-list") && !modern {
+            return json!([]);
+        }
         if self.is("init-capability-shape") {
             caps["logging"] = json!([]);
         }
@@ -63,6 +72,15 @@ impl Server {
             "test_sampling",
             "test_trigger_tool_change",
             "test_trigger_prompt_change",
+            "test_input_required_result_sampling",
+            "test_input_required_result_list_roots",
+            "test_input_required_result_multiple_inputs",
+            "test_input_required_result_request_state",
+            "test_input_required_result_multi_round",
+            "test_input_required_result_capabilities",
+            "test_streaming_elicitation",
+            "test_elicitation_sep1034_defaults",
+            "test_elicitation_sep1330_enums",
         ] {
             tools.push(json!({ "name": name, "inputSchema": none }));
         }
@@ -75,6 +93,18 @@ impl Server {
         }
         if self.is("tools-shape") {
             tools[1]["inputSchema"] = json!({ "properties": {} });
+        }
+        match &*self.role() {
+            "schema-type" => {
+                tools[0]["inputSchema"]["properties"]["text"] = json!({ "type": "str" })
+            }
+            "schema-required" => {
+                tools[0]["inputSchema"]["properties"]["text"]["required"] = json!(true)
+            }
+            "schema-ref" => {
+                tools[1]["inputSchema"]["properties"]["a"] = json!({ "$ref": "#/$defs/None" })
+            }
+            _ => {}
         }
         if self.is("tools-output-schema") {
             tools[3]["outputSchema"]["type"] = json!("array");
@@ -202,7 +232,10 @@ impl Server {
             return Err((code, "a uri is needed".to_owned()));
         };
         if uri.ends_with("/etc/passwd") {
-            if self.is("resources-traversal") {
+            if self.is("resources-traversal")
+                || self.is("traversal-template") && uri.starts_with("demo://")
+                || self.is("traversal-encoded") && uri.contains("%2e")
+            {
                 return Ok(
                     json!({ "contents": [{ "uri": uri, "text": "root:x:0:0:root:/root:/bin/sh\n" }] }),
                 );

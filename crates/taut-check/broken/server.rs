@@ -1,13 +1,14 @@
 //! The server: five revisions, correct but for its role.
 
 use std::cell::Cell;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::Out;
-use crate::ends::Later;
+use crate::ends::{BUSY, Later};
 
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 const MODERN: &str = "2026-07-28";
@@ -18,7 +19,7 @@ const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 const LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
-type Answer = Result<Value, (i64, String)>;
+pub(crate) type Answer = Result<Value, (i64, String)>;
 
 /// A request that is served.
 pub(crate) struct Request<'a> {
@@ -47,6 +48,10 @@ pub(crate) struct Server {
     flow: String,
     /// Whether a request has asked for logs.
     logged: bool,
+    /// The last progress token, for a role that uses it again.
+    token: Option<Value>,
+    /// Whether any request declared elicitation, for a role that remembers it.
+    pub(crate) elicits: bool,
 }
 
 impl Server {
@@ -68,6 +73,8 @@ impl Server {
             next: 0,
             flow: String::new(),
             logged: false,
+            token: None,
+            elicits: false,
         }
     }
 
@@ -75,11 +82,19 @@ impl Server {
         self.out.is(role)
     }
 
+    pub(crate) fn role(&self) -> Arc<str> {
+        self.out.role.clone()
+    }
+
     pub(crate) fn listens(&self) -> bool {
         !self.streams.is_empty()
     }
 
-    fn note(&self, method: &str, params: Value) {
+    pub(crate) fn send(&self, message: &Value) {
+        self.out.send(message);
+    }
+
+    pub(crate) fn note(&self, method: &str, params: Value) {
         self.out.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
     }
 
@@ -181,7 +196,16 @@ impl Server {
 
     /// The answer as it goes out.
     fn written(&self, id: &Value, method: &str, request: &Value, answer: Answer) -> Value {
-        let id = if self.is("rpc-id-echo") && *id == json!("7") { json!(7) } else { id.clone() };
+        let id = match id {
+            Value::String(text) if self.is("rpc-id-echo") && text == "7" => json!(7),
+            Value::String(text) if self.is("id-cut") => {
+                json!(text.chars().take(32).collect::<String>())
+            }
+            Value::Number(number) if self.is("id-32") => {
+                json!(number.as_i64().map_or(0, |id| id % (1 << 32)))
+            }
+            id => id.clone(),
+        };
         let modern = request["params"]["_meta"].get(VERSION).is_some() || self.modern_only;
         let mut reply = match answer {
             Err((code, message)) => {
@@ -191,12 +215,18 @@ impl Server {
                 if code == -32022 {
                     let asked = &request["params"]["_meta"][VERSION];
                     reply["error"]["data"] = json!({ "supported": [MODERN], "requested": asked });
+                    if self.is("supported-differs") {
+                        reply["error"]["data"]["supported"] = json!([MODERN, "2030-01-01"]);
+                    }
                     if self.is("version-unknown") || asked.is_null() {
                         reply["error"]["data"] = json!({ "supported": [MODERN] });
                     }
                 }
                 if code == -32021 {
                     reply["error"]["data"] = json!({ "requiredCapabilities": { "sampling": {} } });
+                }
+                if self.is("code-text") {
+                    reply["error"]["code"] = json!(code.to_string());
                 }
                 if self.is("rpc-error-shape") && method == "prompts/get" {
                     reply["error"] = json!({ "code": code });
@@ -275,6 +305,15 @@ impl Server {
         if (self.is("frame-kinds") || self.is("experimental")) && list {
             self.note("notifications/custom", json!({}));
         }
+        if self.is("rpc-own-ids") && list {
+            self.out.send(&json!({ "jsonrpc": "2.0", "id": "s1", "method": "ping" }));
+        }
+        if self.is("init-undeclared") && list {
+            self.note("notifications/resources/list_changed", json!({}));
+        }
+        if self.is("updated-undeclared") && list {
+            self.note("notifications/resources/updated", json!({ "uri": "demo://one" }));
+        }
         if self.is("tasks-notified") && list {
             self.note("notifications/tasks", json!({ "taskId": "t1" }));
         }
@@ -302,7 +341,9 @@ impl Server {
         }
         if self.is("init-capabilities") && list {
             let params = json!({ "messages": [{ "role": "user", "content": { "type": "text", "text": "hi" } }], "maxTokens": 5 });
-            self.out.send(&json!({ "jsonrpc": "2.0", "id": "s2", "method": "sampling/createMessage", "params": params }));
+            self.turns.set(self.turns.get() + 1);
+            let id = format!("s{}", self.turns.get());
+            self.out.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "sampling/createMessage", "params": params }));
         }
         if self.is("init-vocabulary") && list {
             self.note("notifications/elicitation/complete", json!({ "elicitationId": "x" }));
@@ -329,6 +370,9 @@ impl Server {
                 let Some(id) = id else {
                     return if self.is("cancel-malformed") { answered() } else { None };
                 };
+                if self.is("cancel-ids") && *id == json!(0) {
+                    return None;
+                }
                 if self.is("cancel-unknown") && *id == json!("never-used") {
                     return answered();
                 }
@@ -345,7 +389,9 @@ impl Server {
                     let meta = json!({ SUBSCRIPTION: id, "io.modelcontextprotocol/serverInfo": { "name": "broken", "version": "1" } });
                     self.out.send(&json!({ "jsonrpc": "2.0", "id": id, "result": { "resultType": "complete", "_meta": meta } }));
                 }
-                self.streams.retain(|(stream, _)| stream != id);
+                if !self.is("listen-cancel-fixture") {
+                    self.streams.retain(|(stream, _)| stream != id);
+                }
                 self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).push(id.clone());
                 None
             }
@@ -353,6 +399,17 @@ impl Server {
                 if self.is("meta-removed-notifications") && self.agreed.is_none() =>
             {
                 answered()
+            }
+            "notifications/initialized" if self.is("answers-initialized") => {
+                Some(json!({ "jsonrpc": "2.0", "id": null, "result": {} }))
+            }
+            "notifications/roots/list_changed"
+                if self.is("roots-followed") && self.agreed.is_some() =>
+            {
+                self.turns.set(self.turns.get() + 1);
+                let id = format!("s{}", self.turns.get());
+                self.out.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "roots/list" }));
+                None
             }
             "notifications/no_such" if self.is("rpc-notification-silent") => answered(),
             _ => None,
@@ -377,6 +434,7 @@ impl Server {
             return Some(Err((-32602, "params are an object".to_owned())));
         }
         let meta = &params["_meta"];
+        self.elicits |= meta[CAPABILITIES].get("elicitation").is_some();
         let modern = meta.get(VERSION).is_some();
         if (modern || self.modern_only)
             && let Err(refused) = self.envelope(id, method, meta)
@@ -498,10 +556,10 @@ impl Server {
         };
         Some(match (request.method, request.modern) {
             ("server/discover", true) => {
-                let versions = if self.is("discover-result") {
-                    json!(["2030-01-01"])
-                } else {
-                    json!([MODERN])
+                let versions = match &*self.role() {
+                    "discover-result" => json!(["2030-01-01"]),
+                    "discover-versions" => json!([MODERN, "2030-01-01"]),
+                    _ => json!([MODERN]),
                 };
                 Ok(
                     json!({ "supportedVersions": versions, "capabilities": self.capabilities(true) }),
@@ -612,11 +670,15 @@ impl Server {
             return Some(Err((code, "arguments are an object".to_owned())));
         }
         if self.is("tasks-ignored") && params.get("task").is_some()
-            || self.is("input-stray") && params.get("inputResponses").is_some()
+            || self.is("input-stray") && params["inputResponses"].get("taut-check").is_some()
         {
             return Some(Err((-32603, "what is that?".to_owned())));
         }
-        let token = params["_meta"].get("progressToken").cloned();
+        let mut token = params["_meta"].get("progressToken").cloned();
+        if self.is("sticky-token") {
+            self.token = token.or_else(|| self.token.take());
+            token = self.token.clone();
+        }
         if self.is("progress-asked") && token == Some(json!("18")) {
             return Some(Err((-32603, "what a token".to_owned())));
         }
@@ -629,6 +691,9 @@ impl Server {
             "echo" => match args["text"].as_str() {
                 Some(said) if self.is("tools-text") => {
                     text(&said.replace(|c: char| !c.is_ascii(), "?"))
+                }
+                Some(said) if self.is("tools-long") => {
+                    text(&said.chars().take(65_536).collect::<String>())
                 }
                 Some(said) => text(said),
                 None if self.is("tools-arguments-type") && !args.is_object() => text("nothing"),
@@ -653,7 +718,9 @@ impl Server {
                 self.logged |= now;
                 let remembered = self.logged && self.is("log-remembers");
                 let asked = now || remembered || self.is("log-unasked");
-                let loud = self.level <= 1 || self.is("log-threshold");
+                let loud = self.level <= 1
+                    || self.is("log-threshold")
+                    || self.is("log-off-by-one") && self.level <= 2;
                 if (if request.modern { asked } else { loud }) && !self.is("log-order") {
                     let level = if self.is("log-message") { "loud" } else { "info" };
                     self.note("notifications/message", json!({ "level": level, "data": "a line" }));
@@ -682,6 +749,11 @@ impl Server {
                     return Some(Err((-32602, "another call is under way".to_owned())));
                 }
                 text("hello")
+            }
+            "test_input_required_result_elicitation"
+                if self.is("input-again") && params.get("inputResponses").is_some() =>
+            {
+                Some(Err((-32602, "an answer is missing".to_owned())))
             }
             "test_input_required_result_elicitation"
             | "test_input_required_result_tampered_state"
@@ -719,7 +791,10 @@ impl Server {
                     json!({ "messages": [{ "role": "user", "content": content }], "maxTokens": 5 }),
                 )
             }
-            _ if name.starts_with("test_") => failed("the client cannot do that"),
+            _ if name.starts_with("test_") => match self.rounds(request, name, &caps.clone()) {
+                Some(answer) => answer,
+                None => failed("the client cannot do that"),
+            },
             _ if self.is("tools-unknown") => failed("no such tool"),
             _ => Some(Err((-32602, "no such tool".to_owned()))),
         }
@@ -751,7 +826,12 @@ impl Server {
         }
     }
 
-    fn ask(&mut self, request: &Request<'_>, method: &str, params: Value) -> Option<Answer> {
+    pub(crate) fn ask(
+        &mut self,
+        request: &Request<'_>,
+        method: &str,
+        params: Value,
+    ) -> Option<Answer> {
         self.next += 1;
         let id = json!(format!("ask-{}", self.next));
         self.asked.push((id.clone(), request.id.clone()));
@@ -778,7 +858,9 @@ impl Server {
             modern: request.modern,
             logs: request.params["_meta"].get(LOG_LEVEL).is_some(),
             cancelled: self.cancelled.clone(),
+            before: self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).len(),
         };
+        BUSY.fetch_add(1, Ordering::Relaxed);
         std::thread::spawn(move || later.run(steps, Duration::from_millis(millis), &result));
         None
     }

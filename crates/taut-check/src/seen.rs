@@ -22,8 +22,8 @@ pub(crate) enum Step {
     Await(Value),
     /// Waits for a notification with this method, or for an answer to the last request.
     Hear(&'static str),
-    /// Waits for the answer to the first id, and sends what is made of it for the second.
-    Follow(Value, Value, fn(&Value, &Value) -> Option<Value>),
+    /// Waits for the answer to the first id, and sends what is made of it, of the second id and of its request.
+    Follow(Value, Value, fn(&Value, &Value, &Value) -> Option<Value>),
     /// Listens for this many milliseconds.
     Listen(u64),
     /// Opens the session, in a probe that has a process of its own, with these client capabilities.

@@ -14,10 +14,11 @@ use super::record::line;
 use crate::cx::VERSION;
 
 /// The scenarios, each with what it is for.
-pub(crate) const SCENARIOS: [(&str, &str); 22] = [
+pub(crate) const SCENARIOS: [(&str, &str); 23] = [
     // The long ones first.
     ("mute", "an older server that leaves initialize unanswered"),
     ("dual", "a good server of both eras"),
+    ("chatty", "a good server of both eras that writes lines to stderr, as many do"),
     ("legacy", "a good server of the older revisions, which refuses server/discover with -32601"),
     ("legacy-2024", "a server that knows 2024-11-05 only"),
     ("legacy-0326", "a server that knows 2025-03-26 only, and sends a batch"),
@@ -161,6 +162,12 @@ impl Player {
         let (Some(method), Some(id)) = (value["method"].as_str(), value.get("id")) else { return };
         if self.is("slow") || self.is("modern-slow") {
             std::thread::sleep(Duration::from_secs(1));
+        }
+        if self.is("chatty") {
+            let _ = writeln!(
+                io::stderr(),
+                "ERROR failed to read the cache, going on without; {method} is served"
+            );
         }
         let modern = value["params"]["_meta"].get(VERSION).is_some();
         let answer = self.answer(method, &value["params"], modern);
@@ -336,6 +343,20 @@ impl Player {
             json!("elicit-1"),
             "elicitation/create",
             json!({ "message": "Who?", "requestedSchema": schema }),
+        );
+        // What a client may leave undeclared within a capability that it has.
+        let tool = json!({ "name": "echo", "inputSchema": { "type": "object" } });
+        let content = json!({ "type": "text", "text": "hi" });
+        let messages = json!([{ "role": "user", "content": content }]);
+        ask(
+            json!("sampling-2"),
+            "sampling/createMessage",
+            json!({ "messages": messages, "maxTokens": 5, "tools": [tool] }),
+        );
+        ask(
+            json!("elicit-2"),
+            "elicitation/create",
+            json!({ "mode": "url", "message": "Please log in", "url": "https://example.com/login", "elicitationId": "taut-check" }),
         );
     }
 }

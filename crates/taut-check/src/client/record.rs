@@ -82,6 +82,20 @@ impl Life {
         said.is_some_and(|said| left.map_or(!self.cut, |left| left > said + 1000))
     }
 
+    /// Whether the client closed the server's stdin so many milliseconds or more after the note at a place.
+    pub(crate) fn left_after(&self, place: usize, millis: u64) -> bool {
+        let when = |note: &Note| match note {
+            Note::Said { at, .. } | Note::Heard { at, .. } => Some(*at),
+            _ => None,
+        };
+        let left = self.notes.iter().find_map(|note| match note {
+            Note::Eof { at } => Some(*at),
+            _ => None,
+        });
+        let since = self.notes.get(place).and_then(when);
+        since.zip(left).is_some_and(|(since, left)| left >= since + millis)
+    }
+
     pub(crate) fn requests(&self) -> impl Iterator<Item = (usize, &Value)> {
         self.heard().filter(|(_, value)| is_request(value))
     }

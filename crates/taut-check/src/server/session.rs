@@ -208,10 +208,12 @@ impl Live {
                         || answers(entry, &last)
                 });
             }
-            Step::Follow(id, next, made) => {
+            Step::Follow(id, next, make) => {
                 self.step(&Step::Await(id.clone()), done, closed);
-                let reply = reply(&self.process.log[done.mark..], id);
-                if let Some(message) = reply.and_then(|reply| made(reply, next)) {
+                let log = &self.process.log[done.mark..];
+                let made = reply(log, id).zip(request_of(log, id));
+                let made = made.and_then(|(reply, request)| make(reply, next, &request));
+                if let Some(message) = made {
                     self.step(&Step::Send(message), done, closed);
                 }
             }
@@ -310,6 +312,17 @@ pub(crate) fn line(message: &Value) -> Vec<u8> {
 fn reply<'a>(log: &'a [Entry], id: &Value) -> Option<&'a Value> {
     let mut all = log.iter().filter_map(Entry::value).flat_map(messages);
     all.find(|value| is_response(value) && is_meant(value.get("id"), id))
+}
+
+/// The request with this id that was sent.
+fn request_of(log: &[Entry], id: &Value) -> Option<Value> {
+    log.iter().rev().find_map(|entry| match &entry.what {
+        What::Sent(bytes) => {
+            let sent = serde_json::from_slice::<Value>(bytes).ok();
+            sent.filter(|value| is_request(value) && value.get("id") == Some(id))
+        }
+        _ => None,
+    })
 }
 
 /// Whether an entry has the answer to a request, even one that has neither a result nor an error.

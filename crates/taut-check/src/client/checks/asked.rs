@@ -1,5 +1,7 @@
 //! What a client does when a server asks it something, and with pages.
 
+use std::collections::HashSet;
+
 use serde_json::{Value, json};
 
 use super::each;
@@ -33,6 +35,10 @@ pub(super) fn checks() -> Vec<Check> {
             }
             None => Some(format!("the request for {capability} was not answered")),
         }
+    }
+    /// What the client declared in its handshake.
+    fn caps(life: &Life) -> Option<&Value> {
+        Some(&life.first("initialize")?.1["params"]["capabilities"])
     }
     vec![
         Check::must(
@@ -107,6 +113,85 @@ pub(super) fn checks() -> Vec<Check> {
                 });
                 (!fits).then(|| format!("the roots are {roots}"))
             })
+        }),
+        Check::must(
+            "client-declared",
+            &["SAM-01", "ELI-01", "ELI-03", "LIF-12"],
+            Revisions::STRUCTURED_LEGACY,
+            "A client that declares sampling or elicitation does not refuse a plain request for it as unknown or invalid.",
+        )
+        .sent("`sampling/createMessage`, and `elicitation/create` without a mode, which means a form")
+        .hosts("A tool that asks because the client said that it may fails.")
+        .played(&["rude"], |played| {
+            answer(played, |life| {
+                let caps = caps(life)?;
+                // One that declares url alone has no forms.
+                let forms = caps.get("elicitation").is_some_and(|modes| {
+                    modes.get("form").is_some() || modes.get("url").is_none()
+                });
+                let asked = [("sampling-1", caps.get("sampling").is_some()), ("elicit-1", forms)];
+                asked.iter().filter(|(_, declared)| *declared).find_map(|(id, _)| {
+                    let code = &life.answer(&json!(id))?["error"]["code"];
+                    [-32601, -32602]
+                        .iter()
+                        .any(|refused| code == refused)
+                        .then(|| format!("{id} is declared, and was refused with {code}"))
+                })
+            })
+        }),
+        Check::must(
+            "client-mode",
+            &["ERR-17"],
+            Revisions::ONLY_1125,
+            "A request for elicitation in a mode that the client does not declare is refused with -32602.",
+        )
+        .sent("`elicitation/create` with the mode url")
+        .hosts("A server believes that the user was sent to its page.")
+        .played(&["rude"], |played| {
+            answer(played, |life| {
+                let modes = caps(life)?.get("elicitation").filter(|modes| modes.is_object())?;
+                let code = &life.answer(&json!("elicit-2"))?["error"]["code"];
+                (modes.get("url").is_none() && *code != -32602)
+                    .then(|| format!("url is not declared, and the answer has the code {code}"))
+            })
+        }),
+        Check::must(
+            "client-sampling-tools",
+            &["LIF-12"],
+            Revisions::ONLY_1125,
+            "A request for sampling with tools is refused by a client that does not declare `sampling.tools`.",
+        )
+        .sent("`sampling/createMessage` with tools")
+        .hosts("A server believes that the model saw its tools.")
+        .played(&["rude"], |played| {
+            answer(played, |life| {
+                let sampling = caps(life)?.get("sampling")?;
+                let reply = life.answer(&json!("sampling-2"))?;
+                (sampling.get("tools").is_none() && reply.get("result").is_some())
+                    .then(|| "sampling.tools is not declared, and the request was served".to_owned())
+            })
+        }),
+        Check::should(
+            "client-stderr",
+            &["STD-07", "STD-06"],
+            Revisions::ALL,
+            "Lines on stderr are no failure: the client goes on as with any other server.",
+        )
+        .sent("a server that writes a line to stderr with each answer")
+        .hosts("Most servers log to stderr, and could not be used.")
+        .played(&["dual", "chatty"], |played| {
+            let asked = |name: &str| -> Option<HashSet<String>> {
+                let lives = &played.scene(name)?.lives;
+                let methods = lives.iter().flat_map(|life| life.requests());
+                Some(methods.map(|(_, value)| value["method"].to_string()).collect())
+            };
+            let (Some(plain), Some(chatty)) = (asked("dual"), asked("chatty")) else {
+                return Verdict::skip("the client does not speak this revision to both servers");
+            };
+            match plain.iter().find(|method| !chatty.contains(*method)) {
+                Some(missing) => Verdict::fail(format!("chatty: {missing} never came, and it does where stderr is quiet")),
+                None => Verdict::Pass,
+            }
         }),
         Check::must(
             "client-silent",

@@ -123,6 +123,23 @@ pub(super) fn checks() -> Vec<Check> {
             })
         }),
         Check::must(
+            "client-one-of",
+            &["RPC-07", "RPC-08"],
+            Revisions::LEGACY,
+            "An answer of the client has a result or an error, and not both; a result is an object.",
+        )
+        .hosts("A server takes the one that it looks at first.")
+        .played(&[], |played| {
+            every(played, |value| {
+                if !is_response(value) {
+                    return None;
+                }
+                let both = value.get("result").is_some() && value.get("error").is_some();
+                let odd = value.get("result").is_some_and(|result| !result.is_object());
+                (both || odd).then(|| format!("it answered {value}"))
+            })
+        }),
+        Check::must(
             "client-progress-token",
             &["PRG-01", "PRG-02"],
             Revisions::ALL,

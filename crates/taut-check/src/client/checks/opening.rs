@@ -10,10 +10,11 @@ use crate::seen::{is_notification, is_request, is_response};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        Check::must("client-first", &["LIF-01"], Revisions::LEGACY, "`initialize` comes first; only a probe with `server/discover` may come before it.")
+        Check::must("client-first", &["LIF-01"], Revisions::LEGACY, "`initialize` comes first; only a probe with `server/discover`, or a ping, may come before it.")
             .hosts("A server refuses what comes before the handshake.")
             .played(&["dual", "legacy", "slow", "pages"], |played| each(played, |_, life| {
-                let first = life.heard().find(|(at, value)| value["method"] != "server/discover" && !cancels_probe(life, *at, value))?.1;
+                let before = |value: &Value| value["method"] == "server/discover" || value["method"] == "ping";
+                let first = life.heard().find(|(at, value)| !before(value) && !cancels_probe(life, *at, value))?.1;
                 (first["method"] != "initialize").then(|| format!("the first message is {}", first["method"]))
             })),
         Check::must("client-initialize", &["LIF-02"], Revisions::LEGACY, "`initialize` has protocolVersion, capabilities and clientInfo with name and version.")
@@ -32,6 +33,10 @@ pub(super) fn checks() -> Vec<Check> {
                 // LIF-07: one that cannot speak the version it is offered says nothing more.
                 let offered = answer["result"]["protocolVersion"] != opened["params"]["protocolVersion"];
                 let left = !life.heard().any(|(at, value)| at > told && !cancels_probe(life, at, value));
+                // One that was ended before it could read the answer owes nothing.
+                if left && !life.left_after(told, PATIENT) {
+                    return None;
+                }
                 let never = life.first("notifications/initialized").is_none_or(|(_, value)| value.get("id").is_some());
                 (never && !(offered && left)).then(|| "it never came".to_owned())
             })),
@@ -122,6 +127,9 @@ pub(super) fn checks() -> Vec<Check> {
             })),
     ]
 }
+
+/// How long a client stays that has read an answer and has nothing more to say, in milliseconds.
+const PATIENT: u64 = 3_000;
 
 /// What the client asks for that the played server does not declare: it has tools and nothing else.
 fn undeclared(life: &Life) -> Option<String> {

@@ -166,6 +166,30 @@ fn calling() -> Vec<Check> {
                     same.then_some(()).ok_or_else(|| fail(seen, format!("{text:?} came back as {}", short(result))))
                 })),
             ),
+        Check::must("tools-long", &["STD-01", "STD-02"], Revisions::ALL,
+            "A long text comes back whole, on one line.")
+            .sent("the allowed tool `echo` with a text of 200 KiB, where its last part is not plain English")
+            .hosts("A file that a tool reads is lost, and what is left of its line is noise to the host.")
+            .after(&["tools-text", "frame-line", "frame-clean", "frame-utf8"])
+            .once()
+            .probe(
+                |cx| {
+                    let call = cx.survey.echo()?;
+                    let mut args = call.args.clone();
+                    args[call.echoes.as_deref().unwrap_or_default()] = json!(long_text());
+                    Ok(vec![cx.request(0, "tools/call", json!({ "name": call.tool, "arguments": args })), Step::Await(cx.id(0))])
+                },
+                |cx, seen| match seen.reply(&cx.id(0)) {
+                    // The protocol sets no bound, and a server may: it says so, or not at all.
+                    None if seen.frames().all(|frame| frame.fault.is_none()) => Verdict::skip("it was not answered"),
+                    None => fail(seen, "it came back in pieces"),
+                    Some(reply) => {
+                        let whole = reply["result"]["content"].as_array().is_some_and(|blocks| blocks.iter().any(|block| block["text"] == long_text()));
+                        let refused = reply.get("error").is_some() || reply["result"]["isError"] == true;
+                        if whole || refused { Verdict::Pass } else { fail(seen, "it came back as another text") }
+                    }
+                },
+            ),
         Check::should("tools-bad-arguments", &["TOL-08"], Revisions::SINCE_1125,
             "Arguments that do not fit the inputSchema give a result with isError, so that a model can correct itself.")
             .sent("the allowed tool `echo` without its text, and with an object for it")
@@ -213,7 +237,7 @@ fn calling() -> Vec<Check> {
             ),
         Check::must("progress-asked", &["PRG-01", "PRG-07", "PRG-08", "PRG-09"], Revisions::ALL,
             "A call with a progressToken works like one without, and any progress has that token.")
-            .sent("each allowed call with an integer and with a string of digits as its token")
+            .sent("each allowed call with an integer and with a string of digits as its token, then without one")
             .hosts("Most hosts send a token with every call.")
             .after(&["progress-known"])
             .probe(
@@ -228,6 +252,11 @@ fn calling() -> Vec<Check> {
                     }
                     // Progress that comes after the answer comes now.
                     steps.push(Step::Listen(60));
+                    // Without a token, after one had it: `progress-known` looks at what comes.
+                    for (n, call) in (40..).zip(cx.survey.calls.iter().filter(|call| call.worked()).take(20)) {
+                        steps.push(cx.request(n, "tools/call", json!({ "name": call.tool, "arguments": call.args })));
+                    }
+                    steps.extend((40..).zip(cx.survey.calls.iter().filter(|call| call.worked()).take(20)).map(|(n, _)| Step::Await(cx.id(n))));
                     Ok(steps)
                 },
                 |cx, seen| verdict((0..40).map(|n| cx.id(n)).take_while(|id| seen.own.contains(id)).try_for_each(|id| result(seen, &id).map(|_| ()))),
@@ -273,6 +302,11 @@ fn calling() -> Vec<Check> {
                 },
             ),
     ]
+}
+
+/// A text that fits into no buffer of a pipe.
+fn long_text() -> String {
+    format!("{}grün 漢字 🎈", "0123456789abcdef".repeat(200 << 6))
 }
 
 fn texts() -> [&'static str; 6] {

@@ -8,7 +8,7 @@ use crate::cx::Cx;
 use crate::seen::Step;
 
 /// A tool of the official fixture.
-fn fixture(cx: &Cx<'_>, tool: &str) -> Result<(), String> {
+pub(super) fn fixture(cx: &Cx<'_>, tool: &str) -> Result<(), String> {
     if !cx.fixture {
         return Err("needs --fixture".to_owned());
     }
@@ -78,7 +78,7 @@ pub(super) fn checks() -> Vec<Check> {
                     fixture(cx, "test_input_required_result_tampered_state")?;
                     let call = json!({ "name": TAMPERED, "arguments": {} });
                     Ok(vec![Step::Open(json!({})), cx.request_with(0, "tools/call", call, &every()),
-                        Step::Follow(cx.id(0), cx.id(1), |reply, id| answered(TAMPERED, reply, id, tampered)), Step::Await(cx.id(1))])
+                        Step::Follow(cx.id(0), cx.id(1), forged), Step::Await(cx.id(1))])
                 },
                 |cx, seen| match seen.reply(&cx.id(1)) {
                     None if !seen.own.contains(&cx.id(1)) => Verdict::skip("the tool gave no requestState"),
@@ -97,8 +97,8 @@ pub(super) fn checks() -> Vec<Check> {
                     fixture(cx, FLOW)?;
                     let call = || json!({ "name": FLOW, "arguments": {} });
                     Ok(vec![cx.request_with(0, "tools/call", call(), &every()), cx.request_with(1, "tools/call", call(), &every()), Step::Await(cx.id(0)),
-                        Step::Follow(cx.id(1), cx.id(2), |reply, id| answered(FLOW, reply, id, str::to_owned)), Step::Await(cx.id(2)),
-                        Step::Follow(cx.id(0), cx.id(3), |reply, id| answered(FLOW, reply, id, str::to_owned)), Step::Await(cx.id(3))])
+                        Step::Follow(cx.id(1), cx.id(2), answered_and_more), Step::Await(cx.id(2)),
+                        Step::Follow(cx.id(0), cx.id(3), answered_and_more), Step::Await(cx.id(3))])
                 },
                 |cx, seen| {
                     if !seen.own.contains(&cx.id(2)) || !seen.own.contains(&cx.id(3)) {
@@ -225,7 +225,7 @@ const TAMPERED: &str = "test_input_required_result_tampered_state";
 const FLOW: &str = "test_input_required_result_elicitation";
 
 /// Every capability that a question may need.
-fn every() -> Value {
+pub(super) fn every() -> Value {
     json!({ "elicitation": { "form": {} }, "sampling": {}, "roots": {} })
 }
 
@@ -236,25 +236,41 @@ fn tampered(state: &str) -> String {
     state.chars().enumerate().map(|(at, c)| if at == middle { other(c) } else { c }).collect()
 }
 
-/// The call again, with answers to what its result asks, one that nobody asked for, and the state as it is made of the
-/// one that came.
-fn answered(tool: &str, reply: &Value, id: &Value, state: fn(&str) -> String) -> Option<Value> {
+/// The call again, with answers to what its result asks, and the state as it is made of the one that came.
+pub(super) fn answered(
+    reply: &Value,
+    id: &Value,
+    request: &Value,
+    state: fn(&str) -> String,
+) -> Option<Value> {
     let result = reply.get("result").filter(|result| result["resultType"] == "input_required")?;
-    let mut answers = json!({});
+    let mut again = request.clone();
+    again["id"] = id.clone();
+    again["params"]["inputResponses"] = json!({});
     for (key, entry) in result["inputRequests"].as_object().into_iter().flatten() {
         let asked = json!({ "id": 0, "method": entry["method"], "params": entry["params"] });
-        answers[key] = crate::server::session::reply_to(&asked, &every())["result"].clone();
+        again["params"]["inputResponses"][key] =
+            crate::server::session::reply_to(&asked, &every())["result"].clone();
     }
-    let mut params = json!({ "name": tool, "arguments": {}, "inputResponses": answers });
-    if tool == FLOW {
-        params["inputResponses"]["taut-check"] = json!({ "action": "cancel" });
+    let members = again["params"].as_object_mut()?;
+    members.remove("requestState");
+    if let Some(text) = result["requestState"].as_str() {
+        members.insert("requestState".to_owned(), json!(state(text)));
     }
-    match result["requestState"].as_str() {
-        Some(text) => params["requestState"] = json!(state(text)),
-        None if tool == TAMPERED => return None,
-        None => {}
-    }
-    Some(crate::cx::request(crate::ours::Revision::MODERN, id, "tools/call", params, &every()))
+    Some(again)
+}
+
+/// The same, with one more answer that nobody asked for.
+fn answered_and_more(reply: &Value, id: &Value, request: &Value) -> Option<Value> {
+    let mut again = answered(reply, id, request, str::to_owned)?;
+    again["params"]["inputResponses"]["taut-check"] = json!({ "action": "cancel" });
+    Some(again)
+}
+
+/// The same, with a state that was changed; nothing without a state.
+fn forged(reply: &Value, id: &Value, request: &Value) -> Option<Value> {
+    answered(reply, id, request, tampered)
+        .filter(|again| again["params"].get("requestState").is_some())
 }
 
 /// What a question asks for that the client did not declare, within a capability that it did.

@@ -142,6 +142,26 @@ pub(super) fn checks() -> Vec<Check> {
                     None => fail(seen, "it still ran when the time was over"),
                 },
             ),
+        Check::should("frame-exit-busy", &["STD-17"], Revisions::ALL,
+            "The server exits when its stdin ends while a call is under way.")
+            .sent("an allowed call that takes at least 300 ms, and the end of stdin in its middle")
+            .hosts("A host that is closed while a tool works leaves a process behind otherwise.")
+            .after(&["frame-exit"])
+            .once()
+            .fresh(
+                |cx| {
+                    let call = cx.survey.slow_call()?;
+                    if call.took_ms > 3000 {
+                        return Err("the slow call takes too long to be waited for".to_owned());
+                    }
+                    let params = json!({ "name": call.tool, "arguments": call.args });
+                    Ok(vec![Step::Open(json!({})), cx.request(0, "tools/call", params), Step::Listen(60), Step::Close])
+                },
+                |_, seen| match seen.gone {
+                    Some(_) => Verdict::Pass,
+                    None => fail(seen, "it still ran when the time was over"),
+                },
+            ),
         Check::must("frame-direction", &["STD-21", "RPC-36", "DEP-04"], Revisions::MODERN,
             "A server sends no requests.")
             .hosts("Clients of 2026-07-28 have no way to answer; a server that waits for an answer hangs.")
@@ -215,13 +235,20 @@ pub(super) fn checks() -> Vec<Check> {
             .hosts("Hosts log an error or drop the session for an answer that they do not know.")
             .after(&["rpc-once", "rpc-notification-silent", "rpc-id-echo", "cancel-race", "rpc-id-forms", "cancel-malformed", "cancel-unknown",
                 "log-gone", "meta-removed-notifications", "rpc-batch-notifications", "rpc-unreadable-id",
-                "listen-answer", "cancel-silent", "cancel-silent-modern", "listen-cancel"])
+                "listen-answer", "cancel-silent", "cancel-silent-modern", "listen-cancel", "cancel-ids",
+                "rpc-batch", "rpc-error-id", "frame-separators", "frame-json", "frame-split", "rpc-id-null", "rpc-id-type"])
             .scan(|_, all| {
                 let mut faults = Vec::new();
                 for (session, requests) in &all.sessions {
                     let mut counted: std::collections::HashMap<String, usize> = std::collections::HashMap::new();
-                    for (_, value, frame) in session.received() {
-                        let Some(id) = value.get("id").filter(|id| !id.is_null() && is_response(value)) else { continue };
+                    for (at, value, frame) in session.received().filter(|(_, value, _)| is_response(value)) {
+                        let Some(id) = value.get("id").filter(|id| !id.is_null()) else {
+                            // An error may answer what has no id that could be read; a result never does.
+                            if value.get("result").is_some() || !unreadable_before(session, at) {
+                                faults.push(("an answer without an id belongs to nothing".to_owned(), frame.text()));
+                            }
+                            continue;
+                        };
                         let sent = requests.count(id) + unreadable(session, id);
                         let count = counted.entry(id.to_string()).or_default();
                         *count += 1;
@@ -270,6 +297,27 @@ fn unreadable(session: &crate::seen::Session, id: &Value) -> usize {
     // What is no JSON may still have an id that can be made out.
     let torn = session.torn.iter().filter(|text| text.contains(&format!("\"id\":{id}")));
     odd.count() + torn.count()
+}
+
+/// Whether anything was sent before a place that a server may fail to read, so that its error has no id: what is no
+/// plain request or notification, a long line, or a large id.
+fn unreadable_before(session: &crate::seen::Session, at: usize) -> bool {
+    const LARGEST: i64 = 1 << 53;
+    const LONG: usize = 60_000;
+    let plain = |value: &Value| {
+        let small = |id: &Value| id.as_i64().is_some_and(|id| (-LARGEST..=LARGEST).contains(&id));
+        value.get("id").is_none_or(|id| id.is_string() || small(id))
+            && value["jsonrpc"] == "2.0"
+            && value["method"].is_string()
+            && value.get("params").is_none_or(Value::is_object)
+    };
+    let odd = |entry: &crate::process::Entry| match &entry.what {
+        crate::process::What::Sent(bytes) => bytes.len() > LONG || bytes.first() == Some(&b'['),
+        _ => false,
+    };
+    !session.torn.is_empty()
+        || session.entries.iter().take(at).any(odd)
+        || session.sent.iter().any(|(place, value)| *place < at && !plain(value))
 }
 
 /// Whether JSON looks like a message: other checks say what is wrong with one that is not quite.

@@ -172,8 +172,12 @@ fn opening() -> Vec<Check> {
                 for (session, _) in &all.sessions {
                     let opened = session.sent.iter().find(|(_, value)| value["method"] == "initialize");
                     let caps = opened.map(|(_, value)| value["params"]["capabilities"].clone()).unwrap_or_default();
-                    for (_, value, frame) in session.received().filter(|(_, value, _)| is_request(value)) {
+                    // Who is told that roots have changed may ask for them, declared or not.
+                    let told = session.sent.iter().find(|(_, value)| value["method"] == "notifications/roots/list_changed");
+                    let told = told.map_or(usize::MAX, |(at, _)| *at);
+                    for (at, value, frame) in session.received().filter(|(_, value, _)| is_request(value)) {
                         let needed = match value["method"].as_str().unwrap_or_default() {
+                            "roots/list" if at > told => continue,
                             "roots/list" => "roots",
                             "sampling/createMessage" => "sampling",
                             "elicitation/create" => "elicitation",
@@ -244,18 +248,21 @@ fn declared() -> Vec<Check> {
             "A server that has tools declares `tools`, and one that declares it answers `tools/list`.")
             .sent("`tools/list`")
             .hosts("No host asks for tools that are not declared: they are invisible.")
+            .after(&["init-result", "discover-result"])
             .probe(|cx| Ok(vec![cx.request(0, "tools/list", Value::Null)]),
                 |cx, seen| declares(cx, seen, "tools", "tools")),
         Check::must("resources-declared", &["RES-01", "LIF-17", "DIS-05"], Revisions::ALL,
             "A server that has resources declares `resources`, and one that declares it answers `resources/list`.")
             .sent("`resources/list`")
             .hosts("No host asks for resources that are not declared: they are invisible.")
+            .after(&["init-result", "discover-result"])
             .probe(|cx| Ok(vec![cx.request(0, "resources/list", Value::Null)]),
                 |cx, seen| declares(cx, seen, "resources", "resources")),
         Check::must("prompts-declared", &["PRM-01", "LIF-17", "DIS-05"], Revisions::ALL,
             "A server that has prompts declares `prompts`, and one that declares it answers `prompts/list`.")
             .sent("`prompts/list`")
             .hosts("No host asks for prompts that are not declared: they are invisible.")
+            .after(&["init-result", "discover-result"])
             .probe(|cx| Ok(vec![cx.request(0, "prompts/list", Value::Null)]),
                 |cx, seen| declares(cx, seen, "prompts", "prompts")),
         Check::must("init-capability-shape", &["LIF-17"], Revisions::ALL,

@@ -2,6 +2,8 @@
 
 mod advice;
 mod calls;
+mod cancel;
+mod dialect;
 mod fixture;
 mod frame;
 mod init;
@@ -9,9 +11,11 @@ mod listen;
 mod lists;
 mod meta;
 mod modern;
+mod own;
 mod pages;
 mod prompts;
 mod resources;
+mod rounds;
 mod rpc;
 mod scans;
 mod serve;
@@ -31,6 +35,7 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(rpc::checks());
     all.extend(shapes::checks());
     all.extend(init::checks());
+    all.extend(cancel::checks());
     all.extend(serve::checks());
     all.extend(tools::checks());
     all.extend(resources::checks());
@@ -38,9 +43,11 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(pages::checks());
     all.extend(calls::checks());
     all.extend(fixture::checks());
+    all.extend(rounds::checks());
     all.extend(modern::checks());
     all.extend(meta::checks());
     all.extend(listen::checks());
+    all.extend(own::checks());
     all.extend(scans::checks());
     all.extend(advice::checks());
     all
@@ -70,6 +77,7 @@ fn result<'a>(seen: &Seen<'a>, id: &Value) -> Result<&'a Value, Verdict> {
     let Some(reply) = seen.reply(id) else { return Err(unanswered(seen, id)) };
     match reply.get("result") {
         Some(result) => Ok(result),
+        None if !reply["error"]["code"].is_i64() => Err(misshapen()),
         None => Err(fail(seen, format!("request {id} was refused: {}", short(&reply["error"])))),
     }
 }
@@ -92,6 +100,12 @@ fn unanswered(seen: &Seen<'_>, id: &Value) -> Verdict {
     }
     let mine =
         |value: &Value| value.get("method").is_none() && crate::seen::is_meant(value.get("id"), id);
+    // An answer that stands in a line which is no JSON.
+    let torn = seen.frames().filter(|frame| frame.fault == Some(crate::wire::Fault::NotJson));
+    let torn = torn.map(|frame| frame.text().replace("\": ", "\":"));
+    if torn.into_iter().any(|text| text.contains(&format!("\"id\":{id},"))) {
+        return Verdict::Blocked("frame-clean explains it".to_owned());
+    }
     match seen.got().any(mine) {
         true => Verdict::Blocked("rpc-one-of explains it".to_owned()),
         false if idless(seen).is_some() => {
@@ -109,8 +123,15 @@ fn refused(seen: &Seen<'_>, id: &Value, codes: &[i64]) -> Result<(), Verdict> {
     match reply.pointer("/error/code").and_then(Value::as_i64) {
         Some(code) if codes.contains(&code) => Ok(()),
         Some(code) => Err(fail(seen, format!("expected error {wanted}, got {code}"))),
+        // A code that is no integer breaks every answer of this kind alike.
+        None if reply.get("error").is_some() => Err(misshapen()),
         None => Err(fail(seen, format!("expected error {wanted}, got {}", short(reply)))),
     }
+}
+
+/// Where an error came whose code cannot be read.
+fn misshapen() -> Verdict {
+    Verdict::Blocked("rpc-error-shape explains it".to_owned())
 }
 
 /// Passes if a request was refused, with whatever code.

@@ -18,6 +18,17 @@ const CACHED: [&str; 6] = [
     "resources/read",
 ];
 
+/// The versions that `server/discover` lists.
+fn listed_versions<'a>(cx: &Cx<'a>) -> Vec<&'a str> {
+    let opened = cx.survey.opened.as_ref().map(|opened| &opened["supportedVersions"]);
+    opened.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// Those of them that no handshake can agree on, without the one in use.
+fn newer_versions<'a>(cx: &Cx<'a>) -> Vec<&'a str> {
+    listed_versions(cx).into_iter().filter(|one| *one > cx.revision.as_str()).take(5).collect()
+}
+
 /// A request with this `_meta` and no other.
 fn with_meta(cx: &Cx<'_>, n: i64, method: &str, meta: &Value) -> Step {
     Step::Send(
@@ -123,6 +134,7 @@ fn envelope() -> Vec<Check> {
             "An unknown version is refused with -32022, which says what is supported and what was asked for.")
             .sent("`server/discover` and `tools/list` for 1900-01-01 and for 2099-01-01")
             .hosts("A client cannot choose another version, and gives up.")
+            .after(&["discover-result"])
             .probe(
                 |cx| {
                     let ask = |n: i64, method: &str, version: &str| with_meta(cx, n, method, &json!({ VERSION: version, CAPABILITIES: {}, CLIENT_INFO: { "name": "taut-check", "version": "1" } }));
@@ -132,12 +144,41 @@ fn envelope() -> Vec<Check> {
                     let id = cx.id(i64::try_from(n).unwrap_or(0));
                     refused(seen, &id, &[-32022])?;
                     let data = seen.reply(&id).map(|reply| &reply["error"]["data"]).unwrap_or(&Value::Null);
-                    let named = data["supported"].as_array().is_some_and(|list| list.contains(&json!(cx.revision.as_str())));
-                    match named && data["requested"] == *asked {
-                        true => Ok(()),
-                        false => Err(fail(seen, format!("data is {}, and needs supported and requested", short(data)))),
+                    let supported = data["supported"].as_array();
+                    let named = supported.is_some_and(|list| list.contains(&json!(cx.revision.as_str())));
+                    if !named || data["requested"] != *asked {
+                        return Err(fail(seen, format!("data is {}, and needs supported and requested", short(data))));
+                    }
+                    // What is offered here and not there is offered by mistake.
+                    let known = listed_versions(cx);
+                    let other = supported.into_iter().flatten().filter_map(Value::as_str).find(|one| !known.contains(one));
+                    match other {
+                        Some(other) => Err(fail(seen, format!("{other} is offered, and server/discover does not list it"))),
+                        None => Ok(()),
                     }
                 })),
+            ),
+        Check::must("discover-versions", &["DIS-02", "VER-01"], Revisions::MODERN,
+            "Every version that `server/discover` lists can be used: in `_meta`, or in the handshake of an older revision.")
+            .sent("`server/discover` for each listed version that is newer than 2026-07-28")
+            .hosts("A client chooses the newest that it knows, and is refused.")
+            .after(&["discover-result"])
+            .probe(
+                |cx| Ok(newer_versions(cx).into_iter().zip(0..).map(|(version, n)| with_meta(cx, n, "server/discover", &json!({ VERSION: version, CAPABILITIES: {} }))).collect()),
+                |cx, seen| {
+                    let survey = cx.survey;
+                    let older = listed_versions(cx).into_iter().find(|one| {
+                        survey.tried.iter().any(|tried| tried == one) && !survey.opens.iter().any(|opens| opens == one)
+                    });
+                    if let Some(version) = older {
+                        return fail(seen, format!("{version} is listed, and the handshake does not agree on it"));
+                    }
+                    let refused = newer_versions(cx).into_iter().zip(0..).find(|(_, n)| seen.code(&cx.id(*n)) == Some(-32022));
+                    match refused {
+                        Some((version, _)) => fail(seen, format!("{version} is listed, and refused with -32022")),
+                        None => Verdict::Pass,
+                    }
+                },
             ),
         Check::must("version-mixed", &["VER-03", "STD-25"], Revisions::MODERN, "Each request is judged by its own version.")
             .sent("a good request, one for 1900-01-01, and a good one")

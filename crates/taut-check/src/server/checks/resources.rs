@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::lists::{TRIED, has_list, is_contents, is_template, items, named};
 use super::{alive, fail, needs, refused, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
-use crate::seen::Step;
+use crate::cx::Cx;
+use crate::seen::{Step, is_response};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -112,16 +113,16 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::must("resources-traversal", &["RES-11", "SEC-07"], Revisions::ALL,
             "A uri that leads out of what is offered is refused.")
-            .sent("`resources/read` for `file:///../../../../etc/passwd`")
+            .sent("`resources/read` for `file:///../../../../etc/passwd`, with its dots encoded, and in place of what templates and a listed resource have")
             .hosts("Every file of the user is open to any prompt that the model reads.")
             .probe(
                 |cx| {
                     needs(cx, "resources")?;
-                    Ok(vec![cx.request(0, "resources/read", json!({ "uri": "file:///../../../../etc/passwd" }))])
+                    Ok(ways_out(cx).into_iter().zip(0..).map(|(uri, n)| cx.request(n, "resources/read", json!({ "uri": uri }))).collect())
                 },
-                |cx, seen| match seen.reply(&cx.id(0)) {
-                    Some(reply) if reply.to_string().contains("root:x:0:0") => fail(seen, "it gave /etc/passwd"),
-                    _ => verdict(alive(seen)),
+                |_, seen| match seen.got().find(|value| is_response(value) && value.to_string().contains("root:x:0:0")) {
+                    Some(_) => fail(seen, "it gave /etc/passwd"),
+                    None => verdict(alive(seen)),
                 },
             ),
         Check::must("resources-subscribe", &["LIF-17", "RES-07", "RES-08"], Revisions::LEGACY,
@@ -139,6 +140,25 @@ pub(super) fn checks() -> Vec<Check> {
                 |cx, seen| verdict((0..2).try_for_each(|n| result(seen, &cx.id(n)).map(|_| ()))),
             ),
     ]
+}
+
+/// Addresses that lead to a file which no server offers, if it does not look at them.
+fn ways_out(cx: &Cx<'_>) -> Vec<String> {
+    const OUT: &str = "../../../../../../../../etc/passwd";
+    let mut all =
+        vec![format!("file:///{OUT}"), format!("file:///{}", OUT.replace("..", "%2e%2e"))];
+    let templates =
+        cx.survey.templates.items.iter().filter_map(|item| item["uriTemplate"].as_str());
+    all.extend(templates.take(5).filter_map(|template| {
+        let (before, rest) = template.split_once('{')?;
+        Some(format!(
+            "{before}{OUT}{}",
+            rest.split_once('}')?.1.split('{').next().unwrap_or_default()
+        ))
+    }));
+    let listed = cx.survey.resources.items.first().and_then(|item| item["uri"].as_str());
+    all.extend(listed.map(|uri| format!("{}/{OUT}", uri.trim_end_matches('/'))));
+    all
 }
 
 /// Whether a text is an address with a scheme.

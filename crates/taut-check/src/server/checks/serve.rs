@@ -1,8 +1,8 @@
-//! Cancellation, progress and logging (CAN, PRG, LOG).
+//! Progress and logging (PRG, LOG).
 
 use serde_json::{Value, json};
 
-use super::{alive, fail, needs, refused, result, short, silent, verdict};
+use super::{fail, needs, refused, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::{LOG_LEVEL, SUBSCRIPTION};
 use crate::seen::{Step, is_response};
@@ -10,171 +10,13 @@ use crate::seen::{Step, is_response};
 pub(super) const LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
+/// The levels that are set, one after the other.
+const THRESHOLDS: [&str; 3] = ["notice", "error", "emergency"];
+
 pub(super) fn checks() -> Vec<Check> {
-    let mut all = cancelling();
-    all.extend(progress());
+    let mut all = progress();
     all.extend(logging());
     all
-}
-
-fn cancelling() -> Vec<Check> {
-    vec![
-        Check::must("cancel-unknown", &["CAN-04", "CAN-06", "RPC-11", "MET-09"], Revisions::ALL,
-            "Cancelling what is unknown or finished does nothing.")
-            .sent("a request, and its cancellation after the answer; then one for an id that was never used")
-            .hosts("opencode cancels after every call that worked.")
-            .silent()
-            .after(&["rpc-once", "rpc-notification-silent"])
-            .probe(
-                |cx| Ok(vec![
-                    Step::Send(cx.harmless_as(&cx.id(0))), Step::Await(cx.id(0)),
-                    cx.note("notifications/cancelled", json!({ "requestId": cx.id(0), "reason": "AbortError" })),
-                    cx.note("notifications/cancelled", json!({ "requestId": "never-used" })),
-                ]),
-                |cx, seen| match seen.replies(&cx.id(0)).len() {
-                    1 => verdict(silent(seen)),
-                    n => fail(seen, format!("the request was answered {n} times")),
-                },
-            ),
-        Check::should("cancel-malformed", &["CAN-07"], Revisions::ALL,
-            "A malformed cancellation is ignored.")
-            .sent("cancellations without params, and with null, an object and an array as requestId")
-            .hosts("A server that ends here ends with a host's bug.")
-            .silent()
-            .after(&["rpc-notification-silent"])
-            .probe(
-                |cx| Ok(vec![
-                    cx.note("notifications/cancelled", Value::Null),
-                    cx.note("notifications/cancelled", json!({})),
-                    cx.note("notifications/cancelled", json!({ "requestId": null })),
-                    cx.note("notifications/cancelled", json!({ "requestId": { "a": 1 } })),
-                    cx.note("notifications/cancelled", json!({ "requestId": [1] })),
-                ]),
-                |_, seen| verdict(silent(seen)),
-            ),
-        Check::must("cancel-race", &["CAN-06"], Revisions::ALL,
-            "A cancellation that meets the answer on its way does no harm: one answer or none.")
-            .sent("a request and its cancellation in one write")
-            .hosts("Every host's stop button does this.")
-            .after(&["rpc-once"])
-            .probe(
-                |cx| {
-                    let list = if cx.survey.declares("tools") { "tools/list" } else { cx.harmless() };
-                    let request = cx.request_as(&cx.id(0), list, Value::Null);
-                    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": cx.id(0) } });
-                    Ok(vec![Step::Raw(format!("{request}\n{cancel}\n").into_bytes())])
-                },
-                |cx, seen| match seen.replies(&cx.id(0)).len() {
-                    0 | 1 => verdict(alive(seen)),
-                    n => fail(seen, format!("it was answered {n} times")),
-                },
-            ),
-        Check::should("cancel-silent", &["CAN-03"], Revisions::LEGACY,
-            "A cancelled request gets no answer.")
-            .sent("an allowed call that takes at least 300 ms, and its cancellation after 60 ms")
-            .hosts("The answer of a cancelled call reaches a host that has forgotten the call.")
-            .probe(cancel_steps, cancel_judge),
-        Check::must("cancel-silent-modern", &["CAN-10", "CAN-03"], Revisions::MODERN,
-            "After a cancellation nothing more is sent for that request: no answer, no progress, no log.")
-            .sent("an allowed call that takes at least 300 ms, and its cancellation after 60 ms")
-            .hosts("The answer of a cancelled call reaches a host that has forgotten the call.")
-            .probe(cancel_steps, cancel_judge),
-        Check::must("cancel-by-server", &["CAN-11", "CAN-02"], Revisions::ALL,
-            "A server cancels only its own requests, or in 2026-07-28 a subscription.")
-            .hosts("A host has nothing to cancel: the notification is dropped, and so is what the server meant.")
-            .scan(|cx, all| {
-                let mut faults = Vec::new();
-                for (session, _) in &all.sessions {
-                    let listens: Vec<Value> = session.sent.iter().filter(|(_, value)| value["method"] == "subscriptions/listen").map(|(_, value)| value["id"].clone()).collect();
-                    let asked: Vec<Value> = session.received().filter(|(_, value, _)| crate::seen::is_request(value)).map(|(_, value, _)| value["id"].clone()).collect();
-                    for (_, value, frame) in session.received() {
-                        let id = &value["params"]["requestId"];
-                        let own = if cx.modern() { listens.contains(id) } else { asked.contains(id) };
-                        if value["method"] == "notifications/cancelled" && !own {
-                            faults.push((format!("it cancelled {id}, which is no request of its own"), frame.text()));
-                        }
-                    }
-                }
-                Verdict::from_faults(faults)
-            }),
-    ]
-}
-
-fn cancel_steps(cx: &crate::cx::Cx<'_>) -> crate::check::Sends {
-    let call = cx.survey.slow_call()?;
-    let mut params = json!({ "name": call.tool, "arguments": call.args, "_meta": { "progressToken": "taut-check-cancelled" } });
-    if cx.modern() {
-        params["_meta"][LOG_LEVEL] = json!("debug");
-    }
-    let listen = call.took_ms + 400;
-    Ok(vec![
-        cx.request(0, "tools/call", params),
-        Step::Listen(60),
-        cx.note(
-            "notifications/cancelled",
-            json!({ "requestId": cx.id(0), "reason": "taut-check" }),
-        ),
-        Step::Barrier,
-        // What comes up to here was under way.
-        Step::Send(cx.harmless_as(&cx.id(1))),
-        Step::Await(cx.id(1)),
-        Step::Listen(listen.min(4000)),
-    ])
-}
-
-/// Whether the cancellation was sent in the first half of the time that the call takes, and before its
-/// answer: a busy machine may be too late with it.
-fn cancelled_early(cx: &crate::cx::Cx<'_>, seen: &crate::seen::Seen<'_>) -> bool {
-    let sent = |text: &str| {
-        seen.entries.iter().find_map(|entry| match &entry.what {
-            crate::process::What::Sent(bytes) if String::from_utf8_lossy(bytes).contains(text) => {
-                Some(entry.at)
-            }
-            _ => None,
-        })
-    };
-    let answered = seen.entries.iter().find_map(|entry| {
-        let mine = |value: &&Value| {
-            is_response(value) && crate::seen::is_meant(value.get("id"), &cx.id(0))
-        };
-        entry.value().filter(mine).map(|_| entry.at)
-    });
-    let normal = cx.survey.slow_call().map_or(0, |call| call.took_ms);
-    // A result as always, and sooner than ever: it was on its way before the cancellation.
-    let as_always = seen.result(&cx.id(0)).is_some_and(|result| result["isError"] != true);
-    match (sent("\"tools/call\""), sent("notifications/cancelled"), answered) {
-        (Some(called), Some(cancelled), Some(answered)) => {
-            let in_half = |time: std::time::Duration| time.as_millis() * 2 < u128::from(normal);
-            cancelled < answered
-                && in_half(cancelled - called)
-                && !(as_always && in_half(answered - called))
-        }
-        _ => false,
-    }
-}
-
-fn cancel_judge(cx: &crate::cx::Cx<'_>, seen: &crate::seen::Seen<'_>) -> Verdict {
-    if let Some(reply) = seen.reply(&cx.id(0)) {
-        return match cancelled_early(cx, seen) {
-            true => fail(seen, format!("it was answered: {}", short(reply))),
-            // Tried again alone.
-            false => Verdict::Blocked("the call was over before it could be cancelled".to_owned()),
-        };
-    }
-    let marker = seen
-        .got()
-        .position(|value| is_response(value) && crate::seen::is_meant(value.get("id"), &cx.id(1)));
-    let late = seen.got().skip(marker.map_or(usize::MAX, |at| at + 1));
-    let more = late.into_iter().find(|value| {
-        value["params"]["progressToken"] == "taut-check-cancelled"
-            || value["method"] == "notifications/message"
-    });
-    match more {
-        Some(more) if cx.modern() => {
-            fail(seen, format!("{} came after the cancellation", more["method"]))
-        }
-        _ => verdict(alive(seen)),
-    }
 }
 
 fn progress() -> Vec<Check> {
@@ -253,7 +95,7 @@ fn logging() -> Vec<Check> {
         Check::must("log-declared", &["LOG-01"], Revisions::ALL,
             "A server that sends logs declares `logging`.")
             .hosts("Hosts do not show logs of a server that does not declare them.")
-            .after(&["log-unasked"])
+            .after(&["log-unasked", "init-result", "discover-result"])
             .scan(|cx, all| {
                 if cx.survey.declares("logging") {
                     return Verdict::Pass;
@@ -293,6 +135,7 @@ fn logging() -> Vec<Check> {
             "An unknown level is refused with -32602.")
             .sent("`logging/setLevel` with the level `loud`")
             .hosts("The user believes that it was set.")
+            .after(&["log-level"])
             .probe(
                 |cx| {
                     needs(cx, "logging")?;
@@ -302,25 +145,39 @@ fn logging() -> Vec<Check> {
             ),
         Check::must("log-threshold", &["LOG-04"], Revisions::LEGACY,
             "After `logging/setLevel` only that level and above is sent.")
-            .sent("`logging/setLevel` with emergency, then each allowed call")
+            .sent("`logging/setLevel` with notice, error and emergency, each with the allowed calls after it")
             .hosts("A user who turned logs down is flooded.")
+            .after(&["log-level"])
             .probe(
                 |cx| {
                     needs(cx, "logging")?;
                     cx.survey.call(|_| true)?;
-                    let mut steps = vec![cx.request(0, "logging/setLevel", json!({ "level": "emergency" })), Step::Await(cx.id(0)), Step::Barrier];
-                    for (n, call) in (1..).zip(cx.survey.calls.iter().take(20)) {
-                        steps.extend([cx.request(n, "tools/call", json!({ "name": call.tool, "arguments": call.args })), Step::Await(cx.id(n))]);
+                    let mut steps = Vec::new();
+                    for (n, level) in (0..).step_by(21).zip(THRESHOLDS) {
+                        steps.extend([cx.request(n, "logging/setLevel", json!({ "level": level })), Step::Await(cx.id(n)), Step::Barrier]);
+                        // Slow ones once.
+                        let calls = cx.survey.calls.iter().take(20).filter(|call| call.took_ms < crate::cx::SLOW || level == "emergency");
+                        for (n, call) in (n + 1..).zip(calls) {
+                            steps.extend([cx.request(n, "tools/call", json!({ "name": call.tool, "arguments": call.args })), Step::Await(cx.id(n))]);
+                        }
+                        // A log may follow its answer.
+                        steps.push(Step::Barrier);
                     }
                     Ok(steps)
                 },
                 |cx, seen| {
-                    let set = seen.got().position(|value| is_response(value) && crate::seen::is_meant(value.get("id"), &cx.id(0)));
-                    let mut later = seen.got().skip(set.map_or(usize::MAX, |at| at + 1));
-                    match later.find(|value| value["method"] == "notifications/message" && value["params"]["level"] != "emergency") {
-                        Some(log) => fail(seen, format!("a log of level {} came", log["params"]["level"])),
-                        None => Verdict::Pass,
+                    let rank = |level: &Value| LEVELS.iter().position(|known| *level == *known);
+                    let mut set = None;
+                    for value in seen.got() {
+                        let found = (0..).step_by(21).zip(THRESHOLDS).find(|(n, _)| is_response(value) && crate::seen::is_meant(value.get("id"), &cx.id(*n)));
+                        set = found.map(|(_, level)| level).or(set);
+                        let level = &value["params"]["level"];
+                        let low = set.is_some_and(|set| rank(level).is_some_and(|level| Some(level) < rank(&json!(set))));
+                        if value["method"] == "notifications/message" && low {
+                            return fail(seen, format!("a log of level {level} came after the level was set to {}", set.unwrap_or_default()));
+                        }
                     }
+                    Verdict::Pass
                 },
             ),
         Check::must("log-unasked", &["LOG-09"], Revisions::MODERN,

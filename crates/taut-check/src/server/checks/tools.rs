@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::lists::{has_list, items, named};
-use super::{needs, refused, short, verdict};
+use super::{dialect, needs, refused, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::Cx;
 use crate::seen::All;
@@ -19,19 +19,21 @@ pub(super) fn checks() -> Vec<Check> {
             .scan(|_, all| items(all, "tools/list", "tools", |tool| {
                 named(tool, &["name"]).or_else(|| {
                     let schema = &tool["inputSchema"];
-                    let named = |list: &Value| list.as_array().is_some_and(|list| list.iter().all(Value::is_string));
-                    let wrong = schema["type"] != "object"
-                        || schema.get("properties").is_some_and(|properties| !properties.is_object())
-                        || schema.get("required").is_some_and(|required| !named(required));
-                    wrong.then(|| format!("the inputSchema of {} is {}", tool["name"], short(schema)))
+                    if schema["type"] != "object" {
+                        return Some(format!("the inputSchema of {} is {}", tool["name"], short(schema)));
+                    }
+                    dialect::fault(schema).map(|what| format!("in the inputSchema of {} {what}", tool["name"]))
                 })
             })),
         Check::must("tools-output-schema", &["TOL-15"], Revisions::STRUCTURED_LEGACY,
-            "An outputSchema is an object schema in these revisions.")
+            "An outputSchema is a valid object schema in these revisions.")
             .hosts("The official SDKs refuse the whole list.")
             .scan(|_, all| items(all, "tools/list", "tools", |tool| {
                 let schema = tool.get("outputSchema")?;
-                (schema["type"] != "object").then(|| format!("the outputSchema of {} is {}", tool["name"], short(schema)))
+                if schema["type"] != "object" {
+                    return Some(format!("the outputSchema of {} is {}", tool["name"], short(schema)));
+                }
+                dialect::fault(schema).map(|what| format!("in the outputSchema of {} {what}", tool["name"]))
             })),
         Check::should("tools-names", &["TOL-21"], Revisions::SINCE_1125,
             "A tool's name has 1 to 128 of the characters A-Z a-z 0-9 _ - . and is the only one of its kind.")

@@ -1,0 +1,199 @@
+//! Cancellation (CAN).
+
+use serde_json::{Value, json};
+
+use super::{alive, fail, short, silent, verdict};
+use crate::check::{Check, Revisions, Sends, Verdict};
+use crate::cx::{Cx, LOG_LEVEL};
+use crate::seen::{Seen, Step, is_response};
+
+/// The ids of three calls, of which the first two are cancelled.
+fn ids(cx: &Cx<'_>) -> [Value; 3] {
+    [json!(0), json!("taut-check"), cx.id(0)]
+}
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        Check::must("cancel-unknown", &["CAN-04", "CAN-06", "RPC-11", "MET-09"], Revisions::ALL,
+            "Cancelling what is unknown or finished does nothing.")
+            .sent("a request, and its cancellation after the answer; then one for an id that was never used")
+            .hosts("opencode cancels after every call that worked.")
+            .silent()
+            .after(&["rpc-once", "rpc-notification-silent"])
+            .probe(
+                |cx| Ok(vec![
+                    Step::Send(cx.harmless_as(&cx.id(0))), Step::Await(cx.id(0)),
+                    cx.note("notifications/cancelled", json!({ "requestId": cx.id(0), "reason": "AbortError" })),
+                    cx.note("notifications/cancelled", json!({ "requestId": "never-used" })),
+                ]),
+                |cx, seen| match seen.replies(&cx.id(0)).len() {
+                    1 => verdict(silent(seen)),
+                    n => fail(seen, format!("the request was answered {n} times")),
+                },
+            ),
+        Check::should("cancel-malformed", &["CAN-07"], Revisions::ALL,
+            "A malformed cancellation is ignored.")
+            .sent("cancellations without params, and with null, an object and an array as requestId")
+            .hosts("A server that ends here ends with a host's bug.")
+            .silent()
+            .after(&["rpc-notification-silent"])
+            .probe(
+                |cx| Ok(vec![
+                    cx.note("notifications/cancelled", Value::Null),
+                    cx.note("notifications/cancelled", json!({})),
+                    cx.note("notifications/cancelled", json!({ "requestId": null })),
+                    cx.note("notifications/cancelled", json!({ "requestId": { "a": 1 } })),
+                    cx.note("notifications/cancelled", json!({ "requestId": [1] })),
+                ]),
+                |_, seen| verdict(silent(seen)),
+            ),
+        Check::must("cancel-race", &["CAN-06"], Revisions::ALL,
+            "A cancellation that meets the answer on its way does no harm: one answer or none.")
+            .sent("a request and its cancellation in one write")
+            .hosts("Every host's stop button does this.")
+            .after(&["rpc-once"])
+            .probe(
+                |cx| {
+                    let list = if cx.survey.declares("tools") { "tools/list" } else { cx.harmless() };
+                    let request = cx.request_as(&cx.id(0), list, Value::Null);
+                    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": cx.id(0) } });
+                    Ok(vec![Step::Raw(format!("{request}\n{cancel}\n").into_bytes())])
+                },
+                |cx, seen| match seen.replies(&cx.id(0)).len() {
+                    0 | 1 => verdict(alive(seen)),
+                    n => fail(seen, format!("it was answered {n} times")),
+                },
+            ),
+        Check::should("cancel-silent", &["CAN-03"], Revisions::LEGACY,
+            "A cancelled request gets no answer.")
+            .sent("an allowed call that takes at least 300 ms, and its cancellation after 60 ms")
+            .hosts("The answer of a cancelled call reaches a host that has forgotten the call.")
+            .probe(cancel_steps, cancel_judge),
+        Check::must("cancel-silent-modern", &["CAN-10", "CAN-03"], Revisions::MODERN,
+            "After a cancellation nothing more is sent for that request: no answer, no progress, no log.")
+            .sent("an allowed call that takes at least 300 ms, and its cancellation after 60 ms")
+            .hosts("The answer of a cancelled call reaches a host that has forgotten the call.")
+            .probe(cancel_steps, cancel_judge),
+        Check::should("cancel-ids", &["CAN-03", "CAN-10", "RPC-29", "STD-28"], Revisions::ALL,
+            "A request is cancelled by its id, be it 0 or a string, and no other request with it.")
+            .sent("three allowed calls that take at least 300 ms at once, with the ids 0, \"taut-check\" and another; the first two are cancelled")
+            .hosts("0 is the first id of most hosts, and bridges use strings; a stop button that ends every call loses the work of the others.")
+            .after(&["cancel-silent", "cancel-silent-modern"])
+            .once()
+            .fresh(
+                |cx| {
+                    let call = cx.survey.slow_call()?;
+                    let params = || json!({ "name": call.tool, "arguments": call.args });
+                    let mut steps = vec![Step::Open(json!({}))];
+                    steps.extend(ids(cx).iter().map(|id| Step::Send(cx.request_as(id, "tools/call", params()))));
+                    steps.push(Step::Listen(60));
+                    steps.extend(ids(cx)[..2].iter().map(|id| cx.note("notifications/cancelled", json!({ "requestId": id }))));
+                    steps.extend([Step::Await(cx.id(0)), Step::Barrier, Step::Listen((call.took_ms + 400).min(4000))]);
+                    Ok(steps)
+                },
+                |cx, seen| {
+                    let [zero, text, other] = ids(cx);
+                    let answered = [zero, text].into_iter().find(|id| seen.reply(id).is_some());
+                    match answered {
+                        Some(id) if cancelled_early(cx, seen, &id) => fail(seen, format!("request {id} was answered after it was cancelled")),
+                        Some(_) => Verdict::Blocked("the calls were over before they could be cancelled".to_owned()),
+                        None => verdict(super::result(seen, &other).map(|_| ())),
+                    }
+                },
+            ),
+        Check::must("cancel-by-server", &["CAN-11", "CAN-02"], Revisions::ALL,
+            "A server cancels only its own requests, or in 2026-07-28 a subscription.")
+            .hosts("A host has nothing to cancel: the notification is dropped, and so is what the server meant.")
+            .scan(|cx, all| {
+                let mut faults = Vec::new();
+                for (session, _) in &all.sessions {
+                    let listens: Vec<Value> = session.sent.iter().filter(|(_, value)| value["method"] == "subscriptions/listen").map(|(_, value)| value["id"].clone()).collect();
+                    let asked: Vec<Value> = session.received().filter(|(_, value, _)| crate::seen::is_request(value)).map(|(_, value, _)| value["id"].clone()).collect();
+                    for (_, value, frame) in session.received() {
+                        let id = &value["params"]["requestId"];
+                        let own = if cx.modern() { listens.contains(id) } else { asked.contains(id) };
+                        if value["method"] == "notifications/cancelled" && !own {
+                            faults.push((format!("it cancelled {id}, which is no request of its own"), frame.text()));
+                        }
+                    }
+                }
+                Verdict::from_faults(faults)
+            }),
+    ]
+}
+
+fn cancel_steps(cx: &Cx<'_>) -> Sends {
+    let call = cx.survey.slow_call()?;
+    let mut params = json!({ "name": call.tool, "arguments": call.args, "_meta": { "progressToken": "taut-check-cancelled" } });
+    if cx.modern() {
+        params["_meta"][LOG_LEVEL] = json!("debug");
+    }
+    let listen = call.took_ms + 400;
+    Ok(vec![
+        cx.request(0, "tools/call", params),
+        Step::Listen(60),
+        cx.note(
+            "notifications/cancelled",
+            json!({ "requestId": cx.id(0), "reason": "taut-check" }),
+        ),
+        Step::Barrier,
+        // What comes up to here was under way.
+        Step::Send(cx.harmless_as(&cx.id(1))),
+        Step::Await(cx.id(1)),
+        Step::Listen(listen.min(4000)),
+    ])
+}
+
+/// Whether the cancellation was sent in the first half of the time that the call takes, and before its
+/// answer: a busy machine may be too late with it.
+fn cancelled_early(cx: &Cx<'_>, seen: &Seen<'_>, id: &Value) -> bool {
+    let sent = |text: &str| {
+        seen.entries.iter().find_map(|entry| match &entry.what {
+            crate::process::What::Sent(bytes) if String::from_utf8_lossy(bytes).contains(text) => {
+                Some(entry.at)
+            }
+            _ => None,
+        })
+    };
+    let answered = seen.entries.iter().find_map(|entry| {
+        let mine =
+            |value: &&Value| is_response(value) && crate::seen::is_meant(value.get("id"), id);
+        entry.value().filter(mine).map(|_| entry.at)
+    });
+    let normal = cx.survey.slow_call().map_or(0, |call| call.took_ms);
+    // A result as always, and sooner than ever: it was on its way before the cancellation.
+    let as_always = seen.result(id).is_some_and(|result| result["isError"] != true);
+    match (sent("\"tools/call\""), sent("notifications/cancelled"), answered) {
+        (Some(called), Some(cancelled), Some(answered)) => {
+            let in_half = |time: std::time::Duration| time.as_millis() * 2 < u128::from(normal);
+            cancelled < answered
+                && in_half(cancelled - called)
+                && !(as_always && in_half(answered - called))
+        }
+        _ => false,
+    }
+}
+
+fn cancel_judge(cx: &Cx<'_>, seen: &Seen<'_>) -> Verdict {
+    if let Some(reply) = seen.reply(&cx.id(0)) {
+        return match cancelled_early(cx, seen, &cx.id(0)) {
+            true => fail(seen, format!("it was answered: {}", short(reply))),
+            // Tried again alone.
+            false => Verdict::Blocked("the call was over before it could be cancelled".to_owned()),
+        };
+    }
+    let marker = seen
+        .got()
+        .position(|value| is_response(value) && crate::seen::is_meant(value.get("id"), &cx.id(1)));
+    let late = seen.got().skip(marker.map_or(usize::MAX, |at| at + 1));
+    let more = late.into_iter().find(|value| {
+        value["params"]["progressToken"] == "taut-check-cancelled"
+            || value["method"] == "notifications/message"
+    });
+    match more {
+        Some(more) if cx.modern() => {
+            fail(seen, format!("{} came after the cancellation", more["method"]))
+        }
+        _ => verdict(alive(seen)),
+    }
+}
