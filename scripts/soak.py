@@ -17,6 +17,7 @@ The exit status says whether all of that held. Needs Python 3.10 on Linux, and n
 
 import argparse
 import json
+import math
 import os
 import pty
 import random
@@ -469,6 +470,19 @@ def left_behind(kept):
     return found
 
 
+def slope_of(points):
+    """The slope of the line through the points, and its standard error from the means of ten blocks, since neighbours are alike."""
+    size = max(1, len(points) // 10)
+    blocks = [[statistics.fmean(axis) for axis in zip(*points[at:at + size])] for at in range(0, len(points) - size + 1, size)]
+    if len(blocks) < 3:
+        return 0, math.inf
+    x, y = zip(*blocks)
+    slope, start = statistics.linear_regression(x, y)
+    spread = sum((each - statistics.fmean(x)) ** 2 for each in x)
+    left = sum((b - start - slope * a) ** 2 for a, b in blocks) / (len(blocks) - 2)
+    return slope, math.sqrt(left / spread)
+
+
 def judge(samples):
     """What grew."""
     quarter = len(samples) // 4
@@ -487,13 +501,12 @@ def judge(samples):
         before, after = (min(s[name] for s in part) for part in (early, late))
         if after != before:
             faults.append(f"{name} went from {before} to {after}")
-    hours = (late[-1]["at"] - early[0]["at"]) / 3600
-    both = [s for s in samples[quarter:]]
-    mean_at, mean_rss = (statistics.fmean(s[k] for s in both) for k in ("at", "rss"))
-    spread = sum((s["at"] - mean_at) ** 2 for s in both) or 1
-    slope = sum((s["at"] - mean_at) * (s["rss"] - mean_rss) for s in both) / spread * 3600
-    print(f"memory: slope {slope:+.0f} KiB per hour over {hours:.2f} h; median {statistics.median(s['rss'] for s in early):.0f} KiB "
-          f"in the second quarter, {statistics.median(s['rss'] for s in late):.0f} KiB in the last; "
+    # Texts of megabytes come and go, so single samples say little; what leaks also lifts the lowest of a quarter.
+    parts = [samples[n * quarter:(n + 1) * quarter] for n in range(3)] + [late]
+    lowest, middle = ([f(s["rss"] for s in part) for part in parts] for f in (min, statistics.median))
+    slope, error = slope_of([(s["at"] / 3600, s["rss"]) for s in samples[quarter:]])
+    print(f"memory by quarters, KiB: lowest {' '.join(f'{n:.0f}' for n in lowest)}, median {' '.join(f'{n:.0f}' for n in middle)}; "
+          f"slope after the first {slope:+.0f} KiB per hour, standard error {error:.0f}; "
           f"{min(s['fds'] for s in late)} descriptors, {min(s['threads'] for s in late)} threads at rest")
     return faults
 

@@ -1,6 +1,7 @@
 //! A load over HTTP: one session, so many calls of `echo` at a time, each on a connection of its own.
 //!
 //! `load calls URL COUNT AT_ONCE`  prints p50 and p99 in microseconds and the calls in a second, as JSON
+//! `load modern URL COUNT AT_ONCE` the same with requests of 2026-07-28, which need no session
 //! `load floor URL COUNT AT_ONCE`  the same without a session, for a server that answers with what it got
 //! `load idle URL COUNT`           opens so many sessions with a stream each, says so, and waits for its stdin to end
 //!
@@ -19,6 +20,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::json;
 
 const REVISION: &str = "2025-06-18";
+const MODERN: &str = "2026-07-28";
 const TEXT: &str = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
 /// Calls that are not counted, on each connection.
 const WARM_UP: usize = 50;
@@ -31,8 +33,18 @@ struct Line {
     uri: Uri,
     sender: SendRequest<Full<Bytes>>,
     session: Option<Arc<str>>,
-    /// Whether MCP is spoken, and not merely HTTP.
-    opened: bool,
+    speaks: Speaks,
+}
+
+/// What is spoken on a connection.
+#[derive(Clone, Copy, PartialEq)]
+enum Speaks {
+    /// HTTP and nothing else; also MCP before a session is open.
+    Http,
+    /// MCP in a session.
+    Session,
+    /// MCP of 2026-07-28.
+    Modern,
 }
 
 impl Line {
@@ -42,7 +54,7 @@ impl Line {
         stream.set_nodelay(true)?;
         let (sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
         tokio::spawn(connection);
-        Ok(Self { uri: uri.clone(), sender, session: None, opened: false })
+        Ok(Self { uri: uri.clone(), sender, session: None, speaks: Speaks::Http })
     }
 
     async fn send(&mut self, method: Method, body: String) -> Fallible<Response<Incoming>> {
@@ -52,8 +64,15 @@ impl Line {
             .header("host", self.uri.authority().map_or("", |authority| authority.as_str()))
             .header("content-type", "application/json")
             .header("accept", "application/json, text/event-stream");
-        if self.opened {
-            request = request.header("mcp-protocol-version", REVISION);
+        match self.speaks {
+            Speaks::Http => {}
+            Speaks::Session => request = request.header("mcp-protocol-version", REVISION),
+            Speaks::Modern => {
+                request = request
+                    .header("mcp-protocol-version", MODERN)
+                    .header("mcp-method", "tools/call")
+                    .header("mcp-name", "echo");
+            }
         }
         if let Some(session) = &self.session {
             request = request.header("mcp-session-id", &**session);
@@ -83,14 +102,22 @@ impl Line {
         });
         self.ask(json!({ "jsonrpc": "2.0", "id": 0, "method": "initialize", "params": params }).to_string())
             .await?;
-        self.opened = true;
+        self.speaks = Speaks::Session;
         self.ask(json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string()).await?;
         Ok(())
     }
 
     async fn call(&mut self, id: usize) -> Fallible<()> {
+        let meta = match self.speaks {
+            Speaks::Modern => concat!(
+                r#","_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28","#,
+                r#""io.modelcontextprotocol/clientInfo":{"name":"bench","version":"1"},"#,
+                r#""io.modelcontextprotocol/clientCapabilities":{}}"#
+            ),
+            Speaks::Http | Speaks::Session => "",
+        };
         let call = format!(
-            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"{TEXT}"}}}}}}"#
+            r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{{"name":"echo","arguments":{{"text":"{TEXT}"}}{meta}}}}}"#
         );
         let answer = self.ask(call).await?;
         let found = answer.windows(TEXT.len()).any(|part| part == TEXT.as_bytes());
@@ -109,14 +136,15 @@ async fn work(mut line: Line, first: usize, count: usize) -> Fallible<Vec<Durati
     Ok(took)
 }
 
-async fn calls(uri: &Uri, count: usize, at_once: usize, speaks_mcp: bool) -> Fallible<()> {
+async fn calls(uri: &Uri, count: usize, at_once: usize, speaks: Speaks) -> Fallible<()> {
     let mut lines = vec![Line::open(uri).await?];
-    if speaks_mcp {
-        lines[0].initialize().await?;
+    match speaks {
+        Speaks::Session => lines[0].initialize().await?,
+        Speaks::Http | Speaks::Modern => lines[0].speaks = speaks,
     }
     while lines.len() < at_once {
         let mut line = Line::open(uri).await?;
-        (line.session, line.opened) = (lines[0].session.clone(), lines[0].opened);
+        (line.session, line.speaks) = (lines[0].session.clone(), lines[0].speaks);
         lines.push(line);
     }
     for (n, line) in lines.iter_mut().enumerate() {
@@ -160,10 +188,15 @@ async fn main() -> Fallible<()> {
     let words: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     match words[..] {
-        [what @ ("calls" | "floor"), url, count, at_once] => {
-            calls(&url.parse()?, count.parse()?, at_once.parse()?, what == "calls").await
+        [what @ ("calls" | "modern" | "floor"), url, count, at_once] => {
+            let speaks = match what {
+                "calls" => Speaks::Session,
+                "modern" => Speaks::Modern,
+                _ => Speaks::Http,
+            };
+            calls(&url.parse()?, count.parse()?, at_once.parse()?, speaks).await
         }
         ["idle", url, count] => idle(&url.parse()?, count.parse()?).await,
-        _ => Err("usage: load calls|floor URL COUNT AT_ONCE, load idle URL COUNT".into()),
+        _ => Err("usage: load calls|modern|floor URL COUNT AT_ONCE, load idle URL COUNT".into()),
     }
 }
