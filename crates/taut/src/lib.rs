@@ -48,7 +48,8 @@
 //! ```
 //!
 //! [`Client`] starts a server, finds out which revision it speaks, calls it and ends it, and leaves
-//! no process behind. `taut::memory` joins the two without a process, for tests.
+//! no process behind. `taut::memory` joins the two without a process, for tests. `taut::Proxy` forwards any client
+//! to any server.
 //!
 //! # Layers
 //!
@@ -68,8 +69,9 @@
 //! # Features
 //!
 //! `server` and `client`, both on. `validate`, off, lets a client check what tools answer against the
-//! schemas that they publish (`ClientBuilder::check_answers`). With `tokio` alone there are the loop, stdio
-//! and [`service`]; with no feature at all the pure core: [`wire`], [`rpc`] and [`types`].
+//! schemas that they publish (`ClientBuilder::check_answers`). With `tokio` alone there are the loop, stdio,
+//! [`service`] and `taut::transport`, the interface for transports of other crates; with no feature at all the
+//! pure core: [`wire`], [`rpc`] and [`types`].
 
 pub mod rpc;
 pub mod wire;

@@ -86,7 +86,7 @@ const LAYERS: &[(&str, &[&str])] = &[
             "service",
         ],
     ),
-    // Forwards what a client asks to another server; knows both ends.
+    // Forwards what a client asks to another server; stands on the client and on the interface for transports.
     (
         "proxy",
         &[
