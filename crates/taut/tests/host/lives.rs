@@ -108,12 +108,12 @@ async fn p21_killed_during_the_handshake_a_server_is_started_until_it_stays() {
     let killing = async {
         let (mut dice, mut killed) = (Dice(3), Vec::new());
         while killed.len() < TIMES {
-            let fresh = || place.pids().into_iter().find(|pid| !killed.contains(pid));
+            let fresh = || place.starts().into_iter().find(|start| !killed.contains(start));
             eventually("another process", || fresh().is_some()).await;
-            let pid = fresh().unwrap();
+            let start = fresh().unwrap();
             tokio::time::sleep(dice.below(ms(20))).await;
-            kill(pid);
-            killed.push(pid);
+            kill(start.0);
+            killed.push(start);
         }
         done.store(true, Ordering::Relaxed);
     };

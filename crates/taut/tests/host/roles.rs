@@ -24,10 +24,21 @@ impl Place {
         Command::new(program).args(args).env("TAUT_ROLE", role).env("TAUT_PLACE", &self.0)
     }
 
-    /// The processes that have played here so far.
-    pub(super) fn pids(&self) -> Vec<u32> {
+    /// The processes that have played here so far: the number of each and the time of its start. Windows soon
+    /// gives a number again, so that alone does not tell two of them apart.
+    pub(super) fn starts(&self) -> Vec<(u32, u128)> {
         let entries = std::fs::read_dir(&self.0).unwrap().flatten();
-        entries.filter_map(|e| e.file_name().to_str()?.strip_prefix("pid-")?.parse().ok()).collect()
+        let start = |entry: std::fs::DirEntry| {
+            let name = entry.file_name();
+            let (pid, time) = name.to_str()?.strip_prefix("pid-")?.split_once('-')?;
+            Some((pid.parse().ok()?, time.parse().ok()?))
+        };
+        entries.filter_map(start).collect()
+    }
+
+    /// The numbers of these processes.
+    pub(super) fn pids(&self) -> Vec<u32> {
+        self.starts().into_iter().map(|(pid, _)| pid).collect()
     }
 
     /// How often the tools that count have run.
@@ -68,7 +79,8 @@ pub(super) fn play() {
             runtime.block_on(super::example::host(programs)).unwrap();
         }
         _ => {
-            File::create(place().join(format!("pid-{}", std::process::id()))).unwrap();
+            let now = std::time::UNIX_EPOCH.elapsed().unwrap().as_nanos();
+            File::create(place().join(format!("pid-{}-{now}", std::process::id()))).unwrap();
             runtime.block_on(serve()).unwrap();
         }
     }
