@@ -116,7 +116,8 @@ impl Output {
         gate::result(&shown).map_err(Problem::output)
     }
 
-    /// Prints content that was asked for, as text that ends with a line end. If a pipe does not get it as it was sent, that is told once.
+    /// Prints content that the user asked for, as text that ends with a line end. If it has to be escaped in a pipe,
+    /// the user is told so, once.
     pub(crate) fn print_content(&self, text: &str) -> Result<(), Problem> {
         static TOLD: AtomicBool = AtomicBool::new(false);
         let text = self.told(text);

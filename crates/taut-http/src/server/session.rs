@@ -293,7 +293,7 @@ impl Drop for SessionUse {
     }
 }
 
-/// Begins the session's work, which the future does: it moves what leaves the service to its streams until the
+/// Returns the future that does the session's work: it moves what leaves the service to its streams until the
 /// session ends. `receiver` holds the service's side.
 pub(super) fn begin(
     session: Arc<Session>,

@@ -1,8 +1,9 @@
 //! Work that lives in a task and that others may do on the spot.
 //!
-//! Knows futures and wakers; must not know what the work is. Who hands something to the work and waits for what
-//! comes of it would need two switches between tasks: to the work and back. Here it polls the work itself, if
-//! nobody else does so at that moment. [`within`] is for the same case: a wait that is mostly none.
+//! Knows futures and wakers; must not know what the work is. A caller that hands something to
+//! the work and waits for the result would need two switches between tasks: to the work and back. Here the caller
+//! polls the work itself, if nobody else does so at that moment. [`within`] is for the same case: a wait that is
+//! usually over at once.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -31,7 +32,7 @@ pub(super) struct Turn {
     /// `None` before it begins and after it has ended.
     work: Mutex<Option<Work>>,
     signal: Arc<Signal>,
-    /// Of `signal`. The work knows no other, so it does not matter who polls it.
+    /// The waker of `signal`. The work knows no other, so it does not matter who polls it.
     waker: Waker,
 }
 
@@ -78,7 +79,8 @@ impl Default for Turn {
 }
 
 impl Turn {
-    /// Gives it work. The future does the work that others leave, and ends it when it is dropped.
+    /// Begins `work`. The caller spawns the returned future as a task: it does what is not done on the spot, and
+    /// ends the work when it is dropped.
     pub(super) fn begin<T>(
         owner: Arc<T>,
         turn: fn(&T) -> &Self,
@@ -97,17 +99,15 @@ impl Turn {
 
     /// Does `act`, and then the work that came of it, if nobody else does the work at the moment.
     pub(super) fn take<R>(&self, act: impl FnOnce() -> R) -> R {
-        let Some(mut work) = self.try_lock() else { return act() };
+        let Some(work) = self.try_lock() else { return act() };
+        // Dropped in the opposite order, also by a panic: first the task may be woken again, then the work is
+        // unlocked, and only then somebody looks whether the task is needed.
+        let _last = LookAgain(&self.signal);
+        let mut work = work;
         // The task need not wake up for what is done here.
-        let busy = Busy::new(&self.signal);
+        let _busy = Busy::new(&self.signal);
         let done = act();
         self.poll(&mut work);
-        drop(busy);
-        drop(work);
-        // What wanted to be done meanwhile, also by a task that found the work locked.
-        if self.signal.due.load(Ordering::SeqCst) {
-            self.signal.wake_task();
-        }
         done
     }
 
@@ -148,8 +148,16 @@ impl<'a> Busy<'a> {
 impl Drop for Busy<'_> {
     fn drop(&mut self) {
         self.0.busy.store(false, Ordering::SeqCst);
-        if std::thread::panicking() {
-            // The work is gone, and its task with it.
+    }
+}
+
+/// Dropped, it wakes the task for what wanted to be done meanwhile, also by the task itself, which found the work
+/// locked. After a panic the work is gone, and its task has to end.
+struct LookAgain<'a>(&'a Signal);
+
+impl Drop for LookAgain<'_> {
+    fn drop(&mut self) {
+        if self.0.due.load(Ordering::SeqCst) || std::thread::panicking() {
             self.0.wake_task();
         }
     }

@@ -1,7 +1,7 @@
 //! One call at an edge: from the client's request to the answer, or to an error that is true.
 //!
-//! Only a bounce and "no responders" prove that nothing ran. After any silence the call may have run: it is
-//! repeated only if it may run twice, and otherwise fails with words and data that say so.
+//! Only a bounce, "no responders" and a worker that says so prove that nothing ran. After any silence the call may
+//! have run: it is repeated only if it may run twice, and otherwise fails with words and data that say so.
 
 use std::time::Duration;
 
@@ -146,10 +146,7 @@ impl EdgeCall {
                     return self.out_of_time().await;
                 }
                 Ended::Bounced | Ended::Nobody | Ended::Moved => {}
-                Ended::Silent
-                | Ended::Lost(_)
-                | Ended::Cut
-                | Ended::Failed { may_have_run: true, .. }
+                Ended::Silent | Ended::Lost(_) | Ended::Cut | Ended::Failed { .. }
                     if self.listen && self.opened => {}
                 Ended::Silent => {
                     if !self.go_on_after(true, &mut repeats).await {
@@ -241,7 +238,7 @@ impl EdgeCall {
     }
 
     /// Whether to try again after an attempt that has no answer. One that may have run is repeated only if it may run
-    /// twice; one that did not run, as long as the call would wait for a free slot.
+    /// twice; one that did not run, as long as the call would wait for a free slot. At most [`REPEATS`] times either way.
     async fn go_on_after(&mut self, may_have_run: bool, repeats: &mut usize) -> bool {
         *repeats += 1;
         self.repeated |= may_have_run;

@@ -361,6 +361,11 @@ impl LinkState {
         if self.ended.is_some() {
             return Err(SendError::Closed);
         }
+        // The loop ends such a connection when it is polled. One in place is not polled while its reader waits.
+        if self.peer.is_stuck() {
+            self.close = Close::Now;
+            return Err(SendError::Closed);
+        }
         self.peer.about(about);
         self.peer.notify(method, params)
     }
@@ -419,5 +424,22 @@ impl Link {
         waiting.values().for_each(Flag::raise);
         self.0.over.raise();
         lost
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rpc::Config;
+
+    #[test]
+    fn what_nobody_takes_is_bounded_although_no_loop_looks() {
+        let mut config = Config::new(crate::mcp::DIALECT, true);
+        config.output_cap = 4000;
+        let link = Link::new(Peer::new(config));
+        let sent = (0..1000).take_while(|_| link.notify(None, "x", Some(&"text")).is_ok()).count();
+        assert!(sent < 200, "{sent}");
+        assert!(link.output_waiting() < 4100, "{}", link.output_waiting());
+        assert!(link.lock().close == Close::Now);
     }
 }

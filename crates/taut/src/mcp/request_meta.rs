@@ -1,6 +1,7 @@
 //! What a modern request says about itself in `_meta`.
 //!
-//! Knows which fields are required and what they must be, and the −32602 for a bad one. MET-01 to MET-10, ERA-03, ERA-05, PRG-01, LOG-11.
+//! Knows which fields are required and what they must be, and the −32602 for a bad one; must not know methods.
+//! MET-01 to MET-10, ERA-03, ERA-05, PRG-01, LOG-11.
 
 use std::borrow::Cow;
 

@@ -11,7 +11,7 @@ use super::state::{
     Back, BackCall, BackState, CallKind, FrontRequest, FrontState, OpenGuard, ProxiedCall,
     ProxyShared, SlotSessions, WayToAsk,
 };
-use super::text::{JsonText, no_answer, raw_outcome};
+use super::text::{JsonText, closed, no_answer, raw_outcome};
 use super::translate::server_info;
 use crate::client::Client;
 use crate::driver::{Link, Outcome, PendingCall, Watcher};
@@ -106,7 +106,8 @@ impl BackCall {
 
     /// Waits for the answer. May be called again if it was not waited for to the end.
     pub(super) async fn answer(&mut self) -> Outcome {
-        let Some(pending) = &mut self.pending else { return Err(self.back.lost("")) };
+        // Nothing was sent: the connection had ended.
+        let Some(pending) = &mut self.pending else { return Err(closed()) };
         let outcome = pending.await;
         outcome.unwrap_or_else(|| Err(self.back.lost("")))
     }

@@ -164,7 +164,6 @@ impl Front {
         let max_followed = shared.settings.max_subscription_bytes;
         let session = Arc::new(LegacySession::new(slot.clone(), asker, max_followed));
         *lock(&self.state.session) = Some(session.clone());
-        slot.attach(&self.state);
         let (front, ticket) = (self.state.clone(), request.ticket);
         let pinned = only.is_some() || shared.settings.client.settings.revision.is_some();
         slot.run(
@@ -177,7 +176,12 @@ impl Front {
                         Err(error.clone())
                     }
                 };
+                let agreed = outcome.is_ok();
                 front.link.answer(ticket, outcome);
+                // Not before: nothing the server says reaches a client whose handshake is not answered.
+                if agreed {
+                    session.slot.attach(&front);
+                }
             }),
         );
     }

@@ -1,6 +1,6 @@
 //! Who a client is, its legacy session, and the stream of changes that a modern server is asked for in its name.
 //!
-//! Knows what a handshake is answered, what a client follows, and what has to be said again after a restart; must
+//! Knows how a handshake is answered, what a client follows, and what has to be said again after a restart; must
 //! not know other requests.
 
 use std::future::Future;

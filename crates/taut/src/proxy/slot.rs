@@ -17,9 +17,9 @@ use super::state::{
     Back, BackJob, BackSlot, BackState, FrontState, Identity, LocalStreams, ProxyShared, SlotPhase,
     SlotState,
 };
-use super::text::no_answer;
+use super::text::{closed, no_answer};
 use crate::client::Relayed;
-use crate::driver::{Either, Flag, first, now};
+use crate::driver::{Either, Flag, first, isolated, now};
 use crate::lock::lock;
 use crate::mcp::{Era, Method};
 use crate::rpc::{ErrorObject, take};
@@ -108,7 +108,7 @@ impl BackSlot {
             }
             SlotPhase::Closed => {
                 drop(state);
-                job(Err(&no_answer("closed", "the connection to the server is closed", false)));
+                job(Err(&closed()));
             }
         }
     }
@@ -262,7 +262,7 @@ impl BackSlot {
                 }
             }
             SlotPhase::Opening { waiting, .. } => {
-                let error = no_answer("closed", "the connection to the server is closed", false);
+                let error = closed();
                 waiting.into_iter().for_each(|job| job(Err(&error)));
             }
             SlotPhase::Idle | SlotPhase::Closed => {}
@@ -288,7 +288,7 @@ impl ProxyShared {
             _ => tracing::debug!(%event, "proxy"),
         }
         if let Some(hook) = &self.settings.on_event {
-            hook(event);
+            isolated(|| hook(event));
         }
     }
 

@@ -79,7 +79,7 @@ impl Drop for LocalStreamGuard {
 }
 
 impl LocalStreams {
-    /// None yet. They may follow so many bytes of addresses together.
+    /// No stream is open yet. All streams together may follow addresses of `max_followed` bytes.
     pub(super) fn new(max_followed: usize) -> Arc<Self> {
         let followed = Followed::new(max_followed);
         Arc::new(Self(Mutex::new(LocalStreamsState { followed, ..Default::default() })))

@@ -47,6 +47,11 @@ pub(super) fn no_answer(
     ErrorObject::internal(words).with_data(&data)
 }
 
+/// The error for what was not sent, because the connection to the server is over.
+pub(super) fn closed() -> ErrorObject {
+    no_answer("closed", "the connection to the server is closed", false)
+}
+
 /// The params of a report of progress with another token; nothing if it has none.
 pub(super) fn with_token(params: JsonRef<'_>, token: &str) -> Option<String> {
     let written = params.member(meta_keys::PROGRESS_TOKEN)?;

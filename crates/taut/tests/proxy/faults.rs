@@ -8,7 +8,7 @@ use taut::{Client, ClientBuilder, Proxy, ProxyEvent};
 use tokio::sync::mpsc;
 
 use crate::raw::{
-    INITIALIZE, Wire, answer, front, id_of, legacy, legacy_to_modern, proxy, refusal,
+    INITIALIZE, INITIALIZED, Wire, answer, front, id_of, legacy, legacy_to_modern, proxy, refusal,
 };
 
 #[tokio::test]
@@ -358,7 +358,7 @@ async fn a_stream_of_changes_that_cannot_be_opened_is_tried_again() {
     let proxy = builder.build();
     let (mut front, mut back) =
         legacy_to_modern(&proxy, &mut backs, r#"{"tools":{"listChanged":true}}"#).await;
-    front.send(crate::raw::INITIALIZED).await;
+    front.send(INITIALIZED).await;
     let listen = back.next().await;
     assert!(listen.contains("subscriptions/listen"), "{listen}");
     back.send(&refusal(&listen, r#"{"code":-32603,"message":"not now"}"#)).await;
@@ -378,4 +378,57 @@ async fn a_stream_of_changes_that_cannot_be_opened_is_tried_again() {
     .await;
     let changed = front.next().await;
     assert!(changed.contains("notifications/tools/list_changed"), "{changed}");
+}
+
+/// A client in a pool whose first `initialize` failed, because there was no server, has one session afterwards.
+#[tokio::test]
+async fn a_client_whose_handshake_failed_once_hears_of_a_change_once() {
+    let (given, mut backs) = mpsc::unbounded_channel();
+    let tries = Arc::new(AtomicUsize::new(0));
+    let connector = move |client: ClientBuilder| {
+        let fails = tries.fetch_add(1, Ordering::SeqCst) == 0;
+        let given = given.clone();
+        async move {
+            if fails {
+                return client.spawn(taut::Command::new("/nonexistent/server")).await;
+            }
+            let (near, far) = tokio::io::duplex(1 << 20);
+            let _ = given.send(Wire::new(far));
+            let (reader, writer) = tokio::io::split(near);
+            client.connect(reader, writer).await
+        }
+    };
+    let proxy = Proxy::builder(connector).children(1).build();
+    let mut front = front(&proxy);
+    front.send(INITIALIZE).await;
+    assert!(front.next().await.contains("no connection to the server"));
+    front.send(INITIALIZE).await;
+    let mut back = backs.recv().await.unwrap();
+    let initialize = back.next().await;
+    let welcome = r#"{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"b","version":"2"}}"#;
+    back.send(&answer(&initialize, welcome)).await;
+    assert!(front.next().await.contains(r#""result""#));
+    front.send(INITIALIZED).await;
+    back.send(r#"{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}"#).await;
+    back.send(r#"{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}"#).await;
+    assert!(front.next().await.contains("tools/list_changed"));
+    assert!(front.next().await.contains("prompts/list_changed"));
+}
+
+/// Nothing that a server asks or tells reaches a client before its handshake is answered.
+#[tokio::test]
+async fn a_server_that_asks_before_it_answers_the_handshake_is_refused() {
+    let (builder, mut backs) = proxy();
+    let proxy = builder.build();
+    let mut front = front(&proxy);
+    front.send(INITIALIZE).await;
+    let mut back = backs.recv().await.unwrap();
+    let initialize = back.next().await;
+    back.send(r#"{"jsonrpc":"2.0","id":"q","method":"roots/list"}"#).await;
+    let refused = back.next().await;
+    assert!(refused.contains(r#""id":"q","error""#), "{refused}");
+    let welcome = r#"{"protocolVersion":"2025-06-18","capabilities":{},"serverInfo":{"name":"b","version":"2"}}"#;
+    back.send(&answer(&initialize, welcome)).await;
+    let answered = front.next().await;
+    assert!(answered.contains(r#""result""#), "{answered}");
 }

@@ -65,7 +65,7 @@ impl<'a> Transcript<'a> {
         self.spinner = None;
         let mark = self.output.out.paint(RED, "✗");
         self.line(&format!("  {mark} {what}\n"))?;
-        // One line alone is told at the end, and the error of a start has them all.
+        // One line alone is told at the end, and an error at the start already contains all of them.
         let stray = self.output.heard.stray();
         let several = stray.lines().count() > 1 && !matches!(error, taut::Error::Connect(_));
         let stdout = if several { stray.into() } else { "".into() };

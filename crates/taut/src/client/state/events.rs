@@ -50,7 +50,7 @@ pub enum ClientEvent<'a> {
         /// Its params, as JSON.
         params: Option<&'a RawValue>,
     },
-    /// The server printed something that is no message; a line of text is one. Told each time.
+    /// The server printed something that is no message, such as a line of text. Reported each time.
     InvalidMessage(&'a InvalidMessage),
     /// The server reports an error that belongs to no request.
     StrayError(&'a ErrorObject),

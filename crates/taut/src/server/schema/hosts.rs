@@ -43,7 +43,7 @@ pub(super) fn for_answers(root: &mut Schema) {
     each(root, null_apart);
 }
 
-/// Makes each part of a schema plain, and treats `null` as told.
+/// Makes each part of a schema plain, and treats `null` with the given function.
 fn each(root: &mut Schema, null: fn(&mut Map<String, Value>)) {
     RecursiveTransform(|schema: &mut Schema| {
         if let Some(members) = schema.as_object_mut() {
