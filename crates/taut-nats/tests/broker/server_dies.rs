@@ -2,23 +2,27 @@
 
 use std::future::IntoFuture;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::json;
-use taut::{Client, ClientBuilder, Proxy};
+use taut::types::SubscriptionFilter;
+use taut::{Change, Client, ClientBuilder, Proxy};
 use taut_nats::{EdgeOptions, Worker};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, JoinHandle};
 
 use crate::broker::Broker;
 use crate::fleet::{Shared, edge, fast, server};
-use crate::reason;
+use crate::{eventually, reason};
 
 /// A worker whose servers can be killed, and kept from being started.
 struct Fragile {
     /// Each server that was started.
     servers: mpsc::UnboundedReceiver<AbortHandle>,
     broken: Arc<AtomicBool>,
+    /// How often one could not be started.
+    failed: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
@@ -31,13 +35,16 @@ impl Drop for Fragile {
 impl Fragile {
     async fn start(broker: &Broker, shared: &Arc<Shared>) -> Self {
         let broken = Arc::new(AtomicBool::new(false));
+        let failed = Arc::new(AtomicUsize::new(0));
         let (started, servers) = mpsc::unbounded_channel();
-        let (shared, is_broken) = (shared.clone(), broken.clone());
+        let (shared, is_broken, count) = (shared.clone(), broken.clone(), failed.clone());
         let connector = move |client: ClientBuilder| {
-            let (shared, started, is_broken) = (shared.clone(), started.clone(), is_broken.clone());
+            let (shared, started) = (shared.clone(), started.clone());
+            let (is_broken, count) = (is_broken.clone(), count.clone());
             async move {
                 let (ours, theirs) = tokio::io::duplex(64 << 10);
                 if is_broken.load(Ordering::SeqCst) {
+                    count.fetch_add(1, Ordering::SeqCst);
                     drop(theirs);
                 } else {
                     let (reader, writer) = tokio::io::split(theirs);
@@ -56,7 +63,7 @@ impl Fragile {
         let worker = worker.on_ready(move || told.send(()).unwrap());
         let task = tokio::spawn(async move { worker.run(std::future::pending()).await.unwrap() });
         ready.await.unwrap();
-        Self { servers, broken, task }
+        Self { servers, broken, failed, task }
     }
 
     /// Kills the server that was started last.
@@ -122,4 +129,21 @@ async fn a_call_whose_server_cannot_be_started_did_not_run() {
     assert_eq!(shared.world.runs.load(Ordering::SeqCst), 0);
     worker.broken.store(false, Ordering::SeqCst);
     client.call("count", json!({})).await.unwrap();
+}
+
+/// Also when that takes longer than a call would wait for a free slot.
+#[tokio::test]
+async fn a_stream_of_changes_goes_on_once_its_server_can_be_started_again() {
+    let broker = Broker::start(&[]).await;
+    let mut worker = Fragile::start(&broker, &Shared::new()).await;
+    let options = EdgeOptions::new().wait(Duration::from_millis(1));
+    let client = edge(&broker, options).await.open(Client::builder()).await.unwrap();
+    let filter = SubscriptionFilter::new().tools_list_changed(true);
+    let mut changes = client.listen(filter).await.unwrap();
+    worker.broken.store(true, Ordering::SeqCst);
+    worker.kill();
+    let failed = worker.failed.clone();
+    eventually(async || failed.load(Ordering::SeqCst) > 5).await;
+    worker.broken.store(false, Ordering::SeqCst);
+    assert_eq!(changes.next().await.unwrap(), Some(Change::Tools));
 }
