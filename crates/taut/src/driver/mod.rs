@@ -45,9 +45,7 @@ pub(crate) use service::{AnswerFuture, IncomingRequest, Outcome, Service, no_jso
 
 pub use steps::Steps;
 pub(crate) use waiting::Owed;
-#[cfg(feature = "client")]
 pub(crate) use work::isolated;
-#[cfg(feature = "server")]
 pub(crate) use work::log_panic;
 
 /// After so much input or output the loop lets others run: as much as a pipe holds.

@@ -23,7 +23,6 @@ impl<T> PendingCall<T> {
     }
 
     /// Lets the call run on although nobody waits for its answer.
-    #[cfg(feature = "client")]
     pub(crate) fn detach(mut self) {
         self.done = true;
     }
