@@ -181,6 +181,7 @@ type Notified = dyn Fn(&str, &RequestParams, &Remote) + Send + Sync;
 
 /// A JSON-RPC service, ready to be served. Clones are the same service.
 #[derive(Clone)]
+#[must_use = "a service does nothing until it is served"]
 pub struct Serve {
     handler: Arc<PlainHandler>,
     notified: Arc<Notified>,
@@ -190,47 +191,26 @@ pub struct Serve {
     signals: bool,
 }
 
-impl Serve {
+setters! { Serve;
     /// Takes in notifications, in order: each before the next message is looked at.
-    #[must_use]
-    pub fn on_notification(
-        mut self,
-        notified: impl Fn(&str, &RequestParams, &Remote) + Send + Sync + 'static,
-    ) -> Self {
-        self.notified = Arc::new(notified);
-        self
-    }
+    on_notification(notified: impl Fn(&str, &RequestParams, &Remote) + Send + Sync + 'static)
+        => notified = Arc::new(notified);
 
     /// Leaves the type of an error out of what is sent.
-    #[must_use]
-    pub fn hide_exceptions(mut self) -> Self {
-        self.exceptions = false;
-        self
-    }
+    hide_exceptions() => exceptions = false;
 
     /// Leaves SIGINT and SIGTERM to the program.
-    #[must_use]
-    pub fn leave_signals(mut self) -> Self {
-        self.signals = false;
-        self
-    }
+    leave_signals() => signals = false;
 
     /// How long accepted requests may take once the input has ended. 30 s.
-    #[must_use]
-    pub fn drain(mut self, limit: Duration) -> Self {
-        self.options.drain = limit;
-        self
-    }
+    drain(limit: Duration) => options.drain;
 
     /// How long a cancelled request may go on before its future is dropped. 1 s.
-    #[must_use]
-    pub fn cancel_grace(mut self, grace: Duration) -> Self {
-        self.options.grace = grace;
-        self
-    }
+    cancel_grace(grace: Duration) => options.grace;
+}
 
+impl Serve {
     /// Bounds, in full.
-    #[must_use]
     pub fn config(mut self, change: impl FnOnce(&mut Config)) -> Self {
         change(&mut self.config);
         self

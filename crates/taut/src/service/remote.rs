@@ -80,18 +80,12 @@ pub struct RemoteCall<T> {
     result: PhantomData<fn() -> T>,
 }
 
-impl<T> RemoteCall<T> {
+setters! { RemoteCall<T>, [T];
     /// How long it may take. 60 s unless set.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.patience = Some(Patience::new(timeout));
-        self
-    }
+    timeout(timeout: Duration) => patience = Some(Patience::new(timeout));
 
     /// Waits for as long as it takes.
-    pub fn without_timeout(mut self) -> Self {
-        self.patience = None;
-        self
-    }
+    without_timeout() => patience = None;
 }
 
 impl<T: DeserializeOwned + Send + 'static> IntoFuture for RemoteCall<T> {

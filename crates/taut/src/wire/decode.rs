@@ -154,7 +154,6 @@ impl Decoder {
     }
 
     /// The limits it keeps.
-    #[must_use]
     pub fn limits(&self) -> Limits {
         self.limits
     }

@@ -5,6 +5,7 @@ use super::Framing;
 /// What a [`Decoder`](super::Decoder) holds at most.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
+#[must_use = "limits do nothing until something is held to them"]
 pub struct Limits {
     /// The longest message, in bytes. 64 MiB: several times the largest payload that hosts are
     /// known to send, and far below what hurts a desktop.
@@ -19,20 +20,12 @@ impl Default for Limits {
     }
 }
 
-impl Limits {
+setters! { Limits;
     /// Sets the longest message, in bytes.
-    #[must_use]
-    pub fn message(mut self, bytes: usize) -> Self {
-        self.message = bytes;
-        self
-    }
+    message(bytes: usize) => message;
 
     /// Sets the longest header block, in bytes.
-    #[must_use]
-    pub fn header(mut self, bytes: usize) -> Self {
-        self.header = bytes;
-        self
-    }
+    header(bytes: usize) => header;
 }
 
 /// One unit of the stream.

@@ -25,7 +25,7 @@ pub use handlers::{IntoResponse, RequestContext};
 pub use session::Closed;
 pub(crate) use session::{Session, SessionState};
 pub use settings::ClientBuilder;
-pub(crate) use settings::{ClientSettings, bounded, setters};
+pub(crate) use settings::{ClientSettings, bounded};
 #[cfg(feature = "server")]
 pub(crate) use settings::{Relay, Relayed};
 

@@ -150,21 +150,15 @@ pub struct ClientBuilder {
     pub(crate) settings: ClientSettings,
 }
 
-/// Makes the setters of a builder that put a value into a field, as it is or through a function.
-macro_rules! setters {
-    ($Builder:ty; $($(#[$meta:meta])* $name:ident($value:ident: $Type:ty) => $($field:ident).+ $(= $wrap:ident)?;)*) => {
-        impl $Builder {$(
-            $(#[$meta])*
-            pub fn $name(mut self, $value: $Type) -> Self {
-                self.$($field).+ = $($wrap)?($value);
-                self
-            }
-        )*}
-    };
-}
-pub(crate) use setters;
-
 setters! { ClientBuilder;
+    /// Gets each line that the server writes to stderr. It must not block.
+    on_stderr(sink: impl Fn(&str) + Send + Sync + 'static)
+        => settings.child.on_stderr = Some(Arc::new(sink));
+
+    /// Gets what happens besides answers: notifications, broken messages, restarts. It must not block.
+    on_event(hook: impl Fn(&ClientEvent<'_>) + Send + Sync + 'static)
+        => settings.on_event = Some(Arc::new(hook));
+
     /// Sets the name and version that this client gives itself.
     info(info: Implementation) => settings.info;
 
@@ -172,18 +166,18 @@ setters! { ClientBuilder;
     capabilities(capabilities: ClientCapabilities) => settings.capabilities;
 
     /// Speaks this revision and no other.
-    revision(revision: Revision) => settings.revision = Some;
+    revision(revision: Revision) => settings.revision = Some(revision);
 
     /// Sets the era that an earlier connection to the same server found, see [`Client::revision`].
     /// Saves the probe of a legacy server; a wrong one costs time and does no harm.
     ///
     /// [`Client::revision`]: crate::Client::revision
     // PRB-06
-    known(era: Era) => settings.known = Some;
+    known(era: Era) => settings.known = Some(era);
 
     /// Speaks in this framing and no other. Unless set: lines; if a server stays silent nearly until its
     /// time is over, another is started beside it and spoken to with `Content-Length` headers.
-    framing(framing: Framing) => settings.framing = Some;
+    framing(framing: Framing) => settings.framing = Some(framing);
 
     /// Sets how long a server may leave the probe unanswered before it is taken for a legacy one. 5 s.
     probe_timeout(timeout: Duration) => settings.probe;
@@ -261,18 +255,6 @@ impl ClientBuilder {
     pub fn era(mut self, era: Era) -> Self {
         self.settings.only_legacy = era == Era::Legacy;
         self.settings.revision = (era == Era::Modern).then_some(Revision::MODERN);
-        self
-    }
-
-    /// Gets each line that the server writes to stderr. It must not block.
-    pub fn on_stderr(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.settings.child.on_stderr = Some(Arc::new(sink));
-        self
-    }
-
-    /// Gets what happens besides answers: notifications, broken messages, restarts. It must not block.
-    pub fn on_event(mut self, hook: impl Fn(&ClientEvent<'_>) + Send + Sync + 'static) -> Self {
-        self.settings.on_event = Some(Arc::new(hook));
         self
     }
 }

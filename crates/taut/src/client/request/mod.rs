@@ -114,24 +114,6 @@ impl<T> Request<T> {
         self
     }
 
-    /// Sets how long it may go without an answer. Each report of progress starts the time anew.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(bounded(timeout));
-        self
-    }
-
-    /// Sets how long it may take in all, however much progress is reported.
-    pub fn ceiling(mut self, ceiling: Duration) -> Self {
-        self.ceiling = Some(bounded(ceiling));
-        self
-    }
-
-    /// Waits for as long as it takes.
-    pub fn without_timeout(mut self) -> Self {
-        self.timeout = None;
-        self
-    }
-
     /// Gets each report of progress, in order and before the answer. It must not block.
     pub fn progress(mut self, mut watch: impl FnMut(ProgressParams) + Send + 'static) -> Self {
         let watcher: Watcher = Box::new(move |raw| match serde_json::from_str(raw.get()) {
@@ -140,12 +122,6 @@ impl<T> Request<T> {
             Err(error) => tracing::debug!(%error, "a report of progress that cannot be read"),
         });
         self.progress = Some(Arc::new(Mutex::new(watcher)));
-        self
-    }
-
-    /// Adds to the request's `_meta`.
-    pub fn meta(mut self, meta: Meta) -> Self {
-        self.meta = Some(meta);
         self
     }
 
@@ -166,6 +142,20 @@ impl<T> Request<T> {
     fn lost(&self) -> Error {
         self.shared.session.lost(self.subject.method.clone())
     }
+}
+
+setters! { Request<T>, [T];
+    /// Sets how long it may go without an answer. Each report of progress starts the time anew.
+    timeout(timeout: Duration) => timeout = Some(bounded(timeout));
+
+    /// Sets how long it may take in all, however much progress is reported.
+    ceiling(ceiling: Duration) => ceiling = Some(bounded(ceiling));
+
+    /// Waits for as long as it takes.
+    without_timeout() => timeout = None;
+
+    /// Adds to the request's `_meta`.
+    meta(meta: Meta) => meta = Some(meta);
 }
 
 impl<T: Send + 'static> Request<T> {
