@@ -18,7 +18,7 @@ use super::exit::ExitStatus;
 use super::leader::Leader;
 use super::shutdown::{GracePeriods, ProcessEnd, Shutdown, ShutdownAction, ShutdownStep};
 use super::stderr::Stderr;
-use super::sys::ExitWatch;
+use super::sys::{ExitWatch, Process};
 
 /// The task that looks after one child.
 pub(super) struct ChildTask {
@@ -86,9 +86,11 @@ impl ChildTask {
             match action {
                 ShutdownAction::Term => {
                     self.warn_about_container();
-                    self.leader.terminate_group();
+                    self.leader.signal(Process::terminate_group);
                 }
-                ShutdownAction::Kill | ShutdownAction::SweepGroup => self.leader.kill_group(),
+                ShutdownAction::Kill | ShutdownAction::SweepGroup => {
+                    self.leader.signal(Process::kill_group);
+                }
                 ShutdownAction::Reap => {
                     let exit = self.leader.reap().unwrap_or(ExitStatus::UNSEEN);
                     self.finish(exit);

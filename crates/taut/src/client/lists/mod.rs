@@ -160,7 +160,7 @@ fn ask_server<T: Listed>(pages: &Pages<T>) -> FuturePage<T> {
     if pages.shared.settings().check_answers {
         return Box::pin(check::learning(pages.shared.clone(), request));
     }
-    request.into_boxed()
+    Box::pin(request.into_future())
 }
 
 fn read_page<T: Listed>(raw: &RawValue, subject: Subject) -> Result<Page<T>> {

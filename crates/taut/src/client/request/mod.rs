@@ -159,11 +159,6 @@ setters! { Request<T>, [T];
 }
 
 impl<T: Send + 'static> Request<T> {
-    /// The same as awaiting it, with a type that can be named.
-    pub(super) fn into_boxed(self) -> Pin<Box<dyn Future<Output = Result<T>> + Send>> {
-        Box::pin(self.into_future())
-    }
-
     /// Sends the request, with what the server has asked for since, if it has.
     fn put(&self, retry: Option<&Retry>) -> Result<PendingRequest<T>> {
         let session = &self.shared.session;
@@ -174,7 +169,7 @@ impl<T: Send + 'static> Request<T> {
         // C8: without a token no progress comes, and the timeout could never be extended.
         let wants_progress =
             self.progress.is_some() || patience.is_some_and(|p| p.ceiling.is_some());
-        let level = self.shared.level();
+        let level = lock(&self.shared.level).clone();
         let watcher = self
             .progress
             .clone()
