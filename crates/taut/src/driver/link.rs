@@ -301,6 +301,19 @@ impl Link {
         let hold = self.lock().peer.hold(now());
         Hold { link: self.clone(), hold: Some(hold) }
     }
+
+    /// The connection is over: everybody who waits is told. Gives the calls that got no answer.
+    pub(super) fn end(&self, ending: Ending) -> Vec<(CallId, Failure)> {
+        let (waiting, lost) = {
+            let mut state = self.lock();
+            state.peer.handle_eof();
+            state.ended.get_or_insert(ending);
+            (std::mem::take(&mut state.waiting), state.lost())
+        };
+        waiting.values().for_each(Flag::raise);
+        self.0.over.raise();
+        lost
+    }
 }
 
 /// As long as this lives, the calls that were under way when it was made cannot time out.
@@ -394,21 +407,6 @@ impl LinkState {
             Some((_, slot)) => slot.replace(watcher),
             None => Some(watcher),
         }
-    }
-}
-
-impl Link {
-    /// The connection is over: everybody who waits is told. Gives the calls that got no answer.
-    pub(super) fn end(&self, ending: Ending) -> Vec<(CallId, Failure)> {
-        let (waiting, lost) = {
-            let mut state = self.lock();
-            state.peer.handle_eof();
-            state.ended.get_or_insert(ending);
-            (std::mem::take(&mut state.waiting), state.lost())
-        };
-        waiting.values().for_each(Flag::raise);
-        self.0.over.raise();
-        lost
     }
 }
 

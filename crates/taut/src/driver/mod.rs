@@ -45,8 +45,7 @@ pub(crate) use service::{AnswerFuture, IncomingRequest, Outcome, Service, no_jso
 
 pub use steps::Steps;
 pub(crate) use waiting::Owed;
-pub(crate) use work::isolated;
-pub(crate) use work::log_panic;
+pub(crate) use work::{isolated, log_panic};
 
 /// After so much input or output the loop lets others run: as much as a pipe holds.
 const YIELD: usize = 64 << 10;

@@ -54,18 +54,7 @@ impl<F: Fn(&str) + Send + Sync + 'static> Steps<F> {
         self.crates.push(name);
         self
     }
-}
 
-setters! { Steps<F>, [F: Fn(&str) + Send + Sync + 'static];
-    /// What bytes come from: `stdin`, unless a client says that it is the server's `stdout`.
-    source(name: &'static str) => source;
-
-    /// Says `[front]` or `[back]` instead of `[mcp]`, for a program that has connections to clients and
-    /// to servers: a proxy.
-    sides() => sides = true;
-}
-
-impl<F: Fn(&str) + Send + Sync + 'static> Steps<F> {
     /// Whether the event is of one of the crates that are shown.
     fn shows(&self, metadata: &Metadata<'_>) -> bool {
         let of = |name: &&str| metadata.target().split("::").next() == Some(*name);
@@ -77,6 +66,15 @@ impl<F: Fn(&str) + Send + Sync + 'static> Steps<F> {
         event.record(&mut fields);
         (self.sink)(&fields.line(event.metadata().target(), self.source, self.sides));
     }
+}
+
+setters! { Steps<F>, [F: Fn(&str) + Send + Sync + 'static];
+    /// What bytes come from: `stdin`, unless a client says that it is the server's `stdout`.
+    source(name: &'static str) => source;
+
+    /// Says `[front]` or `[back]` instead of `[mcp]`, for a program that has connections to clients and
+    /// to servers: a proxy.
+    sides() => sides = true;
 }
 
 /// Beside other layers: what is not shown here is left to them.

@@ -374,16 +374,7 @@ impl FormField {
             _ => true,
         }
     }
-}
 
-variants!(
-    FormField: Text(TextField),
-    Number(NumberField),
-    Boolean(BooleanField),
-    Choice(ChoiceField)
-);
-
-impl FormField {
     /// The field that this schema describes. Read from a `Value`, because any member may tell the kind.
     pub(super) fn read(value: Value) -> Result<Self, serde_json::Error> {
         let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
@@ -400,6 +391,13 @@ impl FormField {
         }
     }
 }
+
+variants!(
+    FormField: Text(TextField),
+    Number(NumberField),
+    Boolean(BooleanField),
+    Choice(ChoiceField)
+);
 
 #[cfg(test)]
 mod tests {

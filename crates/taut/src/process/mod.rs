@@ -39,7 +39,7 @@ use tokio::sync::{mpsc, watch};
 use leader::KillOnDrop;
 use shutdown::Shutdown;
 use start::SpawnedProcess;
-use stderr::{Stderr, TAIL_LIMIT, Tail};
+use stderr::{LineSink, Stderr, TAIL_LIMIT, Tail};
 use sys::{ExitWatch, ReadPipe, WritePipe};
 use task::ChildTask;
 
@@ -50,7 +50,6 @@ pub use exit::ExitStatus;
 pub use job::JobChild;
 pub(crate) use pipes::{ChildStdin, ChildStdout, PipeEvents};
 pub use shutdown::{GracePeriods, ProcessEnd, ShutdownStep};
-use stderr::LineSink;
 
 /// Marks every descriptor of this process above stderr to be closed in the programs that it starts.
 ///
