@@ -74,7 +74,7 @@
 //! pure core: [`wire`], [`rpc`] and [`types`].
 
 #[macro_use]
-mod setters;
+mod macros;
 
 pub mod rpc;
 pub mod wire;
