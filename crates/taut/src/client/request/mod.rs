@@ -296,10 +296,15 @@ impl<T: Send + 'static> Future for RequestFuture<T> {
 
 /// Reads an answer as any type.
 pub(super) fn read_any<T: DeserializeOwned>(raw: &RawValue, subject: Subject) -> Result<T> {
-    if subject.modern {
-        check_type(raw, &subject)?;
+    if subject.modern
+        && let Ok(kind) = ResultType::of(raw)
+    {
+        check_type(&kind, &subject)?;
     }
-    serde_json::from_str(raw.get()).map_err(|error| does_not_fit(subject, &error))
+    serde_json::from_str(raw.get()).map_err(|error| {
+        let what = format!("the result does not fit: {error}").into();
+        Error::Violation { method: subject.method, what }
+    })
 }
 
 /// A result of the protocol, which says in the modern revision what kind of result it is.
@@ -328,51 +333,35 @@ typed_results!(
 /// Reads an answer as the result that the method has. One pass over the bytes.
 pub(super) fn read_result<T: TypedResult>(raw: &RawValue, subject: Subject) -> Result<T> {
     match serde_json::from_str::<T>(raw.get()) {
-        Ok(result) if subject.modern => match result.result_type() {
-            ResultType::Complete => Ok(result),
-            other => Err(unfinished(other, &subject)),
-        },
-        Ok(result) => Ok(result),
-        Err(error) => {
-            // A result that is not complete need not have the members of a complete one.
-            if subject.modern {
-                check_type(raw, &subject)?;
-            }
-            Err(does_not_fit(subject, &error))
+        Ok(result) if subject.modern => {
+            check_type(result.result_type(), &subject)?;
+            Ok(result)
         }
+        Ok(result) => Ok(result),
+        // A result that is not complete need not have the members of a complete one: its type comes first then.
+        Err(_) => read_any(raw, subject),
     }
 }
 
-fn check_type(raw: &RawValue, subject: &Subject) -> Result<()> {
-    match ResultType::of(raw) {
-        // RSL-02: saying nothing means complete.
-        Ok(ResultType::Complete) | Err(_) => Ok(()),
-        Ok(other) => Err(unfinished(&other, subject)),
-    }
-}
-
-fn unfinished(kind: &ResultType, subject: &Subject) -> Error {
-    let method = subject.method.clone();
-    match kind {
+/// Refuses a result that is not complete. RSL-02: one that does not say what it is is complete.
+fn check_type(kind: &ResultType, subject: &Subject) -> Result<()> {
+    let method = || subject.method.clone();
+    Err(match kind {
+        ResultType::Complete => return Ok(()),
         // MRTR-01. This error only marks the case; `read_safely` then reads the questions.
         ResultType::InputRequired
-            if Method::parse(&method).is_none_or(Method::may_require_input) =>
+            if Method::parse(&subject.method).is_none_or(Method::may_require_input) =>
         {
             let error = Box::new(ErrorObject::internal("not asked yet"));
-            Error::InputRequired { method, asked: String::new(), error }
+            Error::InputRequired { method: method(), asked: String::new(), error }
         }
         // RSL-03: what is not recognised is invalid, not complete.
         other => {
             let what =
                 format!("its resultType is {:?}, which this request cannot have", other.as_str());
-            Error::Violation { method, what: what.into() }
+            Error::Violation { method: method(), what: what.into() }
         }
-    }
-}
-
-fn does_not_fit(subject: Subject, error: &serde_json::Error) -> Error {
-    let what = format!("the result does not fit: {error}").into();
-    Error::Violation { method: subject.method, what }
+    })
 }
 
 impl Client {
