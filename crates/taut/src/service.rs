@@ -45,8 +45,10 @@ use crate::transport::{Answers, Principal, Started};
 pub use remote::{Remote, RemoteCall};
 pub(crate) use reporter::Reporter;
 
-/// The params of a request or notification, not yet read.
-#[derive(Clone, Debug, Default)]
+/// The params of a request or notification, not yet read. They are written as they came, for a handler that
+/// passes them on.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(transparent)]
 pub struct RequestParams(Option<Box<RawValue>>);
 
 impl RequestParams {
@@ -66,13 +68,6 @@ impl RequestParams {
     #[must_use]
     pub fn as_json(&self) -> Option<&str> {
         self.0.as_deref().map(RawValue::get)
-    }
-}
-
-/// As they came, for a handler that passes them on.
-impl Serialize for RequestParams {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
     }
 }
 
@@ -249,7 +244,7 @@ impl Serve {
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let (link, service) = self.start(false);
-        let (remote, service) = (Remote::new(link.clone()), Box::new(service));
+        let (remote, service) = (service.remote.clone(), Box::new(service));
         let (options, never) = (self.options, std::future::pending());
         tokio::spawn(driver::run(link, Reader(reader), Writer(writer), service, options, never));
         remote
@@ -273,7 +268,7 @@ impl Serve {
     }
 
     fn plain(&self, link: Link, on_stdio: bool) -> Plain {
-        let (remote, reporter) = (Remote::new(link), Reporter::new(on_stdio));
+        let (remote, reporter) = (Remote { link }, Reporter::new(on_stdio));
         Plain { serve: self.clone(), remote, reporter }
     }
 }

@@ -186,7 +186,7 @@ impl Link {
             state.waiters.insert(call, (waiter, watcher));
             Ok(())
         })?;
-        Ok(PendingCall::new(self.clone(), call, answered))
+        Ok(PendingCall { link: self.clone(), call, answered, done: false })
     }
 
     /// The longest message, in bytes.

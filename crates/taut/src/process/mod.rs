@@ -153,14 +153,16 @@ impl Child {
         let stderr =
             Stderr::new(stderr, Arc::clone(&tail), options.on_stderr.clone()).map_err(io)?;
         let (asks, inbox) = mpsc::channel(ASKS);
-        runtime.spawn(ChildTask::new(
-            Arc::clone(&leader.0),
+        runtime.spawn(ChildTask {
+            leader: Arc::clone(&leader.0),
             watch,
             stderr,
-            Shutdown::new(options.leave_group, sys::HAS_TERM),
-            inbox,
-            container(command),
-        ));
+            shutdown: Shutdown::new(options.leave_group, sys::HAS_TERM),
+            asks: Some(inbox),
+            timer: None,
+            container: container(command),
+            done: false,
+        });
         let ended = leader.0.subscribe();
         Ok((Self { leader, asks, tail, ended }, stdout, stdin))
     }

@@ -21,14 +21,10 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// A handle on the other side. Clones are the same side.
 #[derive(Clone)]
 pub struct Remote {
-    link: Link,
+    pub(super) link: Link,
 }
 
 impl Remote {
-    pub(crate) fn new(link: Link) -> Self {
-        Self { link }
-    }
-
     /// Calls a method. Await the call for its result; dropping it withdraws the request.
     pub fn call<T: DeserializeOwned>(
         &self,
