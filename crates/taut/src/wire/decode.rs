@@ -153,11 +153,6 @@ impl Decoder {
         self.ended = true;
     }
 
-    /// The limits it keeps.
-    pub fn limits(&self) -> Limits {
-        self.limits
-    }
-
     /// How many bytes it holds that belong to no frame yet.
     #[must_use]
     pub fn held(&self) -> usize {
