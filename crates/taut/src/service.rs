@@ -39,7 +39,7 @@ use crate::error::{Reject, Result};
 use crate::json::JsonBuf;
 use crate::rpc::{self, Config, Dialect, ErrorObject, Id, Peer, Trouble};
 use crate::stdio;
-use crate::stream::{Reader, Writer};
+use crate::stream::{Reader, Writer, pipe_in_memory};
 use crate::transport::{Answers, Principal, Started};
 
 pub use remote::{Remote, RemoteCall};
@@ -253,13 +253,9 @@ impl Serve {
     /// A handle on this service without a process or a stream in between, for tests.
     #[must_use]
     pub fn memory(&self) -> Remote {
-        /// As much as a pipe holds.
-        const CAPACITY: usize = 64 << 10;
-        let (near, far) = tokio::io::duplex(CAPACITY);
-        let (reader, writer) = tokio::io::split(far);
-        self.connect(reader, writer);
-        let (reader, writer) = tokio::io::split(near);
-        serve(refuse).connect(reader, writer)
+        let [near, far] = pipe_in_memory();
+        self.connect(far.0, far.1);
+        serve(refuse).connect(near.0, near.1)
     }
 
     fn start(&self, on_stdio: bool) -> (Link, Plain) {
@@ -284,7 +280,11 @@ impl Answers for Serve {
 }
 
 /// The handler of a side that only calls.
-async fn refuse(method: String, _: RequestParams, _: ServiceRequest) -> Result<(), Failed> {
+pub(crate) async fn refuse(
+    method: String,
+    _: RequestParams,
+    _: ServiceRequest,
+) -> Result<(), Failed> {
     Err(Reject::method_not_found(&method).into())
 }
 
