@@ -1,5 +1,5 @@
-//! What would be written the same way in many places, as data: setters of builders, and enums that say what their
-//! variants mean.
+//! What would be written the same way in many places, as data: setters of builders, settings with their defaults, and
+//! enums that say what their variants mean.
 //!
 //! Knows no type of ours. A setter that does more than put one value into one field is written by hand, and so is an
 //! enum whose text depends on more than its fields.
@@ -29,6 +29,34 @@ macro_rules! setters {
                 self
             }
         )*}
+    };
+}
+
+/// Makes a struct. The default of a field is what stands behind `=`, or that of its type.
+///
+/// ```ignore
+/// with_defaults! {
+///     pub struct Limits {
+///         /// The longest message.
+///         pub message: usize = 64 << 20,
+///     }
+/// }
+/// ```
+macro_rules! with_defaults {
+    (@value $default:expr) => { $default };
+    (@value) => { Default::default() };
+    ($(#[$meta:meta])* $vis:vis struct $Name:ident {$(
+        $(#[$about:meta])* $seen:vis $field:ident: $Field:ty $(= $default:expr)?,
+    )*}) => {
+        $(#[$meta])*
+        $vis struct $Name {$( $(#[$about])* $seen $field: $Field, )*}
+
+        impl Default for $Name {
+            #[allow(unused_doc_comments, reason = "a field may have a condition beside its text")]
+            fn default() -> Self {
+                Self {$( $(#[$about])* $field: with_defaults!(@value $($default)?), )*}
+            }
+        }
     };
 }
 

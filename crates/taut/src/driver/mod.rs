@@ -64,20 +64,16 @@ const FLUSH_LIMIT: Duration = Duration::from_millis(250);
 /// What [`Ending::Io`] names when a transport says that it cannot go on.
 const TRANSPORT: &str = "the connection";
 
-/// How the loop behaves.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Options {
-    /// How long accepted requests may take once the input has ended.
-    pub(crate) drain: Duration,
-    /// How long a withdrawn request may go on before its future is dropped.
-    pub(crate) grace: Duration,
-    /// After so much input the loop lets others run.
-    pub(crate) turn: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { drain: Duration::from_secs(30), grace: Duration::from_secs(1), turn: YIELD }
+with_defaults! {
+    /// How the loop behaves.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Options {
+        /// How long accepted requests may take once the input has ended.
+        pub(crate) drain: Duration = Duration::from_secs(30),
+        /// How long a withdrawn request may go on before its future is dropped.
+        pub(crate) grace: Duration = Duration::from_secs(1),
+        /// After so much input the loop lets others run.
+        pub(crate) turn: usize = YIELD,
     }
 }
 

@@ -64,32 +64,21 @@ pub fn close_inherited_on_exec() {
 /// Requests to end one child that may be under way at once; further ones wait for their turn.
 const ASKS: usize = 4;
 
-/// How a child is looked after.
-#[derive(Clone)]
-pub(crate) struct ChildOptions {
-    /// How much of the end of stderr is kept, in bytes.
-    pub(crate) tail_limit: usize,
-    /// Gets each line of stderr, on the runtime's thread; it must not block.
-    pub(crate) on_stderr: Option<LineSink>,
-    /// Leaves alone what the child left running in its group, provided that it ended without a
-    /// signal from us (P12). Our ends of the pipes are closed all the same.
-    pub(crate) leave_group: bool,
-    /// Waits in a thread although the kernel offers better.
-    #[cfg(test)]
-    #[cfg(unix)]
-    pub(crate) wait_in_thread: bool,
-}
-
-impl Default for ChildOptions {
-    fn default() -> Self {
-        Self {
-            tail_limit: TAIL_LIMIT,
-            on_stderr: None,
-            leave_group: false,
-            #[cfg(test)]
-            #[cfg(unix)]
-            wait_in_thread: false,
-        }
+with_defaults! {
+    /// How a child is looked after.
+    #[derive(Clone)]
+    pub(crate) struct ChildOptions {
+        /// How much of the end of stderr is kept, in bytes.
+        pub(crate) tail_limit: usize = TAIL_LIMIT,
+        /// Gets each line of stderr, on the runtime's thread; it must not block.
+        pub(crate) on_stderr: Option<LineSink>,
+        /// Leaves alone what the child left running in its group, provided that it ended without a
+        /// signal from us (P12). Our ends of the pipes are closed all the same.
+        pub(crate) leave_group: bool,
+        /// Waits in a thread although the kernel offers better.
+        #[cfg(test)]
+        #[cfg(unix)]
+        pub(crate) wait_in_thread: bool,
     }
 }
 

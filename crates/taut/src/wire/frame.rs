@@ -2,21 +2,17 @@
 
 use super::Framing;
 
-/// What a [`Decoder`](super::Decoder) holds at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-#[must_use = "limits do nothing until something is held to them"]
-pub struct Limits {
-    /// The longest message, in bytes. 64 MiB: several times the largest payload that hosts are
-    /// known to send, and far below what hurts a desktop.
-    pub message: usize,
-    /// The longest header block, in bytes. 8 KiB, as HTTP servers have it.
-    pub header: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { message: 64 << 20, header: 8 << 10 }
+with_defaults! {
+    /// What a [`Decoder`](super::Decoder) holds at most.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    #[must_use = "limits do nothing until something is held to them"]
+    pub struct Limits {
+        /// The longest message, in bytes. 64 MiB: several times the largest payload that hosts are
+        /// known to send, and far below what hurts a desktop.
+        pub message: usize = 64 << 20,
+        /// The longest header block, in bytes. 8 KiB, as HTTP servers have it.
+        pub header: usize = 8 << 10,
     }
 }
 

@@ -14,36 +14,47 @@ use crate::process::{ChildOptions, GracePeriods};
 use crate::rpc::Params;
 use crate::wire::{Framing, Limits};
 
-/// Everything that can be set.
-#[derive(Clone)]
-pub(crate) struct ClientSettings {
-    pub(crate) info: Implementation,
-    pub(crate) capabilities: ClientCapabilities,
-    pub(crate) revision: Option<Revision>,
-    pub(crate) known: Option<Era>,
-    pub(crate) only_legacy: bool,
-    pub(crate) framing: Option<Framing>,
-    /// Whether the connection is a socket, on which the first bytes decide.
-    pub(crate) socket: bool,
-    pub(crate) probe: Duration,
-    pub(crate) start: Duration,
-    pub(crate) request: Duration,
-    pub(crate) ceiling: Duration,
-    pub(crate) grace: GracePeriods,
-    pub(crate) child: ChildOptions,
-    pub(crate) on_event: Option<EventHook>,
-    pub(crate) limits: Limits,
-    pub(crate) max_list_bytes: usize,
-    pub(crate) max_kept_bytes: usize,
-    pub(crate) max_change_bytes: usize,
-    pub(crate) max_pages: usize,
-    pub(crate) handlers: Handlers,
-    pub(crate) rounds: usize,
-    pub(crate) keep_lists: bool,
-    /// A proxy in place of the handlers.
-    pub(crate) relay: Option<Relayed>,
-    #[cfg(feature = "validate")]
-    pub(crate) check_answers: bool,
+with_defaults! {
+    /// Everything that can be set.
+    #[derive(Clone)]
+    pub(crate) struct ClientSettings {
+        pub(crate) info: Implementation = Implementation::new("taut", env!("CARGO_PKG_VERSION")),
+        pub(crate) capabilities: ClientCapabilities,
+        pub(crate) revision: Option<Revision>,
+        pub(crate) known: Option<Era>,
+        pub(crate) only_legacy: bool,
+        pub(crate) framing: Option<Framing>,
+        /// Whether the connection is a socket, on which the first bytes decide.
+        pub(crate) socket: bool,
+        // Between what hosts wait (3 s and 10 s); each silent legacy server costs this much.
+        pub(crate) probe: Duration = Duration::from_secs(5),
+        // A first run may install its program (L15).
+        pub(crate) start: Duration = Duration::from_secs(60),
+        // What every official SDK waits.
+        pub(crate) request: Duration = Duration::from_secs(60),
+        // C9: the end comes at the latest then, however often progress is reported.
+        pub(crate) ceiling: Duration = Duration::from_secs(600),
+        pub(crate) grace: GracePeriods,
+        pub(crate) child: ChildOptions,
+        pub(crate) on_event: Option<EventHook>,
+        pub(crate) limits: Limits,
+        // As long as the longest message: one page of that length is a list, too.
+        pub(crate) max_list_bytes: usize = 64 << 20,
+        // Thousands of tools with their schemas.
+        pub(crate) max_kept_bytes: usize = 16 << 20,
+        // Thousands of resources at a time.
+        pub(crate) max_change_bytes: usize = 1 << 20,
+        // Real lists have a few pages; only a server whose cursors lead in a circle has so many.
+        pub(crate) max_pages: usize = 10_000,
+        pub(crate) handlers: Handlers,
+        // MRTR-16: as many as the official SDKs allow.
+        pub(crate) rounds: usize = 10,
+        pub(crate) keep_lists: bool,
+        /// A proxy in place of the handlers.
+        pub(crate) relay: Option<Relayed>,
+        #[cfg(feature = "validate")]
+        pub(crate) check_answers: bool,
+    }
 }
 
 /// What a proxy makes of a connection: it takes all that the server asks and tells, and it opens the
@@ -86,47 +97,6 @@ impl ClientSettings {
         let limits = [&mut self.probe, &mut self.start, &mut self.request, &mut self.ceiling];
         waits.into_iter().chain(limits).for_each(|duration| *duration = bounded(*duration));
         Arc::new(self)
-    }
-}
-
-impl Default for ClientSettings {
-    fn default() -> Self {
-        Self {
-            info: Implementation::new("taut", env!("CARGO_PKG_VERSION")),
-            capabilities: ClientCapabilities::new(),
-            revision: None,
-            known: None,
-            only_legacy: false,
-            framing: None,
-            socket: false,
-            // Between what hosts wait (3 s and 10 s); each silent legacy server costs this much.
-            probe: Duration::from_secs(5),
-            // A first run may install its program (L15).
-            start: Duration::from_secs(60),
-            // What every official SDK waits.
-            request: Duration::from_secs(60),
-            // C9: the end comes at the latest then, however often progress is reported.
-            ceiling: Duration::from_secs(600),
-            grace: GracePeriods::default(),
-            child: ChildOptions::default(),
-            on_event: None,
-            limits: Limits::default(),
-            // As long as the longest message: one page of that length is a list, too.
-            max_list_bytes: 64 << 20,
-            // Thousands of tools with their schemas.
-            max_kept_bytes: 16 << 20,
-            // Thousands of resources at a time.
-            max_change_bytes: 1 << 20,
-            // Real lists have a few pages; only a server whose cursors lead in a circle has so many.
-            max_pages: 10_000,
-            handlers: Handlers::default(),
-            // MRTR-16: as many as the official SDKs allow.
-            rounds: 10,
-            keep_lists: false,
-            relay: None,
-            #[cfg(feature = "validate")]
-            check_answers: false,
-        }
     }
 }
 

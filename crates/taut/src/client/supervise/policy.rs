@@ -9,27 +9,33 @@ use std::time::Duration;
 use super::SupervisorEvent;
 use crate::client::connection::bounded;
 
-/// When a server that died is started again:
-/// [`ClientBuilder::supervise`](crate::ClientBuilder::supervise).
-///
-/// ```
-/// use std::time::Duration;
-/// use taut::RestartPolicy;
-///
-/// let policy = RestartPolicy::new()
-///     .max_restarts(3)
-///     .health_check(Duration::from_secs(30), Duration::from_secs(5))
-///     .on_event(|event| eprintln!("{event}"));
-/// ```
-#[derive(Clone)]
-#[must_use = "a policy does nothing until a client is supervised by it"]
-pub struct RestartPolicy {
-    first_delay: Duration,
-    max_delay: Duration,
-    reset_after: Duration,
-    pub(super) max_restarts: u32,
-    pub(super) health_check: Option<HealthCheck>,
-    pub(super) on_event: Option<SupervisorHook>,
+with_defaults! {
+    /// When a server that died is started again:
+    /// [`ClientBuilder::supervise`](crate::ClientBuilder::supervise).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use taut::RestartPolicy;
+    ///
+    /// let policy = RestartPolicy::new()
+    ///     .max_restarts(3)
+    ///     .health_check(Duration::from_secs(30), Duration::from_secs(5))
+    ///     .on_event(|event| eprintln!("{event}"));
+    /// ```
+    #[derive(Clone)]
+    #[must_use = "a policy does nothing until a client is supervised by it"]
+    pub struct RestartPolicy {
+        // Short enough for a person who waits; the system needs about as long to clean up.
+        first_delay: Duration = Duration::from_millis(250),
+        // A person who has fixed the cause should not wait much longer for the effect.
+        max_delay: Duration = Duration::from_secs(30),
+        // A server that runs for a minute does not fail at its start.
+        reset_after: Duration = Duration::from_secs(60),
+        // With the delays above, about eight seconds of trying.
+        pub(super) max_restarts: u32 = 5,
+        pub(super) health_check: Option<HealthCheck>,
+        pub(super) on_event: Option<SupervisorHook>,
+    }
 }
 
 pub(super) type SupervisorHook = Arc<dyn Fn(&SupervisorEvent<'_>) + Send + Sync>;
@@ -39,23 +45,6 @@ pub(super) type SupervisorHook = Arc<dyn Fn(&SupervisorEvent<'_>) + Send + Sync>
 pub(super) struct HealthCheck {
     pub(super) every: Duration,
     pub(super) within: Duration,
-}
-
-impl Default for RestartPolicy {
-    fn default() -> Self {
-        Self {
-            // Short enough for a person who waits; the system needs about as long to clean up.
-            first_delay: Duration::from_millis(250),
-            // A person who has fixed the cause should not wait much longer for the effect.
-            max_delay: Duration::from_secs(30),
-            // A server that runs for a minute does not fail at its start.
-            reset_after: Duration::from_secs(60),
-            // With the delays above, about eight seconds of trying.
-            max_restarts: 5,
-            health_check: None,
-            on_event: None,
-        }
-    }
 }
 
 impl RestartPolicy {

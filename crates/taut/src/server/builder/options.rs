@@ -5,11 +5,14 @@ use std::time::Duration;
 
 use super::ServerBuilder;
 use crate::error::Reject;
-use crate::mcp::{CacheScope, SealKey};
+use crate::mcp::{CacheScope, Implementation, SealKey};
 use crate::rpc::Config;
 use crate::server::settings::{BadArguments, CallEvent};
 
 setters! { ServerBuilder<S>, [S: Send + Sync + 'static];
+    /// Describes the server itself: a title, a description, icons, a website.
+    info(info: Implementation) => info;
+
     /// How to use the server, for the model to read.
     instructions(text: impl Into<String>) => settings.instructions = Some(text.into());
 
