@@ -20,9 +20,10 @@ use crate::lock::lock;
 /// The process we started, leader of its own group.
 #[derive(Debug)]
 pub(super) struct Leader {
-    process: Arc<sys::Process>,
+    pub(super) process: Arc<sys::Process>,
     state: Mutex<LeaderState>,
-    ended: watch::Sender<Option<ProcessEnd>>,
+    /// How it ended, once it has.
+    pub(super) ended: watch::Sender<Option<ProcessEnd>>,
 }
 
 #[derive(Debug, Default)]
@@ -38,15 +39,6 @@ impl Leader {
     pub(super) fn new(process: sys::Process) -> Self {
         let process = Arc::new(process);
         Self { process, state: Mutex::default(), ended: watch::Sender::new(None) }
-    }
-
-    pub(super) const fn process(&self) -> &Arc<sys::Process> {
-        &self.process
-    }
-
-    /// Tells how it ended, once it has.
-    pub(super) fn subscribe(&self) -> watch::Receiver<Option<ProcessEnd>> {
-        self.ended.subscribe()
     }
 
     /// Says how it ended. The first word counts.

@@ -138,7 +138,7 @@ impl Child {
         let stdin = WritePipe::new(stdin).map_err(io)?;
         let stdout = ReadPipe::new(stdout).map_err(io)?;
         let tail = Arc::new(Tail::new(options.tail_limit));
-        let watch = options.watch(leader.0.process()).map_err(io)?;
+        let watch = options.watch(&leader.0.process).map_err(io)?;
         let stderr =
             Stderr::new(stderr, Arc::clone(&tail), options.on_stderr.clone()).map_err(io)?;
         let (asks, inbox) = mpsc::channel(ASKS);
@@ -152,14 +152,14 @@ impl Child {
             container: container(command),
             done: false,
         });
-        let ended = leader.0.subscribe();
+        let ended = leader.0.ended.subscribe();
         Ok((Self { leader, asks, tail, ended }, stdout, stdin))
     }
 
     /// The process id (P25). For people to look at: it may belong to another process once the child has
     /// ended.
     pub(crate) fn pid(&self) -> u32 {
-        self.leader.0.process().id()
+        self.leader.0.process.id()
     }
 
     /// How it ended, if it has (P22, P25).

@@ -104,26 +104,18 @@ impl Drop for Signals {
 
 /// What the watchdog does about signals, so that the loop need not be awake to obey one.
 pub(super) struct Guard {
-    pipe: PipeReader,
+    /// Readable when a signal has come, and when nobody wants to know of signals any more.
+    pub(super) pipe: PipeReader,
     last: Arc<AtomicUsize>,
     tell: watch::Sender<Option<Signal>>,
     patience: Duration,
     /// Signals that have come.
     count: usize,
-    deadline: Option<Instant>,
+    /// When the loop has to have ended.
+    pub(super) deadline: Option<Instant>,
 }
 
 impl Guard {
-    /// Readable when a signal has come, and when nobody wants to know of signals any more.
-    pub(super) fn pipe(&self) -> &PipeReader {
-        &self.pipe
-    }
-
-    /// When the loop has to have ended.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.deadline
-    }
-
     /// Tells the loop what has come. False if nobody wants to know any more.
     pub(super) fn tell(&mut self) -> bool {
         match rustix::io::read(&self.pipe, &mut [0; 16]) {

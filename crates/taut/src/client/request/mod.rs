@@ -134,10 +134,6 @@ impl<T> Request<T> {
         })
     }
 
-    fn method(&self) -> &Cow<'static, str> {
-        &self.subject.method
-    }
-
     /// The error for a caller whose connection ended before the answer.
     fn lost(&self) -> Error {
         self.shared.session.lost(self.subject.method.clone())
@@ -201,7 +197,7 @@ impl<T: Send + 'static> Request<T> {
                 }
             },
         );
-        sent.map_err(|error| Error::from_send(self.method().clone(), error, || self.lost()))
+        sent.map_err(|error| Error::from_send(self.subject.method.clone(), error, || self.lost()))
     }
 }
 
