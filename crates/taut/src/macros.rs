@@ -6,7 +6,7 @@
 
 /// Makes setters. Each puts its argument into a field, or what `=` says instead:
 ///
-/// ```ignore
+/// ```text
 /// setters! { Builder<T>, [T: Clone];
 ///     /// Sets how long it may take.
 ///     timeout(limit: Duration) => settings.timeout;
@@ -34,7 +34,7 @@ macro_rules! setters {
 
 /// Makes a struct. The default of a field is what stands behind `=`, or that of its type.
 ///
-/// ```ignore
+/// ```text
 /// with_defaults! {
 ///     pub struct Limits {
 ///         /// The longest message.
@@ -62,7 +62,7 @@ macro_rules! with_defaults {
 
 /// Makes an enum. The text of each variant is what `Display` shows; it names the variant's fields.
 ///
-/// ```ignore
+/// ```text
 /// worded! {
 ///     pub enum Ending {
 ///         /// It was closed.
