@@ -73,6 +73,9 @@
 //! [`service`] and `taut::transport`, the interface for transports of other crates; with no feature at all the
 //! pure core: [`wire`], [`rpc`] and [`types`].
 
+#[macro_use]
+mod macros;
+
 pub mod rpc;
 pub mod wire;
 

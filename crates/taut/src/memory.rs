@@ -3,9 +3,7 @@
 use crate::client::{Client, ClientBuilder};
 use crate::error::Result;
 use crate::server::Server;
-
-/// As much as a pipe holds, so that tests meet the same back-pressure.
-const CAPACITY: usize = 64 << 10;
+use crate::stream::pipe_in_memory;
 
 /// A client joined to `server` in memory, in the middle of nothing but the protocol.
 ///
@@ -38,10 +36,8 @@ pub async fn memory_with<S: Send + Sync + 'static>(
     server: &Server<S>,
     client: ClientBuilder,
 ) -> Result<Client> {
-    let (near, far) = tokio::io::duplex(CAPACITY);
-    let (reader, writer) = tokio::io::split(far);
+    let [near, far] = pipe_in_memory();
     let server = server.clone();
-    tokio::spawn(async move { server.serve(reader, writer).await });
-    let (reader, writer) = tokio::io::split(near);
-    client.connect(reader, writer).await
+    tokio::spawn(async move { server.serve(far.0, far.1).await });
+    client.connect(near.0, near.1).await
 }

@@ -39,14 +39,16 @@ use crate::error::{Reject, Result};
 use crate::json::JsonBuf;
 use crate::rpc::{self, Config, Dialect, ErrorObject, Id, Peer, Trouble};
 use crate::stdio;
-use crate::stream::{Reader, Writer};
+use crate::stream::{Reader, Writer, pipe_in_memory};
 use crate::transport::{Answers, Principal, Started};
 
 pub use remote::{Remote, RemoteCall};
 pub(crate) use reporter::Reporter;
 
-/// The params of a request or notification, not yet read.
-#[derive(Clone, Debug, Default)]
+/// The params of a request or notification, not yet read. They are written as they came, for a handler that
+/// passes them on.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(transparent)]
 pub struct RequestParams(Option<Box<RawValue>>);
 
 impl RequestParams {
@@ -66,13 +68,6 @@ impl RequestParams {
     #[must_use]
     pub fn as_json(&self) -> Option<&str> {
         self.0.as_deref().map(RawValue::get)
-    }
-}
-
-/// As they came, for a handler that passes them on.
-impl Serialize for RequestParams {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.0.serialize(serializer)
     }
 }
 
@@ -181,6 +176,7 @@ type Notified = dyn Fn(&str, &RequestParams, &Remote) + Send + Sync;
 
 /// A JSON-RPC service, ready to be served. Clones are the same service.
 #[derive(Clone)]
+#[must_use = "a service does nothing until it is served"]
 pub struct Serve {
     handler: Arc<PlainHandler>,
     notified: Arc<Notified>,
@@ -190,47 +186,26 @@ pub struct Serve {
     signals: bool,
 }
 
-impl Serve {
+setters! { Serve;
     /// Takes in notifications, in order: each before the next message is looked at.
-    #[must_use]
-    pub fn on_notification(
-        mut self,
-        notified: impl Fn(&str, &RequestParams, &Remote) + Send + Sync + 'static,
-    ) -> Self {
-        self.notified = Arc::new(notified);
-        self
-    }
+    on_notification(notified: impl Fn(&str, &RequestParams, &Remote) + Send + Sync + 'static)
+        => notified = Arc::new(notified);
 
     /// Leaves the type of an error out of what is sent.
-    #[must_use]
-    pub fn hide_exceptions(mut self) -> Self {
-        self.exceptions = false;
-        self
-    }
+    hide_exceptions() => exceptions = false;
 
     /// Leaves SIGINT and SIGTERM to the program.
-    #[must_use]
-    pub fn leave_signals(mut self) -> Self {
-        self.signals = false;
-        self
-    }
+    leave_signals() => signals = false;
 
     /// How long accepted requests may take once the input has ended. 30 s.
-    #[must_use]
-    pub fn drain(mut self, limit: Duration) -> Self {
-        self.options.drain = limit;
-        self
-    }
+    drain(limit: Duration) => options.drain;
 
     /// How long a cancelled request may go on before its future is dropped. 1 s.
-    #[must_use]
-    pub fn cancel_grace(mut self, grace: Duration) -> Self {
-        self.options.grace = grace;
-        self
-    }
+    cancel_grace(grace: Duration) => options.grace;
+}
 
+impl Serve {
     /// Bounds, in full.
-    #[must_use]
     pub fn config(mut self, change: impl FnOnce(&mut Config)) -> Self {
         change(&mut self.config);
         self
@@ -269,7 +244,7 @@ impl Serve {
         W: AsyncWrite + Unpin + Send + 'static,
     {
         let (link, service) = self.start(false);
-        let (remote, service) = (Remote::new(link.clone()), Box::new(service));
+        let (remote, service) = (service.remote.clone(), Box::new(service));
         let (options, never) = (self.options, std::future::pending());
         tokio::spawn(driver::run(link, Reader(reader), Writer(writer), service, options, never));
         remote
@@ -278,13 +253,9 @@ impl Serve {
     /// A handle on this service without a process or a stream in between, for tests.
     #[must_use]
     pub fn memory(&self) -> Remote {
-        /// As much as a pipe holds.
-        const CAPACITY: usize = 64 << 10;
-        let (near, far) = tokio::io::duplex(CAPACITY);
-        let (reader, writer) = tokio::io::split(far);
-        self.connect(reader, writer);
-        let (reader, writer) = tokio::io::split(near);
-        serve(refuse).connect(reader, writer)
+        let [near, far] = pipe_in_memory();
+        self.connect(far.0, far.1);
+        serve(refuse).connect(near.0, near.1)
     }
 
     fn start(&self, on_stdio: bool) -> (Link, Plain) {
@@ -293,7 +264,7 @@ impl Serve {
     }
 
     fn plain(&self, link: Link, on_stdio: bool) -> Plain {
-        let (remote, reporter) = (Remote::new(link), Reporter::new(on_stdio));
+        let (remote, reporter) = (Remote { link }, Reporter::new(on_stdio));
         Plain { serve: self.clone(), remote, reporter }
     }
 }
@@ -309,7 +280,11 @@ impl Answers for Serve {
 }
 
 /// The handler of a side that only calls.
-async fn refuse(method: String, _: RequestParams, _: ServiceRequest) -> Result<(), Failed> {
+pub(crate) async fn refuse(
+    method: String,
+    _: RequestParams,
+    _: ServiceRequest,
+) -> Result<(), Failed> {
     Err(Reject::method_not_found(&method).into())
 }
 

@@ -5,7 +5,6 @@
 //! that touches descriptors 0 to 2. What it is made to survive: `docs/scars.md` S1 to S20, E9; why it
 //! is built so: `docs/decisions/0003-stdio.md`.
 
-use std::fmt;
 use std::io;
 use std::sync::Mutex;
 use std::task::{Context, Poll};
@@ -48,52 +47,35 @@ mod tail;
 #[cfg(target_os = "linux")]
 mod tests;
 
-/// Why stdin and stdout could not become the wire.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum ClaimError {
-    /// They are the wire of another connection in this process.
-    Taken,
-    /// There is no tokio runtime around the caller.
-    NoRuntime,
-    /// Nothing could be put in the place of a standard descriptor: the null device did not open.
-    Null {
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A standard descriptor could not be moved.
-    Descriptor {
-        /// Which one: 0, 1 or 2.
-        fd: u8,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// A thread for a descriptor that only blocks could not be started.
-    Thread {
-        /// What the system said.
-        source: io::Error,
-    },
-}
-
-impl fmt::Display for ClaimError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            // S17
-            Self::Taken => f.write_str(
-                "stdin and stdout already carry another connection of this process; \
-                 serve this one over a reader and a writer of its own",
-            ),
-            Self::NoRuntime => f.write_str(
-                "stdio needs a tokio runtime with I/O enabled; call this from within one",
-            ),
-            Self::Null { source } => write!(f, "the null device did not open: {source}"),
-            Self::Descriptor { fd, source } => {
-                write!(f, "descriptor {fd} could not be moved: {source}")
-            }
-            Self::Thread { source } => {
-                write!(f, "a thread for stdio could not be started: {source}")
-            }
-        }
+worded! {
+    /// Why stdin and stdout could not become the wire.
+    #[derive(Debug)]
+    #[non_exhaustive]
+    pub enum ClaimError {
+        /// They are the wire of another connection in this process.
+        // S17
+        Taken =
+            "stdin and stdout already carry another connection of this process; \
+             serve this one over a reader and a writer of its own",
+        /// There is no tokio runtime around the caller.
+        NoRuntime = "stdio needs a tokio runtime with I/O enabled; call this from within one",
+        /// Nothing could be put in the place of a standard descriptor: the null device did not open.
+        Null {
+            /// What the system said.
+            source: io::Error,
+        } = "the null device did not open: {source}",
+        /// A standard descriptor could not be moved.
+        Descriptor {
+            /// Which one: 0, 1 or 2.
+            fd: u8,
+            /// What the system said.
+            source: io::Error,
+        } = "descriptor {fd} could not be moved: {source}",
+        /// A thread for a descriptor that only blocks could not be started.
+        Thread {
+            /// What the system said.
+            source: io::Error,
+        } = "a thread for stdio could not be started: {source}",
     }
 }
 

@@ -12,7 +12,7 @@ use std::task::{Context, Poll};
 
 use crate::rpc::Relation;
 
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, DuplexStream, ReadHalf, WriteHalf};
 
 /// Where bytes come from.
 pub(crate) trait Source: Send {
@@ -95,6 +95,13 @@ impl<S: Source, F: Future<Output = ()> + Send> Source for Until<S, F> {
         }
         self.source.poll_read(cx, buf)
     }
+}
+
+/// The two ends of a pipe in memory, each as its reader and its writer. It holds as much as a pipe of the system, so
+/// that tests meet the same back-pressure.
+pub(crate) fn pipe_in_memory() -> [(ReadHalf<DuplexStream>, WriteHalf<DuplexStream>); 2] {
+    let (near, far) = tokio::io::duplex(64 << 10);
+    [tokio::io::split(near), tokio::io::split(far)]
 }
 
 /// Any `AsyncWrite` as a [`Sink`].

@@ -5,7 +5,7 @@
 //! the process (S9).
 
 use std::io::{self, Read, Write};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::task::{Context, Poll, Waker, ready};
 #[cfg(all(windows, feature = "client"))]
 use std::time::{Duration, Instant};
@@ -44,25 +44,7 @@ impl ReadHalf {
             .spawn(move || read_all(from, &sender))?;
         Ok(Self { chunks, chunk: Vec::new(), used: 0 })
     }
-}
 
-fn read_all(mut from: impl Read, to: &mpsc::Sender<io::Result<Vec<u8>>>) {
-    let mut room = vec![0; CHUNK];
-    loop {
-        let read = match from.read(&mut room) {
-            Ok(0) => return,
-            Ok(n) => Ok(room[..n].to_vec()),
-            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
-            Err(e) => Err(e),
-        };
-        let failed = read.is_err();
-        if to.blocking_send(read).is_err() || failed {
-            return;
-        }
-    }
-}
-
-impl ReadHalf {
     /// Reads without a runtime: what comes within this time, else `Ok(0)`, as at the end.
     #[cfg(all(windows, feature = "client"))]
     pub(crate) fn read_within(&mut self, buf: &mut Vec<u8>, time: Duration) -> io::Result<usize> {
@@ -88,6 +70,22 @@ impl ReadHalf {
         buf.extend_from_slice(&left[..n]);
         self.used += n;
         n
+    }
+}
+
+fn read_all(mut from: impl Read, to: &mpsc::Sender<io::Result<Vec<u8>>>) {
+    let mut room = vec![0; CHUNK];
+    loop {
+        let read = match from.read(&mut room) {
+            Ok(0) => return,
+            Ok(n) => Ok(room[..n].to_vec()),
+            Err(e) if e.kind() == io::ErrorKind::Interrupted => continue,
+            Err(e) => Err(e),
+        };
+        let failed = read.is_err();
+        if to.blocking_send(read).is_err() || failed {
+            return;
+        }
     }
 }
 
@@ -130,15 +128,11 @@ struct State {
 }
 
 impl Desk {
-    fn state(&self) -> MutexGuard<'_, State> {
-        lock(&self.state)
-    }
-
     fn write_all(&self, mut to: impl Write) {
         let mut bytes = Vec::with_capacity(CHUNK);
         while self.fetch(&mut bytes) {
             let done = to.write_all(&bytes).and_then(|()| to.flush());
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             state.writing = false;
             state.failed = done.err().map(|e| e.kind());
             let failed = state.failed.is_some();
@@ -156,7 +150,7 @@ impl Desk {
     /// Waits for bytes and swaps them into `bytes`. False: there will be none.
     fn fetch(&self, bytes: &mut Vec<u8>) -> bool {
         bytes.clear();
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         while state.waiting.is_empty() {
             if state.closed {
                 return false;
@@ -187,14 +181,14 @@ impl WriteHalf {
 
 impl Drop for WriteHalf {
     fn drop(&mut self) {
-        self.0.state().closed = true;
+        lock(&self.0.state).closed = true;
         self.0.work.notify_one();
     }
 }
 
 impl Sink for WriteHalf {
     fn poll_write(&mut self, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let mut state = self.0.state();
+        let mut state = lock(&self.0.state);
         if let Some(kind) = state.failed {
             return Poll::Ready(Err(kind.into()));
         }
@@ -210,7 +204,7 @@ impl Sink for WriteHalf {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut state = self.0.state();
+        let mut state = lock(&self.0.state);
         if let Some(kind) = state.failed {
             return Poll::Ready(Err(kind.into()));
         }
@@ -222,7 +216,7 @@ impl Sink for WriteHalf {
     }
 
     fn poll_gone(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let mut state = self.0.state();
+        let mut state = lock(&self.0.state);
         if state.failed.is_some() {
             return Poll::Ready(());
         }

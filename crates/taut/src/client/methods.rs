@@ -15,6 +15,7 @@ use super::connection::Client;
 use super::lists::{Pages, pages};
 use super::request::{Answer, Request, Subject, read_any, read_result};
 use crate::error::Result;
+use crate::lock::lock;
 use crate::mcp::{
     CallToolResult, CompleteParams, CompleteResult, Completion, CompletionArgument,
     CompletionContext, CompletionReference, EmptyResult, GetPromptParams, GetPromptResult, Level,
@@ -121,7 +122,7 @@ impl Client {
     // LOG-08, LOG-09
     pub async fn set_level(&self, level: Level) -> Result<()> {
         if self.revision().is_modern() {
-            self.0.set_level(level);
+            *lock(&self.0.level) = Some(level);
             return Ok(());
         }
         let offered = self.capabilities().logging.is_some();

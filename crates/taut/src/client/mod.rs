@@ -26,7 +26,7 @@ mod supervise;
 
 pub use connection::{Client, ClientBuilder, Closed, IntoResponse, RequestContext};
 #[cfg(feature = "server")]
-pub(crate) use connection::{Relay, Relayed, setters};
+pub(crate) use connection::{Relay, Relayed};
 pub use listen::ChangeStream;
 #[cfg(feature = "server")]
 pub(crate) use listen::list_changes;

@@ -99,13 +99,11 @@ impl Link {
     }
 
     /// Whether both are the same connection.
-    #[cfg(all(feature = "server", feature = "client"))]
     pub(crate) fn is(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
     /// Lets the loop make a pass, for what a service does there.
-    #[cfg(feature = "server")]
     pub(crate) fn wake(&self) {
         self.with(|_| ());
     }
@@ -119,7 +117,6 @@ impl Link {
     }
 
     /// A buffer to write an answer into. It comes back with the answer, so most answers allocate none.
-    #[cfg(feature = "server")]
     pub(crate) fn answer_buffer(&self) -> JsonBuf {
         std::mem::take(&mut self.lock().spare)
     }
@@ -189,7 +186,7 @@ impl Link {
             state.waiters.insert(call, (waiter, watcher));
             Ok(())
         })?;
-        Ok(PendingCall::new(self.clone(), call, answered))
+        Ok(PendingCall { link: self.clone(), call, answered, done: false })
     }
 
     /// The longest message, in bytes.
@@ -198,14 +195,12 @@ impl Link {
     }
 
     /// An id for a call that is about to be made with [`start_call`](Self::start_call).
-    #[cfg(all(feature = "server", feature = "client"))]
     pub(crate) fn reserve_call(&self) -> CallId {
         self.lock().peer.reserve_call()
     }
 
     /// Calls the other side: `write` appends the whole message with the id that it is given, and must
     /// run no users' code. `waiter` gets the answer, or the failure if the connection has ended.
-    #[cfg(all(feature = "server", feature = "client"))]
     pub(crate) fn start_call(
         &self,
         call: CallId,
@@ -249,7 +244,6 @@ impl Link {
     }
 
     /// Whether this side has asked for the end.
-    #[cfg(feature = "client")]
     pub(crate) fn is_closing(&self) -> bool {
         self.lock().close != Close::No
     }
@@ -270,7 +264,6 @@ impl Link {
 
     /// Which rules the two sides have agreed on: what stands for an id that cannot be read, and
     /// whether batches are served.
-    #[cfg(feature = "server")]
     pub(crate) fn agree(&self, no_id: NoId, batches: bool) {
         let mut state = self.lock();
         state.peer.set_no_id(no_id);
@@ -278,52 +271,57 @@ impl Link {
     }
 
     /// Whether batches are served, from now on.
-    #[cfg(feature = "client")]
     pub(crate) fn allow_batches(&self, allowed: bool) {
         self.lock().peer.allow_batches(allowed);
     }
 
     /// Whether a request still waits for its answer.
-    #[cfg(feature = "server")]
     pub(crate) fn is_live(&self, id: &Id, serial: u64) -> bool {
         self.lock().peer.is_live_serial(id, serial)
     }
 
     /// How many bytes wait to be written.
-    #[cfg(feature = "server")]
     pub(crate) fn output_waiting(&self) -> usize {
         self.lock().peer.output().len()
     }
 
     /// Forgets a request: whatever its handler comes to, nothing is written.
-    #[cfg(feature = "client")]
     pub(crate) fn forget(&self, id: &Id) {
         self.lock().peer.forget(id);
     }
 
     /// How the other side framed its last sound message.
-    #[cfg(feature = "client")]
     pub(crate) fn heard(&self) -> Option<crate::wire::Framing> {
         self.lock().peer.heard()
     }
 
     /// Stops the clocks of the calls that are under way, until the hold is dropped: the other side
     /// waits for us, and cannot get on.
-    #[cfg(feature = "client")]
     pub(crate) fn hold(&self) -> Hold {
         let hold = self.lock().peer.hold(now());
         Hold { link: self.clone(), hold: Some(hold) }
     }
+
+    /// The connection is over: everybody who waits is told. Gives the calls that got no answer.
+    pub(super) fn end(&self, ending: Ending) -> Vec<(CallId, Failure)> {
+        let (waiting, lost) = {
+            let mut state = self.lock();
+            state.peer.handle_eof();
+            state.ended.get_or_insert(ending);
+            (std::mem::take(&mut state.waiting), state.lost())
+        };
+        waiting.values().for_each(Flag::raise);
+        self.0.over.raise();
+        lost
+    }
 }
 
 /// As long as this lives, the calls that were under way when it was made cannot time out.
-#[cfg(feature = "client")]
 pub(crate) struct Hold {
     link: Link,
     hold: Option<rpc::HoldId>,
 }
 
-#[cfg(feature = "client")]
 impl Drop for Hold {
     fn drop(&mut self) {
         if let Some(hold) = self.hold.take() {
@@ -409,21 +407,6 @@ impl LinkState {
             Some((_, slot)) => slot.replace(watcher),
             None => Some(watcher),
         }
-    }
-}
-
-impl Link {
-    /// The connection is over: everybody who waits is told. Gives the calls that got no answer.
-    pub(super) fn end(&self, ending: Ending) -> Vec<(CallId, Failure)> {
-        let (waiting, lost) = {
-            let mut state = self.lock();
-            state.peer.handle_eof();
-            state.ended.get_or_insert(ending);
-            (std::mem::take(&mut state.waiting), state.lost())
-        };
-        waiting.values().for_each(Flag::raise);
-        self.0.over.raise();
-        lost
     }
 }
 

@@ -45,10 +45,7 @@ pub(crate) use service::{AnswerFuture, IncomingRequest, Outcome, Service, no_jso
 
 pub use steps::Steps;
 pub(crate) use waiting::Owed;
-#[cfg(feature = "client")]
-pub(crate) use work::isolated;
-#[cfg(feature = "server")]
-pub(crate) use work::log_panic;
+pub(crate) use work::{isolated, log_panic};
 
 /// After so much input or output the loop lets others run: as much as a pipe holds.
 const YIELD: usize = 64 << 10;
@@ -67,20 +64,16 @@ const FLUSH_LIMIT: Duration = Duration::from_millis(250);
 /// What [`Ending::Io`] names when a transport says that it cannot go on.
 const TRANSPORT: &str = "the connection";
 
-/// How the loop behaves.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Options {
-    /// How long accepted requests may take once the input has ended.
-    pub(crate) drain: Duration,
-    /// How long a withdrawn request may go on before its future is dropped.
-    pub(crate) grace: Duration,
-    /// After so much input the loop lets others run.
-    pub(crate) turn: usize,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self { drain: Duration::from_secs(30), grace: Duration::from_secs(1), turn: YIELD }
+with_defaults! {
+    /// How the loop behaves.
+    #[derive(Clone, Copy, Debug)]
+    pub(crate) struct Options {
+        /// How long accepted requests may take once the input has ended.
+        pub(crate) drain: Duration = Duration::from_secs(30),
+        /// How long a withdrawn request may go on before its future is dropped.
+        pub(crate) grace: Duration = Duration::from_secs(1),
+        /// After so much input the loop lets others run.
+        pub(crate) turn: usize = YIELD,
     }
 }
 

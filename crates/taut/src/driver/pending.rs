@@ -11,19 +11,14 @@ use crate::rpc::CallId;
 
 /// A call under way. Dropping it withdraws the call on the wire.
 pub(crate) struct PendingCall<T> {
-    link: Link,
-    call: CallId,
-    answered: oneshot::Receiver<T>,
-    done: bool,
+    pub(super) link: Link,
+    pub(super) call: CallId,
+    pub(super) answered: oneshot::Receiver<T>,
+    pub(super) done: bool,
 }
 
 impl<T> PendingCall<T> {
-    pub(super) fn new(link: Link, call: CallId, answered: oneshot::Receiver<T>) -> Self {
-        Self { link, call, answered, done: false }
-    }
-
     /// Lets the call run on although nobody waits for its answer.
-    #[cfg(feature = "client")]
     pub(crate) fn detach(mut self) {
         self.done = true;
     }

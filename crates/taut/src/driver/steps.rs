@@ -35,6 +35,7 @@ use tracing_subscriber::Layer;
 /// [mcp] send (line) bytes=320 (result) id=0
 /// ```
 #[derive(Debug)]
+#[must_use = "nothing is shown until events are given to it"]
 pub struct Steps<F> {
     sink: F,
     crates: Vec<&'static str>,
@@ -48,30 +49,12 @@ impl<F: Fn(&str) + Send + Sync + 'static> Steps<F> {
         Self { sink, crates: vec!["taut"], source: "stdin", sides: false }
     }
 
-    /// What bytes come from: `stdin`, unless a client says that it is the server's `stdout`.
-    #[must_use]
-    pub fn source(mut self, name: &'static str) -> Self {
-        self.source = name;
-        self
-    }
-
-    /// Says `[front]` or `[back]` instead of `[mcp]`, for a program that has connections to clients and
-    /// to servers: a proxy.
-    #[must_use]
-    pub fn sides(mut self) -> Self {
-        self.sides = true;
-        self
-    }
-
     /// The events of this crate as well: your own.
-    #[must_use]
     pub fn with(mut self, name: &'static str) -> Self {
         self.crates.push(name);
         self
     }
-}
 
-impl<F: Fn(&str) + Send + Sync + 'static> Steps<F> {
     /// Whether the event is of one of the crates that are shown.
     fn shows(&self, metadata: &Metadata<'_>) -> bool {
         let of = |name: &&str| metadata.target().split("::").next() == Some(*name);
@@ -83,6 +66,15 @@ impl<F: Fn(&str) + Send + Sync + 'static> Steps<F> {
         event.record(&mut fields);
         (self.sink)(&fields.line(event.metadata().target(), self.source, self.sides));
     }
+}
+
+setters! { Steps<F>, [F: Fn(&str) + Send + Sync + 'static];
+    /// What bytes come from: `stdin`, unless a client says that it is the server's `stdout`.
+    source(name: &'static str) => source;
+
+    /// Says `[front]` or `[back]` instead of `[mcp]`, for a program that has connections to clients and
+    /// to servers: a proxy.
+    sides() => sides = true;
 }
 
 /// Beside other layers: what is not shown here is left to them.

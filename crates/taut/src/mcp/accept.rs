@@ -20,7 +20,6 @@ use super::http::unsupported_version;
 use super::logging::Level;
 use super::meta::meta_keys;
 use super::methods::{Method, MethodKind, Sender};
-use super::opening::InitializeParams;
 use super::request_meta::{RequestMeta, Trace};
 use super::revision::Revision;
 use crate::json::JsonRef;
@@ -202,15 +201,13 @@ impl Accept {
     }
 
     fn shake_hands(&mut self, params: &Params<'_>) -> Verdict {
-        let read = || -> Result<InitializeParams, ErrorObject> {
-            Ok(InitializeParams::new(
-                params.required::<String>("protocolVersion")?,
-                params.required::<ClientCapabilities>("capabilities")?,
-                params.required::<Implementation>("clientInfo")?,
-            ))
+        let read = || -> Result<(String, Asker), ErrorObject> {
+            let version = params.required("protocolVersion")?;
+            let capabilities = params.required("capabilities")?;
+            Ok((version, Asker { capabilities, info: Some(params.required("clientInfo")?) }))
         };
-        let asked = match read() {
-            Ok(asked) => asked,
+        let (version, asker) = match read() {
+            Ok(read) => read,
             // LIF-02
             Err(ErrorObject { message, .. }) => {
                 return Verdict::Refuse(ErrorObject::invalid_params(format!(
@@ -220,10 +217,9 @@ impl Accept {
         };
         // LIF-04: a legacy version that we know is echoed. LIF-05, LIF-06: for any other, the
         // modern one included, the newest that a handshake can agree on is offered.
-        let revision = Revision::parse(&asked.protocol_version)
+        let revision = Revision::parse(&version)
             .filter(|revision| !revision.is_modern())
             .unwrap_or(Revision::LATEST_LEGACY);
-        let asker = Asker { info: Some(asked.client_info), capabilities: asked.capabilities };
         self.agreed = Some(Arc::new(Terms::new(revision, Arc::new(asker), None)));
         self.last = None;
         Verdict::Welcome(revision)

@@ -11,9 +11,7 @@ use super::macros::{variants, wire_enum, wire_struct};
 use super::meta::Meta;
 use super::revision::Revision;
 use super::write::{Target, serialize_any};
-use crate::json::JsonObject;
-use crate::json::JsonRef;
-use crate::json::RawJson;
+use crate::json::{JsonObject, JsonRef, RawJson};
 
 wire_struct! {
     /// A form to fill in. Never ask for secrets with it (ELI-08).

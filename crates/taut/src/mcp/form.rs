@@ -18,6 +18,7 @@ use crate::json::read::{FromMembers, Name, fixed_member};
 /// The fields of a form, in the order they are shown.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
+#[must_use = "nobody sees a form until a question shows it"]
 pub struct FormSchema {
     /// The fields by name.
     pub fields: Vec<(String, FormField)>,
@@ -29,20 +30,17 @@ pub struct FormSchema {
 
 impl FormSchema {
     /// A form without fields.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Adds a field that may be left empty.
-    #[must_use]
     pub fn optional(mut self, name: impl Into<String>, field: impl Into<FormField>) -> Self {
         self.fields.push((name.into(), field.into()));
         self
     }
 
     /// Adds a field that has to be filled in.
-    #[must_use]
     pub fn required(mut self, name: impl Into<String>, field: impl Into<FormField>) -> Self {
         let name = name.into();
         self.required.push(name.clone());
@@ -317,6 +315,7 @@ impl WriteJson for ChoiceField {
 /// One field of a form.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
+#[must_use = "a field does nothing until it stands in a form"]
 pub enum FormField {
     /// A line of text.
     Text(TextField),
@@ -332,37 +331,31 @@ pub enum FormField {
 
 impl FormField {
     /// A line of text.
-    #[must_use]
     pub fn text() -> Self {
         TextField::new().into()
     }
 
     /// A number.
-    #[must_use]
     pub fn number() -> Self {
         NumberField::new().into()
     }
 
     /// A whole number.
-    #[must_use]
     pub fn integer() -> Self {
         NumberField::new().kind(NumberKind::Integer).into()
     }
 
     /// Yes or no.
-    #[must_use]
     pub fn boolean() -> Self {
         BooleanField::new().into()
     }
 
     /// One of these.
-    #[must_use]
     pub fn one<T: Into<Choice>>(choices: impl IntoIterator<Item = T>) -> Self {
         ChoiceField::of(choices, false).into()
     }
 
     /// Any of these; from 2025-11-25 on.
-    #[must_use]
     pub fn several<T: Into<Choice>>(choices: impl IntoIterator<Item = T>) -> Self {
         ChoiceField::of(choices, true).into()
     }
@@ -374,16 +367,7 @@ impl FormField {
             _ => true,
         }
     }
-}
 
-variants!(
-    FormField: Text(TextField),
-    Number(NumberField),
-    Boolean(BooleanField),
-    Choice(ChoiceField)
-);
-
-impl FormField {
     /// The field that this schema describes. Read from a `Value`, because any member may tell the kind.
     pub(super) fn read(value: Value) -> Result<Self, serde_json::Error> {
         let kind = value.get("type").and_then(Value::as_str).unwrap_or_default();
@@ -400,6 +384,13 @@ impl FormField {
         }
     }
 }
+
+variants!(
+    FormField: Text(TextField),
+    Number(NumberField),
+    Boolean(BooleanField),
+    Choice(ChoiceField)
+);
 
 #[cfg(test)]
 mod tests {

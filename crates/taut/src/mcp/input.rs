@@ -80,54 +80,32 @@ struct Sealed {
     memory: Memory,
 }
 
-/// Why a state was not accepted: the text of a −32602.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BadState {
-    /// It was not made here, was changed, or was made with another key.
-    Seal,
-    /// It belongs to another request.
-    Other,
-    /// Its time is over.
-    Expired,
-}
-
-impl fmt::Display for BadState {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Seal => {
-                "requestState does not verify; start again without it. If it came from another \
-                 process of this server, give both the same key: TAUT_SEAL_KEY or seal_key()"
-            }
-            Self::Other => {
-                "requestState belongs to another request; start again without it, or repeat the \
-                 same method, name and arguments"
-            }
-            Self::Expired => "requestState has expired; start again without it",
-        })
+worded! {
+    /// Why a state was not accepted: the text of a −32602.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum BadState {
+        /// It was not made here, was changed, or was made with another key.
+        Seal =
+            "requestState does not verify; start again without it. If it came from another process \
+             of this server, give both the same key: TAUT_SEAL_KEY or seal_key()",
+        /// It belongs to another request.
+        Other =
+            "requestState belongs to another request; start again without it, or repeat the same \
+             method, name and arguments",
+        /// Its time is over.
+        Expired = "requestState has expired; start again without it",
     }
 }
 
-/// Why a memory cannot be sealed: the text of a −32603.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unsealed {
-    /// The state would be too long.
-    TooLong,
-    /// There is no key.
-    NoKey,
-}
-
-impl fmt::Display for Unsealed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLong => write!(
-                f,
-                "what this call must remember, answers and results of once(), is over {MAX_STATE} \
-                 bytes"
-            ),
-            Self::NoKey => {
-                f.write_str("this server has no key to sign with; set TAUT_SEAL_KEY or seal_key()")
-            }
-        }
+worded! {
+    /// Why a memory cannot be sealed: the text of a −32603.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub(crate) enum Unsealed {
+        /// The state would be too long.
+        TooLong =
+            "what this call must remember, answers and results of once(), is over {MAX_STATE} bytes",
+        /// There is no key.
+        NoKey = "this server has no key to sign with; set TAUT_SEAL_KEY or seal_key()",
     }
 }
 

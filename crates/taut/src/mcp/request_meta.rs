@@ -60,7 +60,6 @@ impl<'a> RequestMeta<'a> {
 
     /// Whether `_meta` claims to be modern, as [`is_modern`](Self::is_modern) says, without reading more of it
     /// than that takes.
-    #[cfg(all(feature = "server", feature = "client"))]
     pub(crate) fn claims_modern(meta: JsonRef<'a>) -> bool {
         let mut members = meta.members().into_iter().flatten();
         members.any(|(key, _)| key == meta_keys::PROTOCOL_VERSION)

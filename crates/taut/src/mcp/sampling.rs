@@ -14,8 +14,7 @@ use super::meta::Meta;
 use super::revision::Revision;
 use super::tools::{Tool, fits_structured_content};
 use super::write::{Target, WriteJson, serialize_any};
-use crate::json::JsonObject;
-use crate::json::RawJson;
+use crate::json::{JsonObject, RawJson};
 
 wire_struct! {
     /// The model wants a tool called.

@@ -121,14 +121,12 @@ impl fmt::Display for SpawnError {
                  and the file as its argument",
                 path.display()
             ),
-            Self::NotExecutable { path } => {
-                let shown = path.display();
-                write!(
-                    f,
-                    "{shown} may not be executed; try chmod +x, or name its interpreter as "
-                )?;
-                f.write_str("the program and the file as its argument")
-            }
+            Self::NotExecutable { path } => write!(
+                f,
+                "{} may not be executed; try chmod +x, or name its interpreter as the program and \
+                 the file as its argument",
+                path.display()
+            ),
             Self::BadInterpreter { path, interpreter } => {
                 let shown = path.display();
                 write!(

@@ -8,7 +8,7 @@
 //! Obeys the scars P1, P3, P4, P5, P6 and P22.
 
 use std::io;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 
 use tokio::sync::watch;
 
@@ -20,9 +20,10 @@ use crate::lock::lock;
 /// The process we started, leader of its own group.
 #[derive(Debug)]
 pub(super) struct Leader {
-    process: Arc<sys::Process>,
+    pub(super) process: Arc<sys::Process>,
     state: Mutex<LeaderState>,
-    ended: watch::Sender<Option<ProcessEnd>>,
+    /// How it ended, once it has.
+    pub(super) ended: watch::Sender<Option<ProcessEnd>>,
 }
 
 #[derive(Debug, Default)]
@@ -40,15 +41,6 @@ impl Leader {
         Self { process, state: Mutex::default(), ended: watch::Sender::new(None) }
     }
 
-    pub(super) const fn process(&self) -> &Arc<sys::Process> {
-        &self.process
-    }
-
-    /// Tells how it ended, once it has.
-    pub(super) fn subscribe(&self) -> watch::Receiver<Option<ProcessEnd>> {
-        self.ended.subscribe()
-    }
-
     /// Says how it ended. The first word counts.
     pub(super) fn publish(&self, ended: ProcessEnd) {
         self.ended.send_if_modified(|slot| {
@@ -58,22 +50,9 @@ impl Leader {
         });
     }
 
-    fn lock(&self) -> MutexGuard<'_, LeaderState> {
-        lock(&self.state)
-    }
-
-    /// Asks the whole group to end, unless the leader is reaped.
-    pub(super) fn terminate_group(&self) {
-        self.signal(sys::Process::terminate_group);
-    }
-
-    /// Kills the whole group, unless the leader is reaped.
-    pub(super) fn kill_group(&self) {
-        self.signal(sys::Process::kill_group);
-    }
-
-    fn signal(&self, send: fn(&sys::Process) -> io::Result<()>) {
-        let mut state = self.lock();
+    /// Asks the whole group to end, or kills it, unless the leader is reaped.
+    pub(super) fn signal(&self, send: fn(&sys::Process) -> io::Result<()>) {
+        let mut state = lock(&self.state);
         if state.reaped.is_some() {
             return;
         }
@@ -88,7 +67,7 @@ impl Leader {
 
     /// Collects the status; `None` if the process still runs.
     pub(super) fn reap(&self) -> Option<ExitStatus> {
-        let mut state = self.lock();
+        let mut state = lock(&self.state);
         if state.reaped.is_none() {
             state.reaped = self.process.reap();
         }
@@ -98,14 +77,14 @@ impl Leader {
     /// Kills the group now and leaves the reaping to a thread: needs no runtime, waits for nothing,
     /// may run while unwinding (P4, P5).
     pub(super) fn kill_and_hand_over(self: &Arc<Self>) {
-        self.kill_group();
+        self.signal(sys::Process::kill_group);
         self.hand_over();
     }
 
     /// Leaves the reaping to a thread.
     pub(super) fn hand_over(self: &Arc<Self>) {
         {
-            let mut state = self.lock();
+            let mut state = lock(&self.state);
             if state.reaped.is_some() || std::mem::replace(&mut state.handed_over, true) {
                 return;
             }

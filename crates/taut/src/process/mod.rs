@@ -39,7 +39,7 @@ use tokio::sync::{mpsc, watch};
 use leader::KillOnDrop;
 use shutdown::Shutdown;
 use start::SpawnedProcess;
-use stderr::{Stderr, TAIL_LIMIT, Tail};
+use stderr::{LineSink, Stderr, TAIL_LIMIT, Tail};
 use sys::{ExitWatch, ReadPipe, WritePipe};
 use task::ChildTask;
 
@@ -50,7 +50,6 @@ pub use exit::ExitStatus;
 pub use job::JobChild;
 pub(crate) use pipes::{ChildStdin, ChildStdout, PipeEvents};
 pub use shutdown::{GracePeriods, ProcessEnd, ShutdownStep};
-use stderr::LineSink;
 
 /// Marks every descriptor of this process above stderr to be closed in the programs that it starts.
 ///
@@ -65,32 +64,21 @@ pub fn close_inherited_on_exec() {
 /// Requests to end one child that may be under way at once; further ones wait for their turn.
 const ASKS: usize = 4;
 
-/// How a child is looked after.
-#[derive(Clone)]
-pub(crate) struct ChildOptions {
-    /// How much of the end of stderr is kept, in bytes.
-    pub(crate) tail_limit: usize,
-    /// Gets each line of stderr, on the runtime's thread; it must not block.
-    pub(crate) on_stderr: Option<LineSink>,
-    /// Leaves alone what the child left running in its group, provided that it ended without a
-    /// signal from us (P12). Our ends of the pipes are closed all the same.
-    pub(crate) leave_group: bool,
-    /// Waits in a thread although the kernel offers better.
-    #[cfg(test)]
-    #[cfg(unix)]
-    pub(crate) wait_in_thread: bool,
-}
-
-impl Default for ChildOptions {
-    fn default() -> Self {
-        Self {
-            tail_limit: TAIL_LIMIT,
-            on_stderr: None,
-            leave_group: false,
-            #[cfg(test)]
-            #[cfg(unix)]
-            wait_in_thread: false,
-        }
+with_defaults! {
+    /// How a child is looked after.
+    #[derive(Clone)]
+    pub(crate) struct ChildOptions {
+        /// How much of the end of stderr is kept, in bytes.
+        pub(crate) tail_limit: usize = TAIL_LIMIT,
+        /// Gets each line of stderr, on the runtime's thread; it must not block.
+        pub(crate) on_stderr: Option<LineSink>,
+        /// Leaves alone what the child left running in its group, provided that it ended without a
+        /// signal from us (P12). Our ends of the pipes are closed all the same.
+        pub(crate) leave_group: bool,
+        /// Waits in a thread although the kernel offers better.
+        #[cfg(test)]
+        #[cfg(unix)]
+        pub(crate) wait_in_thread: bool,
     }
 }
 
@@ -150,26 +138,28 @@ impl Child {
         let stdin = WritePipe::new(stdin).map_err(io)?;
         let stdout = ReadPipe::new(stdout).map_err(io)?;
         let tail = Arc::new(Tail::new(options.tail_limit));
-        let watch = options.watch(leader.0.process()).map_err(io)?;
+        let watch = options.watch(&leader.0.process).map_err(io)?;
         let stderr =
             Stderr::new(stderr, Arc::clone(&tail), options.on_stderr.clone()).map_err(io)?;
         let (asks, inbox) = mpsc::channel(ASKS);
-        runtime.spawn(ChildTask::new(
-            Arc::clone(&leader.0),
+        runtime.spawn(ChildTask {
+            leader: Arc::clone(&leader.0),
             watch,
             stderr,
-            Shutdown::new(options.leave_group, sys::HAS_TERM),
-            inbox,
-            container(command),
-        ));
-        let ended = leader.0.subscribe();
+            shutdown: Shutdown::new(options.leave_group, sys::HAS_TERM),
+            asks: Some(inbox),
+            timer: None,
+            container: container(command),
+            done: false,
+        });
+        let ended = leader.0.ended.subscribe();
         Ok((Self { leader, asks, tail, ended }, stdout, stdin))
     }
 
     /// The process id (P25). For people to look at: it may belong to another process once the child has
     /// ended.
     pub(crate) fn pid(&self) -> u32 {
-        self.leader.0.process().id()
+        self.leader.0.process.id()
     }
 
     /// How it ended, if it has (P22, P25).

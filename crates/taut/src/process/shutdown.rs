@@ -15,23 +15,18 @@ use std::time::{Duration, Instant};
 
 use super::exit::ExitStatus;
 
-/// How long each step waits for the child to go.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct GracePeriods {
-    /// From closed stdin to SIGTERM. Two seconds, as the official SDKs wait.
-    pub after_eof: Duration,
-    /// From SIGTERM to SIGKILL. Two seconds, as the official SDKs wait.
-    pub after_term: Duration,
-    /// From SIGKILL to giving up. Only a process stuck in the kernel lives that long; waiting for
-    /// it without a limit would hang the caller on, say, a dead network disk.
-    pub after_kill: Duration,
-}
-
-impl Default for GracePeriods {
-    fn default() -> Self {
-        let two = Duration::from_secs(2);
-        Self { after_eof: two, after_term: two, after_kill: two }
+with_defaults! {
+    /// How long each step waits for the child to go.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub struct GracePeriods {
+        /// From closed stdin to SIGTERM. Two seconds, as the official SDKs wait.
+        pub after_eof: Duration = Duration::from_secs(2),
+        /// From SIGTERM to SIGKILL. Two seconds, as the official SDKs wait.
+        pub after_term: Duration = Duration::from_secs(2),
+        /// From SIGKILL to giving up. Only a process stuck in the kernel lives that long; waiting for
+        /// it without a limit would hang the caller on, say, a dead network disk.
+        pub after_kill: Duration = Duration::from_secs(2),
     }
 }
 

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
 use super::sys::{PipeEnd, ReadPipe};
@@ -49,12 +49,8 @@ impl Tail {
         Self { limit, kept: Mutex::default(), closed: AtomicBool::new(false) }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Kept> {
-        lock(&self.kept)
-    }
-
     fn push(&self, chunk: &[u8]) {
-        let mut kept = self.lock();
+        let mut kept = lock(&self.kept);
         let new = &chunk[chunk.len().saturating_sub(self.limit)..];
         let excess = (kept.bytes.len() + new.len()).saturating_sub(self.limit);
         kept.cut |= excess > 0 || new.len() < chunk.len();
@@ -69,7 +65,7 @@ impl Tail {
 
     /// The text, with what is no UTF-8 replaced. One that was cut starts at a whole character.
     pub(super) fn text(&self) -> String {
-        let kept = self.lock();
+        let kept = lock(&self.kept);
         let (front, back) = kept.bytes.as_slices();
         let bytes = [front, back].concat();
         let torn =

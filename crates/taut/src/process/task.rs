@@ -18,43 +18,23 @@ use super::exit::ExitStatus;
 use super::leader::Leader;
 use super::shutdown::{GracePeriods, ProcessEnd, Shutdown, ShutdownAction, ShutdownStep};
 use super::stderr::Stderr;
-use super::sys::ExitWatch;
+use super::sys::{ExitWatch, Process};
 
 /// The task that looks after one child.
 pub(super) struct ChildTask {
-    leader: Arc<Leader>,
-    watch: ExitWatch,
-    stderr: Stderr,
-    shutdown: Shutdown,
+    pub(super) leader: Arc<Leader>,
+    pub(super) watch: ExitWatch,
+    pub(super) stderr: Stderr,
+    pub(super) shutdown: Shutdown,
     /// Requests to end the child; `None` once every sender is gone.
-    asks: Option<mpsc::Receiver<GracePeriods>>,
-    timer: Option<Pin<Box<Sleep>>>,
+    pub(super) asks: Option<mpsc::Receiver<GracePeriods>>,
+    pub(super) timer: Option<Pin<Box<Sleep>>>,
     /// The program, if it is one that runs the server elsewhere (P13).
-    container: Option<String>,
-    done: bool,
+    pub(super) container: Option<String>,
+    pub(super) done: bool,
 }
 
 impl ChildTask {
-    pub(super) const fn new(
-        leader: Arc<Leader>,
-        watch: ExitWatch,
-        stderr: Stderr,
-        shutdown: Shutdown,
-        asks: mpsc::Receiver<GracePeriods>,
-        container: Option<String>,
-    ) -> Self {
-        Self {
-            leader,
-            watch,
-            stderr,
-            shutdown,
-            asks: Some(asks),
-            timer: None,
-            container,
-            done: false,
-        }
-    }
-
     fn poll_asks(&mut self, cx: &mut Context<'_>) {
         while let Some(asks) = &mut self.asks {
             match asks.poll_recv(cx) {
@@ -86,9 +66,11 @@ impl ChildTask {
             match action {
                 ShutdownAction::Term => {
                     self.warn_about_container();
-                    self.leader.terminate_group();
+                    self.leader.signal(Process::terminate_group);
                 }
-                ShutdownAction::Kill | ShutdownAction::SweepGroup => self.leader.kill_group(),
+                ShutdownAction::Kill | ShutdownAction::SweepGroup => {
+                    self.leader.signal(Process::kill_group);
+                }
                 ShutdownAction::Reap => {
                     let exit = self.leader.reap().unwrap_or(ExitStatus::UNSEEN);
                     self.finish(exit);

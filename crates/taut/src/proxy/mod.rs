@@ -43,7 +43,7 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::watch;
 
-use crate::client::{ClientBuilder, RestartPolicy, setters};
+use crate::client::{ClientBuilder, RestartPolicy};
 use crate::driver::{self, Link, Options};
 use crate::ending::Ending;
 use crate::error::{Error, Result};

@@ -4,7 +4,6 @@
 //! (`read.rs`).
 
 use std::borrow::Cow;
-use std::fmt;
 
 use serde_json::value::RawValue;
 
@@ -61,50 +60,52 @@ pub struct Malformed {
     pub id: Option<Id>,
 }
 
-/// What is wrong with a frame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Fault {
-    /// Not UTF-8.
-    Encoding,
-    /// Not JSON.
-    Json,
-    /// A value that starts on this line and does not end there.
-    SpansLines,
-    /// JSON, but not an object.
-    NotAnObject,
-    /// An array with nothing in it.
-    EmptyBatch,
-    /// An array with too much in it.
-    LongBatch,
-    /// An array where none is allowed.
-    BatchRefused,
-    /// `jsonrpc` is missing or not `"2.0"`.
-    Version,
-    /// A member that counts occurs twice.
-    Duplicate,
-    /// The id is neither a string nor an integer, or too long.
-    BadId,
-    /// `method` is not a string.
-    BadMethod,
-    /// `params` is neither an object nor an array.
-    BadParams,
-    /// `method` together with `result` or `error`.
-    Hybrid,
-    /// None of `method`, `result` and `error`.
-    Neither,
-    /// A response that cannot be used: both outcomes, or an `error` without code and message.
-    BadResponse,
-    /// A response whose `jsonrpc` is missing or not `"2.0"`.
-    ResponseVersion,
-    /// A notification whose `params` is neither an object nor an array.
-    BadNotification,
-    /// Over the limit.
-    TooLong,
-    /// A header block that names no body.
-    Header,
-    /// A message in a framing that is not spoken here.
-    Framing,
+worded! {
+    /// What is wrong with a frame.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum Fault {
+        /// Not UTF-8.
+        Encoding = "not UTF-8",
+        /// Not JSON.
+        Json = "not JSON",
+        /// A value that starts on this line and does not end there.
+        SpansLines = "message spans lines: write each message on one line",
+        /// JSON, but not an object.
+        NotAnObject = "a message is a JSON object",
+        /// An array with nothing in it.
+        EmptyBatch = "empty batch",
+        /// An array with too much in it.
+        LongBatch = "batch of more than 1000 messages",
+        /// An array where none is allowed.
+        BatchRefused = "batches are not allowed here",
+        /// `jsonrpc` is missing or not `"2.0"`.
+        Version = "jsonrpc is not \"2.0\"",
+        /// A member that counts occurs twice.
+        Duplicate = "a member occurs twice",
+        /// The id is neither a string nor an integer, or too long.
+        BadId = "id is not a string or an integer of at most 1024 bytes",
+        /// `method` is not a string.
+        BadMethod = "method is not a string",
+        /// `params` is neither an object nor an array.
+        BadParams = "params is not an object or an array",
+        /// `method` together with `result` or `error`.
+        Hybrid = "method together with result or error",
+        /// None of `method`, `result` and `error`.
+        Neither = "no method, result or error",
+        /// A response that cannot be used: both outcomes, or an `error` without code and message.
+        BadResponse = "response without a usable result or error",
+        /// A response whose `jsonrpc` is missing or not `"2.0"`.
+        ResponseVersion = "jsonrpc is not \"2.0\"",
+        /// A notification whose `params` is neither an object nor an array.
+        BadNotification = "params of a notification is not an object or an array",
+        /// Over the limit.
+        TooLong = "message too long",
+        /// A header block that names no body.
+        Header = "bad header",
+        /// A message in a framing that is not spoken here.
+        Framing = "a framing that is not spoken here",
+    }
 }
 
 impl Malformed {
@@ -135,31 +136,5 @@ impl Fault {
             }
             _ => code::INVALID_REQUEST,
         }
-    }
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Encoding => "not UTF-8",
-            Self::Json => "not JSON",
-            Self::SpansLines => "message spans lines: write each message on one line",
-            Self::NotAnObject => "a message is a JSON object",
-            Self::EmptyBatch => "empty batch",
-            Self::LongBatch => "batch of more than 1000 messages",
-            Self::BatchRefused => "batches are not allowed here",
-            Self::Version | Self::ResponseVersion => "jsonrpc is not \"2.0\"",
-            Self::Duplicate => "a member occurs twice",
-            Self::BadId => "id is not a string or an integer of at most 1024 bytes",
-            Self::BadMethod => "method is not a string",
-            Self::BadParams => "params is not an object or an array",
-            Self::Hybrid => "method together with result or error",
-            Self::Neither => "no method, result or error",
-            Self::BadResponse => "response without a usable result or error",
-            Self::BadNotification => "params of a notification is not an object or an array",
-            Self::TooLong => "message too long",
-            Self::Header => "bad header",
-            Self::Framing => "a framing that is not spoken here",
-        })
     }
 }

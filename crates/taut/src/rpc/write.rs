@@ -43,18 +43,12 @@ pub enum NoId {
 }
 
 pub(crate) fn error(out: &mut Vec<u8>, id: Result<&Id, NoId>, error: &ErrorObject) {
-    out.extend_from_slice(match id {
-        Err(NoId::Absent) => b"{\"jsonrpc\":\"2.0\",\"error\":",
-        _ => b"{\"jsonrpc\":\"2.0\",\"id\":",
-    });
-    match id {
-        Ok(id) => out.extend_from_slice(id.as_bytes()),
-        Err(NoId::Null) => out.extend_from_slice(b"null"),
-        Err(NoId::Absent) => {}
-    }
+    out.extend_from_slice(b"{\"jsonrpc\":\"2.0\"");
     if id != Err(NoId::Absent) {
-        out.extend_from_slice(b",\"error\":");
+        out.extend_from_slice(b",\"id\":");
+        out.extend_from_slice(id.map_or(&b"null"[..], Id::as_bytes));
     }
+    out.extend_from_slice(b",\"error\":");
     // An error object has string keys and finite numbers only, so this cannot fail.
     if serde_json::to_writer(&mut *out, error).is_err() {
         out.extend_from_slice(b"{\"code\":-32603,\"message\":\"internal error\"}");

@@ -102,32 +102,22 @@ impl Validator {
     }
 }
 
-/// Why a value did not pass.
-#[derive(Debug, PartialEq)]
-#[non_exhaustive]
-pub enum Unfit {
-    /// It is not what the schema wants.
-    Misfit(Misfit),
-    /// It would take more steps, or more nested ones, than a check may.
-    TooMuch,
-    /// It is too long.
-    TooLong {
-        /// How long it is.
-        bytes: usize,
-        /// How long it may be.
-        limit: usize,
-    },
-}
-
-impl fmt::Display for Unfit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Misfit(misfit) => misfit.fmt(f),
-            Self::TooMuch => f.write_str("it takes too many steps to validate"),
-            Self::TooLong { bytes, limit } => {
-                write!(f, "it has {bytes} bytes, {limit} are the limit")
-            }
-        }
+worded! {
+    /// Why a value did not pass.
+    #[derive(Debug, PartialEq)]
+    #[non_exhaustive]
+    pub enum Unfit {
+        /// It is not what the schema wants.
+        Misfit(misfit: Misfit) = "{misfit}",
+        /// It would take more steps, or more nested ones, than a check may.
+        TooMuch = "it takes too many steps to validate",
+        /// It is too long.
+        TooLong {
+            /// How long it is.
+            bytes: usize,
+            /// How long it may be.
+            limit: usize,
+        } = "it has {bytes} bytes, {limit} are the limit",
     }
 }
 
@@ -152,73 +142,53 @@ impl fmt::Display for Misfit {
     }
 }
 
-/// Why a schema cannot be used for checking.
-#[derive(Clone, Debug, PartialEq)]
-#[non_exhaustive]
-pub enum SchemaFault {
-    /// It is too long.
-    TooLong {
-        /// How long it is.
-        bytes: usize,
-        /// How long it may be.
-        limit: usize,
-    },
-    /// It has too many parts.
-    TooMany {
-        /// The parts of the schema that are not supported.
-        what: &'static str,
-        /// How many there may be.
-        limit: usize,
-    },
-    /// It is written in a dialect that is not known (TOL-28).
-    Dialect {
-        /// What it says in `$schema`.
-        uri: String,
-    },
-    /// It refers to something else than a path within itself. Nothing is ever fetched (TOL-29).
-    Reference {
-        /// What it refers to.
-        uri: String,
-    },
-    /// It uses a keyword that is not checked here.
-    Unsupported {
-        /// The place in the schema, as a JSON pointer.
-        at: String,
-        /// The keyword.
-        keyword: String,
-    },
-    /// It is no schema.
-    Invalid {
-        /// The place in the schema, as a JSON pointer.
-        at: String,
-        /// What is wrong there.
-        what: String,
-    },
+worded! {
+    /// Why a schema cannot be used for checking.
+    #[derive(Clone, Debug, PartialEq)]
+    #[non_exhaustive]
+    pub enum SchemaFault {
+        /// It is too long.
+        TooLong {
+            /// How long it is.
+            bytes: usize,
+            /// How long it may be.
+            limit: usize,
+        } = "it has {bytes} bytes, {limit} are the limit",
+        /// It has too many parts.
+        TooMany {
+            /// The parts of the schema that are not supported.
+            what: &'static str,
+            /// How many there may be.
+            limit: usize,
+        } = "it has more than {limit} {what}",
+        /// It is written in a dialect that is not known (TOL-28).
+        Dialect {
+            /// What it says in `$schema`.
+            uri: String,
+        } = "its dialect {uri:?} is not known",
+        /// It refers to something else than a path within itself. Nothing is ever fetched (TOL-29).
+        Reference {
+            /// What it refers to.
+            uri: String,
+        } = "it refers to {uri:?}: only paths within it are followed, nothing is fetched",
+        /// It uses a keyword that is not checked here.
+        Unsupported {
+            /// The place in the schema, as a JSON pointer.
+            at: String,
+            /// The keyword.
+            keyword: String,
+        } = "it uses {keyword} at {at:?}, which cannot be checked here",
+        /// It is no schema.
+        Invalid {
+            /// The place in the schema, as a JSON pointer.
+            at: String,
+            /// What is wrong there.
+            what: String,
+        } = "it is no schema: at {at:?} {what}",
+    }
 }
 
 impl std::error::Error for SchemaFault {}
-
-impl fmt::Display for SchemaFault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLong { bytes, limit } => {
-                write!(f, "it has {bytes} bytes, {limit} are the limit")
-            }
-            Self::TooMany { what, limit } => write!(f, "it has more than {limit} {what}"),
-            Self::Dialect { uri } => write!(f, "its dialect {uri:?} is not known"),
-            Self::Reference { uri } => {
-                write!(
-                    f,
-                    "it refers to {uri:?}: only paths within it are followed, nothing is fetched"
-                )
-            }
-            Self::Unsupported { at, keyword } => {
-                write!(f, "it uses {keyword} at {at:?}, which cannot be checked here")
-            }
-            Self::Invalid { at, what } => write!(f, "it is no schema: at {at:?} {what}"),
-        }
-    }
-}
 
 #[cfg(test)]
 mod tests;

@@ -99,62 +99,38 @@ pub(crate) type OnCall = Arc<dyn Fn(&CallEvent<'_>) -> Result<(), Reject> + Send
 /// Gives the error for arguments that do not fit.
 pub(crate) type OnBadArguments = Arc<dyn Fn(&BadArguments<'_>) -> Option<Reject> + Send + Sync>;
 
-/// Everything that a server is told beside what it offers.
-#[derive(Clone)]
-pub(crate) struct Settings {
-    pub(crate) instructions: Option<String>,
-    pub(crate) logging: bool,
-    /// Whether what is offered may change while it is served.
-    pub(crate) changes: bool,
-    pub(crate) ttl: Duration,
-    pub(crate) cache_scope: CacheScope,
-    pub(crate) page_size: Option<usize>,
-    pub(crate) call_timeout: Option<Duration>,
-    pub(crate) on_call: Option<OnCall>,
-    pub(crate) on_bad_arguments: Option<OnBadArguments>,
-    pub(crate) seal_key: SealKey,
-    pub(crate) ask_lifetime: Duration,
-    pub(crate) ask_timeout: Duration,
-    /// How many bytes of arguments may wait for a thread of a blocking tool.
-    pub(crate) blocking_queue: usize,
-    /// How many blocking tools run at once.
-    pub(crate) blocking_threads: usize,
-    /// How many bytes may wait to be sent before log lines and progress are dropped.
-    pub(crate) log_queue: usize,
-    /// How much one connection may subscribe to.
-    pub(crate) follow: FollowBounds,
-    pub(crate) config: Config,
-    pub(crate) options: Options,
-    pub(crate) signals: bool,
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            instructions: None,
-            logging: false,
-            changes: false,
-            // Conservative: a client that keeps a list for too long is worse than one that asks.
-            ttl: Duration::ZERO,
-            cache_scope: CacheScope::Private,
-            page_size: None,
-            call_timeout: None,
-            on_call: None,
-            on_bad_arguments: None,
-            seal_key: seal_key(),
-            ask_lifetime: Duration::from_secs(60 * 60),
-            ask_timeout: Duration::from_secs(10 * 60),
-            // As much as may wait for its turn on a connection.
-            blocking_queue: 4 << 20,
-            // Enough for files and databases, and far from a system's limit on threads.
-            blocking_threads: 64,
-            log_queue: 4 << 20,
-            // As many bytes as may wait in a connection's queue.
-            follow: FollowBounds { count: 1_024, bytes: 4 << 20 },
-            config: Config::new(DIALECT, true),
-            options: Options::default(),
-            signals: true,
-        }
+with_defaults! {
+    /// Everything that a server is told beside what it offers.
+    #[derive(Clone)]
+    pub(crate) struct Settings {
+        pub(crate) instructions: Option<String>,
+        pub(crate) logging: bool,
+        /// Whether what is offered may change while it is served.
+        pub(crate) changes: bool,
+        // Conservative: a client that keeps a list for too long is worse than one that asks.
+        pub(crate) ttl: Duration = Duration::ZERO,
+        pub(crate) cache_scope: CacheScope = CacheScope::Private,
+        pub(crate) page_size: Option<usize>,
+        pub(crate) call_timeout: Option<Duration>,
+        pub(crate) on_call: Option<OnCall>,
+        pub(crate) on_bad_arguments: Option<OnBadArguments>,
+        pub(crate) seal_key: SealKey = seal_key(),
+        pub(crate) ask_lifetime: Duration = Duration::from_secs(60 * 60),
+        pub(crate) ask_timeout: Duration = Duration::from_secs(10 * 60),
+        /// How many bytes of arguments may wait for a thread of a blocking tool.
+        // As much as may wait for its turn on a connection.
+        pub(crate) blocking_queue: usize = 4 << 20,
+        /// How many blocking tools run at once.
+        // Enough for files and databases, and far from a system's limit on threads.
+        pub(crate) blocking_threads: usize = 64,
+        /// How many bytes may wait to be sent before log lines and progress are dropped.
+        pub(crate) log_queue: usize = 4 << 20,
+        /// How much one connection may subscribe to.
+        // As many bytes as may wait in a connection's queue.
+        pub(crate) follow: FollowBounds = FollowBounds { count: 1_024, bytes: 4 << 20 },
+        pub(crate) config: Config = Config::new(DIALECT, true),
+        pub(crate) options: Options,
+        pub(crate) signals: bool = true,
     }
 }
 

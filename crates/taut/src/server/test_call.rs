@@ -6,15 +6,12 @@ use std::future::{Future, IntoFuture};
 use std::pin::pin;
 
 use serde::Serialize;
-use tokio::io::{duplex, split};
 
 use super::Server;
-use crate::error::{Error, Reject, Result};
+use crate::error::{Error, Result};
 use crate::mcp::{CallToolResult, Method, Revision, meta_keys};
-use crate::service::{self, Failed, RequestParams, ServiceRequest};
-
-/// As much as a pipe holds.
-const CAPACITY: usize = 64 << 10;
+use crate::service::{self, refuse};
+use crate::stream::pipe_in_memory;
 
 impl<S: Send + Sync + 'static> Server<S> {
     /// Calls a tool as a host of the newest revision does, in memory: a test in one line.
@@ -37,7 +34,7 @@ impl<S: Send + Sync + 'static> Server<S> {
     /// ```
     ///
     /// # Errors
-    /// The call was answered with a JSON-RPC error: no such tool, or a [`Reject`].
+    /// The call was answered with a JSON-RPC error: no such tool, or a [`Reject`](crate::Reject).
     pub async fn call_tool(&self, name: &str, arguments: impl Serialize) -> Result<CallToolResult> {
         let method = Method::CallTool.as_str();
         let arguments = serde_json::to_value(arguments)
@@ -50,11 +47,9 @@ impl<S: Send + Sync + 'static> Server<S> {
                 meta_keys::CLIENT_CAPABILITIES: {},
             },
         });
-        let (near, far) = duplex(CAPACITY);
-        let (reader, writer) = split(near);
-        let host = service::serve(refuse).connect(reader, writer);
-        let (reader, writer) = split(far);
-        let mut serving = pin!(self.serve(reader, writer));
+        let [near, far] = pipe_in_memory();
+        let host = service::serve(refuse).connect(near.0, near.1);
+        let mut serving = pin!(self.serve(far.0, far.1));
         let mut calling = pin!(host.call(method, params).into_future());
         std::future::poll_fn(|cx| {
             let answer = calling.as_mut().poll(cx);
@@ -66,9 +61,4 @@ impl<S: Send + Sync + 'static> Server<S> {
         })
         .await
     }
-}
-
-/// A host that offers nothing.
-async fn refuse(method: String, _: RequestParams, _: ServiceRequest) -> Result<(), Failed> {
-    Err(Reject::method_not_found(&method).into())
 }

@@ -21,14 +21,10 @@ const TIMEOUT: Duration = Duration::from_secs(60);
 /// A handle on the other side. Clones are the same side.
 #[derive(Clone)]
 pub struct Remote {
-    link: Link,
+    pub(super) link: Link,
 }
 
 impl Remote {
-    pub(crate) fn new(link: Link) -> Self {
-        Self { link }
-    }
-
     /// Calls a method. Await the call for its result; dropping it withdraws the request.
     pub fn call<T: DeserializeOwned>(
         &self,
@@ -80,18 +76,12 @@ pub struct RemoteCall<T> {
     result: PhantomData<fn() -> T>,
 }
 
-impl<T> RemoteCall<T> {
+setters! { RemoteCall<T>, [T];
     /// How long it may take. 60 s unless set.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.patience = Some(Patience::new(timeout));
-        self
-    }
+    timeout(timeout: Duration) => patience = Some(Patience::new(timeout));
 
     /// Waits for as long as it takes.
-    pub fn without_timeout(mut self) -> Self {
-        self.patience = None;
-        self
-    }
+    without_timeout() => patience = None;
 }
 
 impl<T: DeserializeOwned + Send + 'static> IntoFuture for RemoteCall<T> {

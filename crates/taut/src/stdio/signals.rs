@@ -4,7 +4,6 @@
 //! a frozen loop sees no signal; the watchdog is what then ends the process (S9). Hosts send SIGINT, SIGTERM,
 //! or one and then the other.
 
-use std::fmt;
 use std::io::{self, PipeReader, Read as _};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Once};
@@ -22,13 +21,15 @@ use crate::lock::lock;
 /// inside the 2 s after which hosts send SIGKILL.
 pub(crate) const GUARD: Duration = Duration::from_millis(500);
 
-/// What the process was told.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Signal {
-    /// SIGINT.
-    Interrupt,
-    /// SIGTERM.
-    Terminate,
+worded! {
+    /// What the process was told.
+    #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+    pub(crate) enum Signal {
+        /// SIGINT.
+        Interrupt = "SIGINT",
+        /// SIGTERM.
+        Terminate = "SIGTERM",
+    }
 }
 
 impl Signal {
@@ -44,15 +45,6 @@ impl Signal {
     /// What shells report for a process that this signal ended.
     pub(crate) const fn exit_code(self) -> i32 {
         128 + self.number()
-    }
-}
-
-impl fmt::Display for Signal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Interrupt => "SIGINT",
-            Self::Terminate => "SIGTERM",
-        })
     }
 }
 
@@ -112,26 +104,18 @@ impl Drop for Signals {
 
 /// What the watchdog does about signals, so that the loop need not be awake to obey one.
 pub(super) struct Guard {
-    pipe: PipeReader,
+    /// Readable when a signal has come, and when nobody wants to know of signals any more.
+    pub(super) pipe: PipeReader,
     last: Arc<AtomicUsize>,
     tell: watch::Sender<Option<Signal>>,
     patience: Duration,
     /// Signals that have come.
     count: usize,
-    deadline: Option<Instant>,
+    /// When the loop has to have ended.
+    pub(super) deadline: Option<Instant>,
 }
 
 impl Guard {
-    /// Readable when a signal has come, and when nobody wants to know of signals any more.
-    pub(super) fn pipe(&self) -> &PipeReader {
-        &self.pipe
-    }
-
-    /// When the loop has to have ended.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        self.deadline
-    }
-
     /// Tells the loop what has come. False if nobody wants to know any more.
     pub(super) fn tell(&mut self) -> bool {
         match rustix::io::read(&self.pipe, &mut [0; 16]) {

@@ -79,29 +79,21 @@ impl Wire {
     }
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
 fn open_input(fd: OwnedFd) -> io::Result<Input> {
-    match super::ready::ReadHalf::open(fd) {
-        Ok(half) => Ok(Input::Ready(half)),
-        Err(fd) => threaded::ReadHalf::start(Blocking(fd)).map(Input::Thread),
-    }
-}
-
-#[cfg(any(target_os = "linux", target_os = "android"))]
-fn open_output(fd: OwnedFd) -> io::Result<Output> {
-    match super::ready::WriteHalf::open(fd) {
-        Ok(half) => Ok(Output::Ready(half)),
-        Err(fd) => threaded::WriteHalf::start(Blocking(fd)).map(Output::Thread),
-    }
-}
-
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
-fn open_input(fd: OwnedFd) -> io::Result<Input> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let fd = match super::ready::ReadHalf::open(fd) {
+        Ok(half) => return Ok(Input::Ready(half)),
+        Err(fd) => fd,
+    };
     threaded::ReadHalf::start(Blocking(fd)).map(Input::Thread)
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
 fn open_output(fd: OwnedFd) -> io::Result<Output> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    let fd = match super::ready::WriteHalf::open(fd) {
+        Ok(half) => return Ok(Output::Ready(half)),
+        Err(fd) => fd,
+    };
     threaded::WriteHalf::start(Blocking(fd)).map(Output::Thread)
 }
 

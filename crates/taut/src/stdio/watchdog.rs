@@ -118,12 +118,12 @@ impl Thread {
     fn wait(&self) -> rustix::io::Result<[bool; 3]> {
         let watched = self.watched.as_ref();
         let places = [
-            self.signals.as_ref().map(|signals| PollFd::new(signals.pipe(), PollFlags::IN)),
+            self.signals.as_ref().map(|signals| PollFd::new(&signals.pipe, PollFlags::IN)),
             watched.map(|watched| PollFd::new(&watched.dropped, PollFlags::IN)),
             watched.and_then(|w| Some(PollFd::new(w.input.as_ref()?, END))),
         ];
         let mut fds: Vec<PollFd<'_>> = places.iter().flatten().cloned().collect();
-        let until = self.signals.as_ref().and_then(Guard::deadline);
+        let until = self.signals.as_ref().and_then(|signals| signals.deadline);
         let left = until.map(|at| at.saturating_duration_since(Instant::now()));
         let wait = left.into_iter().chain(watched.and_then(WatchedLoop::patience)).min();
         let timeout = wait.and_then(|wait| Timespec::try_from(wait).ok());

@@ -153,12 +153,6 @@ impl Decoder {
         self.ended = true;
     }
 
-    /// The limits it keeps.
-    #[must_use]
-    pub fn limits(&self) -> Limits {
-        self.limits
-    }
-
     /// How many bytes it holds that belong to no frame yet.
     #[must_use]
     pub fn held(&self) -> usize {

@@ -2,37 +2,26 @@
 
 use super::Framing;
 
-/// What a [`Decoder`](super::Decoder) holds at most.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Limits {
-    /// The longest message, in bytes. 64 MiB: several times the largest payload that hosts are
-    /// known to send, and far below what hurts a desktop.
-    pub message: usize,
-    /// The longest header block, in bytes. 8 KiB, as HTTP servers have it.
-    pub header: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Self { message: 64 << 20, header: 8 << 10 }
+with_defaults! {
+    /// What a [`Decoder`](super::Decoder) holds at most.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    #[must_use = "limits do nothing until something is held to them"]
+    pub struct Limits {
+        /// The longest message, in bytes. 64 MiB: several times the largest payload that hosts are
+        /// known to send, and far below what hurts a desktop.
+        pub message: usize = 64 << 20,
+        /// The longest header block, in bytes. 8 KiB, as HTTP servers have it.
+        pub header: usize = 8 << 10,
     }
 }
 
-impl Limits {
+setters! { Limits;
     /// Sets the longest message, in bytes.
-    #[must_use]
-    pub fn message(mut self, bytes: usize) -> Self {
-        self.message = bytes;
-        self
-    }
+    message(bytes: usize) => message;
 
     /// Sets the longest header block, in bytes.
-    #[must_use]
-    pub fn header(mut self, bytes: usize) -> Self {
-        self.header = bytes;
-        self
-    }
+    header(bytes: usize) => header;
 }
 
 /// One unit of the stream.
@@ -78,39 +67,26 @@ pub enum Frame<'a> {
     },
 }
 
-/// What is wrong with a header block.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum HeaderFault {
-    /// It has no `Content-Length`.
-    NoLength,
-    /// The length is not a number of bytes.
-    BadLength,
-    /// There is more than one length.
-    TwoLengths,
-    /// The length is beyond anything that could be meant.
-    AbsurdLength,
-    /// A line of it has no colon.
-    NotAHeader,
-    /// The body follows without an empty line between.
-    NoBlankLine,
-    /// It goes on for too long.
-    TooLong,
-    /// The stream ended inside it, or inside the body.
-    Unfinished,
-}
-
-impl std::fmt::Display for HeaderFault {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::NoLength => "header block without Content-Length",
-            Self::BadLength => "Content-Length is not a number",
-            Self::TwoLengths => "more than one Content-Length",
-            Self::AbsurdLength => "Content-Length is beyond any message",
-            Self::NotAHeader => "header line without a colon",
-            Self::NoBlankLine => "no empty line between header and body",
-            Self::TooLong => "header block too long",
-            Self::Unfinished => "stream ended inside a framed message",
-        })
+worded! {
+    /// What is wrong with a header block.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[non_exhaustive]
+    pub enum HeaderFault {
+        /// It has no `Content-Length`.
+        NoLength = "header block without Content-Length",
+        /// The length is not a number of bytes.
+        BadLength = "Content-Length is not a number",
+        /// There is more than one length.
+        TwoLengths = "more than one Content-Length",
+        /// The length is beyond anything that could be meant.
+        AbsurdLength = "Content-Length is beyond any message",
+        /// A line of it has no colon.
+        NotAHeader = "header line without a colon",
+        /// The body follows without an empty line between.
+        NoBlankLine = "no empty line between header and body",
+        /// It goes on for too long.
+        TooLong = "header block too long",
+        /// The stream ended inside it, or inside the body.
+        Unfinished = "stream ended inside a framed message",
     }
 }

@@ -29,22 +29,15 @@ pub use encode::Encoder;
 pub use frame::{Frame, HeaderFault, Limits};
 pub use opening::Opening;
 
-/// How one message is told from the next.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Framing {
-    /// One line of JSON, ended by a newline. What MCP asks for (STD-01).
-    #[default]
-    Lines,
-    /// A `Content-Length` header block before each body, as language servers do it.
-    Headers,
-}
-
-impl std::fmt::Display for Framing {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
-            Self::Lines => "lines",
-            Self::Headers => "Content-Length",
-        })
+worded! {
+    /// How one message is told from the next.
+    #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+    #[non_exhaustive]
+    pub enum Framing {
+        /// One line of JSON, ended by a newline. What MCP asks for (STD-01).
+        #[default]
+        Lines = "lines",
+        /// A `Content-Length` header block before each body, as language servers do it.
+        Headers = "Content-Length",
     }
 }

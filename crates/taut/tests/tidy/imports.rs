@@ -32,6 +32,8 @@ const LAYERS: &[(&str, &[&str])] = &[
     ("schema", &[]),
     ("ending", &[]),
     ("lock", &[]),
+    // Knows no type of ours.
+    ("macros", &[]),
     ("bell", &["lock"]),
     // The messages of a transport that is no byte stream know which request they belong to.
     ("stream", &["rpc"]),

@@ -16,7 +16,7 @@ use crate::error::{Reject, Result};
 use crate::lock::lock;
 use crate::mcp::{
     ClientCapabilities, CreateMessageParams, CreateMessageResult, ElicitAction, ElicitForm,
-    ElicitResult, ElicitUrl, JsonObject, LogParams, Method, Root, RootsCapability,
+    ElicitResult, ElicitUrl, JsonObject, LogParams, Method, Root,
 };
 
 /// The request of a server that a handler answers: given to each handler beside the question.
@@ -79,16 +79,9 @@ pub(crate) struct Handlers {
     pub(crate) form: Option<HostHandler<ElicitForm, ElicitResult>>,
     pub(crate) url: Option<HostHandler<ElicitUrl, ElicitResult>>,
     pub(crate) sample: Option<HostHandler<CreateMessageParams, CreateMessageResult>>,
-    roots: Option<Roots>,
+    roots: Option<Arc<Mutex<Vec<Root>>>>,
     pub(crate) on_log: Option<Arc<dyn Fn(LogParams) + Send + Sync>>,
     pub(crate) on_change: Option<OnChange>,
-}
-
-/// Where the roots come from.
-#[derive(Clone)]
-enum Roots {
-    Kept(Arc<Mutex<Vec<Root>>>),
-    Asked(HostHandler<(), Vec<Root>>),
 }
 
 /// Wraps a user's handler.
@@ -108,7 +101,7 @@ where
 impl Handlers {
     /// The same handlers, with a list of roots that no other client shares.
     pub(super) fn own_roots(&mut self) {
-        if let Some(Roots::Kept(roots)) = &mut self.roots {
+        if let Some(roots) = &mut self.roots {
             let own = lock(roots).clone();
             *roots = Arc::new(Mutex::new(own));
         }
@@ -116,13 +109,8 @@ impl Handlers {
 
     /// The handler for roots, if there is one.
     pub(crate) fn roots(&self) -> Option<HostHandler<(), Vec<Root>>> {
-        match self.roots.as_ref()? {
-            Roots::Kept(roots) => {
-                let roots = roots.clone();
-                Some(Arc::new(move |(), _| Box::pin(std::future::ready(Ok(lock(&roots).clone())))))
-            }
-            Roots::Asked(handler) => Some(handler.clone()),
-        }
+        let roots = self.roots.clone()?;
+        Some(Arc::new(move |(), _| Box::pin(std::future::ready(Ok(lock(&roots).clone())))))
     }
 
     /// Adds what the handlers can do to what the caller declares.
@@ -140,15 +128,9 @@ impl Handlers {
         if self.sample.is_some() {
             capabilities.sampling.get_or_insert_default();
         }
-        match &self.roots {
-            // ROO-01
-            Some(Roots::Kept(_)) => {
-                capabilities.roots.get_or_insert_default().list_changed.get_or_insert(true);
-            }
-            Some(Roots::Asked(_)) => {
-                capabilities.roots.get_or_insert_with(RootsCapability::new);
-            }
-            None => {}
+        // ROO-01
+        if self.roots.is_some() {
+            capabilities.roots.get_or_insert_default().list_changed.get_or_insert(true);
         }
     }
 }
@@ -200,35 +182,21 @@ impl ClientBuilder {
         self.settings.handlers.sample = Some(handler(ask));
         self
     }
+}
 
+setters! { ClientBuilder;
     /// Shows these folders to servers, as `file://` addresses. See also [`Client::set_roots`].
-    pub fn roots(mut self, roots: impl Into<Vec<Root>>) -> Self {
-        self.settings.handlers.roots = Some(Roots::Kept(Arc::new(Mutex::new(roots.into()))));
-        self
-    }
-
-    /// Shows folders to servers, looked up each time a server asks.
-    pub fn on_roots<F, Fut>(mut self, ask: F) -> Self
-    where
-        F: Fn(RequestContext) -> Fut + Send + Sync + 'static,
-        Fut: Future<Output: IntoResponse<Vec<Root>>> + Send + 'static,
-    {
-        self.settings.handlers.roots = Some(Roots::Asked(handler(move |(), context| ask(context))));
-        self
-    }
+    roots(roots: impl Into<Vec<Root>>)
+        => settings.handlers.roots = Some(Arc::new(Mutex::new(roots.into())));
 
     /// Gets what the server logs, see [`Client::set_level`]. It must not block.
-    pub fn on_log(mut self, hook: impl Fn(LogParams) + Send + Sync + 'static) -> Self {
-        self.settings.handlers.on_log = Some(Arc::new(hook));
-        self
-    }
+    on_log(hook: impl Fn(LogParams) + Send + Sync + 'static)
+        => settings.handlers.on_log = Some(Arc::new(hook));
 
     /// Is told when a list of the server's has changed, for as long as the connection lasts. For
     /// changes of one resource see [`Client::listen`]. It must not block.
-    pub fn on_change(mut self, hook: impl Fn(&Change) + Send + Sync + 'static) -> Self {
-        self.settings.handlers.on_change = Some(Arc::new(hook));
-        self
-    }
+    on_change(hook: impl Fn(&Change) + Send + Sync + 'static)
+        => settings.handlers.on_change = Some(Arc::new(hook));
 }
 
 impl Client {
@@ -239,7 +207,7 @@ impl Client {
     /// The connection is over.
     pub fn set_roots(&self, roots: impl Into<Vec<Root>>) -> Result<()> {
         let settings = self.0.settings();
-        let Some(Roots::Kept(kept)) = &settings.handlers.roots else { return Ok(()) };
+        let Some(kept) = &settings.handlers.roots else { return Ok(()) };
         *lock(kept) = roots.into();
         let promised = settings.capabilities.roots.as_ref().and_then(|r| r.list_changed);
         // ROO-03; ROO-04: the modern revision has no such notification.

@@ -13,7 +13,6 @@ use std::sync::{Arc, Mutex};
 
 use super::state::Diagnostics;
 use crate::error::{Error, Result};
-use crate::lock::lock;
 use crate::mcp::{
     Agreed, Implementation, Level, Revision, ServerCapabilities, WriteJson, meta_keys,
 };
@@ -25,7 +24,7 @@ pub use handlers::{IntoResponse, RequestContext};
 pub use session::Closed;
 pub(crate) use session::{Session, SessionState};
 pub use settings::ClientBuilder;
-pub(crate) use settings::{ClientSettings, bounded, setters};
+pub(crate) use settings::{ClientSettings, bounded};
 #[cfg(feature = "server")]
 pub(crate) use settings::{Relay, Relayed};
 
@@ -57,20 +56,12 @@ pub(crate) struct ClientShared {
     pub(crate) agreed: Agreed,
     pub(crate) envelope: RequestEnvelope,
     /// The log level that each request asks for in the modern revision (LOG-09).
-    level: Mutex<Option<Level>>,
+    pub(crate) level: Mutex<Option<Level>>,
 }
 
 impl ClientShared {
     pub(crate) fn settings(&self) -> &ClientSettings {
         &self.session.state.settings
-    }
-
-    pub(crate) fn level(&self) -> Option<Level> {
-        lock(&self.level).clone()
-    }
-
-    pub(crate) fn set_level(&self, level: Level) {
-        *lock(&self.level) = Some(level);
     }
 }
 

@@ -14,36 +14,47 @@ use crate::process::{ChildOptions, GracePeriods};
 use crate::rpc::Params;
 use crate::wire::{Framing, Limits};
 
-/// Everything that can be set.
-#[derive(Clone)]
-pub(crate) struct ClientSettings {
-    pub(crate) info: Implementation,
-    pub(crate) capabilities: ClientCapabilities,
-    pub(crate) revision: Option<Revision>,
-    pub(crate) known: Option<Era>,
-    pub(crate) only_legacy: bool,
-    pub(crate) framing: Option<Framing>,
-    /// Whether the connection is a socket, on which the first bytes decide.
-    pub(crate) socket: bool,
-    pub(crate) probe: Duration,
-    pub(crate) start: Duration,
-    pub(crate) request: Duration,
-    pub(crate) ceiling: Duration,
-    pub(crate) grace: GracePeriods,
-    pub(crate) child: ChildOptions,
-    pub(crate) on_event: Option<EventHook>,
-    pub(crate) limits: Limits,
-    pub(crate) max_list_bytes: usize,
-    pub(crate) max_kept_bytes: usize,
-    pub(crate) max_change_bytes: usize,
-    pub(crate) max_pages: usize,
-    pub(crate) handlers: Handlers,
-    pub(crate) rounds: usize,
-    pub(crate) keep_lists: bool,
-    /// A proxy in place of the handlers.
-    pub(crate) relay: Option<Relayed>,
-    #[cfg(feature = "validate")]
-    pub(crate) check_answers: bool,
+with_defaults! {
+    /// Everything that can be set.
+    #[derive(Clone)]
+    pub(crate) struct ClientSettings {
+        pub(crate) info: Implementation = Implementation::new("taut", env!("CARGO_PKG_VERSION")),
+        pub(crate) capabilities: ClientCapabilities,
+        pub(crate) revision: Option<Revision>,
+        pub(crate) known: Option<Era>,
+        pub(crate) only_legacy: bool,
+        pub(crate) framing: Option<Framing>,
+        /// Whether the connection is a socket, on which the first bytes decide.
+        pub(crate) socket: bool,
+        // Between what hosts wait (3 s and 10 s); each silent legacy server costs this much.
+        pub(crate) probe: Duration = Duration::from_secs(5),
+        // A first run may install its program (L15).
+        pub(crate) start: Duration = Duration::from_secs(60),
+        // What every official SDK waits.
+        pub(crate) request: Duration = Duration::from_secs(60),
+        // C9: the end comes at the latest then, however often progress is reported.
+        pub(crate) ceiling: Duration = Duration::from_secs(600),
+        pub(crate) grace: GracePeriods,
+        pub(crate) child: ChildOptions,
+        pub(crate) on_event: Option<EventHook>,
+        pub(crate) limits: Limits,
+        // As long as the longest message: one page of that length is a list, too.
+        pub(crate) max_list_bytes: usize = 64 << 20,
+        // Thousands of tools with their schemas.
+        pub(crate) max_kept_bytes: usize = 16 << 20,
+        // Thousands of resources at a time.
+        pub(crate) max_change_bytes: usize = 1 << 20,
+        // Real lists have a few pages; only a server whose cursors lead in a circle has so many.
+        pub(crate) max_pages: usize = 10_000,
+        pub(crate) handlers: Handlers,
+        // MRTR-16: as many as the official SDKs allow.
+        pub(crate) rounds: usize = 10,
+        pub(crate) keep_lists: bool,
+        /// A proxy in place of the handlers.
+        pub(crate) relay: Option<Relayed>,
+        #[cfg(feature = "validate")]
+        pub(crate) check_answers: bool,
+    }
 }
 
 /// What a proxy makes of a connection: it takes all that the server asks and tells, and it opens the
@@ -89,47 +100,6 @@ impl ClientSettings {
     }
 }
 
-impl Default for ClientSettings {
-    fn default() -> Self {
-        Self {
-            info: Implementation::new("taut", env!("CARGO_PKG_VERSION")),
-            capabilities: ClientCapabilities::new(),
-            revision: None,
-            known: None,
-            only_legacy: false,
-            framing: None,
-            socket: false,
-            // Between what hosts wait (3 s and 10 s); each silent legacy server costs this much.
-            probe: Duration::from_secs(5),
-            // A first run may install its program (L15).
-            start: Duration::from_secs(60),
-            // What every official SDK waits.
-            request: Duration::from_secs(60),
-            // C9: the end comes at the latest then, however often progress is reported.
-            ceiling: Duration::from_secs(600),
-            grace: GracePeriods::default(),
-            child: ChildOptions::default(),
-            on_event: None,
-            limits: Limits::default(),
-            // As long as the longest message: one page of that length is a list, too.
-            max_list_bytes: 64 << 20,
-            // Thousands of tools with their schemas.
-            max_kept_bytes: 16 << 20,
-            // Thousands of resources at a time.
-            max_change_bytes: 1 << 20,
-            // Real lists have a few pages; only a server whose cursors lead in a circle has so many.
-            max_pages: 10_000,
-            handlers: Handlers::default(),
-            // MRTR-16: as many as the official SDKs allow.
-            rounds: 10,
-            keep_lists: false,
-            relay: None,
-            #[cfg(feature = "validate")]
-            check_answers: false,
-        }
-    }
-}
-
 /// A client about to be connected: [`Client::builder`](crate::Client::builder).
 ///
 /// ```no_run
@@ -150,21 +120,15 @@ pub struct ClientBuilder {
     pub(crate) settings: ClientSettings,
 }
 
-/// Makes the setters of a builder that put a value into a field, as it is or through a function.
-macro_rules! setters {
-    ($Builder:ty; $($(#[$meta:meta])* $name:ident($value:ident: $Type:ty) => $($field:ident).+ $(= $wrap:ident)?;)*) => {
-        impl $Builder {$(
-            $(#[$meta])*
-            pub fn $name(mut self, $value: $Type) -> Self {
-                self.$($field).+ = $($wrap)?($value);
-                self
-            }
-        )*}
-    };
-}
-pub(crate) use setters;
-
 setters! { ClientBuilder;
+    /// Gets each line that the server writes to stderr. It must not block.
+    on_stderr(sink: impl Fn(&str) + Send + Sync + 'static)
+        => settings.child.on_stderr = Some(Arc::new(sink));
+
+    /// Gets what happens besides answers: notifications, broken messages, restarts. It must not block.
+    on_event(hook: impl Fn(&ClientEvent<'_>) + Send + Sync + 'static)
+        => settings.on_event = Some(Arc::new(hook));
+
     /// Sets the name and version that this client gives itself.
     info(info: Implementation) => settings.info;
 
@@ -172,18 +136,18 @@ setters! { ClientBuilder;
     capabilities(capabilities: ClientCapabilities) => settings.capabilities;
 
     /// Speaks this revision and no other.
-    revision(revision: Revision) => settings.revision = Some;
+    revision(revision: Revision) => settings.revision = Some(revision);
 
     /// Sets the era that an earlier connection to the same server found, see [`Client::revision`].
     /// Saves the probe of a legacy server; a wrong one costs time and does no harm.
     ///
     /// [`Client::revision`]: crate::Client::revision
     // PRB-06
-    known(era: Era) => settings.known = Some;
+    known(era: Era) => settings.known = Some(era);
 
     /// Speaks in this framing and no other. Unless set: lines; if a server stays silent nearly until its
     /// time is over, another is started beside it and spoken to with `Content-Length` headers.
-    framing(framing: Framing) => settings.framing = Some;
+    framing(framing: Framing) => settings.framing = Some(framing);
 
     /// Sets how long a server may leave the probe unanswered before it is taken for a legacy one. 5 s.
     probe_timeout(timeout: Duration) => settings.probe;
@@ -261,18 +225,6 @@ impl ClientBuilder {
     pub fn era(mut self, era: Era) -> Self {
         self.settings.only_legacy = era == Era::Legacy;
         self.settings.revision = (era == Era::Modern).then_some(Revision::MODERN);
-        self
-    }
-
-    /// Gets each line that the server writes to stderr. It must not block.
-    pub fn on_stderr(mut self, sink: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        self.settings.child.on_stderr = Some(Arc::new(sink));
-        self
-    }
-
-    /// Gets what happens besides answers: notifications, broken messages, restarts. It must not block.
-    pub fn on_event(mut self, hook: impl Fn(&ClientEvent<'_>) + Send + Sync + 'static) -> Self {
-        self.settings.on_event = Some(Arc::new(hook));
         self
     }
 }

@@ -160,7 +160,7 @@ fn ask_server<T: Listed>(pages: &Pages<T>) -> FuturePage<T> {
     if pages.shared.settings().check_answers {
         return Box::pin(check::learning(pages.shared.clone(), request));
     }
-    request.into_boxed()
+    Box::pin(request.into_future())
 }
 
 fn read_page<T: Listed>(raw: &RawValue, subject: Subject) -> Result<Page<T>> {
@@ -168,19 +168,15 @@ fn read_page<T: Listed>(raw: &RawValue, subject: Subject) -> Result<Page<T>> {
     Ok(Page { items, next, bytes: raw.get().len(), ttl })
 }
 
-impl<T> Pages<T> {
+setters! { Pages<T>, [T];
     /// Sets how long each page may take.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(bounded(timeout));
-        self
-    }
+    timeout(timeout: Duration) => timeout = Some(bounded(timeout));
 
     /// Adds to the `_meta` of each request.
-    pub fn meta(mut self, meta: Meta) -> Self {
-        self.meta = Some(meta);
-        self
-    }
+    meta(meta: Meta) => meta = Some(meta);
+}
 
+impl<T> Pages<T> {
     /// The next page; `None` after the last.
     ///
     /// # Errors

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::runtime::Handle;
 
 use super::answering::ClientService;
 use super::connection::{Client, ClientBuilder, ClientSettings, Session, SessionState};
@@ -94,10 +95,7 @@ impl ClientBuilder {
 
     async fn open(self, streams: (impl Source + 'static, impl Sink + 'static)) -> Result<Client> {
         let settings = self.settings.settle();
-        if let Err(error) = tokio::runtime::Handle::try_current() {
-            let error = Arc::new(std::io::Error::other(error));
-            return Err(Error::Ended(Ending::Io { during: "connecting", error }));
-        }
+        runtime("connecting")?;
         let mut handshake = Handshake::new(&settings, false, false);
         let state = SessionState::new(settings);
         let service = ClientService(state.clone());
@@ -145,6 +143,14 @@ impl Client {
         client.0.watch_lists();
         client
     }
+}
+
+/// The runtime that the caller is in.
+pub(super) fn runtime(during: &'static str) -> Result<Handle> {
+    Handle::try_current().map_err(|error| {
+        let error = Arc::new(std::io::Error::other(error));
+        Error::Ended(Ending::Io { during, error })
+    })
 }
 
 /// Starts a server and opens a connection to it.

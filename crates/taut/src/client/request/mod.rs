@@ -114,24 +114,6 @@ impl<T> Request<T> {
         self
     }
 
-    /// Sets how long it may go without an answer. Each report of progress starts the time anew.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(bounded(timeout));
-        self
-    }
-
-    /// Sets how long it may take in all, however much progress is reported.
-    pub fn ceiling(mut self, ceiling: Duration) -> Self {
-        self.ceiling = Some(bounded(ceiling));
-        self
-    }
-
-    /// Waits for as long as it takes.
-    pub fn without_timeout(mut self) -> Self {
-        self.timeout = None;
-        self
-    }
-
     /// Gets each report of progress, in order and before the answer. It must not block.
     pub fn progress(mut self, mut watch: impl FnMut(ProgressParams) + Send + 'static) -> Self {
         let watcher: Watcher = Box::new(move |raw| match serde_json::from_str(raw.get()) {
@@ -140,12 +122,6 @@ impl<T> Request<T> {
             Err(error) => tracing::debug!(%error, "a report of progress that cannot be read"),
         });
         self.progress = Some(Arc::new(Mutex::new(watcher)));
-        self
-    }
-
-    /// Adds to the request's `_meta`.
-    pub fn meta(mut self, meta: Meta) -> Self {
-        self.meta = Some(meta);
         self
     }
 
@@ -158,22 +134,27 @@ impl<T> Request<T> {
         })
     }
 
-    fn method(&self) -> &Cow<'static, str> {
-        &self.subject.method
-    }
-
     /// The error for a caller whose connection ended before the answer.
     fn lost(&self) -> Error {
         self.shared.session.lost(self.subject.method.clone())
     }
 }
 
-impl<T: Send + 'static> Request<T> {
-    /// The same as awaiting it, with a type that can be named.
-    pub(super) fn into_boxed(self) -> Pin<Box<dyn Future<Output = Result<T>> + Send>> {
-        Box::pin(self.into_future())
-    }
+setters! { Request<T>, [T];
+    /// Sets how long it may go without an answer. Each report of progress starts the time anew.
+    timeout(timeout: Duration) => timeout = Some(bounded(timeout));
 
+    /// Sets how long it may take in all, however much progress is reported.
+    ceiling(ceiling: Duration) => ceiling = Some(bounded(ceiling));
+
+    /// Waits for as long as it takes.
+    without_timeout() => timeout = None;
+
+    /// Adds to the request's `_meta`.
+    meta(meta: Meta) => meta = Some(meta);
+}
+
+impl<T: Send + 'static> Request<T> {
     /// Sends the request, with what the server has asked for since, if it has.
     fn put(&self, retry: Option<&Retry>) -> Result<PendingRequest<T>> {
         let session = &self.shared.session;
@@ -184,7 +165,7 @@ impl<T: Send + 'static> Request<T> {
         // C8: without a token no progress comes, and the timeout could never be extended.
         let wants_progress =
             self.progress.is_some() || patience.is_some_and(|p| p.ceiling.is_some());
-        let level = self.shared.level();
+        let level = lock(&self.shared.level).clone();
         let watcher = self
             .progress
             .clone()
@@ -216,7 +197,7 @@ impl<T: Send + 'static> Request<T> {
                 }
             },
         );
-        sent.map_err(|error| Error::from_send(self.method().clone(), error, || self.lost()))
+        sent.map_err(|error| Error::from_send(self.subject.method.clone(), error, || self.lost()))
     }
 }
 
@@ -311,10 +292,15 @@ impl<T: Send + 'static> Future for RequestFuture<T> {
 
 /// Reads an answer as any type.
 pub(super) fn read_any<T: DeserializeOwned>(raw: &RawValue, subject: Subject) -> Result<T> {
-    if subject.modern {
-        check_type(raw, &subject)?;
+    if subject.modern
+        && let Ok(kind) = ResultType::of(raw)
+    {
+        check_type(&kind, &subject)?;
     }
-    serde_json::from_str(raw.get()).map_err(|error| does_not_fit(subject, &error))
+    serde_json::from_str(raw.get()).map_err(|error| {
+        let what = format!("the result does not fit: {error}").into();
+        Error::Violation { method: subject.method, what }
+    })
 }
 
 /// A result of the protocol, which says in the modern revision what kind of result it is.
@@ -343,51 +329,35 @@ typed_results!(
 /// Reads an answer as the result that the method has. One pass over the bytes.
 pub(super) fn read_result<T: TypedResult>(raw: &RawValue, subject: Subject) -> Result<T> {
     match serde_json::from_str::<T>(raw.get()) {
-        Ok(result) if subject.modern => match result.result_type() {
-            ResultType::Complete => Ok(result),
-            other => Err(unfinished(other, &subject)),
-        },
-        Ok(result) => Ok(result),
-        Err(error) => {
-            // A result that is not complete need not have the members of a complete one.
-            if subject.modern {
-                check_type(raw, &subject)?;
-            }
-            Err(does_not_fit(subject, &error))
+        Ok(result) if subject.modern => {
+            check_type(result.result_type(), &subject)?;
+            Ok(result)
         }
+        Ok(result) => Ok(result),
+        // A result that is not complete need not have the members of a complete one: its type comes first then.
+        Err(_) => read_any(raw, subject),
     }
 }
 
-fn check_type(raw: &RawValue, subject: &Subject) -> Result<()> {
-    match ResultType::of(raw) {
-        // RSL-02: saying nothing means complete.
-        Ok(ResultType::Complete) | Err(_) => Ok(()),
-        Ok(other) => Err(unfinished(&other, subject)),
-    }
-}
-
-fn unfinished(kind: &ResultType, subject: &Subject) -> Error {
-    let method = subject.method.clone();
-    match kind {
+/// Refuses a result that is not complete. RSL-02: one that does not say what it is is complete.
+fn check_type(kind: &ResultType, subject: &Subject) -> Result<()> {
+    let method = || subject.method.clone();
+    Err(match kind {
+        ResultType::Complete => return Ok(()),
         // MRTR-01. This error only marks the case; `read_safely` then reads the questions.
         ResultType::InputRequired
-            if Method::parse(&method).is_none_or(Method::may_require_input) =>
+            if Method::parse(&subject.method).is_none_or(Method::may_require_input) =>
         {
             let error = Box::new(ErrorObject::internal("not asked yet"));
-            Error::InputRequired { method, asked: String::new(), error }
+            Error::InputRequired { method: method(), asked: String::new(), error }
         }
         // RSL-03: what is not recognised is invalid, not complete.
         other => {
             let what =
                 format!("its resultType is {:?}, which this request cannot have", other.as_str());
-            Error::Violation { method, what: what.into() }
+            Error::Violation { method: method(), what: what.into() }
         }
-    }
-}
-
-fn does_not_fit(subject: Subject, error: &serde_json::Error) -> Error {
-    let what = format!("the result does not fit: {error}").into();
-    Error::Violation { method: subject.method, what }
+    })
 }
 
 impl Client {

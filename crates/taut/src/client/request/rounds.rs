@@ -87,7 +87,9 @@ pub(super) async fn rounds<T: Send + 'static>(
     for _ in 0..limit {
         let RequiredInput { input_requests, request_state } = asks;
         let responses = match input_requests.filter(|questions| !questions.is_empty()) {
-            Some(questions) => Some(fulfil(&shared, request.method().clone(), questions).await?),
+            Some(questions) => {
+                Some(fulfil(&shared, request.subject.method.clone(), questions).await?)
+            }
             None => {
                 rest(&shared, pause).await;
                 pause = (pause * 2).min(LONGEST_PAUSE);
@@ -104,7 +106,7 @@ pub(super) async fn rounds<T: Send + 'static>(
         }
     }
     let what = format!("it still asks for input after {limit} rounds of answers").into();
-    Err(Error::Violation { method: request.method().clone(), what })
+    Err(Error::Violation { method: request.subject.method.clone(), what })
 }
 
 /// Waits, on whatever executor the caller runs.

@@ -37,28 +37,21 @@ enum Again {
     Always,
 }
 
-impl SupervisedCall {
+setters! { SupervisedCall;
     /// Sets how long each try may go without an answer.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.timeout = Some(bounded(timeout));
-        self
-    }
+    timeout(timeout: Duration) => timeout = Some(bounded(timeout));
 
     /// Says that this call may be made again if the server dies before it answers: it may then have
     /// run twice.
-    pub fn retry(mut self) -> Self {
-        self.again = Again::Always;
-        self
-    }
+    retry() => again = Again::Always;
 
     /// As [`retry`](Self::retry), if the server says of the tool that it only reads, or that running
     /// it twice is the same as once. The server may be wrong about that: use it with servers that you
     /// trust.
-    pub fn retry_if_harmless(mut self) -> Self {
-        self.again = Again::IfHarmless;
-        self
-    }
+    retry_if_harmless() => again = Again::IfHarmless;
+}
 
+impl SupervisedCall {
     async fn run(self) -> Result<Answer> {
         let Self { server, tool, arguments, timeout, again } = self;
         let arguments = arguments?;

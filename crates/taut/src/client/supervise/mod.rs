@@ -102,10 +102,7 @@ impl ClientBuilder {
     /// # Errors
     /// There is no tokio runtime here.
     pub fn supervise(self, command: Command, policy: RestartPolicy) -> Result<SupervisedClient> {
-        let runtime = tokio::runtime::Handle::try_current().map_err(|error| {
-            let error = Arc::new(std::io::Error::other(error));
-            Error::Ended(Ending::Io { during: "starting", error })
-        })?;
+        let runtime = open::runtime("starting")?;
         let core = Arc::new(Core {
             state: watch::Sender::new(SupervisorState::Waiting),
             stop: Flag::default(),

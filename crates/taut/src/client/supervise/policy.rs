@@ -7,28 +7,35 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::SupervisorEvent;
-use crate::client::connection::{bounded, setters};
+use crate::client::connection::bounded;
 
-/// When a server that died is started again:
-/// [`ClientBuilder::supervise`](crate::ClientBuilder::supervise).
-///
-/// ```
-/// use std::time::Duration;
-/// use taut::RestartPolicy;
-///
-/// let policy = RestartPolicy::new()
-///     .max_restarts(3)
-///     .health_check(Duration::from_secs(30), Duration::from_secs(5))
-///     .on_event(|event| eprintln!("{event}"));
-/// ```
-#[derive(Clone)]
-pub struct RestartPolicy {
-    first_delay: Duration,
-    max_delay: Duration,
-    reset_after: Duration,
-    pub(super) max_restarts: u32,
-    pub(super) health_check: Option<HealthCheck>,
-    pub(super) on_event: Option<SupervisorHook>,
+with_defaults! {
+    /// When a server that died is started again:
+    /// [`ClientBuilder::supervise`](crate::ClientBuilder::supervise).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use taut::RestartPolicy;
+    ///
+    /// let policy = RestartPolicy::new()
+    ///     .max_restarts(3)
+    ///     .health_check(Duration::from_secs(30), Duration::from_secs(5))
+    ///     .on_event(|event| eprintln!("{event}"));
+    /// ```
+    #[derive(Clone)]
+    #[must_use = "a policy does nothing until a client is supervised by it"]
+    pub struct RestartPolicy {
+        // Short enough for a person who waits; the system needs about as long to clean up.
+        first_delay: Duration = Duration::from_millis(250),
+        // A person who has fixed the cause should not wait much longer for the effect.
+        max_delay: Duration = Duration::from_secs(30),
+        // A server that runs for a minute does not fail at its start.
+        reset_after: Duration = Duration::from_secs(60),
+        // With the delays above, about eight seconds of trying.
+        pub(super) max_restarts: u32 = 5,
+        pub(super) health_check: Option<HealthCheck>,
+        pub(super) on_event: Option<SupervisorHook>,
+    }
 }
 
 pub(super) type SupervisorHook = Arc<dyn Fn(&SupervisorEvent<'_>) + Send + Sync>;
@@ -40,27 +47,9 @@ pub(super) struct HealthCheck {
     pub(super) within: Duration,
 }
 
-impl Default for RestartPolicy {
-    fn default() -> Self {
-        Self {
-            // Short enough for a person who waits; the system needs about as long to clean up.
-            first_delay: Duration::from_millis(250),
-            // A person who has fixed the cause should not wait much longer for the effect.
-            max_delay: Duration::from_secs(30),
-            // A server that runs for a minute does not fail at its start.
-            reset_after: Duration::from_secs(60),
-            // With the delays above, about eight seconds of trying.
-            max_restarts: 5,
-            health_check: None,
-            on_event: None,
-        }
-    }
-}
-
 impl RestartPolicy {
     /// The defaults: after 250 ms, then twice as long each time up to 30 s; at most five times in a
     /// row, counted anew once a server has run for a minute; no health checks.
-    #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
@@ -68,36 +57,28 @@ impl RestartPolicy {
     /// Asks the server every so often whether it still answers, and replaces one that does not within
     /// a time: a process that is stopped or stuck has not ended.
     // P23
-    #[must_use]
     pub fn health_check(mut self, every: Duration, within: Duration) -> Self {
         let (every, within) = (bounded(every), bounded(within));
         self.health_check = Some(HealthCheck { every, within });
         self
     }
-
-    /// Is told what happens to the server. It must not block.
-    #[must_use]
-    pub fn on_event(mut self, hook: impl Fn(&SupervisorEvent<'_>) + Send + Sync + 'static) -> Self {
-        self.on_event = Some(Arc::new(hook));
-        self
-    }
 }
 
 setters! { RestartPolicy;
+    /// Is told what happens to the server. It must not block.
+    on_event(hook: impl Fn(&SupervisorEvent<'_>) + Send + Sync + 'static)
+        => on_event = Some(Arc::new(hook));
+
     /// Sets the delay before the first restart. It doubles with each that follows.
-    #[must_use]
-    first_delay(delay: Duration) => first_delay = bounded;
+    first_delay(delay: Duration) => first_delay = bounded(delay);
 
     /// Sets the longest delay.
-    #[must_use]
-    max_delay(delay: Duration) => max_delay = bounded;
+    max_delay(delay: Duration) => max_delay = bounded(delay);
 
     /// Sets how long a server has to run before the restarts are counted anew.
-    #[must_use]
     reset_after(uptime: Duration) => reset_after;
 
     /// Sets how often it is started again in a row before it is given up.
-    #[must_use]
     max_restarts(restarts: u32) => max_restarts;
 }
 

@@ -161,7 +161,7 @@ impl Peer {
     }
 
     /// Forgets a request: whatever its handler comes to, nothing is written.
-    #[cfg(feature = "client")]
+    #[cfg(feature = "tokio")]
     pub(crate) fn forget(&mut self, id: &Id) {
         self.requests.remove(id);
     }

@@ -113,7 +113,7 @@ impl Peer {
             return Err(SendError::Closed);
         }
         let id = Id::from(call.0);
-        let about = self.relations.next().cloned();
+        let about = self.relations.next.clone();
         self.relations.add(None);
         self.out.frame(self.framing, |out| write(out, &id));
         // A time beyond all clocks is no deadline.

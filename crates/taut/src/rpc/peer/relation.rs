@@ -27,7 +27,7 @@ pub enum Relation {
 pub(super) struct Relations {
     kept: Option<VecDeque<Relation>>,
     /// What the next message is about.
-    next: Option<Id>,
+    pub(super) next: Option<Id>,
 }
 
 impl Relations {
@@ -53,11 +53,6 @@ impl Relations {
         if let Some(kept) = &mut self.kept {
             kept.push_back(Relation::Withdrawn(id.clone()));
         }
-    }
-
-    /// What the next message is about, if that was said.
-    pub(super) fn next(&self) -> Option<&Id> {
-        self.next.as_ref()
     }
 
     /// Says what the next message is about. Nothing is kept unless it is wanted.

@@ -109,12 +109,6 @@ impl<S: Send + Sync + 'static> ServerBuilder<S> {
         self.build()?.serve_stdio().await
     }
 
-    /// Describes the server itself: a title, a description, icons, a website.
-    pub fn info(mut self, info: Implementation) -> Self {
-        self.info = info;
-        self
-    }
-
     /// Adds a tool. A name will do; `("name", "What it does.")` has a description, and a [`Tool`] says
     /// more about it.
     ///

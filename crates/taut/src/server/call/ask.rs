@@ -5,7 +5,6 @@
 //! runs again from the top, and the same questions return at once. So what stands before a question
 //! runs more than once; [`Call::once`] is for what must not.
 
-use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
@@ -55,49 +54,35 @@ impl<T> UserReply<T> {
     }
 }
 
-/// Why a question has no answer, not even a "no".
-#[derive(Clone, Debug)]
-#[non_exhaustive]
-pub enum AskError {
-    /// The client cannot be asked this. A modern one is told so with −32021.
-    NotSupported {
-        /// What it would have to declare.
-        required: Box<ClientCapabilities>,
-        /// What it cannot do, in words.
-        what: &'static str,
-        /// Whether the client is told by a code (CAP-02) or in words.
-        modern: bool,
-    },
-    /// Only tools, prompts and resources can ask (MRTR-01).
-    NotHere,
-    /// The client answered with an error.
-    Refused(ErrorObject),
-    /// The client did not answer in time.
-    TimedOut(Duration),
-    /// The client no longer wants what the question was for.
-    Withdrawn,
-    /// The connection ended first; or the call itself, if a task that it started asks.
-    Ended,
-    /// The question cannot be put, or the answer cannot be read.
-    Unfit(String),
-}
-
-impl fmt::Display for AskError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            // Written for a model, which reads it: what is missing, and what to do instead.
-            Self::NotSupported { what, .. } => write!(
-                f,
-                "this client cannot {what}, and this needs it; calling it again here will not help: \
-                 do without it, or tell the user"
-            ),
-            Self::NotHere => f.write_str("only tools, prompts and resources can ask back"),
-            Self::Refused(error) => write!(f, "the client refused to ask: {error}"),
-            Self::TimedOut(after) => write!(f, "the client did not answer within {after:?}"),
-            Self::Withdrawn => f.write_str("the client cancelled the call that asked"),
-            Self::Ended => f.write_str("the connection or the call ended before the answer came"),
-            Self::Unfit(reason) => f.write_str(reason),
-        }
+worded! {
+    /// Why a question has no answer, not even a "no".
+    #[derive(Clone, Debug)]
+    #[non_exhaustive]
+    pub enum AskError {
+        /// The client cannot be asked this. A modern one is told so with −32021.
+        // Written for a model, which reads it: what is missing, and what to do instead.
+        NotSupported {
+            /// What it would have to declare.
+            required: Box<ClientCapabilities>,
+            /// What it cannot do, in words.
+            what: &'static str,
+            /// Whether the client is told by a code (CAP-02) or in words.
+            modern: bool,
+        } =
+            "this client cannot {what}, and this needs it; calling it again here will not help: \
+             do without it, or tell the user",
+        /// Only tools, prompts and resources can ask (MRTR-01).
+        NotHere = "only tools, prompts and resources can ask back",
+        /// The client answered with an error.
+        Refused(error: ErrorObject) = "the client refused to ask: {error}",
+        /// The client did not answer in time.
+        TimedOut(after: Duration) = "the client did not answer within {after:?}",
+        /// The client no longer wants what the question was for.
+        Withdrawn = "the client cancelled the call that asked",
+        /// The connection ended first; or the call itself, if a task that it started asks.
+        Ended = "the connection or the call ended before the answer came",
+        /// The question cannot be put, or the answer cannot be read.
+        Unfit(reason: String) = "{reason}",
     }
 }
 

@@ -305,6 +305,7 @@ impl<'a> ClientInfo<'a> {
 
 /// How far some work is.
 #[derive(Clone, Debug, PartialEq)]
+#[must_use = "nobody hears of it until it is given to `Call::progress`"]
 pub struct Progress {
     value: f64,
     total: Option<f64>,
@@ -313,24 +314,17 @@ pub struct Progress {
 
 impl Progress {
     /// So far; any number that rises.
-    #[must_use]
     pub fn new(value: impl Into<f64>) -> Self {
         Self { value: value.into(), total: None, message: None }
     }
+}
 
+setters! { Progress;
     /// How far it will go.
-    #[must_use]
-    pub fn total(mut self, total: impl Into<f64>) -> Self {
-        self.total = Some(total.into());
-        self
-    }
+    total(total: impl Into<f64>) => total = Some(total.into());
 
     /// What is being done. Left out for clients of 2024-11-05.
-    #[must_use]
-    pub fn message(mut self, message: impl Into<String>) -> Self {
-        self.message = Some(message.into());
-        self
-    }
+    message(message: impl Into<String>) => message = Some(message.into());
 }
 
 impl From<f64> for Progress {

@@ -7,6 +7,7 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 /// A description as it was given, and in full once somebody asks. Copies share what was worked out.
+#[derive(Clone)]
 pub(crate) struct Spec<T>(Arc<Described<T>>);
 
 struct Described<T> {
@@ -39,12 +40,6 @@ impl<T: Clone> Spec<T> {
     /// The same, if nothing has to be worked out for it.
     pub(crate) fn known(&self) -> Option<&T> {
         if self.0.complete.is_none() { Some(&self.0.given) } else { self.0.whole.get() }
-    }
-}
-
-impl<T> Clone for Spec<T> {
-    fn clone(&self) -> Self {
-        Self(self.0.clone())
     }
 }
 

@@ -90,16 +90,15 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         if self.changes.has_changed().unwrap_or_default() {
             self.catalog = self.changes.borrow_and_update().clone();
         }
-        let catalog = &*self.catalog;
-        self.is_offered(method, catalog)?;
+        self.is_offered(method)?;
         let (params, revision) = (query.request.params, query.terms.revision);
         let list = match method {
-            Method::CallTool => return self.call_tool(query, catalog),
-            Method::ReadResource => return self.read_resource(query, catalog),
-            Method::GetPrompt => return self.get_prompt(query, catalog),
-            Method::Complete => return self.complete(query, catalog),
-            Method::Discover => return Ok(done(&self.discover(catalog), revision)),
-            Method::Listen => return self.listen(query.request, catalog),
+            Method::CallTool => return self.call_tool(query),
+            Method::ReadResource => return self.read_resource(query),
+            Method::GetPrompt => return self.get_prompt(query),
+            Method::Complete => return self.complete(query),
+            Method::Discover => return Ok(done(&self.discover(), revision)),
+            Method::Listen => return self.listen(query.request),
             Method::SetLevel => {
                 self.set_level(params)?;
                 return Ok(done(&EmptyResult::new(), revision));
@@ -120,12 +119,12 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         };
         let cursor = params.optional::<String>("cursor")?;
         let ServerShared { settings, info_json, .. } = &*self.connection.shared;
-        Ok(ready(catalog.page(settings, info_json, list, revision, cursor.as_deref())))
+        Ok(ready(self.catalog.page(settings, info_json, list, revision, cursor.as_deref())))
     }
 
     /// ERR-13, ERR-14: a method whose capability is not advertised is unknown.
-    fn is_offered(&self, method: Method, catalog: &Catalog<Handler<S>>) -> Result<(), ErrorObject> {
-        let offer = catalog.capabilities(&self.connection.shared.settings);
+    fn is_offered(&self, method: Method) -> Result<(), ErrorObject> {
+        let offer = self.catalog.capabilities(&self.connection.shared.settings);
         let offered = match method {
             Method::ListTools | Method::CallTool => offer.tools.is_some(),
             Method::ListResources | Method::ListResourceTemplates | Method::ReadResource => {
@@ -143,9 +142,9 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         if offered { Ok(()) } else { Err(ErrorObject::method_not_found(method.as_str())) }
     }
 
-    fn discover(&self, catalog: &Catalog<Handler<S>>) -> DiscoverResult {
+    fn discover(&self) -> DiscoverResult {
         let ServerShared { settings, info_json, .. } = &*self.connection.shared;
-        let offer = catalog.capabilities(settings).clone();
+        let offer = self.catalog.capabilities(settings).clone();
         let result = DiscoverResult::new([Revision::MODERN.to_string()], offer)
             .ttl(settings.ttl)
             .cache_scope(settings.cache_scope.clone())
@@ -164,15 +163,11 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
     }
 
     /// A stream of changes: open until the client cancels it or the input ends (SUB-05).
-    fn listen(
-        &self,
-        request: &IncomingRequest<'_>,
-        catalog: &Catalog<Handler<S>>,
-    ) -> Result<AnswerFuture, ErrorObject> {
+    fn listen(&self, request: &IncomingRequest<'_>) -> Result<AnswerFuture, ErrorObject> {
         // SUB-11
         let filter = request.params.required::<SubscriptionFilter>("notifications")?;
         let shared = &self.connection.shared;
-        let honoured = filter.honoured_by(catalog.capabilities(&shared.settings));
+        let honoured = filter.honoured_by(self.catalog.capabilities(&shared.settings));
         let stream = self.connection.subscriber.listen(request, honoured)?;
         let (id, info) = (request.id.clone(), shared.info_json.clone());
         let over = first(request.cancelled.raised(), self.closing.raised());

@@ -11,16 +11,10 @@ use crate::mcp::{
     CompleteResult, Completion, CompletionArgument, CompletionReference, Method, resource_not_found,
 };
 use crate::rpc::{ErrorObject, excerpt};
-use crate::server::call::Handler;
-use crate::server::catalog::Catalog;
 use crate::server::handler::{finish, not_found};
 
 impl<S: Send + Sync + 'static> ServerSession<S> {
-    pub(super) fn call_tool(
-        &self,
-        query: Query<'_>,
-        catalog: &Catalog<Handler<S>>,
-    ) -> Result<AnswerFuture, ErrorObject> {
+    pub(super) fn call_tool(&self, query: Query<'_>) -> Result<AnswerFuture, ErrorObject> {
         let params = query.request.params;
         let name = params.string("name")?;
         // A client in Go sends null for a map that is nil; it means none.
@@ -31,25 +25,21 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
             return Err(ErrorObject::invalid_params("params.arguments must be an object"));
         }
         // TOL-05
-        let (name, tool) = catalog.tool(&name).ok_or_else(|| {
+        let (name, tool) = self.catalog.tool(&name).ok_or_else(|| {
             ErrorObject::invalid_params(format!("unknown tool: {}", excerpt(&name)))
         })?;
         let call = self.begin(query, Method::CallTool, name.clone(), arguments)?;
         Ok((tool.handler)(arguments, call))
     }
 
-    pub(super) fn read_resource(
-        &self,
-        query: Query<'_>,
-        catalog: &Catalog<Handler<S>>,
-    ) -> Result<AnswerFuture, ErrorObject> {
+    pub(super) fn read_resource(&self, query: Query<'_>) -> Result<AnswerFuture, ErrorObject> {
         let uri = query.request.params.required::<String>("uri")?;
         let revision = query.terms.revision;
-        if let Some(resource) = catalog.resource(&uri) {
+        if let Some(resource) = self.catalog.resource(&uri) {
             let call = self.begin(query, Method::ReadResource, (*uri).into(), None)?;
             return Ok((resource.handler)(None, call));
         }
-        let fitting = catalog.templates.iter().find_map(|entry| {
+        let fitting = self.catalog.templates.iter().find_map(|entry| {
             let blanks: BTreeMap<_, _> = entry.template.fit(&uri)?.into_iter().collect();
             Some((entry, serde_json::value::to_raw_value(&blanks).ok()?))
         });
@@ -63,17 +53,13 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         Ok((entry.handler)(Some(JsonRef::from(&*blanks)), call))
     }
 
-    pub(super) fn get_prompt(
-        &self,
-        query: Query<'_>,
-        catalog: &Catalog<Handler<S>>,
-    ) -> Result<AnswerFuture, ErrorObject> {
+    pub(super) fn get_prompt(&self, query: Query<'_>) -> Result<AnswerFuture, ErrorObject> {
         let params = query.request.params;
         let name = params.required::<String>("name")?;
         // PRM-05: values are strings.
         params.optional::<BTreeMap<String, String>>("arguments")?;
         // PRM-04
-        let prompt = catalog.prompt(&name).ok_or_else(|| {
+        let prompt = self.catalog.prompt(&name).ok_or_else(|| {
             ErrorObject::invalid_params(format!("unknown prompt: {}", excerpt(&name)))
         })?;
         let arguments = params.member("arguments").filter(|raw| raw.text() != "null");
@@ -81,24 +67,21 @@ impl<S: Send + Sync + 'static> ServerSession<S> {
         Ok((prompt.handler)(arguments, call))
     }
 
-    pub(super) fn complete(
-        &self,
-        query: Query<'_>,
-        catalog: &Catalog<Handler<S>>,
-    ) -> Result<AnswerFuture, ErrorObject> {
+    pub(super) fn complete(&self, query: Query<'_>) -> Result<AnswerFuture, ErrorObject> {
         let params = query.request.params;
         // CMP-03, CMP-05
         let reference = params.required::<CompletionReference>("ref")?;
         let argument = params.required::<CompletionArgument>("argument")?;
-        let (of, known) = catalog.completable(&reference, &argument.name).ok_or_else(|| {
-            ErrorObject::invalid_params("ref names no prompt and no resource template")
-        })?;
+        let (of, known) =
+            self.catalog.completable(&reference, &argument.name).ok_or_else(|| {
+                ErrorObject::invalid_params("ref names no prompt and no resource template")
+            })?;
         if !known {
             let name = excerpt(&argument.name);
             return Err(ErrorObject::invalid_params(format!("{of} has no argument {name}")));
         }
         let call = self.begin(query, Method::Complete, (*of).into(), None)?;
-        let Some(handler) = catalog.completions.get(&(of, argument.name)) else {
+        let Some(handler) = self.catalog.completions.get(&(of, argument.name)) else {
             let none = CompleteResult::new(Completion::new([]));
             return Ok(ready(finish(&call, Ok(none))));
         };
