@@ -62,7 +62,9 @@ impl Server {
         let stuck = self.is("input-kinds");
         match name.strip_prefix("test_input_required_result_").unwrap_or(name) {
             "sampling" if has("model") => text("thank you"),
-            "sampling" if can("sampling") => asks(json!({ "model": sampling() }), None),
+            "sampling" if can("sampling") || self.is("asks-anyway") => {
+                asks(json!({ "model": sampling() }), None)
+            }
             "list_roots" if has("roots") && !stuck => text("thank you"),
             "list_roots" if can("roots") => asks(json!({ "roots": roots() }), None),
             "multiple_inputs" if has("who") && has("model") && has("roots") => text("thank you"),

@@ -152,14 +152,6 @@ fn cancels_probe(life: &Life, at: usize, value: &Value) -> bool {
         && probes.any(|(_, probe)| probe.get("id") == value["params"].get("requestId"))
 }
 
-/// Whether a text has the form of W3C's traceparent: four fields of lower-case hexadecimal digits.
-fn is_trace(text: &str) -> bool {
-    let fields: Vec<&str> = text.split('-').collect();
-    let lengths: Vec<usize> = fields.iter().map(|field| field.len()).collect();
-    let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-    lengths.starts_with(&[2, 32, 16, 2]) && fields.iter().all(|field| field.chars().all(hex))
-}
-
 /// The requests that belong to 2026-07-28. A handshake does not, nor what follows it: `client-no-handshake` judges
 /// whether it may come.
 fn modern_requests(life: &Life) -> impl Iterator<Item = &Value> {
@@ -185,8 +177,8 @@ pub(super) fn modern() -> Vec<Check> {
                 if let Some(key) = meta.keys().find(|key| !crate::server::is_key(key)) {
                     return Some(format!("{key:?} is no key"));
                 }
-                if let Some(odd) = meta.get("traceparent").filter(|trace| !trace.as_str().is_some_and(is_trace)) {
-                    return Some(format!("traceparent is {odd}"));
+                if let Some(odd) = crate::server::odd_trace(&value["params"]["_meta"]) {
+                    return Some(odd);
                 }
                 let caps = meta.get(CAPABILITIES)?;
                 if caps["roots"].get("listChanged").is_some() {

@@ -22,7 +22,7 @@ mod serve;
 mod shapes;
 mod tools;
 
-pub(crate) use meta::is_key;
+pub(crate) use meta::{is_key, odd_trace};
 use serde_json::Value;
 
 use crate::check::{Check, Verdict};
@@ -76,6 +76,9 @@ fn alive(seen: &Seen<'_>) -> Result<(), Verdict> {
 fn result<'a>(seen: &Seen<'a>, id: &Value) -> Result<&'a Value, Verdict> {
     let Some(reply) = seen.reply(id) else { return Err(unanswered(seen, id)) };
     match reply.get("result") {
+        Some(result) if !result.is_object() => {
+            Err(Verdict::Blocked("rpc-result-object explains it".to_owned()))
+        }
         Some(result) => Ok(result),
         None if !reply["error"]["code"].is_i64() => Err(misshapen()),
         None => Err(fail(seen, format!("request {id} was refused: {}", short(&reply["error"])))),

@@ -36,6 +36,39 @@ fn with_meta(cx: &Cx<'_>, n: i64, method: &str, meta: &Value) -> Step {
     )
 }
 
+/// The same, with params beside it.
+fn with_params(cx: &Cx<'_>, n: i64, method: &str, mut params: Value, meta: &Value) -> Step {
+    params["_meta"] = meta.clone();
+    Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(n), "method": method, "params": params }))
+}
+
+/// A request of each kind that the server has, which would be served with full `_meta`.
+fn every_kind(cx: &Cx<'_>) -> Vec<(&'static str, Value)> {
+    let survey = cx.survey;
+    let mut all = vec![("server/discover", json!({}))];
+    all.extend(
+        super::lists(cx)
+            .into_iter()
+            .filter(|(_, _, list)| !list.pages.is_empty())
+            .map(|(method, ..)| (method, json!({}))),
+    );
+    if let Ok(call) = survey.call(|call| call.took_ms < crate::cx::SLOW) {
+        all.push(("tools/call", json!({ "name": call.tool, "arguments": call.args })));
+    }
+    let uri = survey.resources.items.first().and_then(|item| item["uri"].as_str());
+    all.extend(uri.map(|uri| ("resources/read", json!({ "uri": uri }))));
+    if ["tools/listChanged", "prompts/listChanged", "resources/listChanged"]
+        .iter()
+        .any(|flag| survey.declares(flag))
+    {
+        all.push((
+            "subscriptions/listen",
+            json!({ "notifications": { "toolsListChanged": true } }),
+        ));
+    }
+    all
+}
+
 pub(super) fn checks() -> Vec<Check> {
     let mut all = envelope();
     all.extend(answers());
@@ -67,18 +100,24 @@ fn envelope() -> Vec<Check> {
             }),
         Check::must("meta-required", &["MET-02", "DIS-04", "ERA-05"], Revisions::MODERN,
             "A request whose `_meta` lacks the client's capabilities is refused with -32602.")
-            .sent("`server/discover` and `tools/list` with the version alone")
+            .sent("`server/discover`, each declared list, an allowed call and others with the version alone")
             .hosts("A gateway that drops a field would be served with capabilities that nobody declared.")
             .probe(
                 |cx| {
                     let meta = json!({ VERSION: cx.revision.as_str() });
-                    Ok(vec![with_meta(cx, 0, "server/discover", &meta), with_meta(cx, 1, "tools/list", &meta)])
+                    Ok(every_kind(cx).into_iter().zip(0..).map(|((method, params), n)| with_params(cx, n, method, params, &meta)).chain([Step::Barrier]).collect())
                 },
-                |cx, seen| verdict((0..2).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
+                |cx, seen| verdict(every_kind(cx).iter().zip(0..).try_for_each(|((method, _), n)| {
+                    let acknowledged = *method == "subscriptions/listen" && seen.notifications().any(|note| note["params"]["_meta"].get(crate::cx::SUBSCRIPTION) == Some(&cx.id(n)));
+                    match acknowledged {
+                        true => Err(fail(seen, "subscriptions/listen was served")),
+                        false => refused(seen, &cx.id(n), &[-32602]),
+                    }
+                })),
             ),
         Check::must("meta-version-required", &["MET-02"], Revisions::MODERN,
-            "A request whose `_meta` lacks the version is refused.")
-            .sent("`tools/list` with the capabilities alone, with an empty `_meta`, and with empty params")
+            "A request whose `_meta` lacks the version, or is no object, is refused.")
+            .sent("`server/discover` with the capabilities alone, with an empty `_meta`, with a list and a text for it, with empty params and without any")
             .hosts("A server that guesses the version answers in a form that the client cannot read.")
             .fresh(
                 |cx| Ok(vec![Step::Open(json!({})),
@@ -86,9 +125,10 @@ fn envelope() -> Vec<Check> {
                     with_meta(cx, 1, "server/discover", &json!({})),
                     Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(2), "method": "server/discover", "params": {} })),
                     Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(3), "method": "server/discover" })), Step::Await(cx.id(3)),
+                    with_meta(cx, 4, "server/discover", &json!([])), with_meta(cx, 5, "server/discover", &json!("2026-07-28")), Step::Await(cx.id(5)),
                 ]),
                 // A server that also speaks an older revision may take it for a request of that.
-                |cx, seen| verdict((0..4).try_for_each(|n| {
+                |cx, seen| verdict((0..6).try_for_each(|n| {
                     let codes: &[i64] = if cx.survey.dual { &[-32602, -32601, -32600] } else { &[-32602] };
                     refused(seen, &cx.id(n), codes)
                 })),
@@ -115,6 +155,24 @@ fn envelope() -> Vec<Check> {
                 |cx| Ok(vec![with_meta(cx, 0, "server/discover", &json!({ VERSION: cx.revision.as_str(), CAPABILITIES: {} }))]),
                 |cx, seen| verdict(result(seen, &cx.id(0)).map(|_| ())),
             ),
+        Check::must("meta-client-same", &["MET-04"], Revisions::MODERN, "What a client calls itself changes nothing: it gets the same tools.")
+            .sent("`tools/list` without clientInfo, and as `taut-check-other`")
+            .hosts("A server that knows some hosts by name hides tools from all others, and from new versions of the same.")
+            .after(&["meta-client-info"])
+            .probe(
+                |cx| {
+                    super::needs(cx, "tools")?;
+                    let mut meta = json!({ VERSION: cx.revision.as_str(), CAPABILITIES: {} });
+                    let without = with_meta(cx, 0, "tools/list", &meta);
+                    meta[CLIENT_INFO] = json!({ "name": "taut-check-other", "version": "0.0.1" });
+                    Ok(vec![cx.request(2, "tools/list", Value::Null), without, with_meta(cx, 1, "tools/list", &meta)])
+                },
+                |cx, seen| verdict(result(seen, &cx.id(2)).and_then(|usual| (0..2).try_for_each(|n| {
+                    let other = result(seen, &cx.id(n))?;
+                    let same = super::tools::names(other, false) == super::tools::names(usual, false);
+                    same.then_some(()).ok_or_else(|| fail(seen, "a client of another name gets other tools"))
+                }))),
+            ),
         Check::must("meta-foreign", &["MET-07", "MET-08", "TRC-02"], Revisions::MODERN, "Trace context and keys of others in `_meta` do no harm.")
             .sent("`server/discover` with traceparent, tracestate, baggage and two keys of a host")
             .hosts("Claude Code and Codex send keys of their own with every call.")
@@ -132,21 +190,23 @@ fn envelope() -> Vec<Check> {
             ),
         Check::must("version-unknown", &["VER-01", "ERR-08", "DIS-04"], Revisions::MODERN,
             "An unknown version is refused with -32022, which says what is supported and what was asked for.")
-            .sent("`server/discover` and `tools/list` for 1900-01-01 and for 2099-01-01")
+            .sent("`server/discover`, each declared list, an allowed call and others for 1900-01-01; `server/discover` for 2099-01-01")
             .hosts("A client cannot choose another version, and gives up.")
             .after(&["discover-result"])
             .probe(
                 |cx| {
-                    let ask = |n: i64, method: &str, version: &str| with_meta(cx, n, method, &json!({ VERSION: version, CAPABILITIES: {}, CLIENT_INFO: { "name": "taut-check", "version": "1" } }));
-                    Ok(vec![ask(0, "server/discover", "1900-01-01"), ask(1, "tools/list", "1900-01-01"), ask(2, "server/discover", "2099-01-01")])
+                    let meta = |version: &str| json!({ VERSION: version, CAPABILITIES: {}, CLIENT_INFO: { "name": "taut-check", "version": "1" } });
+                    let old = every_kind(cx).into_iter().zip(1..).map(|((method, params), n)| with_params(cx, n, method, params, &meta("1900-01-01")));
+                    Ok([with_meta(cx, 0, "server/discover", &meta("2099-01-01"))].into_iter().chain(old).chain([Step::Barrier]).collect())
                 },
-                |cx, seen| verdict(["1900-01-01", "1900-01-01", "2099-01-01"].iter().enumerate().try_for_each(|(n, asked)| {
+                |cx, seen| verdict((0..=every_kind(cx).len()).try_for_each(|n| {
+                    let asked = if n == 0 { "2099-01-01" } else { "1900-01-01" };
                     let id = cx.id(i64::try_from(n).unwrap_or(0));
                     refused(seen, &id, &[-32022])?;
                     let data = seen.reply(&id).map(|reply| &reply["error"]["data"]).unwrap_or(&Value::Null);
                     let supported = data["supported"].as_array();
                     let named = supported.is_some_and(|list| list.contains(&json!(cx.revision.as_str())));
-                    if !named || data["requested"] != *asked {
+                    if !named || data["requested"] != asked {
                         return Err(fail(seen, format!("data is {}, and needs supported and requested", short(data))));
                     }
                     // What is offered here and not there is offered by mistake.
@@ -216,7 +276,7 @@ fn answers() -> Vec<Check> {
                 });
                 Verdict::from_faults(odd.map(|answer| (format!("{} gave resultType {}", answer.method, answer.reply["result"]["resultType"]), answer.line.text())).collect())
             }),
-        Check::must("input-asks", &["MRTR-02", "MRTR-03", "MRTR-04", "MRTR-14", "CAP-01"], Revisions::MODERN,
+        Check::must("input-asks", &["MRTR-02", "MRTR-03", "MRTR-04", "MRTR-14", "CAP-01", "ELI-02", "ELI-04", "SAM-02", "SAM-05"], Revisions::MODERN,
             "A server asks back only for what the request declared, in the form of inputRequests.")
             .hosts("A client cannot answer what it did not declare, so the call never ends.")
             .scan(|_, all| {

@@ -243,14 +243,20 @@ fn logging() -> Vec<Check> {
             ),
         Check::should("log-bad-level-modern", &["LOG-11"], Revisions::MODERN,
             "A request with an unknown logLevel is refused with -32602.")
-            .sent("`tools/list`, or `server/discover`, with the logLevel `loud`")
+            .sent("`tools/list`, or `server/discover`, and an allowed call with the logLevel `loud`")
             .hosts("The user believes that logs were asked for.")
             .probe(
                 |cx| {
                     let method = if cx.survey.declares("tools") { "tools/list" } else { "server/discover" };
-                    Ok(vec![cx.request(0, method, json!({ "_meta": { LOG_LEVEL: "loud" } }))])
+                    let mut steps = vec![cx.request(0, method, json!({ "_meta": { LOG_LEVEL: "loud" } }))];
+                    let call = cx.survey.call(|call| call.took_ms < crate::cx::SLOW).ok();
+                    steps.extend(call.map(|call| {
+                        let params = json!({ "name": call.tool, "arguments": call.args, "_meta": { LOG_LEVEL: "loud" } });
+                        cx.request(1, "tools/call", params)
+                    }));
+                    Ok(steps)
                 },
-                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
+                |cx, seen| verdict((0..2).filter(|n| seen.own.contains(&cx.id(*n))).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
     ]
 }
