@@ -152,6 +152,12 @@ const MORE_CLIENTS: &[(&str, &str)] = &[
     ("elicitation-list", "client-shape"),
     ("cancels-initialize", "client-cancel-own"),
     ("mode-needed", "client-declared"),
+    ("no-answers", "client-ping"),
+    ("baggage-object", "client-meta-fields"),
+    ("key-reserved", "client-meta-fields"),
+    ("tasks-declared", "client-meta-fields"),
+    ("task-asked", "client-capabilities"),
+    ("silence-ends", "client-fallback"),
 ];
 
 /// Servers that are different and right.
@@ -272,10 +278,11 @@ fn a_client_is_not_blamed_for_long_messages_or_for_half_a_message_at_its_end() {
 }
 
 /// Clients that are different and right: one speaks the newest revision only and leaves where another is offered, one
-/// cancels its probe after a time, one is ended before it reads the answer to its handshake.
+/// cancels its probe after a time, one is ended before it reads the answer to its handshake, one pings before that, one
+/// ends its server when it hears something odd.
 #[test]
 fn clients_are_not_blamed_for_what_they_may_do() {
-    for role in ["newest-only", "cancels-probe", "gives-up"] {
+    for role in ["newest-only", "cancels-probe", "gives-up", "pings-early", "quits"] {
         let words = [BROKEN, "--role", role, "--", "{server}"];
         ClientCheck::new(words, [PLAYER]).run().assert_passed();
     }

@@ -36,6 +36,10 @@ pub(super) fn checks() -> Vec<Check> {
             None => Some(format!("the request for {capability} was not answered")),
         }
     }
+    /// An id as text, the same for a number and for its digits.
+    fn text(id: &Value) -> String {
+        id.as_str().map_or_else(|| id.to_string(), str::to_owned)
+    }
     /// What the client declared in its handshake.
     fn caps(life: &Life) -> Option<&Value> {
         Some(&life.first("initialize")?.1["params"]["capabilities"])
@@ -73,6 +77,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("the requests `taut-check/none` and `Ping`")
         .hosts("A server waits for the answer for ever.")
+        .after(&["client-ping"])
         .played(&["rude"], |played| {
             answer(played, |life| {
                 ["none-1", "case-1"].iter().find_map(|id| {
@@ -90,6 +95,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("`roots/list`")
         .hosts("A server takes an empty list for no access.")
+        .after(&["client-unknown-request"])
         .played(&["rude"], |played| answer(played, |life| refused(life, "roots-1", "roots"))),
         Check::must(
             "client-roots",
@@ -137,6 +143,80 @@ pub(super) fn checks() -> Vec<Check> {
                         .any(|refused| code == refused)
                         .then(|| format!("{id} is declared, and was refused with {code}"))
                 })
+            })
+        }),
+        Check::must(
+            "client-undeclared",
+            &["SAM-01", "ELI-01"],
+            Revisions::LEGACY,
+            "A client that serves sampling or elicitation declares it.",
+        )
+        .sent("`sampling/createMessage` and `elicitation/create`")
+        .hosts("No server asks for what is not declared, so the user never sees it.")
+        .played(&["rude"], |played| {
+            answer(played, |life| {
+                let caps = caps(life)?;
+                let result = |id: &str| life.answer(&json!(id)).map(|reply| &reply["result"]);
+                let sampled = result("sampling-1").is_some_and(|result| result.get("content").is_some());
+                // To decline what it does not know is a polite way to refuse.
+                let filled = result("elicit-1").is_some_and(|result| result["action"] == "accept");
+                let served = [("sampling", sampled), ("elicitation", filled)];
+                let odd = served.iter().find(|(name, served)| *served && caps.get(*name).is_none());
+                odd.map(|(name, _)| format!("{name} is not declared, and was served"))
+            })
+        }),
+        Check::must(
+            "client-elicited",
+            &["ELI-07"],
+            Revisions::STRUCTURED_LEGACY,
+            "An answer to an elicitation has the action accept, decline or cancel; only accept has content.",
+        )
+        .sent("`elicitation/create`")
+        .hosts("A server reads what the user did not want to give.")
+        .played(&["rude"], |played| {
+            answer(played, |life| {
+                let result = life.answer(&json!("elicit-1"))?.get("result")?;
+                let accepted = result["action"] == "accept";
+                let known = accepted || result["action"] == "decline" || result["action"] == "cancel";
+                let fits = known && (accepted || result.get("content").is_none_or(Value::is_null));
+                (!fits).then(|| format!("the answer is {result}"))
+            })
+        }),
+        Check::must(
+            "client-once",
+            &["RPC-06", "STD-28"],
+            Revisions::LEGACY,
+            "The client answers a request once.",
+        )
+        .sent("pings and other requests")
+        .hosts("A server takes the second answer for the answer to another request.")
+        .played(&["rude", "odd", "legacy-0326"], |played| {
+            each(played, |_, life| {
+                let heard = life.heard().flat_map(|(_, value)| messages(value));
+                let mut answered = HashSet::new();
+                let mut answers = heard.filter(|value| is_response(value)).filter_map(|value| value.get("id"));
+                let twice = answers.find(|id| !id.is_null() && !answered.insert(id.to_string()))?;
+                Some(format!("the request {twice} was answered twice"))
+            })
+        }),
+        Check::must(
+            "client-progress",
+            &["PRG-07", "PRG-08"],
+            Revisions::ALL,
+            "The client tells progress only of a request that asked for it.",
+        )
+        .sent("requests without a progressToken")
+        .hosts("A server cannot tell what it is about; some end the session.")
+        .played(&[], |played| {
+            each(played, |_, life| {
+                let tokens: Vec<&Value> = life
+                    .said()
+                    .filter_map(|(_, value)| value.pointer("/params/_meta/progressToken"))
+                    .collect();
+                let heard = life.heard().flat_map(|(_, value)| messages(value));
+                let mut told = heard.filter(|value| value["method"] == "notifications/progress");
+                let odd = told.find(|value| !tokens.contains(&&value["params"]["progressToken"]))?;
+                Some(format!("no request has the token {}", odd["params"]["progressToken"]))
             })
         }),
         Check::must(
@@ -211,7 +291,9 @@ pub(super) fn checks() -> Vec<Check> {
                     .collect();
                 let heard = life.heard().flat_map(|(_, value)| messages(value));
                 let stray = heard.into_iter().find(|value| {
-                    is_response(value) && value.get("id").is_none_or(|id| !asked.contains(&id))
+                    // An id of another JSON type is told by the checks of ids.
+                    let known = |id: &Value| asked.iter().any(|asked| text(asked) == text(id));
+                    is_response(value) && value.get("id").is_none_or(|id| id.is_null() || !known(id))
                 });
                 stray.map(|stray| format!("it answered {stray}"))
             })
@@ -259,13 +341,11 @@ pub(super) fn checks() -> Vec<Check> {
             };
             let said = |life: &Life| life.said().find(|(_, value)| value.is_array()).map(|(at, _)| at);
             let stayed = |life: &Life| {
-                let (Some(said), Some(Note::Eof { at: left })) =
-                    (said(life), life.notes.iter().find(|note| matches!(note, Note::Eof { .. })))
-                else {
-                    return said(life).is_some();
+                let Some(Note::Said { at, .. }) = said(life).map(|said| &life.notes[said]) else {
+                    return false;
                 };
                 let answered = life.answer(&json!("batch-1")).is_some();
-                answered || matches!(&life.notes[said], Note::Said { at, .. } if *left > at + 1000)
+                answered || life.left().is_none_or(|left| left > at + 1000)
             };
             match played.lives().any(|(_, life)| stayed(life) || answers(life)) {
                 true => each(played, |_, life| {
@@ -338,6 +418,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("a list of tools in three pages")
         .hosts("A server refuses a cursor that it did not give.")
+        .after(&["client-id-type"])
         .played(&["pages"], |played| {
             each(played, |_, life| {
                 let given: Vec<&Value> = life

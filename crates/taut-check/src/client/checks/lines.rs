@@ -48,7 +48,7 @@ pub(super) fn checks() -> Vec<Check> {
         .hosts("Strict servers drop the message.")
         .played(&[], |played| {
             every(played, |value| {
-                (value["jsonrpc"] != "2.0").then(|| format!("`jsonrpc` is {}", value["jsonrpc"]))
+                (value.is_object() && value["jsonrpc"] != "2.0").then(|| format!("`jsonrpc` is {}", value["jsonrpc"]))
             })
         }),
         Check::must(
@@ -58,6 +58,7 @@ pub(super) fn checks() -> Vec<Check> {
             "The id of a request is a string or an integer.",
         )
         .hosts("A server cannot answer it.")
+        .after(&["client-notification-id"])
         .played(&[], |played| {
             every(played, |value| {
                 let id = value.get("id").filter(|_| is_request(value))?;
@@ -96,7 +97,7 @@ pub(super) fn checks() -> Vec<Check> {
             "Every message fits the official JSON schema of its revision.",
         )
         .hosts("A server that validates refuses it.")
-        .after(&[
+        .after(&["client-unknown-request", "client-roots", "client-silent", "client-progress-token", "client-info", "client-cancel-own", "client-elicited", 
             "client-meta",
             "client-id-type",
             "client-version-member",
@@ -261,6 +262,8 @@ pub(super) fn checks() -> Vec<Check> {
 fn revision_of(value: &Value, agreed: Revision) -> Option<Revision> {
     let named = value["params"]["_meta"][VERSION].as_str();
     match value["method"].as_str() {
+        // A probe is judged with the servers that understand it.
+        Some("server/discover") if !agreed.is_modern() => None,
         Some("server/discover") => named.and_then(Revision::parse).filter(|it| it.is_modern()),
         Some("initialize") => {
             let named = value["params"]["protocolVersion"].as_str().and_then(Revision::parse);

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::kind;
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::Cx;
+use crate::ours::Revision;
 use crate::seen::All;
 
 /// Names after `io.modelcontextprotocol/` that the protocol and its extensions have.
@@ -27,6 +28,7 @@ pub(super) fn checks() -> Vec<Check> {
             .hosts("Keys of others collide with the protocol's own.")
             .scan(|cx, all| {
                 let mut faults = Vec::new();
+                let extended = cx.survey.capabilities().get("extensions").is_some();
                 for (value, frame) in all.received() {
                     let mut metas = Vec::new();
                     collect(value, &mut metas);
@@ -38,7 +40,7 @@ pub(super) fn checks() -> Vec<Check> {
                         for key in members.keys() {
                             if !is_key(key) {
                                 faults.push((format!("{key:?} is no key"), frame.text()));
-                            } else if is_reserved(cx, key) {
+                            } else if is_reserved(cx.revision, key) && !(extended && key.starts_with("io.modelcontextprotocol/")) {
                                 faults.push((format!("{key:?} has a prefix of the protocol's own"), frame.text()));
                             }
                         }
@@ -93,15 +95,14 @@ fn collect<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
 }
 
 /// Whether a key has a prefix that only the protocol may use, and is none of its keys.
-fn is_reserved(cx: &Cx<'_>, key: &str) -> bool {
+pub(crate) fn is_reserved(revision: Revision, key: &str) -> bool {
     let Some((prefix, name)) = key.rsplit_once('/') else { return false };
     let own_label = |label: &&str| ["modelcontextprotocol", "mcp"].contains(label);
     let labels: Vec<&str> = prefix.split('.').collect();
     if prefix == "io.modelcontextprotocol" {
-        let extended = cx.survey.capabilities().get("extensions").is_some();
-        return !OWN.contains(&name) && !extended;
+        return !OWN.contains(&name);
     }
-    match cx.revision.as_str() {
+    match revision.as_str() {
         // In this revision it is any label but the last.
         "2025-06-18" => labels.split_last().is_some_and(|(_, labels)| labels.iter().any(own_label)),
         _ => labels.get(1).is_some_and(own_label),

@@ -22,7 +22,7 @@ mod serve;
 mod shapes;
 mod tools;
 
-pub(crate) use meta::{is_key, odd_trace};
+pub(crate) use meta::{is_key, is_reserved, odd_trace};
 use serde_json::Value;
 
 use crate::check::{Check, Verdict};

@@ -128,7 +128,7 @@ pub(super) fn checks() -> Vec<Check> {
                     verdict(rounds)
                 },
             ),
-        Check::must("input-declared", &["MRTR-04", "CAP-01", "ELI-04", "SAM-05"], Revisions::MODERN,
+        Check::must("input-declared", &["MRTR-04", "CAP-01", "ELI-02", "ELI-04", "SAM-02", "SAM-05"], Revisions::MODERN,
             "A tool that may ask in several ways asks in one that this request declares.")
             .sent("the fixture's `test_input_required_result_capabilities` with sampling declared, after a request that declares everything; then its other tools that ask, with nothing declared")
             .hosts("A client cannot answer what it did not declare, so the call never ends.")
