@@ -142,6 +142,11 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("asks-anyway", "input-declared", Revision::MODERN),
     ("form-nested", "input-shape", Revision::MODERN),
     ("sampling-bare", "input-ask-legacy", Revision::V2025_11_25),
+    ("nan-served", "rpc-invalid-request", Revision::V2025_11_25),
+    ("cancel-opening", "cancel-unknown", Revision::V2025_11_25),
+    ("token-alone", "meta-version-required", Revision::MODERN),
+    ("version-empty", "meta-types", Revision::MODERN),
+    ("html-escaped", "tools-text", Revision::V2025_11_25),
 ];
 
 /// The same for clients.
@@ -158,6 +163,7 @@ const MORE_CLIENTS: &[(&str, &str)] = &[
     ("tasks-declared", "client-meta-fields"),
     ("task-asked", "client-capabilities"),
     ("silence-ends", "client-fallback"),
+    ("kills-at-once", "client-closes-first"),
 ];
 
 /// Servers that are different and right.

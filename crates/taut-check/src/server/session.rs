@@ -38,7 +38,7 @@ pub(super) const NO_MEMORY: &str =
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// The id of the request that opens a session.
-const OPENING: i64 = 1;
+pub(crate) const OPENING: i64 = 1;
 
 /// Where the ids of barriers begin.
 const BARRIERS: i64 = 1_000_000;

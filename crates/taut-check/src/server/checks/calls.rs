@@ -328,9 +328,11 @@ fn escaped(text: &str) -> String {
     all
 }
 
-fn texts() -> [&'static str; 7] {
+fn texts() -> [&'static str; 9] {
     [
         "grün und blau",
+        "<b>one &amp; 'two'</b>",
+        "",
         "漢字かな交じり文 🎈",
         "line\nbreak\r\nand\ttab",
         "a\u{2028}b\u{2029}c\u{85}d",

@@ -16,7 +16,7 @@ pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::must("cancel-unknown", &["CAN-04", "CAN-06", "RPC-11", "MET-09"], Revisions::ALL,
             "Cancelling what is unknown or finished does nothing.")
-            .sent("a request, and its cancellation after the answer; then one for an id that was never used")
+            .sent("a request, and its cancellation after the answer; then one for an id that was never used, and one for the handshake")
             .hosts("opencode cancels after every call that worked.")
             .silent()
             .after(&["rpc-once", "rpc-notification-silent"])
@@ -25,6 +25,7 @@ pub(super) fn checks() -> Vec<Check> {
                     Step::Send(cx.harmless_as(&cx.id(0))), Step::Await(cx.id(0)),
                     cx.note("notifications/cancelled", json!({ "requestId": cx.id(0), "reason": "AbortError" })),
                     cx.note("notifications/cancelled", json!({ "requestId": "never-used" })),
+                    cx.note("notifications/cancelled", json!({ "requestId": crate::server::session::OPENING })),
                 ]),
                 |cx, seen| match seen.replies(&cx.id(0)).len() {
                     1 => verdict(silent(seen)),

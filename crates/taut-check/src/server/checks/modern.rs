@@ -117,7 +117,7 @@ fn envelope() -> Vec<Check> {
             ),
         Check::must("meta-version-required", &["MET-02"], Revisions::MODERN,
             "A request whose `_meta` lacks the version, or is no object, is refused.")
-            .sent("`server/discover` with the capabilities alone, with an empty `_meta`, with a list and a text for it, with empty params and without any")
+            .sent("`server/discover` with the capabilities alone, with an empty `_meta`, with a progressToken alone, with a list and a text for it, with empty params and without any")
             .hosts("A server that guesses the version answers in a form that the client cannot read.")
             .fresh(
                 |cx| Ok(vec![Step::Open(json!({})),
@@ -125,16 +125,17 @@ fn envelope() -> Vec<Check> {
                     with_meta(cx, 1, "server/discover", &json!({})),
                     Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(2), "method": "server/discover", "params": {} })),
                     Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(3), "method": "server/discover" })), Step::Await(cx.id(3)),
-                    with_meta(cx, 4, "server/discover", &json!([])), with_meta(cx, 5, "server/discover", &json!("2026-07-28")), Step::Await(cx.id(5)),
+                    with_meta(cx, 4, "server/discover", &json!([])), with_meta(cx, 5, "server/discover", &json!("2026-07-28")),
+                    with_meta(cx, 6, "server/discover", &json!({ "progressToken": 1 })), Step::Await(cx.id(6)),
                 ]),
                 // A server that also speaks an older revision may take it for a request of that.
-                |cx, seen| verdict((0..6).try_for_each(|n| {
+                |cx, seen| verdict((0..7).try_for_each(|n| {
                     let codes: &[i64] = if cx.survey.dual { &[-32602, -32601, -32600] } else { &[-32602] };
                     refused(seen, &cx.id(n), codes)
                 })),
             ),
         Check::must("meta-types", &["MET-06"], Revisions::MODERN, "Fields of `_meta` with the wrong type are refused with -32602.")
-            .sent("requests with the version 5 and null, and with the capabilities [] and null")
+            .sent("requests with the version 5, null and \"\", and with the capabilities [] and null")
             .hosts("A server that goes on believes something that nobody said.")
             .probe(
                 |cx| {
@@ -144,9 +145,10 @@ fn envelope() -> Vec<Check> {
                         with_meta(cx, 1, "server/discover", &json!({ VERSION: null, CAPABILITIES: {} })),
                         with_meta(cx, 2, "server/discover", &json!({ VERSION: version, CAPABILITIES: [] })),
                         with_meta(cx, 3, "server/discover", &json!({ VERSION: version, CAPABILITIES: null })),
+                        with_meta(cx, 4, "server/discover", &json!({ VERSION: "", CAPABILITIES: {} })),
                     ])
                 },
-                |cx, seen| verdict((0..4).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
+                |cx, seen| verdict((0..4).try_for_each(|n| refused(seen, &cx.id(n), &[-32602])).and_then(|()| refused(seen, &cx.id(4), &[-32602, -32022]))),
             ),
         Check::must("meta-client-info", &["MET-03", "MET-04"], Revisions::MODERN, "A request without clientInfo is served.")
             .sent("`server/discover` without clientInfo")

@@ -29,6 +29,7 @@ fn shapes(cx: &Cx<'_>) -> Vec<String> {
         "null".to_owned(),
         "true".to_owned(),
         "{}".to_owned(),
+        "{\"jsonrpc\":\"2.0\",\"id\":NaN,\"method\":\"ping\"}".to_owned(),
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{}}}", ids[0]),
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":null}}", ids[1]),
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":5}}", ids[2]),
@@ -335,7 +336,7 @@ fn requests() -> Vec<Check> {
             ),
         Check::must("rpc-invalid-request", &["RPC-16", "ERR-01"], Revisions::ALL,
             "JSON that is no message is answered with -32600, or not at all, and the next one is served.")
-            .sent("numbers, strings, null, {}, and objects without a usable method")
+            .sent("numbers, strings, null, {}, an id that is NaN, and objects without a usable method")
             .hosts("A server that ends here ends with the first odd line of a bridge.")
             .after(&["rpc-unreadable-id"])
             .probe(
@@ -379,6 +380,15 @@ fn requests() -> Vec<Check> {
                         _ => alive(seen).err().unwrap_or_else(|| fail(seen, "the second request was not answered")),
                     }
                 },
+            ),
+        Check::must("rpc-later", &["RPC-17", "LIF-12"], Revisions::LEGACY,
+            "A method of a later revision is unknown in this session.")
+            .sent("`subscriptions/listen` without the `_meta` of 2026-07-28")
+            .hosts("A client waits for messages that its revision does not have.")
+            .after(&["rpc-unknown-method"])
+            .probe(
+                |cx| Ok(vec![cx.request(0, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }))]),
+                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32601, -32602, -32600])),
             ),
         Check::must("rpc-removed", &["LIF-18"], Revisions::LEGACY,
             "There is no request `shutdown` or `exit`: -32601.")
