@@ -449,6 +449,10 @@ impl Client {
             call["id"] = json!(self.next);
             call["params"]["requestState"] = json!(state);
             self.ask(&call, limit);
+            if self.is("client-state-leak") {
+                let list = self.message("tools/list", json!({ "requestState": state }));
+                self.ask(&list, limit);
+            }
         }
         // Long enough for what the server still wants to ask.
         self.wait(&Value::Null, Duration::from_millis(400));
@@ -487,6 +491,9 @@ impl Client {
             return;
         }
         self.stdin = None;
+        if self.is("kills-at-once") {
+            let _ = self.child.kill();
+        }
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(2) {
             if matches!(self.child.try_wait(), Ok(Some(_))) {

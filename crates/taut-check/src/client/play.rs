@@ -134,11 +134,17 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
         }
         write(&ears, "eof", &[]);
     });
+    let last = log.clone();
     let mut player = Player { scenario: scenario.to_owned(), log, noise: false, waited: false };
     for bytes in lines {
         player.line(&bytes);
     }
     if scenario == "stubborn" {
+        // At first often, so that the shortest wait is seen.
+        for _ in 0..30 {
+            std::thread::sleep(Duration::from_millis(10));
+            write(&last, "alive", &[]);
+        }
         std::thread::sleep(STUBBORN);
     }
     Ok(())
@@ -178,6 +184,8 @@ impl Player {
                 io::stderr(),
                 "ERROR failed to read the cache, going on without; {method} is served"
             );
+            // Whoever takes that for the end has time to do so.
+            std::thread::sleep(Duration::from_millis(80));
         }
         let modern = value["params"]["_meta"].get(VERSION).is_some();
         let answer = self.answer(method, &value["params"], modern);

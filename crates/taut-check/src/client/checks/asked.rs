@@ -173,6 +173,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("`elicitation/create`")
         .hosts("A server reads what the user did not want to give.")
+        .after(&["client-unknown-request"])
         .played(&["rude"], |played| {
             answer(played, |life| {
                 let result = life.answer(&json!("elicit-1"))?.get("result")?;
@@ -306,7 +307,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("malformed cancellations, then pings with the ids \"\", -1 and \"odd-last\"")
         .hosts("A server waits for the answer for ever.")
-        .after(&["client-silent"])
+        .after(&["client-ping", "client-silent"])
         .played(&["odd"], |played| {
             let judged = |life: &Life| {
                 life.stayed_after("odd-last") || life.answer(&json!("odd-last")).is_some()
@@ -329,6 +330,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("a batch of two pings and a notification")
         .hosts("A server of 2025-03-26 may send batches, and waits for the answers.")
+        .after(&["client-ping", "client-silent"])
         .played(&["legacy-0326"], |played| {
             let answers = |life: &Life| {
                 let arrays = life.heard().filter_map(|(_, value)| value.as_array());
@@ -409,6 +411,29 @@ pub(super) fn checks() -> Vec<Check> {
                 }),
                 false => Verdict::skip("the client does not try again, which it may"),
             }
+        }),
+        Check::must(
+            "client-state-leak",
+            &["MRTR-07"],
+            Revisions::MODERN,
+            "A requestState is sent with the call that it belongs to, and with no other request.",
+        )
+        .sent("a result of `tools/call` that has a requestState and no questions")
+        .hosts("A server takes one request for another, and answers what was not asked.")
+        .after(&["client-state"])
+        .played(&["modern-state"], |played| {
+            each(played, |_, life| {
+                let (_, first) = life.first("tools/call")?;
+                let same = |value: &Value, name: &str| first["params"].get(name) == value["params"].get(name);
+                let carries = |value: &Value| {
+                    ["requestState", "inputResponses"].iter().any(|name| value["params"].get(*name).is_some())
+                };
+                let other = life.requests().map(|(_, value)| value).find(|value| {
+                    let again = value["method"] == "tools/call" && same(value, "name") && same(value, "arguments");
+                    carries(value) && !again
+                });
+                other.map(|value| format!("{} carries the state of another call", value["method"]))
+            })
         }),
         Check::must(
             "client-cursor",

@@ -212,10 +212,22 @@ pub(super) fn checks() -> Vec<Check> {
                 return Verdict::skip("the client was still at work when its time was over");
             }
             each(played, |_, life| {
-                let closed = life.notes.iter().any(|note| matches!(note, Note::Eof { .. }));
-                let used = life.said().count() > 1;
-                (used && !closed && !life.cut)
-                    .then(|| "the server was ended while its stdin was open".to_owned())
+                let closed = life.notes.iter().find_map(|note| match note {
+                    Note::Eof { at } => Some(*at),
+                    _ => None,
+                });
+                let lived = |closed: u64| {
+                    let later = |note: &Note| matches!(note, Note::Alive { at } if *at >= closed + 20);
+                    life.notes.iter().any(later)
+                };
+                let used = life.said().count() > 1 && !life.cut;
+                match closed {
+                    None if used => Some("the server was ended while its stdin was open".to_owned()),
+                    Some(closed) if used && !lived(closed) => {
+                        Some("the server was ended as soon as its stdin was closed".to_owned())
+                    }
+                    _ => None,
+                }
             })
         }),
         Check::should(
