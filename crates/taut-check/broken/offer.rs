@@ -23,6 +23,7 @@ impl Server {
         leave("tools-declared", "tools");
         leave("resources-declared", "resources");
         leave("prompts-declared", "prompts");
+        leave("undeclared-get", "prompts");
         leave("log-declared", "logging");
         leave("error-undeclared", "completions");
         leave("complete-declared", "completions");
@@ -241,10 +242,12 @@ impl Server {
             let code = if self.is("resources-request") { -32603 } else { -32602 };
             return Err((code, "a uri is needed".to_owned()));
         };
-        if uri.ends_with("/etc/passwd") {
-            if self.is("resources-traversal")
+        let odd = self.is("traversal-slashes") && uri.starts_with("demo://%2e%2e%2f");
+        if uri.ends_with("/etc/passwd") || odd {
+            if odd
+                || self.is("resources-traversal")
                 || self.is("traversal-template") && uri.starts_with("demo://")
-                || self.is("traversal-encoded") && uri.contains("%2e")
+                || self.is("traversal-encoded") && uri.contains("%2e/")
             {
                 return Ok(
                     json!({ "contents": [{ "uri": uri, "text": "root:x:0:0:root:/root:/bin/sh\n" }] }),

@@ -646,6 +646,9 @@ impl Server {
                 Err((-32602, "a uri is needed".to_owned()))
             }
             ("resources/subscribe" | "resources/unsubscribe", false) => Ok(json!({})),
+            ("prompts/list", true) if self.is("undeclared-get") => {
+                Err((-32601, "there are no prompts".to_owned()))
+            }
             ("tools/list" | "resources/list" | "prompts/list" | "resources/templates/list", _) => {
                 let zero = request.params["_meta"].get("progressToken") == Some(&json!(0));
                 match self.is("progress-token") && zero {
@@ -698,6 +701,9 @@ impl Server {
         let mut honoured = filter.clone();
         if self.is("listen-subset") {
             honoured["toolsListChanged"] = json!(false);
+        }
+        if let (true, Some(members)) = (self.is("undeclared-get"), honoured.as_object_mut()) {
+            members.remove("promptsListChanged");
         }
         let honoured = if honoured.is_object() { honoured } else { json!({}) };
         self.note(

@@ -353,18 +353,15 @@ fn answers() -> Vec<Check> {
             }),
         Check::must("error-undeclared", &["ERR-13", "CMP-05"], Revisions::MODERN,
             "A method behind a capability that is not declared is refused with -32601.")
-            .sent("the lists and `completion/complete` of each capability that is not declared")
+            .sent("the methods of each capability that is not declared")
             .hosts("An empty list looks like a feature that is there.")
             .probe(
                 |cx| {
-                    let params = json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "a", "value": "" } });
-                    let all = [("tools", "tools/list", Value::Null), ("resources", "resources/list", Value::Null),
-                        ("prompts", "prompts/list", Value::Null), ("completions", "completion/complete", params)];
-                    let steps: Vec<Step> = all.into_iter().enumerate().filter(|(_, (capability, ..))| !cx.survey.declares(capability))
-                        .map(|(n, (_, method, params))| cx.request(i64::try_from(n).unwrap_or(0), method, params)).collect();
+                    let steps: Vec<Step> = behind().into_iter().zip(0..).filter(|((capability, ..), _)| !cx.survey.declares(capability))
+                        .map(|((_, method, params), n)| cx.request(n, method, params)).collect();
                     if steps.is_empty() { Err("the server declares everything".to_owned()) } else { Ok(steps) }
                 },
-                |cx, seen| verdict((0..4).filter(|n| seen.own.contains(&cx.id(*n))).try_for_each(|n| refused(seen, &cx.id(n), &[-32601]))),
+                |cx, seen| verdict((0..8).filter(|n| seen.own.contains(&cx.id(*n))).try_for_each(|n| refused(seen, &cx.id(n), &[-32601]))),
             ),
         Check::must("extension-shape", &["EXT-01", "EXT-03"], Revisions::MODERN,
             "`capabilities.extensions` maps prefixed names to objects.")
@@ -378,6 +375,21 @@ fn answers() -> Vec<Check> {
                     None => Verdict::Pass,
                 }
             }),
+    ]
+}
+
+/// Each capability with the methods behind it, and params that fit.
+fn behind() -> [(&'static str, &'static str, Value); 8] {
+    let complete = json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "a", "value": "" } });
+    [
+        ("tools", "tools/list", Value::Null),
+        ("resources", "resources/list", Value::Null),
+        ("prompts", "prompts/list", Value::Null),
+        ("completions", "completion/complete", complete),
+        ("tools", "tools/call", json!({ "name": "taut-check-no-such-tool", "arguments": {} })),
+        ("resources", "resources/templates/list", Value::Null),
+        ("resources", "resources/read", json!({ "uri": "taut-check://no-such-resource" })),
+        ("prompts", "prompts/get", json!({ "name": "taut-check-no-such-prompt" })),
     ]
 }
 

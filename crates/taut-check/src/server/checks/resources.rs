@@ -150,13 +150,13 @@ fn ways_out(cx: &Cx<'_>) -> Vec<String> {
         vec![format!("file:///{OUT}"), format!("file:///{}", OUT.replace("..", "%2e%2e"))];
     let templates =
         cx.survey.templates.items.iter().filter_map(|item| item["uriTemplate"].as_str());
-    all.extend(templates.take(5).filter_map(|template| {
-        let (before, rest) = template.split_once('{')?;
-        Some(format!(
-            "{before}{OUT}{}",
-            rest.split_once('}')?.1.split('{').next().unwrap_or_default()
-        ))
-    }));
+    let encoded = OUT.replace('.', "%2e").replace('/', "%2f");
+    for template in templates.take(5) {
+        let Some((before, rest)) = template.split_once('{') else { continue };
+        let Some((_, rest)) = rest.split_once('}') else { continue };
+        let behind = rest.split('{').next().unwrap_or_default();
+        all.extend([OUT, &encoded].map(|out| format!("{before}{out}{behind}")));
+    }
     let listed = cx.survey.resources.items.first().and_then(|item| item["uri"].as_str());
     all.extend(listed.map(|uri| format!("{}/{OUT}", uri.trim_end_matches('/'))));
     all
