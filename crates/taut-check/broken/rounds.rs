@@ -50,8 +50,12 @@ impl Server {
                 "test_elicitation_sep1330_enums" if can("elicitation") => {
                     let titled =
                         json!({ "type": "string", "oneOf": [{ "const": "a", "title": "A" }] });
+                    let plain = match self.is("form-numbers") {
+                        true => json!({ "type": "integer", "enum": [1, 2] }),
+                        false => json!({ "type": "string", "enum": ["a", "b"] }),
+                    };
                     let several = json!({ "type": "array", "items": { "type": "string", "enum": ["a", "b"] } });
-                    let fields = json!({ "plain": { "type": "string", "enum": ["a", "b"] }, "titled": titled, "several": several });
+                    let fields = json!({ "plain": plain, "titled": titled, "several": several });
                     Some(self.ask_form(request, &fields))
                 }
                 _ => None,

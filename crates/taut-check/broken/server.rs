@@ -855,7 +855,10 @@ impl Server {
             "test_elicitation" if caps.get("elicitation").is_some() => {
                 Some(Err((-32603, "not today".to_owned())))
             }
-            "test_sampling" if caps.get("sampling").is_some() => {
+            "test_sampling"
+                if caps.get("sampling").is_some()
+                    || self.is("input-declared-legacy") && !request.modern =>
+            {
                 let content = json!({ "type": "text", "text": "hi" });
                 let mut params =
                     json!({ "messages": [{ "role": "user", "content": content }], "maxTokens": 5 });

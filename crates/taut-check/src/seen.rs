@@ -113,7 +113,7 @@ impl<'a> Seen<'a> {
     }
 
     pub(crate) fn result(&self, id: &Value) -> Option<&'a Value> {
-        self.reply(id).and_then(|reply| reply.get("result"))
+        self.reply(id).filter(|reply| !reply["error"].is_object())?.get("result")
     }
 
     pub(crate) fn code(&self, id: &Value) -> Option<i64> {
@@ -158,8 +158,9 @@ pub(crate) struct Answered<'a> {
 }
 
 impl Answered<'_> {
+    /// The result; nothing if an error stands beside it.
     pub(crate) fn result(&self) -> Option<&Value> {
-        self.reply.get("result")
+        self.reply.get("result").filter(|_| !self.reply["error"].is_object())
     }
 }
 

@@ -147,6 +147,8 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("token-alone", "meta-version-required", Revision::MODERN),
     ("version-empty", "meta-types", Revision::MODERN),
     ("html-escaped", "tools-text", Revision::V2025_11_25),
+    ("cut-short", "cancel-silent", Revision::V2025_11_25),
+    ("form-numbers", "input-forms", Revision::V2025_11_25),
     ("undeclared-get", "error-undeclared", Revision::MODERN),
     ("traversal-slashes", "resources-traversal", Revision::V2025_11_25),
 ];

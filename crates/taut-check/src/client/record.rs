@@ -89,7 +89,7 @@ impl Life {
             Note::Alive { at } | Note::Heard { at, .. } | Note::Said { at, .. } => Some(*at),
             _ => None,
         });
-        closed.or(last.filter(|_| !self.cut))
+        closed.or_else(|| last.filter(|_| !self.cut))
     }
 
     /// Whether the client closed the server's stdin so many milliseconds or more after the note at a place.

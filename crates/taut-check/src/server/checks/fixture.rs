@@ -107,7 +107,7 @@ pub(super) fn checks() -> Vec<Check> {
                         return Verdict::skip("the tool did not ask");
                     }
                     verdict([2, 3].iter().try_for_each(|n| match result(seen, &cx.id(*n))? {
-                        result if result["resultType"] == "complete" => Ok(()),
+                        result if result["resultType"] != "input_required" => Ok(()),
                         result => Err(fail(seen, format!("the answer did not finish the call: {}", short(result)))),
                     }))
                 },

@@ -131,11 +131,11 @@ fn is_trace(text: &str) -> bool {
     let fields: Vec<&str> = text.split('-').collect();
     let lengths: Vec<usize> = fields.iter().map(|field| field.len()).collect();
     let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-    let zero = |field: &&str| field.chars().all(|c| c == '0');
+    let zero = |field: &str| field.chars().all(|c| c == '0');
     lengths.starts_with(&[2, 32, 16, 2])
         && fields.iter().all(|field| field.chars().all(hex))
         && fields[0] != "ff"
-        && !fields[1..3].iter().any(|field| zero(&field))
+        && !fields[1..3].iter().any(|field| zero(field))
 }
 
 /// The grammar of keys: an optional prefix of labels with dots, a slash, then a name.

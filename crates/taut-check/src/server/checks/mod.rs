@@ -1,11 +1,13 @@
 //! The checks for servers, by area. This file has what their judges share.
 
 mod advice;
+mod batch;
 mod calls;
 mod cancel;
 mod dialect;
 mod fixture;
 mod frame;
+mod gone;
 mod init;
 mod listen;
 mod lists;
@@ -33,6 +35,7 @@ use crate::seen::Seen;
 pub(crate) fn all() -> Vec<Check> {
     let mut all = frame::checks();
     all.extend(rpc::checks());
+    all.extend(batch::checks());
     all.extend(shapes::checks());
     all.extend(init::checks());
     all.extend(cancel::checks());
@@ -45,6 +48,7 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(fixture::checks());
     all.extend(rounds::checks());
     all.extend(modern::checks());
+    all.extend(gone::checks());
     all.extend(meta::checks());
     all.extend(listen::checks());
     all.extend(own::checks());

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::fixture::asks;
-use super::{fail, refused, result, short, silent, verdict};
+use super::{fail, refused, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::{CAPABILITIES, CLIENT_INFO, Cx, SERVER_INFO, VERSION};
-use crate::seen::{Seen, Step};
+use crate::seen::Step;
 
 /// Results that may be kept for a while.
 const CACHED: [&str; 6] = [
@@ -72,7 +72,6 @@ fn every_kind(cx: &Cx<'_>) -> Vec<(&'static str, Value)> {
 pub(super) fn checks() -> Vec<Check> {
     let mut all = envelope();
     all.extend(answers());
-    all.extend(gone());
     all
 }
 
@@ -91,6 +90,7 @@ fn envelope() -> Vec<Check> {
                         Some(list) if !list.iter().all(Value::is_string) => "a version is no string".to_owned(),
                         Some(list) if !list.contains(&json!(cx.revision.as_str())) => "supportedVersions lacks the version in use".to_owned(),
                         Some(_) if !result["capabilities"].is_object() => "capabilities are no object".to_owned(),
+                        Some(_) if result.get("instructions").is_some_and(|text| !text.is_string()) => "instructions are no string".to_owned(),
                         Some(_) if result.get("serverInfo").is_some() => "serverInfo stands beside supportedVersions; its place is `_meta`".to_owned(),
                         _ => continue,
                     };
@@ -137,6 +137,7 @@ fn envelope() -> Vec<Check> {
         Check::must("meta-types", &["MET-06"], Revisions::MODERN, "Fields of `_meta` with the wrong type are refused with -32602.")
             .sent("requests with the version 5, null and \"\", and with the capabilities [] and null")
             .hosts("A server that goes on believes something that nobody said.")
+            .after(&["version-unknown"])
             .probe(
                 |cx| {
                     let version = cx.revision.as_str();
@@ -167,13 +168,18 @@ fn envelope() -> Vec<Check> {
                     let mut meta = json!({ VERSION: cx.revision.as_str(), CAPABILITIES: {} });
                     let without = with_meta(cx, 0, "tools/list", &meta);
                     meta[CLIENT_INFO] = json!({ "name": "taut-check-other", "version": "0.0.1" });
-                    Ok(vec![cx.request(2, "tools/list", Value::Null), without, with_meta(cx, 1, "tools/list", &meta)])
+                    let usual = |n: i64| cx.request(n, "tools/list", Value::Null);
+                    Ok(vec![usual(2), without, with_meta(cx, 1, "tools/list", &meta), usual(3)])
                 },
-                |cx, seen| verdict(result(seen, &cx.id(2)).and_then(|usual| (0..2).try_for_each(|n| {
-                    let other = result(seen, &cx.id(n))?;
-                    let same = super::tools::names(other, false) == super::tools::names(usual, false);
-                    same.then_some(()).ok_or_else(|| fail(seen, "a client of another name gets other tools"))
-                }))),
+                |cx, seen| {
+                    let names = |n: i64| result(seen, &cx.id(n)).map(|list| super::tools::names(list, false));
+                    verdict(names(2).and_then(|usual| {
+                        // One that lists other tools each time says nothing of names.
+                        let steady = names(3)? == usual;
+                        let same = names(0)? == usual && names(1)? == usual;
+                        (same || !steady).then_some(()).ok_or_else(|| fail(seen, "a client of another name gets other tools"))
+                    }))
+                },
             ),
         Check::must("meta-foreign", &["MET-07", "MET-08", "TRC-02"], Revisions::MODERN, "Trace context and keys of others in `_meta` do no harm.")
             .sent("`server/discover` with traceparent, tracestate, baggage and two keys of a host")
@@ -367,13 +373,19 @@ fn answers() -> Vec<Check> {
             "`capabilities.extensions` maps prefixed names to objects.")
             .hosts("A client that looks for an extension does not find it.")
             .after(&["init-capability-shape"])
-            .scan(|cx, _| {
-                let Some(extensions) = cx.survey.capabilities().get("extensions") else { return Verdict::Pass };
-                let Some(members) = extensions.as_object() else { return Verdict::fail("extensions is no object") };
-                match members.iter().find(|(name, value)| !name.contains('/') || !value.is_object()) {
-                    Some((name, _)) => Verdict::fail(format!("the extension {name:?} has no prefix, or is no object")),
-                    None => Verdict::Pass,
+            .scan(|_, all| {
+                let mut faults = Vec::new();
+                for answer in all.answers().filter(|answer| answer.method == "server/discover") {
+                    let Some(extensions) = answer.result().and_then(|result| result["capabilities"].get("extensions")) else { continue };
+                    let odd = |(name, value): &(&String, &Value)| !name.contains('/') || !value.is_object();
+                    let what = match extensions.as_object().map(|members| members.iter().find(odd)) {
+                        None => "extensions is no object".to_owned(),
+                        Some(Some((name, _))) => format!("the extension {name:?} has no prefix, or is no object"),
+                        Some(None) => continue,
+                    };
+                    faults.push((what, answer.line.text()));
                 }
+                Verdict::from_faults(faults)
             }),
     ]
 }
@@ -411,104 +423,4 @@ fn judged(answer: &crate::seen::Answered<'_>) -> bool {
 /// Whether a request is one of 2026-07-28.
 pub(super) fn own(params: &Value) -> bool {
     params["_meta"][VERSION] == "2026-07-28"
-}
-
-fn gone() -> Vec<Check> {
-    fn all_refused(cx: &Cx<'_>, seen: &Seen<'_>, count: i64) -> Verdict {
-        verdict((0..count).try_for_each(|n| refused(seen, &cx.id(n), &[-32601])))
-    }
-    vec![
-        Check::must("ping-gone", &["PNG-05", "DEP-02"], Revisions::MODERN, "`ping` is gone: -32601.")
-            .sent("`ping` with the `_meta` of 2026-07-28")
-            .hosts("A client believes that a request of another era was understood.")
-            .after(&["rpc-unknown-method"])
-            .probe(|cx| Ok(vec![cx.request(0, "ping", Value::Null)]), |cx, seen| all_refused(cx, seen, 1)),
-        Check::must("log-gone", &["LOG-08", "DEP-02"], Revisions::MODERN, "`logging/setLevel` is gone: -32601.")
-            .sent("`logging/setLevel` with the `_meta` of 2026-07-28")
-            .hosts("A client waits for logs that never come.")
-            .after(&["rpc-unknown-method"])
-            .probe(|cx| Ok(vec![cx.request(0, "logging/setLevel", json!({ "level": "info" }))]), |cx, seen| all_refused(cx, seen, 1)),
-        Check::must("resources-gone", &["RES-09", "DEP-02"], Revisions::MODERN, "`resources/subscribe` and `resources/unsubscribe` are gone: -32601.")
-            .sent("both with the `_meta` of 2026-07-28")
-            .hosts("A client waits for updates that never come.")
-            .after(&["rpc-unknown-method"])
-            .probe(
-                |cx| Ok(vec![cx.request(0, "resources/subscribe", json!({ "uri": "taut-check://x" })), cx.request(1, "resources/unsubscribe", json!({ "uri": "taut-check://x" }))]),
-                |cx, seen| all_refused(cx, seen, 2),
-            ),
-        Check::must("tasks-gone", &["TSX-13", "DEP-02"], Revisions::MODERN, "`tasks/list` and `tasks/result` are gone: -32601.")
-            .sent("both with the `_meta` of 2026-07-28")
-            .hosts("A client believes that tasks of the older form are there.")
-            .after(&["rpc-unknown-method"])
-            .probe(
-                |cx| Ok(vec![cx.request(0, "tasks/list", Value::Null), cx.request(1, "tasks/result", json!({ "taskId": "x" }))]),
-                |cx, seen| all_refused(cx, seen, 2),
-            ),
-        Check::must("init-gone", &["DEP-02"], Revisions::MODERN, "`initialize` with the `_meta` of 2026-07-28 is refused.")
-            .sent("`initialize` with the `_meta` of 2026-07-28")
-            .hosts("A client ends up in a mixture of both eras.")
-            .fresh(
-                |cx| Ok(vec![Step::Open(json!({})), cx.request(0, "initialize", json!({ "protocolVersion": "2026-07-28", "capabilities": {}, "clientInfo": { "name": "taut-check", "version": "1" } })), Step::Await(cx.id(0))]),
-                |cx, seen| match seen.reply(&cx.id(0)) {
-                    // One that also speaks an older revision may take it for a handshake of that.
-                    Some(reply) if reply["result"]["protocolVersion"] == "2026-07-28" => fail(seen, "it agreed on 2026-07-28"),
-                    Some(reply) if reply.get("result").is_some() && !cx.survey.dual => fail(seen, "it was served"),
-                    Some(_) => Verdict::Pass,
-                    None => super::unanswered(seen, &cx.id(0)),
-                },
-            ),
-        Check::must("meta-removed-notifications", &["DEP-03", "RPC-11", "ROO-04"], Revisions::MODERN, "Notifications that are gone are ignored.")
-            .after(&["rpc-notification-silent"])
-            .sent("initialized, roots/list_changed and tasks/status")
-            .hosts("A client that speaks both eras may send them.")
-            .silent()
-            .probe(
-                |cx| Ok(vec![cx.note("notifications/initialized", Value::Null), cx.note("notifications/roots/list_changed", Value::Null),
-                    cx.note("notifications/tasks/status", json!({ "taskId": "x" }))]),
-                |_, seen| verdict(silent(seen)),
-            ),
-        Check::must("meta-removed-fields", &["DEP-06", "ELI-06"], Revisions::MODERN,
-            "Fields that are gone are not sent: Tool.execution, capabilities.tasks, elicitationId.")
-            .hosts("A client reads a promise into them that the revision does not have.")
-            .scan(|_, all| {
-                let mut faults = Vec::new();
-                for answer in all.answers().filter(|answer| own(answer.params)) {
-                    let Some(result) = answer.result() else { continue };
-                    let tools = result["tools"].as_array().into_iter().flatten();
-                    let asked = result["inputRequests"].as_object().into_iter().flatten();
-                    let what = if tools.into_iter().any(|tool| tool.get("execution").is_some()) {
-                        "a tool has `execution`"
-                    } else if answer.method == "server/discover" && result["capabilities"].get("tasks").is_some() {
-                        "capabilities have `tasks`"
-                    } else if asked.into_iter().any(|(_, entry)| entry["params"].get("elicitationId").is_some()) {
-                        "a question has `elicitationId`"
-                    } else {
-                        continue;
-                    };
-                    faults.push((what.to_owned(), answer.line.text()));
-                }
-                Verdict::from_faults(faults)
-            }),
-        Check::should("init-names-versions", &["ERA-04"], Revisions::MODERN,
-            "A server that speaks only 2026-07-28 names its versions when it refuses `initialize`.")
-            .sent("`initialize` for 2025-11-25, as the first message")
-            .hosts("A host of an older revision cannot tell its user why it does not connect.")
-            .once()
-            .fresh(
-                |cx| {
-                    if cx.survey.dual || cx.survey.opens.len() > 1 {
-                        return Err("the server also speaks an older revision".to_owned());
-                    }
-                    if cx.survey.tried.len() < 2 {
-                        return Err("only one revision is checked".to_owned());
-                    }
-                    Ok(vec![Step::Send(crate::cx::initialize(&cx.id(0), "2025-11-25", &json!({}))), Step::Await(cx.id(0))])
-                },
-                |cx, seen| match seen.reply(&cx.id(0)) {
-                    Some(reply) if reply["error"].to_string().contains("2026-07-28") => Verdict::Pass,
-                    Some(reply) => fail(seen, format!("the answer names no version: {}", short(reply))),
-                    None => super::unanswered(seen, &cx.id(0)),
-                },
-            ),
-    ]
 }

@@ -22,7 +22,9 @@ pub(super) fn checks() -> Vec<Check> {
             .sent("`resources/templates/list`")
             .hosts("Codex asks for it whenever resources are declared.")
             .scan(|cx, all| {
-                if let Some(error) = &cx.survey.templates.error {
+                // A page that cannot be read is judged by `page-next`.
+                let first = cx.survey.templates.pages.is_empty();
+                if let Some(error) = cx.survey.templates.error.as_ref().filter(|_| first) {
                     // A server without templates may not know the method; the capability does not say.
                     if error.pointer("/error/code").and_then(Value::as_i64) != Some(-32601) {
                         return Verdict::from_faults(vec![(format!("it was refused: {}", short(&error["error"])), error.to_string())]);

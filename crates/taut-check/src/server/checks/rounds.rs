@@ -24,6 +24,9 @@ const CHOOSES: &str = "test_input_required_result_capabilities";
 const STREAMS: &str = "test_streaming_elicitation";
 const ASKS: &str = "test_input_required_result_elicitation";
 
+/// Tools of the older revisions that ask.
+const ASKING: [&str; 2] = ["test_elicitation", "test_sampling"];
+
 /// Tools of the older revisions whose forms have defaults, and choices.
 const FORMS: [&str; 2] = ["test_elicitation_sep1034_defaults", "test_elicitation_sep1330_enums"];
 
@@ -71,7 +74,8 @@ fn finished(seen: &Seen<'_>, id: &Value) -> Result<(), Verdict> {
         return Err(fail(seen, "the call could not be tried again"));
     }
     match result(seen, id)? {
-        result if result["resultType"] == "complete" && result["isError"] != true => Ok(()),
+        // Whether it says so in the right words is judged by other checks.
+        result if result["resultType"] != "input_required" && result["isError"] != true => Ok(()),
         result => {
             Err(fail(seen, format!("the answers did not finish the call: {}", short(result))))
         }
@@ -218,6 +222,29 @@ pub(super) fn checks() -> Vec<Check> {
                     verdict((0..).zip(&forms).try_for_each(|(n, _)| result(seen, &cx.id(n)).map(|_| ())))
                 },
             ),
+        Check::must("input-declared-legacy", &["LIF-12", "LIF-11", "SAM-01", "ELI-01"], Revisions::STRUCTURED_LEGACY,
+            "A tool that has to ask does not ask a client that cannot answer; the call ends all the same.")
+            .sent("the fixture's `test_elicitation` and `test_sampling` from a client that declares neither")
+            .hosts("Codex, Gemini CLI and most SDK hosts declare no sampling: the request fails and the tool with it.")
+            .probe(
+                |cx| {
+                    let tools = there(cx, ASKING, |tool| tool)?;
+                    Ok((0..).zip(tools).flat_map(|(n, tool)| [call(cx, n, tool, &json!({})), Step::Await(cx.id(n))]).collect())
+                },
+                |cx, seen| {
+                    let asks = |value: &&Value| is_request(value) && ["elicitation/create", "sampling/createMessage"].iter().any(|method| value["method"] == *method);
+                    match seen.got().find(asks) {
+                        Some(value) => fail(seen, format!("it asked {}", value["method"])),
+                        None => {
+                            let tools = there(cx, ASKING, |tool| tool).unwrap_or_default();
+                            verdict((0..).zip(tools).try_for_each(|(n, _)| match seen.reply(&cx.id(n)) {
+                                Some(_) => Ok(()),
+                                None => Err(super::unanswered(seen, &cx.id(n))),
+                            }))
+                        }
+                    }
+                },
+            ),
         Check::must("listen-cancel-fixture", &["SUB-07", "CAN-10"], Revisions::MODERN,
             "A subscription that was cancelled is told of no change.")
             .sent("`subscriptions/listen` for changes of tools with an integer and with a string as its id, both cancelled, then the fixture's `test_trigger_tool_change`")
@@ -270,9 +297,12 @@ fn changes_told(seen: &Seen<'_>) -> bool {
         .any(|value| value["method"] == "notifications/tools/list_changed")
 }
 
-/// The first default of a form that is no value of its field.
+/// The first field of a form whose choices are no texts, or whose default is no value of it.
 fn misfitting_default(schema: &Value) -> Option<String> {
     schema["properties"].as_object()?.iter().find_map(|(name, field)| {
+        if field.get("enum").is_some() && field["type"] != "string" {
+            return Some(format!("{name} has choices, and is no text"));
+        }
         let default = field.get("default")?;
         let fits = match field["type"].as_str().unwrap_or_default() {
             "boolean" => default.is_boolean(),

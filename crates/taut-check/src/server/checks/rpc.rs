@@ -18,7 +18,7 @@ const TORN: [&[u8]; 6] = [
 ];
 
 /// How long is listened for an answer that must not come, in milliseconds: it may be behind the barrier's.
-const QUIET: u64 = 80;
+pub(super) const QUIET: u64 = 80;
 
 /// JSON that is no message.
 fn shapes(cx: &Cx<'_>) -> Vec<String> {
@@ -39,7 +39,6 @@ fn shapes(cx: &Cx<'_>) -> Vec<String> {
 pub(super) fn checks() -> Vec<Check> {
     let mut all = messages();
     all.extend(requests());
-    all.extend(batches());
     all
 }
 
@@ -74,6 +73,7 @@ fn messages() -> Vec<Check> {
             "A result is an object, also when it is empty.")
             .before()
             .hosts("`null` for an empty result fails validation in the TypeScript and Python SDKs.")
+            .after(&["rpc-one-of"])
             .scan(|_, all| {
                 let odd = all.received().filter(|(value, _)| is_response(value) && value.get("result").is_some_and(|result| !result.is_object()));
                 Verdict::from_faults(odd.map(|(value, frame)| (format!("the result is {}", kind(&value["result"])), frame.text())).collect())
@@ -82,6 +82,7 @@ fn messages() -> Vec<Check> {
             "An error has an integer `code` and a string `message`.")
             .before()
             .hosts("Clients that cannot read the error drop it, and the request runs into its timeout.")
+            .after(&["rpc-one-of"])
             .scan(|_, all| {
                 let odd = all.received().filter(|(value, _)| {
                     value.get("error").is_some_and(|error| !error["code"].is_i64() || !error["message"].is_string())
@@ -156,6 +157,7 @@ fn messages() -> Vec<Check> {
             .sent("each declared list and an allowed call, each with a string and with a negative integer as its id")
             .hosts("Bridges and gateways use string ids; a call whose answer has another id never ends.")
             .after(&["rpc-id-echo", "rpc-id-forms"])
+            .after(&["rpc-id-echo"])
             .probe(
                 |cx| {
                     let asked: Vec<Step> = methods(cx).into_iter().map(|(id, method, params)| Step::Send(cx.request_as(&id, method, params))).collect();
@@ -277,7 +279,12 @@ fn methods(cx: &Cx<'_>) -> Vec<(Value, &'static str, Value)> {
 
 /// No answer to what is broken is fine. One that comes has to have one of these codes: with the id of the message, or
 /// without any.
-fn codes_of_strays(cx: &Cx<'_>, seen: &Seen<'_>, named: &[i64], unnamed: &[i64]) -> Verdict {
+pub(super) fn codes_of_strays(
+    cx: &Cx<'_>,
+    seen: &Seen<'_>,
+    named: &[i64],
+    unnamed: &[i64],
+) -> Verdict {
     if let Err(verdict) = alive(seen) {
         return verdict;
     }
@@ -398,84 +405,6 @@ fn requests() -> Vec<Check> {
             .probe(
                 |cx| Ok(vec![cx.request(0, "shutdown", Value::Null), cx.request(1, "exit", Value::Null)]),
                 |cx, seen| verdict((0..2).try_for_each(|n| refused(seen, &cx.id(n), &[-32601]))),
-            ),
-    ]
-}
-
-fn batches() -> Vec<Check> {
-    vec![
-        Check::must("rpc-batch", &["RPC-22", "RPC-25"], Revisions::ONLY_0326,
-            "A batch is accepted, and answered with one array that has one answer per request.")
-            .sent("an array of two requests, a notification and a request for a method that does not exist")
-            .hosts("2025-03-26 obliges a server to accept batches; clients of that revision may send them.")
-            .probe(
-                |cx| Ok(vec![Step::Send(json!([cx.harmless_as(&cx.id(0)),
-                    { "jsonrpc": "2.0", "method": "notifications/no_such" }, cx.harmless_as(&cx.id(1)),
-                    cx.request_as(&cx.id(2), "taut-check/none", Value::Null)]))]),
-                |cx, seen| {
-                    if let Err(verdict) = alive(seen) {
-                        return verdict;
-                    }
-                    let array = seen.entries.iter().filter_map(crate::process::Entry::value).find_map(Value::as_array);
-                    let Some(array) = array else { return fail(seen, "no array came back") };
-                    let has = |id: Value| array.iter().any(|one| one.get("id") == Some(&id) && one.get("result").is_some());
-                    let refused = array.iter().any(|one| one.get("id") == Some(&cx.id(2)) && one.get("error").is_some());
-                    match array.len() == 3 && has(cx.id(0)) && has(cx.id(1)) && refused {
-                        true => Verdict::Pass,
-                        false => fail(seen, "the array has other than one answer per request"),
-                    }
-                },
-            ),
-        Check::must("rpc-batch-notifications", &["RPC-25"], Revisions::ONLY_0326,
-            "A batch of notifications alone is not answered.")
-            .sent("an array of two notifications")
-            .hosts("An empty array as an answer is no message.")
-            .silent()
-            .after(&["rpc-batch"])
-            .probe(
-                |_| Ok(vec![Step::Send(json!([{ "jsonrpc": "2.0", "method": "notifications/no_such" },
-                    { "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 12345 } }]))]),
-                |_, seen| {
-                    if seen.entries.iter().filter_map(crate::process::Entry::value).any(Value::is_array) {
-                        return fail(seen, "an array came back");
-                    }
-                    verdict(silent(seen))
-                },
-            ),
-        Check::must("rpc-batch-empty", &["RPC-25"], Revisions::ONLY_0326,
-            "An empty batch is invalid: one error -32600, and no array.")
-            .sent("[]")
-            .hosts("No host sends it; a crash on it is what is looked for.")
-            .after(&["rpc-batch"])
-            .probe(
-                |_| Ok(vec![Step::Raw(b"[]\n".to_vec()), Step::Barrier, Step::Listen(QUIET)]),
-                |cx, seen| {
-                    if seen.entries.iter().filter_map(crate::process::Entry::value).any(Value::is_array) {
-                        return fail(seen, "an array came back");
-                    }
-                    match seen.strays().len() {
-                        1 => codes_of_strays(cx, seen, &[-32600], &[-32600]),
-                        n => alive(seen).err().unwrap_or_else(|| fail(seen, format!("{n} answers came, one is due"))),
-                    }
-                },
-            ),
-        Check::must("rpc-batch-refused", &["RPC-26", "DEP-01"], Revisions::NOT_0326,
-            "An array is no message in this revision: it is refused or dropped, and not carried out.")
-            .sent("an array of two requests")
-            .hosts("A gateway that counts requests per line is passed by.")
-            .probe(
-                |cx| Ok(vec![Step::Raw(format!("{}\n", json!([cx.harmless_as(&cx.id(0)), cx.harmless_as(&cx.id(1))])).into_bytes()), Step::Barrier, Step::Listen(QUIET)]),
-                |cx, seen| {
-                    if let Err(verdict) = alive(seen) {
-                        return verdict;
-                    }
-                    let served = (0..2).any(|n| seen.result(&cx.id(n)).is_some());
-                    // JSON-RPC has batches, and this revision says neither yes nor no.
-                    match served && cx.revision.as_str() != "2024-11-05" {
-                        true => fail(seen, "the requests in it were served"),
-                        false => Verdict::Pass,
-                    }
-                },
             ),
     ]
 }

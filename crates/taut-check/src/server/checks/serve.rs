@@ -38,6 +38,7 @@ fn progress() -> Vec<Check> {
         Check::must("progress-known", &["PRG-07", "PRG-08", "PRG-09"], Revisions::ALL,
             "Progress names the token of a running request, with its JSON type, and ends with the answer.")
             .hosts("Claude Code ends the session on a token that it does not know.")
+            .after(&["progress-untagged"])
             .scan(|_, all| {
                 let mut faults = Vec::new();
                 for (session, _) in &all.sessions {
@@ -95,7 +96,7 @@ fn logging() -> Vec<Check> {
         Check::must("log-declared", &["LOG-01"], Revisions::ALL,
             "A server that sends logs declares `logging`.")
             .hosts("Hosts do not show logs of a server that does not declare them.")
-            .after(&["log-unasked", "init-result", "discover-result"])
+            .after(&["init-capability-shape", "log-unasked", "init-result", "discover-result"])
             .scan(|cx, all| {
                 if cx.survey.declares("logging") {
                     return Verdict::Pass;
@@ -118,6 +119,7 @@ fn logging() -> Vec<Check> {
             "`logging/setLevel` takes each of the eight levels and gives an empty result.")
             .sent("`logging/setLevel` with each level, `emergency` last")
             .hosts("VS Code sets the level right after it connects.")
+            .after(&["rpc-method-case"])
             .probe(
                 |cx| {
                     needs(cx, "logging")?;
