@@ -157,7 +157,6 @@ fn messages() -> Vec<Check> {
             .sent("each declared list and an allowed call, each with a string and with a negative integer as its id")
             .hosts("Bridges and gateways use string ids; a call whose answer has another id never ends.")
             .after(&["rpc-id-echo", "rpc-id-forms"])
-            .after(&["rpc-id-echo"])
             .probe(
                 |cx| {
                     let asked: Vec<Step> = methods(cx).into_iter().map(|(id, method, params)| Step::Send(cx.request_as(&id, method, params))).collect();
@@ -172,6 +171,7 @@ fn messages() -> Vec<Check> {
             "0, negative and large integers, the empty string and any other string are ids.")
             .sent("requests with the ids 0, -1, 4294967297, 9007199254740991, \"\", \"0\", and long or odd strings")
             .hosts("0 is the first id of the TypeScript and Python SDKs, so of most hosts.")
+            .after(&["rpc-id-echo"])
             .probe(
                 |cx| Ok(forms().iter().map(|id| Step::Send(cx.harmless_as(id))).collect()),
                 |_, seen| verdict(forms().iter().try_for_each(|id| result(seen, id).map(|_| ()))),

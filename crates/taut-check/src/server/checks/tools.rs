@@ -129,9 +129,10 @@ fn listed(cx: &Cx<'_>, all: &All<'_>, ordered: bool) -> Verdict {
         return Verdict::skip("the server does not declare tools");
     };
     let whole: Vec<String> = pages.iter().flat_map(names).collect();
-    // A tool may stand on another page in another order.
+    // A tool may stand on another page in another order. Where it stands on two of them, the order is all that is judged.
+    let twice = whole.iter().enumerate().any(|(at, name)| whole[..at].contains(name));
     let same = |page: &Vec<String>| match pages.len() {
-        2.. if !ordered => page.iter().all(|name| whole.contains(name)),
+        2.. if !ordered => twice || page.iter().all(|name| whole.contains(name)),
         _ => *page == first,
     };
     let mut faults = Vec::new();
