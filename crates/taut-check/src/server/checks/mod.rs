@@ -71,7 +71,7 @@ fn alive(seen: &Seen<'_>) -> Result<(), Verdict> {
         return Err(fail(seen, "the server ended"));
     }
     if !seen.barrier {
-        return Err(fail(seen, "the server answers nothing any more"));
+        return Err(fail(seen, SILENT));
     }
     Ok(())
 }
@@ -91,6 +91,9 @@ fn result<'a>(seen: &Seen<'a>, id: &Value) -> Result<&'a Value, Verdict> {
 
 /// How a failure is told that `rpc-error-id` explains.
 pub(super) const IDLESS: &str = "an error without an id came";
+
+/// How a failure is told where the server is there and silent.
+pub(super) const SILENT: &str = "the server answers nothing any more";
 
 /// An error that names no request.
 fn idless<'a>(seen: &Seen<'a>) -> Option<&'a Value> {
