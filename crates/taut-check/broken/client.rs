@@ -111,8 +111,14 @@ impl Client {
             "io.modelcontextprotocol/clientCapabilities": {},
             "io.modelcontextprotocol/clientInfo": { "name": "broken", "version": "1" },
         });
-        if self.is("client-meta-fields") {
-            meta["traceparent"] = json!("not-a-trace");
+        match self.role.as_str() {
+            "client-meta-fields" => meta["traceparent"] = json!("not-a-trace"),
+            "baggage-object" => meta["baggage"] = json!({ "user": "me" }),
+            "key-reserved" => meta["io.modelcontextprotocol/session"] = json!("5"),
+            "tasks-declared" => {
+                meta["io.modelcontextprotocol/clientCapabilities"] = json!({ "tasks": {} })
+            }
+            _ => {}
         }
         if self.is("client-info")
             && let Some(members) = meta.as_object_mut()
@@ -159,6 +165,10 @@ impl Client {
                     true => replies.iter().for_each(|reply| self.write(&reply.to_string())),
                     false => self.write(&Value::Array(replies).to_string()),
                 }
+            } else if self.is("quits") && value["id"] == 987_654_321 {
+                // It takes an answer to nothing for the end, which is its own business.
+                let _ = self.child.kill();
+                return None;
             } else if self.is("client-silent") && value["id"] == 987_654_321 {
                 self.write(
                     &json!({ "jsonrpc": "2.0", "id": 987_654_321, "result": {} }).to_string(),
@@ -180,8 +190,11 @@ impl Client {
         if self.modern && !self.is("client-answers") {
             return;
         }
-        if let Some(reply) = self.answer_to(value) {
+        if let Some(reply) = self.answer_to(value).filter(|_| !self.is("no-answers")) {
             self.write(&reply.to_string());
+            if self.is("client-once") {
+                self.write(&reply.to_string());
+            }
         }
     }
 
@@ -202,6 +215,15 @@ impl Client {
             "sampling/createMessage" if self.is("client-sampling-tools") => Ok(
                 json!({ "role": "assistant", "content": { "type": "text", "text": "hi" }, "model": "none" }),
             ),
+            "sampling/createMessage" if self.is("client-undeclared") => Ok(
+                json!({ "role": "assistant", "content": { "type": "text", "text": "hi" }, "model": "none" }),
+            ),
+            "elicitation/create"
+                if self.is("client-elicited") && value["params"].get("mode").is_none() =>
+            {
+                Ok(json!({ "action": "decline", "content": { "name": "me" } }))
+            }
+            "elicitation/create" if self.is("client-elicited") => refuse(-32602),
             "elicitation/create" if self.is("client-mode") => Ok(json!({ "action": "decline" })),
             "elicitation/create" if self.is("mode-needed") => {
                 return Some(
@@ -271,8 +293,17 @@ impl Client {
         match reply {
             Some(reply) if reply.get("result").is_some() => Some(true),
             Some(reply) if reply["error"]["code"] == -32022 => {
+                for _ in 0..2 {
+                    if self.is("client-version-repeat") {
+                        self.modern = true;
+                        let again = self.message("server/discover", json!({}));
+                        self.ask(&again, Duration::from_secs(2));
+                        self.modern = false;
+                    }
+                }
                 self.is("client-version-retry").then_some(false)
             }
+            None if self.is("silence-ends") => None,
             Some(reply) if self.is("client-fallback") && reply["error"]["code"] != -32601 => None,
             _ => Some(false),
         }
@@ -282,7 +313,9 @@ impl Client {
         let caps = match self.role.as_str() {
             "client-roots" => json!({ "roots": {} }),
             "client-declared" | "client-sampling-tools" => json!({ "sampling": {} }),
-            "client-mode" | "mode-needed" => json!({ "elicitation": { "form": {} } }),
+            "client-mode" | "mode-needed" | "client-elicited" => {
+                json!({ "elicitation": { "form": {} } })
+            }
             "roots-true" => json!({ "roots": true }),
             "elicitation-list" => json!({ "elicitation": [] }),
             _ => json!({}),
@@ -303,6 +336,10 @@ impl Client {
             std::thread::sleep(Duration::from_millis(300));
             let _ = self.child.kill();
             return false;
+        }
+        if self.is("pings-early") {
+            let early = self.message("ping", json!({}));
+            self.write(&early.to_string());
         }
         if self.is("client-waits") {
             let early = self.message("tools/list", json!({}));
@@ -383,6 +420,7 @@ impl Client {
             "client-id-type" => call["id"] = json!(1.5),
             "client-id-fresh" => call["id"] = listed,
             "client-shape" => call["params"]["name"] = json!(5),
+            "task-asked" if !self.modern => call["params"]["task"] = json!({ "ttl": 1000 }),
             "client-meta" if self.modern => {
                 call["params"]["_meta"] = json!({ "io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientInfo": { "name": "broken", "version": "1" } })
             }
@@ -396,6 +434,13 @@ impl Client {
             return;
         }
         let reply = self.ask(&call, limit);
+        if self.is("client-progress") {
+            let params = json!({ "progressToken": "mine", "progress": 1 });
+            self.write(
+                &json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
+                    .to_string(),
+            );
+        }
         let state = reply.as_ref().and_then(|reply| reply["result"]["requestState"].as_str());
         if let Some(state) = state {
             let state =
@@ -404,6 +449,10 @@ impl Client {
             call["id"] = json!(self.next);
             call["params"]["requestState"] = json!(state);
             self.ask(&call, limit);
+            if self.is("client-state-leak") {
+                let list = self.message("tools/list", json!({ "requestState": state }));
+                self.ask(&list, limit);
+            }
         }
         // Long enough for what the server still wants to ask.
         self.wait(&Value::Null, Duration::from_millis(400));
@@ -442,6 +491,9 @@ impl Client {
             return;
         }
         self.stdin = None;
+        if self.is("kills-at-once") {
+            let _ = self.child.kill();
+        }
         let began = Instant::now();
         while began.elapsed() < Duration::from_secs(2) {
             if matches!(self.child.try_wait(), Ok(Some(_))) {

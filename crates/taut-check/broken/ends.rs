@@ -40,6 +40,9 @@ impl Later {
         let deaf = self.out.is("cancel-silent") || self.out.is("cancel-silent-modern");
         let told = if self.out.is("progress-fixture") && steps == 3 { 1 } else { steps };
         for step in 0..steps {
+            if self.is_cancelled() && self.out.is("cut-short") {
+                break;
+            }
             if self.is_cancelled() && !deaf {
                 if self.out.is("log-cancelled") && self.logs {
                     std::thread::sleep(pause * 2);
@@ -63,9 +66,13 @@ impl Later {
                 }
                 self.out.send(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }));
             }
-            std::thread::sleep(pause);
+            for _ in 0..10 {
+                if !(self.out.is("cut-short") && self.is_cancelled()) {
+                    std::thread::sleep(pause / 10);
+                }
+            }
         }
-        if !self.is_cancelled() || deaf {
+        if !self.is_cancelled() || deaf || self.out.is("cut-short") {
             self.out.send(&json!({ "jsonrpc": "2.0", "id": self.id, "result": result }));
         }
         if let (true, Some(token)) = (self.out.is("progress-late"), &self.token) {

@@ -51,6 +51,10 @@ impl Out {
             true => format!("[{text}]"),
             false => text,
         };
+        let text = match self.is("raw-newline") {
+            true => text.replace("line\\nbreak", "line\nbreak"),
+            false => text,
+        };
         let mut bytes = text.into_bytes();
         if self.is("long-cut") {
             bytes.truncate(64 << 10);
@@ -124,6 +128,9 @@ fn serve(out: &Out, modern_only: bool) {
         || out.is("listen-exit") && server.listens();
     if out.is("no-last-newline") {
         out.bytes(br#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"bye"}}"#);
+    }
+    if out.is("listen-end") {
+        server.end_streams();
     }
     if stays {
         std::thread::sleep(STAY);

@@ -23,6 +23,7 @@ impl Server {
         leave("tools-declared", "tools");
         leave("resources-declared", "resources");
         leave("prompts-declared", "prompts");
+        leave("undeclared-get", "prompts");
         leave("log-declared", "logging");
         leave("error-undeclared", "completions");
         leave("complete-declared", "completions");
@@ -108,6 +109,10 @@ impl Server {
         }
         if self.is("tools-output-schema") {
             tools[3]["outputSchema"]["type"] = json!("array");
+        }
+        let client = &request.params["_meta"]["io.modelcontextprotocol/clientInfo"]["name"];
+        if self.is("meta-client-same") && *client != "taut-check" {
+            tools.push(json!({ "name": "for_others", "inputSchema": none }));
         }
         if self.is("tools-names") {
             tools.push(json!({ "name": "a name with spaces", "inputSchema": none }));
@@ -198,6 +203,9 @@ impl Server {
                 if self.is("resources-list") {
                     items[1] = json!({ "uri": "demo://two" });
                 }
+                if self.is("uri-percent") {
+                    items[1]["uri"] = json!("demo://two%zz");
+                }
                 if self.is("resources-uri") {
                     items[1]["uri"] = json!("no address at all");
                 }
@@ -227,14 +235,19 @@ impl Server {
     }
 
     pub(crate) fn read(&self, request: &Request<'_>) -> Result<Value, (i64, String)> {
+        if self.is("uri-null") && request.params.get("uri") == Some(&Value::Null) {
+            return Ok(json!({ "contents": [] }));
+        }
         let Some(uri) = request.params.get("uri").and_then(Value::as_str) else {
             let code = if self.is("resources-request") { -32603 } else { -32602 };
             return Err((code, "a uri is needed".to_owned()));
         };
-        if uri.ends_with("/etc/passwd") {
-            if self.is("resources-traversal")
+        let odd = self.is("traversal-slashes") && uri.starts_with("demo://%2e%2e%2f");
+        if uri.ends_with("/etc/passwd") || odd {
+            if odd
+                || self.is("resources-traversal")
                 || self.is("traversal-template") && uri.starts_with("demo://")
-                || self.is("traversal-encoded") && uri.contains("%2e")
+                || self.is("traversal-encoded") && uri.contains("%2e/")
             {
                 return Ok(
                     json!({ "contents": [{ "uri": uri, "text": "root:x:0:0:root:/root:/bin/sh\n" }] }),
@@ -280,6 +293,7 @@ impl Server {
         }
         let who = &request.params["arguments"]["who"];
         match name {
+            "greet" if request.params["arguments"].is_array() && self.is("prompt-list") => {}
             "greet" if who.is_null() && !self.is("prompts-missing-argument") => {
                 return invalid("who is needed");
             }
@@ -310,6 +324,11 @@ impl Server {
             Some("ref/resource") => reference["uri"] == "demo://{id}",
             _ => self.is("complete-reference"),
         };
+        let argument = &request.params["argument"];
+        let whole = argument["name"].is_string() && argument["value"].is_string();
+        if !whole && !self.is("complete-request") {
+            return Err((-32602, "an argument is needed".to_owned()));
+        }
         if !known && !self.is("error-undeclared") {
             return Err((-32602, "nothing there can be completed".to_owned()));
         }

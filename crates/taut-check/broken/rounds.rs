@@ -50,8 +50,12 @@ impl Server {
                 "test_elicitation_sep1330_enums" if can("elicitation") => {
                     let titled =
                         json!({ "type": "string", "oneOf": [{ "const": "a", "title": "A" }] });
+                    let plain = match self.is("form-numbers") {
+                        true => json!({ "type": "integer", "enum": [1, 2] }),
+                        false => json!({ "type": "string", "enum": ["a", "b"] }),
+                    };
                     let several = json!({ "type": "array", "items": { "type": "string", "enum": ["a", "b"] } });
-                    let fields = json!({ "plain": { "type": "string", "enum": ["a", "b"] }, "titled": titled, "several": several });
+                    let fields = json!({ "plain": plain, "titled": titled, "several": several });
                     Some(self.ask_form(request, &fields))
                 }
                 _ => None,
@@ -62,7 +66,9 @@ impl Server {
         let stuck = self.is("input-kinds");
         match name.strip_prefix("test_input_required_result_").unwrap_or(name) {
             "sampling" if has("model") => text("thank you"),
-            "sampling" if can("sampling") => asks(json!({ "model": sampling() }), None),
+            "sampling" if can("sampling") || self.is("asks-anyway") => {
+                asks(json!({ "model": sampling() }), None)
+            }
             "list_roots" if has("roots") && !stuck => text("thank you"),
             "list_roots" if can("roots") => asks(json!({ "roots": roots() }), None),
             "multiple_inputs" if has("who") && has("model") && has("roots") => text("thank you"),

@@ -86,6 +86,15 @@ impl Server {
         self.out.role.clone()
     }
 
+    /// Ends the subscriptions with a result that does not say which one it was.
+    pub(crate) fn end_streams(&self) {
+        for (id, _) in &self.streams {
+            let meta = json!({ "io.modelcontextprotocol/serverInfo": { "name": "broken", "version": "1" } });
+            let result = json!({ "resultType": "complete", "_meta": meta });
+            self.out.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+        }
+    }
+
     pub(crate) fn listens(&self) -> bool {
         !self.streams.is_empty()
     }
@@ -111,6 +120,11 @@ impl Server {
             return;
         }
         let bare = line.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(line);
+        let half = text.replace("\\ud83c\\udf88", "?");
+        let bare = if self.is("half-escapes") { half.as_bytes() } else { bare };
+        if self.is("nan-served") && text.contains("NaN") {
+            return self.out.send(&json!({ "jsonrpc": "2.0", "id": null, "result": {} }));
+        }
         let Ok(value) = serde_json::from_slice::<Value>(bare) else {
             let stale = self.is("rpc-unreadable-id").then(|| self.last_id.clone());
             let code = match () {
@@ -142,7 +156,10 @@ impl Server {
             }
             return self.refuse(None, -32600, "no batches");
         }
-        let replies: Vec<Value> = list.iter().filter_map(|one| self.message(one)).collect();
+        let mut replies: Vec<Value> = list.iter().filter_map(|one| self.message(one)).collect();
+        if self.is("batch-errors") {
+            replies.retain(|reply| reply.get("error").is_none());
+        }
         match replies.is_empty() {
             true if self.is("rpc-batch-notifications") => self.out.send(&json!([])),
             true => {}
@@ -170,7 +187,11 @@ impl Server {
             self.is("rpc-id-type") && id == Some(&json!(true)),
         );
         if !valid || method.is_none() || odd_id && !null && !typed {
-            let readable = id.filter(|_| !odd_id);
+            let minus = json!(-1);
+            let readable = match self.is("odd-id") && odd_id {
+                true => Some(&minus),
+                false => id.filter(|_| !odd_id),
+            };
             let code = match () {
                 () if self.is("rpc-invalid-request") => -32603,
                 () if self.is("invalid-unknown") => -32601,
@@ -201,6 +222,12 @@ impl Server {
             Value::String(text) if self.is("id-cut") => {
                 json!(text.chars().take(32).collect::<String>())
             }
+            Value::String(text) if self.is("id-case") => json!(text.trim().to_lowercase()),
+            Value::String(_)
+                if self.is("rpc-id-methods") && method == "tools/call" && answer.is_ok() =>
+            {
+                json!(0)
+            }
             Value::Number(number) if self.is("id-32") => {
                 json!(number.as_i64().map_or(0, |id| id % (1 << 32)))
             }
@@ -209,7 +236,8 @@ impl Server {
         let modern = request["params"]["_meta"].get(VERSION).is_some() || self.modern_only;
         let mut reply = match answer {
             Err((code, message)) => {
-                let null = self.is("rpc-error-id") && method != "initialize";
+                let null = self.is("rpc-error-id") && method != "initialize"
+                    || self.is("error-text-id") && id.is_string();
                 let mut reply =
                     refusal(Some(if null { &Value::Null } else { &id }), code, &message);
                 if code == -32022 {
@@ -224,6 +252,9 @@ impl Server {
                 }
                 if code == -32021 {
                     reply["error"]["data"] = json!({ "requiredCapabilities": { "sampling": {} } });
+                    if self.is("needs-nothing") {
+                        reply["error"]["data"] = json!({ "requiredCapabilities": {} });
+                    }
                 }
                 if self.is("code-text") {
                     reply["error"]["code"] = json!(code.to_string());
@@ -244,6 +275,9 @@ impl Server {
             }
         };
         let list = method == "prompts/list";
+        if self.is("names-method") && list && reply.get("result").is_some() {
+            reply["method"] = json!(method);
+        }
         if self.is("rpc-version") && list {
             reply["jsonrpc"] = json!("1.0");
         }
@@ -280,6 +314,9 @@ impl Server {
         if !(self.is("meta-server-info") && list) {
             result["_meta"]["io.modelcontextprotocol/serverInfo"] =
                 json!({ "name": "broken", "version": "1" });
+        }
+        if self.is("meta-trace") && list {
+            result["_meta"]["traceparent"] = json!("00-abc-def-01");
         }
         if self.is("meta-reserved") && list {
             result["_meta"]["dev.mcp/mine"] = json!(1);
@@ -373,7 +410,9 @@ impl Server {
                 if self.is("cancel-ids") && *id == json!(0) {
                     return None;
                 }
-                if self.is("cancel-unknown") && *id == json!("never-used") {
+                if self.is("cancel-unknown") && *id == json!("never-used")
+                    || self.is("cancel-opening") && *id == json!(1)
+                {
                     return answered();
                 }
                 if self.is("cancel-race") && *id == self.last_id && self.last_method == "tools/list"
@@ -389,7 +428,11 @@ impl Server {
                     let meta = json!({ SUBSCRIPTION: id, "io.modelcontextprotocol/serverInfo": { "name": "broken", "version": "1" } });
                     self.out.send(&json!({ "jsonrpc": "2.0", "id": id, "result": { "resultType": "complete", "_meta": meta } }));
                 }
-                if !self.is("listen-cancel-fixture") {
+                if self.is("listen-note") && self.streams.iter().any(|(stream, _)| stream == id) {
+                    self.note("notifications/cancelled", json!({ "requestId": id }));
+                }
+                let kept = self.is("listen-text-kept") && id.is_string();
+                if !self.is("listen-cancel-fixture") && !kept {
                     self.streams.retain(|(stream, _)| stream != id);
                 }
                 self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).push(id.clone());
@@ -465,6 +508,13 @@ impl Server {
                     json!({ "supportedVersions": [MODERN], "capabilities": {}, "resultType": "complete", "ttlMs": 0, "cacheScope": "private" }),
                 ));
             }
+            let lax = self.is("meta-list") && meta.is_array()
+                || self.is("token-alone") && meta.get("progressToken").is_some();
+            if lax && self.agreed.is_none() && method == "server/discover" {
+                return Some(Ok(
+                    json!({ "supportedVersions": [MODERN], "capabilities": {}, "resultType": "complete", "ttlMs": 0, "cacheScope": "private" }),
+                ));
+            }
             if self.agreed.is_none() && method != "ping" {
                 return Some(Err((-32600, "not initialized".to_owned())));
             }
@@ -482,11 +532,14 @@ impl Server {
         let Some(version) = meta.get(VERSION) else { return invalid("a version is needed") };
         let Some(version) = version.as_str() else { return invalid("the version is a text") };
         let lax = self.is("meta-types") && meta.get(CAPABILITIES) == Some(&Value::Null)
-            || self.is("meta-required") && meta.get(CAPABILITIES).is_none();
+            || self.is("meta-required") && meta.get(CAPABILITIES).is_none()
+            || self.is("caps-call") && method == "tools/call" && meta.get(CAPABILITIES).is_none();
         if !meta.get(CAPABILITIES).is_some_and(Value::is_object) && !lax {
             return invalid("capabilities are needed");
         }
-        if version != MODERN {
+        let lax = self.is("version-call") && method == "tools/call"
+            || self.is("version-empty") && version.is_empty();
+        if version != MODERN && !lax {
             self.bad_version = true;
             return Err((-32022, "no such version".to_owned()));
         }
@@ -506,9 +559,9 @@ impl Server {
             return Err((-32600, "the id was used".to_owned()));
         }
         let level = meta.get(LOG_LEVEL);
-        if level.is_some_and(|level| !LEVELS.iter().any(|known| level == *known))
-            && !self.is("log-bad-level-modern")
-        {
+        let lax =
+            self.is("log-bad-level-modern") || self.is("level-call") && method == "tools/call";
+        if level.is_some_and(|level| !LEVELS.iter().any(|known| level == *known)) && !lax {
             return invalid("no such level");
         }
         Ok(())
@@ -593,6 +646,9 @@ impl Server {
                 Err((-32602, "a uri is needed".to_owned()))
             }
             ("resources/subscribe" | "resources/unsubscribe", false) => Ok(json!({})),
+            ("prompts/list", true) if self.is("undeclared-get") => {
+                Err((-32601, "there are no prompts".to_owned()))
+            }
             ("tools/list" | "resources/list" | "prompts/list" | "resources/templates/list", _) => {
                 let zero = request.params["_meta"].get("progressToken") == Some(&json!(0));
                 match self.is("progress-token") && zero {
@@ -603,6 +659,7 @@ impl Server {
             ("resources/read", _) => self.read(request),
             ("prompts/get", _) => self.prompt(request),
             ("completion/complete", _) => self.complete(request),
+            ("subscriptions/listen", false) if self.is("rpc-later") => Ok(json!({})),
             ("subscriptions/listen", true) => return self.listen(request),
             ("tools/call", _) => return self.call(request),
             _ => Err((
@@ -636,10 +693,17 @@ impl Server {
             return Some(Err((-32603, "one is enough".to_owned())));
         }
         let id = request.id.clone();
-        let told = if self.is("listen-ack") { json!(id.to_string()) } else { id.clone() };
+        let told = match () {
+            () if self.is("listen-ack") => json!(id.to_string()),
+            () if self.is("listen-zero") && id == json!(0) => Value::Null,
+            () => id.clone(),
+        };
         let mut honoured = filter.clone();
         if self.is("listen-subset") {
             honoured["toolsListChanged"] = json!(false);
+        }
+        if let (true, Some(members)) = (self.is("undeclared-get"), honoured.as_object_mut()) {
+            members.remove("promptsListChanged");
         }
         let honoured = if honoured.is_object() { honoured } else { json!({}) };
         self.note(
@@ -664,6 +728,8 @@ impl Server {
             let code = if self.is("tools-request") { -32603 } else { -32602 };
             return Some(Err((code, "a name is needed".to_owned())));
         };
+        let lower = name.to_lowercase();
+        let name = if self.is("tools-case") { &lower } else { name };
         let args = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
         if !args.is_object() && !self.is("tools-arguments-type") {
             let code = if self.is("arguments-failed") { -32603 } else { -32602 };
@@ -691,6 +757,9 @@ impl Server {
             "echo" => match args["text"].as_str() {
                 Some(said) if self.is("tools-text") => {
                     text(&said.replace(|c: char| !c.is_ascii(), "?"))
+                }
+                Some(said) if self.is("html-escaped") => {
+                    text(&said.replace('&', "&amp;").replace('<', "&lt;"))
                 }
                 Some(said) if self.is("tools-long") => {
                     text(&said.chars().take(65_536).collect::<String>())
@@ -759,8 +828,11 @@ impl Server {
             | "test_input_required_result_tampered_state"
                 if request.modern && caps.get("elicitation").is_some() =>
             {
-                let schema =
+                let mut schema =
                     json!({ "type": "object", "properties": { "name": { "type": "string" } } });
+                if self.is("form-nested") {
+                    schema["properties"]["name"] = json!({ "type": "object", "properties": {} });
+                }
                 let mut entry = json!({ "method": "elicitation/create", "params": { "mode": "form", "message": "Who?", "requestedSchema": schema } });
                 if self.is("input-shape") {
                     entry["id"] = json!(5);
@@ -783,13 +855,19 @@ impl Server {
             "test_elicitation" if caps.get("elicitation").is_some() => {
                 Some(Err((-32603, "not today".to_owned())))
             }
-            "test_sampling" if caps.get("sampling").is_some() => {
+            "test_sampling"
+                if caps.get("sampling").is_some()
+                    || self.is("input-declared-legacy") && !request.modern =>
+            {
                 let content = json!({ "type": "text", "text": "hi" });
-                self.ask(
-                    request,
-                    "sampling/createMessage",
-                    json!({ "messages": [{ "role": "user", "content": content }], "maxTokens": 5 }),
-                )
+                let mut params =
+                    json!({ "messages": [{ "role": "user", "content": content }], "maxTokens": 5 });
+                if self.is("sampling-bare")
+                    && let Some(members) = params.as_object_mut()
+                {
+                    members.remove("maxTokens");
+                }
+                self.ask(request, "sampling/createMessage", params)
             }
             _ if name.starts_with("test_") => match self.rounds(request, name, &caps.clone()) {
                 Some(answer) => answer,
@@ -821,6 +899,7 @@ impl Server {
         }
         for (id, filter) in &self.streams {
             if filter[format!("{list}ListChanged")] == true {
+                let id = if self.is("changed-text") { json!(id.to_string()) } else { id.clone() };
                 self.note(&method, json!({ "_meta": { SUBSCRIPTION: id } }));
             }
         }

@@ -2,7 +2,7 @@
 //!
 //! Knows what is a request, an answer and a notification. Judges nothing itself.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -34,9 +34,9 @@ pub(crate) enum Step {
     Close,
 }
 
-/// What is a message, by its members.
+/// What has a result or an error is an answer, even if it also has a method: `rpc-one-of` tells that.
 pub(crate) fn is_response(value: &Value) -> bool {
-    value.get("method").is_none() && (value.get("result").is_some() || value.get("error").is_some())
+    value.get("result").is_some() || value.get("error").is_some()
 }
 
 pub(crate) fn is_notification(value: &Value) -> bool {
@@ -44,7 +44,7 @@ pub(crate) fn is_notification(value: &Value) -> bool {
 }
 
 pub(crate) fn is_request(value: &Value) -> bool {
-    value.get("method").is_some() && value.get("id").is_some()
+    value.get("method").is_some() && value.get("id").is_some() && !is_response(value)
 }
 
 /// Whether an answer with this id is meant for a request with that id. An id of another JSON type is
@@ -113,7 +113,7 @@ impl<'a> Seen<'a> {
     }
 
     pub(crate) fn result(&self, id: &Value) -> Option<&'a Value> {
-        self.reply(id).and_then(|reply| reply.get("result"))
+        self.reply(id).filter(|reply| !reply["error"].is_object())?.get("result")
     }
 
     pub(crate) fn code(&self, id: &Value) -> Option<i64> {
@@ -158,8 +158,9 @@ pub(crate) struct Answered<'a> {
 }
 
 impl Answered<'_> {
+    /// The result; nothing if an error stands beside it.
     pub(crate) fn result(&self) -> Option<&Value> {
-        self.reply.get("result")
+        self.reply.get("result").filter(|_| !self.reply["error"].is_object())
     }
 }
 
@@ -266,10 +267,15 @@ impl<'a> All<'a> {
         let sessions: Vec<_> = sessions.into_iter().map(with).collect();
         let mut answers = Vec::new();
         for (session, requests) in &sessions {
+            // A second answer to a request belongs to something else, and says nothing of that request.
+            let mut answered: HashSet<*const Value> = HashSet::new();
             for (index, reply, line) in session.received() {
                 let Some(id) = reply.get("id").filter(|_| is_response(reply)) else { continue };
                 let Some((_, request)) = requests.before(id, index) else { continue };
                 let Some(method) = request["method"].as_str() else { continue };
+                if !answered.insert(std::ptr::from_ref(request)) {
+                    continue;
+                }
                 answers.push(Answered { method, params: &request["params"], reply, line });
             }
         }

@@ -184,11 +184,11 @@ impl Splitter {
         self.open.push(line);
         // Only here can it be whole, so it is parsed once.
         if self.nesting.depth <= 0 {
-            let joined = self.open.join(&b'\n');
-            if let Ok(value) = serde_json::from_slice::<Value>(&joined) {
+            if let Ok(value) = serde_json::from_slice::<Value>(&joined(&self.open)) {
+                let raw = self.open.join(&b'\n');
                 self.open.clear();
                 let fault = Some(Fault::ManyLines);
-                frames.push(Frame { raw: joined, value: Some(value), fault, cr });
+                frames.push(Frame { raw, value: Some(value), fault, cr });
             }
             self.give_up(frames);
         } else if self.nesting.bytes > MAX_JOINED || self.open.len() > MAX_LINES {
@@ -223,6 +223,21 @@ impl Splitter {
         frames.extend(lines.map(|line| broken(line, false)));
         self.nesting = Nesting::default();
     }
+}
+
+/// Lines as one JSON text: a newline within a string is written as an escape, as it should have been.
+fn joined(lines: &[Vec<u8>]) -> Vec<u8> {
+    let (mut all, mut nesting) = (Vec::new(), Nesting::default());
+    for (line, n) in lines.iter().zip(0..) {
+        match nesting.text {
+            _ if n == 0 => {}
+            true => all.extend_from_slice(b"\\n"),
+            false => all.push(b'\n'),
+        }
+        nesting.read(line);
+        all.extend_from_slice(line);
+    }
+    all
 }
 
 /// A line that is one JSON value, maybe with a fault that can be forgiven.
@@ -285,6 +300,11 @@ mod tests {
     fn a_message_over_several_lines_is_read_and_told() {
         assert_eq!(
             faults(b"{\n  \"a\": {\n  }\n}\n{}\n"),
+            [(Some(Fault::ManyLines), true), (None, true)]
+        );
+        // A newline within a text that should have been an escape.
+        assert_eq!(
+            faults(b"{\"a\":\"one\ntwo { \",\n\"b\":[1]}\n{}\n"),
             [(Some(Fault::ManyLines), true), (None, true)]
         );
         let torn = b"{\"a\":\n{\"jsonrpc\":\"2.0\"}\n";

@@ -120,6 +120,37 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("answers-initialized", "rpc-notification-silent", Revision::V2025_11_25),
     ("updated-undeclared", "init-undeclared", Revision::V2025_06_18),
     ("caps-list", "init-result", Revision::V2025_11_25),
+    ("raw-newline", "frame-line", Revision::V2025_11_25),
+    ("names-method", "rpc-one-of", Revision::V2025_11_25),
+    ("error-text-id", "rpc-error-id", Revision::V2025_11_25),
+    ("id-case", "rpc-id-forms", Revision::V2025_11_25),
+    ("odd-id", "rpc-id-type", Revision::V2025_11_25),
+    ("batch-errors", "rpc-batch", Revision::V2025_03_26),
+    ("half-escapes", "tools-text", Revision::V2025_11_25),
+    ("prompt-list", "prompts-request", Revision::V2025_11_25),
+    ("uri-null", "resources-request", Revision::V2025_11_25),
+    ("uri-percent", "resources-uri", Revision::V2025_11_25),
+    ("caps-call", "meta-required", Revision::MODERN),
+    ("version-call", "version-unknown", Revision::MODERN),
+    ("meta-list", "meta-version-required", Revision::MODERN),
+    ("level-call", "log-bad-level-modern", Revision::MODERN),
+    ("listen-zero", "listen-ack", Revision::MODERN),
+    ("listen-note", "listen-cancel", Revision::MODERN),
+    ("listen-text-kept", "listen-cancel-fixture", Revision::MODERN),
+    ("changed-text", "listen-unasked", Revision::MODERN),
+    ("needs-nothing", "capability-needed", Revision::MODERN),
+    ("asks-anyway", "input-declared", Revision::MODERN),
+    ("form-nested", "input-shape", Revision::MODERN),
+    ("sampling-bare", "input-ask-legacy", Revision::V2025_11_25),
+    ("nan-served", "rpc-invalid-request", Revision::V2025_11_25),
+    ("cancel-opening", "cancel-unknown", Revision::V2025_11_25),
+    ("token-alone", "meta-version-required", Revision::MODERN),
+    ("version-empty", "meta-types", Revision::MODERN),
+    ("html-escaped", "tools-text", Revision::V2025_11_25),
+    ("cut-short", "cancel-silent", Revision::V2025_11_25),
+    ("form-numbers", "input-forms", Revision::V2025_11_25),
+    ("undeclared-get", "error-undeclared", Revision::MODERN),
+    ("traversal-slashes", "resources-traversal", Revision::V2025_11_25),
 ];
 
 /// The same for clients.
@@ -130,6 +161,13 @@ const MORE_CLIENTS: &[(&str, &str)] = &[
     ("elicitation-list", "client-shape"),
     ("cancels-initialize", "client-cancel-own"),
     ("mode-needed", "client-declared"),
+    ("no-answers", "client-ping"),
+    ("baggage-object", "client-meta-fields"),
+    ("key-reserved", "client-meta-fields"),
+    ("tasks-declared", "client-meta-fields"),
+    ("task-asked", "client-capabilities"),
+    ("silence-ends", "client-fallback"),
+    ("kills-at-once", "client-closes-first"),
 ];
 
 /// Servers that are different and right.
@@ -250,10 +288,11 @@ fn a_client_is_not_blamed_for_long_messages_or_for_half_a_message_at_its_end() {
 }
 
 /// Clients that are different and right: one speaks the newest revision only and leaves where another is offered, one
-/// cancels its probe after a time, one is ended before it reads the answer to its handshake.
+/// cancels its probe after a time, one is ended before it reads the answer to its handshake, one pings before that, one
+/// ends its server when it hears something odd.
 #[test]
 fn clients_are_not_blamed_for_what_they_may_do() {
-    for role in ["newest-only", "cancels-probe", "gives-up"] {
+    for role in ["newest-only", "cancels-probe", "gives-up", "pings-early", "quits"] {
         let words = [BROKEN, "--role", role, "--", "{server}"];
         ClientCheck::new(words, [PLAYER]).run().assert_passed();
     }

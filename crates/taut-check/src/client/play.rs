@@ -45,7 +45,7 @@ pub(crate) const SCENARIOS: [(&str, &str); 23] = [
 ];
 
 /// A state that has to come back byte for byte.
-pub(crate) const STATE: &str = "st\u{e4}te +/= \\ \"quoted\" \u{1F388}";
+pub(crate) const STATE: &str = " St\u{e4}te +/= \\ \"Quoted\" \u{1F388} ";
 
 /// A version that no client knows.
 const FUTURE: &str = "2031-01-31";
@@ -64,6 +64,9 @@ const NOTE: usize = 256;
 /// How many lines may be read ahead.
 const AHEAD: usize = 4;
 
+/// How long the next answer waits after the server has asked something: long enough for any client to answer.
+const ASKED: Duration = Duration::from_millis(1200);
+
 /// How long the stubborn one stays after its stdin ended.
 const STUBBORN: Duration = Duration::from_secs(12);
 
@@ -76,6 +79,8 @@ struct Player {
     scenario: String,
     log: Arc<Mutex<File>>,
     noise: bool,
+    /// Whether the client had its time to answer what it was asked.
+    waited: bool,
 }
 
 /// Plays a scenario on stdin and stdout, and writes down what happens to a new file in `folder`.
@@ -129,11 +134,17 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
         }
         write(&ears, "eof", &[]);
     });
-    let mut player = Player { scenario: scenario.to_owned(), log, noise: false };
+    let last = log.clone();
+    let mut player = Player { scenario: scenario.to_owned(), log, noise: false, waited: false };
     for bytes in lines {
         player.line(&bytes);
     }
     if scenario == "stubborn" {
+        // At first often, so that the shortest wait is seen.
+        for _ in 0..30 {
+            std::thread::sleep(Duration::from_millis(10));
+            write(&last, "alive", &[]);
+        }
         std::thread::sleep(STUBBORN);
     }
     Ok(())
@@ -163,11 +174,18 @@ impl Player {
         if self.is("slow") || self.is("modern-slow") {
             std::thread::sleep(Duration::from_secs(1));
         }
+        let asks = ["rude", "odd", "legacy-0326"].contains(&self.scenario.as_str());
+        if asks && self.noise && !self.waited {
+            self.waited = true;
+            std::thread::sleep(ASKED);
+        }
         if self.is("chatty") {
             let _ = writeln!(
                 io::stderr(),
                 "ERROR failed to read the cache, going on without; {method} is served"
             );
+            // Whoever takes that for the end has time to do so.
+            std::thread::sleep(Duration::from_millis(80));
         }
         let modern = value["params"]["_meta"].get(VERSION).is_some();
         let answer = self.answer(method, &value["params"], modern);
@@ -283,11 +301,11 @@ impl Player {
         };
         let mut result = if self.is("pages") {
             match params["cursor"].as_str() {
-                None => json!({ "tools": [tool("echo")], "nextCursor": "päge/2 =?" }),
-                Some("päge/2 =?") if modern => {
+                None => json!({ "tools": [tool("echo")], "nextCursor": "Päge/2 =? " }),
+                Some("Päge/2 =? ") if modern => {
                     json!({ "tools": [tool("echo2")], "nextCursor": "" })
                 }
-                Some("päge/2 =?") => json!({ "tools": [tool("echo2")], "nextCursor": "last" }),
+                Some("Päge/2 =? ") => json!({ "tools": [tool("echo2")], "nextCursor": "last" }),
                 Some(_) => json!({ "tools": [tool("echo3")] }),
             }
         } else {

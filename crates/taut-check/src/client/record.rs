@@ -69,17 +69,27 @@ impl Life {
     }
 
     /// Whether the client stayed for a second after the server said something with this id: one that
-    /// was about to leave owes no answer.
+    /// was about to leave, or ended the server, owes no answer.
     pub(crate) fn stayed_after(&self, id: &str) -> bool {
         let said = self.notes.iter().find_map(|note| match note {
             Note::Said { at, value } if value["id"] == id => Some(*at),
             _ => None,
         });
-        let left = self.notes.iter().find_map(|note| match note {
+        said.is_some_and(|said| self.left().is_none_or(|left| left > said + 1000))
+    }
+
+    /// When the client closed the server's stdin, or the server was there for the last time; nothing if that was not
+    /// written down.
+    pub(crate) fn left(&self) -> Option<u64> {
+        let closed = self.notes.iter().find_map(|note| match note {
             Note::Eof { at } => Some(*at),
             _ => None,
         });
-        said.is_some_and(|said| left.map_or(!self.cut, |left| left > said + 1000))
+        let last = self.notes.iter().rev().find_map(|note| match note {
+            Note::Alive { at } | Note::Heard { at, .. } | Note::Said { at, .. } => Some(*at),
+            _ => None,
+        });
+        closed.or_else(|| last.filter(|_| !self.cut))
     }
 
     /// Whether the client closed the server's stdin so many milliseconds or more after the note at a place.
@@ -130,6 +140,8 @@ pub(crate) struct Scene {
 /// All that a judge of clients has.
 pub(crate) struct Played<'a> {
     pub(crate) scenes: Vec<&'a Scene>,
+    /// The scenarios that the client ended by itself, also those where it spoke no revision.
+    pub(crate) ended: Vec<&'static str>,
     /// The revision that the client speaks in these scenes.
     pub(crate) revision: Revision,
 }

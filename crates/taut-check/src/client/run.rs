@@ -112,7 +112,11 @@ impl ClientCheck {
                     true => Verdict::skip(
                         "the client does not speak this revision in the scenarios that show it",
                     ),
-                    false => judge(&Played { scenes: fitting.clone(), revision }),
+                    false => {
+                        let ended = scenes.iter().filter(|scene| scene.ended.is_some());
+                        let ended = ended.map(|scene| scene.name).collect();
+                        judge(&Played { scenes: fitting.clone(), ended, revision })
+                    }
                 };
                 let exchange = match &verdict {
                     Verdict::Fail { shown, .. } if shown.is_empty() => fitting

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::carry::{Outcome, Surveys};
-use super::checks::IDLESS;
+use super::checks::{IDLESS, SILENT};
 use super::run::ServerCheck;
 use crate::check::{Check, Kind, Verdict};
 use crate::cx::{Cx, Survey};
@@ -13,6 +13,9 @@ use crate::seen::{All, Session};
 
 /// The check that explains answers which are missing because their errors have no id.
 const ERROR_ID: &str = "rpc-error-id";
+
+/// The checks that explain answers which are missing because several messages came at once.
+const TOGETHER: [&str; 2] = ["frame-match", "frame-split"];
 
 /// Carries out the checks that send nothing.
 pub(super) fn scans(
@@ -74,6 +77,10 @@ pub(crate) fn explain(checks: &[Check], rows: &mut [Row]) {
         let idless = row.verdict.words().ends_with(IDLESS) && row.id != ERROR_ID;
         let cause = after.iter().find(|id| has_failed(id));
         let cause = cause.or_else(|| Some(&ERROR_ID).filter(|id| idless && has_failed(id)));
+        let words = row.verdict.words();
+        let lost = words.contains("was not answered") || words.ends_with(SILENT);
+        let lost = lost && !TOGETHER.contains(&row.id);
+        let cause = cause.or_else(|| Some(&TOGETHER[0]).filter(|id| lost && has_failed(id)));
         if let Some(cause) = cause {
             row.verdict = Verdict::Blocked(format!("{cause} explains it"));
             continue;

@@ -8,5 +8,5 @@ pub(crate) mod run;
 pub(crate) mod session;
 mod survey;
 
-pub(crate) use checks::{all, is_key};
+pub(crate) use checks::{all, is_key, is_reserved, odd_trace};
 pub use run::ServerCheck;

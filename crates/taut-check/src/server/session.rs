@@ -38,7 +38,7 @@ pub(super) const NO_MEMORY: &str =
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// The id of the request that opens a session.
-const OPENING: i64 = 1;
+pub(crate) const OPENING: i64 = 1;
 
 /// Where the ids of barriers begin.
 const BARRIERS: i64 = 1_000_000;
@@ -328,7 +328,8 @@ fn request_of(log: &[Entry], id: &Value) -> Option<Value> {
 /// Whether an entry has the answer to a request, even one that has neither a result nor an error.
 fn answers(entry: &Entry, id: &Value) -> bool {
     let list = entry.value().map(messages).unwrap_or_default();
-    list.iter().any(|value| value.get("method").is_none() && is_meant(value.get("id"), id))
+    let answers = |value: &Value| value.get("method").is_none() || is_response(value);
+    list.iter().any(|value| answers(value) && is_meant(value.get("id"), id))
 }
 
 /// What we answer to a server that asks, as a client with these capabilities.

@@ -1,4 +1,4 @@
-//! What a client does when a server asks it something, and with pages.
+//! What a client does when a server asks it something.
 
 use std::collections::HashSet;
 
@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 
 use super::each;
 use crate::check::{Check, Revisions, Verdict};
-use crate::client::play::STATE;
 use crate::client::record::{Life, Note, Played};
 use crate::seen::{is_request, is_response, messages};
 
@@ -35,6 +34,10 @@ pub(super) fn checks() -> Vec<Check> {
             }
             None => Some(format!("the request for {capability} was not answered")),
         }
+    }
+    /// An id as text, the same for a number and for its digits.
+    fn text(id: &Value) -> String {
+        id.as_str().map_or_else(|| id.to_string(), str::to_owned)
     }
     /// What the client declared in its handshake.
     fn caps(life: &Life) -> Option<&Value> {
@@ -73,6 +76,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("the requests `taut-check/none` and `Ping`")
         .hosts("A server waits for the answer for ever.")
+        .after(&["client-ping"])
         .played(&["rude"], |played| {
             answer(played, |life| {
                 ["none-1", "case-1"].iter().find_map(|id| {
@@ -90,6 +94,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("`roots/list`")
         .hosts("A server takes an empty list for no access.")
+        .after(&["client-unknown-request"])
         .played(&["rude"], |played| answer(played, |life| refused(life, "roots-1", "roots"))),
         Check::must(
             "client-roots",
@@ -137,6 +142,81 @@ pub(super) fn checks() -> Vec<Check> {
                         .any(|refused| code == refused)
                         .then(|| format!("{id} is declared, and was refused with {code}"))
                 })
+            })
+        }),
+        Check::must(
+            "client-undeclared",
+            &["SAM-01", "ELI-01"],
+            Revisions::LEGACY,
+            "A client that serves sampling or elicitation declares it.",
+        )
+        .sent("`sampling/createMessage` and `elicitation/create`")
+        .hosts("No server asks for what is not declared, so the user never sees it.")
+        .played(&["rude"], |played| {
+            answer(played, |life| {
+                let caps = caps(life)?;
+                let result = |id: &str| life.answer(&json!(id)).map(|reply| &reply["result"]);
+                let sampled = result("sampling-1").is_some_and(|result| result.get("content").is_some());
+                // To decline what it does not know is a polite way to refuse.
+                let filled = result("elicit-1").is_some_and(|result| result["action"] == "accept");
+                let served = [("sampling", sampled), ("elicitation", filled)];
+                let odd = served.iter().find(|(name, served)| *served && caps.get(*name).is_none());
+                odd.map(|(name, _)| format!("{name} is not declared, and was served"))
+            })
+        }),
+        Check::must(
+            "client-elicited",
+            &["ELI-07"],
+            Revisions::STRUCTURED_LEGACY,
+            "An answer to an elicitation has the action accept, decline or cancel; only accept has content.",
+        )
+        .sent("`elicitation/create`")
+        .hosts("A server reads what the user did not want to give.")
+        .after(&["client-unknown-request"])
+        .played(&["rude"], |played| {
+            answer(played, |life| {
+                let result = life.answer(&json!("elicit-1"))?.get("result")?;
+                let accepted = result["action"] == "accept";
+                let known = accepted || result["action"] == "decline" || result["action"] == "cancel";
+                let fits = known && (accepted || result.get("content").is_none_or(Value::is_null));
+                (!fits).then(|| format!("the answer is {result}"))
+            })
+        }),
+        Check::must(
+            "client-once",
+            &["RPC-06", "STD-28"],
+            Revisions::LEGACY,
+            "The client answers a request once.",
+        )
+        .sent("pings and other requests")
+        .hosts("A server takes the second answer for the answer to another request.")
+        .played(&["rude", "odd", "legacy-0326"], |played| {
+            each(played, |_, life| {
+                let heard = life.heard().flat_map(|(_, value)| messages(value));
+                let mut answered = HashSet::new();
+                let mut answers = heard.filter(|value| is_response(value)).filter_map(|value| value.get("id"));
+                let twice = answers.find(|id| !id.is_null() && !answered.insert(id.to_string()))?;
+                Some(format!("the request {twice} was answered twice"))
+            })
+        }),
+        Check::must(
+            "client-progress",
+            &["PRG-07", "PRG-08"],
+            Revisions::ALL,
+            "The client tells progress only of a request that asked for it.",
+        )
+        .sent("requests without a progressToken")
+        .hosts("A server cannot tell what it is about; some end the session.")
+        .played(&[], |played| {
+            each(played, |_, life| {
+                let tokens: Vec<&Value> = life
+                    .said()
+                    .filter_map(|(_, value)| value.pointer("/params/_meta/progressToken"))
+                    .collect();
+                let heard = life.heard().flat_map(|(_, value)| messages(value));
+                let mut told = heard.filter(|value| value["method"] == "notifications/progress");
+                let odd = told.find(|value| !tokens.contains(&&value["params"]["progressToken"]))?;
+                Some(format!("no request has the token {}", odd["params"]["progressToken"]))
             })
         }),
         Check::must(
@@ -211,7 +291,9 @@ pub(super) fn checks() -> Vec<Check> {
                     .collect();
                 let heard = life.heard().flat_map(|(_, value)| messages(value));
                 let stray = heard.into_iter().find(|value| {
-                    is_response(value) && value.get("id").is_none_or(|id| !asked.contains(&id))
+                    // An id of another JSON type is told by the checks of ids.
+                    let known = |id: &Value| asked.iter().any(|asked| text(asked) == text(id));
+                    is_response(value) && value.get("id").is_none_or(|id| id.is_null() || !known(id))
                 });
                 stray.map(|stray| format!("it answered {stray}"))
             })
@@ -224,7 +306,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("malformed cancellations, then pings with the ids \"\", -1 and \"odd-last\"")
         .hosts("A server waits for the answer for ever.")
-        .after(&["client-silent"])
+        .after(&["client-ping", "client-silent"])
         .played(&["odd"], |played| {
             let judged = |life: &Life| {
                 life.stayed_after("odd-last") || life.answer(&json!("odd-last")).is_some()
@@ -247,6 +329,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("a batch of two pings and a notification")
         .hosts("A server of 2025-03-26 may send batches, and waits for the answers.")
+        .after(&["client-ping", "client-silent"])
         .played(&["legacy-0326"], |played| {
             let answers = |life: &Life| {
                 let arrays = life.heard().filter_map(|(_, value)| value.as_array());
@@ -259,13 +342,11 @@ pub(super) fn checks() -> Vec<Check> {
             };
             let said = |life: &Life| life.said().find(|(_, value)| value.is_array()).map(|(at, _)| at);
             let stayed = |life: &Life| {
-                let (Some(said), Some(Note::Eof { at: left })) =
-                    (said(life), life.notes.iter().find(|note| matches!(note, Note::Eof { .. })))
-                else {
-                    return said(life).is_some();
+                let Some(Note::Said { at, .. }) = said(life).map(|said| &life.notes[said]) else {
+                    return false;
                 };
                 let answered = life.answer(&json!("batch-1")).is_some();
-                answered || matches!(&life.notes[said], Note::Said { at, .. } if *left > at + 1000)
+                answered || life.left().is_none_or(|left| left > at + 1000)
             };
             match played.lives().any(|(_, life)| stayed(life) || answers(life)) {
                 true => each(played, |_, life| {
@@ -273,94 +354,6 @@ pub(super) fn checks() -> Vec<Check> {
                 }),
                 false => Verdict::skip("the client ended before it could answer"),
             }
-        }),
-        Check::must(
-            "client-separators",
-            &["STD-12"],
-            Revisions::ALL,
-            "Only LF ends a message: U+2028, U+2029 and U+0085 are ordinary characters.",
-        )
-        .sent("a list of tools with these characters unescaped in a description")
-        .hosts("A client that splits there never sees the tools.")
-        .played(&["legacy", "modern", "odd", "modern-ask"], |played| {
-            // What the client does after it has listed the tools of a server.
-            let went_on = |names: [&str; 2]| {
-                let scene = names.into_iter().find_map(|name| played.scene(name))?;
-                let life = scene.lives.iter().find(|life| life.first("tools/list").is_some())?;
-                let (at, _) = life.first("tools/list")?;
-                let mut later = life.requests().filter(|(place, _)| *place > at);
-                Some(later.any(|(_, value)| value["method"] == "tools/call"))
-            };
-            match (went_on(["legacy", "modern"]), went_on(["odd", "modern-ask"])) {
-                (Some(true), Some(false)) => Verdict::fail(
-                    "no tool was called, and one is called where the list is plain",
-                ),
-                (Some(true), Some(true)) => Verdict::Pass,
-                _ => Verdict::skip("the client calls no tool after it has listed them"),
-            }
-        }),
-        Check::must(
-            "client-state",
-            &["MRTR-05", "MRTR-06"],
-            Revisions::MODERN,
-            "A call that is tried once more has the same params, the state as it came, and a new id.",
-        )
-        .sent("a result of `tools/call` that has a requestState and no questions")
-        .hosts("A server cannot go on where it was.")
-        .played(&["modern-state"], |played| {
-            let calls = |life: &Life| -> Vec<Value> {
-                let all = life.requests().filter(|(_, value)| value["method"] == "tools/call");
-                all.map(|(_, value)| value.clone()).collect()
-            };
-            match played.lives().any(|(_, life)| calls(life).len() > 1) {
-                true => each(played, |_, life| {
-                    let calls = calls(life);
-                    let (first, again) = (calls.first()?, calls.get(1)?);
-                    let same = |name: &str| first["params"].get(name) == again["params"].get(name);
-                    if !same("name") || !same("arguments") {
-                        // Another call, maybe.
-                        return again["params"].get("requestState").map(|_| "its params are others".to_owned());
-                    }
-                    match &again["params"]["requestState"] {
-                        Value::String(state) if state == STATE && first["id"] != again["id"] => None,
-                        Value::String(state) if state == STATE => Some("its id is the same".to_owned()),
-                        other => Some(format!("its state is {other}")),
-                    }
-                }),
-                false => Verdict::skip("the client does not try again, which it may"),
-            }
-        }),
-        Check::must(
-            "client-cursor",
-            &["PAG-01", "PAG-03", "PAG-06"],
-            Revisions::ALL,
-            "A client that reads further pages sends the cursor as it got it, also an empty one.",
-        )
-        .sent("a list of tools in three pages")
-        .hosts("A server refuses a cursor that it did not give.")
-        .played(&["pages"], |played| {
-            each(played, |_, life| {
-                let given: Vec<&Value> = life
-                    .said()
-                    .filter_map(|(_, value)| value["result"].get("nextCursor"))
-                    .collect();
-                let lists: Vec<&Value> = life
-                    .requests()
-                    .filter(|(_, value)| value["method"] == "tools/list")
-                    .map(|(_, value)| value)
-                    .collect();
-                let odd = lists
-                    .iter()
-                    .filter_map(|value| value["params"].get("cursor"))
-                    .find(|cursor| !given.contains(cursor));
-                if let Some(odd) = odd {
-                    return Some(format!("the cursor {odd} was never given"));
-                }
-                let pages =
-                    lists.iter().filter(|value| value["params"].get("cursor").is_some()).count();
-                let ended_early = pages == 1 && given.len() == 2 && given[1] == "";
-                ended_early.then(|| "an empty cursor was taken for the end".to_owned())
-            })
         }),
     ]
 }

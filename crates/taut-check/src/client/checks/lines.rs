@@ -48,7 +48,7 @@ pub(super) fn checks() -> Vec<Check> {
         .hosts("Strict servers drop the message.")
         .played(&[], |played| {
             every(played, |value| {
-                (value["jsonrpc"] != "2.0").then(|| format!("`jsonrpc` is {}", value["jsonrpc"]))
+                (value.is_object() && value["jsonrpc"] != "2.0").then(|| format!("`jsonrpc` is {}", value["jsonrpc"]))
             })
         }),
         Check::must(
@@ -58,6 +58,7 @@ pub(super) fn checks() -> Vec<Check> {
             "The id of a request is a string or an integer.",
         )
         .hosts("A server cannot answer it.")
+        .after(&["client-notification-id"])
         .played(&[], |played| {
             every(played, |value| {
                 let id = value.get("id").filter(|_| is_request(value))?;
@@ -96,7 +97,7 @@ pub(super) fn checks() -> Vec<Check> {
             "Every message fits the official JSON schema of its revision.",
         )
         .hosts("A server that validates refuses it.")
-        .after(&[
+        .after(&["client-unknown-request", "client-roots", "client-silent", "client-progress-token", "client-info", "client-cancel-own", "client-elicited", 
             "client-meta",
             "client-id-type",
             "client-version-member",
@@ -211,10 +212,22 @@ pub(super) fn checks() -> Vec<Check> {
                 return Verdict::skip("the client was still at work when its time was over");
             }
             each(played, |_, life| {
-                let closed = life.notes.iter().any(|note| matches!(note, Note::Eof { .. }));
-                let used = life.said().count() > 1;
-                (used && !closed && !life.cut)
-                    .then(|| "the server was ended while its stdin was open".to_owned())
+                let closed = life.notes.iter().find_map(|note| match note {
+                    Note::Eof { at } => Some(*at),
+                    _ => None,
+                });
+                let lived = |closed: u64| {
+                    let later = |note: &Note| matches!(note, Note::Alive { at } if *at >= closed + 20);
+                    life.notes.iter().any(later)
+                };
+                let used = life.said().count() > 1 && !life.cut;
+                match closed {
+                    None if used => Some("the server was ended while its stdin was open".to_owned()),
+                    Some(closed) if used && !lived(closed) => {
+                        Some("the server was ended as soon as its stdin was closed".to_owned())
+                    }
+                    _ => None,
+                }
             })
         }),
         Check::should(
@@ -261,6 +274,8 @@ pub(super) fn checks() -> Vec<Check> {
 fn revision_of(value: &Value, agreed: Revision) -> Option<Revision> {
     let named = value["params"]["_meta"][VERSION].as_str();
     match value["method"].as_str() {
+        // A probe is judged with the servers that understand it.
+        Some("server/discover") if !agreed.is_modern() => None,
         Some("server/discover") => named.and_then(Revision::parse).filter(|it| it.is_modern()),
         Some("initialize") => {
             let named = value["params"]["protocolVersion"].as_str().and_then(Revision::parse);

@@ -1,6 +1,7 @@
 //! The checks for clients: what a played server can see of them.
 
 mod asked;
+mod follow;
 mod lines;
 mod opening;
 
@@ -37,5 +38,6 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(opening::checks());
     all.extend(opening::modern());
     all.extend(asked::checks());
+    all.extend(follow::checks());
     all
 }

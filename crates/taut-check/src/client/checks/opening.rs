@@ -6,6 +6,7 @@ use super::each;
 use crate::check::{Check, Revisions, Verdict};
 use crate::client::record::Life;
 use crate::cx::{CAPABILITIES, CLIENT_INFO, VERSION};
+use crate::ours::Revision;
 use crate::seen::{is_notification, is_request, is_response};
 
 pub(super) fn checks() -> Vec<Check> {
@@ -27,7 +28,8 @@ pub(super) fn checks() -> Vec<Check> {
             })),
         Check::must("client-initialized", &["LIF-08"], Revisions::LEGACY, "After the handshake the client sends `notifications/initialized`.")
             .hosts("Strict servers wait for it and answer nothing.")
-            .played(&["dual", "legacy", "legacy-2024", "pages"], |played| each(played, |_, life| {
+            .after(&["client-notification-id"])
+        .played(&["dual", "legacy", "legacy-2024", "pages"], |played| each(played, |_, life| {
                 let (_, opened) = life.first("initialize")?;
                 let (told, answer) = life.said().find(|(_, value)| value.get("id") == opened.get("id"))?;
                 // LIF-07: one that cannot speak the version it is offered says nothing more.
@@ -64,7 +66,7 @@ pub(super) fn checks() -> Vec<Check> {
             .played(&["offer"], |played| each(played, |_, life| {
                 let id = life.first("initialize")?.1.get("id");
                     let begun = life.said().find(|(_, value)| value.get("id") == id)?.0;
-                let more = life.requests().find(|(at, value)| *at > begun && value["method"] != "initialize" && value["method"] != "server/discover");
+                let more = life.requests().find(|(at, value)| *at > begun && !["initialize", "server/discover", "ping"].iter().any(|method| value["method"] == *method));
                 more.map(|(_, value)| format!("it went on with {}", value["method"]))
             })),
         Check::must("client-fallback", &["PRB-04", "PRB-05"], Revisions::LEGACY, "A client that probes goes on with `initialize` after any other error than -32022, and after silence.")
@@ -76,7 +78,7 @@ pub(super) fn checks() -> Vec<Check> {
                 let missing = ["legacy", "legacy-odd", "legacy-invalid", "legacy-custom", "legacy-silent"].into_iter().find(|name| !opens(name));
                 match missing {
                     // It may wait for longer than we do.
-                    Some("legacy-silent") if probes && played.scene("legacy-silent").is_none_or(|scene| scene.ended.is_none()) => {
+                    Some("legacy-silent") if probes && !played.ended.contains(&"legacy-silent") => {
                         Verdict::skip("the client waited for an answer to its probe for longer than this check")
                     }
                     Some(name) if probes => Verdict::fail(format!("{name}: initialize never came")),
@@ -103,11 +105,11 @@ pub(super) fn checks() -> Vec<Check> {
         Check::must("client-capabilities", &["LIF-12"], Revisions::STRUCTURED_LEGACY, "The client asks only for what the server declares.")
             .sent("a server that declares tools and nothing else")
             .hosts("A server refuses it; a strict one ends.")
-            .played(&[], |played| each(played, |_, life| undeclared(life))),
+            .played(&[], |played| each(played, |_, life| undeclared(life, played.revision))),
         Check::should("client-capabilities-old", &["LIF-11"], Revisions::BEFORE_0618, "The client asks only for what the server declares.")
             .sent("a server that declares tools and nothing else")
             .hosts("A server refuses it; a strict one ends.")
-            .played(&[], |played| each(played, |_, life| undeclared(life))),
+            .played(&[], |played| each(played, |_, life| undeclared(life, played.revision))),
         Check::must("client-vocabulary", &["LIF-12", "LIF-11", "LIF-18", "DEP-03"], Revisions::ALL, "The client sends only requests and notifications that the revision has.")
             .hosts("A server refuses a request that it does not know, and drops a notification.")
             .after(&["client-no-handshake", "client-capabilities", "client-capabilities-old"])
@@ -132,11 +134,15 @@ pub(super) fn checks() -> Vec<Check> {
 const PATIENT: u64 = 3_000;
 
 /// What the client asks for that the played server does not declare: it has tools and nothing else.
-fn undeclared(life: &Life) -> Option<String> {
+fn undeclared(life: &Life, revision: Revision) -> Option<String> {
     let opened = life.first("initialize")?.0;
     let foreign = ["prompts/", "resources/", "logging/", "completion/"];
     life.requests().filter(|(at, _)| *at > opened).find_map(|(_, value)| {
         let method = value["method"].as_str()?;
+        // In the older revisions nobody knows the member.
+        if value["params"].get("task").is_some() && revision == Revision::V2025_11_25 {
+            return Some(format!("{method} asks for a task, of a server that declares none"));
+        }
         foreign
             .iter()
             .any(|area| method.starts_with(area))
@@ -150,14 +156,6 @@ fn cancels_probe(life: &Life, at: usize, value: &Value) -> bool {
         life.requests().filter(|(place, one)| *place < at && one["method"] == "server/discover");
     value["method"] == "notifications/cancelled"
         && probes.any(|(_, probe)| probe.get("id") == value["params"].get("requestId"))
-}
-
-/// Whether a text has the form of W3C's traceparent: four fields of lower-case hexadecimal digits.
-fn is_trace(text: &str) -> bool {
-    let fields: Vec<&str> = text.split('-').collect();
-    let lengths: Vec<usize> = fields.iter().map(|field| field.len()).collect();
-    let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
-    lengths.starts_with(&[2, 32, 16, 2]) && fields.iter().all(|field| field.chars().all(hex))
 }
 
 /// The requests that belong to 2026-07-28. A handshake does not, nor what follows it: `client-no-handshake` judges
@@ -185,12 +183,18 @@ pub(super) fn modern() -> Vec<Check> {
                 if let Some(key) = meta.keys().find(|key| !crate::server::is_key(key)) {
                     return Some(format!("{key:?} is no key"));
                 }
-                if let Some(odd) = meta.get("traceparent").filter(|trace| !trace.as_str().is_some_and(is_trace)) {
-                    return Some(format!("traceparent is {odd}"));
+                if let Some(odd) = crate::server::odd_trace(&value["params"]["_meta"]) {
+                    return Some(odd);
                 }
                 let caps = meta.get(CAPABILITIES)?;
+                if let Some(key) = meta.keys().find(|key| caps.get("extensions").is_none() && crate::server::is_reserved(played.revision, key)) {
+                    return Some(format!("{key:?} has a prefix of the protocol's own"));
+                }
                 if caps["roots"].get("listChanged").is_some() {
                     return Some("roots.listChanged is gone".to_owned());
+                }
+                if caps.get("tasks").is_some() {
+                    return Some("the capability tasks is gone".to_owned());
                 }
                 let extensions = caps.get("extensions")?;
                 let fits = extensions.as_object().is_some_and(|all| all.iter().all(|(name, value)| name.contains('/') && value.is_object()));
@@ -198,7 +202,8 @@ pub(super) fn modern() -> Vec<Check> {
             }))),
         Check::should("client-info", &["MET-03"], Revisions::MODERN, "Every request names the client in `_meta`.")
             .hosts("A server cannot say in its logs who asked.")
-            .played(&[], |played| each(played, |_, life| {
+            .after(&["client-meta"])
+        .played(&[], |played| each(played, |_, life| {
                 modern_requests(life).find_map(|value| {
                     let info = &value["params"]["_meta"][CLIENT_INFO];
                     (!info["name"].is_string()).then(|| format!("{} does not name the client", value["method"]))
@@ -222,6 +227,19 @@ pub(super) fn modern() -> Vec<Check> {
                 let told = life.said().find(|(_, value)| value["error"]["code"] == -32022)?.0;
                 let (at, _) = life.first("initialize")?;
                 (at > told).then(|| "initialize came after -32022".to_owned())
+            })),
+        Check::should("client-version-repeat", &["VER-02"], Revisions::MODERN, "A client whose version was refused does not go on with it: it chooses another one that was offered, or gives up.")
+            .sent("a server that refuses every version but one of the future")
+            .hosts("A server answers the same error for ever.")
+            .after(&["client-version-retry"])
+            .played(&["modern-version"], |played| each(played, |_, life| {
+                // Requests may have been under way at the first refusal.
+                let told = life.said().filter(|(_, value)| value["error"]["code"] == -32022).nth(1)?;
+                let offered = &told.1["error"]["data"]["supported"];
+                let named = |value: &Value| value["params"]["_meta"].get(VERSION).cloned();
+                let odd = life.requests().filter(|(at, _)| *at > told.0).filter_map(|(_, value)| named(value));
+                let mut odd = odd.filter(|version| offered.as_array().is_none_or(|list| !list.contains(version)));
+                odd.next().map(|version| format!("{version} came again after it was refused twice"))
             })),
     ]
 }

@@ -71,7 +71,8 @@ pub(super) fn checks() -> Vec<Check> {
             .silent()
             .probe(
                 |_| Ok(vec![Step::Send(json!({ "jsonrpc": "2.0", "id": 987_654_321, "result": {} })),
-                    Step::Send(json!({ "jsonrpc": "2.0", "id": "taut-none", "error": { "code": -32601, "message": "none" } }))]),
+                    Step::Send(json!({ "jsonrpc": "2.0", "id": "taut-none", "error": { "code": -32601, "message": "none" } })),
+                    Step::Send(json!({ "jsonrpc": "2.0", "error": { "code": -32700, "message": "none" } }))]),
                 |_, seen| {
                     let odd = seen.got().find(|value| is_response(value) && (value["id"] == 987_654_321 || value["id"] == "taut-none"));
                     match odd {

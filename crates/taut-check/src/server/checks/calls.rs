@@ -144,7 +144,7 @@ fn calling() -> Vec<Check> {
     vec![
         Check::must("tools-text", &["STD-02", "STD-12", "STD-01"], Revisions::ALL,
             "Text comes back as it was sent: any script, newlines, separators, quotes.")
-            .sent("the allowed tool `echo`, which gives back one of its arguments, with other texts")
+            .sent("the allowed tool `echo`, which gives back one of its arguments, with other texts, the last one written in escapes")
             .hosts("Every text that is not plain English.")
             .probe(
                 |cx| {
@@ -152,8 +152,13 @@ fn calling() -> Vec<Check> {
                     Ok(texts().iter().enumerate().map(|(n, text)| {
                         let mut args = call.args.clone();
                         args[call.echoes.as_deref().unwrap_or_default()] = json!(text);
-                        cx.request(i64::try_from(n).unwrap_or(0), "tools/call", json!({ "name": call.tool, "arguments": args }))
-                    }).collect())
+                        let id = cx.id(i64::try_from(n).unwrap_or(0));
+                        let message = cx.request_as(&id, "tools/call", json!({ "name": call.tool, "arguments": args }));
+                        match n + 1 == texts().len() {
+                            true => Step::Raw(format!("{}\n", escaped(&message.to_string())).into_bytes()),
+                            false => Step::Send(message),
+                        }
+                    }).chain([Step::Await(cx.id(i64::try_from(texts().len()).unwrap_or(1) - 1))]).collect())
                 },
                 |cx, seen| verdict(texts().iter().enumerate().try_for_each(|(n, text)| {
                     let id = cx.id(i64::try_from(n).unwrap_or(0));
@@ -309,14 +314,31 @@ fn long_text() -> String {
     format!("{}grün 漢字 🎈", "0123456789abcdef".repeat(200 << 6))
 }
 
-fn texts() -> [&'static str; 6] {
+/// JSON text where everything beyond ASCII is an escape, as Python and PHP write it.
+fn escaped(text: &str) -> String {
+    let mut all = String::new();
+    for c in text.chars() {
+        match c.is_ascii() {
+            true => all.push(c),
+            false => {
+                c.encode_utf16(&mut [0; 2]).iter().for_each(|unit| all += &format!("\\u{unit:04x}"))
+            }
+        }
+    }
+    all
+}
+
+fn texts() -> [&'static str; 9] {
     [
         "grün und blau",
+        "<b>one &amp; 'two'</b>",
+        "",
         "漢字かな交じり文 🎈",
         "line\nbreak\r\nand\ttab",
         "a\u{2028}b\u{2029}c\u{85}d",
         "{\"a\":\"\\\\\"}",
         "עברית e\u{301}",
+        "gr\u{fc}n \u{6f22}\u{5b57} \u{1F388}",
     ]
 }
 

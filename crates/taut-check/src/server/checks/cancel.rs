@@ -16,7 +16,7 @@ pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::must("cancel-unknown", &["CAN-04", "CAN-06", "RPC-11", "MET-09"], Revisions::ALL,
             "Cancelling what is unknown or finished does nothing.")
-            .sent("a request, and its cancellation after the answer; then one for an id that was never used")
+            .sent("a request, and its cancellation after the answer; then one for an id that was never used, and one for the handshake")
             .hosts("opencode cancels after every call that worked.")
             .silent()
             .after(&["rpc-once", "rpc-notification-silent"])
@@ -25,6 +25,7 @@ pub(super) fn checks() -> Vec<Check> {
                     Step::Send(cx.harmless_as(&cx.id(0))), Step::Await(cx.id(0)),
                     cx.note("notifications/cancelled", json!({ "requestId": cx.id(0), "reason": "AbortError" })),
                     cx.note("notifications/cancelled", json!({ "requestId": "never-used" })),
+                    cx.note("notifications/cancelled", json!({ "requestId": crate::server::session::OPENING })),
                 ]),
                 |cx, seen| match seen.replies(&cx.id(0)).len() {
                     1 => verdict(silent(seen)),
@@ -66,12 +67,12 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::should("cancel-silent", &["CAN-03"], Revisions::LEGACY,
             "A cancelled request gets no answer.")
-            .sent("an allowed call that takes at least 300 ms, and its cancellation after 60 ms")
+            .sent("an allowed call that takes at least 300 ms, twice at once, and their cancellations after 60 and 140 ms")
             .hosts("The answer of a cancelled call reaches a host that has forgotten the call.")
             .probe(cancel_steps, cancel_judge),
         Check::must("cancel-silent-modern", &["CAN-10", "CAN-03"], Revisions::MODERN,
             "After a cancellation nothing more is sent for that request: no answer, no progress, no log.")
-            .sent("an allowed call that takes at least 300 ms, and its cancellation after 60 ms")
+            .sent("an allowed call that takes at least 300 ms, twice at once, and their cancellations after 60 and 140 ms")
             .hosts("The answer of a cancelled call reaches a host that has forgotten the call.")
             .probe(cancel_steps, cancel_judge),
         Check::should("cancel-ids", &["CAN-03", "CAN-10", "RPC-29", "STD-28"], Revisions::ALL,
@@ -129,13 +130,18 @@ fn cancel_steps(cx: &Cx<'_>) -> Sends {
         params["_meta"][LOG_LEVEL] = json!("debug");
     }
     let listen = call.took_ms + 400;
+    let cancel = |n: i64| {
+        let params = json!({ "requestId": cx.id(n), "reason": "taut-check" });
+        cx.note("notifications/cancelled", params)
+    };
     Ok(vec![
         cx.request(0, "tools/call", params),
+        // A second one, which is cancelled later: an answer to each at that moment is no coincidence.
+        cx.request(2, "tools/call", json!({ "name": call.tool, "arguments": call.args })),
         Step::Listen(60),
-        cx.note(
-            "notifications/cancelled",
-            json!({ "requestId": cx.id(0), "reason": "taut-check" }),
-        ),
+        cancel(0),
+        Step::Listen(80),
+        cancel(2),
         Step::Barrier,
         // What comes up to here was under way.
         Step::Send(cx.harmless_as(&cx.id(1))),
@@ -174,9 +180,33 @@ fn cancelled_early(cx: &Cx<'_>, seen: &Seen<'_>, id: &Value) -> bool {
     }
 }
 
+/// Whether both calls were answered at the moment when they were cancelled.
+fn cut_short(cx: &Cx<'_>, seen: &Seen<'_>) -> bool {
+    // Shorter than the time between the two, so that calls that take equally long are never both taken for it.
+    const MOMENT: std::time::Duration = std::time::Duration::from_millis(75);
+    let at_once = |id: &Value| {
+        let cancels = |bytes: &[u8]| {
+            let sent: Value = serde_json::from_slice(bytes).unwrap_or_default();
+            sent["method"] == "notifications/cancelled" && sent["params"]["requestId"] == *id
+        };
+        let cancelled = seen.entries.iter().find_map(|entry| match &entry.what {
+            crate::process::What::Sent(bytes) if cancels(bytes) => Some(entry.at),
+            _ => None,
+        });
+        let answered = seen.entries.iter().find_map(|entry| {
+            let mine =
+                |value: &&Value| is_response(value) && crate::seen::is_meant(value.get("id"), id);
+            entry.value().filter(mine).map(|_| entry.at)
+        });
+        let (Some(cancelled), Some(answered)) = (cancelled, answered) else { return false };
+        answered >= cancelled && answered - cancelled < MOMENT
+    };
+    at_once(&cx.id(0)) && at_once(&cx.id(2))
+}
+
 fn cancel_judge(cx: &Cx<'_>, seen: &Seen<'_>) -> Verdict {
     if let Some(reply) = seen.reply(&cx.id(0)) {
-        return match cancelled_early(cx, seen, &cx.id(0)) {
+        return match cancelled_early(cx, seen, &cx.id(0)) || cut_short(cx, seen) {
             true => fail(seen, format!("it was answered: {}", short(reply))),
             // Tried again alone.
             false => Verdict::Blocked("the call was over before it could be cancelled".to_owned()),

@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::{fail, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::Cx;
-use crate::seen::Step;
+use crate::ours::Revision;
+use crate::seen::{Step, is_request};
 
 /// A tool of the official fixture.
 pub(super) fn fixture(cx: &Cx<'_>, tool: &str) -> Result<(), String> {
@@ -65,7 +66,8 @@ pub(super) fn checks() -> Vec<Check> {
                         return verdict;
                     }
                     match seen.reply(&cx.id(1)).and_then(|reply| reply.pointer("/error/data/requiredCapabilities")) {
-                        Some(needed) if needed.is_object() => Verdict::Pass,
+                        Some(needed) if needed.as_object().is_some_and(|members| !members.is_empty()) => Verdict::Pass,
+                        Some(needed) if needed.is_object() => fail(seen, "data.requiredCapabilities names no capability"),
                         _ => fail(seen, "the error has no object data.requiredCapabilities"),
                     }
                 },
@@ -105,7 +107,7 @@ pub(super) fn checks() -> Vec<Check> {
                         return Verdict::skip("the tool did not ask");
                     }
                     verdict([2, 3].iter().try_for_each(|n| match result(seen, &cx.id(*n))? {
-                        result if result["resultType"] == "complete" => Ok(()),
+                        result if result["resultType"] != "input_required" => Ok(()),
                         result => Err(fail(seen, format!("the answer did not finish the call: {}", short(result)))),
                     }))
                 },
@@ -159,7 +161,7 @@ pub(super) fn checks() -> Vec<Check> {
                     }
                 })),
             ),
-        Check::must("input-shape", &["MRTR-02", "MRTR-03", "MRTR-04", "MRTR-14", "CAP-03"], Revisions::MODERN,
+        Check::must("input-shape", &["MRTR-02", "MRTR-03", "MRTR-04", "MRTR-14", "CAP-03", "ELI-02", "ELI-04", "SAM-02"], Revisions::MODERN,
             "A result that asks back has questions or a state, asks only for what was declared, and has no cache hints.")
             .sent("the fixture's `test_input_required_result_elicitation` with `elicitation: {}` declared")
             .hosts("A client cannot answer it, so the call never ends.")
@@ -192,7 +194,13 @@ pub(super) fn checks() -> Vec<Check> {
                         cx.request(1, "tools/call", json!({ "name": "test_sampling", "arguments": { "prompt": "taut-check" } })), Step::Await(cx.id(1)),
                     ])
                 },
-                |cx, seen| verdict((0..2).try_for_each(|n| result(seen, &cx.id(n)).map(|_| ()))),
+                |cx, seen| {
+                    let odd = seen.got().filter(|value| is_request(value)).find_map(|value| crate::schema::objection(cx.revision, value, None));
+                    match odd {
+                        Some(what) => fail(seen, format!("a question does not fit: {what}")),
+                        None => verdict((0..2).try_for_each(|n| result(seen, &cx.id(n)).map(|_| ()))),
+                    }
+                },
             ),
     ]
 }
@@ -319,6 +327,11 @@ pub(super) fn asks(result: &Value, caps: &Value) -> Option<String> {
         if caps.get(needed).is_none() {
             return Some(format!("{key} asks for {needed}, which was not declared"));
         }
-        undeclared(&entry["method"], &entry["params"], caps).map(|what| format!("{key} {what}"))
+        let undeclared = undeclared(&entry["method"], &entry["params"], caps);
+        undeclared.map(|what| format!("{key} {what}")).or_else(|| {
+            let name = crate::schema::method_definition(entry["method"].as_str()?)?;
+            crate::schema::misfit(Revision::MODERN, name, entry)
+                .map(|what| format!("{key} does not fit: {what}"))
+        })
     })
 }

@@ -236,7 +236,8 @@ pub(super) fn checks() -> Vec<Check> {
             .after(&["rpc-once", "rpc-notification-silent", "rpc-id-echo", "cancel-race", "rpc-id-forms", "cancel-malformed", "cancel-unknown",
                 "log-gone", "meta-removed-notifications", "rpc-batch-notifications", "rpc-unreadable-id",
                 "listen-answer", "cancel-silent", "cancel-silent-modern", "listen-cancel", "cancel-ids",
-                "rpc-batch", "rpc-error-id", "frame-separators", "frame-json", "frame-split", "rpc-id-null", "rpc-id-type"])
+                "rpc-batch", "rpc-error-id", "frame-separators", "frame-json", "frame-split", "rpc-id-null", "rpc-id-type",
+                "rpc-invalid-request", "rpc-parse-error"])
             .scan(|_, all| {
                 let mut faults = Vec::new();
                 for (session, requests) in &all.sessions {

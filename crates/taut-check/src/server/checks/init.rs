@@ -149,6 +149,7 @@ fn opening() -> Vec<Check> {
         Check::should("init-quiet", &["LIF-10"], Revisions::LEGACY,
             "Before `notifications/initialized` the server sends nothing but pings and logs.")
             .hosts("Hosts that have not registered anything yet drop it, or fail the handshake.")
+            .after(&["init-vocabulary", "frame-quiet-notifications"])
             .scan(|_, all| {
                 let mut faults = Vec::new();
                 for (session, _) in &all.sessions {

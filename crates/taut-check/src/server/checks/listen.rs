@@ -24,6 +24,11 @@ fn listen(cx: &Cx<'_>, id: &Value, filter: &Value) -> Step {
     Step::Send(cx.request_as(id, "subscriptions/listen", json!({ "notifications": filter })))
 }
 
+/// The ids of three subscriptions.
+fn ids(cx: &Cx<'_>) -> [Value; 3] {
+    [cx.id(0), json!(format!("listen-{}", cx.base)), json!(0)]
+}
+
 fn cancel(cx: &Cx<'_>, id: &Value) -> Step {
     cx.note("notifications/cancelled", json!({ "requestId": id }))
 }
@@ -80,15 +85,18 @@ pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::must("listen-ack", &["SUB-01", "SUB-03"], Revisions::MODERN,
             "A subscription begins with its acknowledgement, which carries the id of the request with its JSON type.")
-            .sent("`subscriptions/listen` with an integer id, and one with a string id")
+            .sent("`subscriptions/listen` with an integer, with a string and with 0 as its id")
             .hosts("A client cannot tell that it listens, or to which stream a change belongs.")
+            .after(&["rpc-id-forms"])
             .probe(
                 |cx| {
-                    let (one, two) = (cx.id(0), json!(format!("listen-{}", cx.base)));
-                    Ok(vec![listen(cx, &one, &everything(cx)), Step::Hear(ACK), listen(cx, &two, &json!({ "toolsListChanged": true })),
-                        Step::Barrier, Step::Listen(60), cancel(cx, &one), cancel(cx, &two)])
+                    let mut steps = vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK)];
+                    steps.extend(ids(cx)[1..].iter().map(|id| listen(cx, id, &json!({ "toolsListChanged": true }))));
+                    steps.extend([Step::Barrier, Step::Listen(60)]);
+                    steps.extend(ids(cx).iter().map(|id| cancel(cx, id)));
+                    Ok(steps)
                 },
-                |cx, seen| verdict([cx.id(0), json!(format!("listen-{}", cx.base))].iter().try_for_each(|id| {
+                |cx, seen| verdict(ids(cx).iter().try_for_each(|id| {
                     let Some(_) = acknowledged(cx, seen, id)? else { return Ok(()) };
                     let first = tagged(seen, id);
                     match first.first().is_some_and(|value| value["method"] == ACK) {
@@ -164,6 +172,10 @@ pub(super) fn checks() -> Vec<Check> {
                     if let Some(reply) = seen.reply(&cx.id(0)).filter(|_| acknowledged) {
                         return fail(seen, format!("it was answered after it was cancelled: {}", short(reply)));
                     }
+                    let told = |value: &&Value| value["method"] == "notifications/cancelled" && value["params"].get("requestId") == Some(&cx.id(0));
+                    if seen.notifications().any(|value| told(&value)) {
+                        return fail(seen, "the server cancelled it, too, after the client had");
+                    }
                     let marker = seen.got().position(|value| crate::seen::is_meant(value.get("id"), &cx.id(1)));
                     let late = seen.got().skip(marker.map_or(usize::MAX, |at| at + 1));
                     match late.into_iter().find(|value| value["params"]["_meta"].get(SUBSCRIPTION) == Some(&cx.id(0))) {
@@ -184,7 +196,7 @@ pub(super) fn checks() -> Vec<Check> {
                     _ => refused(seen, &cx.id(n), &[-32602]),
                 })),
             ),
-        Check::must("listen-unasked", &["SUB-04", "TOL-25"], Revisions::MODERN, "Changes are told to subscriptions that asked for them, and to nobody else.")
+        Check::must("listen-unasked", &["SUB-04", "SUB-03", "TOL-25"], Revisions::MODERN, "Changes are told to subscriptions that asked for them, and to nobody else.")
             .hosts("A client drops what it did not ask for.")
             .scan(|_, all| {
                 let mut faults = Vec::new();
@@ -229,5 +241,19 @@ pub(super) fn checks() -> Vec<Check> {
                 |cx| Ok(vec![Step::Open(json!({})), listen(cx, &cx.id(0), &everything(cx)), Step::Barrier, Step::Close]),
                 |_, seen| if seen.gone.is_some() { Verdict::Pass } else { fail(seen, "it still ran when the time was over") },
             ),
+        Check::should("listen-end", &["SUB-09"], Revisions::MODERN, "A subscription that the server ends with a result says which one it was.")
+            .hosts("A client cannot tell which of its streams is over.")
+            .after(&["listen-ack", "listen-answer", "listen-cancel"])
+            .scan(|_, all| {
+                let mut faults = Vec::new();
+                for answer in all.answers().filter(|answer| answer.method == "subscriptions/listen") {
+                    let Some(result) = answer.result() else { continue };
+                    let tag = result["_meta"].get(SUBSCRIPTION);
+                    if tag.is_none() || tag != answer.reply.get("id") || result["resultType"] != "complete" {
+                        faults.push(("the result is not complete, or does not carry the id of its subscription".to_owned(), answer.line.text()));
+                    }
+                }
+                Verdict::from_faults(faults)
+            }),
     ]
 }

@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::kind;
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::Cx;
+use crate::ours::Revision;
 use crate::seen::All;
 
 /// Names after `io.modelcontextprotocol/` that the protocol and its extensions have.
@@ -27,6 +28,7 @@ pub(super) fn checks() -> Vec<Check> {
             .hosts("Keys of others collide with the protocol's own.")
             .scan(|cx, all| {
                 let mut faults = Vec::new();
+                let extended = cx.survey.capabilities().get("extensions").is_some();
                 for (value, frame) in all.received() {
                     let mut metas = Vec::new();
                     collect(value, &mut metas);
@@ -38,11 +40,23 @@ pub(super) fn checks() -> Vec<Check> {
                         for key in members.keys() {
                             if !is_key(key) {
                                 faults.push((format!("{key:?} is no key"), frame.text()));
-                            } else if is_reserved(cx, key) {
+                            } else if is_reserved(cx.revision, key) && !(extended && key.starts_with("io.modelcontextprotocol/")) {
                                 faults.push((format!("{key:?} has a prefix of the protocol's own"), frame.text()));
                             }
                         }
                     }
+                }
+                Verdict::from_faults(faults)
+            }),
+        Check::must("meta-trace", &["MET-08", "TRC-02"], Revisions::MODERN,
+            "traceparent, tracestate and baggage in the server's `_meta` are texts in their W3C form.")
+            .hosts("A client that joins traces throws the whole trace away.")
+            .scan(|_, all| {
+                let mut faults = Vec::new();
+                for (value, frame) in all.received() {
+                    let mut metas = Vec::new();
+                    collect(value, &mut metas);
+                    faults.extend(metas.into_iter().filter_map(odd_trace).map(|what| (what, frame.text())));
                 }
                 Verdict::from_faults(faults)
             }),
@@ -81,19 +95,47 @@ fn collect<'a>(value: &'a Value, found: &mut Vec<&'a Value>) {
 }
 
 /// Whether a key has a prefix that only the protocol may use, and is none of its keys.
-fn is_reserved(cx: &Cx<'_>, key: &str) -> bool {
+pub(crate) fn is_reserved(revision: Revision, key: &str) -> bool {
     let Some((prefix, name)) = key.rsplit_once('/') else { return false };
     let own_label = |label: &&str| ["modelcontextprotocol", "mcp"].contains(label);
     let labels: Vec<&str> = prefix.split('.').collect();
     if prefix == "io.modelcontextprotocol" {
-        let extended = cx.survey.capabilities().get("extensions").is_some();
-        return !OWN.contains(&name) && !extended;
+        return !OWN.contains(&name);
     }
-    match cx.revision.as_str() {
+    match revision.as_str() {
         // In this revision it is any label but the last.
         "2025-06-18" => labels.split_last().is_some_and(|(_, labels)| labels.iter().any(own_label)),
         _ => labels.get(1).is_some_and(own_label),
     }
+}
+
+/// What is wrong with the trace context in a `_meta`.
+pub(crate) fn odd_trace(meta: &Value) -> Option<String> {
+    if let Some(odd) = meta.get("traceparent").filter(|it| !it.as_str().is_some_and(is_trace)) {
+        return Some(format!("traceparent is {odd}"));
+    }
+    let lists = ["tracestate", "baggage"];
+    lists.into_iter().find_map(|name| {
+        let list = meta.get(name)?;
+        // Members with an equals sign, separated by commas.
+        let fits = list.as_str().is_some_and(|text| {
+            text.split(',').all(|member| member.trim().is_empty() || member.contains('='))
+        });
+        (!fits).then(|| format!("{name} is {list}"))
+    })
+}
+
+/// Whether a text has the form of W3C's traceparent: four fields of lower-case hexadecimal digits, where the ids are
+/// not all zero.
+fn is_trace(text: &str) -> bool {
+    let fields: Vec<&str> = text.split('-').collect();
+    let lengths: Vec<usize> = fields.iter().map(|field| field.len()).collect();
+    let hex = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    let zero = |field: &str| field.chars().all(|c| c == '0');
+    lengths.starts_with(&[2, 32, 16, 2])
+        && fields.iter().all(|field| field.chars().all(hex))
+        && fields[0] != "ff"
+        && !fields[1..3].iter().any(|field| zero(field))
 }
 
 /// The grammar of keys: an optional prefix of labels with dots, a slash, then a name.

@@ -1,11 +1,13 @@
 //! The checks for servers, by area. This file has what their judges share.
 
 mod advice;
+mod batch;
 mod calls;
 mod cancel;
 mod dialect;
 mod fixture;
 mod frame;
+mod gone;
 mod init;
 mod listen;
 mod lists;
@@ -22,7 +24,7 @@ mod serve;
 mod shapes;
 mod tools;
 
-pub(crate) use meta::is_key;
+pub(crate) use meta::{is_key, is_reserved, odd_trace};
 use serde_json::Value;
 
 use crate::check::{Check, Verdict};
@@ -33,6 +35,7 @@ use crate::seen::Seen;
 pub(crate) fn all() -> Vec<Check> {
     let mut all = frame::checks();
     all.extend(rpc::checks());
+    all.extend(batch::checks());
     all.extend(shapes::checks());
     all.extend(init::checks());
     all.extend(cancel::checks());
@@ -45,6 +48,7 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(fixture::checks());
     all.extend(rounds::checks());
     all.extend(modern::checks());
+    all.extend(gone::checks());
     all.extend(meta::checks());
     all.extend(listen::checks());
     all.extend(own::checks());
@@ -67,7 +71,7 @@ fn alive(seen: &Seen<'_>) -> Result<(), Verdict> {
         return Err(fail(seen, "the server ended"));
     }
     if !seen.barrier {
-        return Err(fail(seen, "the server answers nothing any more"));
+        return Err(fail(seen, SILENT));
     }
     Ok(())
 }
@@ -76,6 +80,9 @@ fn alive(seen: &Seen<'_>) -> Result<(), Verdict> {
 fn result<'a>(seen: &Seen<'a>, id: &Value) -> Result<&'a Value, Verdict> {
     let Some(reply) = seen.reply(id) else { return Err(unanswered(seen, id)) };
     match reply.get("result") {
+        Some(result) if !result.is_object() => {
+            Err(Verdict::Blocked("rpc-result-object explains it".to_owned()))
+        }
         Some(result) => Ok(result),
         None if !reply["error"]["code"].is_i64() => Err(misshapen()),
         None => Err(fail(seen, format!("request {id} was refused: {}", short(&reply["error"])))),
@@ -84,6 +91,9 @@ fn result<'a>(seen: &Seen<'a>, id: &Value) -> Result<&'a Value, Verdict> {
 
 /// How a failure is told that `rpc-error-id` explains.
 pub(super) const IDLESS: &str = "an error without an id came";
+
+/// How a failure is told where the server is there and silent.
+pub(super) const SILENT: &str = "the server answers nothing any more";
 
 /// An error that names no request.
 fn idless<'a>(seen: &Seen<'a>) -> Option<&'a Value> {

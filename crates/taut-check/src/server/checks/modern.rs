@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 
 use super::fixture::asks;
-use super::{fail, refused, result, short, silent, verdict};
+use super::{fail, refused, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::{CAPABILITIES, CLIENT_INFO, Cx, SERVER_INFO, VERSION};
-use crate::seen::{Seen, Step};
+use crate::seen::Step;
 
 /// Results that may be kept for a while.
 const CACHED: [&str; 6] = [
@@ -36,10 +36,42 @@ fn with_meta(cx: &Cx<'_>, n: i64, method: &str, meta: &Value) -> Step {
     )
 }
 
+/// The same, with params beside it.
+fn with_params(cx: &Cx<'_>, n: i64, method: &str, mut params: Value, meta: &Value) -> Step {
+    params["_meta"] = meta.clone();
+    Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(n), "method": method, "params": params }))
+}
+
+/// A request of each kind that the server has, which would be served with full `_meta`.
+fn every_kind(cx: &Cx<'_>) -> Vec<(&'static str, Value)> {
+    let survey = cx.survey;
+    let mut all = vec![("server/discover", json!({}))];
+    all.extend(
+        super::lists(cx)
+            .into_iter()
+            .filter(|(_, _, list)| !list.pages.is_empty())
+            .map(|(method, ..)| (method, json!({}))),
+    );
+    if let Ok(call) = survey.call(|call| call.took_ms < crate::cx::SLOW) {
+        all.push(("tools/call", json!({ "name": call.tool, "arguments": call.args })));
+    }
+    let uri = survey.resources.items.first().and_then(|item| item["uri"].as_str());
+    all.extend(uri.map(|uri| ("resources/read", json!({ "uri": uri }))));
+    if ["tools/listChanged", "prompts/listChanged", "resources/listChanged"]
+        .iter()
+        .any(|flag| survey.declares(flag))
+    {
+        all.push((
+            "subscriptions/listen",
+            json!({ "notifications": { "toolsListChanged": true } }),
+        ));
+    }
+    all
+}
+
 pub(super) fn checks() -> Vec<Check> {
     let mut all = envelope();
     all.extend(answers());
-    all.extend(gone());
     all
 }
 
@@ -58,6 +90,7 @@ fn envelope() -> Vec<Check> {
                         Some(list) if !list.iter().all(Value::is_string) => "a version is no string".to_owned(),
                         Some(list) if !list.contains(&json!(cx.revision.as_str())) => "supportedVersions lacks the version in use".to_owned(),
                         Some(_) if !result["capabilities"].is_object() => "capabilities are no object".to_owned(),
+                        Some(_) if result.get("instructions").is_some_and(|text| !text.is_string()) => "instructions are no string".to_owned(),
                         Some(_) if result.get("serverInfo").is_some() => "serverInfo stands beside supportedVersions; its place is `_meta`".to_owned(),
                         _ => continue,
                     };
@@ -67,18 +100,24 @@ fn envelope() -> Vec<Check> {
             }),
         Check::must("meta-required", &["MET-02", "DIS-04", "ERA-05"], Revisions::MODERN,
             "A request whose `_meta` lacks the client's capabilities is refused with -32602.")
-            .sent("`server/discover` and `tools/list` with the version alone")
+            .sent("`server/discover`, each declared list, an allowed call and others with the version alone")
             .hosts("A gateway that drops a field would be served with capabilities that nobody declared.")
             .probe(
                 |cx| {
                     let meta = json!({ VERSION: cx.revision.as_str() });
-                    Ok(vec![with_meta(cx, 0, "server/discover", &meta), with_meta(cx, 1, "tools/list", &meta)])
+                    Ok(every_kind(cx).into_iter().zip(0..).map(|((method, params), n)| with_params(cx, n, method, params, &meta)).chain([Step::Barrier]).collect())
                 },
-                |cx, seen| verdict((0..2).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
+                |cx, seen| verdict(every_kind(cx).iter().zip(0..).try_for_each(|((method, _), n)| {
+                    let acknowledged = *method == "subscriptions/listen" && seen.notifications().any(|note| note["params"]["_meta"].get(crate::cx::SUBSCRIPTION) == Some(&cx.id(n)));
+                    match acknowledged {
+                        true => Err(fail(seen, "subscriptions/listen was served")),
+                        false => refused(seen, &cx.id(n), &[-32602]),
+                    }
+                })),
             ),
         Check::must("meta-version-required", &["MET-02"], Revisions::MODERN,
-            "A request whose `_meta` lacks the version is refused.")
-            .sent("`tools/list` with the capabilities alone, with an empty `_meta`, and with empty params")
+            "A request whose `_meta` lacks the version, or is no object, is refused.")
+            .sent("`server/discover` with the capabilities alone, with an empty `_meta`, with a progressToken alone, with a list and a text for it, with empty params and without any")
             .hosts("A server that guesses the version answers in a form that the client cannot read.")
             .fresh(
                 |cx| Ok(vec![Step::Open(json!({})),
@@ -86,16 +125,19 @@ fn envelope() -> Vec<Check> {
                     with_meta(cx, 1, "server/discover", &json!({})),
                     Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(2), "method": "server/discover", "params": {} })),
                     Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(3), "method": "server/discover" })), Step::Await(cx.id(3)),
+                    with_meta(cx, 4, "server/discover", &json!([])), with_meta(cx, 5, "server/discover", &json!("2026-07-28")),
+                    with_meta(cx, 6, "server/discover", &json!({ "progressToken": 1 })), Step::Await(cx.id(6)),
                 ]),
                 // A server that also speaks an older revision may take it for a request of that.
-                |cx, seen| verdict((0..4).try_for_each(|n| {
+                |cx, seen| verdict((0..7).try_for_each(|n| {
                     let codes: &[i64] = if cx.survey.dual { &[-32602, -32601, -32600] } else { &[-32602] };
                     refused(seen, &cx.id(n), codes)
                 })),
             ),
         Check::must("meta-types", &["MET-06"], Revisions::MODERN, "Fields of `_meta` with the wrong type are refused with -32602.")
-            .sent("requests with the version 5 and null, and with the capabilities [] and null")
+            .sent("requests with the version 5, null and \"\", and with the capabilities [] and null")
             .hosts("A server that goes on believes something that nobody said.")
+            .after(&["version-unknown"])
             .probe(
                 |cx| {
                     let version = cx.revision.as_str();
@@ -104,9 +146,10 @@ fn envelope() -> Vec<Check> {
                         with_meta(cx, 1, "server/discover", &json!({ VERSION: null, CAPABILITIES: {} })),
                         with_meta(cx, 2, "server/discover", &json!({ VERSION: version, CAPABILITIES: [] })),
                         with_meta(cx, 3, "server/discover", &json!({ VERSION: version, CAPABILITIES: null })),
+                        with_meta(cx, 4, "server/discover", &json!({ VERSION: "", CAPABILITIES: {} })),
                     ])
                 },
-                |cx, seen| verdict((0..4).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
+                |cx, seen| verdict((0..4).try_for_each(|n| refused(seen, &cx.id(n), &[-32602])).and_then(|()| refused(seen, &cx.id(4), &[-32602, -32022]))),
             ),
         Check::must("meta-client-info", &["MET-03", "MET-04"], Revisions::MODERN, "A request without clientInfo is served.")
             .sent("`server/discover` without clientInfo")
@@ -114,6 +157,29 @@ fn envelope() -> Vec<Check> {
             .probe(
                 |cx| Ok(vec![with_meta(cx, 0, "server/discover", &json!({ VERSION: cx.revision.as_str(), CAPABILITIES: {} }))]),
                 |cx, seen| verdict(result(seen, &cx.id(0)).map(|_| ())),
+            ),
+        Check::must("meta-client-same", &["MET-04"], Revisions::MODERN, "What a client calls itself changes nothing: it gets the same tools.")
+            .sent("`tools/list` without clientInfo, and as `taut-check-other`")
+            .hosts("A server that knows some hosts by name hides tools from all others, and from new versions of the same.")
+            .after(&["meta-client-info"])
+            .probe(
+                |cx| {
+                    super::needs(cx, "tools")?;
+                    let mut meta = json!({ VERSION: cx.revision.as_str(), CAPABILITIES: {} });
+                    let without = with_meta(cx, 0, "tools/list", &meta);
+                    meta[CLIENT_INFO] = json!({ "name": "taut-check-other", "version": "0.0.1" });
+                    let usual = |n: i64| cx.request(n, "tools/list", Value::Null);
+                    Ok(vec![usual(2), without, with_meta(cx, 1, "tools/list", &meta), usual(3)])
+                },
+                |cx, seen| {
+                    let names = |n: i64| result(seen, &cx.id(n)).map(|list| super::tools::names(list, false));
+                    verdict(names(2).and_then(|usual| {
+                        // One that lists other tools each time says nothing of names.
+                        let steady = names(3)? == usual;
+                        let same = names(0)? == usual && names(1)? == usual;
+                        (same || !steady).then_some(()).ok_or_else(|| fail(seen, "a client of another name gets other tools"))
+                    }))
+                },
             ),
         Check::must("meta-foreign", &["MET-07", "MET-08", "TRC-02"], Revisions::MODERN, "Trace context and keys of others in `_meta` do no harm.")
             .sent("`server/discover` with traceparent, tracestate, baggage and two keys of a host")
@@ -132,21 +198,23 @@ fn envelope() -> Vec<Check> {
             ),
         Check::must("version-unknown", &["VER-01", "ERR-08", "DIS-04"], Revisions::MODERN,
             "An unknown version is refused with -32022, which says what is supported and what was asked for.")
-            .sent("`server/discover` and `tools/list` for 1900-01-01 and for 2099-01-01")
+            .sent("`server/discover`, each declared list, an allowed call and others for 1900-01-01; `server/discover` for 2099-01-01")
             .hosts("A client cannot choose another version, and gives up.")
             .after(&["discover-result"])
             .probe(
                 |cx| {
-                    let ask = |n: i64, method: &str, version: &str| with_meta(cx, n, method, &json!({ VERSION: version, CAPABILITIES: {}, CLIENT_INFO: { "name": "taut-check", "version": "1" } }));
-                    Ok(vec![ask(0, "server/discover", "1900-01-01"), ask(1, "tools/list", "1900-01-01"), ask(2, "server/discover", "2099-01-01")])
+                    let meta = |version: &str| json!({ VERSION: version, CAPABILITIES: {}, CLIENT_INFO: { "name": "taut-check", "version": "1" } });
+                    let old = every_kind(cx).into_iter().zip(1..).map(|((method, params), n)| with_params(cx, n, method, params, &meta("1900-01-01")));
+                    Ok([with_meta(cx, 0, "server/discover", &meta("2099-01-01"))].into_iter().chain(old).chain([Step::Barrier]).collect())
                 },
-                |cx, seen| verdict(["1900-01-01", "1900-01-01", "2099-01-01"].iter().enumerate().try_for_each(|(n, asked)| {
+                |cx, seen| verdict((0..=every_kind(cx).len()).try_for_each(|n| {
+                    let asked = if n == 0 { "2099-01-01" } else { "1900-01-01" };
                     let id = cx.id(i64::try_from(n).unwrap_or(0));
                     refused(seen, &id, &[-32022])?;
                     let data = seen.reply(&id).map(|reply| &reply["error"]["data"]).unwrap_or(&Value::Null);
                     let supported = data["supported"].as_array();
                     let named = supported.is_some_and(|list| list.contains(&json!(cx.revision.as_str())));
-                    if !named || data["requested"] != *asked {
+                    if !named || data["requested"] != asked {
                         return Err(fail(seen, format!("data is {}, and needs supported and requested", short(data))));
                     }
                     // What is offered here and not there is offered by mistake.
@@ -216,7 +284,7 @@ fn answers() -> Vec<Check> {
                 });
                 Verdict::from_faults(odd.map(|answer| (format!("{} gave resultType {}", answer.method, answer.reply["result"]["resultType"]), answer.line.text())).collect())
             }),
-        Check::must("input-asks", &["MRTR-02", "MRTR-03", "MRTR-04", "MRTR-14", "CAP-01"], Revisions::MODERN,
+        Check::must("input-asks", &["MRTR-02", "MRTR-03", "MRTR-04", "MRTR-14", "CAP-01", "ELI-02", "ELI-04", "SAM-02", "SAM-05"], Revisions::MODERN,
             "A server asks back only for what the request declared, in the form of inputRequests.")
             .hosts("A client cannot answer what it did not declare, so the call never ends.")
             .scan(|_, all| {
@@ -291,31 +359,49 @@ fn answers() -> Vec<Check> {
             }),
         Check::must("error-undeclared", &["ERR-13", "CMP-05"], Revisions::MODERN,
             "A method behind a capability that is not declared is refused with -32601.")
-            .sent("the lists and `completion/complete` of each capability that is not declared")
+            .sent("the methods of each capability that is not declared")
             .hosts("An empty list looks like a feature that is there.")
             .probe(
                 |cx| {
-                    let params = json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "a", "value": "" } });
-                    let all = [("tools", "tools/list", Value::Null), ("resources", "resources/list", Value::Null),
-                        ("prompts", "prompts/list", Value::Null), ("completions", "completion/complete", params)];
-                    let steps: Vec<Step> = all.into_iter().enumerate().filter(|(_, (capability, ..))| !cx.survey.declares(capability))
-                        .map(|(n, (_, method, params))| cx.request(i64::try_from(n).unwrap_or(0), method, params)).collect();
+                    let steps: Vec<Step> = behind().into_iter().zip(0..).filter(|((capability, ..), _)| !cx.survey.declares(capability))
+                        .map(|((_, method, params), n)| cx.request(n, method, params)).collect();
                     if steps.is_empty() { Err("the server declares everything".to_owned()) } else { Ok(steps) }
                 },
-                |cx, seen| verdict((0..4).filter(|n| seen.own.contains(&cx.id(*n))).try_for_each(|n| refused(seen, &cx.id(n), &[-32601]))),
+                |cx, seen| verdict((0..8).filter(|n| seen.own.contains(&cx.id(*n))).try_for_each(|n| refused(seen, &cx.id(n), &[-32601]))),
             ),
         Check::must("extension-shape", &["EXT-01", "EXT-03"], Revisions::MODERN,
             "`capabilities.extensions` maps prefixed names to objects.")
             .hosts("A client that looks for an extension does not find it.")
             .after(&["init-capability-shape"])
-            .scan(|cx, _| {
-                let Some(extensions) = cx.survey.capabilities().get("extensions") else { return Verdict::Pass };
-                let Some(members) = extensions.as_object() else { return Verdict::fail("extensions is no object") };
-                match members.iter().find(|(name, value)| !name.contains('/') || !value.is_object()) {
-                    Some((name, _)) => Verdict::fail(format!("the extension {name:?} has no prefix, or is no object")),
-                    None => Verdict::Pass,
+            .scan(|_, all| {
+                let mut faults = Vec::new();
+                for answer in all.answers().filter(|answer| answer.method == "server/discover") {
+                    let Some(extensions) = answer.result().and_then(|result| result["capabilities"].get("extensions")) else { continue };
+                    let odd = |(name, value): &(&String, &Value)| !name.contains('/') || !value.is_object();
+                    let what = match extensions.as_object().map(|members| members.iter().find(odd)) {
+                        None => "extensions is no object".to_owned(),
+                        Some(Some((name, _))) => format!("the extension {name:?} has no prefix, or is no object"),
+                        Some(None) => continue,
+                    };
+                    faults.push((what, answer.line.text()));
                 }
+                Verdict::from_faults(faults)
             }),
+    ]
+}
+
+/// Each capability with the methods behind it, and params that fit.
+fn behind() -> [(&'static str, &'static str, Value); 8] {
+    let complete = json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "a", "value": "" } });
+    [
+        ("tools", "tools/list", Value::Null),
+        ("resources", "resources/list", Value::Null),
+        ("prompts", "prompts/list", Value::Null),
+        ("completions", "completion/complete", complete),
+        ("tools", "tools/call", json!({ "name": "taut-check-no-such-tool", "arguments": {} })),
+        ("resources", "resources/templates/list", Value::Null),
+        ("resources", "resources/read", json!({ "uri": "taut-check://no-such-resource" })),
+        ("prompts", "prompts/get", json!({ "name": "taut-check-no-such-prompt" })),
     ]
 }
 
@@ -337,104 +423,4 @@ fn judged(answer: &crate::seen::Answered<'_>) -> bool {
 /// Whether a request is one of 2026-07-28.
 pub(super) fn own(params: &Value) -> bool {
     params["_meta"][VERSION] == "2026-07-28"
-}
-
-fn gone() -> Vec<Check> {
-    fn all_refused(cx: &Cx<'_>, seen: &Seen<'_>, count: i64) -> Verdict {
-        verdict((0..count).try_for_each(|n| refused(seen, &cx.id(n), &[-32601])))
-    }
-    vec![
-        Check::must("ping-gone", &["PNG-05", "DEP-02"], Revisions::MODERN, "`ping` is gone: -32601.")
-            .sent("`ping` with the `_meta` of 2026-07-28")
-            .hosts("A client believes that a request of another era was understood.")
-            .after(&["rpc-unknown-method"])
-            .probe(|cx| Ok(vec![cx.request(0, "ping", Value::Null)]), |cx, seen| all_refused(cx, seen, 1)),
-        Check::must("log-gone", &["LOG-08", "DEP-02"], Revisions::MODERN, "`logging/setLevel` is gone: -32601.")
-            .sent("`logging/setLevel` with the `_meta` of 2026-07-28")
-            .hosts("A client waits for logs that never come.")
-            .after(&["rpc-unknown-method"])
-            .probe(|cx| Ok(vec![cx.request(0, "logging/setLevel", json!({ "level": "info" }))]), |cx, seen| all_refused(cx, seen, 1)),
-        Check::must("resources-gone", &["RES-09", "DEP-02"], Revisions::MODERN, "`resources/subscribe` and `resources/unsubscribe` are gone: -32601.")
-            .sent("both with the `_meta` of 2026-07-28")
-            .hosts("A client waits for updates that never come.")
-            .after(&["rpc-unknown-method"])
-            .probe(
-                |cx| Ok(vec![cx.request(0, "resources/subscribe", json!({ "uri": "taut-check://x" })), cx.request(1, "resources/unsubscribe", json!({ "uri": "taut-check://x" }))]),
-                |cx, seen| all_refused(cx, seen, 2),
-            ),
-        Check::must("tasks-gone", &["TSX-13", "DEP-02"], Revisions::MODERN, "`tasks/list` and `tasks/result` are gone: -32601.")
-            .sent("both with the `_meta` of 2026-07-28")
-            .hosts("A client believes that tasks of the older form are there.")
-            .after(&["rpc-unknown-method"])
-            .probe(
-                |cx| Ok(vec![cx.request(0, "tasks/list", Value::Null), cx.request(1, "tasks/result", json!({ "taskId": "x" }))]),
-                |cx, seen| all_refused(cx, seen, 2),
-            ),
-        Check::must("init-gone", &["DEP-02"], Revisions::MODERN, "`initialize` with the `_meta` of 2026-07-28 is refused.")
-            .sent("`initialize` with the `_meta` of 2026-07-28")
-            .hosts("A client ends up in a mixture of both eras.")
-            .fresh(
-                |cx| Ok(vec![Step::Open(json!({})), cx.request(0, "initialize", json!({ "protocolVersion": "2026-07-28", "capabilities": {}, "clientInfo": { "name": "taut-check", "version": "1" } })), Step::Await(cx.id(0))]),
-                |cx, seen| match seen.reply(&cx.id(0)) {
-                    // One that also speaks an older revision may take it for a handshake of that.
-                    Some(reply) if reply["result"]["protocolVersion"] == "2026-07-28" => fail(seen, "it agreed on 2026-07-28"),
-                    Some(reply) if reply.get("result").is_some() && !cx.survey.dual => fail(seen, "it was served"),
-                    Some(_) => Verdict::Pass,
-                    None => super::unanswered(seen, &cx.id(0)),
-                },
-            ),
-        Check::must("meta-removed-notifications", &["DEP-03", "RPC-11", "ROO-04"], Revisions::MODERN, "Notifications that are gone are ignored.")
-            .after(&["rpc-notification-silent"])
-            .sent("initialized, roots/list_changed and tasks/status")
-            .hosts("A client that speaks both eras may send them.")
-            .silent()
-            .probe(
-                |cx| Ok(vec![cx.note("notifications/initialized", Value::Null), cx.note("notifications/roots/list_changed", Value::Null),
-                    cx.note("notifications/tasks/status", json!({ "taskId": "x" }))]),
-                |_, seen| verdict(silent(seen)),
-            ),
-        Check::must("meta-removed-fields", &["DEP-06", "ELI-06"], Revisions::MODERN,
-            "Fields that are gone are not sent: Tool.execution, capabilities.tasks, elicitationId.")
-            .hosts("A client reads a promise into them that the revision does not have.")
-            .scan(|_, all| {
-                let mut faults = Vec::new();
-                for answer in all.answers().filter(|answer| own(answer.params)) {
-                    let Some(result) = answer.result() else { continue };
-                    let tools = result["tools"].as_array().into_iter().flatten();
-                    let asked = result["inputRequests"].as_object().into_iter().flatten();
-                    let what = if tools.into_iter().any(|tool| tool.get("execution").is_some()) {
-                        "a tool has `execution`"
-                    } else if answer.method == "server/discover" && result["capabilities"].get("tasks").is_some() {
-                        "capabilities have `tasks`"
-                    } else if asked.into_iter().any(|(_, entry)| entry["params"].get("elicitationId").is_some()) {
-                        "a question has `elicitationId`"
-                    } else {
-                        continue;
-                    };
-                    faults.push((what.to_owned(), answer.line.text()));
-                }
-                Verdict::from_faults(faults)
-            }),
-        Check::should("init-names-versions", &["ERA-04"], Revisions::MODERN,
-            "A server that speaks only 2026-07-28 names its versions when it refuses `initialize`.")
-            .sent("`initialize` for 2025-11-25, as the first message")
-            .hosts("A host of an older revision cannot tell its user why it does not connect.")
-            .once()
-            .fresh(
-                |cx| {
-                    if cx.survey.dual || cx.survey.opens.len() > 1 {
-                        return Err("the server also speaks an older revision".to_owned());
-                    }
-                    if cx.survey.tried.len() < 2 {
-                        return Err("only one revision is checked".to_owned());
-                    }
-                    Ok(vec![Step::Send(crate::cx::initialize(&cx.id(0), "2025-11-25", &json!({}))), Step::Await(cx.id(0))])
-                },
-                |cx, seen| match seen.reply(&cx.id(0)) {
-                    Some(reply) if reply["error"].to_string().contains("2026-07-28") => Verdict::Pass,
-                    Some(reply) => fail(seen, format!("the answer names no version: {}", short(reply))),
-                    None => super::unanswered(seen, &cx.id(0)),
-                },
-            ),
-    ]
 }

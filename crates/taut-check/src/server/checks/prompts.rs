@@ -98,15 +98,19 @@ pub(super) fn checks() -> Vec<Check> {
                 |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
             ),
         Check::must("prompts-request", &["RPC-18"], Revisions::ALL,
-            "`prompts/get` without a name is refused with -32602.")
-            .sent("`prompts/get` with {}")
+            "`prompts/get` without a name, or with one that is no string, or with a list as arguments, is refused with -32602.")
+            .sent("`prompts/get` with {}, with the name 5, and with a list as the arguments of a prompt that has some")
             .hosts("No host sends it; a server that goes on gives something that nobody named.")
+            .after(&["prompts-missing-argument"])
             .probe(
                 |cx| {
                     needs(cx, "prompts")?;
-                    Ok(vec![cx.request(0, "prompts/get", json!({}))])
+                    let mut steps = vec![cx.request(0, "prompts/get", json!({})), cx.request(1, "prompts/get", json!({ "name": 5 }))];
+                    let listed = prompt(cx, |prompt| prompt["arguments"].get(0).is_some()).ok();
+                    steps.extend(listed.map(|prompt| cx.request(2, "prompts/get", json!({ "name": prompt["name"], "arguments": ["taut"] }))));
+                    Ok(steps)
                 },
-                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
+                |cx, seen| verdict((0..3).filter(|n| seen.own.contains(&cx.id(*n))).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
         Check::must("complete-values", &["CMP-02", "CMP-01"], Revisions::ALL,
             "`completion/complete` gives at most 100 values, each a string.")
@@ -188,6 +192,23 @@ pub(super) fn checks() -> Vec<Check> {
                     Ok(vec![cx.request(0, "completion/complete", params)])
                 },
                 |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
+            ),
+        Check::must("complete-request", &["RPC-18", "CMP-05"], Revisions::SINCE_0326,
+            "`completion/complete` without an argument, without a reference, or with a value that is no string is refused with -32602.")
+            .sent("`completion/complete` without `argument`, without `ref`, and with the value 5")
+            .hosts("No host sends it; a server that goes on completes something that nobody named.")
+            .after(&["complete-reference"])
+            .probe(
+                |cx| {
+                    needs(cx, "completions")?;
+                    let known = completions(cx).into_iter().next();
+                    let known = known.unwrap_or_else(|| json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "a", "value": "" } }));
+                    let mut number = known.clone();
+                    number["argument"]["value"] = json!(5);
+                    let all = [json!({ "ref": known["ref"] }), json!({ "argument": known["argument"] }), number];
+                    Ok(all.into_iter().zip(0..).map(|(params, n)| cx.request(n, "completion/complete", params)).collect())
+                },
+                |cx, seen| verdict((0..3).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
         Check::should("complete-unknown", &["CMP-05"], Revisions::SINCE_0326,
             "A reference to a prompt that does not exist is refused with -32602.")

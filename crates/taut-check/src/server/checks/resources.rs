@@ -22,7 +22,9 @@ pub(super) fn checks() -> Vec<Check> {
             .sent("`resources/templates/list`")
             .hosts("Codex asks for it whenever resources are declared.")
             .scan(|cx, all| {
-                if let Some(error) = &cx.survey.templates.error {
+                // A page that cannot be read is judged by `page-next`.
+                let first = cx.survey.templates.pages.is_empty();
+                if let Some(error) = cx.survey.templates.error.as_ref().filter(|_| first) {
                     // A server without templates may not know the method; the capability does not say.
                     if error.pointer("/error/code").and_then(Value::as_i64) != Some(-32601) {
                         return Verdict::from_faults(vec![(format!("it was refused: {}", short(&error["error"])), error.to_string())]);
@@ -80,14 +82,15 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::must("resources-request", &["RPC-18", "SEC-07"], Revisions::ALL,
             "`resources/read` without a uri, or with one that is no string, is refused with -32602.")
-            .sent("`resources/read` with {} and with the uri 5")
+            .sent("`resources/read` with {}, with the uri 5 and with null")
             .hosts("No host sends it; a server that goes on reads something that nobody named.")
             .probe(
                 |cx| {
                     needs(cx, "resources")?;
-                    Ok(vec![cx.request(0, "resources/read", json!({})), cx.request(1, "resources/read", json!({ "uri": 5 }))])
+                    Ok(vec![cx.request(0, "resources/read", json!({})), cx.request(1, "resources/read", json!({ "uri": 5 })),
+                        cx.request(2, "resources/read", json!({ "uri": null }))])
                 },
-                |cx, seen| verdict((0..2).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
+                |cx, seen| verdict((0..3).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
         Check::should("resources-missing", &["RES-05", "ERR-02"], Revisions::LEGACY,
             "A resource that does not exist is refused with -32002.")
@@ -149,22 +152,52 @@ fn ways_out(cx: &Cx<'_>) -> Vec<String> {
         vec![format!("file:///{OUT}"), format!("file:///{}", OUT.replace("..", "%2e%2e"))];
     let templates =
         cx.survey.templates.items.iter().filter_map(|item| item["uriTemplate"].as_str());
-    all.extend(templates.take(5).filter_map(|template| {
-        let (before, rest) = template.split_once('{')?;
-        Some(format!(
-            "{before}{OUT}{}",
-            rest.split_once('}')?.1.split('{').next().unwrap_or_default()
-        ))
-    }));
+    let encoded = OUT.replace('.', "%2e").replace('/', "%2f");
+    for template in templates.take(5) {
+        let Some((before, rest)) = template.split_once('{') else { continue };
+        let Some((_, rest)) = rest.split_once('}') else { continue };
+        let behind = rest.split('{').next().unwrap_or_default();
+        all.extend([OUT, &encoded].map(|out| format!("{before}{out}{behind}")));
+    }
     let listed = cx.survey.resources.items.first().and_then(|item| item["uri"].as_str());
     all.extend(listed.map(|uri| format!("{}/{OUT}", uri.trim_end_matches('/'))));
     all
 }
 
-/// Whether a text is an address with a scheme.
+/// Whether a text is an address with a scheme. Letters that are not ASCII are forgiven: most parsers take them.
 fn is_uri(text: &str) -> bool {
     let Some((scheme, _)) = text.split_once(':') else { return false };
+    let hex =
+        |part: &str| part.get(..2).is_some_and(|two| two.chars().all(|c| c.is_ascii_hexdigit()));
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c))
-        && !text.contains([' ', '\n', '<', '>', '"'])
+        && !text.contains([' ', '<', '>', '"', '\\', '^', '`', '{', '|', '}'])
+        && !text.contains(|c: char| c.is_ascii_control())
+        && text.split('%').skip(1).all(hex)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_uri;
+
+    #[test]
+    fn addresses_are_told_from_what_is_none() {
+        for uri in
+            ["demo://one", "file:///a%20b", "urn:x:y", "x:", "file:///gr\u{fc}n", "a+b.c-d:[1]"]
+        {
+            assert!(is_uri(uri), "{uri}");
+        }
+        for odd in [
+            "two.txt",
+            "",
+            "1a:b",
+            "file:///a b",
+            "file:///a%zz",
+            "file:///100%",
+            "file:///C:\\x",
+            "x:{id}",
+        ] {
+            assert!(!is_uri(odd), "{odd}");
+        }
+    }
 }

@@ -24,6 +24,9 @@ const CHOOSES: &str = "test_input_required_result_capabilities";
 const STREAMS: &str = "test_streaming_elicitation";
 const ASKS: &str = "test_input_required_result_elicitation";
 
+/// Tools of the older revisions that ask.
+const ASKING: [&str; 2] = ["test_elicitation", "test_sampling"];
+
 /// Tools of the older revisions whose forms have defaults, and choices.
 const FORMS: [&str; 2] = ["test_elicitation_sep1034_defaults", "test_elicitation_sep1330_enums"];
 
@@ -71,7 +74,8 @@ fn finished(seen: &Seen<'_>, id: &Value) -> Result<(), Verdict> {
         return Err(fail(seen, "the call could not be tried again"));
     }
     match result(seen, id)? {
-        result if result["resultType"] == "complete" && result["isError"] != true => Ok(()),
+        // Whether it says so in the right words is judged by other checks.
+        result if result["resultType"] != "input_required" && result["isError"] != true => Ok(()),
         result => {
             Err(fail(seen, format!("the answers did not finish the call: {}", short(result))))
         }
@@ -80,7 +84,7 @@ fn finished(seen: &Seen<'_>, id: &Value) -> Result<(), Verdict> {
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        Check::must("input-kinds", &["MRTR-02", "MRTR-03", "MRTR-05"], Revisions::MODERN,
+        Check::must("input-kinds", &["MRTR-02", "MRTR-03", "MRTR-05", "SAM-02", "ELI-02"], Revisions::MODERN,
             "Each kind of question is put in inputRequests, with what it needs, and its answer finishes the call.")
             .sent("the fixture's tools that ask for a model, for roots, for all three kinds and with a state, and their answers")
             .hosts("A client cannot answer it, so the call never ends.")
@@ -128,16 +132,29 @@ pub(super) fn checks() -> Vec<Check> {
                     verdict(rounds)
                 },
             ),
-        Check::must("input-declared", &["MRTR-04", "CAP-01"], Revisions::MODERN,
+        Check::must("input-declared", &["MRTR-04", "CAP-01", "ELI-02", "ELI-04", "SAM-02", "SAM-05"], Revisions::MODERN,
             "A tool that may ask in several ways asks in one that this request declares.")
-            .sent("the fixture's `test_input_required_result_capabilities` with sampling declared, after a request that declares everything")
+            .sent("the fixture's `test_input_required_result_capabilities` with sampling declared, after a request that declares everything; then its other tools that ask, with nothing declared")
             .hosts("A client cannot answer what it did not declare, so the call never ends.")
+            .after(&["input-shape"])
             .probe(
                 |cx| {
                     fixture(cx, CHOOSES)?;
-                    Ok(vec![cx.request_with(0, "tools/list", Value::Null, &every()), Step::Await(cx.id(0)), call(cx, 1, CHOOSES, &json!({ "sampling": {} }))])
+                    let mut steps = vec![cx.request_with(0, "tools/list", Value::Null, &every()), Step::Await(cx.id(0)), call(cx, 1, CHOOSES, &json!({ "sampling": {} }))];
+                    steps.extend((2..).zip(kinds(cx).unwrap_or_default()).map(|(n, (tool, _))| call(cx, n, tool, &json!({}))));
+                    Ok(steps)
                 },
-                |cx, seen| verdict(asked(seen, &cx.id(1), &json!({ "sampling": {} })).map(|_| ())),
+                |cx, seen| {
+                    // With nothing declared it may refuse or fail, and may not ask.
+                    let asks_anyway = (2..).zip(kinds(cx).unwrap_or_default()).find_map(|(n, (tool, _))| {
+                        let result = seen.result(&cx.id(n)).filter(|result| result["resultType"] == "input_required")?;
+                        asks(result, &json!({})).map(|what| format!("{tool}: {what}"))
+                    });
+                    match asks_anyway {
+                        Some(what) => fail(seen, what),
+                        None => verdict(asked(seen, &cx.id(1), &json!({ "sampling": {} })).map(|_| ())),
+                    }
+                },
             ),
         Check::should("input-again", &["MRTR-11"], Revisions::MODERN,
             "A call that is tried again without the answers asks once more; it is no error.")
@@ -164,6 +181,7 @@ pub(super) fn checks() -> Vec<Check> {
             "A tool that needs an answer at once gets it by input_required, too; the server sends no request.")
             .sent("the fixture's `test_streaming_elicitation`")
             .hosts("Clients of 2026-07-28 have no way to answer; the call hangs.")
+            .after(&["input-shape"])
             .probe(
                 |cx| {
                     fixture(cx, STREAMS)?;
@@ -204,38 +222,87 @@ pub(super) fn checks() -> Vec<Check> {
                     verdict((0..).zip(&forms).try_for_each(|(n, _)| result(seen, &cx.id(n)).map(|_| ())))
                 },
             ),
+        Check::must("input-declared-legacy", &["LIF-12", "LIF-11", "SAM-01", "ELI-01"], Revisions::STRUCTURED_LEGACY,
+            "A tool that has to ask does not ask a client that cannot answer; the call ends all the same.")
+            .sent("the fixture's `test_elicitation` and `test_sampling` from a client that declares neither")
+            .hosts("Codex, Gemini CLI and most SDK hosts declare no sampling: the request fails and the tool with it.")
+            .probe(
+                |cx| {
+                    let tools = there(cx, ASKING, |tool| tool)?;
+                    Ok((0..).zip(tools).flat_map(|(n, tool)| [call(cx, n, tool, &json!({})), Step::Await(cx.id(n))]).collect())
+                },
+                |cx, seen| {
+                    let asks = |value: &&Value| is_request(value) && ["elicitation/create", "sampling/createMessage"].iter().any(|method| value["method"] == *method);
+                    match seen.got().find(asks) {
+                        Some(value) => fail(seen, format!("it asked {}", value["method"])),
+                        None => {
+                            let tools = there(cx, ASKING, |tool| tool).unwrap_or_default();
+                            verdict((0..).zip(tools).try_for_each(|(n, _)| match seen.reply(&cx.id(n)) {
+                                Some(_) => Ok(()),
+                                None => Err(super::unanswered(seen, &cx.id(n))),
+                            }))
+                        }
+                    }
+                },
+            ),
         Check::must("listen-cancel-fixture", &["SUB-07", "CAN-10"], Revisions::MODERN,
             "A subscription that was cancelled is told of no change.")
-            .sent("`subscriptions/listen` for changes of tools, its cancellation, then the fixture's `test_trigger_tool_change`")
+            .sent("`subscriptions/listen` for changes of tools with an integer and with a string as its id, both cancelled, then the fixture's `test_trigger_tool_change`")
             .hosts("A client hears of changes on a stream that it closed.")
             .after(&["listen-ack", "listen-answer", "listen-cancel"])
             .fresh(
                 |cx| {
                     fixture(cx, "test_trigger_tool_change")?;
                     super::needs(cx, "tools/listChanged")?;
-                    Ok(vec![
-                        Step::Open(json!({})),
-                        cx.request(0, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } })),
-                        Step::Hear("notifications/subscriptions/acknowledged"),
-                        cx.note("notifications/cancelled", json!({ "requestId": cx.id(0) })),
+                    let ids = [cx.id(0), json!("taut-check-listen")];
+                    let mut steps = vec![Step::Open(json!({}))];
+                    for id in &ids {
+                        let params = json!({ "notifications": { "toolsListChanged": true } });
+                        steps.extend([
+                            Step::Send(cx.request_as(id, "subscriptions/listen", params)),
+                            Step::Hear("notifications/subscriptions/acknowledged"),
+                        ]);
+                    }
+                    // Both are open by now.
+                    steps.push(Step::Barrier);
+                    steps.extend(ids.iter().map(|id| cx.note("notifications/cancelled", json!({ "requestId": id }))));
+                    steps.extend([
                         Step::Barrier,
                         call(cx, 1, "test_trigger_tool_change", &json!({})),
                         Step::Await(cx.id(1)),
                         Step::Barrier,
                         Step::Listen(150),
-                    ])
+                    ]);
+                    Ok(steps)
                 },
-                |_, seen| match seen.notifications().find(|note| note["method"] == "notifications/tools/list_changed") {
-                    Some(_) => fail(seen, "notifications/tools/list_changed came after the cancellation"),
-                    None => verdict(super::alive(seen)),
+                |_, seen| match changes_told(seen) {
+                    true => fail(seen, "notifications/tools/list_changed came after the cancellation"),
+                    false => verdict(super::alive(seen)),
                 },
             ),
     ]
 }
 
-/// The first default of a form that is no value of its field.
+/// Whether a change of tools was told after the tool that makes one was called.
+fn changes_told(seen: &Seen<'_>) -> bool {
+    let call = |entry: &crate::process::Entry| match &entry.what {
+        crate::process::What::Sent(bytes) => {
+            String::from_utf8_lossy(bytes).contains("test_trigger_tool_change")
+        }
+        _ => false,
+    };
+    let later = seen.entries.iter().skip_while(|entry| !call(entry));
+    later
+        .filter_map(crate::process::Entry::value)
+        .any(|value| value["method"] == "notifications/tools/list_changed")
+}
+
+/// The first field of a form whose choices are no texts, or whose default is no value of it.
 fn misfitting_default(schema: &Value) -> Option<String> {
     schema["properties"].as_object()?.iter().find_map(|(name, field)| {
+        if field.get("enum").is_some() && field["type"] != "string" {
+            return Some(format!("{name} has choices, and is no text"));
+        }
         let default = field.get("default")?;
         let fits = match field["type"].as_str().unwrap_or_default() {
             "boolean" => default.is_boolean(),

@@ -18,7 +18,7 @@ const TORN: [&[u8]; 6] = [
 ];
 
 /// How long is listened for an answer that must not come, in milliseconds: it may be behind the barrier's.
-const QUIET: u64 = 80;
+pub(super) const QUIET: u64 = 80;
 
 /// JSON that is no message.
 fn shapes(cx: &Cx<'_>) -> Vec<String> {
@@ -29,6 +29,7 @@ fn shapes(cx: &Cx<'_>) -> Vec<String> {
         "null".to_owned(),
         "true".to_owned(),
         "{}".to_owned(),
+        "{\"jsonrpc\":\"2.0\",\"id\":NaN,\"method\":\"ping\"}".to_owned(),
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{}}}", ids[0]),
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":null}}", ids[1]),
         format!("{{\"jsonrpc\":\"2.0\",\"id\":{},\"method\":5}}", ids[2]),
@@ -38,7 +39,6 @@ fn shapes(cx: &Cx<'_>) -> Vec<String> {
 pub(super) fn checks() -> Vec<Check> {
     let mut all = messages();
     all.extend(requests());
-    all.extend(batches());
     all
 }
 
@@ -54,21 +54,26 @@ fn messages() -> Vec<Check> {
                 Verdict::from_faults(odd.map(|(value, frame)| (format!("`jsonrpc` is {}", value["jsonrpc"]), frame.text())).collect())
             }),
         Check::must("rpc-one-of", &["RPC-07"], Revisions::ALL,
-            "An answer has a result or an error, and not both.")
+            "An answer has a result or an error, not both, and no method.")
             .before()
             .hosts("Strict clients drop it; others take the one they look at first.")
             .after(&["frame-clean"])
             .scan(|_, all| {
                 let odd = all.received().filter(|(value, _)| {
-                    value.is_object() && value.get("method").is_none()
-                        && value.get("result").is_some() == value.get("error").is_some()
+                    let (result, error) = (value.get("result").is_some(), value.get("error").is_some());
+                    let asks = value.get("method").is_some();
+                    value.is_object() && (asks && (result || error) || !asks && result == error)
                 });
-                Verdict::from_faults(odd.map(|(value, frame)| (format!("neither or both: {}", short(value)), frame.text())).collect())
+                Verdict::from_faults(odd.map(|(value, frame)| {
+                    let what = if value.get("method").is_some() { "it also has a method" } else { "neither or both" };
+                    (format!("{what}: {}", short(value)), frame.text())
+                }).collect())
             }),
         Check::must("rpc-result-object", &["RPC-08"], Revisions::ALL,
             "A result is an object, also when it is empty.")
             .before()
             .hosts("`null` for an empty result fails validation in the TypeScript and Python SDKs.")
+            .after(&["rpc-one-of"])
             .scan(|_, all| {
                 let odd = all.received().filter(|(value, _)| is_response(value) && value.get("result").is_some_and(|result| !result.is_object()));
                 Verdict::from_faults(odd.map(|(value, frame)| (format!("the result is {}", kind(&value["result"])), frame.text())).collect())
@@ -77,6 +82,7 @@ fn messages() -> Vec<Check> {
             "An error has an integer `code` and a string `message`.")
             .before()
             .hosts("Clients that cannot read the error drop it, and the request runs into its timeout.")
+            .after(&["rpc-one-of"])
             .scan(|_, all| {
                 let odd = all.received().filter(|(value, _)| {
                     value.get("error").is_some_and(|error| !error["code"].is_i64() || !error["message"].is_string())
@@ -126,41 +132,64 @@ fn messages() -> Vec<Check> {
             ),
         Check::must("rpc-error-id", &["RPC-06"], Revisions::ALL,
             "An error repeats the id of its request, too.")
-            .sent("a request for a method that does not exist")
+            .sent("requests for a method, and for a tool, that do not exist, with integers and strings as ids")
             .hosts("A client cannot tell which request failed, and waits for its timeout.")
             .probe(
-                |cx| Ok(vec![cx.request(0, "taut-check/none", Value::Null)]),
-                |cx, seen| match (seen.reply(&cx.id(0)), super::idless(seen)) {
-                    (None, Some(error)) => fail(seen, format!("the error has no id: {}", short(error))),
-                    // What else may be wrong with it is judged by other checks.
-                    _ => Verdict::Pass,
+                |cx| {
+                    let ask = |id: &Value, method: &str, params: Value| Step::Send(cx.request_as(id, method, params));
+                    let [number, text, zero, tool] = failing(cx);
+                    let none = json!({ "name": "taut-check-no-such-tool", "arguments": {} });
+                    let mut steps = vec![ask(&number, "taut-check/none", Value::Null), ask(&text, "taut-check/none", Value::Null), ask(&zero, "taut-check/none", Value::Null)];
+                    steps.extend(cx.survey.declares("tools").then(|| ask(&tool, "tools/call", none)));
+                    Ok(steps)
                 },
+                |cx, seen| {
+                    let lost = failing(cx).into_iter().find(|id| seen.own.contains(id) && seen.reply(id).is_none());
+                    match (lost, super::idless(seen)) {
+                        (Some(id), Some(error)) => fail(seen, format!("the error for request {id} has no id: {}", short(error))),
+                        // What else may be wrong with it is judged by other checks.
+                        _ => Verdict::Pass,
+                    }
+                },
+            ),
+        Check::must("rpc-id-methods", &["RPC-06", "RPC-29"], Revisions::ALL,
+            "Every kind of request is answered with its own id, also a string or a negative one.")
+            .sent("each declared list and an allowed call, each with a string and with a negative integer as its id")
+            .hosts("Bridges and gateways use string ids; a call whose answer has another id never ends.")
+            .after(&["rpc-id-echo", "rpc-id-forms"])
+            .probe(
+                |cx| {
+                    let asked: Vec<Step> = methods(cx).into_iter().map(|(id, method, params)| Step::Send(cx.request_as(&id, method, params))).collect();
+                    if asked.is_empty() { Err("the server declares no list".to_owned()) } else { Ok(asked) }
+                },
+                |cx, seen| verdict(methods(cx).iter().try_for_each(|(id, ..)| match seen.reply(id) {
+                    Some(_) => Ok(()),
+                    None => Err(super::unanswered(seen, id)),
+                })),
             ),
         Check::must("rpc-id-forms", &["RPC-29", "RPC-02"], Revisions::ALL,
             "0, negative and large integers, the empty string and any other string are ids.")
             .sent("requests with the ids 0, -1, 4294967297, 9007199254740991, \"\", \"0\", and long or odd strings")
             .hosts("0 is the first id of the TypeScript and Python SDKs, so of most hosts.")
+            .after(&["rpc-id-echo"])
             .probe(
                 |cx| Ok(forms().iter().map(|id| Step::Send(cx.harmless_as(id))).collect()),
                 |_, seen| verdict(forms().iter().try_for_each(|id| result(seen, id).map(|_| ()))),
             ),
-        Check::must("rpc-id-null", &["RPC-03"], Revisions::ALL,
+        Check::must("rpc-id-null", &["RPC-03", "RPC-12"], Revisions::ALL,
             "A message with the id null is no request: it gets no result.")
             .sent("a request with the id null")
             .hosts("An answer with the id null cannot be matched by any host.")
             .probe(
                 |cx| Ok(vec![Step::Send(cx.harmless_as(&Value::Null)), Step::Barrier, Step::Listen(QUIET)]),
                 |_, seen| {
-                    if let Some(odd) = seen.strays().iter().find(|stray| stray.get("result").is_some()) {
-                        return fail(seen, format!("it got a result: {}", short(odd)));
-                    }
-                    verdict(alive(seen))
+                    verdict(unusable(seen))
                 },
             ),
-        Check::must("rpc-id-type", &["RPC-02", "RPC-16"], Revisions::ALL,
+        Check::must("rpc-id-type", &["RPC-02", "RPC-16", "RPC-12"], Revisions::ALL,
             "An id that is neither a string nor an integer is refused, or ignored.")
             .sent("requests with the ids true, {} and []")
-            .hosts("No host sends them; a server that answers them shows that it does not look at ids.")
+            .hosts("No host sends them; a server that answers them shows that it does not look at ids, or fails another request.")
             .probe(
                 |cx| {
                     let odd = [json!(true), json!({ "a": 1 }), json!([1])];
@@ -171,10 +200,7 @@ fn messages() -> Vec<Check> {
                     let odd = seen.got().find(|value| is_response(value) && value.get("id").is_some_and(|id| id.is_boolean() || id.is_object() || id.is_array()));
                     match odd {
                         Some(odd) => fail(seen, format!("it answered {}", short(odd))),
-                        None => match seen.strays().iter().find(|stray| stray.get("result").is_some()) {
-                            Some(odd) => fail(seen, format!("it got a result: {}", short(odd))),
-                            None => verdict(alive(seen)),
-                        },
+                        None => verdict(unusable(seen)),
                     }
                 },
             ),
@@ -206,18 +232,59 @@ fn messages() -> Vec<Check> {
 }
 
 /// Ids of every form. The largest integer is one that every JSON parser reads exactly.
-fn forms() -> [Value; 9] {
+fn forms() -> [Value; 10] {
     let large = [json!(4_294_967_297_i64), json!(9_007_199_254_740_991_i64)];
     let [wide, widest] = large;
     let long = "2f1c9d9e-66c1-4cb2-9d3b-5b7f3a0c6a11/".repeat(4);
     let texts = [json!("ünï-1"), json!("0"), json!(long), json!("a \"quoted\" \\ id")];
     let [odd, zero, long, quoted] = texts;
-    [json!(0), json!(-1), json!(""), odd, zero, wide, widest, long, quoted]
+    [json!(0), json!(-1), json!(""), odd, zero, wide, widest, long, quoted, json!(" Req-ABC ")]
+}
+
+/// What came to a message whose id cannot be used: no result, and no error with an id that somebody else may have.
+fn unusable(seen: &Seen<'_>) -> Result<(), Verdict> {
+    for stray in seen.strays() {
+        if stray.get("result").is_some() {
+            return Err(fail(seen, format!("it got a result: {}", short(stray))));
+        }
+        if stray.get("id").is_some_and(|id| !id.is_null()) {
+            return Err(fail(
+                seen,
+                format!("the error has an id that nobody sent: {}", short(stray)),
+            ));
+        }
+    }
+    alive(seen)
+}
+
+/// Ids of requests that fail.
+fn failing(cx: &Cx<'_>) -> [Value; 4] {
+    [cx.id(0), json!("taut-check-error"), json!(-2), json!("taut-check-tool")]
+}
+
+/// Requests of several kinds, with ids of several kinds.
+fn methods(cx: &Cx<'_>) -> Vec<(Value, &'static str, Value)> {
+    let mut all = Vec::new();
+    let mut add = |method: &'static str, params: &Value| {
+        for id in [json!(format!("taut-check/{method}")), json!(-10 - all.len() as i64)] {
+            all.push((id, method, params.clone()));
+        }
+    };
+    super::lists(cx).into_iter().for_each(|(method, ..)| add(method, &Value::Null));
+    if let Ok(call) = cx.survey.call(|call| call.took_ms < crate::cx::SLOW) {
+        add("tools/call", &json!({ "name": call.tool, "arguments": call.args }));
+    }
+    all
 }
 
 /// No answer to what is broken is fine. One that comes has to have one of these codes: with the id of the message, or
 /// without any.
-fn codes_of_strays(cx: &Cx<'_>, seen: &Seen<'_>, named: &[i64], unnamed: &[i64]) -> Verdict {
+pub(super) fn codes_of_strays(
+    cx: &Cx<'_>,
+    seen: &Seen<'_>,
+    named: &[i64],
+    unnamed: &[i64],
+) -> Verdict {
     if let Err(verdict) = alive(seen) {
         return verdict;
     }
@@ -276,7 +343,7 @@ fn requests() -> Vec<Check> {
             ),
         Check::must("rpc-invalid-request", &["RPC-16", "ERR-01"], Revisions::ALL,
             "JSON that is no message is answered with -32600, or not at all, and the next one is served.")
-            .sent("numbers, strings, null, {}, and objects without a usable method")
+            .sent("numbers, strings, null, {}, an id that is NaN, and objects without a usable method")
             .hosts("A server that ends here ends with the first odd line of a bridge.")
             .after(&["rpc-unreadable-id"])
             .probe(
@@ -321,6 +388,15 @@ fn requests() -> Vec<Check> {
                     }
                 },
             ),
+        Check::must("rpc-later", &["RPC-17", "LIF-12"], Revisions::LEGACY,
+            "A method of a later revision is unknown in this session.")
+            .sent("`subscriptions/listen` without the `_meta` of 2026-07-28")
+            .hosts("A client waits for messages that its revision does not have.")
+            .after(&["rpc-unknown-method"])
+            .probe(
+                |cx| Ok(vec![cx.request(0, "subscriptions/listen", json!({ "notifications": { "toolsListChanged": true } }))]),
+                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32601, -32602, -32600])),
+            ),
         Check::must("rpc-removed", &["LIF-18"], Revisions::LEGACY,
             "There is no request `shutdown` or `exit`: -32601.")
             .sent("requests for `shutdown` and `exit`")
@@ -329,82 +405,6 @@ fn requests() -> Vec<Check> {
             .probe(
                 |cx| Ok(vec![cx.request(0, "shutdown", Value::Null), cx.request(1, "exit", Value::Null)]),
                 |cx, seen| verdict((0..2).try_for_each(|n| refused(seen, &cx.id(n), &[-32601]))),
-            ),
-    ]
-}
-
-fn batches() -> Vec<Check> {
-    vec![
-        Check::must("rpc-batch", &["RPC-22", "RPC-25"], Revisions::ONLY_0326,
-            "A batch is accepted, and answered with one array that has one answer per request.")
-            .sent("an array of two requests and a notification")
-            .hosts("2025-03-26 obliges a server to accept batches; clients of that revision may send them.")
-            .probe(
-                |cx| Ok(vec![Step::Send(json!([cx.harmless_as(&cx.id(0)),
-                    { "jsonrpc": "2.0", "method": "notifications/no_such" }, cx.harmless_as(&cx.id(1))]))]),
-                |cx, seen| {
-                    if let Err(verdict) = alive(seen) {
-                        return verdict;
-                    }
-                    let array = seen.entries.iter().filter_map(crate::process::Entry::value).find_map(Value::as_array);
-                    let Some(array) = array else { return fail(seen, "no array came back") };
-                    let has = |id: Value| array.iter().any(|one| one.get("id") == Some(&id) && one.get("result").is_some());
-                    match array.len() == 2 && has(cx.id(0)) && has(cx.id(1)) {
-                        true => Verdict::Pass,
-                        false => fail(seen, "the array has other than one answer per request"),
-                    }
-                },
-            ),
-        Check::must("rpc-batch-notifications", &["RPC-25"], Revisions::ONLY_0326,
-            "A batch of notifications alone is not answered.")
-            .sent("an array of two notifications")
-            .hosts("An empty array as an answer is no message.")
-            .silent()
-            .after(&["rpc-batch"])
-            .probe(
-                |_| Ok(vec![Step::Send(json!([{ "jsonrpc": "2.0", "method": "notifications/no_such" },
-                    { "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 12345 } }]))]),
-                |_, seen| {
-                    if seen.entries.iter().filter_map(crate::process::Entry::value).any(Value::is_array) {
-                        return fail(seen, "an array came back");
-                    }
-                    verdict(silent(seen))
-                },
-            ),
-        Check::must("rpc-batch-empty", &["RPC-25"], Revisions::ONLY_0326,
-            "An empty batch is invalid: one error -32600, and no array.")
-            .sent("[]")
-            .hosts("No host sends it; a crash on it is what is looked for.")
-            .after(&["rpc-batch"])
-            .probe(
-                |_| Ok(vec![Step::Raw(b"[]\n".to_vec()), Step::Barrier, Step::Listen(QUIET)]),
-                |cx, seen| {
-                    if seen.entries.iter().filter_map(crate::process::Entry::value).any(Value::is_array) {
-                        return fail(seen, "an array came back");
-                    }
-                    match seen.strays().len() {
-                        1 => codes_of_strays(cx, seen, &[-32600], &[-32600]),
-                        n => alive(seen).err().unwrap_or_else(|| fail(seen, format!("{n} answers came, one is due"))),
-                    }
-                },
-            ),
-        Check::must("rpc-batch-refused", &["RPC-26", "DEP-01"], Revisions::NOT_0326,
-            "An array is no message in this revision: it is refused or dropped, and not carried out.")
-            .sent("an array of two requests")
-            .hosts("A gateway that counts requests per line is passed by.")
-            .probe(
-                |cx| Ok(vec![Step::Raw(format!("{}\n", json!([cx.harmless_as(&cx.id(0)), cx.harmless_as(&cx.id(1))])).into_bytes()), Step::Barrier, Step::Listen(QUIET)]),
-                |cx, seen| {
-                    if let Err(verdict) = alive(seen) {
-                        return verdict;
-                    }
-                    let served = (0..2).any(|n| seen.result(&cx.id(n)).is_some());
-                    // JSON-RPC has batches, and this revision says neither yes nor no.
-                    match served && cx.revision.as_str() != "2024-11-05" {
-                        true => fail(seen, "the requests in it were served"),
-                        false => Verdict::Pass,
-                    }
-                },
             ),
     ]
 }

@@ -38,6 +38,7 @@ fn progress() -> Vec<Check> {
         Check::must("progress-known", &["PRG-07", "PRG-08", "PRG-09"], Revisions::ALL,
             "Progress names the token of a running request, with its JSON type, and ends with the answer.")
             .hosts("Claude Code ends the session on a token that it does not know.")
+            .after(&["progress-untagged"])
             .scan(|_, all| {
                 let mut faults = Vec::new();
                 for (session, _) in &all.sessions {
@@ -95,7 +96,7 @@ fn logging() -> Vec<Check> {
         Check::must("log-declared", &["LOG-01"], Revisions::ALL,
             "A server that sends logs declares `logging`.")
             .hosts("Hosts do not show logs of a server that does not declare them.")
-            .after(&["log-unasked", "init-result", "discover-result"])
+            .after(&["init-capability-shape", "log-unasked", "init-result", "discover-result"])
             .scan(|cx, all| {
                 if cx.survey.declares("logging") {
                     return Verdict::Pass;
@@ -118,6 +119,7 @@ fn logging() -> Vec<Check> {
             "`logging/setLevel` takes each of the eight levels and gives an empty result.")
             .sent("`logging/setLevel` with each level, `emergency` last")
             .hosts("VS Code sets the level right after it connects.")
+            .after(&["rpc-method-case"])
             .probe(
                 |cx| {
                     needs(cx, "logging")?;
@@ -243,14 +245,20 @@ fn logging() -> Vec<Check> {
             ),
         Check::should("log-bad-level-modern", &["LOG-11"], Revisions::MODERN,
             "A request with an unknown logLevel is refused with -32602.")
-            .sent("`tools/list`, or `server/discover`, with the logLevel `loud`")
+            .sent("`tools/list`, or `server/discover`, and an allowed call with the logLevel `loud`")
             .hosts("The user believes that logs were asked for.")
             .probe(
                 |cx| {
                     let method = if cx.survey.declares("tools") { "tools/list" } else { "server/discover" };
-                    Ok(vec![cx.request(0, method, json!({ "_meta": { LOG_LEVEL: "loud" } }))])
+                    let mut steps = vec![cx.request(0, method, json!({ "_meta": { LOG_LEVEL: "loud" } }))];
+                    let call = cx.survey.call(|call| call.took_ms < crate::cx::SLOW).ok();
+                    steps.extend(call.map(|call| {
+                        let params = json!({ "name": call.tool, "arguments": call.args, "_meta": { LOG_LEVEL: "loud" } });
+                        cx.request(1, "tools/call", params)
+                    }));
+                    Ok(steps)
                 },
-                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
+                |cx, seen| verdict((0..2).filter(|n| seen.own.contains(&cx.id(*n))).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
     ]
 }

@@ -38,7 +38,7 @@ pub(super) fn checks() -> Vec<Check> {
         Check::should("tools-names", &["TOL-21"], Revisions::SINCE_1125,
             "A tool's name has 1 to 128 of the characters A-Z a-z 0-9 _ - . and is the only one of its kind.")
             .hosts("Model providers refuse other names; hosts cut or change them, or leave the tool out.")
-            .after(&["tools-shape", "page-ends"])
+            .after(&["tools-order", "tools-shape", "page-ends"])
             .scan(|cx, all| {
                 let names: Vec<&str> = cx.survey.tools.items.iter().filter_map(|tool| tool["name"].as_str()).collect();
                 let line = all.answers().find(|answer| answer.method == "tools/list").map(|answer| answer.line.text()).unwrap_or_default();
@@ -62,6 +62,20 @@ pub(super) fn checks() -> Vec<Check> {
                 },
                 |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
             ),
+        Check::should("tools-case", &["TOL-21"], Revisions::SINCE_1125, "Names of tools are compared exactly, also their case.")
+            .sent("an allowed call with the case of each letter in its name changed")
+            .hosts("A user allowed one tool, and another one runs.")
+            .after(&["tools-unknown"])
+            .probe(
+                |cx| {
+                    let call = cx.survey.call(|call| call.took_ms < crate::cx::SLOW && cx.survey.tool(&other_case(&call.tool)).is_none() && other_case(&call.tool) != call.tool)?;
+                    Ok(vec![cx.request(0, "tools/call", json!({ "name": other_case(&call.tool), "arguments": call.args }))])
+                },
+                |cx, seen| match seen.result(&cx.id(0)) {
+                    Some(result) if result["isError"] != true => super::fail(seen, "the tool ran"),
+                    _ => verdict(super::alive(seen)),
+                },
+            ),
         Check::must("tools-request", &["TOL-09", "RPC-18"], Revisions::ALL,
             "`tools/call` without a name, or with one that is no string, is refused with -32602.")
             .sent("`tools/call` with {}, with the name null, and with the name 5")
@@ -80,31 +94,46 @@ pub(super) fn checks() -> Vec<Check> {
         Check::should("tools-order", &["TOL-22"], Revisions::MODERN,
             "Tools are listed in the same order each time.")
             .hosts("A changed order spoils the cache of a model's prompt: each turn costs more and starts later.")
-            .after(&["tools-same"])
+            .after(&["tools-same", "meta-client-same"])
             .scan(|cx, all| listed(cx, all, true)),
         Check::must("tools-same", &["TOL-23"], Revisions::MODERN,
             "The list of tools does not depend on the connection.")
             .hosts("A gateway with several processes shows tools that come and go.")
+            .after(&["meta-client-same"])
             .scan(|cx, all| listed(cx, all, false)),
     ]
 }
 
+fn other_case(name: &str) -> String {
+    let other = |c: char| {
+        if c.is_ascii_lowercase() { c.to_ascii_uppercase() } else { c.to_ascii_lowercase() }
+    };
+    name.chars().map(other).collect()
+}
+
+/// The names of the tools on a page, in their order or sorted.
+pub(super) fn names(result: &Value, ordered: bool) -> Vec<String> {
+    let tools = result["tools"].as_array().into_iter().flatten();
+    let mut names: Vec<String> = tools.map(|tool| tool["name"].to_string()).collect();
+    if !ordered {
+        names.sort();
+    }
+    names
+}
+
 /// Compares the first page of tools over all sessions.
 fn listed(cx: &Cx<'_>, all: &All<'_>, ordered: bool) -> Verdict {
-    let names = |result: &Value| {
-        let mut names: Vec<String> = result["tools"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|tool| tool["name"].to_string())
-            .collect();
-        if !ordered {
-            names.sort();
-        }
-        names
-    };
-    let Some(first) = cx.survey.tools.pages.first().map(names) else {
+    let names = |result: &Value| names(result, ordered);
+    let pages = &cx.survey.tools.pages;
+    let Some(first) = pages.first().map(names) else {
         return Verdict::skip("the server does not declare tools");
+    };
+    let whole: Vec<String> = pages.iter().flat_map(names).collect();
+    // A tool may stand on another page in another order. Where it stands on two of them, the order is all that is judged.
+    let twice = whole.iter().enumerate().any(|(at, name)| whole[..at].contains(name));
+    let same = |page: &Vec<String>| match pages.len() {
+        2.. if !ordered => twice || page.iter().all(|name| whole.contains(name)),
+        _ => *page == first,
     };
     let mut faults = Vec::new();
     for answer in all.answers() {
@@ -112,7 +141,7 @@ fn listed(cx: &Cx<'_>, all: &All<'_>, ordered: bool) -> Verdict {
             && answer.params.get("cursor").is_none()
             && super::modern::own(answer.params);
         let Some(result) = answer.result().filter(|_| plain) else { continue };
-        if names(result) != first {
+        if !same(&names(result)) {
             faults.push(("two lists of tools differ".to_owned(), answer.line.text()));
         }
     }

@@ -1,0 +1,86 @@
+//! Batches: obligatory in 2025-03-26, and no messages in the other revisions (RPC).
+
+use serde_json::{Value, json};
+
+use super::rpc::{QUIET, codes_of_strays};
+use super::{alive, fail, silent, verdict};
+use crate::check::{Check, Revisions, Verdict};
+use crate::seen::Step;
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        Check::must("rpc-batch", &["RPC-22", "RPC-25"], Revisions::ONLY_0326,
+            "A batch is accepted, and answered with one array that has one answer per request.")
+            .sent("an array of two requests, a notification and a request for a method that does not exist")
+            .hosts("2025-03-26 obliges a server to accept batches; clients of that revision may send them.")
+            .probe(
+                |cx| Ok(vec![Step::Send(json!([cx.harmless_as(&cx.id(0)),
+                    { "jsonrpc": "2.0", "method": "notifications/no_such" }, cx.harmless_as(&cx.id(1)),
+                    cx.request_as(&cx.id(2), "taut-check/none", Value::Null)]))]),
+                |cx, seen| {
+                    if let Err(verdict) = alive(seen) {
+                        return verdict;
+                    }
+                    let array = seen.entries.iter().filter_map(crate::process::Entry::value).find_map(Value::as_array);
+                    let Some(array) = array else { return fail(seen, "no array came back") };
+                    let has = |id: Value| array.iter().any(|one| one.get("id") == Some(&id) && one.get("result").is_some());
+                    let refused = array.iter().any(|one| one.get("id") == Some(&cx.id(2)) && one.get("error").is_some());
+                    match array.len() == 3 && has(cx.id(0)) && has(cx.id(1)) && refused {
+                        true => Verdict::Pass,
+                        false => fail(seen, "the array has other than one answer per request"),
+                    }
+                },
+            ),
+        Check::must("rpc-batch-notifications", &["RPC-25"], Revisions::ONLY_0326,
+            "A batch of notifications alone is not answered.")
+            .sent("an array of two notifications")
+            .hosts("An empty array as an answer is no message.")
+            .silent()
+            .after(&["rpc-batch"])
+            .probe(
+                |_| Ok(vec![Step::Send(json!([{ "jsonrpc": "2.0", "method": "notifications/no_such" },
+                    { "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 12345 } }]))]),
+                |_, seen| {
+                    if seen.entries.iter().filter_map(crate::process::Entry::value).any(Value::is_array) {
+                        return fail(seen, "an array came back");
+                    }
+                    verdict(silent(seen))
+                },
+            ),
+        Check::must("rpc-batch-empty", &["RPC-25"], Revisions::ONLY_0326,
+            "An empty batch is invalid: one error -32600, and no array.")
+            .sent("[]")
+            .hosts("No host sends it; a crash on it is what is looked for.")
+            .after(&["rpc-batch"])
+            .probe(
+                |_| Ok(vec![Step::Raw(b"[]\n".to_vec()), Step::Barrier, Step::Listen(QUIET)]),
+                |cx, seen| {
+                    if seen.entries.iter().filter_map(crate::process::Entry::value).any(Value::is_array) {
+                        return fail(seen, "an array came back");
+                    }
+                    match seen.strays().len() {
+                        1 => codes_of_strays(cx, seen, &[-32600], &[-32600]),
+                        n => alive(seen).err().unwrap_or_else(|| fail(seen, format!("{n} answers came, one is due"))),
+                    }
+                },
+            ),
+        Check::must("rpc-batch-refused", &["RPC-26", "DEP-01"], Revisions::NOT_0326,
+            "An array is no message in this revision: it is refused or dropped, and not carried out.")
+            .sent("an array of two requests")
+            .hosts("A gateway that counts requests per line is passed by.")
+            .probe(
+                |cx| Ok(vec![Step::Raw(format!("{}\n", json!([cx.harmless_as(&cx.id(0)), cx.harmless_as(&cx.id(1))])).into_bytes()), Step::Barrier, Step::Listen(QUIET)]),
+                |cx, seen| {
+                    if let Err(verdict) = alive(seen) {
+                        return verdict;
+                    }
+                    let served = (0..2).any(|n| seen.result(&cx.id(n)).is_some());
+                    // JSON-RPC has batches, and this revision says neither yes nor no.
+                    match served && cx.revision.as_str() != "2024-11-05" {
+                        true => fail(seen, "the requests in it were served"),
+                        false => Verdict::Pass,
+                    }
+                },
+            ),
+    ]
+}
