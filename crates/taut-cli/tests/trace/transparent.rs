@@ -114,7 +114,7 @@ fn there_and_back(place: &Place, options: &[&str], messages: usize) -> Child {
 fn four_hundred_thousand_messages_pass_byte_for_byte() {
     let place = Place::new();
     // In memory where the system has that: a busy disk may hold the recorder up for longer than the end waits.
-    let memory = std::path::Path::new("/dev/shm");
+    let memory = Path::new("/dev/shm");
     let folder = if memory.is_dir() { memory.to_owned() } else { place.at("project") };
     let file = folder.join(format!("taut-trace-{}.jsonl", std::process::id()));
     let file = file.to_str().unwrap();
