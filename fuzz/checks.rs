@@ -196,11 +196,11 @@ impl World {
             }
             Some((b'a', _)) if !self.tickets.is_empty() => {
                 let ticket = self.tickets.remove(0);
-                self.peer.answer(ticket, Ok(&mut json("yes")));
+                self.peer.answer(ticket, Ok(json("yes")));
             }
             Some((b'z', _)) => {
                 if let Some(ticket) = self.tickets.pop() {
-                    self.peer.answer(ticket, Err(&ErrorObject::internal("no")));
+                    self.peer.answer(ticket, Err(ErrorObject::internal("no")));
                 }
             }
             Some((b'q', _)) => {
@@ -283,7 +283,7 @@ impl World {
     fn close(mut self) {
         loop {
             while let Some(ticket) = self.tickets.pop() {
-                self.peer.answer(ticket, Ok(&mut JsonBuf::default()));
+                self.peer.answer(ticket, Ok(JsonBuf::default()));
             }
             let Some(request) = self.peer.poll_request() else { break };
             self.tickets.push(request.ticket);

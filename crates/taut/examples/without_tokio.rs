@@ -53,8 +53,5 @@ fn answer(peer: &mut Peer, request: PeerRequest<'_>) {
         "echo" => JsonBuf::of(&params.raw()).map_err(|e| ErrorObject::internal(e.to_string())),
         _ => Err(ErrorObject::method_not_found(&method)),
     };
-    match result {
-        Ok(mut json) => peer.answer(ticket, Ok(&mut json)),
-        Err(error) => peer.answer(ticket, Err(&error)),
-    }
+    peer.answer(ticket, result);
 }

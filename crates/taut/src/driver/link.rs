@@ -58,8 +58,6 @@ pub(super) struct LinkState {
     waiters: HashMap<CallId, (Waiter, Option<Watcher>), Seed>,
     /// Requests that are being worked on elsewhere, by serial.
     waiting: HashMap<u64, Flag, Seed>,
-    /// The buffer of the last answer, for the next one.
-    spare: JsonBuf,
     driver: Option<Waker>,
     /// Whether somebody did something since the loop last looked.
     changed: bool,
@@ -73,7 +71,6 @@ impl Link {
             close: Close::No,
             waiters: HashMap::default(),
             waiting: HashMap::default(),
-            spare: JsonBuf::default(),
             driver: None,
             changed: false,
         };
@@ -112,13 +109,13 @@ impl Link {
     pub(crate) fn answer(&self, ticket: Ticket, outcome: Outcome) {
         self.with(|state| {
             take(&mut state.waiting, &ticket.serial());
-            state.answer(ticket, outcome);
+            state.peer.answer(ticket, outcome);
         });
     }
 
-    /// A buffer to write an answer into. It comes back with the answer, so most answers allocate none.
+    /// A buffer to write an answer into; see [`Peer::answer_buffer`].
     pub(crate) fn answer_buffer(&self) -> JsonBuf {
-        std::mem::take(&mut self.lock().spare)
+        self.lock().peer.answer_buffer()
     }
 
     /// Sends a notification; `about` is the request that it belongs to. Its params are written before
@@ -366,15 +363,6 @@ impl LinkState {
         }
         self.peer.about(about);
         self.peer.notify(method, params)
-    }
-
-    /// Answers a request, and keeps the buffer for the next answer.
-    pub(super) fn answer(&mut self, ticket: Ticket, mut outcome: Outcome) {
-        self.peer.answer(ticket, outcome.as_mut().map_err(|error| &*error));
-        if let Ok(mut json) = outcome {
-            json.clear();
-            self.spare = json;
-        }
     }
 
     /// A request goes on in a task of its own; `cancelled` reaches it there.

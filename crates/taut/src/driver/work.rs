@@ -203,7 +203,7 @@ impl<W: Sink, S: Service + ?Sized> Work<W, S> {
                 self.spare = cancelled.is_unused().then_some(cancelled);
                 let ready = {
                     let mut state = self.link.lock();
-                    state.answer(ticket, outcome);
+                    state.peer.answer(ticket, outcome);
                     state.peer.output().len()
                 };
                 if ready >= FLUSH || took > SLOW_POLL {

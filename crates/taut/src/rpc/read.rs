@@ -38,7 +38,10 @@ pub fn read(bytes: &[u8]) -> Result<Messages<'_>, Malformed> {
     // Once for the whole frame: serde_json does not look inside the members it skips (F8).
     let text = std::str::from_utf8(bytes).map_err(|_| Malformed::new(Fault::Encoding))?;
     match text.trim_ascii_start().as_bytes().first() {
-        Some(b'{') => read_object(text).map(Messages::One),
+        Some(b'{') => match quick::read(text) {
+            Some(message) => Ok(Messages::One(message)),
+            None => read_any(text).map(Messages::One),
+        },
         Some(b'[') => read_batch(text).map(Messages::Batch),
         _ => Err(match serde_json::from_str::<IgnoredAny>(text) {
             Ok(_) => Malformed::new(Fault::NotAnObject),
@@ -90,15 +93,8 @@ impl<'de> Visitor<'de> for BatchVisitor {
 
 fn read_entry(text: &str) -> Result<Message<'_>, Malformed> {
     match text.starts_with('{') {
-        true => read_object(text),
+        true => read_any(text),
         false => Err(Malformed::new(Fault::NotAnObject)),
-    }
-}
-
-fn read_object(text: &str) -> Result<Message<'_>, Malformed> {
-    match quick::read(text) {
-        Some(message) => Ok(message),
-        None => read_any(text),
     }
 }
 

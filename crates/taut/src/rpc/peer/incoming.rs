@@ -134,12 +134,36 @@ impl Peer {
         self.requests.get(id).is_some_and(|entry| entry.serial == serial)
     }
 
+    /// A buffer to write an answer into. It comes back with the answer, so most answers allocate none.
+    #[must_use]
+    pub fn answer_buffer(&mut self) -> JsonBuf {
+        std::mem::take(&mut self.spare)
+    }
+
     /// Answers a request, with the JSON of its result or with an error. Nothing is written if it was
-    /// withdrawn (CAN-10). The buffer is empty afterwards, and may be another one: a long text is not
-    /// copied.
-    pub fn answer(&mut self, ticket: Ticket, outcome: Result<&mut JsonBuf, &ErrorObject>) {
-        if self.settle(&ticket) {
-            self.write_answer(&ticket, outcome);
+    /// withdrawn (CAN-10). A long text is not copied.
+    pub fn answer(&mut self, ticket: Ticket, outcome: Result<JsonBuf, ErrorObject>) {
+        let wanted = self.settle(&ticket);
+        match outcome {
+            Ok(mut json) => {
+                if wanted {
+                    let (head, tail) = write::around_result(&ticket.id);
+                    let (message, start) = json.enclose(&head, tail);
+                    match self.batch_of(&ticket) {
+                        None => {
+                            self.relations.add(Some(&ticket.id));
+                            self.out.add(ticket.framing, message, start);
+                        }
+                        Some(batch) => self.keep_in_batch(batch, Ok(&ticket.id), |body| {
+                            body.extend_from_slice(&message[start..]);
+                        }),
+                    }
+                }
+                json.clear();
+                self.spare = json;
+            }
+            Err(error) if wanted => self.write_error(&ticket, &error),
+            Err(_) => {}
         }
         self.close_ticket(&ticket);
     }
@@ -248,7 +272,7 @@ impl Peer {
 
     /// Answers a request that never entered the table.
     fn refuse(&mut self, ticket: Ticket, error: ErrorObject) {
-        self.write_answer(&ticket, Err(&error));
+        self.write_error(&ticket, &error);
         self.close_ticket(&ticket);
     }
 
@@ -263,7 +287,7 @@ impl Peer {
             let error = ErrorObject::new(code::CANCELLED, "request cancelled");
             // The ticket itself is still out; when it comes back it finds nothing left to answer.
             let ticket = Ticket { id, serial, framing, batch, slot: Slot::Nothing };
-            self.write_answer(&ticket, Err(&error));
+            self.write_error(&ticket, &error);
         } else {
             self.relations.withdrawn(&id);
         }
@@ -286,30 +310,19 @@ impl Peer {
         true
     }
 
-    fn write_answer(&mut self, ticket: &Ticket, outcome: Result<&mut JsonBuf, &ErrorObject>) {
-        let batch = ticket.batch.filter(|batch| self.batches.contains_key(batch));
-        match (outcome, batch) {
-            (Ok(json), None) => {
-                let (head, tail) = write::around_result(&ticket.id);
-                let (message, start) = json.enclose(&head, tail);
+    /// The batch whose answer is to hold the answer to this request, if it is part of one.
+    fn batch_of(&self, ticket: &Ticket) -> Option<u64> {
+        ticket.batch.filter(|batch| self.batches.contains_key(batch))
+    }
+
+    fn write_error(&mut self, ticket: &Ticket, error: &ErrorObject) {
+        let write = |out: &mut Vec<u8>| write::error(out, Ok(&ticket.id), error);
+        match self.batch_of(ticket) {
+            None => {
                 self.relations.add(Some(&ticket.id));
-                self.out.add(ticket.framing, message, start);
+                self.out.frame(ticket.framing, write);
             }
-            (Ok(json), Some(batch)) => {
-                let (head, tail) = write::around_result(&ticket.id);
-                let (message, start) = json.enclose(&head, tail);
-                self.keep_in_batch(batch, Ok(&ticket.id), |body| {
-                    body.extend_from_slice(&message[start..]);
-                });
-                json.clear();
-            }
-            (Err(error), None) => {
-                self.relations.add(Some(&ticket.id));
-                self.out.frame(ticket.framing, |out| write::error(out, Ok(&ticket.id), error));
-            }
-            (Err(error), Some(batch)) => self.keep_in_batch(batch, Ok(&ticket.id), |out| {
-                write::error(out, Ok(&ticket.id), error)
-            }),
+            Some(batch) => self.keep_in_batch(batch, Ok(&ticket.id), write),
         }
     }
 

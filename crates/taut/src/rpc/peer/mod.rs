@@ -31,6 +31,7 @@ use super::id::Id;
 use super::message::Fault;
 use super::params::Params;
 use super::write::NoId;
+use crate::json::JsonBuf;
 use crate::wire::{Encoder, Framing, Limits};
 
 pub(crate) use hash::{Seed, take};
@@ -306,6 +307,8 @@ pub struct Peer {
     next_serial: u64,
     batches: HashMap<u64, incoming::Batch>,
     batched_bytes: usize,
+    /// The buffer of the last answer, for the next one.
+    spare: JsonBuf,
 
     calls: HashMap<u64, outgoing::OpenCall, Seed>,
     calls_made: u64,

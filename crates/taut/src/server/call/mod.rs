@@ -27,7 +27,7 @@ use crate::mcp::{
 use crate::rpc::Id;
 use crate::transport::Principal;
 
-pub(crate) use questions::{Questions, Run, Suspendable};
+pub(crate) use questions::{Questions, Run, Running};
 pub(crate) use shared::{Handler, ServerShared};
 
 pub use ask::{AskError, UserReply};

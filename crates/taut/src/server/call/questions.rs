@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::task::{Context, Poll, Waker};
 
@@ -138,7 +137,7 @@ impl Questions {
     }
 
     /// Whether the run waits for the client. Called after each poll that was not ready.
-    fn poll_standing<T>(&self, cx: &Context<'_>) -> Poll<Run<T>> {
+    pub(crate) fn poll_standing<T>(&self, cx: &Context<'_>) -> Poll<Run<T>> {
         let mut state = lock(&self.state);
         if let Some(round) = &mut state.round {
             if let Some(error) = round.refused.take() {
@@ -166,28 +165,14 @@ impl Drop for OpenQuestion<'_> {
     }
 }
 
-/// A handler that may stop to ask: ready when it is done, or when it waits for the client.
-pub(crate) struct Suspendable<'a, F, S> {
-    pub(crate) work: Pin<&'a mut F>,
-    pub(crate) call: &'a Call<S>,
-}
+/// A run that has not ended. Dropped, the run is over.
+pub(crate) struct Running<'a, S>(pub(crate) &'a Call<S>);
 
-impl<F: Future, S> Future for Suspendable<'_, F, S> {
-    type Output = Run<F::Output>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match self.work.as_mut().poll(cx) {
-            Poll::Ready(value) => Poll::Ready(Run::Done(value)),
-            Poll::Pending => self.call.inner.questions.poll_standing(cx),
-        }
-    }
-}
-
-impl<F, S> Drop for Suspendable<'_, F, S> {
+impl<S> Drop for Running<'_, S> {
     fn drop(&mut self) {
         // If this is the only reference to the call, no other task can ask.
-        if Arc::strong_count(&self.call.inner) > 1 {
-            self.call.inner.questions.end();
+        if Arc::strong_count(&self.0.inner) > 1 {
+            self.0.inner.questions.end();
         }
     }
 }

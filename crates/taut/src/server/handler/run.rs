@@ -3,7 +3,8 @@
 //! Knows how a run ends and what is written then; must not know how arguments are read.
 
 use std::collections::BTreeMap;
-use std::future::Future;
+use std::future::{Future, poll_fn};
+use std::task::Poll;
 
 use crate::driver::{Outcome, no_json};
 use crate::json::JsonBuf;
@@ -12,7 +13,7 @@ use crate::mcp::{
     ReadResourceResult, ResultType, Target, WriteJson, meta_keys,
 };
 use crate::rpc::ErrorObject;
-use crate::server::call::{Call, Run, Suspendable};
+use crate::server::call::{Call, Run, Running};
 use crate::server::catalog::stamp;
 use crate::server::settings::{CallEnd, Settings};
 
@@ -54,7 +55,11 @@ where
     F: Future<Output = Result<T, ErrorObject>>,
 {
     let mut work = std::pin::pin!(work);
-    let run = Suspendable { work: work.as_mut(), call: &call };
+    let running = Running(&call);
+    let run = poll_fn(|cx| match work.as_mut().poll(cx) {
+        Poll::Ready(outcome) => Poll::Ready(Run::Done(outcome)),
+        Poll::Pending => call.inner.questions.poll_standing(cx),
+    });
     let run = match call.inner.shared().settings.call_timeout {
         None => run.await,
         // Apart, because few have one and all would carry it.
@@ -62,6 +67,7 @@ where
             Run::Refused(ErrorObject::internal(format!("the server gave up after {limit:?}")))
         }),
     };
+    drop(running);
     match run {
         Run::Done(outcome) => finish(&call, outcome),
         Run::Refused(error) => finish::<S, T>(&call, Err(error)),

@@ -168,7 +168,7 @@ fn a_ticket_of_another_peer_is_answered_by_nobody() {
     two.gets(&request("0", "m"));
     one.gets(&request("7", "m"));
     let stranger = one.ticket("7");
-    two.peer.answer(stranger, Ok(&mut json("1")));
+    two.peer.answer(stranger, Ok(json("1")));
     assert_eq!(two.says(), [""; 0]);
     two.answer("0", "{}");
     assert_eq!(two.says_in_short(), ["result 0"]);

@@ -128,13 +128,13 @@ impl Side {
     /// Answers the oldest request with this id.
     pub(super) fn answer(&mut self, id: &str, result: &str) {
         let ticket = self.ticket(id);
-        self.peer.answer(ticket, Ok(&mut json(result)));
+        self.peer.answer(ticket, Ok(json(result)));
     }
 
     /// Refuses the oldest request with this id.
     pub(super) fn refuse(&mut self, id: &str, code: i64) {
         let ticket = self.ticket(id);
-        self.peer.answer(ticket, Err(&ErrorObject::new(code, "no")));
+        self.peer.answer(ticket, Err(ErrorObject::new(code, "no")));
     }
 
     pub(super) fn call(&mut self, method: &str, patience: Option<Patience>) -> CallId {
