@@ -35,8 +35,6 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use crate::driver::{self, AnswerFuture, Flag, IncomingRequest, Link, Options, Service, no_json};
 use crate::ending::Ending;
 use crate::error::{Reject, Result};
-
-use crate::json::JsonBuf;
 use crate::rpc::{self, Config, Dialect, ErrorObject, Id, Peer, Trouble};
 use crate::stdio;
 use crate::stream::{Reader, Writer, pipe_in_memory};
@@ -151,11 +149,12 @@ where
     F: Future<Output = Result<T, Failed>> + Send + 'static,
     T: Serialize + Send + 'static,
 {
-    let handler = move |method, params, request, exceptions| -> AnswerFuture {
+    let handler = move |method, params, request: ServiceRequest, exceptions| -> AnswerFuture {
+        let link = request.remote.link.clone();
         let work = handler(method, params, request);
         Box::pin(async move {
             let result = work.await.map_err(|failed| failed.into_error(exceptions))?;
-            JsonBuf::of(&result).map_err(|error| no_json(&error))
+            link.answer_buffer().with(&result).map_err(|error| no_json(&error))
         })
     };
     Serve {

@@ -23,7 +23,7 @@ const USUAL: usize = 896;
 const KEEP: usize = 2 << 20;
 
 /// What is put behind a value: the bracket that closes its message, and a newline.
-#[cfg(all(feature = "server", feature = "client"))]
+#[cfg(feature = "server")]
 const TAIL: usize = 8;
 
 /// The JSON text of one value.
@@ -42,9 +42,16 @@ impl JsonBuf {
     /// # Errors
     /// `value` has no JSON form.
     pub fn of<T: Serialize + ?Sized>(value: &T) -> Result<Self, serde_json::Error> {
-        let mut json = Self::default();
-        serde_json::to_writer(json.start(), value)?;
-        Ok(json)
+        Self::default().with(value)
+    }
+
+    /// This buffer with the JSON text of `value` instead of what it held.
+    pub(crate) fn with<T: Serialize + ?Sized>(
+        mut self,
+        value: &T,
+    ) -> Result<Self, serde_json::Error> {
+        serde_json::to_writer(self.start(), value)?;
+        Ok(self)
     }
 
     /// This buffer with what `write` appends, which has to be one value.
@@ -55,12 +62,12 @@ impl JsonBuf {
     }
 
     /// A copy of a text that is known to be one sound value.
-    #[cfg(all(feature = "server", feature = "client"))]
-    pub(crate) fn copied(parts: &[&str]) -> Self {
-        let length: usize = parts.iter().map(|part| part.len()).sum();
+    #[cfg(feature = "server")]
+    pub(crate) fn copied(parts: &[impl AsRef<[u8]>]) -> Self {
+        let length: usize = parts.iter().map(|part| part.as_ref().len()).sum();
         let mut bytes = Vec::with_capacity(ROOM + length + TAIL);
         bytes.resize(ROOM, b' ');
-        parts.iter().for_each(|part| bytes.extend_from_slice(part.as_bytes()));
+        parts.iter().for_each(|part| bytes.extend_from_slice(part.as_ref()));
         Self { bytes }
     }
 

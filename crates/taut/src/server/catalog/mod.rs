@@ -196,7 +196,7 @@ impl<H> Catalog<H> {
         let key = (list, revision, start);
         let mut pages = lock(&self.cache.pages);
         if let Some(page) = pages.get(&key) {
-            return Ok(copy(page));
+            return Ok(JsonBuf::copied(&[page]));
         }
         let end = settings.page_size.map_or(total, |size| total.min(start + size));
         if list == List::Tools {
@@ -210,7 +210,7 @@ impl<H> Catalog<H> {
         let page: Arc<[u8]> =
             self.write_page(settings, server, list, revision, start..end, next).into();
         pages.insert(key, page.clone());
-        Ok(copy(&page))
+        Ok(JsonBuf::copied(&[page]))
     }
 
     fn write_page(
@@ -252,10 +252,6 @@ impl<H> Catalog<H> {
 
 fn whole<T: Clone, H>(entries: &[Entry<Spec<T>, H>]) -> Vec<T> {
     entries.iter().map(|entry| entry.spec.whole().clone()).collect()
-}
-
-fn copy(page: &[u8]) -> JsonBuf {
-    JsonBuf::default().written(|out| out.extend_from_slice(page))
 }
 
 /// MET-05: who answers. Left out by itself where the revision does not know it.
