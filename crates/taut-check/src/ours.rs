@@ -3,4 +3,4 @@
 //! The checks read and write bytes themselves, so that a fault in the library cannot hide one.
 
 pub use taut::Revision;
-pub(crate) use taut::Validator;
+pub(crate) use taut::schema::Validator;

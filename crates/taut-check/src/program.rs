@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 #[cfg(not(windows))]
 pub(crate) use std::process::Child;
 #[cfg(windows)]
-pub(crate) use taut::JobChild as Child;
+pub(crate) use taut::process::JobChild as Child;
 
 /// A program, and how to start it.
 #[derive(Clone, Debug)]

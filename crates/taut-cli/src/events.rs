@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 use taut::types::{LogParams, ProgressParams};
-use taut::{Change, ClientEvent, Level};
+use taut::{Change, Level, client::ClientEvent};
 
 use crate::output::{CYAN, DIM, Output, RED, YELLOW};
 

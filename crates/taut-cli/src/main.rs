@@ -79,7 +79,7 @@ fn run(typed: Vec<OsString>) -> Exit {
     };
     // The demo starts nothing.
     if !matches!(args.command, Sub::Serve(_)) {
-        taut::close_inherited_on_exec();
+        taut::process::close_inherited_on_exec();
     }
     let settings = usage::check(&args.command, &typed).and_then(|()| settings(&mut args, &matches));
     let output = Output::new(args.command.options());

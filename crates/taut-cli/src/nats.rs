@@ -62,7 +62,7 @@ mod with_nats {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use taut::{Client, ClientBuilder, ConnectReason, Ending, Error};
+    use taut::{Client, ClientBuilder, Ending, Error, error::ConnectReason};
     use taut_nats::{ConnectOptions, Connection, Edge, EdgeOptions, NatsError, ServiceName};
     use tokio::sync::OnceCell;
 

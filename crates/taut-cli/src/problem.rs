@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use taut::{ConnectReason, Ending, Error, SpawnError};
+use taut::{Ending, Error, error::ConnectReason, process::SpawnError};
 
 use crate::reach::CONNECTING;
 

@@ -35,7 +35,7 @@ mod with_http {
     use std::path::Path;
     use std::sync::Arc;
 
-    use taut::{Client, ClientBuilder, ConnectReason, Ending, Error};
+    use taut::{Client, ClientBuilder, Ending, Error, error::ConnectReason};
     use taut_http::client::{HttpError, HttpOptions, HttpTransport};
 
     use super::{Options, Problem, Reach};

@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use taut::types::{Implementation, LogParams};
-use taut::{Client, ClientBuilder, ClientEvent, Command, Error, Level};
+use taut::{Client, ClientBuilder, Command, Error, Level, client::ClientEvent};
 
 use crate::args::Options;
 use crate::asking::Host;

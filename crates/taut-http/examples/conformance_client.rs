@@ -12,7 +12,7 @@ use hyper_util::client::legacy::Client as HttpClient;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Map, Value, json};
 use taut::types::{CreateMessageResult, ElicitForm, ElicitResult};
-use taut::{Client, Reject, RequestContext, Revision};
+use taut::{Client, Reject, Revision, client::RequestContext};
 use taut_http::client::login::{AskUser, Login, LoginOptions, LoginRequest};
 use taut_http::client::{AuthorizeFuture, HttpError, HttpOptions, HttpTransport, Secret};
 

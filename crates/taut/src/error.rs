@@ -1,4 +1,6 @@
 //! Every error of the library: first whose fault it is, then what ended.
+//!
+//! [`Error`], [`Reject`] and [`Result`] are in the root of the crate as well.
 
 #[cfg(feature = "client")]
 mod connect;
@@ -26,8 +28,8 @@ use crate::process::SpawnError;
 #[cfg(feature = "client")]
 use crate::rpc::code;
 use crate::rpc::{ErrorObject, Failure, SendError};
-use crate::stdio::ClaimError;
 
+pub use crate::stdio::ClaimError;
 #[cfg(feature = "client")]
 pub use connect::{ConnectError, ConnectPhase, ConnectReason, SecondProcess};
 #[cfg(feature = "client")]

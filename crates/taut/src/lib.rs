@@ -66,6 +66,9 @@
 //! messages are made of is in [`types`]. The same types serve all revisions: when they are sent, members that
 //! the other side's [`Revision`] does not know are left out or rewritten.
 //!
+//! The root has the names that programs type every day. The rest is with its part: `taut::server`, `taut::client`,
+//! `taut::process`, `taut::proxy`, `taut::error` and, with the feature `validate`, `taut::schema`.
+//!
 //! # Features
 //!
 //! `server` and `client`, both on. `validate`, off, lets a client check what tools answer against the
@@ -85,7 +88,7 @@ mod mcp;
 #[cfg(feature = "tokio")]
 mod bell;
 #[cfg(feature = "client")]
-mod client;
+pub mod client;
 #[cfg(feature = "tokio")]
 #[cfg_attr(
     not(all(feature = "server", feature = "client")),
@@ -95,19 +98,19 @@ mod driver;
 #[cfg(feature = "tokio")]
 mod ending;
 #[cfg(feature = "tokio")]
-mod error;
+pub mod error;
 #[cfg(feature = "tokio")]
 mod lock;
 #[cfg(all(feature = "server", feature = "client"))]
 mod memory;
 #[cfg(feature = "client")]
-mod process;
+pub mod process;
 #[cfg(all(feature = "server", feature = "client"))]
-mod proxy;
+pub mod proxy;
 #[cfg(feature = "validate")]
-mod schema;
+pub mod schema;
 #[cfg(feature = "server")]
-mod server;
+pub mod server;
 #[cfg(feature = "tokio")]
 pub mod service;
 #[cfg(feature = "tokio")]
@@ -127,45 +130,37 @@ mod width;
 mod win32;
 
 #[cfg(feature = "client")]
-pub use client::{
-    Answer, Change, ChangeStream, Client, ClientBuilder, ClientEvent, Closed, Diagnostics,
-    IntoResponse, InvalidMessage, Pages, Request, RequestContext, RequestFuture, RestartPolicy,
-    SupervisedCall, SupervisedClient, SupervisorEvent,
-};
+#[doc(inline)]
+pub use client::{Answer, Change, Client, ClientBuilder, Request, RestartPolicy, SupervisedClient};
 #[cfg(feature = "tokio")]
 pub use driver::Steps;
 #[cfg(feature = "tokio")]
 pub use ending::Ending;
-#[cfg(feature = "validate")]
-pub use error::{BadOutput, OutputFault};
 #[cfg(feature = "client")]
-pub use error::{ConnectError, ConnectPhase, ConnectReason, ConnectionLost, SecondProcess};
+#[doc(inline)]
+pub use error::ConnectError;
 #[cfg(feature = "tokio")]
+#[doc(inline)]
 pub use error::{Error, Reject, Result};
 pub use json::is_secret_name;
 #[cfg(all(feature = "server", feature = "client"))]
 pub use memory::{memory, memory_with};
-#[cfg(all(windows, feature = "client"))]
-pub use process::JobChild;
 #[cfg(feature = "client")]
-pub use process::{
-    Command, ExitStatus, GracePeriods, NotFoundHint, ProcessEnd, ShutdownStep, SpawnError,
-    close_inherited_on_exec,
-};
+#[doc(inline)]
+pub use process::Command;
 #[cfg(all(feature = "server", feature = "client"))]
-pub use proxy::{Connector, Proxy, ProxyBuilder, ProxyEvent};
-#[cfg(feature = "validate")]
-pub use schema::{Misfit, SchemaFault, Unfit, Validator};
+#[doc(inline)]
+pub use proxy::Proxy;
 #[cfg(feature = "server")]
 pub use schemars::{self, JsonSchema};
 #[cfg(feature = "server")]
+#[doc(inline)]
 pub use server::{
-    AskError, BadArguments, BlockingCall, Call, CallEvent, Changes, ClientInfo, CompletionRequest,
-    IntoContents, IntoMessages, IntoReply, Json, NoArgs, Progress, Server, ServerBuilder,
-    UserReply,
+    AskError, BlockingCall, Call, Changes, IntoReply, Json, NoArgs, Progress, Server,
+    ServerBuilder, UserReply,
 };
 #[cfg(feature = "tokio")]
-pub use stdio::{ClaimError, claim_stdio};
+pub use stdio::claim_stdio;
 
 // The words of the protocol that servers and clients use every day; all of them are in `types`.
 pub use mcp::{

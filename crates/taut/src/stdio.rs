@@ -114,7 +114,7 @@ static CLAIM: Mutex<Claim> = Mutex::new(Claim::Unclaimed);
 /// [`ClaimError`] when a connection already uses them, or when the system refuses to move them.
 ///
 /// ```no_run
-/// # fn main() -> Result<(), taut::ClaimError> {
+/// # fn main() -> Result<(), taut::error::ClaimError> {
 /// taut::claim_stdio()?;
 /// println!("a banner, on stderr");
 /// # Ok(())

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use taut::types::{PromptReference, ResourceReference, SubscriptionFilter};
-use taut::{Change, Content, Level, Pages};
+use taut::{Change, Content, Level, client::Pages};
 use tokio::sync::Notify;
 
 use crate::drive::{Fault, Open, Typed};

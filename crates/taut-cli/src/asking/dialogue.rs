@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use serde_json::Value;
-use taut::RequestContext;
+use taut::client::RequestContext;
 use taut::types::{ElicitResult, JsonObject};
 
 use super::Host;

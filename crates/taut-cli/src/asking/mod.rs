@@ -15,7 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use taut::types::{CreateMessageParams, CreateMessageResult, ElicitForm, ElicitResult, ElicitUrl};
-use taut::{ClientBuilder, ClientEvent, Reject, RequestContext, Root};
+use taut::{
+    ClientBuilder, Reject, Root,
+    client::{ClientEvent, RequestContext},
+};
 
 use crate::answers::{self, Answers, Said};
 use crate::desk::Desk;

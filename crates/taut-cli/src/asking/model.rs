@@ -3,7 +3,7 @@
 use taut::types::{
     CreateMessageParams, CreateMessageResult, SamplingContent, SamplingMessage, StopReason,
 };
-use taut::{Reject, RequestContext, Role};
+use taut::{Reject, Role, client::RequestContext};
 
 use super::Host;
 use super::dialogue::prompt;

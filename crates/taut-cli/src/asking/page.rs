@@ -2,7 +2,7 @@
 //!
 //! Knows which parts of an address can mislead a reader. Never loads the page itself.
 
-use taut::RequestContext;
+use taut::client::RequestContext;
 use taut::types::{ElicitAction, ElicitResult, ElicitUrl};
 
 use super::Host;

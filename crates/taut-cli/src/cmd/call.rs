@@ -5,7 +5,7 @@ use std::io::Read as _;
 
 use serde_json::{Map, Value};
 use taut::types::WriteJson as _;
-use taut::{Answer, Client, Error, OutputFault, Tool};
+use taut::{Answer, Client, Error, Tool, error::OutputFault};
 
 use crate::args::{Call, name_after};
 use crate::arguments::{self, Mistake, closest};

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use taut::types::SubscriptionFilter;
-use taut::{ChangeStream, Client, Error, Level};
+use taut::{Client, Error, Level, client::ChangeStream};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 

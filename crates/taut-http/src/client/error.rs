@@ -114,7 +114,7 @@ impl HttpError {
             taut::Error::Ended(ending) => ending,
             taut::Error::Lost(lost) => &lost.ending,
             taut::Error::Connect(connect) => match &connect.reason {
-                taut::ConnectReason::Failed(ending) => ending,
+                taut::error::ConnectReason::Failed(ending) => ending,
                 _ => return None,
             },
             _ => return None,

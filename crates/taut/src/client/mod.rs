@@ -1,18 +1,21 @@
 //! The client: starts servers, finds out what they speak, calls them, leaves no process behind.
 //!
-//! Each name below knows only what stands above it.
-//!
-//! | | |
-//! |---|---|
-//! | `state` | what one connection remembers: events, streams of changes, kept lists |
-//! | `connection` | [`Client`], its settings and handlers, its session with the loop and the process |
-//! | `answering` | what a server asks of us and tells us: who answers, who hears of it |
-//! | `request` | one request, from its params to its answer, in as many rounds as it takes |
-//! | `lists` | lists page by page, kept ones, and the check of answers against output schemas |
-//! | `methods` | what a server can be asked, one function each |
-//! | `listen` | streams of changes |
-//! | `open` | starting a server and agreeing with it on a revision |
-//! | `supervise` | a server that is started again when it dies |
+//! [`Client`] is one server, [`SupervisedClient`] one that is started again when it dies. The names that most
+//! programs need are in the root of the crate as well.
+
+// Each name below knows only what stands above it.
+//
+// | | |
+// |---|---|
+// | `state` | what one connection remembers: events, streams of changes, kept lists |
+// | `connection` | [`Client`], its settings and handlers, its session with the loop and the process |
+// | `answering` | what a server asks of us and tells us: who answers, who hears of it |
+// | `request` | one request, from its params to its answer, in as many rounds as it takes |
+// | `lists` | lists page by page, kept ones, and the check of answers against output schemas |
+// | `methods` | what a server can be asked, one function each |
+// | `listen` | streams of changes |
+// | `open` | starting a server and agreeing with it on a revision |
+// | `supervise` | a server that is started again when it dies |
 
 mod answering;
 mod connection;

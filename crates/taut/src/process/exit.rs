@@ -7,7 +7,7 @@ use std::fmt;
 /// How a process ended: with a code, by a signal, or unseen.
 ///
 /// ```
-/// # fn show(exit: taut::ExitStatus) {
+/// # fn show(exit: taut::process::ExitStatus) {
 /// println!("the server {exit}"); // "the server exited with code 42"
 /// # }
 /// ```

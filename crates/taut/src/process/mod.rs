@@ -1,12 +1,14 @@
 //! Child processes: found, started, looked after, ended.
 //!
-//! Knows programs, pipes and signals; no JSON, no MCP and no frame. [`Command`] says what to start and
-//! [`Child::spawn`] starts it. The files: `command` and `lookup` (which program, which environment),
-//! `start` (the thread that starts), `leader` and `task` (one process and the task that looks after
-//! it), `shutdown` (pure: when to send which signal), `pipes` and `stderr` (its streams), `exit` and
-//! `error` (how it ended, why it could not start), `job` (Windows: pipes left to the caller), `unix` and `windows` (the
-//! system, as `sys`).
-//! docs/decisions/0004-children.md; invariants 8 and 9.
+//! [`Command`] says what to start; [`Client::spawn`](crate::Client::spawn) starts it. The other types say how a process ended,
+//! or why it could not be started.
+
+// Knows programs, pipes and signals; no JSON, no MCP and no frame. `Child::spawn` starts a command. The files: `command` and
+// `lookup` (which program, which environment), `start` (the thread that starts), `leader` and `task` (one process and the
+// task that looks after it), `shutdown` (pure: when to send which signal), `pipes` and `stderr` (its streams), `exit` and
+// `error` (how it ended, why it could not start), `job` (Windows: pipes left to the caller), `unix` and `windows` (the
+// system, as `sys`).
+// docs/decisions/0004-children.md; invariants 8 and 9.
 
 mod command;
 mod error;

@@ -1,22 +1,24 @@
 //! A service that forwards to another server: any client to any server, in any era.
 //!
-//! | folder or file | what it knows |
-//! |---|---|
-//! | `translate` | how a message of one era reads in the other; pure |
-//! | `connector` | how the server is reached |
-//! | `state` | what everything below is made of, as data |
-//! | `text`, `in_flight`, `calls`, `streams`, `session`, `parked` | one part of that data each |
-//! | `back` | what a server says unasked: questions and their bounds, log lines, changes |
-//! | `relay` | messages between equal eras: only ids and progress tokens change |
-//! | `to_legacy` | what a modern client needs of a legacy server |
-//! | `to_modern` | what a legacy client needs of a modern server |
-//! | `slot` | a place for a connection: opened on demand, opened again when it was lost |
-//! | `front` | one connection of a client: where each message goes |
-//!
-//! Each knows only those above it.
-//!
-//! Data flows one way: a message of the front goes to a slot, from there to a back, and its answer comes
-//! back by the waiter of that call. What the back says unasked goes to the fronts that it belongs to.
+//! [`Proxy`] is the service, [`Connector`] says how the other server is reached.
+
+// | folder or file | what it knows |
+// |---|---|
+// | `translate` | how a message of one era reads in the other; pure |
+// | `connector` | how the server is reached |
+// | `state` | what everything below is made of, as data |
+// | `text`, `in_flight`, `calls`, `streams`, `session`, `parked` | one part of that data each |
+// | `back` | what a server says unasked: questions and their bounds, log lines, changes |
+// | `relay` | messages between equal eras: only ids and progress tokens change |
+// | `to_legacy` | what a modern client needs of a legacy server |
+// | `to_modern` | what a legacy client needs of a modern server |
+// | `slot` | a place for a connection: opened on demand, opened again when it was lost |
+// | `front` | one connection of a client: where each message goes |
+//
+// Each knows only those above it.
+//
+// Data flows one way: a message of the front goes to a slot, from there to a back, and its answer comes
+// back by the waiter of that call. What the back says unasked goes to the fronts that it belongs to.
 
 mod back;
 mod calls;

@@ -1,18 +1,20 @@
 //! The MCP server: tools, resources and prompts for any host, whatever revision it speaks.
 //!
-//! | folder or file | what it knows |
-//! |---|---|
-//! | `settings` | what a server is told while it is built, as data |
-//! | `catalog` | what is offered: lists, pages, templates |
-//! | `schema` | from Rust types to JSON schemas and forms |
-//! | `pool` | threads for handlers that block |
-//! | `subscriber` | what one connection wants to hear of |
-//! | `call` | a call as its handler sees it, and asking back |
-//! | `handler` | typed handlers: arguments read, results written |
-//! | `session` | one connection: a request is judged, routed, answered |
-//! | `builder`, `changes` | the verbs that add to the catalog, before and while it is served |
-//!
-//! Each knows only those above it.
+//! [`Server::builder`] makes one. The names that most programs need are in the root of the crate as well.
+
+// | folder or file | what it knows |
+// |---|---|
+// | `settings` | what a server is told while it is built, as data |
+// | `catalog` | what is offered: lists, pages, templates |
+// | `schema` | from Rust types to JSON schemas and forms |
+// | `pool` | threads for handlers that block |
+// | `subscriber` | what one connection wants to hear of |
+// | `call` | a call as its handler sees it, and asking back |
+// | `handler` | typed handlers: arguments read, results written |
+// | `session` | one connection: a request is judged, routed, answered |
+// | `builder`, `changes` | the verbs that add to the catalog, before and while it is served |
+//
+// Each knows only those above it.
 
 mod builder;
 mod call;

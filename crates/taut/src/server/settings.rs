@@ -37,7 +37,7 @@ impl FollowBounds {
 /// starts and finishes by itself.
 ///
 /// ```
-/// use taut::{CallEvent, Reject, Server};
+/// use taut::{Reject, Server, server::CallEvent};
 ///
 /// let server = Server::builder("files", "1.0").on_call(|event| match event {
 ///     CallEvent::Started { name: "delete", .. } => Err(Reject::new(1, "read-only today")),

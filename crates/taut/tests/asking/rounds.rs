@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
-use taut::{AskError, Call, CallEvent, NoArgs, Server};
+use taut::{AskError, Call, NoArgs, Server, server::CallEvent};
 
 use crate::fixture::{Counter, Line, coffee, line, until};
 use crate::host::{Host, MODERN, accept, everything, key_of, only_key, text};

@@ -1,7 +1,7 @@
 //! What a polite server and a client say to each other.
 
 use serde_json::json;
-use taut::{Revision, ShutdownStep};
+use taut::{Revision, process::ShutdownStep};
 
 use super::*;
 

@@ -5,7 +5,7 @@ use std::process::Stdio;
 use std::time::Instant;
 
 use serde_json::json;
-use taut::ShutdownStep;
+use taut::process::ShutdownStep;
 
 use super::*;
 

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde::ser::SerializeMap as _;
 use serde_json::{Value, json};
 use taut::types::SubscriptionFilter;
-use taut::{Change, Client, Error, GracePeriods, Server, memory};
+use taut::{Change, Client, Error, Server, memory, process::GracePeriods};
 
 use crate::{in_time, ms, quick, server};
 
@@ -239,7 +239,7 @@ async fn e10_what_a_dying_server_prints_on_stdout_is_in_the_error() {
 /// About Unix itself: signals, and symbolic links to a shell.
 #[cfg(unix)]
 mod scripts {
-    use taut::ConnectReason;
+    use taut::error::ConnectReason;
 
     use super::*;
     use crate::{eventually, failure, sh};

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use taut::wire::Framing;
-use taut::{ClientEvent, ConnectReason, Revision};
+use taut::{Revision, client::ClientEvent, error::ConnectReason};
 
 use super::*;
 

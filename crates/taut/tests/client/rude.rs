@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use serde_json::json;
 use taut::wire::Limits;
-use taut::{ClientEvent, ShutdownStep};
+use taut::{client::ClientEvent, process::ShutdownStep};
 
 use super::*;
 

@@ -1,7 +1,7 @@
 //! What a tool answers, against the schema that it published. TOL-13, TOL-28 to TOL-30.
 
 use serde_json::{Value, json};
-use taut::{Client, Error, OutputFault, SchemaFault, Server};
+use taut::{Client, Error, Server, error::OutputFault, schema::SchemaFault};
 
 use super::fake::{Fake, LEGACY, MODERN, error, result, text};
 use super::*;

@@ -114,7 +114,7 @@ async fn a_handler_that_panics_costs_its_question_and_nothing_else() {
 /// The user has not answered when the client is closed, or when the server withdraws.
 #[tokio::test]
 async fn a_question_that_nobody_answers_holds_up_neither_close_nor_calls() {
-    let host = Client::builder().on_elicit(|_, asking: taut::RequestContext| async move {
+    let host = Client::builder().on_elicit(|_, asking: taut::client::RequestContext| async move {
         asking.cancelled().await;
         ElicitResult::cancel()
     });

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use taut::{Client, ClientBuilder, Proxy, ProxyEvent};
+use taut::{Client, ClientBuilder, Proxy, proxy::ProxyEvent};
 use tokio::sync::mpsc;
 
 use crate::raw::{
@@ -275,7 +275,7 @@ async fn a_stream_of_changes_moves_to_the_next_connection_and_ends_there() {
 
 /// A proxy whose first connection is given out here, whose next `failing` ones fail, and whose later ones are
 /// given out again.
-fn failing(failing: usize) -> (taut::ProxyBuilder, mpsc::UnboundedReceiver<Wire>) {
+fn failing(failing: usize) -> (taut::proxy::ProxyBuilder, mpsc::UnboundedReceiver<Wire>) {
     let (given, taken) = mpsc::unbounded_channel();
     let tries = AtomicUsize::new(0);
     let connector = move |client: ClientBuilder| {

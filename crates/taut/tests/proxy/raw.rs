@@ -31,7 +31,7 @@ impl Wire {
 }
 
 /// A proxy whose connections to the server are given out here.
-pub(crate) fn proxy() -> (taut::ProxyBuilder, mpsc::UnboundedReceiver<Wire>) {
+pub(crate) fn proxy() -> (taut::proxy::ProxyBuilder, mpsc::UnboundedReceiver<Wire>) {
     let (given, taken) = mpsc::unbounded_channel();
     let connector = move |client: ClientBuilder| {
         let (near, far) = tokio::io::duplex(1 << 20);

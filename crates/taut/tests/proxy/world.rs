@@ -9,8 +9,8 @@ use taut::types::{
     ElicitResult, PromptReference, SamplingCapability, SamplingMessage,
 };
 use taut::{
-    AskError, Call, Client, ClientBuilder, Json, JsonSchema, Level, NoArgs, Prompt, Proxy,
-    ProxyBuilder, Reject, Resource, ResourceTemplate, Revision, Root, Server, Tool, UserReply,
+    AskError, Call, Client, ClientBuilder, Json, JsonSchema, Level, NoArgs, Prompt, Proxy, Reject,
+    Resource, ResourceTemplate, Revision, Root, Server, Tool, UserReply, proxy::ProxyBuilder,
 };
 
 /// Legacy and modern, on either side.

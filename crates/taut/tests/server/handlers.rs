@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use taut::types::{CacheScope, RawJson, ReadResourceResult, ResourceContents};
 use taut::{
-    BlockingCall, Call, CallEvent, CallToolResult, Content, Meta, NoArgs, Reject, Resource,
-    Revision, Server, Tool,
+    BlockingCall, Call, CallToolResult, Content, Meta, NoArgs, Reject, Resource, Revision, Server,
+    Tool, server::CallEvent,
 };
 
 use crate::fixture::{Echo, Slow, slow};

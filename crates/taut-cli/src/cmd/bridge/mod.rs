@@ -18,7 +18,7 @@ use std::time::Duration;
 use clap::ValueEnum;
 use taut::types::Era;
 use taut::wire::Framing;
-use taut::{ClientBuilder, Proxy, ProxyEvent, Revision};
+use taut::{ClientBuilder, Proxy, Revision, proxy::ProxyEvent};
 use tokio::sync::oneshot;
 
 use crate::args::{self, Options};

@@ -7,7 +7,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use taut::ProxyEvent;
+use taut::proxy::ProxyEvent;
 use taut_trace::{End, Framing, Links, Recorder, Session, Side};
 
 use crate::cmd::trace::{hide, keep};

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value};
 use taut::types::Era;
-use taut::{Client, ClientBuilder, ClientEvent, ConnectReason, Error};
+use taut::{Client, ClientBuilder, Error, client::ClientEvent, error::ConnectReason};
 use tokio::sync::Notify;
 
 use super::facts::{Facts, Mute, Opened};

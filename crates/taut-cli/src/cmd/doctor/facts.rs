@@ -6,8 +6,10 @@ use std::time::Duration;
 
 use taut::wire::Framing;
 use taut::{
-    ClientEvent, ConnectPhase, Diagnostics, Ending, Error, InvalidMessage, ProcessEnd, Revision,
-    ShutdownStep,
+    Ending, Error, Revision,
+    client::{ClientEvent, Diagnostics, InvalidMessage},
+    error::ConnectPhase,
+    process::{ProcessEnd, ShutdownStep},
 };
 
 use super::exam::PROBE;

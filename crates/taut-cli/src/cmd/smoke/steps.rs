@@ -8,7 +8,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use taut::types::ServerCapabilities;
-use taut::{Answer, Client, ClientEvent, Closed, ConnectPhase, ShutdownStep, Tool};
+use taut::{
+    Answer, Client, Tool,
+    client::{ClientEvent, Closed},
+    error::ConnectPhase,
+    process::ShutdownStep,
+};
 
 use super::pick::{Pick, pick};
 use super::transcript::{FORCED, Transcript, millis};

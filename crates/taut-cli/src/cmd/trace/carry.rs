@@ -26,7 +26,7 @@ pub(super) use std::io::{
 #[cfg(not(windows))]
 pub(super) use std::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 #[cfg(windows)]
-pub(super) use taut::JobChild as Child;
+pub(super) use taut::process::JobChild as Child;
 
 /// How long what the server wrote before its end may take to reach the host, once somebody wants us gone.
 const LAST_BYTES: Duration = Duration::from_secs(2);

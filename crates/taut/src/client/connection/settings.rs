@@ -203,7 +203,7 @@ setters! { ClientBuilder;
     limits(limits: Limits) => settings.limits;
 
     /// Sets how many bytes a list may have on the wire when it is awaited as a whole. 64 MiB. A longer
-    /// one is an error; [`Pages::next`](crate::Pages::next) reads it piece by piece.
+    /// one is an error; [`Pages::next`](crate::client::Pages::next) reads it piece by piece.
     max_list_bytes(bytes: usize) => settings.max_list_bytes;
 
     /// Sets how many pages a list may have, however it is read. 10,000. A longer one is an error.
@@ -214,7 +214,7 @@ setters! { ClientBuilder;
     /// is asked for again, or not checked.
     max_kept_bytes(bytes: usize) => settings.max_kept_bytes;
 
-    /// Sets how many bytes of changes may wait in one [`ChangeStream`](crate::ChangeStream). 1 MiB. When
+    /// Sets how many bytes of changes may wait in one [`ChangeStream`](crate::client::ChangeStream). 1 MiB. When
     /// there is no room for another, all become one
     /// [`Change::Anything`](crate::Change::Anything).
     max_change_bytes(bytes: usize) => settings.max_change_bytes;

@@ -1,6 +1,6 @@
 //! How a server ends, and what it leaves.
 
-use taut::ShutdownStep;
+use taut::process::ShutdownStep;
 
 use super::{Finding, Level};
 use crate::cmd::doctor::facts::Facts;

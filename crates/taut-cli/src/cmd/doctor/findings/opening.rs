@@ -4,7 +4,11 @@ use std::time::Duration;
 
 use taut::rpc::Fault;
 use taut::wire::Framing;
-use taut::{ConnectReason, Error, NotFoundHint, SpawnError};
+use taut::{
+    Error,
+    error::ConnectReason,
+    process::{NotFoundHint, SpawnError},
+};
 
 use super::{Finding, Level};
 use crate::cmd::doctor::facts::{Facts, headline};
