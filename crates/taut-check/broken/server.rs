@@ -248,7 +248,10 @@ impl Server {
             }
             Value::Number(number) if self.is("big-id") => {
                 // As JavaScript does.
-                number.as_i64().filter(|id| *id > 1 << 53).map_or(id.clone(), |id| json!(id & !1))
+                number
+                    .as_i64()
+                    .filter(|id| *id > 1 << 53)
+                    .map_or_else(|| id.clone(), |id| json!(id & !1))
             }
             Value::Number(number) if self.is("calls-crossed") => {
                 let step = match request["params"]["arguments"]["text"].as_str() {
