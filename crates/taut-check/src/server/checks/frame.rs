@@ -289,7 +289,7 @@ pub(super) fn checks() -> Vec<Check> {
                     for (at, value, frame) in session.received().filter(|(_, value, _)| is_response(value)) {
                         let Some(id) = value.get("id").filter(|id| !id.is_null()) else {
                             // An error may answer what has no id that could be read; a result never does.
-                            if value.get("result").is_some() || !unreadable_before(session, at) {
+                            if super::served(value) || !unreadable_before(session, at) {
                                 faults.push(("an answer without an id belongs to nothing".to_owned(), frame.text()));
                             }
                             continue;

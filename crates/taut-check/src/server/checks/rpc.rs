@@ -172,7 +172,7 @@ fn messages() -> Vec<Check> {
             "0, negative and large integers, the empty string and any other string are ids.")
             .sent("requests with the ids 0, -1, 4294967297, 9007199254740991, \"\", \"0\", and long or odd strings")
             .hosts("0 is the first id of the TypeScript and Python SDKs, so of most hosts.")
-            .after(&["rpc-id-echo"])
+            .after(&["rpc-id-echo", "frame-utf8"])
             .probe(
                 |cx| Ok(forms().iter().map(|id| Step::Send(cx.harmless_as(id))).collect()),
                 |_, seen| verdict(forms().iter().try_for_each(|id| result(seen, id).map(|_| ()))),
