@@ -44,6 +44,15 @@ impl Later {
                 break;
             }
             if self.is_cancelled() && !deaf {
+                if self.out.is("cancel-logs") && self.logs {
+                    self.out.send(&json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info", "data": "cancelled" } }));
+                }
+                if self.out.is("cancel-empty") {
+                    std::thread::sleep(Duration::from_millis(100));
+                    self.out.send(
+                        &json!({ "jsonrpc": "2.0", "id": self.id, "result": { "content": [] } }),
+                    );
+                }
                 if self.out.is("log-cancelled") && self.logs {
                     std::thread::sleep(pause * 2);
                     self.out.send(&json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info", "data": "cleaned up" } }));
@@ -61,13 +70,18 @@ impl Later {
                 let value = if falls { steps - step } else { value };
                 let mut params =
                     json!({ "progressToken": token, "progress": value, "total": steps });
+                if self.out.is("total-text") {
+                    params["total"] = json!(steps.to_string());
+                }
                 if self.out.is("progress-untagged") && self.modern {
                     params["_meta"] = json!({ "io.modelcontextprotocol/subscriptionId": 1 });
                 }
                 self.out.send(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }));
             }
             for _ in 0..10 {
-                if !(self.out.is("cut-short") && self.is_cancelled()) {
+                let prompt = ["cut-short", "cancel-logs", "cancel-empty"];
+                let prompt = prompt.iter().any(|role| self.out.is(role));
+                if !(prompt && self.is_cancelled()) {
                     std::thread::sleep(pause / 10);
                 }
             }

@@ -63,7 +63,9 @@ impl Out {
             let found = bytes.windows(7).position(|part| part == b"Say it ");
             found.into_iter().for_each(|at| bytes[at] = 0xFF);
         }
-        bytes.push(b'\n');
+        if !(self.is("error-unended") && message["error"]["message"] == "no such prompt") {
+            bytes.push(b'\n');
+        }
         self.bytes(&bytes);
         let twice = self.is("frame-once") && message["result"].get("prompts").is_some()
             || self.is("rpc-once") && message["result"].get("tools").is_some();
@@ -124,7 +126,8 @@ fn serve(out: &Out, modern_only: bool) {
     let stays = out.is("frame-exit")
         || out.is("frame-exit-early") && !any
         || out.is("frame-exit-midline") && !buffer.is_empty()
-        || out.is("frame-exit-busy") && ends::BUSY.load(Ordering::Relaxed) > 0
+        || (out.is("frame-exit-busy") || out.is("stays-called"))
+            && ends::BUSY.load(Ordering::Relaxed) > 0
         || out.is("listen-exit") && server.listens();
     if out.is("no-last-newline") {
         out.bytes(br#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"bye"}}"#);

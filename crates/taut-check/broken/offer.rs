@@ -64,6 +64,7 @@ impl Server {
             tools[3]["outputSchema"] = json!({ "type": "object", "properties": { "sum": { "type": "number" } }, "required": ["sum"] });
         }
         for name in [
+            "ask",
             "test_error_handling",
             "test_tool_with_progress",
             "test_missing_capability",
@@ -126,8 +127,14 @@ impl Server {
         if self.is("meta-removed-fields") {
             tools[0]["execution"] = json!({ "taskSupport": "optional" });
         }
-        if self.is("schema-valid") {
-            tools[0]["description"] = json!(5);
+        match &*self.role() {
+            "description-number" => tools[0]["description"] = json!(5),
+            "hint-text" => tools[0]["annotations"] = json!({ "readOnlyHint": "true" }),
+            "icons-object" => tools[0]["icons"] = json!({ "src": "https://example.com/i.png" }),
+            _ => {}
+        }
+        if self.is("tools-steady") && self.called && request.modern {
+            tools.pop();
         }
         tools
     }
@@ -206,6 +213,9 @@ impl Server {
                 if self.is("uri-percent") {
                     items[1]["uri"] = json!("demo://two%zz");
                 }
+                if self.is("size-text") {
+                    items[1]["size"] = json!("3");
+                }
                 if self.is("resources-uri") {
                     items[1]["uri"] = json!("no address at all");
                 }
@@ -226,6 +236,9 @@ impl Server {
                     json!({ "name": "greet", "arguments": [{ "name": "who", "required": true }] }),
                     json!({ "name": "hello" }),
                 ];
+                if self.is("required-text") {
+                    items[0]["arguments"][0]["required"] = json!("yes");
+                }
                 if self.is("prompts-list") {
                     items[0]["arguments"] = json!([{ "required": true }]);
                 }
@@ -314,7 +327,11 @@ impl Server {
             let data = if self.is("bad-image") { "no base64!" } else { "YQ==" };
             content = json!({ "type": "image", "data": data, "mimeType": "image/png" });
         }
-        Ok(json!({ "messages": [{ "role": role, "content": content }] }))
+        let mut result = json!({ "messages": [{ "role": role, "content": content }] });
+        if self.is("schema-valid") {
+            result["description"] = json!(5);
+        }
+        Ok(result)
     }
 
     pub(crate) fn complete(&self, request: &Request<'_>) -> Result<Value, (i64, String)> {

@@ -52,6 +52,10 @@ pub(crate) struct Server {
     token: Option<Value>,
     /// Whether any request declared elicitation, for a role that remembers it.
     pub(crate) elicits: bool,
+    /// Whether a request was refused.
+    refused: bool,
+    /// Whether a tool was called, for a role that lists others then.
+    pub(crate) called: bool,
 }
 
 impl Server {
@@ -75,6 +79,8 @@ impl Server {
             logged: false,
             token: None,
             elicits: false,
+            refused: false,
+            called: false,
         }
     }
 
@@ -157,13 +163,21 @@ impl Server {
             return self.refuse(None, -32600, "no batches");
         }
         let mut replies: Vec<Value> = list.iter().filter_map(|one| self.message(one)).collect();
+        let failed = replies.iter().position(|reply| reply.get("error").is_some());
+        if let (true, Some(at)) = (self.is("batch-stops"), failed) {
+            replies.truncate(at + 1);
+        }
         if self.is("batch-errors") {
             replies.retain(|reply| reply.get("error").is_none());
         }
         match replies.is_empty() {
             true if self.is("rpc-batch-notifications") => self.out.send(&json!([])),
             true => {}
-            false if self.is("rpc-batch") || !batches => {
+            false
+                if self.is("rpc-batch")
+                    || self.is("batch-alone") && list.len() == 1
+                    || !batches =>
+            {
                 replies.iter().for_each(|reply| self.out.send(reply))
             }
             false => self.out.send(&Value::Array(replies)),
@@ -209,6 +223,7 @@ impl Server {
             return None;
         }
         let reply = self.request(id, method, value.get("params").unwrap_or(&Value::Null));
+        self.refused |= matches!(reply, Some(Err(_)));
         self.last_id = id.clone();
         self.last_method = method.to_owned();
         self.used.push(id.clone());
@@ -231,13 +246,29 @@ impl Server {
             Value::Number(number) if self.is("id-32") => {
                 json!(number.as_i64().map_or(0, |id| id % (1 << 32)))
             }
+            Value::Number(number) if self.is("big-id") => {
+                // As JavaScript does.
+                number
+                    .as_i64()
+                    .filter(|id| *id > 1 << 53)
+                    .map_or_else(|| id.clone(), |id| json!(id & !1))
+            }
+            Value::Number(number) if self.is("calls-crossed") => {
+                let step = match request["params"]["arguments"]["text"].as_str() {
+                    Some("taut-check-52") => 1,
+                    Some("taut-check-53") => -1,
+                    _ => 0,
+                };
+                json!(number.as_i64().unwrap_or_default() + step)
+            }
             id => id.clone(),
         };
         let modern = request["params"]["_meta"].get(VERSION).is_some() || self.modern_only;
         let mut reply = match answer {
             Err((code, message)) => {
                 let null = self.is("rpc-error-id") && method != "initialize"
-                    || self.is("error-text-id") && id.is_string();
+                    || self.is("error-text-id") && id.is_string()
+                    || self.is("error-zero-id") && id == json!(0);
                 let mut reply =
                     refusal(Some(if null { &Value::Null } else { &id }), code, &message);
                 if code == -32022 {
@@ -252,9 +283,19 @@ impl Server {
                 }
                 if code == -32021 {
                     reply["error"]["data"] = json!({ "requiredCapabilities": { "sampling": {} } });
+                    if method == "tools/call" && request["params"]["name"] == "ask" {
+                        reply["error"]["data"] =
+                            json!({ "requiredCapabilities": { "elicitation": {} } });
+                    }
+                    if self.is("capability-named") {
+                        reply["error"]["data"] = json!({ "requiredCapabilities": ["sampling"] });
+                    }
                     if self.is("needs-nothing") {
                         reply["error"]["data"] = json!({ "requiredCapabilities": {} });
                     }
+                }
+                if self.is("null-result") {
+                    reply["result"] = Value::Null;
                 }
                 if self.is("code-text") {
                     reply["error"]["code"] = json!(code.to_string());
@@ -473,7 +514,9 @@ impl Server {
         if self.is("init-opens") && ["initialize", "server/discover"].contains(&method) {
             return Some(Err((-32603, "not today".to_owned())));
         }
-        if params.is_array() && !self.is("rpc-params-array") {
+        let lax = self.is("rpc-params-array") && params.is_array()
+            || self.is("params-text") && params.is_string();
+        if !params.is_object() && !params.is_null() && !lax {
             return Some(Err((-32602, "params are an object".to_owned())));
         }
         let meta = &params["_meta"];
@@ -549,7 +592,8 @@ impl Server {
         {
             return Err((-32603, "confused".to_owned()));
         }
-        if self.is("meta-client-info") && meta.get("io.modelcontextprotocol/clientInfo").is_none() {
+        let asks = self.is("meta-client-info") || self.is("client-call") && method == "tools/call";
+        if asks && meta.get("io.modelcontextprotocol/clientInfo").is_none() {
             return invalid("clientInfo is needed");
         }
         if self.is("meta-foreign") && meta.get("baggage").is_some() {
@@ -578,6 +622,7 @@ impl Server {
         };
         if self.is("init-offer") && asked == "1999-01-01"
             || self.is("init-offer-future") && asked == "2099-12-31"
+            || self.is("modern-refused") && asked == MODERN
         {
             return Err((-32603, "no such version".to_owned()));
         }
@@ -594,9 +639,10 @@ impl Server {
         };
         self.agreed = Some(version.to_owned());
         self.client = params["capabilities"].clone();
-        let info = match self.is("init-result") {
-            true => json!({ "name": "broken" }),
-            false => json!({ "name": "broken", "version": "1" }),
+        let info = match &*self.role() {
+            "init-result" => json!({ "name": "broken" }),
+            "info-title" => json!({ "name": "broken", "version": "1", "title": 5 }),
+            _ => json!({ "name": "broken", "version": "1" }),
         };
         Ok(
             json!({ "protocolVersion": version, "capabilities": self.capabilities(false), "serverInfo": info }),
@@ -622,6 +668,9 @@ impl Server {
                 json!({ "protocolVersion": MODERN, "capabilities": {}, "serverInfo": { "name": "broken", "version": "1" } }),
             ),
             ("ping", false) if self.is("ping") => Ok(json!({ "pong": true })),
+            ("ping", false) if self.is("ping-always") && self.refused => {
+                Err((-32603, "something went wrong before".to_owned()))
+            }
             ("ping", false) => Ok(json!({})),
             ("ping", true) => gone("ping-gone"),
             ("logging/setLevel", true) => gone("log-gone"),
@@ -644,6 +693,9 @@ impl Server {
                 if !request.params["uri"].is_string() && !self.is("rpc-params") =>
             {
                 Err((-32602, "a uri is needed".to_owned()))
+            }
+            ("resources/subscribe", false) if self.is("subscribe-told") => {
+                Ok(json!({ "subscribed": true }))
             }
             ("resources/subscribe" | "resources/unsubscribe", false) => Ok(json!({})),
             ("prompts/list", true) if self.is("undeclared-get") => {
@@ -728,9 +780,20 @@ impl Server {
             let code = if self.is("tools-request") { -32603 } else { -32602 };
             return Some(Err((code, "a name is needed".to_owned())));
         };
+        self.called = true;
+        if self.is("stays-called") {
+            BUSY.fetch_add(1, Ordering::Relaxed);
+        }
         let lower = name.to_lowercase();
         let name = if self.is("tools-case") { &lower } else { name };
+        let name = match self.is("name-begins") {
+            true => name.split('_').next().filter(|it| *it == "echo").unwrap_or(name),
+            false => name,
+        };
         let args = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
+        if self.is("arguments-null") && args.is_null() {
+            std::process::exit(1);
+        }
         if !args.is_object() && !self.is("tools-arguments-type") {
             let code = if self.is("arguments-failed") { -32603 } else { -32602 };
             return Some(Err((code, "arguments are an object".to_owned())));
@@ -783,7 +846,8 @@ impl Server {
             }
             "test_tool_with_progress" => self.later(request, token, 3, 5, "done"),
             "log" => {
-                let now = params["_meta"].get(LOG_LEVEL).is_some();
+                let wanted = LEVELS.iter().position(|level| params["_meta"][LOG_LEVEL] == *level);
+                let now = wanted.is_some_and(|level| level <= 1 || self.is("log-below"));
                 self.logged |= now;
                 let remembered = self.logged && self.is("log-remembers");
                 let asked = now || remembered || self.is("log-unasked");
@@ -811,6 +875,12 @@ impl Server {
                 }
             }
             "test_input_required_result_elicitation"
+                if params["inputResponses"].get("user_name").is_some_and(|it| !it.is_object())
+                    && !self.is("input-malformed") =>
+            {
+                Some(Err((-32602, "an answer has the wrong form".to_owned())))
+            }
+            "test_input_required_result_elicitation"
                 if params["inputResponses"].get("user_name").is_some() =>
             {
                 let flow = params["requestState"].as_str().unwrap_or_default();
@@ -824,7 +894,20 @@ impl Server {
             {
                 Some(Err((-32602, "an answer is missing".to_owned())))
             }
-            "test_input_required_result_elicitation"
+            "ask" if self.is("ask-failed") && params.get("inputResponses").is_some() => {
+                Some(Err((-32602, "an answer is missing".to_owned())))
+            }
+            "ask" if params["inputResponses"].get("user_name").is_some_and(Value::is_object) => {
+                text("hello")
+            }
+            "ask" if params["inputResponses"].get("user_name").is_some() => {
+                Some(Err((-32602, "an answer has the wrong form".to_owned())))
+            }
+            "ask" if caps.get("elicitation").is_none() => {
+                Some(Err((-32021, "elicitation is needed".to_owned())))
+            }
+            "ask"
+            | "test_input_required_result_elicitation"
             | "test_input_required_result_tampered_state"
                 if request.modern && caps.get("elicitation").is_some() =>
             {
@@ -966,6 +1049,13 @@ impl Server {
         if self.is("tools-content-types") {
             result["content"] =
                 json!([{ "type": "text", "text": text }, { "type": "video", "data": "" }]);
+        }
+        if self.is("priority-high") {
+            result["content"][0]["annotations"] = json!({ "priority": 5 });
+        }
+        if self.is("task-unasked") && !request.modern {
+            let now = "2026-11-18T00:00:00Z";
+            result = json!({ "task": { "taskId": "t1", "status": "working", "createdAt": now, "lastUpdatedAt": now, "ttl": null } });
         }
         if self.is("tools-is-error") {
             result["isError"] = json!("no");

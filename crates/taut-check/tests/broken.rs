@@ -109,7 +109,32 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("id-cut", "rpc-id-forms", Revision::V2025_11_25),
     ("id-32", "rpc-id-forms", Revision::MODERN),
     ("code-text", "rpc-error-shape", Revision::V2025_11_25),
-    ("two-in-a-line", "frame-clean", Revision::V2025_11_25),
+    ("two-in-a-line", "frame-line", Revision::V2025_11_25),
+    ("error-unended", "frame-line", Revision::V2025_11_25),
+    ("stays-called", "frame-exit", Revision::MODERN),
+    ("calls-crossed", "frame-match", Revision::V2025_11_25),
+    ("null-result", "rpc-one-of", Revision::V2025_11_25),
+    ("error-zero-id", "rpc-error-id", Revision::MODERN),
+    ("params-text", "rpc-params-array", Revision::V2025_11_25),
+    ("batch-stops", "rpc-batch", Revision::V2025_03_26),
+    ("batch-alone", "rpc-batch", Revision::V2025_03_26),
+    ("name-begins", "tools-unknown", Revision::V2025_11_25),
+    ("arguments-null", "tools-arguments-type", Revision::V2025_11_25),
+    ("modern-refused", "init-modern", Revision::V2025_11_25),
+    ("info-title", "init-result", Revision::V2025_11_25),
+    ("subscribe-told", "resources-subscribe", Revision::V2025_11_25),
+    ("description-number", "tools-shape", Revision::MODERN),
+    ("hint-text", "tools-shape", Revision::V2025_11_25),
+    ("icons-object", "tools-shape", Revision::V2025_11_25),
+    ("size-text", "resources-list", Revision::V2025_11_25),
+    ("required-text", "prompts-list", Revision::MODERN),
+    ("priority-high", "tools-content-types", Revision::V2025_11_25),
+    ("task-unasked", "tools-content", Revision::V2025_11_25),
+    ("total-text", "progress-rises", Revision::V2025_11_25),
+    ("log-below", "log-unasked", Revision::MODERN),
+    ("client-call", "meta-client-info", Revision::MODERN),
+    ("cancel-empty", "cancel-silent", Revision::V2025_11_25),
+    ("cancel-logs", "cancel-silent-modern", Revision::MODERN),
     ("long-cut", "frame-clean", Revision::MODERN),
     ("cancel-all", "cancel-ids", Revision::V2025_11_25),
     ("sticky-token", "progress-known", Revision::MODERN),
@@ -171,7 +196,8 @@ const MORE_CLIENTS: &[(&str, &str)] = &[
 ];
 
 /// Servers that are different and right.
-const RIGHT: &[&str] = &["experimental", "many-pages", "away", "long-list", "roots-followed"];
+const RIGHT: &[&str] =
+    &["experimental", "many-pages", "away", "long-list", "roots-followed", "big-id"];
 
 fn play_client(check: &Check) -> Report {
     let words = [BROKEN, "--role", check.id, "--", "{server}"];
@@ -237,6 +263,16 @@ fn further_ways_to_break_a_rule_are_found() {
     });
     let found = found.into_inner().unwrap();
     assert!(found.is_empty(), "\n{}", found.join("\n"));
+}
+
+#[test]
+fn an_allowed_call_that_asks_back_is_looked_at_without_the_fixture() {
+    for (role, id) in [("input-shape", "input-shape"), ("ask-failed", "input-again")] {
+        let setup = taut_check::server([BROKEN, "--role", role]).call("ask", json!({}));
+        let report = setup.revision(Revision::MODERN).run();
+        let found = wrong(&taut_check::find(id).unwrap(), &report);
+        assert!(found.is_empty(), "\n{}", found.join("\n"));
+    }
 }
 
 #[test]

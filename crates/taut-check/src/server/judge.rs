@@ -17,6 +17,9 @@ const ERROR_ID: &str = "rpc-error-id";
 /// The checks that explain answers which are missing because several messages came at once.
 const TOGETHER: [&str; 2] = ["frame-match", "frame-split"];
 
+/// The check that explains answers which are missing because their line does not end.
+const LINES: &str = "frame-line";
+
 /// Carries out the checks that send nothing.
 pub(super) fn scans(
     checks: &[Check],
@@ -81,6 +84,7 @@ pub(crate) fn explain(checks: &[Check], rows: &mut [Row]) {
         let lost = words.contains("was not answered") || words.ends_with(SILENT);
         let lost = lost && !TOGETHER.contains(&row.id);
         let cause = cause.or_else(|| Some(&TOGETHER[0]).filter(|id| lost && has_failed(id)));
+        let cause = cause.or_else(|| Some(&LINES).filter(|id| lost && has_failed(id)));
         if let Some(cause) = cause {
             row.verdict = Verdict::Blocked(format!("{cause} explains it"));
             continue;

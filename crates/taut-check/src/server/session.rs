@@ -41,7 +41,7 @@ const AGAIN: Duration = Duration::from_millis(500);
 pub(crate) const OPENING: i64 = 1;
 
 /// Where the ids of barriers begin.
-const BARRIERS: i64 = 1_000_000;
+pub(crate) const BARRIERS: i64 = 1_000_000;
 
 /// A session that is under way.
 pub(crate) struct Live {

@@ -11,18 +11,22 @@ pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::must("rpc-batch", &["RPC-22", "RPC-25"], Revisions::ONLY_0326,
             "A batch is accepted, and answered with one array that has one answer per request.")
-            .sent("an array of two requests, a notification and a request for a method that does not exist")
+            .sent("an array of a request for a method that does not exist, two more and a notification; then an array of one request")
             .hosts("2025-03-26 obliges a server to accept batches; clients of that revision may send them.")
             .probe(
-                |cx| Ok(vec![Step::Send(json!([cx.harmless_as(&cx.id(0)),
-                    { "jsonrpc": "2.0", "method": "notifications/no_such" }, cx.harmless_as(&cx.id(1)),
-                    cx.request_as(&cx.id(2), "taut-check/none", Value::Null)]))]),
+                |cx| Ok(vec![Step::Send(json!([cx.request_as(&cx.id(2), "taut-check/none", Value::Null), cx.harmless_as(&cx.id(0)),
+                    { "jsonrpc": "2.0", "method": "notifications/no_such" }, cx.harmless_as(&cx.id(1))])), Step::Await(cx.id(1)),
+                    Step::Send(json!([cx.harmless_as(&cx.id(3))])), Step::Await(cx.id(3))]),
                 |cx, seen| {
                     if let Err(verdict) = alive(seen) {
                         return verdict;
                     }
-                    let array = seen.entries.iter().filter_map(crate::process::Entry::value).find_map(Value::as_array);
-                    let Some(array) = array else { return fail(seen, "no array came back") };
+                    let arrays: Vec<&Vec<Value>> = seen.entries.iter().filter_map(crate::process::Entry::value).filter_map(Value::as_array).collect();
+                    let alone = |array: &&Vec<Value>| array.iter().any(|one| one.get("id") == Some(&cx.id(3)));
+                    let Some(array) = arrays.iter().find(|array| !alone(array)) else { return fail(seen, "no array came back") };
+                    if !arrays.iter().any(alone) {
+                        return fail(seen, "no array came back for a batch of one request");
+                    }
                     let has = |id: Value| array.iter().any(|one| one.get("id") == Some(&id) && one.get("result").is_some());
                     let refused = array.iter().any(|one| one.get("id") == Some(&cx.id(2)) && one.get("error").is_some());
                     match array.len() == 3 && has(cx.id(0)) && has(cx.id(1)) && refused {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::lists::is_block;
+use super::lists::{is_block, misfit_block};
 use super::{fail, kind, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::Cx;
@@ -15,8 +15,9 @@ fn scan_results(all: &All<'_>, wrong: impl Fn(&Answered<'_>, &Value) -> Option<S
     let mut faults = Vec::new();
     for answer in all.answers().filter(|answer| answer.method == "tools/call") {
         let complete = |result: &&Value| {
-            !["input_required", "task"].iter().any(|other| result["resultType"] == *other)
-                && result.get("task").is_none()
+            // Who did not ask for a task gets the result itself (TSK-02).
+            let task = result.get("task").is_some() && answer.params.get("task").is_some();
+            !["input_required", "task"].iter().any(|other| result["resultType"] == *other) && !task
         };
         let Some(result) = answer.result().filter(complete) else { continue };
         any = true;
@@ -60,11 +61,10 @@ fn results() -> Vec<Check> {
         .scan(|cx, all| {
             scan_results(all, |_, result| {
                 let revision = cx.revision.as_str();
-                result["content"]
-                    .as_array()?
-                    .iter()
-                    .find(|block| !is_block(revision, block))
-                    .map(|block| format!("a block does not fit: {}", short(block)))
+                let blocks = result["content"].as_array()?;
+                let odd = blocks.iter().find(|block| !is_block(revision, block));
+                odd.map(|block| format!("a block does not fit: {}", short(block)))
+                    .or_else(|| blocks.iter().find_map(|block| misfit_block(cx, block)))
             })
         }),
         Check::must(
@@ -87,7 +87,7 @@ fn results() -> Vec<Check> {
             "The structured result of a tool with an outputSchema fits that schema.",
         )
         .hosts("TypeScript and Python clients validate it and fail the call.")
-        .after(&["tools-structured", "tools-output-schema"])
+        .after(&["tools-content", "tools-structured", "tools-output-schema", "frame-match"])
         .scan(|cx, all| {
             scan_results(all, |answer, result| {
                 let tool = cx.survey.tool(answer.params["name"].as_str()?)?;
@@ -112,7 +112,13 @@ fn results() -> Vec<Check> {
             "A structured result is also given as JSON in a text block.",
         )
         .hosts("Hosts that do not know structuredContent show the model an empty result.")
-        .after(&["tools-content"])
+        .after(&[
+            "tools-content",
+            "tools-content-types",
+            "tools-structured",
+            "tools-conform",
+            "frame-match",
+        ])
         .scan(|_, all| {
             scan_results(all, |_, result| {
                 let data = result.get("structuredContent")?;
@@ -146,6 +152,7 @@ fn calling() -> Vec<Check> {
             "Text comes back as it was sent: any script, newlines, separators, quotes.")
             .sent("the allowed tool `echo`, which gives back one of its arguments, with other texts, the last one written in escapes")
             .hosts("Every text that is not plain English.")
+            .after(&["frame-match"])
             .probe(
                 |cx| {
                     let call = cx.survey.echo()?;
@@ -223,7 +230,7 @@ fn calling() -> Vec<Check> {
                 })),
             ),
         Check::must("tools-arguments-type", &["TOL-09"], Revisions::ALL, "`arguments` that are no object are refused with -32602, or with a result that is an error.")
-            .sent("the allowed tool `echo` with a text and with a list as arguments")
+            .sent("the allowed tool `echo` with a text, with a list and with null as arguments; null may be taken for none")
             .hosts("No host sends it; a tool that runs all the same runs on nothing.")
             .probe(
                 |cx| {
@@ -231,9 +238,11 @@ fn calling() -> Vec<Check> {
                     Ok(vec![
                         cx.request(0, "tools/call", json!({ "name": call.tool, "arguments": "text" })),
                         cx.request(1, "tools/call", json!({ "name": call.tool, "arguments": ["list"] })),
+                        cx.request(2, "tools/call", json!({ "name": call.tool, "arguments": null })),
                     ])
                 },
-                |cx, seen| verdict((0..2).try_for_each(|n| match result(seen, &cx.id(n)) {
+                |cx, seen| verdict((0..3).try_for_each(|n| match result(seen, &cx.id(n)) {
+                    Ok(_) if n == 2 => Ok(()),
                     Ok(result) if result["isError"] != true => Err(fail(seen, "the tool ran")),
                     Ok(_) => Ok(()),
                     Err(verdict) if seen.code(&cx.id(n)).is_none() => Err(verdict),
@@ -253,7 +262,11 @@ fn calling() -> Vec<Check> {
                         // The digits differ, so that a token of the wrong type belongs to none of them.
                         let tokens = [json!(17 + n), json!((18 + n).to_string())];
                         let with = |n: i64, token: &Value| cx.request(n, "tools/call", json!({ "name": call.tool, "arguments": call.args, "_meta": { "progressToken": token } }));
-                        steps.extend([with(n, &tokens[0]), with(n + 1, &tokens[1]), Step::Await(cx.id(n)), Step::Await(cx.id(n + 1))]);
+                        // Quick ones one after the other, so that the token of the first is no token of the second.
+                        let quick = call.took_ms < crate::cx::SLOW;
+                        steps.push(with(n, &tokens[0]));
+                        steps.extend(quick.then(|| Step::Await(cx.id(n))));
+                        steps.extend([with(n + 1, &tokens[1]), Step::Await(cx.id(n)), Step::Await(cx.id(n + 1))]);
                     }
                     // Progress that comes after the answer comes now.
                     steps.push(Step::Listen(60));

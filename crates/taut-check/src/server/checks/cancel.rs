@@ -12,6 +12,9 @@ fn ids(cx: &Cx<'_>) -> [Value; 3] {
     [json!(0), json!("taut-check"), cx.id(0)]
 }
 
+/// The progress tokens of two calls that are cancelled. A server that changes a text would change these (PRG-09).
+const TOKENS: [&str; 2] = ["Taut-Check \u{fc} 1", "Taut-Check \u{fc} 2"];
+
 pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::must("cancel-unknown", &["CAN-04", "CAN-06", "RPC-11", "MET-09"], Revisions::ALL,
@@ -125,19 +128,22 @@ pub(super) fn checks() -> Vec<Check> {
 
 fn cancel_steps(cx: &Cx<'_>) -> Sends {
     let call = cx.survey.slow_call()?;
-    let mut params = json!({ "name": call.tool, "arguments": call.args, "_meta": { "progressToken": "taut-check-cancelled" } });
-    if cx.modern() {
-        params["_meta"][LOG_LEVEL] = json!("debug");
-    }
+    let params = |token: &str| {
+        let mut params = json!({ "name": call.tool, "arguments": call.args, "_meta": { "progressToken": token } });
+        if cx.modern() {
+            params["_meta"][LOG_LEVEL] = json!("debug");
+        }
+        params
+    };
     let listen = call.took_ms + 400;
     let cancel = |n: i64| {
         let params = json!({ "requestId": cx.id(n), "reason": "taut-check" });
         cx.note("notifications/cancelled", params)
     };
     Ok(vec![
-        cx.request(0, "tools/call", params),
+        cx.request(0, "tools/call", params(TOKENS[0])),
         // A second one, which is cancelled later: an answer to each at that moment is no coincidence.
-        cx.request(2, "tools/call", json!({ "name": call.tool, "arguments": call.args })),
+        cx.request(2, "tools/call", params(TOKENS[1])),
         Step::Listen(60),
         cancel(0),
         Step::Listen(80),
@@ -168,7 +174,13 @@ fn cancelled_early(cx: &Cx<'_>, seen: &Seen<'_>, id: &Value) -> bool {
     });
     let normal = cx.survey.slow_call().map_or(0, |call| call.took_ms);
     // A result as always, and sooner than ever: it was on its way before the cancellation.
-    let as_always = seen.result(id).is_some_and(|result| result["isError"] != true);
+    let has = |result: Option<&Value>| {
+        result.and_then(|it| it["content"].as_array()).is_some_and(|list| !list.is_empty())
+    };
+    let usual = has(cx.survey.slow_call().ok().and_then(|call| call.result()));
+    let as_always = seen
+        .result(id)
+        .is_some_and(|result| result["isError"] != true && has(Some(result)) == usual);
     match (sent("\"tools/call\""), sent("notifications/cancelled"), answered) {
         (Some(called), Some(cancelled), Some(answered)) => {
             let in_half = |time: std::time::Duration| time.as_millis() * 2 < u128::from(normal);
@@ -180,8 +192,9 @@ fn cancelled_early(cx: &Cx<'_>, seen: &Seen<'_>, id: &Value) -> bool {
     }
 }
 
-/// Whether both calls were answered at the moment when they were cancelled.
-fn cut_short(cx: &Cx<'_>, seen: &Seen<'_>) -> bool {
+/// Whether a message came at the moment when each of the calls was cancelled. `fits`: whether it is that message, for
+/// a call with this id.
+fn at_each_moment(cx: &Cx<'_>, seen: &Seen<'_>, fits: fn(&Value, &Value) -> bool) -> bool {
     // Shorter than the time between the two, so that calls that take equally long are never both taken for it.
     const MOMENT: std::time::Duration = std::time::Duration::from_millis(75);
     let at_once = |id: &Value| {
@@ -193,15 +206,33 @@ fn cut_short(cx: &Cx<'_>, seen: &Seen<'_>) -> bool {
             crate::process::What::Sent(bytes) if cancels(bytes) => Some(entry.at),
             _ => None,
         });
-        let answered = seen.entries.iter().find_map(|entry| {
-            let mine =
-                |value: &&Value| is_response(value) && crate::seen::is_meant(value.get("id"), id);
-            entry.value().filter(mine).map(|_| entry.at)
-        });
-        let (Some(cancelled), Some(answered)) = (cancelled, answered) else { return false };
-        answered >= cancelled && answered - cancelled < MOMENT
+        let Some(cancelled) = cancelled else { return false };
+        let mut came =
+            seen.entries.iter().filter(|entry| entry.value().is_some_and(|value| fits(value, id)));
+        came.any(|entry| entry.at >= cancelled && entry.at - cancelled < MOMENT)
     };
     at_once(&cx.id(0)) && at_once(&cx.id(2))
+}
+
+/// Whether both calls were answered at the moment when they were cancelled.
+fn cut_short(cx: &Cx<'_>, seen: &Seen<'_>) -> bool {
+    at_each_moment(cx, seen, |value, id| {
+        is_response(value) && crate::seen::is_meant(value.get("id"), id)
+    })
+}
+
+/// Whether the server logs that it was cancelled: at both moments, and not before.
+fn logs_it(cx: &Cx<'_>, seen: &Seen<'_>) -> bool {
+    let log = |value: &Value| value["method"] == "notifications/message";
+    let first = seen.entries.iter().position(|entry| match &entry.what {
+        crate::process::What::Sent(bytes) => {
+            String::from_utf8_lossy(bytes).contains("notifications/cancelled")
+        }
+        _ => false,
+    });
+    let before = seen.entries.iter().take(first.unwrap_or_default());
+    !before.filter_map(crate::process::Entry::value).any(log)
+        && at_each_moment(cx, seen, |value, _| value["method"] == "notifications/message")
 }
 
 fn cancel_judge(cx: &Cx<'_>, seen: &Seen<'_>) -> Verdict {
@@ -217,10 +248,13 @@ fn cancel_judge(cx: &Cx<'_>, seen: &Seen<'_>) -> Verdict {
         .position(|value| is_response(value) && crate::seen::is_meant(value.get("id"), &cx.id(1)));
     let late = seen.got().skip(marker.map_or(usize::MAX, |at| at + 1));
     let more = late.into_iter().find(|value| {
-        value["params"]["progressToken"] == "taut-check-cancelled"
+        TOKENS.iter().any(|token| value["params"]["progressToken"] == *token)
             || value["method"] == "notifications/message"
     });
     match more {
+        None if cx.modern() && logs_it(cx, seen) => {
+            fail(seen, "a log came after each of the cancellations")
+        }
         Some(more) if cx.modern() => {
             fail(seen, format!("{} came after the cancellation", more["method"]))
         }

@@ -16,6 +16,21 @@ pub(super) fn fixture(cx: &Cx<'_>, tool: &str) -> Result<(), String> {
     cx.survey.tool(tool).map(|_| ()).ok_or_else(|| format!("the server has no tool {tool}"))
 }
 
+/// A call that asks back, with the capabilities that it needs: a tool of the fixture, or an allowed call that was
+/// refused because the request did not declare them.
+pub(super) fn asking(cx: &Cx<'_>, tool: &str, caps: Value) -> Result<(Value, Value), String> {
+    let Err(why) = fixture(cx, tool) else {
+        return Ok((json!({ "name": tool, "arguments": {} }), caps));
+    };
+    let allowed = cx.survey.calls.iter().find_map(|call| {
+        let error = call.reply.as_ref()?.get("error").filter(|error| error["code"] == -32021)?;
+        let needed =
+            error["data"].get("requiredCapabilities").filter(|needed| needed.is_object())?;
+        Some((json!({ "name": call.tool, "arguments": call.args }), needed.clone()))
+    });
+    allowed.ok_or_else(|| format!("{why}, and no allowed call asks back"))
+}
+
 pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::should("tools-failure", &["TOL-06", "RPC-19"], Revisions::ALL, "A failure inside a tool is a result with isError and words.")
@@ -72,6 +87,16 @@ pub(super) fn checks() -> Vec<Check> {
                     }
                 },
             ),
+        Check::must("capability-named", &["ERR-07"], Revisions::MODERN,
+            "An error -32021 names what the client lacks, in an object data.requiredCapabilities.")
+            .hosts("A client cannot tell what it lacks.")
+            .scan(|_, all| {
+                let odd = all.received().filter(|(value, _)| {
+                    let needed = value.pointer("/error/data/requiredCapabilities").and_then(Value::as_object);
+                    value["error"]["code"] == -32021 && needed.is_none_or(serde_json::Map::is_empty)
+                });
+                Verdict::from_faults(odd.map(|(value, frame)| (format!("data is {}", short(&value["error"]["data"])), frame.text())).collect())
+            }),
         Check::must("input-state", &["MRTR-09", "SEC-08"], Revisions::MODERN, "A requestState that was changed is refused.")
             .sent("the fixture's `test_input_required_result_tampered_state`, and its own state with one character changed")
             .hosts("A client, or who reads its traffic, rewrites what the server believes.")
@@ -163,19 +188,19 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::must("input-shape", &["MRTR-02", "MRTR-03", "MRTR-04", "MRTR-14", "CAP-03", "ELI-02", "ELI-04", "SAM-02"], Revisions::MODERN,
             "A result that asks back has questions or a state, asks only for what was declared, and has no cache hints.")
-            .sent("the fixture's `test_input_required_result_elicitation` with `elicitation: {}` declared")
+            .sent("the fixture's `test_input_required_result_elicitation` with `elicitation: {}` declared, or an allowed call with what it needs")
             .hosts("A client cannot answer it, so the call never ends.")
             .probe(
                 |cx| {
-                    fixture(cx, "test_input_required_result_elicitation")?;
-                    let params = json!({ "name": "test_input_required_result_elicitation", "arguments": {} });
-                    Ok(vec![cx.request_with(0, "tools/call", params, &json!({ "elicitation": {} }))])
+                    let (params, caps) = asking(cx, FLOW, json!({ "elicitation": {} }))?;
+                    Ok(vec![cx.request_with(0, "tools/call", params, &caps)])
                 },
                 |cx, seen| match result(seen, &cx.id(0)) {
-                    Ok(result) if result["resultType"] == "input_required" => match asks(result, &json!({ "elicitation": {} })) {
-                        None => Verdict::Pass,
-                        Some(what) => fail(seen, what),
-                    },
+                    Ok(result) if result["resultType"] == "input_required" => {
+                        let caps = asking(cx, FLOW, json!({ "elicitation": {} })).map(|(_, caps)| caps).unwrap_or_default();
+                        asks(result, &caps).map_or(Verdict::Pass, |what| fail(seen, what))
+                    }
+                    Ok(_) if fixture(cx, FLOW).is_err() => Verdict::skip("the allowed call did not ask"),
                     Ok(result) => fail(seen, format!("it did not ask: {}", short(result))),
                     Err(verdict) => verdict,
                 },
@@ -186,19 +211,19 @@ pub(super) fn checks() -> Vec<Check> {
             .hosts("A client cannot answer it, so the call never ends.")
             .fresh(
                 |cx| {
-                    fixture(cx, "test_elicitation")?;
-                    fixture(cx, "test_sampling")?;
-                    Ok(vec![
-                        Step::Open(json!({ "sampling": {}, "elicitation": {} })),
-                        cx.request(0, "tools/call", json!({ "name": "test_elicitation", "arguments": { "message": "taut-check" } })), Step::Await(cx.id(0)),
-                        cx.request(1, "tools/call", json!({ "name": "test_sampling", "arguments": { "prompt": "taut-check" } })), Step::Await(cx.id(1)),
-                    ])
+                    let all = [("test_elicitation", json!({ "message": "taut-check" })), ("test_sampling", json!({ "prompt": "taut-check" }))];
+                    fixture(cx, all[0].0).or_else(|why| fixture(cx, all[1].0).map_err(|_| why))?;
+                    let mut steps = vec![Step::Open(json!({ "sampling": {}, "elicitation": {} }))];
+                    for (n, (tool, args)) in (0..).zip(all).filter(|(_, (tool, _))| cx.survey.tool(tool).is_some()) {
+                        steps.extend([cx.request(n, "tools/call", json!({ "name": tool, "arguments": args })), Step::Await(cx.id(n))]);
+                    }
+                    Ok(steps)
                 },
                 |cx, seen| {
                     let odd = seen.got().filter(|value| is_request(value)).find_map(|value| crate::schema::objection(cx.revision, value, None));
                     match odd {
                         Some(what) => fail(seen, format!("a question does not fit: {what}")),
-                        None => verdict((0..2).try_for_each(|n| result(seen, &cx.id(n)).map(|_| ()))),
+                        None => verdict((0..2).filter(|n| seen.own.contains(&cx.id(*n))).try_for_each(|n| result(seen, &cx.id(n)).map(|_| ()))),
                     }
                 },
             ),

@@ -4,8 +4,23 @@ use serde_json::{Value, json};
 
 use super::{fail, result, short, silent, verdict};
 use crate::check::{Check, Revisions, Verdict};
+use crate::cx::Cx;
 use crate::seen::{Step, is_notification, is_request, is_response};
 use crate::wire::Fault;
+
+/// Calls that are under way at once, by the number of their id.
+const CALLS: std::ops::Range<i64> = 50..62;
+
+/// What each of them says.
+fn said(n: i64) -> String {
+    format!("taut-check-{n}")
+}
+
+fn echo(cx: &Cx<'_>, call: &crate::cx::Called, n: i64) -> Value {
+    let mut args = call.args.clone();
+    args[call.echoes.as_deref().unwrap_or_default()] = json!(said(n));
+    cx.request_as(&cx.id(n), "tools/call", json!({ "name": call.tool, "arguments": args }))
+}
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -18,6 +33,7 @@ pub(super) fn checks() -> Vec<Check> {
                     Some(Fault::ManyLines) => Some(("a message stands on several lines".to_owned(), frame.text())),
                     Some(Fault::Headers) => Some(("a message has a Content-Length header".to_owned(), frame.text())),
                     Some(Fault::Unended) => Some(("the last message has no newline".to_owned(), frame.text())),
+                    Some(Fault::NotJson) if super::joined(frame) => Some(("two messages stand on one line".to_owned(), frame.text())),
                     _ => None,
                 });
                 Verdict::from_faults(faults.collect())
@@ -57,6 +73,7 @@ pub(super) fn checks() -> Vec<Check> {
             "Only LF ends a message: U+2028, U+2029 and U+0085 are ordinary characters.")
             .sent("a request whose `_meta` has these characters unescaped")
             .hosts("A model's text has them now and then; a server that splits there never answers, and the host waits for its timeout.")
+            .after(&["ping"])
             .probe(
                 |cx| {
                     let mut message = cx.harmless_as(&cx.id(0));
@@ -69,6 +86,7 @@ pub(super) fn checks() -> Vec<Check> {
             "Any JSON on a line is a message: spaces, escapes and the order of members do not matter.")
             .sent("a request with spaces and tabs between tokens, escaped member names and `jsonrpc` last")
             .hosts("The TypeScript SDK writes `jsonrpc` last, Python writes spaces; a server with a hand-written parser fails with one of them.")
+            .after(&["ping"])
             .probe(
                 |cx| {
                     let params = cx.harmless_as(&cx.id(0))["params"].to_string();
@@ -83,6 +101,7 @@ pub(super) fn checks() -> Vec<Check> {
             "A message ends at LF, not at the end of a read: it may come in parts, and several may come at once.")
             .sent("one request in three writes, cut inside a character, then two requests in one write")
             .hosts("Claude Code and pi send several messages in one write; long messages arrive in parts from every host.")
+            .after(&["ping"])
             .probe(
                 |cx| {
                     let mut message = cx.harmless_as(&cx.id(0));
@@ -103,10 +122,18 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::should("frame-exit", &["STD-17"], Revisions::ALL,
             "The server exits soon after its stdin ends.")
-            .sent("the handshake, one request, then the end of stdin; 8 seconds are allowed")
+            .sent("the handshake, an allowed call, one request, then the end of stdin; 8 seconds are allowed")
             .hosts("Qwen Code, Continue, Gemini CLI and Hermes leave an orphan behind: they only close stdin, or send one signal.")
             .fresh(
-                |_| Ok(vec![Step::Open(json!({})), Step::Barrier, Step::Close]),
+                |cx| {
+                    let mut steps = vec![Step::Open(json!({}))];
+                    // One whose call has started something may not end any more.
+                    let call = cx.survey.call(|call| call.took_ms < crate::cx::SLOW).ok();
+                    let call = call.map(|call| cx.request(0, "tools/call", json!({ "name": call.tool, "arguments": call.args })));
+                    steps.extend(call.into_iter().flat_map(|call| [call, Step::Await(cx.id(0))]));
+                    steps.extend([Step::Barrier, Step::Close]);
+                    Ok(steps)
+                },
                 |_, seen| match seen.gone {
                     Some(_) => Verdict::Pass,
                     None => fail(seen, "it still ran when the time was over"),
@@ -218,22 +245,39 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::must("frame-match", &["STD-28", "STD-26"], Revisions::ALL,
             "Every request is answered with its own id, however many are under way.")
-            .sent("48 requests in one write")
+            .sent("48 requests in one write, then 12 calls of the allowed tool `echo`, each with another text")
             .hosts("Claude Code sends its first requests together; an answer that is missing costs it the server.")
+            .after(&["ping"])
             .probe(
                 |cx| {
                     let lines: String = (0..48).map(|n| format!("{}\n", cx.harmless_as(&cx.id(n)))).collect();
                     let mut steps = vec![Step::Raw(lines.into_bytes())];
                     steps.extend((0..48).map(|n| Step::Await(cx.id(n))));
+                    if let Ok(call) = cx.survey.echo() {
+                        let lines: String = CALLS.map(|n| format!("{}\n", echo(cx, call, n))).collect();
+                        steps.push(Step::Raw(lines.into_bytes()));
+                        steps.extend(CALLS.map(|n| Step::Await(cx.id(n))));
+                    }
                     Ok(steps)
                 },
-                |cx, seen| verdict((0..48).try_for_each(|n| result(seen, &cx.id(n)).map(|_| ()))),
+                |cx, seen| verdict((0..48).try_for_each(|n| result(seen, &cx.id(n)).map(|_| ())).and_then(|()| {
+                    let crossed = CALLS.filter(|n| seen.own.contains(&cx.id(*n))).find(|n| {
+                        let blocks = seen.result(&cx.id(*n)).and_then(|result| result["content"].as_array());
+                        let texts: Vec<&str> = blocks.into_iter().flatten().filter_map(|block| block["text"].as_str()).collect();
+                        // Only a text that belongs to another call is an answer to that one.
+                        { CALLS }.any(|other| other != *n && texts.contains(&said(other).as_str()))
+                    });
+                    match crossed {
+                        Some(n) => Err(fail(seen, format!("request {} got the answer of another", cx.id(n)))),
+                        None => Ok(()),
+                    }
+                })),
             ),
         Check::must("frame-once", &["STD-28", "RPC-06"], Revisions::ALL,
             "A request is answered once, and nothing is answered that was not asked.")
             .before()
             .hosts("Hosts log an error or drop the session for an answer that they do not know.")
-            .after(&["rpc-once", "rpc-notification-silent", "rpc-id-echo", "cancel-race", "rpc-id-forms", "cancel-malformed", "cancel-unknown",
+            .after(&["frame-match", "rpc-once", "rpc-notification-silent", "rpc-id-echo", "cancel-race", "rpc-id-forms", "cancel-malformed", "cancel-unknown",
                 "log-gone", "meta-removed-notifications", "rpc-batch-notifications", "rpc-unreadable-id",
                 "listen-answer", "cancel-silent", "cancel-silent-modern", "listen-cancel", "cancel-ids",
                 "rpc-batch", "rpc-error-id", "frame-separators", "frame-json", "frame-split", "rpc-id-null", "rpc-id-type",
@@ -245,12 +289,12 @@ pub(super) fn checks() -> Vec<Check> {
                     for (at, value, frame) in session.received().filter(|(_, value, _)| is_response(value)) {
                         let Some(id) = value.get("id").filter(|id| !id.is_null()) else {
                             // An error may answer what has no id that could be read; a result never does.
-                            if value.get("result").is_some() || !unreadable_before(session, at) {
+                            if super::served(value) || !unreadable_before(session, at) {
                                 faults.push(("an answer without an id belongs to nothing".to_owned(), frame.text()));
                             }
                             continue;
                         };
-                        let sent = requests.count(id) + unreadable(session, id);
+                        let sent = requests.count(id) + unreadable(session, id) + rounded(session, id);
                         let count = counted.entry(id.to_string()).or_default();
                         *count += 1;
                         if sent == 0 {
@@ -298,6 +342,14 @@ fn unreadable(session: &crate::seen::Session, id: &Value) -> usize {
     // What is no JSON may still have an id that can be made out.
     let torn = session.torn.iter().filter(|text| text.contains(&format!("\"id\":{id}")));
     odd.count() + torn.count()
+}
+
+/// How often a larger id was sent that many JSON parsers round to this one: `rpc-big-id` tells it (RPC-28).
+fn rounded(session: &crate::seen::Session, id: &Value) -> usize {
+    let large = |id: &Value| id.as_f64().filter(|id| id.abs() >= 9_007_199_254_740_992.0);
+    let Some(given) = large(id) else { return 0 };
+    let same = |sent: &Value| sent != id && large(sent) == Some(given);
+    session.sent.iter().filter(|(_, value)| value.get("id").is_some_and(same)).count()
 }
 
 /// Whether anything was sent before a place that a server may fail to read, so that its error has no id: what is no

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{fail, refused, result, short, verdict};
+use super::{fail, refused, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::{Cx, initialize};
 use crate::ours::Revision;
@@ -44,7 +44,7 @@ fn opening() -> Vec<Check> {
             "The server opens a session in at least one revision.")
             .before()
             .hosts("No host can use it.")
-            .after(&["init-result", "rpc-one-of", "rpc-result-object"])
+            .after(&["init-result", "rpc-one-of", "rpc-result-object", "frame-clean", "frame-line", "frame-utf8"])
             .scan(|cx, all| match &cx.survey.closed {
                 Some(why) if cx.survey.opens.is_empty() => Verdict::Fail {
                     what: why.clone(),
@@ -56,7 +56,7 @@ fn opening() -> Vec<Check> {
             "The answer to `initialize` has protocolVersion, capabilities and serverInfo with name and version.")
             .before()
             .hosts("The official SDKs validate it and give up on the server otherwise.")
-            .scan(|_, all| {
+            .scan(|cx, all| {
                 let mut faults = Vec::new();
                 for answer in all.answers() {
                     let Some(result) = answer.result().filter(|_| answer.method == "initialize") else { continue };
@@ -67,6 +67,8 @@ fn opening() -> Vec<Check> {
                         "capabilities are no object"
                     } else if !info["name"].is_string() || !info["version"].is_string() {
                         "serverInfo has no name or no version"
+                    } else if super::lists::misfit(cx, "Implementation", info).is_some() {
+                        "a member of serverInfo has the wrong type"
                     } else if result.get("instructions").is_some_and(|text| !text.is_string()) {
                         "instructions are no string"
                     } else {
@@ -111,9 +113,10 @@ fn opening() -> Vec<Check> {
                 Verdict::from_faults(faults)
             }),
         Check::must("init-modern", &["LIF-06"], Revisions::LEGACY,
-            "A handshake never agrees on 2026-07-28.")
+            "A handshake for 2026-07-28 is answered with an older version that the server knows.")
             .sent("`initialize` for 2026-07-28")
             .hosts("rmcp 3.8 asks for it in its handshake by default, and goes on in a mixture of both eras.")
+            .after(&["init-offer"])
             .once()
             .fresh(
                 |cx| Ok(vec![Step::Send(initialize(&cx.id(0), "2026-07-28", &json!({}))), Step::Await(cx.id(0))]),
@@ -121,8 +124,11 @@ fn opening() -> Vec<Check> {
                     let Some(reply) = seen.reply(&cx.id(0)) else {
                         return super::unanswered(seen, &cx.id(0));
                     };
+                    // One that has -32022 may name its versions with it.
+                    let refused = !super::served(reply) && reply.pointer("/error/data/supported").is_none();
                     match reply["result"]["protocolVersion"] == "2026-07-28" {
                         true => fail(seen, "it agreed on 2026-07-28"),
+                        false if refused => fail(seen, format!("it was refused, and no version was offered: {}", short(&reply["error"]))),
                         false => Verdict::Pass,
                     }
                 },
@@ -270,7 +276,7 @@ fn declared() -> Vec<Check> {
             "Each declared capability is an object, and its flags are booleans.")
             .hosts("The official SDKs validate it and give up on the server otherwise.")
             .after(&["init-result", "discover-result"])
-            .scan(|_, all| {
+            .scan(|cx, all| {
                 let mut faults = Vec::new();
                 for answer in all.answers() {
                     let Some(result) = answer.result().filter(|_| ["initialize", "server/discover"].contains(&answer.method)) else { continue };
@@ -280,6 +286,12 @@ fn declared() -> Vec<Check> {
                             faults.push((format!("the capability {name} is {}", short(value)), answer.line.text()));
                         }
                     }
+                    let modern = super::modern::own(answer.params);
+                    let mut rest = result["capabilities"].clone();
+                    // `extension-shape` tells of these.
+                    rest.as_object_mut().into_iter().for_each(|members| drop(members.remove("extensions")));
+                    let what = super::lists::misfit(cx, "ServerCapabilities", &rest).filter(|_| modern == cx.modern());
+                    faults.extend(what.map(|what| (what, answer.line.text())));
                 }
                 Verdict::from_faults(faults)
             }),
@@ -292,11 +304,26 @@ fn declared() -> Vec<Check> {
                     let empty = json!({ "jsonrpc": "2.0", "id": cx.id(1), "method": "ping", "params": {} });
                     Ok(vec![cx.request(0, "ping", Value::Null), Step::Send(empty), cx.request(2, "ping", json!({ "_meta": { "x": 1 } }))])
                 },
-                |cx, seen| verdict((0..3).try_for_each(|n| {
-                    let result = result(seen, &cx.id(n))?;
-                    let empty = result.as_object().is_some_and(|members| members.keys().all(|name| name == "_meta"));
-                    empty.then_some(()).ok_or_else(|| fail(seen, format!("the result is {}", short(result))))
-                })),
+                |cx, seen| verdict((0..3).try_for_each(|n| super::empty(seen, &cx.id(n)))),
             ),
+        Check::must("ping-always", &["PNG-01"], Revisions::LEGACY,
+            "`ping` is answered with a result at any time of a session, also after a request that was refused.")
+            .hosts("Hosts that ping to see whether a server lives restart it otherwise.")
+            .after(&["ping", "frame-once"])
+            .scan(|_, all| {
+                let mut faults = Vec::new();
+                for (session, requests) in &all.sessions {
+                    let ready = session.sent.iter().find(|(_, value)| value["method"] == "notifications/initialized").map(|(at, _)| *at);
+                    for (at, value, frame) in session.received().filter(|(_, value, _)| value["error"].is_object()) {
+                        // The pings between probes are plain ones, with ids of their own.
+                        let plain = value["id"].as_i64().is_some_and(|id| id >= crate::server::session::BARRIERS);
+                        let asked = requests.before(&value["id"], at).filter(|(place, request)| request["method"] == "ping" && ready.is_some_and(|ready| ready < *place));
+                        if plain && asked.is_some() {
+                            faults.push((format!("ping was refused: {}", short(&value["error"])), frame.text()));
+                        }
+                    }
+                }
+                Verdict::from_faults(faults)
+            }),
     ]
 }

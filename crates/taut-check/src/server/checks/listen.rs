@@ -41,6 +41,17 @@ fn covers(wanted: &Value, uri: &Value) -> bool {
     list.iter().filter_map(Value::as_str).any(|asked| uri.starts_with(asked.trim_end_matches('/')))
 }
 
+/// Allowed calls, while a subscription is open or after it: what they change is told, and `listen-unasked` looks at how.
+fn calls(cx: &Cx<'_>) -> Vec<Step> {
+    let quick =
+        cx.survey.calls.iter().filter(|call| call.worked() && call.took_ms < crate::cx::SLOW);
+    let calls = (50..).zip(quick.take(10)).flat_map(|(n, call)| {
+        let params = json!({ "name": call.tool, "arguments": call.args });
+        [cx.request(n, "tools/call", params), Step::Await(cx.id(n))]
+    });
+    calls.collect()
+}
+
 /// Whether the server has anything to listen to. One without may refuse.
 fn offers(cx: &Cx<'_>) -> bool {
     ["tools/listChanged", "prompts/listChanged", "resources/listChanged", "resources/subscribe"]
@@ -107,12 +118,16 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::must("listen-subset", &["SUB-02"], Revisions::MODERN,
             "The acknowledgement names what is honoured: a part of what was asked for, and only what the server can do.")
-            .sent("`subscriptions/listen` for everything, then for prompts alone")
+            .sent("`subscriptions/listen` for everything, then for prompts alone, and the allowed calls")
             .hosts("A client waits for changes that never come.")
-            .after(&["listen-ack"])
+            .after(&["listen-ack", "tools-declared", "resources-declared", "prompts-declared"])
             .probe(
-                |cx| Ok(vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK), listen(cx, &cx.id(1), &json!({ "promptsListChanged": true })),
-                    Step::Barrier, Step::Listen(60), cancel(cx, &cx.id(0)), cancel(cx, &cx.id(1))]),
+                |cx| {
+                    let mut steps = vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK), listen(cx, &cx.id(1), &json!({ "promptsListChanged": true })), Step::Barrier];
+                    steps.extend(calls(cx));
+                    steps.extend([Step::Listen(60), cancel(cx, &cx.id(0)), cancel(cx, &cx.id(1))]);
+                    Ok(steps)
+                },
                 |cx, seen| verdict((0..2).try_for_each(|n| {
                     let Some(ack) = acknowledged(cx, seen, &cx.id(n))? else { return Ok(()) };
                     let honoured = &ack["params"]["notifications"];
@@ -160,12 +175,17 @@ pub(super) fn checks() -> Vec<Check> {
                 },
             ),
         Check::must("listen-cancel", &["SUB-07", "CAN-10"], Revisions::MODERN, "A cancelled subscription is over: nothing more carries its id.")
-            .sent("`subscriptions/listen`, its cancellation, then a request")
+            .sent("`subscriptions/listen`, its cancellation, then a request and the allowed calls")
             .hosts("A client hears of changes on a stream that it closed.")
             .after(&["listen-ack", "listen-answer"])
             .probe(
-                |cx| Ok(vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK), cancel(cx, &cx.id(0)), Step::Barrier,
-                    Step::Send(cx.harmless_as(&cx.id(1))), Step::Await(cx.id(1)), Step::Listen(120)]),
+                |cx| {
+                    let mut steps = vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK), cancel(cx, &cx.id(0)), Step::Barrier,
+                        Step::Send(cx.harmless_as(&cx.id(1))), Step::Await(cx.id(1))];
+                    steps.extend(calls(cx));
+                    steps.push(Step::Listen(120));
+                    Ok(steps)
+                },
                 |cx, seen| {
                     // One that refused it at once never had a subscription to cancel.
                     let acknowledged = tagged(seen, &cx.id(0)).into_iter().any(|value| value["method"] == ACK);

@@ -1,9 +1,10 @@
 //! What the checks of lists share: their items, and their members.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{kind, short};
 use crate::check::Verdict;
+use crate::cx::Cx;
 use crate::seen::All;
 
 /// What is wrong with the items of a list, over all answers to a method.
@@ -27,11 +28,24 @@ pub(super) fn has_list(all: &All<'_>, method: &str, member: &str) -> Verdict {
     let mut faults = Vec::new();
     for answer in all.answers() {
         let Some(result) = answer.result().filter(|_| answer.method == method) else { continue };
-        if !result[member].is_array() {
+        if result.is_object() && !result[member].is_array() {
             faults.push((format!("`{member}` is {}", kind(&result[member])), answer.line.text()));
         }
     }
     Verdict::from_faults(faults)
+}
+
+/// What the official schema of the revision says against a part of a message.
+pub(super) fn misfit(cx: &Cx<'_>, definition: &str, part: &Value) -> Option<String> {
+    let what = crate::schema::misfit(cx.revision, definition, part)?;
+    Some(format!("{what} in {}", short(part)))
+}
+
+/// The same for the result of a call that has only this block.
+pub(super) fn misfit_block(cx: &Cx<'_>, block: &Value) -> Option<String> {
+    let result = json!({ "content": [block], "resultType": "complete" });
+    let what = crate::schema::misfit(cx.revision, "CallToolResult", &result)?;
+    Some(format!("{what} in {}", short(block)))
 }
 
 pub(super) fn named(item: &Value, names: &[&str]) -> Option<String> {

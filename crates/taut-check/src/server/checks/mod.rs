@@ -70,6 +70,9 @@ fn alive(seen: &Seen<'_>) -> Result<(), Verdict> {
     if seen.died {
         return Err(fail(seen, "the server ended"));
     }
+    if !seen.barrier && seen.frames().any(joined) {
+        return Err(Verdict::Blocked("frame-line explains it".to_owned()));
+    }
     if !seen.barrier {
         return Err(fail(seen, SILENT));
     }
@@ -103,6 +106,19 @@ fn idless<'a>(seen: &Seen<'a>) -> Option<&'a Value> {
         .find(|value| value.get("error").is_some() && value.get("id").is_none_or(Value::is_null))
 }
 
+/// Whether a line has several messages, one behind the other.
+fn joined(frame: &crate::wire::Frame) -> bool {
+    let mut values = serde_json::Deserializer::from_slice(&frame.raw).into_iter::<Value>();
+    let message = |value: &Value| value.get("jsonrpc").is_some();
+    let two = values.by_ref().take(2).filter(|value| value.as_ref().is_ok_and(message)).count();
+    frame.value.is_none() && two == 2
+}
+
+/// Whether an answer is a result, and no error beside it: `rpc-one-of` tells of both.
+fn served(reply: &Value) -> bool {
+    reply.get("result").is_some() && !reply["error"].is_object()
+}
+
 /// What an answer that is missing means.
 fn unanswered(seen: &Seen<'_>, id: &Value) -> Verdict {
     if let Err(verdict) = alive(seen) {
@@ -114,7 +130,7 @@ fn unanswered(seen: &Seen<'_>, id: &Value) -> Verdict {
     let torn = seen.frames().filter(|frame| frame.fault == Some(crate::wire::Fault::NotJson));
     let torn = torn.map(|frame| frame.text().replace("\": ", "\":"));
     if torn.into_iter().any(|text| text.contains(&format!("\"id\":{id},"))) {
-        return Verdict::Blocked("frame-clean explains it".to_owned());
+        return Verdict::Blocked("frame-clean or frame-line explains it".to_owned());
     }
     match seen.got().any(mine) {
         true => Verdict::Blocked("rpc-one-of explains it".to_owned()),
@@ -159,6 +175,16 @@ fn silent(seen: &Seen<'_>) -> Result<(), Verdict> {
         return Err(fail(seen, format!("it was answered: {}", short(stray))));
     }
     alive(seen)
+}
+
+/// Passes if a result is empty. What 2026-07-28 puts into every result does no harm (RSL-05).
+fn empty(seen: &Seen<'_>, id: &Value) -> Result<(), Verdict> {
+    let result = result(seen, id)?;
+    let harmless = |name: &String| name == "_meta" || name == "resultType";
+    match result.as_object().is_some_and(|members| members.keys().all(harmless)) {
+        true => Ok(()),
+        false => Err(fail(seen, format!("the result is {}", short(result)))),
+    }
 }
 
 /// From the early exits above to a verdict.

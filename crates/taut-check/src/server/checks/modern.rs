@@ -152,11 +152,18 @@ fn envelope() -> Vec<Check> {
                 |cx, seen| verdict((0..4).try_for_each(|n| refused(seen, &cx.id(n), &[-32602])).and_then(|()| refused(seen, &cx.id(4), &[-32602, -32022]))),
             ),
         Check::must("meta-client-info", &["MET-03", "MET-04"], Revisions::MODERN, "A request without clientInfo is served.")
-            .sent("`server/discover` without clientInfo")
+            .sent("`server/discover`, each declared list and an allowed call without clientInfo")
             .hosts("A client may leave it out.")
             .probe(
-                |cx| Ok(vec![with_meta(cx, 0, "server/discover", &json!({ VERSION: cx.revision.as_str(), CAPABILITIES: {} }))]),
-                |cx, seen| verdict(result(seen, &cx.id(0)).map(|_| ())),
+                |cx| {
+                    let meta = json!({ VERSION: cx.revision.as_str(), CAPABILITIES: {} });
+                    let kinds = every_kind(cx).into_iter().zip(0..).filter(|((method, _), _)| !["subscriptions/listen", "resources/read"].contains(method));
+                    Ok(kinds.map(|((method, params), n)| with_params(cx, n, method, params, &meta)).collect())
+                },
+                |cx, seen| verdict(every_kind(cx).iter().zip(0..).filter(|(_, n)| seen.own.contains(&cx.id(*n)))
+                    // Others say what else may be wrong with it.
+                    .filter(|(_, n)| *n == 0 || seen.code(&cx.id(*n)) == Some(-32602))
+                    .try_for_each(|(_, n)| result(seen, &cx.id(n)).map(|_| ()))),
             ),
         Check::must("meta-client-same", &["MET-04"], Revisions::MODERN, "What a client calls itself changes nothing: it gets the same tools.")
             .sent("`tools/list` without clientInfo, and as `taut-check-other`")
@@ -169,14 +176,25 @@ fn envelope() -> Vec<Check> {
                     let without = with_meta(cx, 0, "tools/list", &meta);
                     meta[CLIENT_INFO] = json!({ "name": "taut-check-other", "version": "0.0.1" });
                     let usual = |n: i64| cx.request(n, "tools/list", Value::Null);
-                    Ok(vec![usual(2), without, with_meta(cx, 1, "tools/list", &meta), usual(3)])
+                    let all = [usual(40), without, with_meta(cx, 20, "tools/list", &meta), usual(60)];
+                    // Each with its further pages, and one more.
+                    let more = i64::try_from(cx.survey.tools.pages.len()).unwrap_or(1).min(15);
+                    Ok(all.into_iter().zip([40, 0, 20, 60]).flat_map(|(first, n)| {
+                        [first].into_iter().chain((n..n + more).map(|n| Step::Follow(cx.id(n), cx.id(n + 1), super::tools::next_page)))
+                    }).collect())
                 },
                 |cx, seen| {
-                    let names = |n: i64| result(seen, &cx.id(n)).map(|list| super::tools::names(list, false));
-                    verdict(names(2).and_then(|usual| {
+                    let names = |n: i64| {
+                        let mut all = super::tools::names(result(seen, &cx.id(n))?, false);
+                        let more = (n + 1..n + 20).map_while(|n| seen.result(&cx.id(n)));
+                        all.extend(more.flat_map(|page| super::tools::names(page, false)));
+                        all.sort();
+                        Ok(all)
+                    };
+                    verdict(names(40).and_then(|usual| {
                         // One that lists other tools each time says nothing of names.
-                        let steady = names(3)? == usual;
-                        let same = names(0)? == usual && names(1)? == usual;
+                        let steady = names(60)? == usual;
+                        let same = names(0)? == usual && names(20)? == usual;
                         (same || !steady).then_some(()).ok_or_else(|| fail(seen, "a client of another name gets other tools"))
                     }))
                 },

@@ -51,7 +51,7 @@ pub(super) fn checks() -> Vec<Check> {
             "The server tells of changes only where it declares that it does.",
         )
         .hosts("Hosts register for changes by what is declared, and drop what comes otherwise.")
-        .after(&["tools-declared", "resources-declared", "prompts-declared"])
+        .after(&["tools-declared", "resources-declared", "prompts-declared", "init-capability-shape"])
         .scan(|cx, all| {
             let undeclared = all.notifications().filter_map(|(value, frame)| {
                 let (method, flag) = DECLARED.iter().find(|(method, _)| value["method"] == *method)?;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::lists::{TRIED, has_list, is_block, items, named};
+use super::lists::{TRIED, has_list, is_block, items, misfit, named};
 use super::{fail, needs, refused, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::Cx;
@@ -11,15 +11,15 @@ use crate::seen::Step;
 pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::must("prompts-list", &["PRM-02"], Revisions::ALL,
-            "`prompts/list` gives an array `prompts`, each with a name; arguments have a name, too.")
+            "`prompts/list` gives an array `prompts`, each with a name; arguments have a name, too, and other members their types.")
             .hosts("The official SDKs refuse the whole list.")
-            .scan(|_, all| match has_list(all, "prompts/list", "prompts") {
+            .scan(|cx, all| match has_list(all, "prompts/list", "prompts") {
                 Verdict::Pass => items(all, "prompts/list", "prompts", |item| {
                     named(item, &["name"]).or_else(|| {
                         let arguments = item.get("arguments")?;
                         let Some(list) = arguments.as_array() else { return Some("`arguments` is no array".to_owned()) };
                         list.iter().find_map(|argument| named(argument, &["name"]))
-                    })
+                    }).or_else(|| misfit(cx, "Prompt", item))
                 }),
                 failed => failed,
             }),
@@ -56,6 +56,9 @@ pub(super) fn checks() -> Vec<Check> {
                         };
                         if let Some(message) = messages.iter().find(odd) {
                             return fail(seen, format!("a message is {}", short(message)));
+                        }
+                        if let Some(what) = messages.iter().find_map(|message| misfit(cx, "PromptMessage", message)) {
+                            return fail(seen, what);
                         }
                     }
                     if got == 0 { Verdict::skip("every prompt refused the arguments that were made up") } else { Verdict::Pass }

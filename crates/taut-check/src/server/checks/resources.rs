@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::lists::{TRIED, has_list, is_contents, is_template, items, named};
+use super::lists::{TRIED, has_list, is_contents, is_template, items, misfit, named};
 use super::{alive, fail, needs, refused, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::Cx;
@@ -10,11 +10,18 @@ use crate::seen::{Step, is_response};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
-        Check::must("resources-list", &["RES-02"], Revisions::ALL,
-            "`resources/list` gives an array `resources`, each with uri and name.")
+        Check::must("resources-list", &["RES-02", "RES-13"], Revisions::ALL,
+            "`resources/list` gives an array `resources`, each with uri and name; their other members have their types.")
             .hosts("The official SDKs refuse the whole list.")
-            .scan(|_, all| match has_list(all, "resources/list", "resources") {
-                Verdict::Pass => items(all, "resources/list", "resources", |item| named(item, &["uri", "name"])),
+            .scan(|cx, all| match has_list(all, "resources/list", "resources") {
+                Verdict::Pass => items(all, "resources/list", "resources", |item| {
+                    named(item, &["uri", "name"]).or_else(|| {
+                        // What is no uri is told by `resources-uri`.
+                        let mut item = item.clone();
+                        item["uri"] = json!("taut-check://x");
+                        misfit(cx, "Resource", &item)
+                    })
+                }),
                 failed => failed,
             }),
         Check::must("resources-templates", &["RES-04"], Revisions::ALL,
@@ -33,7 +40,7 @@ pub(super) fn checks() -> Vec<Check> {
                 match has_list(all, "resources/templates/list", "resourceTemplates") {
                     Verdict::Pass => items(all, "resources/templates/list", "resourceTemplates", |item| named(item, &["uriTemplate", "name"]).or_else(|| {
                         let template = item["uriTemplate"].as_str()?;
-                        (!is_template(template)).then(|| format!("{template:?} is no template by RFC 6570"))
+                        if is_template(template) { misfit(cx, "ResourceTemplate", item) } else { Some(format!("{template:?} is no template by RFC 6570")) }
                     })),
                     failed => failed,
                 }
@@ -75,6 +82,10 @@ pub(super) fn checks() -> Vec<Check> {
                         let Some(contents) = result["contents"].as_array() else { return fail(seen, "`contents` is no array") };
                         if let Some(item) = contents.iter().find(|item| !is_contents(item)) {
                             return fail(seen, format!("an item has no uri, or not exactly one of text and base64 blob: {}", short(item)));
+                        }
+                        let kind = |item: &Value| if item.get("blob").is_some() { "BlobResourceContents" } else { "TextResourceContents" };
+                        if let Some(what) = contents.iter().find_map(|item| misfit(cx, kind(item), item)) {
+                            return fail(seen, what);
                         }
                     }
                     if read == 0 { Verdict::skip("no resource could be read") } else { Verdict::Pass }
@@ -140,7 +151,7 @@ pub(super) fn checks() -> Vec<Check> {
                     Ok(vec![cx.request(0, "resources/subscribe", json!({ "uri": uri })), Step::Await(cx.id(0)),
                         cx.request(1, "resources/unsubscribe", json!({ "uri": uri }))])
                 },
-                |cx, seen| verdict((0..2).try_for_each(|n| result(seen, &cx.id(n)).map(|_| ()))),
+                |cx, seen| verdict((0..2).try_for_each(|n| super::empty(seen, &cx.id(n)))),
             ),
     ]
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::fixture::{answered, asks, every, fixture};
+use super::fixture::{answered, asking, asks, every, fixture};
 use super::{fail, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::Cx;
@@ -158,13 +158,13 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::should("input-again", &["MRTR-11"], Revisions::MODERN,
             "A call that is tried again without the answers asks once more; it is no error.")
-            .sent("the fixture's `test_input_required_result_elicitation`, then once more with its state and no answers")
+            .sent("the fixture's `test_input_required_result_elicitation`, or an allowed call that asks, then once more with its state and no answers")
             .hosts("A client that lost an answer cannot ask its user again.")
             .after(&["input-shape", "input-asks"])
             .probe(
                 |cx| {
-                    fixture(cx, ASKS)?;
-                    Ok(vec![call(cx, 0, ASKS, &every()), Step::Follow(cx.id(0), cx.id(1), |reply, id, request| {
+                    let (params, caps) = asking(cx, ASKS, every())?;
+                    Ok(vec![cx.request_with(0, "tools/call", params, &caps), Step::Follow(cx.id(0), cx.id(1), |reply, id, request| {
                         let mut again = answered(reply, id, request, str::to_owned)?;
                         again["params"]["inputResponses"] = json!({});
                         Some(again)
@@ -174,7 +174,34 @@ pub(super) fn checks() -> Vec<Check> {
                     if !seen.own.contains(&cx.id(1)) {
                         return Verdict::skip("the tool did not ask");
                     }
-                    verdict(asked(seen, &cx.id(1), &every()).map(|_| ()))
+                    let caps = asking(cx, ASKS, every()).map(|(_, caps)| caps).unwrap_or_default();
+                    verdict(asked(seen, &cx.id(1), &caps).map(|_| ()))
+                },
+            ),
+        Check::should("input-malformed", &["MRTR-12"], Revisions::MODERN,
+            "An answer that has not the form of its question is refused with -32602, or asked for again.")
+            .sent("the fixture's `test_input_required_result_elicitation`, or an allowed call that asks, with the number 5 for each answer")
+            .hosts("A tool goes on with an answer that nobody gave.")
+            .after(&["input-shape", "input-asks", "input-again"])
+            .probe(
+                |cx| {
+                    let (params, caps) = asking(cx, ASKS, every())?;
+                    Ok(vec![cx.request_with(0, "tools/call", params, &caps), Step::Follow(cx.id(0), cx.id(1), |reply, id, request| {
+                        let mut again = answered(reply, id, request, str::to_owned)?;
+                        let answers = again["params"]["inputResponses"].as_object_mut()?;
+                        answers.values_mut().for_each(|answer| *answer = json!(5));
+                        Some(again).filter(|again| again["params"]["inputResponses"].as_object().is_some_and(|all| !all.is_empty()))
+                    }), Step::Await(cx.id(1))])
+                },
+                |cx, seen| {
+                    if !seen.own.contains(&cx.id(1)) {
+                        return Verdict::skip("the tool did not ask");
+                    }
+                    match seen.result(&cx.id(1)) {
+                        Some(result) if result["resultType"] == "input_required" || result["isError"] == true => Verdict::Pass,
+                        Some(result) => fail(seen, format!("the call went on: {}", short(result))),
+                        None => verdict(super::refused(seen, &cx.id(1), &[-32602])),
+                    }
                 },
             ),
         Check::must("input-no-request", &["STD-21", "DEP-04", "RPC-36"], Revisions::MODERN,

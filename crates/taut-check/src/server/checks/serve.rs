@@ -10,6 +10,11 @@ use crate::seen::{Step, is_response};
 pub(super) const LEVELS: [&str; 8] =
     ["debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"];
 
+/// How severe a level is.
+fn rank(level: &Value) -> Option<usize> {
+    LEVELS.iter().position(|known| *level == *known)
+}
+
 /// The levels that are set, one after the other.
 const THRESHOLDS: [&str; 3] = ["notice", "error", "emergency"];
 
@@ -38,7 +43,7 @@ fn progress() -> Vec<Check> {
         Check::must("progress-known", &["PRG-07", "PRG-08", "PRG-09"], Revisions::ALL,
             "Progress names the token of a running request, with its JSON type, and ends with the answer.")
             .hosts("Claude Code ends the session on a token that it does not know.")
-            .after(&["progress-untagged"])
+            .after(&["progress-untagged", "frame-once"])
             .scan(|_, all| {
                 let mut faults = Vec::new();
                 for (session, _) in &all.sessions {
@@ -58,10 +63,10 @@ fn progress() -> Vec<Check> {
                 Verdict::from_faults(faults)
             }),
         Check::must("progress-rises", &["PRG-04"], Revisions::ALL,
-            "Each progress is larger than the one before.")
+            "Each progress is a number, and larger than the one before.")
             .hosts("A progress bar that goes back.")
             .after(&["progress-known", "rpc-once"])
-            .scan(|_, all| {
+            .scan(|cx, all| {
                 let mut faults = Vec::new();
                 for (session, _) in &all.sessions {
                     let mut last: std::collections::HashMap<String, f64> = std::collections::HashMap::new();
@@ -71,6 +76,11 @@ fn progress() -> Vec<Check> {
                             faults.push(("progress is no number".to_owned(), frame.text()));
                             continue;
                         };
+                        let mut masked = value.clone();
+                        masked["params"]["progressToken"] = json!(1);
+                        if let Some(what) = super::lists::misfit(cx, "ProgressNotification", &masked) {
+                            faults.push((what, frame.text()));
+                        }
                         if let Some(before) = last.insert(token, now).filter(|before| *before >= now) {
                             faults.push((format!("{now} after {before}"), frame.text()));
                         }
@@ -127,11 +137,7 @@ fn logging() -> Vec<Check> {
                         cx.request(i64::try_from(n).unwrap_or(0), "logging/setLevel", json!({ "level": level }))
                     }).collect())
                 },
-                |cx, seen| verdict((0..8).try_for_each(|n| {
-                    let result = result(seen, &cx.id(n))?;
-                    let empty = result.as_object().is_some_and(|members| members.keys().all(|name| name == "_meta"));
-                    empty.then_some(()).ok_or_else(|| fail(seen, format!("the result is {}", short(result))))
-                })),
+                |cx, seen| verdict((0..8).try_for_each(|n| super::empty(seen, &cx.id(n)))),
             ),
         Check::should("log-bad-level", &["LOG-03"], Revisions::LEGACY,
             "An unknown level is refused with -32602.")
@@ -168,7 +174,6 @@ fn logging() -> Vec<Check> {
                     Ok(steps)
                 },
                 |cx, seen| {
-                    let rank = |level: &Value| LEVELS.iter().position(|known| *level == *known);
                     let mut set = None;
                     for value in seen.got() {
                         let found = (0..).step_by(21).zip(THRESHOLDS).find(|(n, _)| is_response(value) && crate::seen::is_meant(value.get("id"), &cx.id(*n)));
@@ -183,7 +188,7 @@ fn logging() -> Vec<Check> {
                 },
             ),
         Check::must("log-unasked", &["LOG-09"], Revisions::MODERN,
-            "Without a logLevel on the request nothing is logged for it.")
+            "Without a logLevel on the request nothing is logged for it, and with one nothing below it.")
             .hosts("A client that did not ask has nowhere to show it.")
             .after(&["log-order", "cancel-silent-modern"])
             .scan(|_, all| {
@@ -191,15 +196,20 @@ fn logging() -> Vec<Check> {
                 for (session, _) in &all.sessions {
                     let ends = session.ends();
                     let asking: Vec<&(usize, Value)> = session.sent.iter().filter(|(_, value)| value["params"]["_meta"].get(LOG_LEVEL).is_some()).collect();
-                    for (at, _, frame) in session.received().filter(|(_, value, _)| value["method"] == "notifications/message") {
+                    for (at, value, frame) in session.received().filter(|(_, value, _)| value["method"] == "notifications/message") {
                         // Nothing is remembered: a request that was answered asks for nothing any more.
                         let runs = |(place, request): &&&(usize, Value)| {
                             let id = &request["id"];
                             let end = ends.get(&id.to_string()).copied().or_else(|| session.forgotten(id));
                             *place < at && end.is_none_or(|end| end > at)
                         };
-                        if !asking.iter().any(|one| runs(&one)) {
+                        let level = rank(&value["params"]["level"]);
+                        let wanted = |(_, request): &&(usize, Value)| level.is_none() || level >= rank(&request["params"]["_meta"][LOG_LEVEL]);
+                        let running: Vec<&(usize, Value)> = asking.iter().filter(runs).copied().collect();
+                        if running.is_empty() {
                             faults.push(("a log came, and no running request asked for logs".to_owned(), frame.text()));
+                        } else if !running.iter().any(wanted) {
+                            faults.push((format!("a log of level {} is below what its request asked for", value["params"]["level"]), frame.text()));
                         }
                     }
                 }
@@ -220,6 +230,11 @@ fn logging() -> Vec<Check> {
                     // Without a level, after one had it: `log-unasked` looks at what comes.
                     for (n, call) in (20..).zip(cx.survey.calls.iter().take(20).filter(|call| call.took_ms < crate::cx::SLOW)) {
                         steps.extend([cx.request(n, "tools/call", json!({ "name": call.tool, "arguments": call.args })), Step::Await(cx.id(n))]);
+                    }
+                    // With a level above most logs: `log-unasked` looks at what comes.
+                    for (n, call) in (40..).zip(cx.survey.calls.iter().take(20).filter(|call| call.took_ms < crate::cx::SLOW)) {
+                        let params = json!({ "name": call.tool, "arguments": call.args, "_meta": { LOG_LEVEL: "critical" } });
+                        steps.extend([cx.request(n, "tools/call", params), Step::Await(cx.id(n))]);
                     }
                     Ok(steps)
                 },

@@ -2,27 +2,32 @@
 
 use serde_json::{Value, json};
 
-use super::lists::{has_list, items, named};
+use super::lists::{has_list, items, misfit, named};
 use super::{dialect, needs, refused, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::Cx;
-use crate::seen::All;
+use crate::seen::{All, Step};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::must("tools-list", &["TOL-02"], Revisions::ALL, "`tools/list` gives an array `tools`, maybe empty.")
             .hosts("The official SDKs refuse the whole list.")
             .scan(|_, all| has_list(all, "tools/list", "tools")),
-        Check::must("tools-shape", &["TOL-03"], Revisions::ALL,
-            "Each tool has a name, and an inputSchema that is a valid object schema.")
+        Check::must("tools-shape", &["TOL-03", "TOL-17", "TOL-19"], Revisions::ALL,
+            "Each tool has a name, and an inputSchema that is a valid object schema; its other members have their types.")
             .hosts("One such tool makes the official SDKs refuse the whole list, so the host shows no tools at all.")
-            .scan(|_, all| items(all, "tools/list", "tools", |tool| {
+            .scan(|cx, all| items(all, "tools/list", "tools", |tool| {
                 named(tool, &["name"]).or_else(|| {
                     let schema = &tool["inputSchema"];
                     if schema["type"] != "object" {
                         return Some(format!("the inputSchema of {} is {}", tool["name"], short(schema)));
                     }
-                    dialect::fault(schema).map(|what| format!("in the inputSchema of {} {what}", tool["name"]))
+                    dialect::fault(schema).map(|what| format!("in the inputSchema of {} {what}", tool["name"])).or_else(|| {
+                        // An outputSchema is judged by `tools-output-schema`.
+                        let mut tool = tool.clone();
+                        tool.as_object_mut().into_iter().for_each(|members| drop(members.remove("outputSchema")));
+                        misfit(cx, "Tool", &tool)
+                    })
                 })
             })),
         Check::must("tools-output-schema", &["TOL-15"], Revisions::STRUCTURED_LEGACY,
@@ -53,14 +58,17 @@ pub(super) fn checks() -> Vec<Check> {
                 }
             }),
         Check::must("tools-unknown", &["TOL-05"], Revisions::ALL, "An unknown tool is refused with -32602.")
-            .sent("`tools/call` for `taut-check-no-such-tool`")
+            .sent("`tools/call` for `taut-check-no-such-tool`, and for the name of an allowed call with more behind it")
             .hosts("A result with isError looks to a model like a tool that exists and failed, so it tries again.")
             .probe(
                 |cx| {
                     needs(cx, "tools")?;
-                    Ok(vec![cx.request(0, "tools/call", json!({ "name": "taut-check-no-such-tool", "arguments": {} }))])
+                    let mut steps = vec![cx.request(0, "tools/call", json!({ "name": "taut-check-no-such-tool", "arguments": {} }))];
+                    let call = cx.survey.call(|call| call.took_ms < crate::cx::SLOW).ok();
+                    steps.extend(call.map(|call| cx.request(1, "tools/call", json!({ "name": format!("{}_taut_check", call.tool), "arguments": call.args }))));
+                    Ok(steps)
                 },
-                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
+                |cx, seen| verdict((0..2).filter(|n| seen.own.contains(&cx.id(*n))).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
         Check::should("tools-case", &["TOL-21"], Revisions::SINCE_1125, "Names of tools are compared exactly, also their case.")
             .sent("an allowed call with the case of each letter in its name changed")
@@ -94,14 +102,61 @@ pub(super) fn checks() -> Vec<Check> {
         Check::should("tools-order", &["TOL-22"], Revisions::MODERN,
             "Tools are listed in the same order each time.")
             .hosts("A changed order spoils the cache of a model's prompt: each turn costs more and starts later.")
-            .after(&["tools-same", "meta-client-same"])
+            .after(&["tools-same", "tools-steady", "meta-client-same"])
             .scan(|cx, all| listed(cx, all, true)),
         Check::must("tools-same", &["TOL-23"], Revisions::MODERN,
             "The list of tools does not depend on the connection.")
             .hosts("A gateway with several processes shows tools that come and go.")
             .after(&["meta-client-same"])
             .scan(|cx, all| listed(cx, all, false)),
+        Check::must("tools-steady", &["TOL-23"], Revisions::MODERN,
+            "The list of tools is the same on all its pages in another process, and after a call.")
+            .sent("an allowed call, then `tools/list` page by page, in a process of its own")
+            .hosts("A host that lists once shows tools that are gone, and not those that came.")
+            .after(&["tools-same", "meta-client-same", "page-next", "page-ends"])
+            .fresh(
+                |cx| {
+                    needs(cx, "tools")?;
+                    let last = i64::try_from(cx.survey.tools.pages.len()).unwrap_or(i64::MAX) - 1;
+                    if !(0..20).contains(&last) {
+                        return Err("the list cannot be read, or has very many pages".to_owned());
+                    }
+                    let mut steps = vec![Step::Open(json!({}))];
+                    let call = cx.survey.call(|call| call.took_ms < crate::cx::SLOW).ok();
+                    let call = call.map(|call| cx.request(50, "tools/call", json!({ "name": call.tool, "arguments": call.args })));
+                    steps.extend(call.into_iter().flat_map(|call| [call, Step::Await(cx.id(50))]));
+                    steps.push(cx.request(0, "tools/list", Value::Null));
+                    steps.extend((0..last).map(|n| Step::Follow(cx.id(n), cx.id(n + 1), next_page)));
+                    steps.push(Step::Await(cx.id(last)));
+                    Ok(steps)
+                },
+                |cx, seen| {
+                    let pages = &cx.survey.tools.pages;
+                    let again: Vec<&Value> = (0..).zip(pages).map_while(|(n, _)| seen.result(&cx.id(n))).collect();
+                    let ended = again.last().is_some_and(|page| page.get("nextCursor").is_none());
+                    if again.len() < pages.len() && !ended {
+                        return Verdict::skip("the list could not be read again");
+                    }
+                    let all = |pages: &[&Value]| {
+                        let mut all: Vec<String> = pages.iter().flat_map(|page| names(page, false)).collect();
+                        all.sort();
+                        all
+                    };
+                    match all(&again) == all(&pages.iter().collect::<Vec<_>>()) {
+                        true => Verdict::Pass,
+                        false => super::fail(seen, "another process lists other tools after a call"),
+                    }
+                },
+            ),
     ]
+}
+
+/// The request for the page that an answer names.
+pub(super) fn next_page(reply: &Value, id: &Value, request: &Value) -> Option<Value> {
+    let cursor = reply["result"].get("nextCursor")?;
+    let mut next = request.clone();
+    (next["id"], next["params"]["cursor"]) = (id.clone(), cursor.clone());
+    Some(next)
 }
 
 fn other_case(name: &str) -> String {
