@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 
-use super::play::SCENARIOS;
+use super::play::{OFFERED, SCENARIOS};
 use super::record::{Life, Played, Scene, read};
 use crate::check::{Check, Kind, Verdict};
 use crate::cx::VERSION;
@@ -186,7 +186,7 @@ fn spoken(scene: &Scene, revision: Revision) -> Option<Scene> {
         let agreed = life.said().find_map(|(_, value)| value["result"]["protocolVersion"].as_str());
         match (agreed, life.first("initialize")) {
             (Some(agreed), _) if agreed == revision.as_str() => true,
-            (Some(agreed), _) if agreed != "1999-01-01" => false,
+            (Some(agreed), _) if !OFFERED.contains(&agreed) => false,
             // A handshake that came to nothing is one of the revision that it named. No handshake is modern.
             (_, Some((_, opened))) if !spoke_modern(life) => {
                 let named = opened["params"]["protocolVersion"].as_str().and_then(Revision::parse);

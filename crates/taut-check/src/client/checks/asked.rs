@@ -4,10 +4,36 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::each;
+use super::{each, misfilled};
 use crate::check::{Check, Revisions, Verdict};
 use crate::client::record::{Life, Note, Played};
 use crate::seen::{is_request, is_response, messages};
+
+/// What is wrong with the progress that a client tells.
+fn misreported(life: &Life) -> Option<String> {
+    let mut last: Vec<(&Value, f64)> = Vec::new();
+    for (at, value) in life.heard() {
+        for note in messages(value).iter().filter(|one| one["method"] == "notifications/progress") {
+            let token = &note["params"]["progressToken"];
+            let asks = |value: &&Value| value.pointer("/params/_meta/progressToken") == Some(token);
+            let Some(asked) = life.said().map(|(_, value)| value).find(asks) else {
+                return Some(format!("no request has the token {token}"));
+            };
+            let done = |(place, reply): (usize, &Value)| {
+                place < at && is_response(reply) && reply.get("id") == asked.get("id")
+            };
+            if life.heard().any(done) {
+                return Some(format!("progress of {token} came after its request was answered"));
+            }
+            let now = note["params"]["progress"].as_f64().unwrap_or_default();
+            if last.iter().any(|(other, then)| *other == token && *then >= now) {
+                return Some(format!("the progress of {token} does not rise: {now}"));
+            }
+            last.push((token, now));
+        }
+    }
+    None
+}
 
 pub(super) fn checks() -> Vec<Check> {
     fn answer(played: &Played<'_>, judge: impl Fn(&Life) -> Option<String>) -> Verdict {
@@ -50,9 +76,17 @@ pub(super) fn checks() -> Vec<Check> {
             Revisions::LEGACY,
             "The client answers `ping` with an empty result and the same id.",
         )
-        .sent("pings with the ids \"ping-1\" and 0, after 400 KiB on stderr")
+        .sent("pings with the ids \"ping-1\" and 0, after 400 KiB on stderr, and one before the handshake is answered")
         .hosts("Servers that ping end the session.")
-        .played(&["rude"], |played| {
+        .played(&["rude", "slow"], |played| {
+            let early = each(played, |_, life| {
+                let went_on = life.first("notifications/initialized").is_some();
+                let silent = went_on && life.stayed_after("early-1") && life.answer(&json!("early-1")).is_none();
+                silent.then(|| "a ping before the answer to initialize was not answered".to_owned())
+            });
+            if early.failed() {
+                return early;
+            }
             answer(played, |life| {
                 [json!("ping-1"), json!(0)].iter().find_map(|id| {
                     let reply = life.answer(id);
@@ -178,8 +212,27 @@ pub(super) fn checks() -> Vec<Check> {
                 let result = life.answer(&json!("elicit-1"))?.get("result")?;
                 let accepted = result["action"] == "accept";
                 let known = accepted || result["action"] == "decline" || result["action"] == "cancel";
-                let fits = known && (accepted || result.get("content").is_none_or(Value::is_null));
-                (!fits).then(|| format!("the answer is {result}"))
+                let empty = |result: &Value| result.get("content").is_none_or(Value::is_null);
+                // A page has nothing to fill in.
+                let page = life.answer(&json!("elicit-2")).and_then(|reply| reply.get("result"));
+                let fits = known && (accepted || empty(result));
+                let odd = if fits { page.filter(|page| !empty(page)) } else { Some(result) };
+                odd.map(|odd| format!("the answer is {odd}"))
+            })
+        }),
+        Check::should(
+            "client-form",
+            &["ELI-10"],
+            Revisions::SINCE_0618,
+            "A form that is accepted is filled in as its schema says.",
+        )
+        .sent("a form with a text, a number, a choice and a yes or no, all required")
+        .hosts("A server gets values that it cannot use.")
+        .after(&["client-elicited", "client-input"])
+        .played(&["rude", "modern-input"], |played| {
+            each(played, |_, life| {
+                let legacy = life.answer(&json!("elicit-1")).and_then(|reply| misfilled(&reply["result"]));
+                legacy.or_else(|| super::rounds::filled(life))
             })
         }),
         Check::must(
@@ -201,24 +254,13 @@ pub(super) fn checks() -> Vec<Check> {
         }),
         Check::must(
             "client-progress",
-            &["PRG-07", "PRG-08"],
+            &["PRG-04", "PRG-07", "PRG-08", "PRG-09", "PRG-11"],
             Revisions::ALL,
-            "The client tells progress only of a request that asked for it.",
+            "The client tells progress only of a request that asked for it, with the token as it came and rising numbers, and not after its answer.",
         )
-        .sent("requests without a progressToken")
+        .sent("requests without a progressToken, and `sampling/createMessage` with the token 77")
         .hosts("A server cannot tell what it is about; some end the session.")
-        .played(&[], |played| {
-            each(played, |_, life| {
-                let tokens: Vec<&Value> = life
-                    .said()
-                    .filter_map(|(_, value)| value.pointer("/params/_meta/progressToken"))
-                    .collect();
-                let heard = life.heard().flat_map(|(_, value)| messages(value));
-                let mut told = heard.filter(|value| value["method"] == "notifications/progress");
-                let odd = told.find(|value| !tokens.contains(&&value["params"]["progressToken"]))?;
-                Some(format!("no request has the token {}", odd["params"]["progressToken"]))
-            })
-        }),
+        .played(&[], |played| each(played, |_, life| misreported(life))),
         Check::must(
             "client-mode",
             &["ERR-17"],

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{each, every};
 use crate::check::{Check, Revisions, Verdict};
-use crate::client::record::{Life, Note};
+use crate::client::record::{Life, Note, Played};
 use crate::cx::VERSION;
 use crate::ours::Revision;
 use crate::schema::objection;
@@ -91,13 +91,13 @@ pub(super) fn checks() -> Vec<Check> {
             "client-shape",
             &[
                 "RPC-07", "RPC-08", "RPC-09", "RPC-14", "LIF-02", "SAM-01", "SAM-03", "ELI-01",
-                "ELI-07", "ROO-01",
+                "ELI-07", "ROO-01", "LOG-06", "CMP-03",
             ],
             Revisions::ALL,
             "Every message fits the official JSON schema of its revision.",
         )
         .hosts("A server that validates refuses it.")
-        .after(&["client-unknown-request", "client-roots", "client-silent", "client-progress-token", "client-info", "client-cancel-own", "client-elicited", 
+        .after(&["client-unknown-request", "client-roots", "client-silent", "client-progress-token", "client-info", "client-cancel-own", "client-elicited", "client-input", "client-cursor",
             "client-meta",
             "client-id-type",
             "client-version-member",
@@ -171,10 +171,14 @@ pub(super) fn checks() -> Vec<Check> {
             "client-cancel-own",
             &["CAN-02", "LIF-16"],
             Revisions::ALL,
-            "The client cancels only requests of its own, and never `initialize`.",
+            "The client cancels only requests of its own that are under way, and never `initialize`.",
         )
         .hosts("A server cancels somebody else's call.")
         .played(&[], |played| {
+            // One or two may have crossed the answer.
+            if let Some(late) = cancelled_late(played).get(2) {
+                return Verdict::fail(format!("it cancels requests that are answered already, such as {late}"));
+            }
             each(played, |_, life| {
                 let mut unknown = Vec::new();
                 for (at, value) in life.heard() {
@@ -296,4 +300,21 @@ fn repeated(life: &Life, counts: impl Fn(&Value, usize) -> bool) -> Option<Strin
         used.push(id);
     }
     None
+}
+
+/// The requests that were answered before the client cancelled them, one from each life.
+fn cancelled_late(played: &Played<'_>) -> Vec<String> {
+    let late = |life: &Life| {
+        let mut cancels =
+            life.heard().filter(|(_, value)| value["method"] == "notifications/cancelled");
+        cancels.find_map(|(at, value)| {
+            let id = value["params"].get("requestId")?;
+            let before = |place: usize| place < at;
+            let own = life.requests().any(|(place, one)| before(place) && one.get("id") == Some(id));
+            let mut answers = life.said().filter(|(_, one)| is_response(one));
+            let answered = answers.any(|(place, one)| before(place) && one.get("id") == Some(id));
+            (own && answered).then(|| id.to_string())
+        })
+    };
+    played.lives().filter_map(|(_, life)| late(life)).collect()
 }

@@ -1,0 +1,87 @@
+//! What a played server offers: tools, in pages or not, and in some scenarios prompts, resources and more.
+//!
+//! Judges nothing.
+
+use serde_json::{Value, json};
+
+/// The cursors of further pages. Each is spoiled by another habit: trimming, other case, percent signs and normal
+/// forms; reading as a number; reading as JSON; padding of base64.
+pub(crate) const CURSORS: [&str; 4] =
+    ["P\u{e4}ge/2 a\u{308} %2F =? ", "0003", "{ \"page\" : 4.0 }", "eyJwYWdlIjo1fQ"];
+
+/// The name of a tool that is only in a list which is invalid.
+pub(crate) const INVALID: &str = "taut_check_invalid";
+
+pub(super) fn capabilities(full: bool, modern: bool) -> Value {
+    let mut all = json!({ "tools": { "listChanged": true } });
+    if full {
+        all["prompts"] = json!({ "listChanged": true });
+        all["resources"] = json!({ "listChanged": true, "subscribe": true });
+        all["completions"] = json!({});
+        all["logging"] = json!({});
+    }
+    if full && modern {
+        all["resources"] = json!({ "listChanged": true });
+    }
+    all
+}
+
+pub(super) fn tools(scenario: &str, params: &Value, modern: bool) -> Value {
+    let about = match scenario {
+        // Raw in the line: only LF ends it.
+        "odd" | "modern-ask" => "Say\u{2028}it\u{2029}once\u{85}more",
+        _ => "Say it again",
+    };
+    let tool = |name: &str| {
+        json!({ "name": name, "description": about,
+        "inputSchema": { "type": "object", "properties": { "text": { "type": "string" } } } })
+    };
+    match scenario {
+        "modern-type" => json!({ "tools": [tool(INVALID)], "resultType": "taut-check/odd" }),
+        "pages" => {
+            let next = match params["cursor"].as_str() {
+                None => CURSORS.first().copied(),
+                Some("") => None,
+                // The last one is empty in 2026-07-28, where that is said to be a cursor.
+                Some(cursor) => match CURSORS.iter().position(|known| *known == cursor) {
+                    Some(place) if place + 1 < CURSORS.len() => Some(CURSORS[place + 1]),
+                    Some(_) if modern => Some(""),
+                    _ => None,
+                },
+            };
+            let place = CURSORS.iter().position(|known| params["cursor"] == *known);
+            let name = place.map_or_else(|| "echo".to_owned(), |place| format!("echo{}", place + 2));
+            let mut page = json!({ "tools": [tool(&name)] });
+            if let Some(next) = next {
+                page["nextCursor"] = json!(next);
+            }
+            page
+        }
+        _ => json!({ "tools": [tool("echo")] }),
+    }
+}
+
+/// The result of a method that only a server has which offers all; nothing if there is no such method.
+pub(super) fn full(method: &str, modern: bool) -> Option<Value> {
+    let uri = "file:///taut-check/notes.txt";
+    let prompt =
+        json!({ "name": "greet", "arguments": [{ "name": "who", "required": true }] });
+    let text = json!({ "type": "text", "text": "hello" });
+    Some(match method {
+        "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" if !modern => json!({}),
+        "prompts/list" => json!({ "prompts": [prompt] }),
+        "prompts/get" => json!({ "messages": [{ "role": "user", "content": text }] }),
+        "resources/list" => json!({ "resources": [{ "uri": uri, "name": "notes" }] }),
+        "resources/templates/list" => {
+            json!({ "resourceTemplates": [{ "uriTemplate": "file:///taut-check/{name}", "name": "files" }] })
+        }
+        "resources/read" => json!({ "contents": [{ "uri": uri, "text": "hello" }] }),
+        "completion/complete" => json!({ "completion": { "values": ["world"] } }),
+        _ => return None,
+    })
+}
+
+/// Whether the result of a method may be kept, and says for how long.
+pub(super) fn is_kept(method: &str) -> bool {
+    ["server/discover", "resources/read"].contains(&method) || method.ends_with("/list")
+}
