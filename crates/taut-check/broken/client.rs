@@ -143,6 +143,9 @@ impl Client {
             }
             _ => {}
         }
+        if self.is("info-short") {
+            meta["io.modelcontextprotocol/clientInfo"] = json!({ "name": "broken" });
+        }
         if self.is("client-info")
             && let Some(members) = meta.as_object_mut()
         {
@@ -276,6 +279,12 @@ impl Client {
             Ok(result) => reply["result"] = result,
             Err(error) => reply["error"] = error,
         }
+        if self.is("answers-nameless")
+            && value["method"] == "roots/list"
+            && let Some(reply) = reply.as_object_mut()
+        {
+            reply.remove("id");
+        }
         if self.is("client-one-of") && value["method"] == "ping" {
             reply["error"] = Value::Null;
         }
@@ -285,6 +294,9 @@ impl Client {
     fn session(&mut self) {
         if self.is("client-clean") {
             self.write("hello server");
+        }
+        if self.is("stray-object") {
+            self.write("{\"debug\":true}");
         }
         match self.probe() {
             Some(true) => self.modern = true,
@@ -467,7 +479,9 @@ impl Client {
             if kind.is_some_and(|kind| kind != "complete") && !self.is("client-result-type") {
                 return;
             }
+            let empty = reply["result"]["tools"].as_array().is_some_and(Vec::is_empty);
             match reply["result"].get("nextCursor") {
+                Some(_) if self.is("empty-page") && empty => break,
                 Some(_) if self.is("client-cursor") => cursor = Some(json!("2")),
                 Some(next) => cursor = Some(self.cursor(next)),
                 None => {
@@ -521,7 +535,18 @@ impl Client {
         if self.is("client-separators") && self.split {
             return;
         }
-        let reply = self.ask(&call, limit);
+        let reply = self.ask(&call, Duration::from_secs(4));
+        if reply.is_none() {
+            if self.is("cancels-foreign") {
+                self.write(&json!({ "jsonrpc": "2.0", "method": "$/cancelRequest", "params": { "id": call["id"] } }).to_string());
+            }
+            if !self.is("client-timeout") {
+                self.cancel(&call["id"]);
+            }
+            let list = self.message("tools/list", json!({}));
+            self.ask(&list, limit);
+            return;
+        }
         if self.is("client-progress") {
             self.progress(&json!("mine"), 1);
         }
@@ -572,6 +597,12 @@ impl Client {
         }
         if self.caps.get("resources").is_some() {
             ask(self, "resources/read", json!({ "uri": "file:///taut-check/notes.txt" }));
+            let gone = json!({ "uri": "file:///taut-check/gone.txt" });
+            let message = self.message("resources/read", gone);
+            self.ask(&message, limit);
+            if self.is("id-after-error") && !self.modern {
+                self.ask(&message, limit);
+            }
         }
     }
 

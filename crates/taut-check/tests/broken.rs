@@ -195,6 +195,12 @@ const MORE_CLIENTS: &[(&str, &str)] = &[
     ("progress-falls", "client-progress"),
     ("progress-text", "client-progress"),
     ("ping-early", "client-ping"),
+    ("empty-page", "client-cursor"),
+    ("id-after-error", "client-id-fresh"),
+    ("answers-nameless", "client-once"),
+    ("stray-object", "client-clean"),
+    ("info-short", "client-info"),
+    ("cancels-foreign", "client-vocabulary"),
 ];
 
 /// Servers that are different and right.

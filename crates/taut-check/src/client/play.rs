@@ -15,9 +15,10 @@ use super::{offers, rounds};
 use crate::cx::VERSION;
 
 /// The scenarios, each with what it is for.
-pub(crate) const SCENARIOS: [(&str, &str); 30] = [
+pub(crate) const SCENARIOS: [(&str, &str); 31] = [
     // The long ones first.
     ("mute", "an older server that leaves initialize unanswered"),
+    ("stuck", "a server of both eras that leaves calls unanswered"),
     ("dual", "a good server of both eras"),
     ("chatty", "a good server of both eras that writes lines to stderr, as many do"),
     ("legacy", "a good server of the older revisions, which refuses server/discover with -32601"),
@@ -31,13 +32,25 @@ pub(crate) const SCENARIOS: [(&str, &str); 30] = [
     ("legacy-silent", "an older server that leaves server/discover unanswered"),
     ("modern", "a good server of 2026-07-28 only"),
     ("modern-version", "a server that refuses every version with -32022 but one of the future"),
-    ("modern-versions", "a server of 2026-07-28 that also names versions of the future and of the past"),
-    ("modern-ask", "a server of 2026-07-28 that asks as older ones do, and for what is not declared; it must not"),
+    (
+        "modern-versions",
+        "a server of 2026-07-28 that also names versions of the future and of the past",
+    ),
+    (
+        "modern-ask",
+        "a server of 2026-07-28 that asks as older ones do, and for what is not declared; it must not",
+    ),
     ("modern-state", "a server of 2026-07-28 that wants a call once more, with a state, and again"),
-    ("modern-input", "a server of 2026-07-28 that asks for what the client declares before it answers"),
+    (
+        "modern-input",
+        "a server of 2026-07-28 that asks for what the client declares before it answers",
+    ),
     ("modern-full", "a server of 2026-07-28 with tools, prompts, resources and completions"),
     ("modern-plain", "a server of 2026-07-28 that leaves out `resultType`"),
-    ("modern-type", "a server of 2026-07-28 whose list of tools has a `resultType` that nobody knows"),
+    (
+        "modern-type",
+        "a server of 2026-07-28 whose list of tools has a `resultType` that nobody knows",
+    ),
     ("legacy-full", "an older server with tools, prompts, resources, completions and logging"),
     (
         "odd",
@@ -251,7 +264,8 @@ impl Player {
     ) -> Option<Result<Value, Value>> {
         let error =
             |code: i64, message: &str| Some(Err(json!({ "code": code, "message": message })));
-        let legacy_only = ["slow", "offer", "offer-later", "mute", "odd"].contains(&self.scenario.as_str())
+        let legacy_only = ["slow", "offer", "offer-later", "mute", "odd"]
+            .contains(&self.scenario.as_str())
             || self.scenario.starts_with("legacy")
             || self.is("rude");
         let modern_only = self.scenario.starts_with("modern");
@@ -279,8 +293,12 @@ impl Player {
         if let Some(round) = self.round(method, params) {
             return Some(Ok(round));
         }
+        if let Some(failure) = offers::failure(method, params, modern).filter(|_| self.is_full()) {
+            return Some(Err(failure));
+        }
         Some(match method {
             "initialize" if self.is("mute") => return None,
+            "tools/call" if self.is("stuck") => return None,
             "initialize" => Ok(self.initialized(params)),
             "server/discover" if modern => {
                 let versions = match self.is("modern-versions") {
@@ -371,6 +389,7 @@ impl Player {
             self.say(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
         };
         note("notifications/no_such", json!({ "a": 1 }));
+        note("taut-check/note", json!({}));
         note("notifications/progress", json!({ "progressToken": "never-given", "progress": 1 }));
         note("notifications/cancelled", json!({ "requestId": "never-asked" }));
         self.say(&json!({ "jsonrpc": "2.0", "id": 987_654_321, "result": {} }));

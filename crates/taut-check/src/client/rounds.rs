@@ -47,7 +47,8 @@ pub(super) fn questions(params: &Value) -> Option<Value> {
             json!({ "resultType": "input_required", "inputRequests": all, "requestState": STATES[0] }),
         );
     }
-    let second = params["requestState"] == STATES[0] && params["inputResponses"].get(AGAIN).is_none();
+    let second =
+        params["requestState"] == STATES[0] && params["inputResponses"].get(AGAIN).is_none();
     second.then(|| json!({ "resultType": "input_required", "inputRequests": { AGAIN: first } }))
 }
 
@@ -76,7 +77,9 @@ fn asked(caps: &Value, declared: bool) -> Map<String, Value> {
     ];
     let wanted = kinds.into_iter().filter(|(.., has)| *has == declared);
     wanted
-        .map(|(key, method, params, _)| (key.to_owned(), json!({ "method": method, "params": params })))
+        .map(|(key, method, params, _)| {
+            (key.to_owned(), json!({ "method": method, "params": params }))
+        })
         .collect()
 }
 

@@ -144,7 +144,8 @@ impl ClientCheck {
         let folder = folder.join(name);
         let ended = std::fs::create_dir_all(&folder).ok().and_then(|()| {
             let mut process = Process::start(&self.program(name, &folder)).ok()?;
-            let limit = if name == "mute" { self.limit.min(MUTE) } else { self.limit };
+            let mute = ["mute", "stuck"].contains(&name);
+            let limit = if mute { self.limit.min(MUTE) } else { self.limit };
             let gone = process.gone_within(limit);
             let at = gone.map(|_| millis());
             // What it started may still be there: that is looked at, too.

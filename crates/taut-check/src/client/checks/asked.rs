@@ -110,7 +110,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("the requests `taut-check/none` and `Ping`")
         .hosts("A server waits for the answer for ever.")
-        .after(&["client-ping"])
+        .after(&["client-ping", "client-once"])
         .played(&["rude"], |played| {
             answer(played, |life| {
                 ["none-1", "case-1"].iter().find_map(|id| {
@@ -128,7 +128,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("`roots/list`")
         .hosts("A server takes an empty list for no access.")
-        .after(&["client-unknown-request"])
+        .after(&["client-unknown-request", "client-once"])
         .played(&["rude"], |played| answer(played, |life| refused(life, "roots-1", "roots"))),
         Check::must(
             "client-roots",
@@ -138,6 +138,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("`roots/list`")
         .hosts("A server cannot tell where it may work.")
+        .after(&["client-once"])
         .played(&["rude"], |played| {
             answer(played, |life| {
                 life.first("initialize")?.1["params"]["capabilities"]["roots"].as_object()?;
@@ -239,7 +240,7 @@ pub(super) fn checks() -> Vec<Check> {
             "client-once",
             &["RPC-06", "STD-28"],
             Revisions::LEGACY,
-            "The client answers a request once.",
+            "The client answers a request once, and with its id.",
         )
         .sent("pings and other requests")
         .hosts("A server takes the second answer for the answer to another request.")
@@ -247,9 +248,16 @@ pub(super) fn checks() -> Vec<Check> {
             each(played, |_, life| {
                 let heard = life.heard().flat_map(|(_, value)| messages(value));
                 let mut answered = HashSet::new();
-                let mut answers = heard.filter(|value| is_response(value)).filter_map(|value| value.get("id"));
-                let twice = answers.find(|id| !id.is_null() && !answered.insert(id.to_string()))?;
-                Some(format!("the request {twice} was answered twice"))
+                let answers: Vec<&Value> = heard.filter(|value| is_response(value)).collect();
+                let mut ids = answers.iter().filter_map(|value| value.get("id"));
+                if let Some(twice) = ids.find(|id| !id.is_null() && !answered.insert(id.to_string())) {
+                    return Some(format!("the request {twice} was answered twice"));
+                }
+                // One without an id belongs to a request that has no other answer.
+                let nameless = answers.iter().filter(|value| value["id"].is_null()).count();
+                let asked = life.said().flat_map(|(_, value)| messages(value)).filter(|value| is_request(value));
+                let open = asked.filter(|value| !answered.contains(&value["id"].to_string())).count();
+                (nameless > 0 && nameless <= open).then(|| "an answer has no id".to_owned())
             })
         }),
         Check::must(
@@ -315,6 +323,32 @@ pub(super) fn checks() -> Vec<Check> {
                 None => Verdict::Pass,
             }
         }),
+        Check::should(
+            "client-timeout",
+            &["TMO-02"],
+            Revisions::SINCE_0326,
+            "A client that does not wait any longer for an answer, and goes on, cancels the request.",
+        )
+        .sent("a server that leaves `tools/call` unanswered")
+        .hosts("A server works on what nobody waits for.")
+        .played(&["stuck"], |played| {
+            each(played, |_, life| {
+                let when = |place: usize| match life.notes.get(place) {
+                    Some(Note::Heard { at, .. }) => *at,
+                    _ => 0,
+                };
+                let calls: Vec<_> = life.requests().filter(|(_, value)| value["method"] == "tools/call").collect();
+                let cancels = |id: Option<&Value>| life.heard().any(|(_, value)| {
+                    value["method"] == "notifications/cancelled" && value["params"].get("requestId") == id
+                });
+                // Others that run at the same time begin within this.
+                let later = |call: usize| life.requests().any(|(at, value)| {
+                    at > call && when(at) > when(call) + 2_000 && value["method"] != "ping"
+                });
+                let (_, call) = calls.iter().find(|(at, call)| later(*at) && !cancels(call.get("id")))?;
+                Some(format!("the call {} was given up, and not cancelled", call["id"]))
+            })
+        }),
         Check::must(
             "client-silent",
             &["RPC-11", "RPC-21", "CAN-07"],
@@ -323,7 +357,8 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("unknown notifications, cancellations and an answer that belong to nothing, and malformed cancellations")
         .hosts("A server gets answers that it never asked for.")
-        .played(&["rude", "odd"], |played| {
+        .after(&["client-once"])
+        .played(&[], |played| {
             each(played, |_, life| {
                 let asked: Vec<&Value> = life
                     .said()

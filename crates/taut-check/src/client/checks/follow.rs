@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::each;
 use crate::check::{Check, Revisions, Verdict};
-use crate::client::offers::INVALID;
+use crate::client::offers::{CURSORS, INVALID};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -37,12 +37,12 @@ pub(super) fn checks() -> Vec<Check> {
             "client-cursor",
             &["PAG-01", "PAG-03", "PAG-06"],
             Revisions::ALL,
-            "A client that reads further pages sends the cursor as it got it, also an empty one.",
+            "A client that reads further pages sends the cursor as it got it, also an empty one, and goes on after an empty page.",
         )
         .sent("a list of tools in several pages, with odd cursors")
         .hosts("A server refuses a cursor that it did not give.")
         .after(&["client-id-type"])
-        .played(&["pages"], |played| {
+        .played(&[], |played| {
             each(played, |_, life| {
                 let given: Vec<&Value> = life
                     .said()
@@ -53,17 +53,29 @@ pub(super) fn checks() -> Vec<Check> {
                     .filter(|(_, value)| value["method"] == "tools/list")
                     .map(|(_, value)| value)
                     .collect();
-                let odd = lists
-                    .iter()
+                let odd = life
+                    .requests()
+                    .map(|(_, value)| value)
+                    .filter(|value| value["method"].as_str().is_some_and(|it| it.ends_with("/list")))
                     .filter_map(|value| value["params"].get("cursor"))
                     .find(|cursor| !given.contains(cursor));
                 if let Some(odd) = odd {
                     return Some(format!("the cursor {odd} was never given"));
                 }
-                let last = given.last().filter(|last| **last == "" && played.revision.is_modern())?;
-                let read = lists.iter().any(|value| value["params"].get("cursor") == Some(*last));
-                let stopped = lists.iter().any(|value| value["params"].get("cursor").is_some());
-                (stopped && !read).then(|| "an empty cursor was taken for the end".to_owned())
+                let sent = |cursor: &Value| {
+                    lists.iter().any(|value| value["params"].get("cursor") == Some(cursor))
+                };
+                // One that reads no further pages at all may.
+                let last = given.last().filter(|last| !sent(last) && given.len() > 1)?;
+                match last.as_str() {
+                    Some("") if played.revision.is_modern() => {
+                        Some("an empty cursor was taken for the end".to_owned())
+                    }
+                    Some(cursor) if cursor == CURSORS[2] => {
+                        Some("a page without tools was taken for the last one".to_owned())
+                    }
+                    _ => None,
+                }
             })
         }),
         Check::should(

@@ -32,6 +32,9 @@ pub(super) fn checks() -> Vec<Check> {
                     None => {
                         Some(format!("a line is no JSON: {:.80}", String::from_utf8_lossy(line)))
                     }
+                    Some(value @ Value::Object(_)) if !is_message(value) => {
+                        Some(format!("a line is no message: {value}"))
+                    }
                     // Whether a batch may come is a question of its own.
                     Some(Value::Object(_) | Value::Array(_)) => None,
                     Some(other) => Some(format!("a line is no message: {other}")),
@@ -48,7 +51,7 @@ pub(super) fn checks() -> Vec<Check> {
         .hosts("Strict servers drop the message.")
         .played(&[], |played| {
             every(played, |value| {
-                (value.is_object() && value["jsonrpc"] != "2.0").then(|| format!("`jsonrpc` is {}", value["jsonrpc"]))
+                (is_message(value) && value["jsonrpc"] != "2.0").then(|| format!("`jsonrpc` is {}", value["jsonrpc"]))
             })
         }),
         Check::must(
@@ -97,7 +100,7 @@ pub(super) fn checks() -> Vec<Check> {
             "Every message fits the official JSON schema of its revision.",
         )
         .hosts("A server that validates refuses it.")
-        .after(&["client-unknown-request", "client-roots", "client-silent", "client-progress-token", "client-info", "client-cancel-own", "client-elicited", "client-input", "client-cursor",
+        .after(&["client-unknown-request", "client-roots", "client-silent", "client-progress-token", "client-info", "client-cancel-own", "client-elicited", "client-input", "client-cursor", "client-meta-fields",
             "client-meta",
             "client-id-type",
             "client-version-member",
@@ -273,6 +276,11 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
+/// Whether it has what only messages have.
+fn is_message(value: &Value) -> bool {
+    ["method", "result", "error"].iter().any(|name| value.get(*name).is_some())
+}
+
 /// The revision that a message of the client is written in: the probe and the handshake name their own. Nothing for one
 /// that is not known.
 fn revision_of(value: &Value, agreed: Revision) -> Option<Revision> {
@@ -310,7 +318,8 @@ fn cancelled_late(played: &Played<'_>) -> Vec<String> {
         cancels.find_map(|(at, value)| {
             let id = value["params"].get("requestId")?;
             let before = |place: usize| place < at;
-            let own = life.requests().any(|(place, one)| before(place) && one.get("id") == Some(id));
+            let own =
+                life.requests().any(|(place, one)| before(place) && one.get("id") == Some(id));
             let mut answers = life.said().filter(|(_, one)| is_response(one));
             let answered = answers.any(|(place, one)| before(place) && one.get("id") == Some(id));
             (own && answered).then(|| id.to_string())

@@ -15,7 +15,7 @@ pub(super) fn checks() -> Vec<Check> {
             .hosts("A server refuses what comes before the handshake.")
             .played(&["dual", "legacy", "slow", "pages"], |played| each(played, |_, life| {
                 let before = |value: &Value| value["method"] == "server/discover" || value["method"] == "ping";
-                let first = life.heard().find(|(at, value)| !before(value) && !cancels_probe(life, *at, value))?.1;
+                let first = life.heard().find(|(at, value)| value["method"].is_string() && !before(value) && !cancels_probe(life, *at, value))?.1;
                 if first["method"] != "initialize" {
                     return Some(format!("the first message is {}", first["method"]));
                 }
@@ -133,14 +133,14 @@ pub(super) fn checks() -> Vec<Check> {
             .sent("a server that declares tools and nothing else")
             .hosts("A server refuses it; a strict one ends.")
             .played(&[], |played| each(played, |name, life| undeclared(name, life, played.revision))),
-        Check::must("client-vocabulary", &["LIF-12", "LIF-11", "LIF-18", "DEP-03"], Revisions::ALL, "The client sends only requests and notifications that the revision has.")
+        Check::must("client-vocabulary", &["LIF-12", "LIF-11", "LIF-18", "DEP-02", "DEP-03", "CAN-09"], Revisions::ALL, "The client sends only requests and notifications that the revision has.")
             .hosts("A server refuses a request that it does not know, and drops a notification.")
             .after(&["client-no-handshake", "client-capabilities", "client-capabilities-old"])
             .played(&[], |played| each(played, |_, life| {
                 life.heard().flat_map(|(_, value)| crate::seen::messages(value)).find_map(|value| {
                     let method = value["method"].as_str()?;
                     let modern = value["params"]["_meta"].get(VERSION).is_some();
-                    if ["shutdown", "exit"].contains(&method) {
+                    if ["shutdown", "exit", "$/cancelRequest"].contains(&method) {
                         return Some(format!("there is no {method} in this protocol"));
                     }
                     let defined = crate::schema::method_definition(method)?;
@@ -229,13 +229,14 @@ pub(super) fn modern() -> Vec<Check> {
                 let fits = extensions.as_object().is_some_and(|all| all.iter().all(|(name, value)| name.contains('/') && value.is_object()));
                 (!fits).then(|| format!("the extensions are {extensions}"))
             }))),
-        Check::should("client-info", &["MET-03"], Revisions::MODERN, "Every request names the client in `_meta`.")
+        Check::should("client-info", &["MET-03"], Revisions::MODERN, "Every request names the client and its version in `_meta`.")
             .hosts("A server cannot say in its logs who asked.")
             .after(&["client-meta"])
         .played(&[], |played| each(played, |_, life| {
                 modern_requests(life).find_map(|value| {
                     let info = &value["params"]["_meta"][CLIENT_INFO];
-                    (!info["name"].is_string()).then(|| format!("{} does not name the client", value["method"]))
+                    let whole = info["name"].is_string() && info["version"].is_string();
+                    (!whole).then(|| format!("{} names the client as {info}", value["method"]))
                 })
             })),
         Check::must("client-no-answers", &["STD-22", "RPC-36", "DEP-04"], Revisions::MODERN, "A client of 2026-07-28 writes no answers.")

@@ -36,6 +36,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("results that want the call once more, with a requestState, with questions, and with both")
         .hosts("A server cannot go on where it was.")
+        .after(&["client-meta"])
         .played(&["modern-state", "modern-input"], |played| {
             judge(played, |fault| match fault {
                 Fault::State(what) => Some(what),
@@ -97,9 +98,7 @@ pub(super) fn checks() -> Vec<Check> {
 
 fn judge(played: &Played<'_>, wrong: impl Fn(Fault) -> Option<String>) -> Verdict {
     let mut again = false;
-    let verdict = each(played, |_, life| {
-        faults(life).into_iter().find_map(&wrong)
-    });
+    let verdict = each(played, |_, life| faults(life).into_iter().find_map(&wrong));
     for (_, life) in played.lives() {
         again |= life.requests().any(|(_, value)| carries(value));
     }
@@ -157,9 +156,13 @@ fn faults(life: &Life) -> Vec<Fault> {
             one.at < at && given.is_some() && given == state
         };
         // The same call with other params, or another call.
-        let tool = |value: &Value| [value["params"]["name"].clone(), value["params"]["uri"].clone()];
+        let tool =
+            |value: &Value| [value["params"]["name"].clone(), value["params"]["uri"].clone()];
         let like = |one: &Wanted<'_>| is_open(one) && tool(one.request) == tool(value);
-        let retries = |one: &Wanted<'_>| like(one) || carried(one) && value["method"] != "tools/list" && next(life, one.at) == Some(at);
+        let retries = |one: &Wanted<'_>| {
+            like(one)
+                || carried(one) && value["method"] != "tools/list" && next(life, one.at) == Some(at)
+        };
         match open.iter().position(retries) {
             Some(place) => {
                 open.remove(place);
@@ -183,7 +186,8 @@ fn next(life: &Life, at: usize) -> Option<usize> {
 /// ever has that state.
 fn dropped(life: &Life, one: &Wanted<'_>, at: usize) -> bool {
     let Some(state) = one.result.get("requestState") else { return false };
-    let never = !life.requests().any(|(_, value)| value["params"].get("requestState") == Some(state));
+    let never =
+        !life.requests().any(|(_, value)| value["params"].get("requestState") == Some(state));
     never && next(life, one.at) == Some(at)
 }
 
