@@ -736,9 +736,35 @@ impl Client {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
+        if self.is("waits-on") {
+            let _ = self.child.wait();
+            return;
+        }
+        if !self.is("client-terminates") {
+            self.terminate();
+        }
+        if self.is("never-kills") {
+            return;
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+
+    /// Asks the process to end, and gives it time.
+    #[cfg(unix)]
+    fn terminate(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(1)
+            && !matches!(self.child.try_wait(), Ok(Some(_)))
+        {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn terminate(&mut self) {}
 }
 
 /// The form of the played server, filled in.

@@ -201,6 +201,9 @@ const MORE_CLIENTS: &[(&str, &str)] = &[
     ("stray-object", "client-clean"),
     ("info-short", "client-info"),
     ("cancels-foreign", "client-vocabulary"),
+    ("waits-on", "client-ends-server"),
+    #[cfg(unix)]
+    ("never-kills", "client-ends-server"),
 ];
 
 /// Servers that are different and right.

@@ -9,6 +9,7 @@ mod play;
 mod record;
 mod rounds;
 mod run;
+mod signals;
 
 pub(crate) use checks::all;
 pub use play::play;

@@ -11,11 +11,12 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use super::record::line;
+use super::signals::Guard;
 use super::{offers, rounds};
 use crate::cx::VERSION;
 
 /// The scenarios, each with what it is for.
-pub(crate) const SCENARIOS: [(&str, &str); 31] = [
+pub(crate) const SCENARIOS: [(&str, &str); 32] = [
     // The long ones first.
     ("mute", "an older server that leaves initialize unanswered"),
     ("stuck", "a server of both eras that leaves calls unanswered"),
@@ -63,6 +64,7 @@ pub(crate) const SCENARIOS: [(&str, &str); 31] = [
     ("modern-slow", "a server of 2026-07-28 only that takes a second for each answer"),
     ("pages", "a server whose tools come in pages, one with an empty cursor"),
     ("stubborn", "a server that does not end when its stdin ends"),
+    ("deaf", "a server that does not end when its stdin ends, nor at SIGTERM"),
 ];
 
 /// A version that no client knows.
@@ -88,8 +90,8 @@ const AHEAD: usize = 4;
 /// How long the next answer waits after the server has asked something: long enough for any client to answer.
 const ASKED: Duration = Duration::from_millis(1200);
 
-/// How long the stubborn one stays after its stdin ended.
-const STUBBORN: Duration = Duration::from_secs(12);
+/// How long the stubborn ones stay after their stdin ended, in milliseconds.
+pub(crate) const STUBBORN: u64 = 12_000;
 
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -112,11 +114,17 @@ struct Player {
 pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
     let name = format!("{scenario}-{}-{}.jsonl", now(), std::process::id());
     let log = Arc::new(Mutex::new(File::create(folder.join(name))?));
-    let beats = log.clone();
+    let (beats, guard) = (log.clone(), Guard::new(scenario, folder));
     // Not joined: it ends with the process.
     std::thread::spawn(move || {
         let began = std::time::Instant::now();
         while began.elapsed() < LIFETIME {
+            if guard.told() {
+                write(&beats, "term", &[]);
+            }
+            if guard.is_gone() {
+                break;
+            }
             write(&beats, "alive", &[]);
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -160,13 +168,13 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
     for bytes in lines {
         player.line(&bytes);
     }
-    if scenario == "stubborn" {
+    if ["stubborn", "deaf"].contains(&scenario) {
         // At first often, so that the shortest wait is seen.
         for _ in 0..30 {
             std::thread::sleep(Duration::from_millis(10));
             write(&last, "alive", &[]);
         }
-        std::thread::sleep(STUBBORN);
+        std::thread::sleep(Duration::from_millis(STUBBORN));
     }
     Ok(())
 }

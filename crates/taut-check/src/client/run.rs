@@ -165,6 +165,7 @@ impl ClientCheck {
             .cloned()
             .chain([name.into(), folder.as_os_str().to_owned()])
             .collect();
+        let server = super::signals::command(name, folder, server);
         let line: Vec<String> = server.iter().map(|word| quoted(&word.to_string_lossy())).collect();
         let line = line.join(" ");
         let mut words = Vec::new();

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::{each, every};
 use crate::check::{Check, Revisions, Verdict};
+use crate::client::play::STUBBORN;
 use crate::client::record::{Life, Note, Played};
 use crate::cx::VERSION;
 use crate::ours::Revision;
@@ -11,6 +12,12 @@ use crate::schema::objection;
 use crate::seen::{is_request, is_response};
 
 pub(super) fn checks() -> Vec<Check> {
+    let mut all = plain();
+    all.push(terminates());
+    all
+}
+
+fn plain() -> Vec<Check> {
     vec![
         Check::must(
             "client-clean",
@@ -219,10 +226,7 @@ pub(super) fn checks() -> Vec<Check> {
                 return Verdict::skip("the client was still at work when its time was over");
             }
             each(played, |_, life| {
-                let closed = life.notes.iter().find_map(|note| match note {
-                    Note::Eof { at } => Some(*at),
-                    _ => None,
-                });
+                let closed = life.closed();
                 let lived = |closed: u64| {
                     let later = |note: &Note| matches!(note, Note::Alive { at } if *at >= closed + 20);
                     life.notes.iter().any(later)
@@ -243,9 +247,9 @@ pub(super) fn checks() -> Vec<Check> {
             Revisions::ALL,
             "The client ends the server when it ends: it closes stdin, then signals, then kills.",
         )
-        .sent("a server that does not end when its stdin ends")
+        .sent("a server that does not end when its stdin ends, and one that also ignores SIGTERM")
         .hosts("Every session leaves a process behind.")
-        .played(&["stubborn", "legacy", "dual"], |played| {
+        .played(&["stubborn", "deaf", "legacy", "dual"], |played| {
             if played.scenes.iter().all(|scene| scene.ended.is_none()) {
                 return Verdict::skip("the client was still at work when its time was over");
             }
@@ -259,10 +263,14 @@ pub(super) fn checks() -> Vec<Check> {
                         Note::Alive { at } | Note::Heard { at, .. } | Note::Said { at, .. } => {
                             Some(*at)
                         }
-                        Note::Eof { .. } | Note::Unfinished { .. } | Note::Skipped => None,
+                        _ => None,
                     })
                     .max()
                     .unwrap_or_default();
+                let closed = scene.lives.iter().filter_map(Life::closed).max();
+                if closed.is_some_and(|closed| last >= closed + STUBBORN) {
+                    return Verdict::fail(format!("{}: nobody ended the server", scene.name));
+                }
                 if last > ended + 5_000 {
                     return Verdict::fail(format!(
                         "{}: the server was there {} ms after the client was gone",
@@ -274,6 +282,32 @@ pub(super) fn checks() -> Vec<Check> {
             Verdict::Pass
         }),
     ]
+}
+
+/// Whether the client sends SIGTERM to a server that stays after its stdin was closed.
+fn terminates() -> Check {
+    Check::should(
+        "client-terminates",
+        &["STD-18"],
+        Revisions::ALL,
+        "A server that stays after its stdin was closed gets SIGTERM, and time, before it is killed.",
+    )
+    .sent("a server that ignores the end of its stdin, and SIGTERM; not on Windows, which has no such signal")
+    .hosts("A server cannot write down what it has to keep.")
+    .after(&["client-ends-server", "client-closes-first"])
+    .played(&["deaf"], |played| {
+        if cfg!(windows) {
+            return Verdict::skip("Windows has no SIGTERM");
+        }
+        if played.scenes.iter().any(|scene| scene.ended.is_none()) {
+            return Verdict::skip("the client was still at work when its time was over");
+        }
+        each(played, |_, life| {
+            let told = life.notes.iter().any(|note| matches!(note, Note::Term));
+            let used = life.said().count() > 1 && !life.cut && life.closed().is_some();
+            (used && !told).then(|| "the server was killed, and got no SIGTERM before".to_owned())
+        })
+    })
 }
 
 /// Whether it has what only messages have.
@@ -318,8 +352,10 @@ fn cancelled_late(played: &Played<'_>) -> Vec<String> {
         cancels.find_map(|(at, value)| {
             let id = value["params"].get("requestId")?;
             let before = |place: usize| place < at;
-            let own =
-                life.requests().any(|(place, one)| before(place) && one.get("id") == Some(id));
+            // Both sides may end a stream, and the pages of the specification differ on how (CAN-12).
+            let plain = |one: &Value| one["method"] != "subscriptions/listen";
+            let is_own = |one: &Value| one.get("id") == Some(id) && plain(one);
+            let own = life.requests().any(|(place, one)| before(place) && is_own(one));
             let mut answers = life.said().filter(|(_, one)| is_response(one));
             let answered = answers.any(|(place, one)| before(place) && one.get("id") == Some(id));
             (own && answered).then(|| id.to_string())
