@@ -206,6 +206,9 @@ impl Client {
     fn asked(&mut self, value: &Value) {
         let malformed =
             value["method"] == "notifications/cancelled" && value["params"]["requestId"].is_null();
+        if malformed && self.is("client-cancel-malformed") {
+            std::process::exit(1);
+        }
         if malformed && self.is("cancel-answered") {
             self.write(
                 &json!({ "jsonrpc": "2.0", "error": { "code": -32602, "message": "what?" } })
@@ -241,6 +244,19 @@ impl Client {
         let id = value.get("id")?;
         if self.is("client-id-forms") && *id == json!("") {
             return None;
+        }
+        let number = id.as_str().and_then(|text| text.parse::<i64>().ok()).map(Value::from);
+        let id = match number.as_ref().filter(|_| self.is("id-number")) {
+            Some(number) => number,
+            None => id,
+        };
+        if self.is("ping-plain")
+            && value["params"].get("_meta").is_some()
+            && value["method"] == "ping"
+        {
+            return Some(
+                json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32602, "message": "no params" } }),
+            );
         }
         let refuse = |code: i64| Err(json!({ "code": code, "message": "not here" }));
         let answer = match value["method"].as_str().unwrap_or_default() {
@@ -425,7 +441,7 @@ impl Client {
             return false;
         }
         self.caps = reply["result"]["capabilities"].clone();
-        if !self.is("client-initialized") {
+        if !self.is("client-initialized") && !self.is("initialized-late") {
             let mut done = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
             if self.is("client-notification-id") {
                 done["id"] = json!("done");
@@ -496,6 +512,17 @@ impl Client {
                 break;
             }
         }
+        if self.is("initialized-late") && !self.modern {
+            let list = self.message("tools/list", json!({}));
+            self.ask(&list, limit);
+            self.write(
+                &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string(),
+            );
+        }
+        if self.is("unlisted-method") {
+            let one = self.message("tools/describe", json!({}));
+            self.ask(&one, limit);
+        }
         if self.is("client-batch") {
             let one = self.message("tools/list", json!({}));
             self.write(&json!([one]).to_string());
@@ -520,6 +547,7 @@ impl Client {
         match self.role.as_str() {
             "client-version-member" => call["jsonrpc"] = json!("1.0"),
             "client-id-type" => call["id"] = json!(1.5),
+            "token-outside" => call["params"]["progressToken"] = json!(1),
             "client-id-fresh" => call["id"] = listed,
             "client-shape" => call["params"]["name"] = json!(5),
             "task-asked" if !self.modern => call["params"]["task"] = json!({ "ttl": 1000 }),
@@ -555,6 +583,13 @@ impl Client {
         }
         if let Some(reply) = reply {
             self.rounds(call, reply);
+        }
+        if self.is("calls-twice") {
+            let params = json!({ "name": self.tool, "arguments": { "text": "again" } });
+            let call = self.message("tools/call", params);
+            if let Some(reply) = self.ask(&call, limit) {
+                self.rounds(call, reply);
+            }
         }
         // Long enough for what the server still wants to ask.
         self.wait(&Value::Null, Duration::from_millis(400));
@@ -611,7 +646,7 @@ impl Client {
         let limit = Duration::from_secs(8);
         for round in 0..10 {
             let result = reply["result"].clone();
-            if result["resultType"] != "input_required" {
+            if result["resultType"] != "input_required" || self.is("no-rounds") {
                 break;
             }
             let mut answers = serde_json::Map::new();

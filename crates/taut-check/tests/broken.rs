@@ -202,6 +202,11 @@ const MORE_CLIENTS: &[(&str, &str)] = &[
     ("info-short", "client-info"),
     ("cancels-foreign", "client-vocabulary"),
     ("waits-on", "client-ends-server"),
+    ("id-number", "client-id-forms"),
+    ("token-outside", "client-progress-token"),
+    ("ping-plain", "client-ping"),
+    ("initialized-late", "client-initialized"),
+    ("unlisted-method", "client-vocabulary"),
     #[cfg(unix)]
     ("never-kills", "client-ends-server"),
 ];
@@ -329,10 +334,18 @@ fn a_client_is_not_blamed_for_long_messages_or_for_half_a_message_at_its_end() {
 
 /// Clients that are different and right: one speaks the newest revision only and leaves where another is offered, one
 /// cancels its probe after a time, one is ended before it reads the answer to its handshake, one pings before that, one
-/// ends its server when it hears something odd.
+/// ends its server when it hears something odd, one calls a tool twice with other arguments, one never tries a call again.
 #[test]
 fn clients_are_not_blamed_for_what_they_may_do() {
-    for role in ["newest-only", "cancels-probe", "gives-up", "pings-early", "quits"] {
+    for role in [
+        "newest-only",
+        "cancels-probe",
+        "gives-up",
+        "pings-early",
+        "quits",
+        "calls-twice",
+        "no-rounds",
+    ] {
         let words = [BROKEN, "--role", role, "--", "{server}"];
         ClientCheck::new(words, [PLAYER]).run().assert_passed();
     }

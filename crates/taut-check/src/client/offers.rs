@@ -40,7 +40,7 @@ pub(super) fn capabilities(full: bool, modern: bool) -> Value {
 pub(super) fn tools(scenario: &str, params: &Value, modern: bool) -> Value {
     let about = match scenario {
         // Raw in the line: only LF ends it.
-        "odd" | "modern-ask" => "Say\u{2028}it\u{2029}once\u{85}more",
+        "legacy-odd" | "modern-slow" => "Say\u{2028}it\u{2029}once\u{85}more",
         _ => "Say it again",
     };
     let tool = |name: &str| {
@@ -83,6 +83,9 @@ const GONE: &str = "file:///taut-check/gone.txt";
 pub(super) fn failure(method: &str, params: &Value, modern: bool) -> Option<Value> {
     let missing = if modern { -32602 } else { -32002 };
     match method {
+        "tools/call" if params["name"] == FAILS && modern => Some(
+            json!({ "code": -32021, "message": "sampling is needed", "data": { "requiredCapabilities": { "sampling": {} } } }),
+        ),
         "tools/call" if params["name"] == FAILS => {
             Some(json!({ "code": -32603, "message": "the disk is full" }))
         }

@@ -102,6 +102,8 @@ struct Player {
     scenario: String,
     log: Arc<Mutex<File>>,
     noise: bool,
+    /// Whether a handshake was answered.
+    opened: bool,
     /// Whether the client had its time to answer what it was asked.
     waited: bool,
 }
@@ -164,7 +166,8 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
         write(&ears, "eof", &[]);
     });
     let last = log.clone();
-    let mut player = Player { scenario: scenario.to_owned(), log, noise: false, waited: false };
+    let mut player =
+        Player { scenario: scenario.to_owned(), log, noise: false, opened: false, waited: false };
     for bytes in lines {
         player.line(&bytes);
     }
@@ -245,7 +248,8 @@ impl Player {
         }
         self.say(&reply);
         let opening = method == "initialize" || method == "server/discover";
-        if !self.noise && !opening {
+        self.opened |= method == "initialize";
+        if !self.noise && !opening && (modern || self.opened) {
             self.noise = true;
             match self.scenario.as_str() {
                 "rude" => self.rudeness(),
@@ -310,7 +314,7 @@ impl Player {
             "initialize" => Ok(self.initialized(params)),
             "server/discover" if modern => {
                 let versions = match self.is("modern-versions") {
-                    true => json!([FUTURE, "2025-11-25", "2026-07-28"]),
+                    true => json!([FUTURE, "2026-07-28", "2025-11-25"]),
                     false => json!(["2026-07-28"]),
                 };
                 let capabilities = offers::capabilities(self.is_full(), modern);
@@ -330,7 +334,7 @@ impl Player {
 
     /// Whether it offers more than tools.
     fn is_full(&self) -> bool {
-        ["legacy-full", "modern-full", "modern-input"].contains(&self.scenario.as_str())
+        ["legacy-full", "modern-full", "modern-input", "pages"].contains(&self.scenario.as_str())
     }
 
     /// What comes before the answer to a call, in the scenarios that want it once more.
@@ -384,7 +388,7 @@ impl Player {
                 &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }),
             );
         }
-        for id in [json!(""), json!(-1), json!("odd-last")] {
+        for id in [json!(""), json!(-1), json!("7"), json!("odd-last")] {
             self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }));
         }
     }
@@ -398,6 +402,7 @@ impl Player {
         };
         note("notifications/no_such", json!({ "a": 1 }));
         note("taut-check/note", json!({}));
+        note("notifications/tools/list_changed", json!({}));
         note("notifications/progress", json!({ "progressToken": "never-given", "progress": 1 }));
         note("notifications/cancelled", json!({ "requestId": "never-asked" }));
         self.say(&json!({ "jsonrpc": "2.0", "id": 987_654_321, "result": {} }));
@@ -405,7 +410,7 @@ impl Player {
             self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
         };
         ask(json!("ping-1"), "ping", json!({}));
-        ask(json!(0), "ping", json!({}));
+        ask(json!(0), "ping", json!({ "_meta": { "progressToken": 78 } }));
         ask(json!("none-1"), "taut-check/none", json!({}));
         ask(json!("case-1"), "Ping", json!({}));
         ask(json!("roots-1"), "roots/list", json!({}));

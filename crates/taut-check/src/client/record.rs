@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::ours::Revision;
-use crate::seen::{is_request, is_response};
+use crate::seen::{is_request, is_response, messages};
 
 /// One thing that happened to the played server.
 #[derive(Clone, Debug)]
@@ -66,7 +66,7 @@ impl Life {
     /// What the client answered to a request of ours.
     pub(crate) fn answer(&self, id: &Value) -> Option<&Value> {
         self.heard()
-            .map(|(_, value)| value)
+            .flat_map(|(_, value)| messages(value))
             .find(|value| is_response(value) && value.get("id") == Some(id))
     }
 

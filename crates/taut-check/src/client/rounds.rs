@@ -7,11 +7,11 @@ use serde_json::{Map, Value, json};
 use crate::cx::CAPABILITIES;
 
 /// States that have to come back byte for byte, one a round. Each is spoiled by another habit: trimming, other case,
-/// normal forms, percent signs, line ends; reading as JSON; padding of base64; cutting; taking an empty one for none.
+/// normal forms, percent signs, line ends; reading as JSON or as base64; cutting; taking an empty one for none.
 pub(crate) const STATES: [&str; 5] = [
     " St\u{e4}te a\u{308} \u{fb01} %2F +/= \\ \"Quoted\"\r\n\u{1F388} ",
     "{ \"round\" : 2.0, \"round\" : 2 }",
-    "eyJyb3VuZCI6M30",
+    "eyJyb3VuZCI6M31=",
     concat!(
         "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_0123456789abcdefghijklmnopqrstuvwxyz",
         "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_0123456789abcdefghijklmnopqrstuvwxyz",

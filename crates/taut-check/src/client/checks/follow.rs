@@ -16,7 +16,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("a list of tools with these characters unescaped in a description")
         .hosts("A client that splits there never sees the tools.")
-        .played(&["legacy", "modern", "odd", "modern-ask"], |played| {
+        .played(&["legacy", "modern", "legacy-odd", "modern-slow"], |played| {
             // What the client does after it has listed the tools of a server.
             let went_on = |names: [&str; 2]| {
                 let scene = names.into_iter().find_map(|name| played.scene(name))?;
@@ -25,7 +25,7 @@ pub(super) fn checks() -> Vec<Check> {
                 let mut later = life.requests().filter(|(place, _)| *place > at);
                 Some(later.any(|(_, value)| value["method"] == "tools/call"))
             };
-            match (went_on(["legacy", "modern"]), went_on(["odd", "modern-ask"])) {
+            match (went_on(["legacy", "modern"]), went_on(["legacy-odd", "modern-slow"])) {
                 (Some(true), Some(false)) => Verdict::fail(
                     "no tool was called, and one is called where the list is plain",
                 ),
@@ -44,10 +44,15 @@ pub(super) fn checks() -> Vec<Check> {
         .after(&["client-id-type"])
         .played(&[], |played| {
             each(played, |_, life| {
-                let given: Vec<&Value> = life
+                let of = |id: Option<&Value>| {
+                    let mut asked = life.requests().map(|(_, value)| value);
+                    asked.find(|value| value.get("id") == id).map(|value| &value["method"])
+                };
+                let all: Vec<(&Value, &Value)> = life
                     .said()
-                    .filter_map(|(_, value)| value["result"].get("nextCursor"))
+                    .filter_map(|(_, value)| Some((of(value.get("id"))?, value["result"].get("nextCursor")?)))
                     .collect();
+                let given: Vec<&Value> = all.iter().map(|(_, cursor)| *cursor).collect();
                 let lists: Vec<&Value> = life
                     .requests()
                     .filter(|(_, value)| value["method"] == "tools/list")
@@ -57,10 +62,13 @@ pub(super) fn checks() -> Vec<Check> {
                     .requests()
                     .map(|(_, value)| value)
                     .filter(|value| value["method"].as_str().is_some_and(|it| it.ends_with("/list")))
-                    .filter_map(|value| value["params"].get("cursor"))
-                    .find(|cursor| !given.contains(cursor));
-                if let Some(odd) = odd {
-                    return Some(format!("the cursor {odd} was never given"));
+                    .filter_map(|value| Some((&value["method"], value["params"].get("cursor")?)))
+                    .find(|one| !all.contains(one));
+                if let Some((method, odd)) = odd {
+                    return Some(format!("the cursor {odd} was never given for {method}"));
+                }
+                if lists.iter().any(|value| value["params"].get("nextCursor").is_some()) {
+                    return Some("it sends `nextCursor`, and no `cursor`".to_owned());
                 }
                 let sent = |cursor: &Value| {
                     lists.iter().any(|value| value["params"].get("cursor") == Some(cursor))
@@ -99,6 +107,13 @@ pub(super) fn checks() -> Vec<Check> {
                     end && listed(value.get("id"), *at)
                 });
                 let (ended, _) = last.next()?;
+                let begins = |(at, value): &(usize, &Value)| {
+                    *at < ended && value["method"] == "tools/list" && value["params"].get("cursor").is_none()
+                };
+                // Two that run at the same time share the cursors.
+                if life.requests().filter(begins).count() > 1 {
+                    return None;
+                }
                 let lists = life.requests().filter(|(at, value)| *at > ended && value["method"] == "tools/list");
                 // One that begins again has cursors again.
                 let mut lists = lists.map(|(_, value)| value["params"].get("cursor")).take_while(Option::is_some);

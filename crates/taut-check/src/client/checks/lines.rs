@@ -82,6 +82,7 @@ fn plain() -> Vec<Check> {
             "No id is used twice in a session.",
         )
         .hosts("A server answers the wrong one of two requests.")
+        .after(&["client-notification-id", "client-id-type"])
         .played(&[], |played| each(played, |_, life| repeated(life, |_, _| true))),
         Check::must(
             "client-id-in-flight",
@@ -90,6 +91,7 @@ fn plain() -> Vec<Check> {
             "No id is used again before its request is answered.",
         )
         .hosts("A server answers the wrong one of two requests.")
+        .after(&["client-notification-id", "client-id-type"])
         .played(&[], |played| {
             each(played, |_, life| {
                 repeated(life, |id, at| {
@@ -101,13 +103,13 @@ fn plain() -> Vec<Check> {
             "client-shape",
             &[
                 "RPC-07", "RPC-08", "RPC-09", "RPC-14", "LIF-02", "SAM-01", "SAM-03", "ELI-01",
-                "ELI-07", "ROO-01", "LOG-06", "CMP-03",
+                "ELI-07", "ROO-01", "ROO-02", "LOG-06", "CMP-03",
             ],
             Revisions::ALL,
             "Every message fits the official JSON schema of its revision.",
         )
         .hosts("A server that validates refuses it.")
-        .after(&["client-unknown-request", "client-roots", "client-silent", "client-progress-token", "client-info", "client-cancel-own", "client-elicited", "client-input", "client-cursor", "client-meta-fields",
+        .after(&["client-unknown-request", "client-roots", "client-silent", "client-progress-token", "client-info", "client-cancel-own", "client-elicited", "client-input", "client-cursor", "client-meta-fields", "client-state",
             "client-meta",
             "client-id-type",
             "client-version-member",
@@ -157,6 +159,7 @@ fn plain() -> Vec<Check> {
             "A progressToken is a string or an integer, and no two running requests share one.",
         )
         .hosts("A server reports the progress of one call to another.")
+        .after(&["client-id-fresh", "client-id-in-flight"])
         .played(&[], |played| {
             each(played, |_, life| {
                 let token = |value: &Value| value.pointer("/params/_meta/progressToken").cloned();
@@ -165,6 +168,9 @@ fn plain() -> Vec<Check> {
                     open.retain(|(_, id)| {
                         !life.said().any(|(place, said)| place < at && said.get("id") == Some(id))
                     });
+                    if value["params"].get("progressToken").is_some() {
+                        return Some("a token is in `params`, and not in `_meta`".to_owned());
+                    }
                     let Some(token) = token(value) else { continue };
                     if !token.is_string() && !token.is_i64() && !token.is_u64() {
                         return Some(format!("the token is {token}"));
@@ -184,6 +190,7 @@ fn plain() -> Vec<Check> {
             "The client cancels only requests of its own that are under way, and never `initialize`.",
         )
         .hosts("A server cancels somebody else's call.")
+        .after(&["client-clean", "client-batch", "client-id-type", "client-id-fresh", "client-id-in-flight"])
         .played(&[], |played| {
             // One or two may have crossed the answer.
             if let Some(late) = cancelled_late(played).get(2) {

@@ -5,6 +5,7 @@ mod follow;
 mod lines;
 mod opening;
 mod rounds;
+mod steady;
 
 use serde_json::{Value, json};
 
@@ -53,6 +54,7 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(opening::checks());
     all.extend(opening::modern());
     all.extend(asked::checks());
+    all.extend(steady::checks());
     all.extend(rounds::checks());
     all.extend(follow::checks());
     all

@@ -36,7 +36,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("results that want the call once more, with a requestState, with questions, and with both")
         .hosts("A server cannot go on where it was.")
-        .after(&["client-meta"])
+        .after(&["client-meta", "client-id-type", "client-vocabulary"])
         .played(&["modern-state", "modern-input"], |played| {
             judge(played, |fault| match fault {
                 Fault::State(what) => Some(what),
@@ -51,7 +51,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("results that want the call once more, with a requestState, with questions, and with both")
         .hosts("A server takes one request for another, and answers what was not asked.")
-        .after(&["client-state"])
+        .after(&["client-meta", "client-id-type", "client-vocabulary"])
         .played(&["modern-state", "modern-input"], |played| {
             judge(played, |fault| match fault {
                 Fault::Leak(what) => Some(what),
@@ -112,10 +112,10 @@ fn carries(value: &Value) -> bool {
     ["requestState", "inputResponses"].iter().any(|name| value["params"].get(*name).is_some())
 }
 
-/// The params without what belongs to one round.
+/// The params that make a call the one that it is.
 fn base(value: &Value) -> Map<String, Value> {
     let mut params = value["params"].as_object().cloned().unwrap_or_default();
-    params.retain(|name, _| !["_meta", "requestState", "inputResponses"].contains(&name.as_str()));
+    params.retain(|name, _| ["name", "arguments", "uri"].contains(&name.as_str()));
     params
 }
 
