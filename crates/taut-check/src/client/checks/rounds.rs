@@ -139,13 +139,24 @@ fn faults(life: &Life) -> Vec<Fault> {
         let state = value["params"].get("requestState");
         let exact = |one: &Wanted<'_>| same(one) && one.result.get("requestState") == state;
         if !carries(value) {
-            if let Some(place) = open.iter().position(|one| same(one) && dropped(life, one, at)) {
-                open.remove(place);
+            // It stays open: this may be a second call that runs at the same time.
+            if open.iter().any(|one| same(one) && dropped(life, one, at)) {
                 found.push(Fault::State("the state is missing".to_owned()));
             }
             continue;
         }
-        let place = open.iter().position(exact).or_else(|| open.iter().position(same));
+        let answers = value["params"]["inputResponses"].as_object();
+        let answered = |one: &Wanted<'_>| {
+            let asked = one.result["inputRequests"].as_object();
+            same(one)
+                && asked.map(|all| all.keys().collect::<Vec<_>>())
+                    == answers.map(|all| all.keys().collect())
+        };
+        // Calls that run at the same time may differ in nothing else.
+        let place = open.iter().position(|one| exact(one) && answered(one));
+        let place = place.or_else(|| open.iter().position(exact));
+        let place = place.or_else(|| open.iter().position(answered));
+        let place = place.or_else(|| open.iter().position(same));
         if let Some(place) = place {
             let one = open.remove(place);
             found.extend(round(&one, value));
