@@ -40,7 +40,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("a server that leaves `tools/call` unanswered")
         .hosts("A server works on what nobody waits for.")
-        .after(&["client-vocabulary"])
+        .after(&["client-vocabulary", "client-cancel-own"])
         .played(&["stuck"], |played| {
             each(played, |_, life| {
                 let when = |place: usize| match life.notes.get(place) {
