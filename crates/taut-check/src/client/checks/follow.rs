@@ -41,7 +41,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("a list of tools in several pages, with odd cursors")
         .hosts("A server refuses a cursor that it did not give.")
-        .after(&["client-id-type"])
+        .after(&["client-id-type", "client-id-fresh", "client-id-in-flight"])
         .played(&[], |played| {
             each(played, |_, life| {
                 let of = |id: Option<&Value>| {

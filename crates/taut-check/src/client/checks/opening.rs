@@ -27,6 +27,7 @@ pub(super) fn checks() -> Vec<Check> {
         Check::must("client-refused", &["LIF-01", "LIF-08"], Revisions::LEGACY, "After a handshake that was refused the client does not go on as if it were open.")
             .sent("an error as the answer to `initialize`, from a server of 2026-07-28 only")
             .hosts("A server gets requests of a session that it never opened.")
+            .after(&["client-waits"])
             .played(&["modern", "modern-full"], |played| each(played, |_, life| {
                 let id = life.first("initialize")?.1.get("id");
                 let told = life.said().find(|(_, value)| value.get("id") == id && value.get("error").is_some())?.0;
@@ -135,10 +136,12 @@ pub(super) fn checks() -> Vec<Check> {
         Check::must("client-capabilities", &["LIF-12"], Revisions::STRUCTURED_LEGACY, "The client asks only for what the server declares.")
             .sent("a server that declares tools and nothing else")
             .hosts("A server refuses it; a strict one ends.")
+            .after(&["client-initialize"])
             .played(&[], |played| each(played, |name, life| undeclared(name, life, played.revision))),
         Check::should("client-capabilities-old", &["LIF-11"], Revisions::BEFORE_0618, "The client asks only for what the server declares.")
             .sent("a server that declares tools and nothing else")
             .hosts("A server refuses it; a strict one ends.")
+            .after(&["client-initialize"])
             .played(&[], |played| each(played, |name, life| undeclared(name, life, played.revision))),
         Check::must("client-vocabulary", &["LIF-12", "LIF-11", "LIF-18", "DEP-02", "DEP-03", "CAN-09"], Revisions::ALL, "The client sends only requests and notifications that the revision has.")
             .hosts("A server refuses a request that it does not know, and drops a notification.")
@@ -245,7 +248,7 @@ pub(super) fn modern() -> Vec<Check> {
             }))),
         Check::should("client-info", &["MET-03"], Revisions::MODERN, "Every request names the client and its version in `_meta`.")
             .hosts("A server cannot say in its logs who asked.")
-            .after(&["client-meta"])
+            .after(&["client-meta", "client-notification-id"])
         .played(&[], |played| each(played, |_, life| {
                 modern_requests(life).find_map(|value| {
                     let info = &value["params"]["_meta"][CLIENT_INFO];

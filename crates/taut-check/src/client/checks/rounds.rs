@@ -36,7 +36,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("results that want the call once more, with a requestState, with questions, and with both")
         .hosts("A server cannot go on where it was.")
-        .after(&["client-meta", "client-id-type", "client-vocabulary"])
+        .after(&["client-meta", "client-id-type", "client-id-in-flight", "client-vocabulary"])
         .played(&["modern-state", "modern-input"], |played| {
             judge(played, |fault| match fault {
                 Fault::State(what) => Some(what),
@@ -51,7 +51,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("results that want the call once more, with a requestState, with questions, and with both")
         .hosts("A server takes one request for another, and answers what was not asked.")
-        .after(&["client-meta", "client-id-type", "client-vocabulary"])
+        .after(&["client-meta", "client-id-type", "client-id-in-flight", "client-vocabulary"])
         .played(&["modern-state", "modern-input"], |played| {
             judge(played, |fault| match fault {
                 Fault::Leak(what) => Some(what),
