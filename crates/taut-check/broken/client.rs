@@ -22,6 +22,13 @@ struct Client {
     modern: bool,
     /// Whether a list had characters in it that some take for the end of a line.
     split: bool,
+    /// What the server declares.
+    caps: Value,
+    /// The version that requests of 2026-07-28 name.
+    version: String,
+    /// The first state that was given, and the tool that was listed first.
+    state: Option<Value>,
+    tool: String,
 }
 
 pub(crate) fn run(role: &str, server: &[String]) -> ExitCode {
@@ -35,6 +42,10 @@ pub(crate) fn run(role: &str, server: &[String]) -> ExitCode {
         next: 0,
         modern: false,
         split: false,
+        caps: Value::Null,
+        version: MODERN.to_owned(),
+        state: None,
+        tool: "echo".to_owned(),
     };
     client.session();
     client.end();
@@ -105,20 +116,35 @@ impl Client {
         self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }).to_string());
     }
 
+    fn progress(&mut self, token: &Value, progress: i64) {
+        let params = json!({ "progressToken": token, "progress": progress });
+        self.write(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
+                .to_string(),
+        );
+    }
+
     fn meta(&self) -> Value {
         let mut meta = json!({
-            "io.modelcontextprotocol/protocolVersion": MODERN,
-            "io.modelcontextprotocol/clientCapabilities": {},
+            "io.modelcontextprotocol/protocolVersion": self.version,
+            "io.modelcontextprotocol/clientCapabilities": { "elicitation": {} },
             "io.modelcontextprotocol/clientInfo": { "name": "broken", "version": "1" },
         });
         match self.role.as_str() {
             "client-meta-fields" => meta["traceparent"] = json!("not-a-trace"),
             "baggage-object" => meta["baggage"] = json!({ "user": "me" }),
             "key-reserved" => meta["io.modelcontextprotocol/session"] = json!("5"),
+            "client-input-undeclared" => {
+                meta["io.modelcontextprotocol/clientCapabilities"] = json!({})
+            }
+            "log-level-odd" => meta["io.modelcontextprotocol/logLevel"] = json!("loud"),
             "tasks-declared" => {
                 meta["io.modelcontextprotocol/clientCapabilities"] = json!({ "tasks": {} })
             }
             _ => {}
+        }
+        if self.is("info-short") {
+            meta["io.modelcontextprotocol/clientInfo"] = json!({ "name": "broken" });
         }
         if self.is("client-info")
             && let Some(members) = meta.as_object_mut()
@@ -180,6 +206,9 @@ impl Client {
     fn asked(&mut self, value: &Value) {
         let malformed =
             value["method"] == "notifications/cancelled" && value["params"]["requestId"].is_null();
+        if malformed && self.is("client-cancel-malformed") {
+            std::process::exit(1);
+        }
         if malformed && self.is("cancel-answered") {
             self.write(
                 &json!({ "jsonrpc": "2.0", "error": { "code": -32602, "message": "what?" } })
@@ -190,8 +219,21 @@ impl Client {
         if self.modern && !self.is("client-answers") {
             return;
         }
+        if self.is("ping-early") && value["id"] == "early-1" {
+            return;
+        }
         if let Some(reply) = self.answer_to(value).filter(|_| !self.is("no-answers")) {
+            let told: &[(i64, Value)] = match self.role.as_str() {
+                _ if value["id"] != "sampling-1" => &[],
+                "progress-falls" => &[(2, json!(77)), (1, json!(77))],
+                "progress-text" => &[(1, json!("77"))],
+                _ => &[],
+            };
+            told.iter().for_each(|(progress, token)| self.progress(token, *progress));
             self.write(&reply.to_string());
+            if self.is("progress-late") && value["id"] == "sampling-1" {
+                self.progress(&json!(77), 1);
+            }
             if self.is("client-once") {
                 self.write(&reply.to_string());
             }
@@ -202,6 +244,19 @@ impl Client {
         let id = value.get("id")?;
         if self.is("client-id-forms") && *id == json!("") {
             return None;
+        }
+        let number = id.as_str().and_then(|text| text.parse::<i64>().ok()).map(Value::from);
+        let id = match number.as_ref().filter(|_| self.is("id-number")) {
+            Some(number) => number,
+            None => id,
+        };
+        if self.is("ping-plain")
+            && value["params"].get("_meta").is_some()
+            && value["method"] == "ping"
+        {
+            return Some(
+                json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32602, "message": "no params" } }),
+            );
         }
         let refuse = |code: i64| Err(json!({ "code": code, "message": "not here" }));
         let answer = match value["method"].as_str().unwrap_or_default() {
@@ -224,6 +279,9 @@ impl Client {
                 Ok(json!({ "action": "decline", "content": { "name": "me" } }))
             }
             "elicitation/create" if self.is("client-elicited") => refuse(-32602),
+            "elicitation/create" if self.is("page-filled") => {
+                Ok(json!({ "action": "accept", "content": filled() }))
+            }
             "elicitation/create" if self.is("client-mode") => Ok(json!({ "action": "decline" })),
             "elicitation/create" if self.is("mode-needed") => {
                 return Some(
@@ -237,6 +295,12 @@ impl Client {
             Ok(result) => reply["result"] = result,
             Err(error) => reply["error"] = error,
         }
+        if self.is("answers-nameless")
+            && value["method"] == "roots/list"
+            && let Some(reply) = reply.as_object_mut()
+        {
+            reply.remove("id");
+        }
         if self.is("client-one-of") && value["method"] == "ping" {
             reply["error"] = Value::Null;
         }
@@ -246,6 +310,9 @@ impl Client {
     fn session(&mut self) {
         if self.is("client-clean") {
             self.write("hello server");
+        }
+        if self.is("stray-object") {
+            self.write("{\"debug\":true}");
         }
         match self.probe() {
             Some(true) => self.modern = true,
@@ -272,7 +339,7 @@ impl Client {
 
     /// Whether the server speaks 2026-07-28; nothing if it cannot be used.
     fn probe(&mut self) -> Option<bool> {
-        if self.is("names-modern") {
+        if self.is("names-modern") || self.is("client-refused") {
             return Some(false);
         }
         if self.is("client-first") {
@@ -291,7 +358,14 @@ impl Client {
         }
         self.modern = false;
         match reply {
-            Some(reply) if reply.get("result").is_some() => Some(true),
+            Some(reply) if reply.get("result").is_some() => {
+                self.caps = reply["result"]["capabilities"].clone();
+                let offered = &reply["result"]["supportedVersions"];
+                if self.is("client-version-chosen") {
+                    self.version = offered[0].as_str().unwrap_or(MODERN).to_owned();
+                }
+                Some(true)
+            }
             Some(reply) if reply["error"]["code"] == -32022 => {
                 for _ in 0..2 {
                     if self.is("client-version-repeat") {
@@ -313,6 +387,7 @@ impl Client {
         let caps = match self.role.as_str() {
             "client-roots" => json!({ "roots": {} }),
             "client-declared" | "client-sampling-tools" => json!({ "sampling": {} }),
+            "page-filled" => json!({ "elicitation": { "form": {}, "url": {} } }),
             "client-mode" | "mode-needed" | "client-elicited" => {
                 json!({ "elicitation": { "form": {} } })
             }
@@ -353,15 +428,38 @@ impl Client {
         };
         let version = reply["result"]["protocolVersion"].as_str().unwrap_or_default();
         let known = KNOWN.contains(&version) && !(self.is("newest-only") && version != named);
-        if !known && !self.is("client-offer") {
+        let goes_on = match self.role.as_str() {
+            "client-offer" => reply.get("result").is_some(),
+            "offer-newer" => version > MODERN,
+            "client-refused" => reply.get("error").is_some(),
+            _ => false,
+        };
+        if !known && self.is("offer-stays") && reply.get("result").is_some() {
+            std::thread::sleep(Duration::from_secs(14));
+        }
+        if !known && !goes_on {
             return false;
         }
-        if !self.is("client-initialized") {
+        self.caps = reply["result"]["capabilities"].clone();
+        if !self.is("client-initialized") && !self.is("initialized-late") {
             let mut done = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
             if self.is("client-notification-id") {
                 done["id"] = json!("done");
             }
             self.write(&done.to_string());
+        }
+        if self.is("roots-changed") && version >= "2025-06-18" {
+            self.write(
+                &json!({ "jsonrpc": "2.0", "method": "notifications/roots/list_changed" })
+                    .to_string(),
+            );
+        }
+        if self.is("opens-twice") {
+            let again = self.next + 1;
+            self.next = again;
+            let mut message = message.clone();
+            message["id"] = json!(again);
+            self.ask(&message, Duration::from_secs(8));
         }
         let foreign = match self.role.as_str() {
             "client-capabilities" if version >= "2025-06-18" => Some("prompts/list"),
@@ -382,18 +480,48 @@ impl Client {
         for _ in 0..10 {
             let params =
                 cursor.take().map_or_else(|| json!({}), |cursor| json!({ "cursor": cursor }));
+            let last = params.clone();
             let message = self.message("tools/list", params);
             listed = message["id"].clone();
             let Some(reply) = self.ask(&message, limit) else { return };
             self.split |= reply.to_string().contains('\u{2028}');
+            let kind = reply["result"].get("resultType");
+            if self.modern && self.is("client-result-plain") && kind.is_none() {
+                return;
+            }
+            if let Some(name) = reply["result"]["tools"][0]["name"].as_str() {
+                self.tool = name.to_owned();
+            }
+            if kind.is_some_and(|kind| kind != "complete") && !self.is("client-result-type") {
+                return;
+            }
+            let empty = reply["result"]["tools"].as_array().is_some_and(Vec::is_empty);
             match reply["result"].get("nextCursor") {
+                Some(_) if self.is("empty-page") && empty => break,
                 Some(_) if self.is("client-cursor") => cursor = Some(json!("2")),
-                Some(next) => cursor = Some(next.clone()),
-                None => break,
+                Some(next) => cursor = Some(self.cursor(next)),
+                None => {
+                    if self.is("client-last-page") && last.get("cursor").is_some() {
+                        let message = self.message("tools/list", last);
+                        self.ask(&message, limit);
+                    }
+                    break;
+                }
             }
             if self.is("client-cursor") && self.next > 6 {
                 break;
             }
+        }
+        if self.is("initialized-late") && !self.modern {
+            let list = self.message("tools/list", json!({}));
+            self.ask(&list, limit);
+            self.write(
+                &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string(),
+            );
+        }
+        if self.is("unlisted-method") {
+            let one = self.message("tools/describe", json!({}));
+            self.ask(&one, limit);
         }
         if self.is("client-batch") {
             let one = self.message("tools/list", json!({}));
@@ -413,11 +541,13 @@ impl Client {
             self.write(&format!("{one}\n{two}"));
             self.wait(&two["id"], limit);
         }
-        let mut call =
-            self.message("tools/call", json!({ "name": "echo", "arguments": { "text": "hello" } }));
+        self.rest();
+        let mut call = self
+            .message("tools/call", json!({ "name": self.tool, "arguments": { "text": "hello" } }));
         match self.role.as_str() {
             "client-version-member" => call["jsonrpc"] = json!("1.0"),
             "client-id-type" => call["id"] = json!(1.5),
+            "token-outside" => call["params"]["progressToken"] = json!(1),
             "client-id-fresh" => call["id"] = listed,
             "client-shape" => call["params"]["name"] = json!(5),
             "task-asked" if !self.modern => call["params"]["task"] = json!({ "ttl": 1000 }),
@@ -433,29 +563,169 @@ impl Client {
         if self.is("client-separators") && self.split {
             return;
         }
-        let reply = self.ask(&call, limit);
-        if self.is("client-progress") {
-            let params = json!({ "progressToken": "mine", "progress": 1 });
-            self.write(
-                &json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params })
-                    .to_string(),
-            );
+        let reply = self.ask(&call, Duration::from_secs(4));
+        if reply.is_none() {
+            if self.is("cancels-foreign") {
+                self.write(&json!({ "jsonrpc": "2.0", "method": "$/cancelRequest", "params": { "id": call["id"] } }).to_string());
+            }
+            if !self.is("client-timeout") {
+                self.cancel(&call["id"]);
+            }
+            let list = self.message("tools/list", json!({}));
+            self.ask(&list, limit);
+            return;
         }
-        let state = reply.as_ref().and_then(|reply| reply["result"]["requestState"].as_str());
-        if let Some(state) = state {
-            let state =
-                if self.is("client-state") { state.to_ascii_uppercase() } else { state.to_owned() };
-            self.next += 1;
-            call["id"] = json!(self.next);
-            call["params"]["requestState"] = json!(state);
-            self.ask(&call, limit);
-            if self.is("client-state-leak") {
-                let list = self.message("tools/list", json!({ "requestState": state }));
-                self.ask(&list, limit);
+        if self.is("client-progress") {
+            self.progress(&json!("mine"), 1);
+        }
+        if self.is("cancels-late") {
+            self.cancel(&call["id"]);
+        }
+        if let Some(reply) = reply {
+            self.rounds(call, reply);
+        }
+        if self.is("calls-twice") {
+            let params = json!({ "name": self.tool, "arguments": { "text": "again" } });
+            let call = self.message("tools/call", params);
+            if let Some(reply) = self.ask(&call, limit) {
+                self.rounds(call, reply);
             }
         }
         // Long enough for what the server still wants to ask.
         self.wait(&Value::Null, Duration::from_millis(400));
+    }
+
+    /// A cursor as it is sent.
+    fn cursor(&self, given: &Value) -> Value {
+        let text = given.as_str().unwrap_or_default();
+        match self.role.as_str() {
+            "cursor-number" => text.parse::<i64>().map_or_else(|_| given.clone(), Value::from),
+            "cursor-json" => serde_json::from_str::<Value>(text)
+                .ok()
+                .filter(Value::is_object)
+                .map_or_else(|| given.clone(), |value| json!(value.to_string())),
+            _ => given.clone(),
+        }
+    }
+
+    /// Uses what a server has besides tools.
+    fn rest(&mut self) {
+        let limit = Duration::from_secs(8);
+        let ask = |client: &mut Self, method: &str, params: Value| {
+            let message = client.message(method, params);
+            if let Some(reply) = client.ask(&message, limit) {
+                client.rounds(message, reply);
+            }
+        };
+        if self.caps.get("logging").is_some() && !self.modern {
+            let level = if self.is("level-odd") { "loud" } else { "info" };
+            ask(self, "logging/setLevel", json!({ "level": level }));
+        }
+        if self.caps.get("prompts").is_some() {
+            let who = if self.is("prompt-number") { json!(5) } else { json!("me") };
+            ask(self, "prompts/get", json!({ "name": "greet", "arguments": { "who": who } }));
+        }
+        if self.caps.get("completions").is_some() {
+            let kind = if self.is("reference-odd") { "prompt" } else { "ref/prompt" };
+            let params = json!({ "ref": { "type": kind, "name": "greet" }, "argument": { "name": "who", "value": "m" } });
+            ask(self, "completion/complete", params);
+        }
+        if self.caps.get("resources").is_some() {
+            ask(self, "resources/read", json!({ "uri": "file:///taut-check/notes.txt" }));
+            let gone = json!({ "uri": "file:///taut-check/gone.txt" });
+            let message = self.message("resources/read", gone);
+            self.ask(&message, limit);
+            if self.is("id-after-error") && !self.modern {
+                self.ask(&message, limit);
+            }
+        }
+    }
+
+    /// Sends a request once more for as long as the server wants that.
+    fn rounds(&mut self, mut message: Value, mut reply: Value) {
+        let limit = Duration::from_secs(8);
+        for round in 0..10 {
+            let result = reply["result"].clone();
+            if result["resultType"] != "input_required" || self.is("no-rounds") {
+                break;
+            }
+            let mut answers = serde_json::Map::new();
+            for (key, question) in result["inputRequests"].as_object().into_iter().flatten() {
+                let Some(answer) = self.input(&question["method"]) else { return };
+                let key = if self.is("client-input") { key.to_lowercase() } else { key.clone() };
+                answers.insert(key, answer);
+            }
+            let meta = message["params"]["_meta"].clone();
+            self.next += 1;
+            message["id"] = json!(self.next);
+            let Some(params) = message["params"].as_object_mut() else { return };
+            params.remove("requestState");
+            params.remove("inputResponses");
+            if self.role == "meta-lost" {
+                params.remove("_meta");
+            } else {
+                params.insert("_meta".to_owned(), meta);
+            }
+            if !answers.is_empty() {
+                params.insert("inputResponses".to_owned(), Value::Object(answers));
+            }
+            let state = result.get("requestState").cloned();
+            let state = state.and_then(|state| self.echoed(state, round));
+            let params = &mut message["params"];
+            if let Some(state) = state {
+                params["requestState"] = state;
+            } else if let (true, Some(state)) = (self.is("state-kept"), &self.state) {
+                params["requestState"] = state.clone();
+            }
+            if self.is("arguments-lost") {
+                params["arguments"] = json!({});
+            }
+            let Some(next) = self.ask(&message, limit) else { return };
+            reply = next;
+        }
+        if let (true, Some(state)) = (self.is("client-state-leak"), self.state.clone()) {
+            let list = self.message("tools/list", json!({ "requestState": state }));
+            self.ask(&list, limit);
+        }
+    }
+
+    /// A state as it is sent back; nothing if it is left out.
+    fn echoed(&mut self, state: Value, round: usize) -> Option<Value> {
+        let text = state.as_str().unwrap_or_default().to_owned();
+        let first = self.state.get_or_insert_with(|| state.clone()).clone();
+        match self.role.as_str() {
+            "client-state" => Some(json!(text.to_ascii_uppercase())),
+            "state-line" => Some(json!(text.replace("\r\n", "\n"))),
+            "state-json" => Some(match serde_json::from_str::<Value>(&text) {
+                Ok(value) if value.is_object() => json!(value.to_string()),
+                _ => state,
+            }),
+            "state-cut" => Some(json!(text.chars().take(255).collect::<String>())),
+            "state-stale" if round > 0 => Some(first),
+            "state-second" if round > 0 => None,
+            "state-empty" if text.is_empty() => None,
+            _ => Some(state),
+        }
+    }
+
+    /// The answer to a question; nothing if it is refused.
+    fn input(&self, method: &Value) -> Option<Value> {
+        let undeclared = self.is("client-input-undeclared");
+        match method.as_str().unwrap_or_default() {
+            "elicitation/create" if self.is("client-form") => {
+                Some(json!({ "action": "accept", "content": {} }))
+            }
+            "elicitation/create" if self.is("input-wrapped") => {
+                Some(json!({ "result": { "action": "accept", "content": filled() } }))
+            }
+            "elicitation/create" if self.is("input-action") => Some(json!({ "action": "reject" })),
+            "elicitation/create" => Some(json!({ "action": "accept", "content": filled() })),
+            "roots/list" if undeclared => Some(json!({ "roots": [] })),
+            "sampling/createMessage" if undeclared => Some(
+                json!({ "role": "assistant", "content": { "type": "text", "text": "hi" }, "model": "none" }),
+            ),
+            _ => None,
+        }
     }
 
     /// What is no fault: long messages, one that is too long to be looked at, and half of one at the end.
@@ -501,7 +771,38 @@ impl Client {
             }
             std::thread::sleep(Duration::from_millis(10));
         }
+        if self.is("waits-on") {
+            let _ = self.child.wait();
+            return;
+        }
+        if !self.is("client-terminates") {
+            self.terminate();
+        }
+        if self.is("never-kills") {
+            return;
+        }
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+
+    /// Asks the process to end, and gives it time.
+    #[cfg(unix)]
+    fn terminate(&mut self) {
+        let pid = rustix::process::Pid::from_child(&self.child);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let began = Instant::now();
+        while began.elapsed() < Duration::from_secs(1)
+            && !matches!(self.child.try_wait(), Ok(Some(_)))
+        {
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+
+    #[cfg(not(unix))]
+    fn terminate(&mut self) {}
+}
+
+/// The form of the played server, filled in.
+fn filled() -> Value {
+    json!({ "name": "me", "count": 3, "sure": true, "color": "red" })
 }

@@ -1,12 +1,15 @@
 //! Clients: started once per scenario, with a server that is played to them.
 //!
-//! `play.rs` is that server, in a process of its own, which writes down what it hears; `run.rs` starts
-//! the client and reads that; `checks.rs` judges it.
+//! `play.rs` is that server, in a process of its own, which writes down what it hears, with what it offers in
+//! `offers.rs` and `rounds.rs`; `run.rs` starts the client and reads that; `checks/` judges it.
 
 mod checks;
+mod offers;
 mod play;
 mod record;
+mod rounds;
 mod run;
+mod signals;
 
 pub(crate) use checks::all;
 pub use play::play;

@@ -11,12 +11,15 @@ use std::time::{Duration, SystemTime};
 use serde_json::{Value, json};
 
 use super::record::line;
+use super::signals::Guard;
+use super::{offers, rounds};
 use crate::cx::VERSION;
 
 /// The scenarios, each with what it is for.
-pub(crate) const SCENARIOS: [(&str, &str); 23] = [
+pub(crate) const SCENARIOS: [(&str, &str); 32] = [
     // The long ones first.
     ("mute", "an older server that leaves initialize unanswered"),
+    ("stuck", "a server of both eras that leaves calls unanswered"),
     ("dual", "a good server of both eras"),
     ("chatty", "a good server of both eras that writes lines to stderr, as many do"),
     ("legacy", "a good server of the older revisions, which refuses server/discover with -32601"),
@@ -30,25 +33,45 @@ pub(crate) const SCENARIOS: [(&str, &str); 23] = [
     ("legacy-silent", "an older server that leaves server/discover unanswered"),
     ("modern", "a good server of 2026-07-28 only"),
     ("modern-version", "a server that refuses every version with -32022 but one of the future"),
-    ("modern-ask", "a server of 2026-07-28 that asks as older ones do, which it must not"),
-    ("modern-state", "a server of 2026-07-28 that wants a call once more, with a state"),
+    (
+        "modern-versions",
+        "a server of 2026-07-28 that also names versions of the future and of the past",
+    ),
+    (
+        "modern-ask",
+        "a server of 2026-07-28 that asks as older ones do, and for what is not declared; it must not",
+    ),
+    ("modern-state", "a server of 2026-07-28 that wants a call once more, with a state, and again"),
+    (
+        "modern-input",
+        "a server of 2026-07-28 that asks for what the client declares before it answers",
+    ),
+    ("modern-full", "a server of 2026-07-28 with tools, prompts, resources and completions"),
+    ("modern-plain", "a server of 2026-07-28 that leaves out `resultType`"),
+    (
+        "modern-type",
+        "a server of 2026-07-28 whose list of tools has a `resultType` that nobody knows",
+    ),
+    ("legacy-full", "an older server with tools, prompts, resources, completions and logging"),
     (
         "odd",
         "a good server of the older revisions, with odd characters in its tools, odd ids and odd cancellations",
     ),
     ("offer", "a server that agrees on 1999-01-01"),
+    ("offer-later", "a server that agrees on a version of the future"),
     ("rude", "a server that writes noise, asks the client things and answers what was not asked"),
     ("slow", "a server of the older revisions that takes a second for each answer"),
     ("modern-slow", "a server of 2026-07-28 only that takes a second for each answer"),
     ("pages", "a server whose tools come in pages, one with an empty cursor"),
     ("stubborn", "a server that does not end when its stdin ends"),
+    ("deaf", "a server that does not end when its stdin ends, nor at SIGTERM"),
 ];
-
-/// A state that has to come back byte for byte.
-pub(crate) const STATE: &str = " St\u{e4}te +/= \\ \"Quoted\" \u{1F388} ";
 
 /// A version that no client knows.
 const FUTURE: &str = "2031-01-31";
+
+/// Versions that a played server agrees on, and that no client knows.
+pub(crate) const OFFERED: [&str; 2] = ["1999-01-01", FUTURE];
 
 /// How long a player lives at most.
 const LIFETIME: Duration = Duration::from_secs(60);
@@ -67,8 +90,8 @@ const AHEAD: usize = 4;
 /// How long the next answer waits after the server has asked something: long enough for any client to answer.
 const ASKED: Duration = Duration::from_millis(1200);
 
-/// How long the stubborn one stays after its stdin ended.
-const STUBBORN: Duration = Duration::from_secs(12);
+/// How long the stubborn ones stay after their stdin ended, in milliseconds.
+pub(crate) const STUBBORN: u64 = 12_000;
 
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -79,6 +102,8 @@ struct Player {
     scenario: String,
     log: Arc<Mutex<File>>,
     noise: bool,
+    /// Whether a handshake was answered.
+    opened: bool,
     /// Whether the client had its time to answer what it was asked.
     waited: bool,
 }
@@ -91,11 +116,17 @@ struct Player {
 pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
     let name = format!("{scenario}-{}-{}.jsonl", now(), std::process::id());
     let log = Arc::new(Mutex::new(File::create(folder.join(name))?));
-    let beats = log.clone();
+    let (beats, guard) = (log.clone(), Guard::new(scenario, folder));
     // Not joined: it ends with the process.
     std::thread::spawn(move || {
         let began = std::time::Instant::now();
         while began.elapsed() < LIFETIME {
+            if guard.told() {
+                write(&beats, "term", &[]);
+            }
+            if guard.is_gone() {
+                break;
+            }
             write(&beats, "alive", &[]);
             std::thread::sleep(Duration::from_millis(100));
         }
@@ -135,17 +166,18 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
         write(&ears, "eof", &[]);
     });
     let last = log.clone();
-    let mut player = Player { scenario: scenario.to_owned(), log, noise: false, waited: false };
+    let mut player =
+        Player { scenario: scenario.to_owned(), log, noise: false, opened: false, waited: false };
     for bytes in lines {
         player.line(&bytes);
     }
-    if scenario == "stubborn" {
+    if ["stubborn", "deaf"].contains(&scenario) {
         // At first often, so that the shortest wait is seen.
         for _ in 0..30 {
             std::thread::sleep(Duration::from_millis(10));
             write(&last, "alive", &[]);
         }
-        std::thread::sleep(STUBBORN);
+        std::thread::sleep(Duration::from_millis(STUBBORN));
     }
     Ok(())
 }
@@ -171,6 +203,10 @@ impl Player {
     fn line(&mut self, bytes: &[u8]) {
         let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return };
         let (Some(method), Some(id)) = (value["method"].as_str(), value.get("id")) else { return };
+        if self.is("slow") && method == "initialize" {
+            // A server may ping before the session is open.
+            self.say(&json!({ "jsonrpc": "2.0", "id": "early-1", "method": "ping" }));
+        }
         if self.is("slow") || self.is("modern-slow") {
             std::thread::sleep(Duration::from_secs(1));
         }
@@ -188,14 +224,21 @@ impl Player {
             std::thread::sleep(Duration::from_millis(80));
         }
         let modern = value["params"]["_meta"].get(VERSION).is_some();
+        if self.is("modern-full") && modern && method == "subscriptions/listen" {
+            return self.listened(id, &value["params"]["notifications"]);
+        }
         let answer = self.answer(method, &value["params"], modern);
         let Some(answer) = answer else { return };
         let mut reply = json!({ "jsonrpc": "2.0", "id": id });
         match answer {
             Ok(mut result) => {
                 if modern {
-                    if result.get("resultType").is_none() {
+                    if result.get("resultType").is_none() && !self.is("modern-plain") {
                         result["resultType"] = json!("complete");
+                    }
+                    if offers::is_kept(method) && result["resultType"] != "input_required" {
+                        result["ttlMs"] = json!(0);
+                        result["cacheScope"] = json!("private");
                     }
                     result["_meta"] = json!({ "io.modelcontextprotocol/serverInfo": { "name": "played", "version": "1" } });
                 }
@@ -205,7 +248,8 @@ impl Player {
         }
         self.say(&reply);
         let opening = method == "initialize" || method == "server/discover";
-        if !self.noise && !opening {
+        self.opened |= method == "initialize";
+        if !self.noise && !opening && (modern || self.opened) {
             self.noise = true;
             match self.scenario.as_str() {
                 "rude" => self.rudeness(),
@@ -232,7 +276,8 @@ impl Player {
     ) -> Option<Result<Value, Value>> {
         let error =
             |code: i64, message: &str| Some(Err(json!({ "code": code, "message": message })));
-        let legacy_only = ["slow", "offer", "mute", "odd"].contains(&self.scenario.as_str())
+        let legacy_only = ["slow", "offer", "offer-later", "mute", "odd"]
+            .contains(&self.scenario.as_str())
             || self.scenario.starts_with("legacy")
             || self.is("rude");
         let modern_only = self.scenario.starts_with("modern");
@@ -251,71 +296,88 @@ impl Player {
                 _ => error(-32601, "method not found"),
             };
         }
-        if modern && self.is("modern-version") {
+        if modern && (self.is("modern-version") || params["_meta"][VERSION] != newest) {
             return unsupported(&params["_meta"][VERSION]);
         }
         if !modern && modern_only {
             return unsupported(&params["protocolVersion"]);
         }
+        if let Some(round) = self.round(method, params) {
+            return Some(Ok(round));
+        }
+        if let Some(failure) = offers::failure(method, params, modern).filter(|_| self.is_full()) {
+            return Some(Err(failure));
+        }
         Some(match method {
             "initialize" if self.is("mute") => return None,
-            "tools/call" if self.is("modern-state") && params.get("requestState").is_none() => {
-                Ok(json!({ "resultType": "input_required", "requestState": STATE }))
-            }
+            "tools/call" if self.is("stuck") => return None,
             "initialize" => Ok(self.initialized(params)),
-            "server/discover" if modern => Ok(
-                json!({ "supportedVersions": ["2026-07-28"], "capabilities": capabilities(), "ttlMs": 0, "cacheScope": "private" }),
-            ),
+            "server/discover" if modern => {
+                let versions = match self.is("modern-versions") {
+                    true => json!([FUTURE, "2026-07-28", "2025-11-25"]),
+                    false => json!(["2026-07-28"]),
+                };
+                let capabilities = offers::capabilities(self.is_full(), modern);
+                Ok(json!({ "supportedVersions": versions, "capabilities": capabilities }))
+            }
             "ping" if !modern => Ok(json!({})),
-            "tools/list" => Ok(self.tools(params, modern)),
+            "tools/list" => Ok(offers::tools(&self.scenario, params, modern)),
             "tools/call" => Ok(
                 json!({ "content": [{ "type": "text", "text": params["arguments"]["text"].as_str().unwrap_or("hello") }] }),
             ),
-            _ => return error(-32601, "method not found"),
+            _ => match offers::full(method, modern).filter(|_| self.is_full()) {
+                Some(result) => Ok(result),
+                None => return error(-32601, "method not found"),
+            },
         })
+    }
+
+    /// Whether it offers more than tools.
+    fn is_full(&self) -> bool {
+        ["legacy-full", "modern-full", "modern-input", "pages"].contains(&self.scenario.as_str())
+    }
+
+    /// What comes before the answer to a call, in the scenarios that want it once more.
+    fn round(&self, method: &str, params: &Value) -> Option<Value> {
+        let call = method == "tools/call";
+        match self.scenario.as_str() {
+            "modern-state" if call => rounds::state(params),
+            "modern-ask" if call => rounds::undeclared(params),
+            "modern-input" if call || ["prompts/get", "resources/read"].contains(&method) => {
+                rounds::questions(params)
+            }
+            _ => None,
+        }
+    }
+
+    /// Opens a stream of notifications, which stays open, and tells of one change.
+    fn listened(&self, id: &Value, wanted: &Value) {
+        let meta = json!({ "io.modelcontextprotocol/subscriptionId": id });
+        let changes = wanted["toolsListChanged"] == true;
+        let kept = if changes { json!({ "toolsListChanged": true }) } else { json!({}) };
+        let note = |method: &str, params: Value| {
+            self.say(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+        };
+        let params = json!({ "notifications": kept, "_meta": meta });
+        note("notifications/subscriptions/acknowledged", params);
+        if changes {
+            note("notifications/tools/list_changed", json!({ "_meta": meta }));
+        }
     }
 
     fn initialized(&self, params: &Value) -> Value {
         let asked = params["protocolVersion"].as_str().unwrap_or_default();
         let known = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
         let version = match self.scenario.as_str() {
-            "offer" => "1999-01-01",
+            "offer" => OFFERED[0],
+            "offer-later" => OFFERED[1],
             "legacy-2024" => "2024-11-05",
             "legacy-0326" => "2025-03-26",
             "legacy-0618" => "2025-06-18",
             _ if known.contains(&asked) => asked,
             _ => "2025-11-25",
         };
-        json!({ "protocolVersion": version, "capabilities": capabilities(), "serverInfo": { "name": "played", "version": "1" } })
-    }
-
-    fn tools(&self, params: &Value, modern: bool) -> Value {
-        let about = match self.is("odd") || self.is("modern-ask") {
-            // Raw in the line: only LF ends it.
-            true => "Say\u{2028}it\u{2029}once\u{85}more",
-            false => "Say it again",
-        };
-        let tool = |name: &str| {
-            json!({ "name": name, "description": about,
-            "inputSchema": { "type": "object", "properties": { "text": { "type": "string" } } } })
-        };
-        let mut result = if self.is("pages") {
-            match params["cursor"].as_str() {
-                None => json!({ "tools": [tool("echo")], "nextCursor": "Päge/2 =? " }),
-                Some("Päge/2 =? ") if modern => {
-                    json!({ "tools": [tool("echo2")], "nextCursor": "" })
-                }
-                Some("Päge/2 =? ") => json!({ "tools": [tool("echo2")], "nextCursor": "last" }),
-                Some(_) => json!({ "tools": [tool("echo3")] }),
-            }
-        } else {
-            json!({ "tools": [tool("echo")] })
-        };
-        if modern {
-            result["ttlMs"] = json!(0);
-            result["cacheScope"] = json!("private");
-        }
-        result
+        json!({ "protocolVersion": version, "capabilities": offers::capabilities(self.is_full(), false), "serverInfo": { "name": "played", "version": "1" } })
     }
 
     /// What is odd and right, and cancellations that are wrong and do no harm.
@@ -326,7 +388,7 @@ impl Player {
                 &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }),
             );
         }
-        for id in [json!(""), json!(-1), json!("odd-last")] {
+        for id in [json!(""), json!(-1), json!("7"), json!("odd-last")] {
             self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }));
         }
     }
@@ -339,6 +401,8 @@ impl Player {
             self.say(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
         };
         note("notifications/no_such", json!({ "a": 1 }));
+        note("taut-check/note", json!({}));
+        note("notifications/tools/list_changed", json!({}));
         note("notifications/progress", json!({ "progressToken": "never-given", "progress": 1 }));
         note("notifications/cancelled", json!({ "requestId": "never-asked" }));
         self.say(&json!({ "jsonrpc": "2.0", "id": 987_654_321, "result": {} }));
@@ -346,7 +410,7 @@ impl Player {
             self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
         };
         ask(json!("ping-1"), "ping", json!({}));
-        ask(json!(0), "ping", json!({}));
+        ask(json!(0), "ping", json!({ "_meta": { "progressToken": 78 } }));
         ask(json!("none-1"), "taut-check/none", json!({}));
         ask(json!("case-1"), "Ping", json!({}));
         ask(json!("roots-1"), "roots/list", json!({}));
@@ -354,13 +418,13 @@ impl Player {
         ask(
             json!("sampling-1"),
             "sampling/createMessage",
-            json!({ "messages": [{ "role": "user", "content": content }], "maxTokens": 5 }),
+            json!({ "messages": [{ "role": "user", "content": content }], "maxTokens": 5,
+                "_meta": { "progressToken": 77 } }),
         );
-        let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
         ask(
             json!("elicit-1"),
             "elicitation/create",
-            json!({ "message": "Who?", "requestedSchema": schema }),
+            json!({ "message": "Who?", "requestedSchema": rounds::form() }),
         );
         // What a client may leave undeclared within a capability that it has.
         let tool = json!({ "name": "echo", "inputSchema": { "type": "object" } });
@@ -377,8 +441,4 @@ impl Player {
             json!({ "mode": "url", "message": "Please log in", "url": "https://example.com/login", "elicitationId": "taut-check" }),
         );
     }
-}
-
-fn capabilities() -> Value {
-    json!({ "tools": { "listChanged": true } })
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::ours::Revision;
-use crate::seen::{is_request, is_response};
+use crate::seen::{is_request, is_response, messages};
 
 /// One thing that happened to the played server.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub(crate) enum Note {
     Said { at: u64, value: Value },
     /// The client closed our stdin.
     Eof { at: u64 },
+    /// The server was told to end, by SIGTERM.
+    Term,
     /// The server was still there.
     Alive { at: u64 },
 }
@@ -64,7 +66,7 @@ impl Life {
     /// What the client answered to a request of ours.
     pub(crate) fn answer(&self, id: &Value) -> Option<&Value> {
         self.heard()
-            .map(|(_, value)| value)
+            .flat_map(|(_, value)| messages(value))
             .find(|value| is_response(value) && value.get("id") == Some(id))
     }
 
@@ -78,13 +80,18 @@ impl Life {
         said.is_some_and(|said| self.left().is_none_or(|left| left > said + 1000))
     }
 
+    /// When the client closed the server's stdin.
+    pub(crate) fn closed(&self) -> Option<u64> {
+        self.notes.iter().find_map(|note| match note {
+            Note::Eof { at } => Some(*at),
+            _ => None,
+        })
+    }
+
     /// When the client closed the server's stdin, or the server was there for the last time; nothing if that was not
     /// written down.
     pub(crate) fn left(&self) -> Option<u64> {
-        let closed = self.notes.iter().find_map(|note| match note {
-            Note::Eof { at } => Some(*at),
-            _ => None,
-        });
+        let closed = self.closed();
         let last = self.notes.iter().rev().find_map(|note| match note {
             Note::Alive { at } | Note::Heard { at, .. } | Note::Said { at, .. } => Some(*at),
             _ => None,
@@ -98,10 +105,7 @@ impl Life {
             Note::Said { at, .. } | Note::Heard { at, .. } => Some(*at),
             _ => None,
         };
-        let left = self.notes.iter().find_map(|note| match note {
-            Note::Eof { at } => Some(*at),
-            _ => None,
-        });
+        let left = self.closed();
         let since = self.notes.get(place).and_then(when);
         since.zip(left).is_some_and(|(since, left)| left >= since + millis)
     }
@@ -122,6 +126,7 @@ impl Life {
                 }
                 Note::Skipped => Some("> (a long line)".to_owned()),
                 Note::Eof { .. } => Some("> (end of stdin)".to_owned()),
+                Note::Term => Some("> (SIGTERM)".to_owned()),
                 Note::Alive { .. } => None,
             })
             .collect()
@@ -190,6 +195,7 @@ pub(crate) fn read(path: &Path, most: u64) -> (Life, u64) {
             "skipped" => Note::Skipped,
             "said" => Note::Said { at, value: value.unwrap_or_default() },
             "eof" => Note::Eof { at },
+            "term" => Note::Term,
             _ => Note::Alive { at },
         });
     }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 
-use super::play::SCENARIOS;
+use super::play::{OFFERED, SCENARIOS};
 use super::record::{Life, Played, Scene, read};
 use crate::check::{Check, Kind, Verdict};
 use crate::cx::VERSION;
@@ -144,7 +144,8 @@ impl ClientCheck {
         let folder = folder.join(name);
         let ended = std::fs::create_dir_all(&folder).ok().and_then(|()| {
             let mut process = Process::start(&self.program(name, &folder)).ok()?;
-            let limit = if name == "mute" { self.limit.min(MUTE) } else { self.limit };
+            let mute = ["mute", "stuck"].contains(&name);
+            let limit = if mute { self.limit.min(MUTE) } else { self.limit };
             let gone = process.gone_within(limit);
             let at = gone.map(|_| millis());
             // What it started may still be there: that is looked at, too.
@@ -164,6 +165,7 @@ impl ClientCheck {
             .cloned()
             .chain([name.into(), folder.as_os_str().to_owned()])
             .collect();
+        let server = super::signals::command(name, folder, server);
         let line: Vec<String> = server.iter().map(|word| quoted(&word.to_string_lossy())).collect();
         let line = line.join(" ");
         let mut words = Vec::new();
@@ -186,7 +188,7 @@ fn spoken(scene: &Scene, revision: Revision) -> Option<Scene> {
         let agreed = life.said().find_map(|(_, value)| value["result"]["protocolVersion"].as_str());
         match (agreed, life.first("initialize")) {
             (Some(agreed), _) if agreed == revision.as_str() => true,
-            (Some(agreed), _) if agreed != "1999-01-01" => false,
+            (Some(agreed), _) if !OFFERED.contains(&agreed) => false,
             // A handshake that came to nothing is one of the revision that it named. No handshake is modern.
             (_, Some((_, opened))) if !spoke_modern(life) => {
                 let named = opened["params"]["protocolVersion"].as_str().and_then(Revision::parse);

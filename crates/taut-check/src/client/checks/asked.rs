@@ -4,10 +4,36 @@ use std::collections::HashSet;
 
 use serde_json::{Value, json};
 
-use super::each;
+use super::{each, misfilled};
 use crate::check::{Check, Revisions, Verdict};
 use crate::client::record::{Life, Note, Played};
 use crate::seen::{is_request, is_response, messages};
+
+/// What is wrong with the progress that a client tells.
+fn misreported(life: &Life) -> Option<String> {
+    let mut last: Vec<(&Value, f64)> = Vec::new();
+    for (at, value) in life.heard() {
+        for note in messages(value).iter().filter(|one| one["method"] == "notifications/progress") {
+            let token = &note["params"]["progressToken"];
+            let asks = |value: &&Value| value.pointer("/params/_meta/progressToken") == Some(token);
+            let Some(asked) = life.said().map(|(_, value)| value).find(asks) else {
+                return Some(format!("no request has the token {token}"));
+            };
+            let done = |(place, reply): (usize, &Value)| {
+                place < at && is_response(reply) && reply.get("id") == asked.get("id")
+            };
+            if life.heard().any(done) {
+                return Some(format!("progress of {token} came after its request was answered"));
+            }
+            let now = note["params"]["progress"].as_f64().unwrap_or_default();
+            if last.iter().any(|(other, then)| *other == token && *then >= now) {
+                return Some(format!("the progress of {token} does not rise: {now}"));
+            }
+            last.push((token, now));
+        }
+    }
+    None
+}
 
 pub(super) fn checks() -> Vec<Check> {
     fn answer(played: &Played<'_>, judge: impl Fn(&Life) -> Option<String>) -> Verdict {
@@ -46,13 +72,21 @@ pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::must(
             "client-ping",
-            &["PNG-01", "RPC-06", "STD-06", "STD-07"],
+            &["PNG-01", "RPC-06", "RPC-29", "STD-06", "STD-07"],
             Revisions::LEGACY,
             "The client answers `ping` with an empty result and the same id.",
         )
-        .sent("pings with the ids \"ping-1\" and 0, after 400 KiB on stderr")
+        .sent("pings with the ids \"ping-1\" and 0, after 400 KiB on stderr, and one before the handshake is answered")
         .hosts("Servers that ping end the session.")
-        .played(&["rude"], |played| {
+        .played(&["rude", "slow"], |played| {
+            let early = each(played, |_, life| {
+                let went_on = life.first("notifications/initialized").is_some();
+                let silent = went_on && life.stayed_after("early-1") && life.answer(&json!("early-1")).is_none();
+                silent.then(|| "a ping before the answer to initialize was not answered".to_owned())
+            });
+            if early.failed() {
+                return early;
+            }
             answer(played, |life| {
                 [json!("ping-1"), json!(0)].iter().find_map(|id| {
                     let reply = life.answer(id);
@@ -76,7 +110,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("the requests `taut-check/none` and `Ping`")
         .hosts("A server waits for the answer for ever.")
-        .after(&["client-ping"])
+        .after(&["client-ping", "client-once"])
         .played(&["rude"], |played| {
             answer(played, |life| {
                 ["none-1", "case-1"].iter().find_map(|id| {
@@ -94,7 +128,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("`roots/list`")
         .hosts("A server takes an empty list for no access.")
-        .after(&["client-unknown-request"])
+        .after(&["client-unknown-request", "client-once", "client-initialize"])
         .played(&["rude"], |played| answer(played, |life| refused(life, "roots-1", "roots"))),
         Check::must(
             "client-roots",
@@ -104,6 +138,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("`roots/list`")
         .hosts("A server cannot tell where it may work.")
+        .after(&["client-once", "client-ping"])
         .played(&["rude"], |played| {
             answer(played, |life| {
                 life.first("initialize")?.1["params"]["capabilities"]["roots"].as_object()?;
@@ -152,6 +187,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("`sampling/createMessage` and `elicitation/create`")
         .hosts("No server asks for what is not declared, so the user never sees it.")
+        .after(&["client-initialize"])
         .played(&["rude"], |played| {
             answer(played, |life| {
                 let caps = caps(life)?;
@@ -178,15 +214,34 @@ pub(super) fn checks() -> Vec<Check> {
                 let result = life.answer(&json!("elicit-1"))?.get("result")?;
                 let accepted = result["action"] == "accept";
                 let known = accepted || result["action"] == "decline" || result["action"] == "cancel";
-                let fits = known && (accepted || result.get("content").is_none_or(Value::is_null));
-                (!fits).then(|| format!("the answer is {result}"))
+                let empty = |result: &Value| result.get("content").is_none_or(Value::is_null);
+                // A page has nothing to fill in.
+                let page = life.answer(&json!("elicit-2")).and_then(|reply| reply.get("result"));
+                let fits = known && (accepted || empty(result));
+                let odd = if fits { page.filter(|page| !empty(page)) } else { Some(result) };
+                odd.map(|odd| format!("the answer is {odd}"))
+            })
+        }),
+        Check::should(
+            "client-form",
+            &["ELI-10", "ELI-07"],
+            Revisions::SINCE_0618,
+            "A form that is accepted is filled in as its schema says.",
+        )
+        .sent("a form with a text, a number, a choice and a yes or no, all required")
+        .hosts("A server gets values that it cannot use.")
+        .after(&["client-elicited", "client-input"])
+        .played(&["rude", "modern-input"], |played| {
+            each(played, |_, life| {
+                let legacy = life.answer(&json!("elicit-1")).and_then(|reply| misfilled(&reply["result"]));
+                legacy.or_else(|| super::rounds::filled(life))
             })
         }),
         Check::must(
             "client-once",
             &["RPC-06", "STD-28"],
             Revisions::LEGACY,
-            "The client answers a request once.",
+            "The client answers a request once, and with its id.",
         )
         .sent("pings and other requests")
         .hosts("A server takes the second answer for the answer to another request.")
@@ -194,31 +249,27 @@ pub(super) fn checks() -> Vec<Check> {
             each(played, |_, life| {
                 let heard = life.heard().flat_map(|(_, value)| messages(value));
                 let mut answered = HashSet::new();
-                let mut answers = heard.filter(|value| is_response(value)).filter_map(|value| value.get("id"));
-                let twice = answers.find(|id| !id.is_null() && !answered.insert(id.to_string()))?;
-                Some(format!("the request {twice} was answered twice"))
+                let answers: Vec<&Value> = heard.filter(|value| is_response(value)).collect();
+                let mut ids = answers.iter().filter_map(|value| value.get("id"));
+                if let Some(twice) = ids.find(|id| !id.is_null() && !answered.insert(id.to_string())) {
+                    return Some(format!("the request {twice} was answered twice"));
+                }
+                // One without an id belongs to a request that has no other answer.
+                let nameless = answers.iter().filter(|value| value["id"].is_null()).count();
+                let asked = life.said().flat_map(|(_, value)| messages(value)).filter(|value| is_request(value));
+                let open = asked.filter(|value| !answered.contains(&value["id"].to_string())).count();
+                (nameless > 0 && nameless <= open).then(|| "an answer has no id".to_owned())
             })
         }),
         Check::must(
             "client-progress",
-            &["PRG-07", "PRG-08"],
+            &["PRG-04", "PRG-07", "PRG-08", "PRG-09", "PRG-11"],
             Revisions::ALL,
-            "The client tells progress only of a request that asked for it.",
+            "The client tells progress only of a request that asked for it, with the token as it came and rising numbers, and not after its answer.",
         )
-        .sent("requests without a progressToken")
+        .sent("requests without a progressToken, and `sampling/createMessage` with the token 77")
         .hosts("A server cannot tell what it is about; some end the session.")
-        .played(&[], |played| {
-            each(played, |_, life| {
-                let tokens: Vec<&Value> = life
-                    .said()
-                    .filter_map(|(_, value)| value.pointer("/params/_meta/progressToken"))
-                    .collect();
-                let heard = life.heard().flat_map(|(_, value)| messages(value));
-                let mut told = heard.filter(|value| value["method"] == "notifications/progress");
-                let odd = told.find(|value| !tokens.contains(&&value["params"]["progressToken"]))?;
-                Some(format!("no request has the token {}", odd["params"]["progressToken"]))
-            })
-        }),
+        .played(&[], |played| each(played, |_, life| misreported(life))),
         Check::must(
             "client-mode",
             &["ERR-17"],
@@ -237,7 +288,7 @@ pub(super) fn checks() -> Vec<Check> {
         }),
         Check::must(
             "client-sampling-tools",
-            &["LIF-12"],
+            &["LIF-12", "SAM-05"],
             Revisions::ONLY_1125,
             "A request for sampling with tools is refused by a client that does not declare `sampling.tools`.",
         )
@@ -247,31 +298,9 @@ pub(super) fn checks() -> Vec<Check> {
             answer(played, |life| {
                 let sampling = caps(life)?.get("sampling")?;
                 let reply = life.answer(&json!("sampling-2"))?;
-                (sampling.get("tools").is_none() && reply.get("result").is_some())
+                (sampling.get("tools").is_none() && reply["result"].is_object())
                     .then(|| "sampling.tools is not declared, and the request was served".to_owned())
             })
-        }),
-        Check::should(
-            "client-stderr",
-            &["STD-07", "STD-06"],
-            Revisions::ALL,
-            "Lines on stderr are no failure: the client goes on as with any other server.",
-        )
-        .sent("a server that writes a line to stderr with each answer")
-        .hosts("Most servers log to stderr, and could not be used.")
-        .played(&["dual", "chatty"], |played| {
-            let asked = |name: &str| -> Option<HashSet<String>> {
-                let lives = &played.scene(name)?.lives;
-                let methods = lives.iter().flat_map(|life| life.requests());
-                Some(methods.map(|(_, value)| value["method"].to_string()).collect())
-            };
-            let (Some(plain), Some(chatty)) = (asked("dual"), asked("chatty")) else {
-                return Verdict::skip("the client does not speak this revision to both servers");
-            };
-            match plain.iter().find(|method| !chatty.contains(*method)) {
-                Some(missing) => Verdict::fail(format!("chatty: {missing} never came, and it does where stderr is quiet")),
-                None => Verdict::Pass,
-            }
         }),
         Check::must(
             "client-silent",
@@ -281,7 +310,8 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("unknown notifications, cancellations and an answer that belong to nothing, and malformed cancellations")
         .hosts("A server gets answers that it never asked for.")
-        .played(&["rude", "odd"], |played| {
+        .after(&["client-once"])
+        .played(&[], |played| {
             each(played, |_, life| {
                 let asked: Vec<&Value> = life
                     .said()
@@ -302,9 +332,9 @@ pub(super) fn checks() -> Vec<Check> {
             "client-id-forms",
             &["RPC-29", "CAN-07", "RPC-06"],
             Revisions::LEGACY,
-            "The client answers requests with the ids \"\" and -1, also after malformed cancellations.",
+            "The client answers requests with the ids \"\", -1 and \"7\", also after malformed cancellations.",
         )
-        .sent("malformed cancellations, then pings with the ids \"\", -1 and \"odd-last\"")
+        .sent("malformed cancellations, then pings with the ids \"\", -1, \"7\" and \"odd-last\"")
         .hosts("A server waits for the answer for ever.")
         .after(&["client-ping", "client-silent"])
         .played(&["odd"], |played| {
@@ -313,7 +343,7 @@ pub(super) fn checks() -> Vec<Check> {
             };
             match played.lives().any(|(_, life)| judged(life)) {
                 true => each(played, |_, life| {
-                    let ids = [json!(""), json!(-1), json!("odd-last")];
+                    let ids = [json!(""), json!(-1), json!("7"), json!("odd-last")];
                     let missing = ids.iter().find(|id| life.answer(id).is_none());
                     let missing = missing.filter(|_| judged(life))?;
                     Some(format!("the ping with the id {missing} was not answered"))

@@ -4,13 +4,20 @@ use serde_json::Value;
 
 use super::{each, every};
 use crate::check::{Check, Revisions, Verdict};
-use crate::client::record::{Life, Note};
+use crate::client::play::STUBBORN;
+use crate::client::record::{Life, Note, Played};
 use crate::cx::VERSION;
 use crate::ours::Revision;
 use crate::schema::objection;
 use crate::seen::{is_request, is_response};
 
 pub(super) fn checks() -> Vec<Check> {
+    let mut all = plain();
+    all.push(terminates());
+    all
+}
+
+fn plain() -> Vec<Check> {
     vec![
         Check::must(
             "client-clean",
@@ -32,6 +39,9 @@ pub(super) fn checks() -> Vec<Check> {
                     None => {
                         Some(format!("a line is no JSON: {:.80}", String::from_utf8_lossy(line)))
                     }
+                    Some(value @ Value::Object(_)) if !is_message(value) => {
+                        Some(format!("a line is no message: {value}"))
+                    }
                     // Whether a batch may come is a question of its own.
                     Some(Value::Object(_) | Value::Array(_)) => None,
                     Some(other) => Some(format!("a line is no message: {other}")),
@@ -48,7 +58,7 @@ pub(super) fn checks() -> Vec<Check> {
         .hosts("Strict servers drop the message.")
         .played(&[], |played| {
             every(played, |value| {
-                (value.is_object() && value["jsonrpc"] != "2.0").then(|| format!("`jsonrpc` is {}", value["jsonrpc"]))
+                (is_message(value) && value["jsonrpc"] != "2.0").then(|| format!("`jsonrpc` is {}", value["jsonrpc"]))
             })
         }),
         Check::must(
@@ -72,6 +82,7 @@ pub(super) fn checks() -> Vec<Check> {
             "No id is used twice in a session.",
         )
         .hosts("A server answers the wrong one of two requests.")
+        .after(&["client-notification-id", "client-id-type"])
         .played(&[], |played| each(played, |_, life| repeated(life, |_, _| true))),
         Check::must(
             "client-id-in-flight",
@@ -80,6 +91,7 @@ pub(super) fn checks() -> Vec<Check> {
             "No id is used again before its request is answered.",
         )
         .hosts("A server answers the wrong one of two requests.")
+        .after(&["client-notification-id", "client-id-type"])
         .played(&[], |played| {
             each(played, |_, life| {
                 repeated(life, |id, at| {
@@ -91,13 +103,13 @@ pub(super) fn checks() -> Vec<Check> {
             "client-shape",
             &[
                 "RPC-07", "RPC-08", "RPC-09", "RPC-14", "LIF-02", "SAM-01", "SAM-03", "ELI-01",
-                "ELI-07", "ROO-01",
+                "ELI-07", "ROO-01", "ROO-02", "LOG-06", "CMP-03",
             ],
             Revisions::ALL,
             "Every message fits the official JSON schema of its revision.",
         )
         .hosts("A server that validates refuses it.")
-        .after(&["client-unknown-request", "client-roots", "client-silent", "client-progress-token", "client-info", "client-cancel-own", "client-elicited", 
+        .after(&["client-unknown-request", "client-roots", "client-silent", "client-progress-token", "client-info", "client-cancel-own", "client-elicited", "client-input", "client-cursor", "client-meta-fields", "client-state",
             "client-meta",
             "client-id-type",
             "client-version-member",
@@ -147,6 +159,7 @@ pub(super) fn checks() -> Vec<Check> {
             "A progressToken is a string or an integer, and no two running requests share one.",
         )
         .hosts("A server reports the progress of one call to another.")
+        .after(&["client-id-fresh", "client-id-in-flight"])
         .played(&[], |played| {
             each(played, |_, life| {
                 let token = |value: &Value| value.pointer("/params/_meta/progressToken").cloned();
@@ -155,6 +168,9 @@ pub(super) fn checks() -> Vec<Check> {
                     open.retain(|(_, id)| {
                         !life.said().any(|(place, said)| place < at && said.get("id") == Some(id))
                     });
+                    if value["params"].get("progressToken").is_some() {
+                        return Some("a token is in `params`, and not in `_meta`".to_owned());
+                    }
                     let Some(token) = token(value) else { continue };
                     if !token.is_string() && !token.is_i64() && !token.is_u64() {
                         return Some(format!("the token is {token}"));
@@ -171,10 +187,15 @@ pub(super) fn checks() -> Vec<Check> {
             "client-cancel-own",
             &["CAN-02", "LIF-16"],
             Revisions::ALL,
-            "The client cancels only requests of its own, and never `initialize`.",
+            "The client cancels only requests of its own that are under way, and never `initialize`.",
         )
         .hosts("A server cancels somebody else's call.")
+        .after(&["client-clean", "client-batch", "client-id-type", "client-id-fresh", "client-id-in-flight"])
         .played(&[], |played| {
+            // One or two may have crossed the answer.
+            if let Some(late) = cancelled_late(played).get(2) {
+                return Verdict::fail(format!("it cancels requests that are answered already, such as {late}"));
+            }
             each(played, |_, life| {
                 let mut unknown = Vec::new();
                 for (at, value) in life.heard() {
@@ -212,10 +233,7 @@ pub(super) fn checks() -> Vec<Check> {
                 return Verdict::skip("the client was still at work when its time was over");
             }
             each(played, |_, life| {
-                let closed = life.notes.iter().find_map(|note| match note {
-                    Note::Eof { at } => Some(*at),
-                    _ => None,
-                });
+                let closed = life.closed();
                 let lived = |closed: u64| {
                     let later = |note: &Note| matches!(note, Note::Alive { at } if *at >= closed + 20);
                     life.notes.iter().any(later)
@@ -236,9 +254,9 @@ pub(super) fn checks() -> Vec<Check> {
             Revisions::ALL,
             "The client ends the server when it ends: it closes stdin, then signals, then kills.",
         )
-        .sent("a server that does not end when its stdin ends")
+        .sent("a server that does not end when its stdin ends, and one that also ignores SIGTERM")
         .hosts("Every session leaves a process behind.")
-        .played(&["stubborn", "legacy", "dual"], |played| {
+        .played(&["stubborn", "deaf", "legacy", "dual"], |played| {
             if played.scenes.iter().all(|scene| scene.ended.is_none()) {
                 return Verdict::skip("the client was still at work when its time was over");
             }
@@ -252,10 +270,14 @@ pub(super) fn checks() -> Vec<Check> {
                         Note::Alive { at } | Note::Heard { at, .. } | Note::Said { at, .. } => {
                             Some(*at)
                         }
-                        Note::Eof { .. } | Note::Unfinished { .. } | Note::Skipped => None,
+                        _ => None,
                     })
                     .max()
                     .unwrap_or_default();
+                let closed = scene.lives.iter().filter_map(Life::closed).max();
+                if closed.is_some_and(|closed| last >= closed + STUBBORN) {
+                    return Verdict::fail(format!("{}: nobody ended the server", scene.name));
+                }
                 if last > ended + 5_000 {
                     return Verdict::fail(format!(
                         "{}: the server was there {} ms after the client was gone",
@@ -267,6 +289,37 @@ pub(super) fn checks() -> Vec<Check> {
             Verdict::Pass
         }),
     ]
+}
+
+/// Whether the client sends SIGTERM to a server that stays after its stdin was closed.
+fn terminates() -> Check {
+    Check::should(
+        "client-terminates",
+        &["STD-18"],
+        Revisions::ALL,
+        "A server that stays after its stdin was closed gets SIGTERM, and time, before it is killed.",
+    )
+    .sent("a server that ignores the end of its stdin, and SIGTERM; not on Windows, which has no such signal")
+    .hosts("A server cannot write down what it has to keep.")
+    .after(&["client-ends-server", "client-closes-first"])
+    .played(&["deaf"], |played| {
+        if cfg!(windows) {
+            return Verdict::skip("Windows has no SIGTERM");
+        }
+        if played.scenes.iter().any(|scene| scene.ended.is_none()) {
+            return Verdict::skip("the client was still at work when its time was over");
+        }
+        each(played, |_, life| {
+            let told = life.notes.iter().any(|note| matches!(note, Note::Term));
+            let used = life.said().count() > 1 && !life.cut && life.closed().is_some();
+            (used && !told).then(|| "the server was killed, and got no SIGTERM before".to_owned())
+        })
+    })
+}
+
+/// Whether it has what only messages have.
+fn is_message(value: &Value) -> bool {
+    ["method", "result", "error"].iter().any(|name| value.get(*name).is_some())
 }
 
 /// The revision that a message of the client is written in: the probe and the handshake name their own. Nothing for one
@@ -296,4 +349,24 @@ fn repeated(life: &Life, counts: impl Fn(&Value, usize) -> bool) -> Option<Strin
         used.push(id);
     }
     None
+}
+
+/// The requests that were answered before the client cancelled them, one from each life.
+fn cancelled_late(played: &Played<'_>) -> Vec<String> {
+    let late = |life: &Life| {
+        let mut cancels =
+            life.heard().filter(|(_, value)| value["method"] == "notifications/cancelled");
+        cancels.find_map(|(at, value)| {
+            let id = value["params"].get("requestId")?;
+            let before = |place: usize| place < at;
+            // Both sides may end a stream, and the pages of the specification differ on how (CAN-12).
+            let plain = |one: &Value| one["method"] != "subscriptions/listen";
+            let is_own = |one: &Value| one.get("id") == Some(id) && plain(one);
+            let own = life.requests().any(|(place, one)| before(place) && is_own(one));
+            let mut answers = life.said().filter(|(_, one)| is_response(one));
+            let answered = answers.any(|(place, one)| before(place) && one.get("id") == Some(id));
+            (own && answered).then(|| id.to_string())
+        })
+    };
+    played.lives().filter_map(|(_, life)| late(life)).collect()
 }

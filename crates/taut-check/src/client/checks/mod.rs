@@ -4,11 +4,15 @@ mod asked;
 mod follow;
 mod lines;
 mod opening;
+mod rounds;
+mod steady;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::record::{Life, Played};
 use crate::check::{Check, Verdict};
+use crate::client::rounds::form;
+use crate::ours::Validator;
 use crate::seen::messages;
 
 /// Looks at every life, and fails with the first fault of each.
@@ -32,12 +36,26 @@ fn every(played: &Played<'_>, wrong: impl Fn(&Value) -> Option<String>) -> Verdi
     each(played, |_, life| life.heard().flat_map(|(_, value)| messages(value)).find_map(&wrong))
 }
 
+/// What is wrong with a form of ours that the client filled in; nothing if it did not accept.
+fn misfilled(result: &Value) -> Option<String> {
+    if result["action"] != "accept" {
+        return None;
+    }
+    let content = result.get("content").filter(|content| !content.is_null());
+    let text = content.map_or_else(|| "{}".to_owned(), Value::to_string);
+    let schema = json!({ "form": form() });
+    let fault = Validator::part(&schema, "/form").ok()?.validate(&text).err()?;
+    Some(format!("the form is filled in with {text}: {fault}"))
+}
+
 /// All checks for clients, in the order of reports.
 pub(crate) fn all() -> Vec<Check> {
     let mut all = lines::checks();
     all.extend(opening::checks());
     all.extend(opening::modern());
     all.extend(asked::checks());
+    all.extend(steady::checks());
+    all.extend(rounds::checks());
     all.extend(follow::checks());
     all
 }

@@ -15,8 +15,29 @@ pub(super) fn checks() -> Vec<Check> {
             .hosts("A server refuses what comes before the handshake.")
             .played(&["dual", "legacy", "slow", "pages"], |played| each(played, |_, life| {
                 let before = |value: &Value| value["method"] == "server/discover" || value["method"] == "ping";
-                let first = life.heard().find(|(at, value)| !before(value) && !cancels_probe(life, *at, value))?.1;
-                (first["method"] != "initialize").then(|| format!("the first message is {}", first["method"]))
+                let first = life.heard().find(|(at, value)| value["method"].is_string() && !before(value) && !cancels_probe(life, *at, value))?.1;
+                if first["method"] != "initialize" {
+                    return Some(format!("the first message is {}", first["method"]));
+                }
+                // A session is opened once.
+                let opened = life.said().find(|(_, value)| value["result"].get("protocolVersion").is_some())?.0;
+                let again = life.requests().find(|(at, value)| *at > opened && value["method"] == "initialize");
+                again.map(|_| "initialize came again after it was answered".to_owned())
+            })),
+        Check::must("client-refused", &["LIF-01", "LIF-08"], Revisions::LEGACY, "After a handshake that was refused the client does not go on as if it were open.")
+            .sent("an error as the answer to `initialize`, from a server of 2026-07-28 only")
+            .hosts("A server gets requests of a session that it never opened.")
+            .after(&["client-waits"])
+            .played(&["modern", "modern-full"], |played| each(played, |_, life| {
+                let id = life.first("initialize")?.1.get("id");
+                let told = life.said().find(|(_, value)| value.get("id") == id && value.get("error").is_some())?.0;
+                let opening = ["initialize", "server/discover", "ping", "notifications/cancelled"];
+                let odd = |value: &Value| {
+                    let modern = value["params"]["_meta"].get(VERSION).is_some();
+                    value["method"].as_str().is_some_and(|method| !opening.contains(&method)) && !modern
+                };
+                let (_, value) = life.heard().find(|(at, value)| *at > told && odd(value))?;
+                Some(format!("it went on with {}", value["method"]))
             })),
         Check::must("client-initialize", &["LIF-02"], Revisions::LEGACY, "`initialize` has protocolVersion, capabilities and clientInfo with name and version.")
             .hosts("Servers that validate refuse the handshake.")
@@ -28,7 +49,7 @@ pub(super) fn checks() -> Vec<Check> {
             })),
         Check::must("client-initialized", &["LIF-08"], Revisions::LEGACY, "After the handshake the client sends `notifications/initialized`.")
             .hosts("Strict servers wait for it and answer nothing.")
-            .after(&["client-notification-id"])
+            .after(&["client-notification-id", "client-clean", "client-waits"])
         .played(&["dual", "legacy", "legacy-2024", "pages"], |played| each(played, |_, life| {
                 let (_, opened) = life.first("initialize")?;
                 let (told, answer) = life.said().find(|(_, value)| value.get("id") == opened.get("id"))?;
@@ -39,7 +60,14 @@ pub(super) fn checks() -> Vec<Check> {
                 if left && !life.left_after(told, PATIENT) {
                     return None;
                 }
-                let never = life.first("notifications/initialized").is_none_or(|(_, value)| value.get("id").is_some());
+                let came = life.first("notifications/initialized");
+                let never = came.is_none_or(|(_, value)| value.get("id").is_some());
+                // One request may have been sent before the handshake was answered; that is told elsewhere.
+                let answers = life.said().filter(|(at, value)| *at > told && is_response(value) && came.is_some_and(|(came, _)| *at < came));
+                let own = |id: Option<&Value>| life.requests().any(|(_, one)| one.get("id") == id && one["method"] != "ping");
+                if answers.filter(|(_, value)| own(value.get("id"))).count() > 1 {
+                    return Some("it came after other requests".to_owned());
+                }
                 (never && !(offered && left)).then(|| "it never came".to_owned())
             })),
         Check::should("client-waits", &["LIF-09"], Revisions::LEGACY, "Before the handshake is answered the client sends nothing but pings.")
@@ -48,7 +76,7 @@ pub(super) fn checks() -> Vec<Check> {
             .played(&["slow"], |played| each(played, |_, life| {
                 let (begun, opened) = life.first("initialize")?;
                 let answered = life.said().find(|(_, value)| value.get("id") == opened.get("id")).map_or(usize::MAX, |(at, _)| at);
-                life.heard().filter(|(at, value)| begun < *at && *at < answered && !cancels_probe(life, *at, value)).map(|(_, value)| &value["method"])
+                life.heard().filter(|(at, value)| begun < *at && *at < answered && !cancels_probe(life, *at, value)).filter(|(_, value)| !is_response(value) && value["method"] != "notifications/cancelled").map(|(_, value)| &value["method"])
                     .find(|method| **method != "ping").map(|method| format!("{method} came before the answer"))
             })),
         Check::must("client-batch", &["RPC-24", "RPC-26", "DEP-01"], Revisions::ALL, "`initialize` is never in a batch, and batches are sent in 2025-03-26 only.")
@@ -60,12 +88,15 @@ pub(super) fn checks() -> Vec<Check> {
                 })
             })),
         Check::should("client-offer", &["LIF-07"], Revisions::LEGACY, "A client that cannot speak the version it is offered ends the connection.")
-            .sent("a server that agrees on 1999-01-01")
+            .sent("servers that agree on 1999-01-01, and on a version of the future")
             .after(&["client-waits"])
         .hosts("Both sides go on in a version that one of them does not know.")
-            .played(&["offer"], |played| each(played, |_, life| {
+            .played(&["offer", "offer-later"], |played| each(played, |_, life| {
                 let id = life.first("initialize")?.1.get("id");
                     let begun = life.said().find(|(_, value)| value.get("id") == id)?.0;
+                if life.left_after(begun, STAYS) {
+                    return Some("it stayed".to_owned());
+                }
                 let more = life.requests().find(|(at, value)| *at > begun && !["initialize", "server/discover", "ping"].iter().any(|method| value["method"] == *method));
                 more.map(|(_, value)| format!("it went on with {}", value["method"]))
             })),
@@ -105,22 +136,28 @@ pub(super) fn checks() -> Vec<Check> {
         Check::must("client-capabilities", &["LIF-12"], Revisions::STRUCTURED_LEGACY, "The client asks only for what the server declares.")
             .sent("a server that declares tools and nothing else")
             .hosts("A server refuses it; a strict one ends.")
-            .played(&[], |played| each(played, |_, life| undeclared(life, played.revision))),
+            .after(&["client-initialize"])
+            .played(&[], |played| each(played, |name, life| undeclared(name, life, played.revision))),
         Check::should("client-capabilities-old", &["LIF-11"], Revisions::BEFORE_0618, "The client asks only for what the server declares.")
             .sent("a server that declares tools and nothing else")
             .hosts("A server refuses it; a strict one ends.")
-            .played(&[], |played| each(played, |_, life| undeclared(life, played.revision))),
-        Check::must("client-vocabulary", &["LIF-12", "LIF-11", "LIF-18", "DEP-03"], Revisions::ALL, "The client sends only requests and notifications that the revision has.")
+            .after(&["client-initialize"])
+            .played(&[], |played| each(played, |name, life| undeclared(name, life, played.revision))),
+        Check::must("client-vocabulary", &["LIF-12", "LIF-11", "LIF-18", "DEP-02", "DEP-03", "CAN-09"], Revisions::ALL, "The client sends only requests and notifications that the revision has.")
             .hosts("A server refuses a request that it does not know, and drops a notification.")
             .after(&["client-no-handshake", "client-capabilities", "client-capabilities-old"])
             .played(&[], |played| each(played, |_, life| {
                 life.heard().flat_map(|(_, value)| crate::seen::messages(value)).find_map(|value| {
                     let method = value["method"].as_str()?;
                     let modern = value["params"]["_meta"].get(VERSION).is_some();
-                    if ["shutdown", "exit"].contains(&method) {
+                    if ["shutdown", "exit", "$/cancelRequest"].contains(&method) {
                         return Some(format!("there is no {method} in this protocol"));
                     }
-                    let defined = crate::schema::method_definition(method)?;
+                    let areas = ["tools/", "prompts/", "resources/", "completion/", "logging/", "subscriptions/"];
+                    let foreign = is_request(value) && areas.iter().any(|area| method.starts_with(area));
+                    let Some(defined) = crate::schema::method_definition(method) else {
+                        return foreign.then(|| format!("there is no {method} in this protocol"));
+                    };
                     // A probe and a handshake belong to no session; names of others are no names of the protocol.
                     let opening = ["initialize", "server/discover", "notifications/cancelled"].contains(&method);
                     let other = is_request(value) && modern != played.revision.is_modern();
@@ -133,9 +170,16 @@ pub(super) fn checks() -> Vec<Check> {
 /// How long a client stays that has read an answer and has nothing more to say, in milliseconds.
 const PATIENT: u64 = 3_000;
 
-/// What the client asks for that the played server does not declare: it has tools and nothing else.
-fn undeclared(life: &Life, revision: Revision) -> Option<String> {
-    let opened = life.first("initialize")?.0;
+/// How long a client may stay with a server whose version it cannot speak, in milliseconds: it may have to ask a person.
+const STAYS: u64 = 12_000;
+
+/// What the client does that nobody declares. All played servers but one have tools and nothing else.
+fn undeclared(name: &str, life: &Life, revision: Revision) -> Option<String> {
+    let (opened, opening) = life.first("initialize")?;
+    let changed = life.first("notifications/roots/list_changed").is_some();
+    if changed && opening["params"]["capabilities"]["roots"]["listChanged"] != true {
+        return Some("it tells of changed roots, and does not declare that".to_owned());
+    }
     let foreign = ["prompts/", "resources/", "logging/", "completion/"];
     life.requests().filter(|(at, _)| *at > opened).find_map(|(_, value)| {
         let method = value["method"].as_str()?;
@@ -143,9 +187,8 @@ fn undeclared(life: &Life, revision: Revision) -> Option<String> {
         if value["params"].get("task").is_some() && revision == Revision::V2025_11_25 {
             return Some(format!("{method} asks for a task, of a server that declares none"));
         }
-        foreign
-            .iter()
-            .any(|area| method.starts_with(area))
+        let other = foreign.iter().any(|area| method.starts_with(area));
+        (other && name != "legacy-full" && name != "pages")
             .then(|| format!("{method} was asked of a server that declares tools only"))
     })
 }
@@ -169,7 +212,10 @@ pub(super) fn modern() -> Vec<Check> {
         Check::must("client-meta", &["MET-01"], Revisions::MODERN, "Every request carries the version and the client's capabilities in `_meta`.")
             .hosts("A server has to refuse it with -32602.")
             .played(&[], |played| each(played, |_, life| {
-                modern_requests(life).find_map(|value| {
+                let requests = modern_requests(life);
+                // One that is no request is told elsewhere.
+                let noted = |value: &&Value| value["method"].as_str().is_some_and(|it| it.starts_with("notifications/"));
+                requests.filter(|value| !noted(value)).find_map(|value| {
                     let meta = &value["params"]["_meta"];
                     let whole = meta[VERSION].is_string() && meta[CAPABILITIES].is_object();
                     (!whole).then(|| format!("{} has the `_meta` {meta}", value["method"]))
@@ -200,13 +246,14 @@ pub(super) fn modern() -> Vec<Check> {
                 let fits = extensions.as_object().is_some_and(|all| all.iter().all(|(name, value)| name.contains('/') && value.is_object()));
                 (!fits).then(|| format!("the extensions are {extensions}"))
             }))),
-        Check::should("client-info", &["MET-03"], Revisions::MODERN, "Every request names the client in `_meta`.")
+        Check::should("client-info", &["MET-03"], Revisions::MODERN, "Every request names the client and its version in `_meta`.")
             .hosts("A server cannot say in its logs who asked.")
-            .after(&["client-meta"])
+            .after(&["client-meta", "client-notification-id"])
         .played(&[], |played| each(played, |_, life| {
                 modern_requests(life).find_map(|value| {
                     let info = &value["params"]["_meta"][CLIENT_INFO];
-                    (!info["name"].is_string()).then(|| format!("{} does not name the client", value["method"]))
+                    let whole = info["name"].is_string() && info["version"].is_string();
+                    (!whole).then(|| format!("{} names the client as {info}", value["method"]))
                 })
             })),
         Check::must("client-no-answers", &["STD-22", "RPC-36", "DEP-04"], Revisions::MODERN, "A client of 2026-07-28 writes no answers.")
@@ -216,9 +263,21 @@ pub(super) fn modern() -> Vec<Check> {
             })),
         Check::must("client-no-handshake", &["PRB-02", "DEP-03"], Revisions::MODERN, "After a good answer to the probe there is no handshake.")
             .hosts("A server ends up in a mixture of both eras.")
-            .played(&["dual", "modern"], |played| each(played, |_, life| {
+            .played(&["dual", "modern", "modern-full"], |played| each(played, |_, life| {
                 let odd = life.heard().map(|(_, value)| value).find(|value| value["method"] == "initialize" || is_notification(value) && value["method"] == "notifications/initialized");
                 odd.map(|value| format!("{} came", value["method"]))
+            })),
+        Check::must("client-version-chosen", &["PRB-02", "VER-02"], Revisions::MODERN, "After the answer to its probe the client names a version that the server offers, and that the client can know.")
+            .sent("a version of the future, 2026-07-28 and 2025-11-25, in this order")
+            .hosts("A server refuses every request.")
+            .after(&["client-meta"])
+            .played(&[], |played| each(played, |_, life| {
+                let (at, told) = life.said().find(|(_, value)| value["result"]["supportedVersions"].is_array())?;
+                let offered = &told["result"]["supportedVersions"];
+                let named = life.requests().filter(|(place, _)| *place > at).filter_map(|(_, value)| value["params"]["_meta"].get(VERSION));
+                let known = |version: &Value| version.as_str().is_some_and(|version| Revision::parse(version).is_some_and(Revision::is_modern));
+                let mut odd = named.filter(|version| !known(version) || offered.as_array().is_none_or(|list| !list.contains(version)));
+                odd.next().map(|version| format!("it names {version}"))
             })),
         Check::must("client-version-retry", &["PRB-03", "VER-02"], Revisions::MODERN, "After -32022 the client tries a version that was offered, or gives up; it does not send `initialize`.")
             .sent("a server that refuses every version but one of the future")

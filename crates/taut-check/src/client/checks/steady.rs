@@ -1,0 +1,97 @@
+//! Whether a client goes on where nothing is wrong, or where it is not the client's business.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use super::each;
+use crate::check::{Check, Revisions, Verdict};
+use crate::client::record::{Life, Note};
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![
+        Check::should(
+            "client-stderr",
+            &["STD-07", "STD-06"],
+            Revisions::ALL,
+            "Lines on stderr are no failure: the client goes on as with any other server.",
+        )
+        .sent("a server that writes a line to stderr with each answer")
+        .hosts("Most servers log to stderr, and could not be used.")
+        .played(&["dual", "chatty"], |played| {
+            let asked = |name: &str| -> Option<HashSet<String>> {
+                let lives = &played.scene(name)?.lives;
+                let methods = lives.iter().flat_map(|life| life.requests());
+                Some(methods.map(|(_, value)| value["method"].to_string()).collect())
+            };
+            let (Some(plain), Some(chatty)) = (asked("dual"), asked("chatty")) else {
+                return Verdict::skip("the client does not speak this revision to both servers");
+            };
+            match plain.iter().find(|method| !chatty.contains(*method)) {
+                Some(missing) => Verdict::fail(format!("chatty: {missing} never came, and it does where stderr is quiet")),
+                None => Verdict::Pass,
+            }
+        }),
+        Check::should(
+            "client-timeout",
+            &["TMO-02"],
+            Revisions::SINCE_0326,
+            "A client that does not wait any longer for an answer, and goes on, cancels the request.",
+        )
+        .sent("a server that leaves `tools/call` unanswered")
+        .hosts("A server works on what nobody waits for.")
+        .after(&["client-vocabulary", "client-cancel-own"])
+        .played(&["stuck"], |played| {
+            each(played, |_, life| {
+                let when = |place: usize| match life.notes.get(place) {
+                    Some(Note::Heard { at, .. }) => *at,
+                    _ => 0,
+                };
+                let calls: Vec<_> = life.requests().filter(|(_, value)| value["method"] == "tools/call").collect();
+                let cancels = |id: Option<&Value>| life.heard().any(|(_, value)| {
+                    value["method"] == "notifications/cancelled" && value["params"].get("requestId") == id
+                });
+                // Others that run at the same time begin within this.
+                let later = |call: usize| life.requests().any(|(at, value)| {
+                    at > call && when(at) > when(call) + 2_000 && value["method"] != "ping"
+                });
+                let (_, call) = calls.iter().find(|(at, call)| later(*at) && !cancels(call.get("id")))?;
+                Some(format!("the call {} was given up, and not cancelled", call["id"]))
+            })
+        }),
+        Check::should(
+            "client-cancel-malformed",
+            &["CAN-07"],
+            Revisions::LEGACY,
+            "Malformed cancellations are ignored: the client goes on as with any other server.",
+        )
+        .sent("`notifications/cancelled` without a requestId, with null and with an object")
+        .hosts("One broken message of a server ends the session.")
+        .played(&["legacy", "odd"], |played| {
+            let lives = |name: &str| played.scene(name).into_iter().flat_map(|scene| &scene.lives);
+            let calls = |name: &str| lives(name).any(|life| life.first("tools/call").is_some());
+            let listed = |name: &str| lives(name).any(|life| life.first("tools/list").is_some());
+            let left = |name: &str| lives(name).any(left_open);
+            if !calls("legacy") || !listed("odd") {
+                return Verdict::skip("the client calls no tool after it has listed them");
+            }
+            match !calls("odd") || left("odd") && !left("legacy") {
+                true => Verdict::fail("odd: the client ended, and it does not where no cancellation comes"),
+                false => Verdict::Pass,
+            }
+        }),
+    ]
+}
+
+/// Whether the client left while a request of its own was not answered yet.
+fn left_open(life: &Life) -> bool {
+    let Some(closed) = life.notes.iter().position(|note| matches!(note, Note::Eof { .. })) else {
+        return false;
+    };
+    let answered = |id: Option<&Value>| {
+        life.said().any(|(at, value)| {
+            at < closed && value.get("method").is_none() && value.get("id") == id
+        })
+    };
+    life.requests().any(|(at, value)| at < closed && !answered(value.get("id")))
+}

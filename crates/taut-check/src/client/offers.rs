@@ -1,0 +1,125 @@
+//! What a played server offers: tools, in pages or not, and in some scenarios prompts, resources and more.
+//!
+//! Judges nothing.
+
+use serde_json::{Value, json};
+
+/// The cursors of further pages. Each is spoiled by another habit: trimming, other case, percent signs and normal
+/// forms; reading as a number; taking an empty page for the last; reading as JSON; padding of base64; cutting.
+pub(crate) const CURSORS: [&str; 4] = [
+    "P\u{e4}ge/2 a\u{308} %2F =? ",
+    "0003",
+    "{ \"page\" : 4.0 }",
+    concat!(
+        "eyJwYWdlIjo1LCJwYWQiOiIxMjM0NTY3ODkwMTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDEyMzQ1Njc4OTAx",
+        "MjM0NTY3ODkwMTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5",
+        "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MCJ9MTIzNDU2Nzg5MDEyMzQ1"
+    ),
+];
+
+/// The page that has no tools, by its cursor.
+pub(crate) const EMPTY_PAGE: &str = CURSORS[1];
+
+/// The name of a tool that is only in a list which is invalid.
+pub(crate) const INVALID: &str = "taut_check_invalid";
+
+pub(super) fn capabilities(full: bool, modern: bool) -> Value {
+    let mut all = json!({ "tools": { "listChanged": true } });
+    if full {
+        all["prompts"] = json!({ "listChanged": true });
+        all["resources"] = json!({ "listChanged": true, "subscribe": true });
+        all["completions"] = json!({});
+        all["logging"] = json!({});
+    }
+    if full && modern {
+        all["resources"] = json!({ "listChanged": true });
+    }
+    all
+}
+
+pub(super) fn tools(scenario: &str, params: &Value, modern: bool) -> Value {
+    let about = match scenario {
+        // Raw in the line: only LF ends it.
+        "legacy-odd" | "modern-slow" => "Say\u{2028}it\u{2029}once\u{85}more",
+        _ => "Say it again",
+    };
+    let tool = |name: &str| {
+        json!({ "name": name, "description": about,
+        "inputSchema": { "type": "object", "properties": { "text": { "type": "string" } } } })
+    };
+    match scenario {
+        "modern-type" => json!({ "tools": [tool(INVALID)], "resultType": "taut-check/odd" }),
+        "pages" => {
+            let next = match params["cursor"].as_str() {
+                None => CURSORS.first().copied(),
+                Some("") => None,
+                // The last one is empty in 2026-07-28, where that is said to be a cursor.
+                Some(cursor) => match CURSORS.iter().position(|known| *known == cursor) {
+                    Some(place) if place + 1 < CURSORS.len() => Some(CURSORS[place + 1]),
+                    Some(_) if modern => Some(""),
+                    _ => None,
+                },
+            };
+            let place = CURSORS.iter().position(|known| params["cursor"] == *known);
+            let name =
+                place.map_or_else(|| "echo".to_owned(), |place| format!("echo{}", place + 2));
+            let empty = params["cursor"] == EMPTY_PAGE;
+            let mut page = json!({ "tools": if empty { json!([]) } else { json!([tool(&name)]) } });
+            if let Some(next) = next {
+                page["nextCursor"] = json!(next);
+            }
+            page
+        }
+        "legacy-full" | "modern-full" => json!({ "tools": [tool("echo"), tool(FAILS)] }),
+        _ => json!({ "tools": [tool("echo")] }),
+    }
+}
+
+/// What fails in the scenarios that offer more than tools: one tool, and one resource.
+const FAILS: &str = "fails";
+const GONE: &str = "file:///taut-check/gone.txt";
+
+/// The error of a request for what fails there.
+pub(super) fn failure(method: &str, params: &Value, modern: bool) -> Option<Value> {
+    let missing = if modern { -32602 } else { -32002 };
+    match method {
+        "tools/call" if params["name"] == FAILS && modern => Some(
+            json!({ "code": -32021, "message": "sampling is needed", "data": { "requiredCapabilities": { "sampling": {} } } }),
+        ),
+        "tools/call" if params["name"] == FAILS => {
+            Some(json!({ "code": -32603, "message": "the disk is full" }))
+        }
+        "resources/read" if params["uri"] == GONE => {
+            Some(json!({ "code": missing, "message": "no such resource", "data": { "uri": GONE } }))
+        }
+        _ => None,
+    }
+}
+
+/// The result of a method that only a server has which offers all; nothing if there is no such method.
+pub(super) fn full(method: &str, modern: bool) -> Option<Value> {
+    let uri = "file:///taut-check/notes.txt";
+    let prompt = json!({ "name": "greet", "arguments": [{ "name": "who", "required": true }] });
+    let text = json!({ "type": "text", "text": "hello" });
+    Some(match method {
+        "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" if !modern => {
+            json!({})
+        }
+        "prompts/list" => json!({ "prompts": [prompt] }),
+        "prompts/get" => json!({ "messages": [{ "role": "user", "content": text }] }),
+        "resources/list" => {
+            json!({ "resources": [{ "uri": uri, "name": "notes" }, { "uri": GONE, "name": "gone" }] })
+        }
+        "resources/templates/list" => {
+            json!({ "resourceTemplates": [{ "uriTemplate": "file:///taut-check/{name}", "name": "files" }] })
+        }
+        "resources/read" => json!({ "contents": [{ "uri": uri, "text": "hello" }] }),
+        "completion/complete" => json!({ "completion": { "values": ["world"] } }),
+        _ => return None,
+    })
+}
+
+/// Whether the result of a method may be kept, and says for how long.
+pub(super) fn is_kept(method: &str) -> bool {
+    ["server/discover", "resources/read"].contains(&method) || method.ends_with("/list")
+}
