@@ -187,9 +187,15 @@ impl Client {
                 let list = list.clone();
                 let replies: Vec<Value> =
                     list.iter().filter_map(|one| self.answer_to(one)).collect();
-                match self.is("client-batch-received") {
-                    true => replies.iter().for_each(|reply| self.write(&reply.to_string())),
-                    false => self.write(&Value::Array(replies).to_string()),
+                if self.is("client-batch-received") {
+                    replies.iter().for_each(|reply| self.write(&reply.to_string()));
+                } else if self.is("batch-unread") {
+                    let error = json!({ "code": -32700, "message": "an array" });
+                    self.write(
+                        &json!({ "jsonrpc": "2.0", "id": null, "error": error }).to_string(),
+                    );
+                } else {
+                    self.write(&Value::Array(replies).to_string());
                 }
             } else if self.is("quits") && value["id"] == 987_654_321 {
                 // It takes an answer to nothing for the end, which is its own business.

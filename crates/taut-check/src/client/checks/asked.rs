@@ -255,7 +255,8 @@ pub(super) fn checks() -> Vec<Check> {
                     return Some(format!("the request {twice} was answered twice"));
                 }
                 // One without an id belongs to a request that has no other answer.
-                let nameless = answers.iter().filter(|value| value["id"].is_null()).count();
+                let nameless = |value: &&&Value| value["id"].is_null() && !refuses_array(life, value);
+                let nameless = answers.iter().filter(nameless).count();
                 let asked = life.said().flat_map(|(_, value)| messages(value)).filter(|value| is_request(value));
                 let open = asked.filter(|value| !answered.contains(&value["id"].to_string())).count();
                 (nameless > 0 && nameless <= open).then(|| "an answer has no id".to_owned())
@@ -323,7 +324,9 @@ pub(super) fn checks() -> Vec<Check> {
                 let stray = heard.into_iter().find(|value| {
                     // An id of another JSON type is told by the checks of ids.
                     let known = |id: &Value| asked.iter().any(|asked| text(asked) == text(id));
-                    is_response(value) && value.get("id").is_none_or(|id| id.is_null() || !known(id))
+                    is_response(value)
+                        && value.get("id").is_none_or(|id| id.is_null() || !known(id))
+                        && !refuses_array(life, value)
                 });
                 stray.map(|stray| format!("it answered {stray}"))
             })
@@ -386,4 +389,11 @@ pub(super) fn checks() -> Vec<Check> {
             }
         }),
     ]
+}
+
+/// Whether it is an error for an array that the client could not read: it knows no id in it (RPC-12), and
+/// `client-batch-received` tells it.
+fn refuses_array(life: &Life, value: &Value) -> bool {
+    let error = value["id"].is_null() && value.get("error").is_some();
+    error && life.said().any(|(_, said)| said.is_array())
 }
