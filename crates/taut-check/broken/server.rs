@@ -222,6 +222,9 @@ impl Server {
         if self.is("rpc-id-forms") && *id == json!(0) {
             return None;
         }
+        if self.is("params-null") && value.get("params") == Some(&Value::Null) {
+            std::process::exit(1);
+        }
         let reply = self.request(id, method, value.get("params").unwrap_or(&Value::Null));
         self.refused |= matches!(reply, Some(Err(_)));
         self.last_id = id.clone();
@@ -622,6 +625,7 @@ impl Server {
         };
         if self.is("init-offer") && asked == "1999-01-01"
             || self.is("init-offer-future") && asked == "2099-12-31"
+            || self.is("init-offer-word") && asked == "latest"
             || self.is("modern-refused") && asked == MODERN
         {
             return Err((-32603, "no such version".to_owned()));
@@ -770,6 +774,9 @@ impl Server {
             let params = json!({ "uri": "other://x", "_meta": meta });
             self.note("notifications/resources/updated", params);
         }
+        if self.is("listen-replaces") {
+            self.streams.retain(|(_, open)| open != filter);
+        }
         self.streams.push((id, filter.clone()));
         None
     }
@@ -799,7 +806,8 @@ impl Server {
             return Some(Err((code, "arguments are an object".to_owned())));
         }
         if self.is("tasks-ignored") && params.get("task").is_some()
-            || self.is("input-stray") && params["inputResponses"].get("taut-check").is_some()
+            || (self.is("input-stray") || self.is("stray-second") && name == "add")
+                && params["inputResponses"].get("taut-check").is_some()
         {
             return Some(Err((-32603, "what is that?".to_owned())));
         }
@@ -909,7 +917,7 @@ impl Server {
             "ask"
             | "test_input_required_result_elicitation"
             | "test_input_required_result_tampered_state"
-                if request.modern && caps.get("elicitation").is_some() =>
+                if request.modern && (shows_forms(caps) || self.is("form-anyway")) =>
             {
                 let mut schema =
                     json!({ "type": "object", "properties": { "name": { "type": "string" } } });
@@ -1065,6 +1073,12 @@ impl Server {
         }
         result
     }
+}
+
+/// Whether a client shows forms: it declares them, or elicitation and no mode.
+fn shows_forms(caps: &Value) -> bool {
+    caps.get("elicitation")
+        .is_some_and(|modes| modes.get("form").is_some() || modes.get("url").is_none())
 }
 
 fn refusal(id: Option<&Value>, code: i64, message: &str) -> Value {

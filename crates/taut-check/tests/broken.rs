@@ -180,6 +180,10 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("form-numbers", "input-forms", Revision::V2025_11_25),
     ("undeclared-get", "error-undeclared", Revision::MODERN),
     ("traversal-slashes", "resources-traversal", Revision::V2025_11_25),
+    ("params-null", "rpc-params-array", Revision::V2025_11_25),
+    ("listen-replaces", "listen-change-fixture", Revision::MODERN),
+    ("form-anyway", "input-declared", Revision::MODERN),
+    ("stray-second", "input-stray", Revision::MODERN),
 ];
 
 /// The same for clients.

@@ -158,14 +158,14 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::should("listen-change-fixture", &["TOL-25", "RES-15", "SUB-03", "SUB-04", "SUB-06"], Revisions::MODERN,
             "A change is told to each subscription that asked for it, with its id, and to no other.")
-            .sent("two subscriptions, one for changes of tools and one for changes of prompts; then the fixture's tools that change them")
+            .sent("two subscriptions, one for changes of tools and one for changes of prompts, and each once more; then the fixture's tools that change them")
             .hosts("The user of a host sees tools that are gone, and not the new ones.")
             .after(&["listen-ack", "listen-answer", "listen-subset", "listen-unasked"])
             .fresh(
                 |cx| {
                     let known = triggers(cx)?;
                     let mut steps = vec![Step::Open(json!({}))];
-                    for (n, (_, filter, _)) in (0..).zip(&known) {
+                    for (n, (_, filter, _)) in (0..).zip(known.iter().chain(&known)) {
                         let filter = json!({ "notifications": { *filter: true } });
                         steps.extend([cx.request(n, "subscriptions/listen", filter), Step::Hear("notifications/subscriptions/acknowledged")]);
                     }
@@ -176,15 +176,18 @@ pub(super) fn checks() -> Vec<Check> {
                     steps.push(Step::Barrier);
                     Ok(steps)
                 },
-                |cx, seen| verdict((0..).zip(triggers(cx).unwrap_or_default()).try_for_each(|(n, (tool, _, method))| {
-                    let mut told = seen.notifications().filter(|note| note["method"] == method);
-                    let id = |note: &Value| note["params"]["_meta"].get(crate::cx::SUBSCRIPTION).cloned();
-                    match told.next() {
-                        None => Err(fail(seen, format!("{method} did not come after {tool}"))),
-                        Some(note) if id(note) != Some(cx.id(n)) => Err(fail(seen, format!("{method} does not carry the id of its subscription"))),
-                        Some(_) => Ok(()),
-                    }
-                })),
+                |cx, seen| {
+                    let known = triggers(cx).unwrap_or_default();
+                    verdict((0..).zip(known.iter().chain(&known)).try_for_each(|(n, (tool, _, method))| {
+                        let told: Vec<_> = seen.notifications().filter(|note| note["method"] == *method)
+                            .map(|note| note["params"]["_meta"].get(crate::cx::SUBSCRIPTION)).collect();
+                        match told.first() {
+                            None => Err(fail(seen, format!("{method} did not come after {tool}"))),
+                            Some(_) if told.contains(&Some(&cx.id(n))) => Ok(()),
+                            Some(_) => Err(fail(seen, format!("{method} was not told to the subscription {}", cx.id(n)))),
+                        }
+                    }))
+                },
             ),
         Check::must("input-shape", &["MRTR-02", "MRTR-03", "MRTR-04", "MRTR-14", "CAP-03", "ELI-02", "ELI-04", "SAM-02"], Revisions::MODERN,
             "A result that asks back has questions or a state, asks only for what was declared, and has no cache hints.")
@@ -312,6 +315,14 @@ pub(super) fn undeclared(method: &Value, params: &Value, caps: &Value) -> Option
     match method.as_str()? {
         "elicitation/create" if params["mode"] == "url" && elicitation.get("url").is_none() => {
             Some("asks in the mode url, which was not declared")
+        }
+        // `{}` alone means forms (CAP-03).
+        "elicitation/create"
+            if params["mode"] != "url"
+                && elicitation.get("url").is_some()
+                && elicitation.get("form").is_none() =>
+        {
+            Some("asks with a form, and only the mode url was declared")
         }
         "sampling/createMessage" if sampling.get("tools").is_none() => {
             let tools = params.get("tools").is_some() || params.get("toolChoice").is_some();

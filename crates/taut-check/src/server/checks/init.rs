@@ -97,6 +97,16 @@ fn opening() -> Vec<Check> {
                 |cx| Ok(vec![Step::Send(initialize(&cx.id(0), "2099-12-31", &json!({}))), Step::Await(cx.id(0))]),
                 counter_offer,
             ),
+        Check::must("init-offer-word", &["LIF-05"], Revisions::LEGACY,
+            "A version that is no date is answered with one that the server knows, not with an error.")
+            .sent("`initialize` for `latest`")
+            .hosts("A version is a text that is compared; a server that reads a date from it ends at the first other one.")
+            .after(&["init-offer"])
+            .once()
+            .fresh(
+                |cx| Ok(vec![Step::Send(initialize(&cx.id(0), "latest", &json!({}))), Step::Await(cx.id(0))]),
+                counter_offer,
+            ),
         Check::must("init-offer-holds", &["LIF-04", "LIF-05"], Revisions::LEGACY,
             "The version that the server offers is one that it agrees to when it is asked for.")
             .hosts("A client that retries with the offered version never connects.")

@@ -30,6 +30,11 @@ const ASKING: [&str; 2] = ["test_elicitation", "test_sampling"];
 /// Tools of the older revisions whose forms have defaults, and choices.
 const FORMS: [&str; 2] = ["test_elicitation_sep1034_defaults", "test_elicitation_sep1330_enums"];
 
+/// What a client declares that can open a page and show no form.
+fn pages_only() -> Value {
+    json!({ "elicitation": { "url": {} } })
+}
+
 fn call(cx: &Cx<'_>, n: i64, tool: &str, caps: &Value) -> Step {
     cx.request_with(n, "tools/call", json!({ "name": tool, "arguments": {} }), caps)
 }
@@ -132,9 +137,9 @@ pub(super) fn checks() -> Vec<Check> {
                     verdict(rounds)
                 },
             ),
-        Check::must("input-declared", &["MRTR-04", "CAP-01", "ELI-02", "ELI-04", "SAM-02", "SAM-05"], Revisions::MODERN,
+        Check::must("input-declared", &["MRTR-04", "CAP-01", "CAP-03", "ELI-02", "ELI-04", "SAM-02", "SAM-05"], Revisions::MODERN,
             "A tool that may ask in several ways asks in one that this request declares.")
-            .sent("the fixture's `test_input_required_result_capabilities` with sampling declared, after a request that declares everything; then its other tools that ask, with nothing declared")
+            .sent("the fixture's `test_input_required_result_capabilities` with sampling declared, after a request that declares everything; then its other tools that ask, with nothing declared, and its forms with the mode url alone declared")
             .hosts("A client cannot answer what it did not declare, so the call never ends.")
             .after(&["input-shape"])
             .probe(
@@ -142,6 +147,9 @@ pub(super) fn checks() -> Vec<Check> {
                     fixture(cx, CHOOSES)?;
                     let mut steps = vec![cx.request_with(0, "tools/list", Value::Null, &every()), Step::Await(cx.id(0)), call(cx, 1, CHOOSES, &json!({ "sampling": {} }))];
                     steps.extend((2..).zip(kinds(cx).unwrap_or_default()).map(|(n, (tool, _))| call(cx, n, tool, &json!({}))));
+                    if fixture(cx, ASKS).is_ok() {
+                        steps.push(call(cx, 30, ASKS, &pages_only()));
+                    }
                     Ok(steps)
                 },
                 |cx, seen| {
@@ -150,7 +158,9 @@ pub(super) fn checks() -> Vec<Check> {
                         let result = seen.result(&cx.id(n)).filter(|result| result["resultType"] == "input_required")?;
                         asks(result, &json!({})).map(|what| format!("{tool}: {what}"))
                     });
-                    match asks_anyway {
+                    let form = seen.result(&cx.id(30)).filter(|result| result["resultType"] == "input_required");
+                    let form = form.and_then(|result| asks(result, &pages_only()));
+                    match asks_anyway.or(form) {
                         Some(what) => fail(seen, what),
                         None => verdict(asked(seen, &cx.id(1), &json!({ "sampling": {} })).map(|_| ())),
                     }
