@@ -35,7 +35,7 @@ pub use client::{ClientCheck, play};
 pub use ours::Revision;
 pub use process::{Entry, What};
 pub use program::{Program, Stopper};
-pub use report::{Baseline, Compared, Report, Row, Tone, plain, table};
+pub use report::{Baseline, Compared, IdleCall, Report, Row, Tone, plain, table};
 pub use server::ServerCheck;
 pub use server::run::MAX_STARTS;
 pub use wire::{Fault, Frame};

@@ -13,11 +13,13 @@ impl Report {
             .iter()
             .map(|(revision, why)| json!({ "revision": revision.as_str(), "why": why }));
         let revisions: Vec<_> = self.revisions().iter().map(|revision| revision.as_str()).collect();
+        let idle = self.idle.iter().map(|call| json!({ "tool": call.tool, "came": call.came }));
         json!({
             "command": self.command(),
             "passed": self.passed(),
             "revisions": revisions,
             "closed": closed.collect::<Vec<_>>(),
+            "idle": idle.collect::<Vec<_>>(),
             "starts": self.starts,
             "took_ms": u64::try_from(self.took.as_millis()).unwrap_or(u64::MAX),
             "pass": self.count("pass"),

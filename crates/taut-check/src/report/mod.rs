@@ -87,6 +87,15 @@ impl Row {
     }
 }
 
+/// A call that was allowed and did not work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IdleCall {
+    /// The tool.
+    pub tool: String,
+    /// What came; nothing if no revision lists such a tool, which is a slip of who allowed it.
+    pub came: Option<String>,
+}
+
 /// What came of a run.
 #[derive(Clone, Debug)]
 pub struct Report {
@@ -96,6 +105,8 @@ pub struct Report {
     pub rows: Vec<Row>,
     /// The revisions that did not open, and why.
     pub closed: Vec<(Revision, String)>,
+    /// Calls that were allowed and worked in no revision, so that what needs them was not checked.
+    pub idle: Vec<IdleCall>,
     /// How many processes were started.
     pub starts: usize,
     /// How long it took.
@@ -110,7 +121,7 @@ impl Report {
         starts: usize,
         took: Duration,
     ) -> Self {
-        Self { program, rows, closed, starts, took }
+        Self { program, rows, closed, idle: Vec::new(), starts, took }
     }
 
     /// The revisions that were checked.
@@ -139,10 +150,17 @@ impl Report {
         self.rows.iter().filter(|row| row.level == Level::Advice && row.verdict.failed())
     }
 
-    /// Whether something was checked and nothing failed.
+    /// Whether something was checked, every tool that may be called is there, and nothing failed.
     #[must_use]
     pub fn passed(&self) -> bool {
-        !self.rows.is_empty() && self.failures().next().is_none()
+        !self.rows.is_empty()
+            && self.unlisted().next().is_none()
+            && self.failures().next().is_none()
+    }
+
+    /// Tools that were allowed to be called, and that the server does not have.
+    pub fn unlisted(&self) -> impl Iterator<Item = &str> {
+        self.idle.iter().filter(|call| call.came.is_none()).map(|call| call.tool.as_str())
     }
 
     /// How many rows have this verdict.

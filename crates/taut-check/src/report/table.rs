@@ -58,6 +58,22 @@ pub fn table(report: &Report, paint: &dyn Fn(Tone, &str) -> String) -> String {
     );
     let mark = if report.passed() { paint(Tone::Good, "✓") } else { paint(Tone::Bad, "✗") };
     let _ = writeln!(text, "\n{mark} {sum}");
+    for call in &report.idle {
+        let _ = match &call.came {
+            None => writeln!(
+                text,
+                "{} the server has no tool {:?}, so what needs it was not checked: correct --call, or leave it out",
+                paint(Tone::Bad, "✗"),
+                call.tool
+            ),
+            Some(came) => writeln!(
+                text,
+                "the call of {:?} worked in no revision, so what needs one that works was not checked: {}",
+                call.tool,
+                cut(came)
+            ),
+        };
+    }
     if report.revisions().is_empty() {
         text.push_str(
             "nothing could be checked: the server opens in none of the revisions above; `taut doctor` says why\n",

@@ -9,13 +9,15 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::carry::Shared;
+use super::carry::{Shared, Surveys};
+use super::checks::short;
 use super::judge::{explain, scans};
 use super::session::Times;
 use crate::check::Check;
+use crate::cx::Called;
 use crate::ours::Revision;
 use crate::program::{Program, Stopper};
-use crate::report::{Report, Row};
+use crate::report::{IdleCall, Report, Row};
 
 /// How many processes are started at most, all together.
 pub const MAX_STARTS: usize = 100;
@@ -147,7 +149,37 @@ impl ServerCheck {
         rows.sort_by_key(|row| (row.revision, checks.iter().position(|check| check.id == row.id)));
         explain(&checks, &mut rows);
         let starts = shared.starts.into_inner();
-        Report::new(self.program.words.clone(), rows, closed, starts, began.elapsed())
+        let report = Report::new(self.program.words.clone(), rows, closed, starts, began.elapsed());
+        Report { idle: self.idle(&surveys), ..report }
+    }
+
+    /// The allowed calls that worked in no revision, if one opened.
+    fn idle(&self, surveys: &Surveys) -> Vec<IdleCall> {
+        let mut idle: Vec<IdleCall> = Vec::new();
+        for (tool, args) in self.calls.iter().filter(|_| !surveys.is_empty()) {
+            let all = || surveys.iter().map(|(_, survey)| survey);
+            let same = |call: &&Called| call.tool == *tool && call.args == *args;
+            let calls = || all().flat_map(|survey| &survey.calls).filter(same);
+            // A call that asks back works for a client that can answer.
+            let works = |call: &Called| {
+                call.worked()
+                    || call.result().is_some_and(|it| it["resultType"] == "input_required")
+            };
+            if calls().any(works) || idle.iter().any(|call| call.tool == *tool) {
+                continue;
+            }
+            let listed = all().any(|survey| survey.tool(tool).is_some());
+            let came = match calls().last().and_then(|call| call.reply.as_ref()) {
+                None => "no answer".to_owned(),
+                Some(reply) => {
+                    let told = ["/error/message", "/result/content/0/text", "/result"];
+                    let told = told.iter().find_map(|place| reply.pointer(place));
+                    short(told.unwrap_or(reply))
+                }
+            };
+            idle.push(IdleCall { tool: tool.clone(), came: listed.then_some(came) });
+        }
+        idle
     }
 
     pub(super) fn wants(&self, check: &Check) -> bool {

@@ -280,7 +280,8 @@ fn tell(
             "{} was not there: these failures are known from now on",
             path.display()
         ));
-        return Ok(if report.revisions().is_empty() { Exit::ToolFailed } else { Exit::Worked });
+        let fine = report.unlisted().next().is_none() && !report.revisions().is_empty();
+        return Ok(if fine { Exit::Worked } else { Exit::ToolFailed });
     };
     let compared = baseline.compare(report);
     for key in &compared.new {
@@ -295,7 +296,8 @@ fn tell(
         compared.known.len(),
         compared.fixed.len()
     ));
-    let fine = compared.new.is_empty() && !report.revisions().is_empty();
+    let named = report.unlisted().next().is_none();
+    let fine = compared.new.is_empty() && named && !report.revisions().is_empty();
     Ok(if fine { Exit::Worked } else { Exit::ToolFailed })
 }
 

@@ -223,6 +223,15 @@ fn a_tool_is_called_only_if_it_is_allowed() {
     assert_eq!(verdict(&open, "tools-text").0, "pass");
     assert_eq!(verdict(&open, "tools-content").0, "pass");
 
+    // Of a tool that is not there nothing can be checked, and that is no success.
+    let words: Vec<&str> = only[1..].iter().chain(&["--call", "ech"]).copied().collect();
+    let slip = check(&words, &["taut", "serve"]).exits(1);
+    assert!(slip.out.contains("the server has no tool \"ech\""), "{}", slip.out);
+    // One that fails may be meant, and is told.
+    let words: Vec<&str> = only[1..].iter().chain(&["--call", "add"]).copied().collect();
+    let failing = check(&words, &["taut", "serve"]).exits(0);
+    assert!(failing.out.contains("the call of \"add\" worked in no revision"), "{}", failing.out);
+
     let words = ["--call", "echo", "--args", "{}", "--args", "{}"];
     let more = check(&words, &["taut", "serve"]).exits(2);
     assert!(more.err.contains("more --args than --call"), "{}", more.err);

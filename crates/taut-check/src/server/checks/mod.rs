@@ -193,7 +193,7 @@ fn verdict(judged: Result<(), Verdict>) -> Verdict {
 }
 
 /// A value on one short line.
-fn short(value: &Value) -> String {
+pub(crate) fn short(value: &Value) -> String {
     let text = value.to_string();
     match text.char_indices().nth(160) {
         Some((end, _)) => format!("{}…", &text[..end]),
