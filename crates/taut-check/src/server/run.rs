@@ -169,7 +169,7 @@ impl ServerCheck {
                 continue;
             }
             let listed = all().any(|survey| survey.tool(tool).is_some());
-            let came = match calls().last().and_then(|call| call.reply.as_ref()) {
+            let came = match calls().next_back().and_then(|call| call.reply.as_ref()) {
                 None => "no answer".to_owned(),
                 Some(reply) => {
                     let told = ["/error/message", "/result/content/0/text", "/result"];
