@@ -27,7 +27,9 @@ pub(crate) struct Later {
 impl Later {
     fn is_cancelled(&self) -> bool {
         let cancelled = self.cancelled.lock().unwrap_or_else(PoisonError::into_inner);
-        cancelled.contains(&self.id) || self.out.is("cancel-all") && cancelled.len() > self.before
+        cancelled.contains(&self.id)
+            || self.out.is("cancel-all") && cancelled.len() > self.before
+            || cancelled.iter().skip(self.before).any(Value::is_null)
     }
 
     /// Reports so many steps, each after a pause; then gives the result. Stops when it is cancelled.
@@ -49,6 +51,11 @@ impl Later {
             if self.is_cancelled() && !deaf {
                 if self.out.is("cancel-logs") && self.logs {
                     self.out.send(&json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info", "data": "cancelled" } }));
+                }
+                if let (true, Some(token)) = (self.out.is("progress-cancelled"), &self.token) {
+                    std::thread::sleep(Duration::from_millis(200));
+                    let params = json!({ "progressToken": token, "progress": 1000 });
+                    self.out.send(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }));
                 }
                 if self.out.is("cancel-empty") {
                     std::thread::sleep(Duration::from_millis(100));

@@ -123,12 +123,15 @@ fn serve(out: &Out, modern_only: bool) {
     if !buffer.is_empty() && !out.is("frame-exit-midline") {
         server.line(&buffer);
     }
+    server.release();
     let stays = out.is("frame-exit")
         || out.is("frame-exit-early") && !any
         || out.is("frame-exit-midline") && !buffer.is_empty()
         || (out.is("frame-exit-busy") || out.is("stays-called"))
             && ends::BUSY.load(Ordering::Relaxed) > 0
-        || out.is("listen-exit") && server.listens();
+        || out.is("listen-exit") && server.listens() > 0
+        || out.is("stays-two-listens") && server.listens() > 1
+        || out.is("frame-exit-used") && server.has_refused();
     if out.is("no-last-newline") {
         out.bytes(br#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"bye"}}"#);
     }

@@ -2,7 +2,11 @@
 
 use serde_json::{Value, json};
 
-use crate::server::{Request, Server};
+use crate::rounds::form;
+use crate::server::{CAPABILITIES, Request, Server, shows_forms};
+
+/// The fixture's prompt that asks back.
+const ASKING: &str = "test_input_required_result_prompt";
 
 impl Server {
     pub(crate) fn capabilities(&self, modern: bool) -> Value {
@@ -27,6 +31,9 @@ impl Server {
         leave("log-declared", "logging");
         leave("error-undeclared", "completions");
         leave("complete-declared", "completions");
+        if self.is("init-undeclared-fixture") {
+            caps["tools"] = json!({});
+        }
         if self.is("init-undeclared") {
             caps["resources"] = json!({ "subscribe": true });
         }
@@ -235,6 +242,7 @@ impl Server {
                 let mut items = vec![
                     json!({ "name": "greet", "arguments": [{ "name": "who", "required": true }] }),
                     json!({ "name": "hello" }),
+                    json!({ "name": ASKING }),
                 ];
                 if self.is("required-text") {
                     items[0]["arguments"][0]["required"] = json!("yes");
@@ -304,12 +312,24 @@ impl Server {
         {
             return Ok(json!({ "resultType": "input_required", "inputRequests": {} }));
         }
+        let caps = &request.params["_meta"][CAPABILITIES];
+        let answered = request.params["inputResponses"].get("who").is_some();
+        if name == ASKING && request.modern && shows_forms(caps) && !answered {
+            let mut result =
+                json!({ "resultType": "input_required", "inputRequests": { "who": form() } });
+            if self.is("input-prompt") {
+                result["ttlMs"] = json!(5);
+            }
+            return Ok(result);
+        }
         let who = &request.params["arguments"]["who"];
         match name {
+            ASKING => {}
             "greet" if request.params["arguments"].is_array() && self.is("prompt-list") => {}
             "greet" if who.is_null() && !self.is("prompts-missing-argument") => {
                 return invalid("who is needed");
             }
+            "greet" if who.is_boolean() && self.is("argument-true") => {}
             "greet" if !who.is_null() && !who.is_string() && !self.is("prompts-argument-type") => {
                 return invalid("who is a text");
             }
@@ -342,7 +362,9 @@ impl Server {
             _ => self.is("complete-reference"),
         };
         let argument = &request.params["argument"];
-        let whole = argument["name"].is_string() && argument["value"].is_string();
+        let named = argument["name"].is_string()
+            || self.is("complete-nameless") && argument.get("name").is_none();
+        let whole = named && argument["value"].is_string();
         if !whole && !self.is("complete-request") {
             return Err((-32602, "an argument is needed".to_owned()));
         }
@@ -356,6 +378,11 @@ impl Server {
         let many = self.is("complete-values") || self.is("many-values") && resource;
         let count = if many { 101 } else { 2 };
         let values: Vec<String> = (0..count).map(|n| format!("name {n}")).collect();
-        Ok(json!({ "completion": { "values": values } }))
+        let mut completion = json!({ "values": values });
+        if self.is("has-more") {
+            completion["total"] = json!(5);
+            completion["hasMore"] = json!(false);
+        }
+        Ok(json!({ "completion": completion }))
     }
 }

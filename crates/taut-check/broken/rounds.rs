@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::server::{Answer, Request, Server};
 
-fn form() -> Value {
+pub(crate) fn form() -> Value {
     let schema = json!({ "type": "object", "properties": { "name": { "type": "string" } } });
     json!({ "method": "elicitation/create", "params": { "mode": "form", "message": "Who?", "requestedSchema": schema } })
 }
@@ -64,6 +64,15 @@ impl Server {
         let answers = &request.params["inputResponses"];
         let has = |key: &str| answers.get(key).is_some();
         let stuck = self.is("input-kinds");
+        // One question at a time: whoever asks last is answered.
+        if self.is("input-interleaved") && name.starts_with("test_input_required_result_") {
+            let other = self.turn_of != name;
+            match answers.is_object() {
+                true if other => return Some(Some(Err((-32602, "another tool asked".to_owned())))),
+                true => {}
+                false => self.turn_of = name.to_owned(),
+            }
+        }
         match name.strip_prefix("test_input_required_result_").unwrap_or(name) {
             "sampling" if has("model") => text("thank you"),
             "sampling" if can("sampling") || self.is("asks-anyway") => {

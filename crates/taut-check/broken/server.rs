@@ -13,7 +13,7 @@ use crate::ends::{BUSY, Later};
 const LEGACY: [&str; 4] = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
 const MODERN: &str = "2026-07-28";
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
-const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
+pub(crate) const CAPABILITIES: &str = "io.modelcontextprotocol/clientCapabilities";
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 const LOG_LEVEL: &str = "io.modelcontextprotocol/logLevel";
 const LEVELS: [&str; 8] =
@@ -56,6 +56,13 @@ pub(crate) struct Server {
     refused: bool,
     /// Whether a tool was called, for a role that lists others then.
     pub(crate) called: bool,
+    /// How many requests came, and calls of echo.
+    count: u32,
+    echoes: u32,
+    /// The tool that asked last, for a role that knows one question only.
+    pub(crate) turn_of: String,
+    /// An answer that waits for the next message.
+    kept: Option<Value>,
 }
 
 impl Server {
@@ -81,6 +88,10 @@ impl Server {
             elicits: false,
             refused: false,
             called: false,
+            count: 0,
+            echoes: 0,
+            turn_of: String::new(),
+            kept: None,
         }
     }
 
@@ -101,8 +112,28 @@ impl Server {
         }
     }
 
-    pub(crate) fn listens(&self) -> bool {
-        !self.streams.is_empty()
+    pub(crate) fn listens(&self) -> usize {
+        self.streams.len()
+    }
+
+    pub(crate) fn has_refused(&self) -> bool {
+        self.refused
+    }
+
+    /// Writes the answer that was held back.
+    pub(crate) fn release(&mut self) {
+        if let Some(kept) = self.kept.take() {
+            self.out.send(&kept);
+        }
+    }
+
+    /// Whether a role loses this request, so that it is never answered.
+    fn loses(&mut self, method: &str, params: &Value) -> bool {
+        self.count += 1;
+        let lost = self.is("rpc-after-error") && self.refused && self.last_method == "tools/call";
+        self.is("rpc-answers-on") && self.count > 120
+            || self.is("listen-others") && method == "prompts/get" && !self.streams.is_empty()
+            || lost && method == "tools/call" && params["name"] == "echo"
     }
 
     pub(crate) fn send(&self, message: &Value) {
@@ -118,6 +149,7 @@ impl Server {
     }
 
     pub(crate) fn line(&mut self, line: &[u8]) {
+        self.release();
         let text = String::from_utf8_lossy(line).into_owned();
         if text.trim().is_empty()
             || self.is("frame-separators") && text.contains('\u{2028}')
@@ -144,6 +176,10 @@ impl Server {
             Value::Array(list) => self.batch(&list),
             value => {
                 if let Some(reply) = self.message(&value) {
+                    if self.is("frame-flush") && value["method"] == "prompts/get" {
+                        self.kept = Some(reply);
+                        return;
+                    }
                     self.out.send(&reply);
                     self.after(&value);
                 }
@@ -153,7 +189,8 @@ impl Server {
 
     fn batch(&mut self, list: &[Value]) {
         let batches = self.agreed.as_deref() == Some("2025-03-26");
-        if !batches && !self.is("rpc-batch-refused") || list.is_empty() {
+        let lax = self.is("rpc-batch-refused") || self.is("batch-one") && list.len() == 1;
+        if !batches && !lax || list.is_empty() {
             if self.is("rpc-batch-empty") {
                 return self.out.send(&json!([]));
             }
@@ -166,6 +203,9 @@ impl Server {
         let failed = replies.iter().position(|reply| reply.get("error").is_some());
         if let (true, Some(at)) = (self.is("batch-stops"), failed) {
             replies.truncate(at + 1);
+        }
+        if self.is("rpc-batch-mixed") {
+            replies.truncate(3);
         }
         if self.is("batch-errors") {
             replies.retain(|reply| reply.get("error").is_none());
@@ -225,8 +265,16 @@ impl Server {
         if self.is("params-null") && value.get("params") == Some(&Value::Null) {
             std::process::exit(1);
         }
+        if self.loses(method, &value["params"]) {
+            return None;
+        }
         let reply = self.request(id, method, value.get("params").unwrap_or(&Value::Null));
-        self.refused |= matches!(reply, Some(Err(_)));
+        let refused = matches!(reply, Some(Err(_)));
+        // The role forgets it with the next request that is served.
+        self.refused = refused || self.refused && !self.is("rpc-after-error");
+        if refused && self.is("rpc-error-zero") && (*id == json!(0) || *id == json!("")) {
+            return None;
+        }
         self.last_id = id.clone();
         self.last_method = method.to_owned();
         self.used.push(id.clone());
@@ -245,6 +293,9 @@ impl Server {
                 if self.is("rpc-id-methods") && method == "tools/call" && answer.is_ok() =>
             {
                 json!(0)
+            }
+            Value::Number(number) if self.is("get-positive") && method == "prompts/get" => {
+                json!(number.as_i64().map_or(0, i64::abs))
             }
             Value::Number(number) if self.is("id-32") => {
                 json!(number.as_i64().map_or(0, |id| id % (1 << 32)))
@@ -380,6 +431,10 @@ impl Server {
     fn after(&self, value: &Value) {
         let list = value["method"] == "prompts/list";
         let modern = value["params"]["_meta"].get(VERSION).is_some();
+        let token = &value["params"]["_meta"]["progressToken"];
+        if self.is("progress-read") && value["method"] == "resources/read" && !token.is_null() {
+            self.note("notifications/progress", json!({ "progressToken": token, "progress": 1 }));
+        }
         if self.is("frame-direction") && list {
             self.out.send(&json!({ "jsonrpc": "2.0", "id": "s1", "method": "roots/list" }));
         }
@@ -446,12 +501,20 @@ impl Server {
     fn notification(&mut self, method: &str, params: &Value) -> Option<Value> {
         let answered = || Some(refusal(Some(&Value::Null), -32601, "what is that?"));
         match method {
+            "completion/complete" if self.is("complete-noted") => answered(),
             "notifications/cancelled" => {
                 let id = params.get("requestId").filter(|id| id.is_string() || id.is_number());
                 let Some(id) = id else {
+                    if self.is("cancel-malformed-busy") {
+                        let mut cancelled =
+                            self.cancelled.lock().unwrap_or_else(PoisonError::into_inner);
+                        cancelled.push(Value::Null);
+                    }
                     return if self.is("cancel-malformed") { answered() } else { None };
                 };
-                if self.is("cancel-ids") && *id == json!(0) {
+                if self.is("cancel-ids") && *id == json!(0)
+                    || self.is("cancel-empty-id") && *id == json!("")
+                {
                     return None;
                 }
                 if self.is("cancel-unknown") && *id == json!("never-used")
@@ -518,7 +581,8 @@ impl Server {
             return Some(Err((-32603, "not today".to_owned())));
         }
         let lax = self.is("rpc-params-array") && params.is_array()
-            || self.is("params-text") && params.is_string();
+            || self.is("params-text") && params.is_string()
+            || self.is("params-prompts") && params.is_array() && method == "prompts/list";
         if !params.is_object() && !params.is_null() && !lax {
             return Some(Err((-32602, "params are an object".to_owned())));
         }
@@ -579,7 +643,8 @@ impl Server {
         let Some(version) = version.as_str() else { return invalid("the version is a text") };
         let lax = self.is("meta-types") && meta.get(CAPABILITIES) == Some(&Value::Null)
             || self.is("meta-required") && meta.get(CAPABILITIES).is_none()
-            || self.is("caps-call") && method == "tools/call" && meta.get(CAPABILITIES).is_none();
+            || self.is("caps-call") && method == "tools/call" && meta.get(CAPABILITIES).is_none()
+            || self.is("caps-get") && method == "prompts/get" && meta.get(CAPABILITIES).is_none();
         if !meta.get(CAPABILITIES).is_some_and(Value::is_object) && !lax {
             return invalid("capabilities are needed");
         }
@@ -643,6 +708,9 @@ impl Server {
         };
         self.agreed = Some(version.to_owned());
         self.client = params["capabilities"].clone();
+        if self.is("init-quiet-declared") && self.client.get("roots").is_some() {
+            self.send(&json!({ "jsonrpc": "2.0", "id": "roots", "method": "roots/list" }));
+        }
         let info = match &*self.role() {
             "init-result" => json!({ "name": "broken" }),
             "info-title" => json!({ "name": "broken", "version": "1", "title": 5 }),
@@ -726,7 +794,10 @@ impl Server {
     }
 
     fn set_level(&mut self, params: &Value) -> Answer {
-        let level = LEVELS.iter().position(|level| params["level"] == *level);
+        let asked = params["level"].as_str().unwrap_or_default();
+        let lower = asked.to_lowercase();
+        let asked = if self.is("level-upper") { &lower } else { asked };
+        let level = LEVELS.iter().position(|level| asked == *level);
         match level {
             Some(_) if self.is("log-level") && params["level"] == "alert" => {
                 Err((-32603, "no".to_owned()))
@@ -744,6 +815,14 @@ impl Server {
         let filter = &request.params["notifications"];
         if !filter.is_object() && !self.is("listen-filter") {
             return Some(Err((-32602, "notifications are needed".to_owned())));
+        }
+        let fits = |(name, value): (&String, &Value)| match name.as_str() {
+            "resourceSubscriptions" => value.is_array(),
+            _ => value.is_boolean(),
+        };
+        let typed = filter.as_object().is_none_or(|members| members.iter().all(fits));
+        if !typed && !self.is("filter-text") {
+            return Some(Err((-32602, "a member of notifications has the wrong type".to_owned())));
         }
         if self.is("listen-two") && self.streams.iter().any(|(_, open)| open == filter) {
             return Some(Err((-32603, "one is enough".to_owned())));
@@ -788,6 +867,13 @@ impl Server {
             return Some(Err((code, "a name is needed".to_owned())));
         };
         self.called = true;
+        self.echoes += u32::from(name == "echo");
+        let cancels = self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).len();
+        if self.is("tools-many") && name == "echo" && self.echoes > 40
+            || self.is("cancel-after") && cancels > 4
+        {
+            return Some(Err((-32603, "too many".to_owned())));
+        }
         if self.is("stays-called") {
             BUSY.fetch_add(1, Ordering::Relaxed);
         }
@@ -1076,7 +1162,7 @@ impl Server {
 }
 
 /// Whether a client shows forms: it declares them, or elicitation and no mode.
-fn shows_forms(caps: &Value) -> bool {
+pub(crate) fn shows_forms(caps: &Value) -> bool {
     caps.get("elicitation")
         .is_some_and(|modes| modes.get("form").is_some() || modes.get("url").is_none())
 }

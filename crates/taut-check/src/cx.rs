@@ -61,6 +61,8 @@ impl Called {
 /// What the server said of itself in one revision.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Survey {
+    /// Checks in which the server answered nothing any more, and that passed when they were tried alone.
+    pub(crate) stalls: Vec<&'static str>,
     /// The result of `initialize` or of `server/discover`.
     pub(crate) opened: Option<Value>,
     pub(crate) tools: Listing,

@@ -146,6 +146,8 @@ pub(crate) struct Session {
     pub(crate) sent: Vec<(usize, Value)>,
     /// What we sent that is no JSON.
     pub(crate) torn: Vec<String>,
+    /// Whether it still ran long after its stdin was closed.
+    pub(crate) stayed: bool,
 }
 
 /// An answer with its request.
@@ -195,7 +197,7 @@ impl Session {
                 }
             }
         }
-        Self { revision, entries, sent, torn }
+        Self { revision, entries, sent, torn, stayed: false }
     }
 }
 

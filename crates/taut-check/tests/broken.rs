@@ -184,6 +184,21 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("listen-replaces", "listen-change-fixture", Revision::MODERN),
     ("form-anyway", "input-declared", Revision::MODERN),
     ("stray-second", "input-stray", Revision::MODERN),
+    ("batch-one", "rpc-batch-refused", Revision::V2025_11_25),
+    ("argument-true", "prompts-argument-type", Revision::MODERN),
+    ("level-upper", "log-bad-level", Revision::V2025_11_25),
+    ("complete-nameless", "complete-request", Revision::V2025_11_25),
+    ("complete-noted", "rpc-notification-silent", Revision::V2025_11_25),
+    ("params-prompts", "rpc-params-array", Revision::V2025_11_25),
+    ("cancel-empty-id", "cancel-ids", Revision::V2025_11_25),
+    ("progress-cancelled", "cancel-silent", Revision::V2025_11_25),
+    ("filter-text", "listen-filter", Revision::MODERN),
+    ("stays-two-listens", "listen-exit", Revision::MODERN),
+    ("sampling-bare", "input-ask-legacy", Revision::V2024_11_05),
+    ("progress-read", "progress-known", Revision::MODERN),
+    ("get-positive", "rpc-id-methods", Revision::V2025_11_25),
+    ("caps-get", "meta-required", Revision::MODERN),
+    ("has-more", "complete-values", Revision::V2025_11_25),
 ];
 
 /// The same for clients.

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
+use super::checks::SILENT;
 use super::pool::{SERVERS, pool};
 use super::run::{MAX_STARTS, ServerCheck};
 use super::session::{LATE, Live, NO_MEMORY, Times, shown};
@@ -21,6 +22,11 @@ use crate::seen::{Session, Step};
 
 /// How long the handshake of a survey stays open: what must not come before its end comes then (LIF-10).
 const EARLY: Duration = Duration::from_millis(150);
+
+/// How long a server may take to end after its stdin did, beside the time of its start, and after how many that stayed
+/// no more time is given to this.
+const EXIT: Duration = Duration::from_secs(5);
+const MAX_STAYED: usize = 2;
 
 /// What a server said of itself, by revision.
 pub(super) type Surveys = Vec<(Revision, Survey)>;
@@ -40,6 +46,8 @@ type Suspect = (usize, Outcome);
 pub(super) struct Shared<'a> {
     /// How long the slowest start took, in milliseconds.
     pub(super) slowest: AtomicUsize,
+    /// How often the server stayed when its stdin had ended.
+    pub(super) stayed: AtomicUsize,
     /// How often the server did not answer any more.
     pub(super) hung: AtomicUsize,
     pub(super) settings: &'a ServerCheck,
@@ -56,6 +64,19 @@ impl Shared<'_> {
         }
         Live::start(&self.settings.program, revision, times, caps)
             .map_err(|error| format!("it cannot be started: {error}"))
+    }
+
+    /// Ends a session, and keeps what was said in it. A server that answered has time to end by itself, as long as that was
+    /// not in vain too often; one that hangs has not.
+    fn end(&self, live: Live, answered: bool) {
+        let fair = answered && self.stayed.load(Ordering::Relaxed) < MAX_STAYED;
+        let slow = Duration::from_millis(self.slowest.load(Ordering::Relaxed) as u64);
+        let mut session = live.close(if fair { EXIT + slow } else { Duration::from_millis(1500) });
+        session.stayed &= fair;
+        if session.stayed {
+            self.stayed.fetch_add(1, Ordering::Relaxed);
+        }
+        self.keep(session);
     }
 
     fn keep(&self, session: Session) {
@@ -75,7 +96,7 @@ impl Shared<'_> {
             match opened {
                 Ok(opened) => Ok((live, opened)),
                 Err(why) => {
-                    self.keep(live.close());
+                    self.end(live, false);
                     Err(why)
                 }
             }
@@ -90,7 +111,7 @@ impl Shared<'_> {
         let survey = survey(&mut live, revision, opened, calls, fixture, settings.request);
         live.process.listen(Duration::from_millis(50));
         live.light = false;
-        self.keep(live.close());
+        self.end(live, true);
         Ok(survey)
     }
 
@@ -150,7 +171,7 @@ impl Shared<'_> {
     }
 
     /// Carries out all probes, and those that failed once more.
-    pub(super) fn probes(&self, surveys: &Surveys) -> Vec<(Revision, Outcome)> {
+    pub(super) fn probes(&self, surveys: &mut Surveys) -> Vec<(Revision, Outcome)> {
         let wanted = |check: &Check| self.settings.wants(check);
         let mut jobs: Vec<(usize, Vec<usize>)> = Vec::new();
         for (at, (revision, _)) in surveys.iter().enumerate() {
@@ -192,7 +213,21 @@ impl Shared<'_> {
                 }
             }
         }
+        let stalled: Vec<(usize, usize)> = again
+            .iter()
+            .filter(|(_, outcome)| outcome.verdict.words().ends_with(SILENT))
+            .map(|(at, outcome)| (*at, outcome.check))
+            .collect();
         self.again(surveys, again, &mut outcomes);
+        for (at, check) in stalled {
+            let (revision, survey) = &mut surveys[at];
+            let passed = |(its, outcome): &(Revision, Outcome)| {
+                its == revision && outcome.check == check && outcome.verdict == Verdict::Pass
+            };
+            if outcomes.iter().any(passed) {
+                survey.stalls.push(self.checks[check].id);
+            }
+        }
         outcomes
     }
 
@@ -296,7 +331,7 @@ impl Shared<'_> {
             };
             if live.as_ref().is_none_or(Live::is_over) {
                 if let Some(old) = live.take() {
-                    self.keep(old.close());
+                    self.end(old, false);
                 }
                 match self.ready(revision, times, fresh, &steps) {
                     Ok(new) => live = Some(new),
@@ -326,7 +361,7 @@ impl Shared<'_> {
             if (!done.barrier || fresh)
                 && let Some(old) = live.take()
             {
-                self.keep(old.close());
+                self.end(old, done.barrier && !fresh);
             }
         }
         if let Some(mut open) = live {
@@ -334,7 +369,7 @@ impl Shared<'_> {
                 open.process.listen(Duration::from_millis(200));
                 strays |= open.strays();
             }
-            self.keep(open.close());
+            self.end(open, true);
         }
         if strays && checks.len() > 1 && all_silent {
             // An answer that belongs to nothing came after its cause, maybe: ask each alone.

@@ -130,11 +130,12 @@ impl ServerCheck {
             checks: &checks,
             slowest: AtomicUsize::new(0),
             hung: AtomicUsize::new(0),
+            stayed: AtomicUsize::new(0),
             starts: AtomicUsize::new(0),
             sessions: Mutex::default(),
         };
-        let (surveys, closed) = shared.surveys();
-        let mut outcomes = shared.probes(&surveys);
+        let (mut surveys, closed) = shared.surveys();
+        let mut outcomes = shared.probes(&mut surveys);
         let sessions = shared.sessions.into_inner().unwrap_or_else(PoisonError::into_inner);
         scans(&checks, self, &surveys, &closed, &sessions, &mut outcomes);
         let mut rows: Vec<Row> = Vec::new();

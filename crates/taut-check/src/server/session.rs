@@ -257,17 +257,18 @@ impl Live {
         }
     }
 
-    /// Ends the session, and gives back what was said in it.
-    pub(crate) fn close(mut self) -> Session {
+    /// Ends the session, and gives back what was said in it. The process has this long to end by itself.
+    pub(crate) fn close(mut self, patience: Duration) -> Session {
+        // Who was asked to end before was judged for that.
+        let asked = self.process.is_closed();
         self.process.close_input();
-        let limit = self.times.exit.min(Duration::from_millis(1500));
-        self.process.gone_within(limit);
+        let stays = self.process.gone_within(patience).is_none();
         self.process.kill();
         if self.light {
             self.process.lighten();
         }
         let entries = std::mem::take(&mut self.process.log);
-        Session::new(self.revision, entries)
+        Session { stayed: stays && !asked, ..Session::new(self.revision, entries) }
     }
 }
 

@@ -5,7 +5,20 @@ use serde_json::{Value, json};
 use super::rpc::{QUIET, codes_of_strays};
 use super::{alive, fail, silent, verdict};
 use crate::check::{Check, Revisions, Verdict};
-use crate::seen::Step;
+use crate::cx::Cx;
+use crate::seen::{Step, is_response};
+
+/// Batches that are less plain than the first one.
+fn batches(cx: &Cx<'_>) -> Vec<Value> {
+    let note = json!({ "jsonrpc": "2.0", "method": "notifications/no_such" });
+    let mut many: Vec<Value> = (11..17).map(|n| cx.harmless_as(&cx.id(n))).collect();
+    many.push(cx.harmless_as(&json!(cx.id(11).to_string())));
+    vec![
+        json!([cx.harmless_as(&cx.id(10)), note]),
+        Value::Array(many),
+        json!([cx.harmless_as(&cx.id(20)), 1]),
+    ]
+}
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -33,6 +46,25 @@ pub(super) fn checks() -> Vec<Check> {
                         true => Verdict::Pass,
                         false => fail(seen, "the array has other than one answer per request"),
                     }
+                },
+            ),
+        Check::must("rpc-batch-mixed", &["RPC-25"], Revisions::ONLY_0326,
+            "Each request of a batch is answered in its array, whatever stands beside it.")
+            .sent("an array of a request and a notification; one of seven requests, two of them with the ids n and \"n\"; one of a request and the number 1")
+            .hosts("A client of that revision that sends a batch waits for an answer to each of its requests.")
+            .after(&["rpc-batch"])
+            .probe(
+                |cx| Ok(batches(cx).into_iter().map(Step::Send).chain([Step::Barrier, Step::Listen(QUIET)]).collect()),
+                |cx, seen| {
+                    let arrays: Vec<&Vec<Value>> = seen.entries.iter().filter_map(crate::process::Entry::value).filter_map(Value::as_array).collect();
+                    let answered = |array: &Vec<Value>, id: &Value| array.iter().any(|one| is_response(one) && one.get("id") == Some(id));
+                    verdict(alive(seen).and_then(|()| batches(cx).iter().try_for_each(|batch| {
+                        let ids: Vec<&Value> = batch.as_array().into_iter().flatten().filter_map(|one| one.get("id")).collect();
+                        match arrays.iter().any(|array| ids.iter().all(|id| answered(array, id))) {
+                            true => Ok(()),
+                            false => Err(fail(seen, format!("no array answers all requests of {}", super::short(batch)))),
+                        }
+                    })))
                 },
             ),
         Check::must("rpc-batch-notifications", &["RPC-25"], Revisions::ONLY_0326,
@@ -70,15 +102,16 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::must("rpc-batch-refused", &["RPC-26", "DEP-01"], Revisions::NOT_0326,
             "An array is no message in this revision: it is refused or dropped, and not carried out.")
-            .sent("an array of two requests")
+            .sent("an array of two requests, and one of a single request")
             .hosts("A gateway that counts requests per line is passed by.")
             .probe(
-                |cx| Ok(vec![Step::Raw(format!("{}\n", json!([cx.harmless_as(&cx.id(0)), cx.harmless_as(&cx.id(1))])).into_bytes()), Step::Barrier, Step::Listen(QUIET)]),
+                |cx| Ok(vec![Step::Raw(format!("{}\n", json!([cx.harmless_as(&cx.id(0)), cx.harmless_as(&cx.id(1))])).into_bytes()),
+                    Step::Raw(format!("{}\n", json!([cx.harmless_as(&cx.id(2))])).into_bytes()), Step::Barrier, Step::Listen(QUIET)]),
                 |cx, seen| {
                     if let Err(verdict) = alive(seen) {
                         return verdict;
                     }
-                    let served = (0..2).any(|n| seen.result(&cx.id(n)).is_some());
+                    let served = (0..3).any(|n| seen.result(&cx.id(n)).is_some());
                     // JSON-RPC has batches, and this revision says neither yes nor no.
                     match served && cx.revision.as_str() != "2024-11-05" {
                         true => fail(seen, "the requests in it were served"),

@@ -232,6 +232,7 @@ fn calling() -> Vec<Check> {
         Check::must("tools-arguments-type", &["TOL-09"], Revisions::ALL, "`arguments` that are no object are refused with -32602, or with a result that is an error.")
             .sent("the allowed tool `echo` with a text, with a list and with null as arguments; null may be taken for none, and only has to be answered")
             .hosts("No host sends it; a tool that runs all the same runs on nothing.")
+            .after(&["rpc-after-error"])
             .probe(
                 |cx| {
                     let call = cx.survey.echo()?;

@@ -7,9 +7,9 @@ use crate::check::{Check, Revisions, Sends, Verdict};
 use crate::cx::{Cx, LOG_LEVEL};
 use crate::seen::{Seen, Step, is_response};
 
-/// The ids of three calls, of which the first two are cancelled.
-fn ids(cx: &Cx<'_>) -> [Value; 3] {
-    [json!(0), json!("taut-check"), cx.id(0)]
+/// The ids of four calls, of which all but the last are cancelled.
+fn ids(cx: &Cx<'_>) -> [Value; 4] {
+    [json!(0), json!("taut-check"), json!(""), cx.id(0)]
 }
 
 /// The progress tokens of two calls that are cancelled. A server that changes a text would change these (PRG-09).
@@ -51,6 +51,43 @@ pub(super) fn checks() -> Vec<Check> {
                 ]),
                 |_, seen| verdict(silent(seen)),
             ),
+        Check::should("cancel-malformed-busy", &["CAN-07"], Revisions::ALL,
+            "A malformed cancellation stops no call.")
+            .sent("an allowed call that takes at least 300 ms, and cancellations without params, without a requestId and with null for it")
+            .hosts("The bug of one host would end the calls that another one waits for.")
+            .after(&["cancel-malformed"])
+            .probe(
+                |cx| {
+                    let call = cx.survey.slow_call()?;
+                    Ok(vec![
+                        cx.request(0, "tools/call", json!({ "name": call.tool, "arguments": call.args })),
+                        Step::Listen(40),
+                        cx.note("notifications/cancelled", Value::Null),
+                        cx.note("notifications/cancelled", json!({})),
+                        cx.note("notifications/cancelled", json!({ "requestId": null })),
+                        Step::Await(cx.id(0)),
+                    ])
+                },
+                |cx, seen| verdict(super::result(seen, &cx.id(0)).map(|_| ())),
+            ),
+        Check::should("cancel-after", &["CAN-03"], Revisions::ALL,
+            "Calls that were cancelled take nothing from those that follow.")
+            .sent("an allowed call that takes at least 300 ms six times at once, their cancellations, then an allowed call")
+            .hosts("After some stops of its user a host can call nothing any more.")
+            .after(&["cancel-silent", "cancel-silent-modern"])
+            .probe(
+                |cx| {
+                    let slow = cx.survey.slow_call()?;
+                    let params = |call: &crate::cx::Called| json!({ "name": call.tool, "arguments": call.args });
+                    let mut steps: Vec<Step> = (0..6).map(|n| cx.request(n, "tools/call", params(slow))).collect();
+                    steps.push(Step::Listen(60));
+                    steps.extend((0..6).map(|n| cx.note("notifications/cancelled", json!({ "requestId": cx.id(n) }))));
+                    let quick = cx.survey.call(|call| call.took_ms < crate::cx::SLOW).unwrap_or(slow);
+                    steps.extend([Step::Barrier, cx.request(10, "tools/call", params(quick)), Step::Await(cx.id(10))]);
+                    Ok(steps)
+                },
+                |cx, seen| verdict(super::result(seen, &cx.id(10)).map(|_| ())),
+            ),
         Check::must("cancel-race", &["CAN-06"], Revisions::ALL,
             "A cancellation that meets the answer on its way does no harm: one answer or none.")
             .sent("a request and its cancellation in one write")
@@ -68,8 +105,8 @@ pub(super) fn checks() -> Vec<Check> {
                     n => fail(seen, format!("it was answered {n} times")),
                 },
             ),
-        Check::should("cancel-silent", &["CAN-03"], Revisions::LEGACY,
-            "A cancelled request gets no answer.")
+        Check::should("cancel-silent", &["CAN-03", "PRG-07"], Revisions::LEGACY,
+            "A cancelled request gets no answer and no further progress.")
             .sent("an allowed call that takes at least 300 ms, twice at once, and their cancellations after 60 and 140 ms")
             .hosts("The answer of a cancelled call reaches a host that has forgotten the call.")
             .probe(cancel_steps, cancel_judge),
@@ -80,7 +117,7 @@ pub(super) fn checks() -> Vec<Check> {
             .probe(cancel_steps, cancel_judge),
         Check::should("cancel-ids", &["CAN-03", "CAN-10", "RPC-29", "STD-28"], Revisions::ALL,
             "A request is cancelled by its id, be it 0 or a string, and no other request with it.")
-            .sent("three allowed calls that take at least 300 ms at once, with the ids 0, \"taut-check\" and another; the first two are cancelled")
+            .sent("four allowed calls that take at least 300 ms at once, with the ids 0, \"taut-check\", \"\" and another; all but the last are cancelled")
             .hosts("0 is the first id of most hosts, and bridges use strings; a stop button that ends every call loses the work of the others.")
             .after(&["cancel-silent", "cancel-silent-modern"])
             .once()
@@ -91,13 +128,13 @@ pub(super) fn checks() -> Vec<Check> {
                     let mut steps = vec![Step::Open(json!({}))];
                     steps.extend(ids(cx).iter().map(|id| Step::Send(cx.request_as(id, "tools/call", params()))));
                     steps.push(Step::Listen(60));
-                    steps.extend(ids(cx)[..2].iter().map(|id| cx.note("notifications/cancelled", json!({ "requestId": id }))));
+                    steps.extend(ids(cx)[..3].iter().map(|id| cx.note("notifications/cancelled", json!({ "requestId": id }))));
                     steps.extend([Step::Await(cx.id(0)), Step::Barrier, Step::Listen((call.took_ms + 400).min(4000))]);
                     Ok(steps)
                 },
                 |cx, seen| {
-                    let [zero, text, other] = ids(cx);
-                    let answered = [zero, text].into_iter().find(|id| seen.reply(id).is_some());
+                    let [zero, text, empty, other] = ids(cx);
+                    let answered = [zero, text, empty].into_iter().find(|id| seen.reply(id).is_some());
                     match answered {
                         Some(id) if cancelled_early(cx, seen, &id) => fail(seen, format!("request {id} was answered after it was cancelled")),
                         Some(_) => Verdict::Blocked("the calls were over before they could be cancelled".to_owned()),
@@ -249,13 +286,14 @@ fn cancel_judge(cx: &Cx<'_>, seen: &Seen<'_>) -> Verdict {
     let late = seen.got().skip(marker.map_or(usize::MAX, |at| at + 1));
     let more = late.into_iter().find(|value| {
         TOKENS.iter().any(|token| value["params"]["progressToken"] == *token)
-            || value["method"] == "notifications/message"
+            || cx.modern() && value["method"] == "notifications/message"
     });
     match more {
         None if cx.modern() && logs_it(cx, seen) => {
             fail(seen, "a log came after each of the cancellations")
         }
-        Some(more) if cx.modern() => {
+        // Logs of an older revision belong to no call.
+        Some(more) if cx.modern() || more["method"] == "notifications/progress" => {
             fail(seen, format!("{} came after the cancellation", more["method"]))
         }
         _ => verdict(alive(seen)),

@@ -156,6 +156,25 @@ pub(super) fn checks() -> Vec<Check> {
                     None => Verdict::Pass,
                 },
             ),
+        Check::must("init-undeclared-fixture", &["LIF-12", "LIF-17"], Revisions::LEGACY,
+            "A server that does not declare `listChanged` does not tell of changes.")
+            .sent("the fixture's `test_trigger_tool_change` and `test_trigger_prompt_change`, where the change is not declared")
+            .hosts("A client drops what the server did not declare, and shows an old list.")
+            .probe(
+                |cx| {
+                    let silent = undeclared_triggers(cx)?;
+                    let mut steps: Vec<Step> = (0..).zip(&silent).flat_map(|(n, (tool, _))| [cx.request(n, "tools/call", json!({ "name": tool, "arguments": {} })), Step::Await(cx.id(n))]).collect();
+                    steps.extend([Step::Barrier, Step::Listen(100)]);
+                    Ok(steps)
+                },
+                |cx, seen| {
+                    let silent = undeclared_triggers(cx).unwrap_or_default();
+                    match seen.notifications().find(|note| silent.iter().any(|(_, method)| note["method"] == *method)) {
+                        Some(note) => fail(seen, format!("{} came, and listChanged is not declared", note["method"])),
+                        None => verdict(super::alive(seen)),
+                    }
+                },
+            ),
         Check::should("listen-change-fixture", &["TOL-25", "RES-15", "SUB-03", "SUB-04", "SUB-06"], Revisions::MODERN,
             "A change is told to each subscription that asked for it, with its id, and to no other.")
             .sent("two subscriptions, one for changes of tools and one for changes of prompts, and each once more; then the fixture's tools that change them")
@@ -208,13 +227,19 @@ pub(super) fn checks() -> Vec<Check> {
                     Err(verdict) => verdict,
                 },
             ),
-        Check::must("input-ask-legacy", &["ELI-02", "SAM-02"], Revisions::STRUCTURED_LEGACY,
+        Check::must("input-ask-legacy", &["ELI-02", "SAM-02"], Revisions::LEGACY,
             "A question to the client fits its schema, and the call goes on with the answer.")
             .sent("the fixture's `test_elicitation` and `test_sampling` from a client that declares both")
             .hosts("A client cannot answer it, so the call never ends.")
             .fresh(
                 |cx| {
                     let all = [("test_elicitation", json!({ "message": "taut-check" })), ("test_sampling", json!({ "prompt": "taut-check" }))];
+                    // Questions to the user came with 2025-06-18.
+                    let forms = ["2025-06-18", "2025-11-25"].contains(&cx.revision.as_str());
+                    if !forms {
+                        fixture(cx, all[1].0)?;
+                        return Ok(vec![Step::Open(json!({ "sampling": {} })), cx.request(1, "tools/call", json!({ "name": all[1].0, "arguments": all[1].1 })), Step::Await(cx.id(1))]);
+                    }
                     fixture(cx, all[0].0).or_else(|why| fixture(cx, all[1].0).map_err(|_| why))?;
                     let mut steps = vec![Step::Open(json!({ "sampling": {}, "elicitation": {} }))];
                     for (n, (tool, args)) in (0..).zip(all).filter(|(_, (tool, _))| cx.survey.tool(tool).is_some()) {
@@ -235,27 +260,39 @@ pub(super) fn checks() -> Vec<Check> {
 
 /// Tools of the fixture that change a list: the tool, the filter that asks for the change, and how it is told.
 fn triggers(cx: &Cx<'_>) -> Result<Vec<(&'static str, &'static str, &'static str)>, String> {
-    let all = [
-        (
-            "test_trigger_tool_change",
-            "tools/listChanged",
-            "toolsListChanged",
-            "notifications/tools/list_changed",
-        ),
-        (
-            "test_trigger_prompt_change",
-            "prompts/listChanged",
-            "promptsListChanged",
-            "notifications/prompts/list_changed",
-        ),
-    ];
-    fixture(cx, all[0].0).or_else(|why| fixture(cx, all[1].0).map_err(|_| why))?;
-    let known = all
+    fixture(cx, TRIGGERS[0].0).or_else(|why| fixture(cx, TRIGGERS[1].0).map_err(|_| why))?;
+    let known = TRIGGERS
         .into_iter()
         .filter(|(tool, flag, ..)| cx.survey.tool(tool).is_some() && cx.survey.declares(flag));
     let known: Vec<_> = known.map(|(tool, _, filter, method)| (tool, filter, method)).collect();
     if known.is_empty() { Err("the server declares no listChanged".to_owned()) } else { Ok(known) }
 }
+
+/// The fixture's tools that change a list whose changes are not declared, and what would tell it.
+fn undeclared_triggers(cx: &Cx<'_>) -> Result<Vec<(&'static str, &'static str)>, String> {
+    fixture(cx, TRIGGERS[0].0).or_else(|why| fixture(cx, TRIGGERS[1].0).map_err(|_| why))?;
+    let silent = TRIGGERS
+        .into_iter()
+        .filter(|(tool, flag, ..)| cx.survey.tool(tool).is_some() && !cx.survey.declares(flag));
+    let silent: Vec<_> = silent.map(|(tool, _, _, method)| (tool, method)).collect();
+    if silent.is_empty() { Err("the server declares listChanged".to_owned()) } else { Ok(silent) }
+}
+
+/// The fixture's tools that change a list: what is declared for it, asked for, and told.
+const TRIGGERS: [(&str, &str, &str, &str); 2] = [
+    (
+        "test_trigger_tool_change",
+        "tools/listChanged",
+        "toolsListChanged",
+        "notifications/tools/list_changed",
+    ),
+    (
+        "test_trigger_prompt_change",
+        "prompts/listChanged",
+        "promptsListChanged",
+        "notifications/prompts/list_changed",
+    ),
+];
 
 const TAMPERED: &str = "test_input_required_result_tampered_state";
 const FLOW: &str = "test_input_required_result_elicitation";

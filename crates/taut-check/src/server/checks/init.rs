@@ -107,6 +107,21 @@ fn opening() -> Vec<Check> {
                 |cx| Ok(vec![Step::Send(initialize(&cx.id(0), "latest", &json!({}))), Step::Await(cx.id(0))]),
                 counter_offer,
             ),
+        Check::should("init-quiet-declared", &["LIF-10"], Revisions::LEGACY,
+            "Before `notifications/initialized` the server asks nothing but ping, even of a client that declares much.")
+            .sent("`initialize` with roots, sampling and elicitation declared, and `notifications/initialized` after 200 ms")
+            .hosts("A client that is not ready drops the request, and the server waits for its answer.")
+            .once()
+            .fresh(
+                |cx| {
+                    let caps = json!({ "roots": { "listChanged": true }, "sampling": {}, "elicitation": {} });
+                    Ok(vec![Step::Send(initialize(&cx.id(0), cx.revision.as_str(), &caps)), Step::Await(cx.id(0)), Step::Listen(200)])
+                },
+                |_, seen| match seen.got().find(|value| is_request(value) && value["method"] != "ping") {
+                    Some(asked) => fail(seen, format!("it asked {} before the handshake was over", asked["method"])),
+                    None => Verdict::Pass,
+                },
+            ),
         Check::must("init-offer-holds", &["LIF-04", "LIF-05"], Revisions::LEGACY,
             "The version that the server offers is one that it agrees to when it is asked for.")
             .hosts("A client that retries with the offered version never connects.")

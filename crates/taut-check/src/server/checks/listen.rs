@@ -205,13 +205,14 @@ pub(super) fn checks() -> Vec<Check> {
                 },
             ),
         Check::must("listen-filter", &["SUB-11"], Revisions::MODERN, "`subscriptions/listen` without an object `notifications` is refused with -32602.")
-            .sent("`subscriptions/listen` without it, with a list, and with a text")
+            .sent("`subscriptions/listen` without it, with a list and with a text for it, and with texts where its members are true or a list")
             .hosts("A client believes that it listens to something.")
             .probe(
-                |cx| Ok([json!({}), json!({ "notifications": [] }), json!({ "notifications": "all" })].into_iter().enumerate().map(|(n, params)| {
+                |cx| Ok([json!({}), json!({ "notifications": [] }), json!({ "notifications": "all" }),
+                    json!({ "notifications": { "toolsListChanged": "yes" } }), json!({ "notifications": { "resourceSubscriptions": "taut-check://x" } })].into_iter().enumerate().map(|(n, params)| {
                     Step::Send(cx.request_as(&cx.id(i64::try_from(n).unwrap_or(0)), "subscriptions/listen", params))
                 }).chain([Step::Barrier, Step::Listen(60)]).collect()),
-                |cx, seen| verdict((0..3).try_for_each(|n| match seen.code(&cx.id(n)) {
+                |cx, seen| verdict((0..5).try_for_each(|n| match seen.code(&cx.id(n)) {
                     Some(-32601) if !offers(cx) => Ok(()),
                     _ => refused(seen, &cx.id(n), &[-32602]),
                 })),
@@ -252,13 +253,29 @@ pub(super) fn checks() -> Vec<Check> {
                 |cx, seen| verdict(acknowledged(cx, seen, &cx.id(0)).and_then(|_| acknowledged(cx, seen, &cx.id(1)))
                     .and_then(|_| super::result(seen, &cx.id(2))).map(|_| ())),
             ),
+        Check::must("listen-others", &["RPC-06", "SUB-14", "STD-26"], Revisions::MODERN, "All other requests are answered while a subscription is open.")
+            .sent("`subscriptions/listen`, then each list, an allowed call, and the first resource, prompt and completion")
+            .hosts("Every host that listens to changes can do nothing else any more.")
+            .after(&["listen-ack"])
+            .probe(
+                |cx| {
+                    let mut steps = vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK)];
+                    steps.extend((10..).zip(super::samples(cx)).flat_map(|(n, (method, params))| [cx.request(n, method, params), Step::Await(cx.id(n))]));
+                    steps.push(cancel(cx, &cx.id(0)));
+                    Ok(steps)
+                },
+                |cx, seen| verdict((10..).zip(super::samples(cx)).try_for_each(|(n, _)| match seen.reply(&cx.id(n)) {
+                    Some(_) => Ok(()),
+                    None => Err(super::unanswered(seen, &cx.id(n))),
+                })),
+            ),
         Check::should("listen-exit", &["STD-17", "SUB-14", "SUB-09"], Revisions::MODERN, "An open subscription does not keep the server alive after its stdin ended.")
-            .sent("`subscriptions/listen`, then the end of stdin")
+            .sent("two `subscriptions/listen`, then the end of stdin")
             .hosts("Every host that listens leaves a process behind.")
             .after(&["frame-exit"])
             .once()
             .fresh(
-                |cx| Ok(vec![Step::Open(json!({})), listen(cx, &cx.id(0), &everything(cx)), Step::Barrier, Step::Close]),
+                |cx| Ok(vec![Step::Open(json!({})), listen(cx, &cx.id(0), &everything(cx)), listen(cx, &cx.id(1), &everything(cx)), Step::Barrier, Step::Close]),
                 |_, seen| if seen.gone.is_some() { Verdict::Pass } else { fail(seen, "it still ran when the time was over") },
             ),
         Check::should("listen-end", &["SUB-09"], Revisions::MODERN, "A subscription that the server ends with a result says which one it was.")

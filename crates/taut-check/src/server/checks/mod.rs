@@ -22,10 +22,11 @@ mod rpc;
 mod scans;
 mod serve;
 mod shapes;
+mod steady;
 mod tools;
 
 pub(crate) use meta::{is_key, is_reserved, odd_trace};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::check::{Check, Verdict};
 use crate::cx::{Cx, Listing};
@@ -52,6 +53,7 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(meta::checks());
     all.extend(listen::checks());
     all.extend(own::checks());
+    all.extend(steady::checks());
     all.extend(scans::checks());
     all.extend(advice::checks());
     all
@@ -231,4 +233,25 @@ fn lists<'a>(cx: &Cx<'a>) -> Vec<(&'static str, &'static str, &'a Listing)> {
         ("prompts/list", "prompts", &survey.prompts),
     ];
     all.into_iter().filter(|(_, _, listing)| listing.asked).collect()
+}
+
+/// A request of each kind that the server has: the lists that it gave, and the first of what they name.
+fn samples(cx: &Cx<'_>) -> Vec<(&'static str, Value)> {
+    let survey = cx.survey;
+    let given = lists(cx).into_iter().filter(|(_, _, list)| !list.pages.is_empty());
+    let mut all: Vec<(&str, Value)> = given.map(|(method, ..)| (method, json!({}))).collect();
+    if let Ok(call) = survey.call(|call| call.took_ms < crate::cx::SLOW) {
+        all.push(("tools/call", json!({ "name": call.tool, "arguments": call.args })));
+    }
+    let uri = survey.resources.items.first().and_then(|item| item["uri"].as_str());
+    all.extend(uri.map(|uri| ("resources/read", json!({ "uri": uri }))));
+    let prompt = survey.prompts.items.iter().find(|prompt| prompt["name"].is_string());
+    all.extend(prompt.map(|prompt| {
+        let params = json!({ "name": prompt["name"], "arguments": prompts::filled(prompt) });
+        ("prompts/get", params)
+    }));
+    let completes = survey.declares("completions");
+    let complete = prompts::completions(cx).into_iter().next().filter(|_| completes);
+    all.extend(complete.map(|params| ("completion/complete", params)));
+    all
 }

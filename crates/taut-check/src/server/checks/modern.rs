@@ -42,21 +42,15 @@ fn with_params(cx: &Cx<'_>, n: i64, method: &str, mut params: Value, meta: &Valu
     Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(n), "method": method, "params": params }))
 }
 
+/// Requests that a server may refuse for what was made up in them.
+const UNSURE: [&str; 4] =
+    ["subscriptions/listen", "resources/read", "prompts/get", "completion/complete"];
+
 /// A request of each kind that the server has, which would be served with full `_meta`.
 fn every_kind(cx: &Cx<'_>) -> Vec<(&'static str, Value)> {
     let survey = cx.survey;
     let mut all = vec![("server/discover", json!({}))];
-    all.extend(
-        super::lists(cx)
-            .into_iter()
-            .filter(|(_, _, list)| !list.pages.is_empty())
-            .map(|(method, ..)| (method, json!({}))),
-    );
-    if let Ok(call) = survey.call(|call| call.took_ms < crate::cx::SLOW) {
-        all.push(("tools/call", json!({ "name": call.tool, "arguments": call.args })));
-    }
-    let uri = survey.resources.items.first().and_then(|item| item["uri"].as_str());
-    all.extend(uri.map(|uri| ("resources/read", json!({ "uri": uri }))));
+    all.extend(super::samples(cx));
     if ["tools/listChanged", "prompts/listChanged", "resources/listChanged"]
         .iter()
         .any(|flag| survey.declares(flag))
@@ -157,7 +151,7 @@ fn envelope() -> Vec<Check> {
             .probe(
                 |cx| {
                     let meta = json!({ VERSION: cx.revision.as_str(), CAPABILITIES: {} });
-                    let kinds = every_kind(cx).into_iter().zip(0..).filter(|((method, _), _)| !["subscriptions/listen", "resources/read"].contains(method));
+                    let kinds = every_kind(cx).into_iter().zip(0..).filter(|((method, _), _)| !UNSURE.contains(method));
                     Ok(kinds.map(|((method, params), n)| with_params(cx, n, method, params, &meta)).collect())
                 },
                 |cx, seen| verdict(every_kind(cx).iter().zip(0..).filter(|(_, n)| seen.own.contains(&cx.id(*n)))
@@ -218,7 +212,7 @@ fn envelope() -> Vec<Check> {
             "An unknown version is refused with -32022, which says what is supported and what was asked for.")
             .sent("`server/discover`, each declared list, an allowed call and others for 1900-01-01; `server/discover` for 2099-01-01")
             .hosts("A client cannot choose another version, and gives up.")
-            .after(&["discover-result"])
+            .after(&["discover-result", "rpc-error-shape"])
             .probe(
                 |cx| {
                     let meta = |version: &str| json!({ VERSION: version, CAPABILITIES: {}, CLIENT_INFO: { "name": "taut-check", "version": "1" } });

@@ -76,29 +76,32 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::should("prompts-missing-argument", &["PRM-04"], Revisions::ALL,
             "A required argument that is missing is refused with -32602.")
-            .sent("`prompts/get` without arguments, for a prompt that requires one")
+            .sent("`prompts/get` without arguments, for a prompt that requires one; then with all but one of those that it requires")
             .hosts("The model gets a prompt with a hole in it.")
             .probe(
                 |cx| {
-                    let prompt = prompt(cx, requires)?;
-                    Ok(vec![cx.request(0, "prompts/get", json!({ "name": prompt["name"], "arguments": {} }))])
+                    prompt(cx, requires)?;
+                    Ok((0..).zip(incomplete(cx)).map(|(n, params)| cx.request(n, "prompts/get", params)).collect())
                 },
-                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
+                |cx, seen| verdict((0..).zip(incomplete(cx)).try_for_each(|(n, _)| refused(seen, &cx.id(n), &[-32602]))),
             ),
         Check::must("prompts-argument-type", &["PRM-05", "RPC-18"], Revisions::ALL,
-            "The values of a prompt's arguments are strings: a number is refused with -32602.")
-            .sent("`prompts/get` with the number 5 for the first argument")
+            "The values of a prompt's arguments are strings: anything else is refused with -32602.")
+            .sent("`prompts/get` with the number 5, with true and with an object for the first argument")
             .hosts("No host sends it; a server that goes on does not look at what it gets.")
             .probe(
                 |cx| {
                     let prompt = prompt(cx, |prompt| prompt["arguments"].get(0).is_some())?;
-                    let mut arguments = filled(prompt);
-                    if let Some(name) = prompt["arguments"][0]["name"].as_str() {
-                        arguments[name] = json!(5);
-                    }
-                    Ok(vec![cx.request(0, "prompts/get", json!({ "name": prompt["name"], "arguments": arguments }))])
+                    let values = [json!(5), json!(true), json!({ "a": "b" })];
+                    Ok((0..).zip(values).map(|(n, value)| {
+                        let mut arguments = filled(prompt);
+                        if let Some(name) = prompt["arguments"][0]["name"].as_str() {
+                            arguments[name] = value;
+                        }
+                        cx.request(n, "prompts/get", json!({ "name": prompt["name"], "arguments": arguments }))
+                    }).collect())
                 },
-                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
+                |cx, seen| verdict((0..3).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
         Check::must("prompts-request", &["RPC-18"], Revisions::ALL,
             "`prompts/get` without a name, or with one that is no string, or with a list as arguments, is refused with -32602.")
@@ -156,6 +159,9 @@ pub(super) fn checks() -> Vec<Check> {
                         let completion = &result["completion"];
                         let fits = completion.get("total").is_none_or(|total| total.is_u64()) && completion.get("hasMore").is_none_or(Value::is_boolean);
                         match completion["values"].as_array() {
+                            Some(values) if completion["hasMore"] == false && completion["total"].as_u64().is_some_and(|total| total > values.len() as u64) => {
+                                return fail(seen, format!("there are {} values of {} in all, and hasMore is false", values.len(), completion["total"]));
+                            }
                             Some(values) if values.len() <= 100 && values.iter().all(Value::is_string) && fits => {}
                             Some(values) if values.len() > 100 => return fail(seen, format!("there are {} values", values.len())),
                             _ => return fail(seen, format!("the completion is {}", short(completion))),
@@ -198,7 +204,7 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::must("complete-request", &["RPC-18", "CMP-05"], Revisions::SINCE_0326,
             "`completion/complete` without an argument, without a reference, or with a value that is no string is refused with -32602.")
-            .sent("`completion/complete` without `argument`, without `ref`, and with the value 5")
+            .sent("`completion/complete` without `argument`, without `ref`, with the value 5, and with an argument that has no name")
             .hosts("No host sends it; a server that goes on completes something that nobody named.")
             .after(&["complete-reference"])
             .probe(
@@ -208,10 +214,11 @@ pub(super) fn checks() -> Vec<Check> {
                     let known = known.unwrap_or_else(|| json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "a", "value": "" } }));
                     let mut number = known.clone();
                     number["argument"]["value"] = json!(5);
-                    let all = [json!({ "ref": known["ref"] }), json!({ "argument": known["argument"] }), number];
+                    let nameless = json!({ "ref": known["ref"], "argument": { "value": "" } });
+                    let all = [json!({ "ref": known["ref"] }), json!({ "argument": known["argument"] }), number, nameless];
                     Ok(all.into_iter().zip(0..).map(|(params, n)| cx.request(n, "completion/complete", params)).collect())
                 },
-                |cx, seen| verdict((0..3).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
+                |cx, seen| verdict((0..4).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
         Check::should("complete-unknown", &["CMP-05"], Revisions::SINCE_0326,
             "A reference to a prompt that does not exist is refused with -32602.")
@@ -229,7 +236,7 @@ pub(super) fn checks() -> Vec<Check> {
 }
 
 /// What can be completed: arguments of prompts, and the variables of templates.
-fn completions(cx: &Cx<'_>) -> Vec<Value> {
+pub(super) fn completions(cx: &Cx<'_>) -> Vec<Value> {
     let ask = |reference: Value, name: &str| json!({ "ref": reference, "argument": { "name": name, "value": "" } });
     let prompts = cx.survey.prompts.items.iter().flat_map(|prompt| {
         let names = prompt["arguments"].as_array().into_iter().flatten();
@@ -249,6 +256,22 @@ fn completions(cx: &Cx<'_>) -> Vec<Value> {
     prompts.take(TRIED - 5).chain(templates.take(5)).collect()
 }
 
+/// Requests for a prompt that lack one or all of the arguments that it requires.
+fn incomplete(cx: &Cx<'_>) -> Vec<Value> {
+    let Ok(prompt) = prompt(cx, requires) else { return Vec::new() };
+    let mut all = vec![json!({ "name": prompt["name"], "arguments": {} })];
+    let needed = prompt["arguments"].as_array().into_iter().flatten();
+    for argument in needed.filter(|argument| argument["required"] == true).take(5) {
+        let mut arguments = filled(prompt);
+        if let (Some(members), Some(name)) = (arguments.as_object_mut(), argument["name"].as_str())
+        {
+            members.remove(name);
+        }
+        all.push(json!({ "name": prompt["name"], "arguments": arguments }));
+    }
+    all
+}
+
 fn requires(prompt: &Value) -> bool {
     prompt["arguments"]
         .as_array()
@@ -263,7 +286,7 @@ fn prompt<'a>(cx: &Cx<'a>, fits: impl Fn(&Value) -> bool) -> Result<&'a Value, S
         .ok_or_else(|| "the server lists no such prompt".to_owned())
 }
 
-fn filled(prompt: &Value) -> Value {
+pub(super) fn filled(prompt: &Value) -> Value {
     let names = prompt["arguments"]
         .as_array()
         .into_iter()

@@ -20,6 +20,7 @@ const KINDS: [(&str, &[&str]); 4] = [
 ];
 
 const ROUNDS: &str = "test_input_required_result_multi_round";
+const PROMPT: &str = "test_input_required_result_prompt";
 const CHOOSES: &str = "test_input_required_result_capabilities";
 const STREAMS: &str = "test_streaming_elicitation";
 const ASKS: &str = "test_input_required_result_elicitation";
@@ -59,6 +60,14 @@ fn there<T: Copy>(
 
 fn kinds(cx: &Cx<'_>) -> Result<Vec<(&'static str, &'static [&'static str])>, String> {
     there(cx, KINDS, |(tool, _)| tool)
+}
+
+/// Two of them, which ask differently.
+fn pair(cx: &Cx<'_>) -> Result<[&'static str; 2], String> {
+    match kinds(cx)?.as_slice() {
+        [(first, _), .., (last, _)] => Ok([first, last]),
+        _ => Err("the server has only one of the fixture's tools that ask".to_owned()),
+    }
 }
 
 /// Whether a call asks back in a form that fits, for what was declared.
@@ -108,6 +117,48 @@ pub(super) fn checks() -> Vec<Check> {
                     }
                     finished(seen, &cx.id(n + 1))
                 })),
+            ),
+        Check::must("input-prompt", &["MRTR-02", "MRTR-03", "MRTR-14", "ELI-02"], Revisions::MODERN,
+            "A prompt asks back like a tool: in inputRequests, without cache hints, and the answer finishes the request.")
+            .sent("the fixture's prompt `test_input_required_result_prompt`, and its answer")
+            .hosts("A client cannot answer it, so the user never gets the prompt.")
+            .after(&["input-shape", "frame-flush"])
+            .probe(
+                |cx| {
+                    let listed = cx.survey.prompts.items.iter().any(|prompt| prompt["name"] == PROMPT);
+                    if !cx.fixture {
+                        return Err("needs --fixture".to_owned());
+                    }
+                    if !listed {
+                        return Err(format!("the server has no prompt {PROMPT}"));
+                    }
+                    Ok(vec![
+                        cx.request_with(0, "prompts/get", json!({ "name": PROMPT }), &every()),
+                        Step::Follow(cx.id(0), cx.id(1), |reply, id, request| answered(reply, id, request, str::to_owned)),
+                        Step::Await(cx.id(1)),
+                    ])
+                },
+                |cx, seen| verdict(asked(seen, &cx.id(0), &every()).and_then(|_| finished(seen, &cx.id(1)))),
+            ),
+        Check::should("input-interleaved", &["STD-26", "MRTR-05"], Revisions::MODERN,
+            "Two tools may ask at once, and each goes on with its own answer.")
+            .sent("the fixture's tools that ask for a model and for all three kinds, both before either is answered")
+            .hosts("A gateway serves two users with one process.")
+            .after(&["input-shape", "input-kinds"])
+            .probe(
+                |cx| {
+                    let two = pair(cx)?;
+                    let mut steps: Vec<Step> = (0..).zip(two).map(|(n, tool)| call(cx, n, tool, &every())).collect();
+                    steps.push(Step::Await(cx.id(1)));
+                    for n in 0..2 {
+                        steps.extend([
+                            Step::Follow(cx.id(n), cx.id(n + 10), |reply, id, request| answered(reply, id, request, str::to_owned)),
+                            Step::Await(cx.id(n + 10)),
+                        ]);
+                    }
+                    Ok(steps)
+                },
+                |cx, seen| verdict((0..2).try_for_each(|n| finished(seen, &cx.id(n + 10)))),
             ),
         Check::must("input-rounds", &["MRTR-02", "MRTR-03", "MRTR-05"], Revisions::MODERN,
             "A call may ask again after it was answered, and ends when all is answered.")

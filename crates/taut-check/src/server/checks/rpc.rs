@@ -153,9 +153,22 @@ fn messages() -> Vec<Check> {
                     }
                 },
             ),
+        Check::must("rpc-error-zero", &["RPC-06", "RPC-29"], Revisions::LEGACY,
+            "An error repeats the id 0 and the empty string, too.")
+            .sent("requests for a method that does not exist, with the ids 0 and \"\"")
+            .hosts("0 is the first id of the TypeScript and Python SDKs; a server that takes it for none loses the error.")
+            .after(&["rpc-error-id", "rpc-id-forms"])
+            .once()
+            .fresh(
+                |cx| {
+                    let ask = |id: Value| Step::Send(cx.request_as(&id, "taut-check/none", Value::Null));
+                    Ok(vec![Step::Open(json!({})), ask(json!(0)), ask(json!("")), Step::Barrier, Step::Listen(QUIET)])
+                },
+                |_, seen| verdict([json!(0), json!("")].iter().try_for_each(|id| super::refused_somehow(seen, id))),
+            ),
         Check::must("rpc-id-methods", &["RPC-06", "RPC-29"], Revisions::ALL,
             "Every kind of request is answered with its own id, also a string or a negative one.")
-            .sent("each declared list and an allowed call, each with a string and with a negative integer as its id")
+            .sent("each list, an allowed call, and the first resource, prompt and completion, each with a string and with a negative integer as its id")
             .hosts("Bridges and gateways use string ids; a call whose answer has another id never ends.")
             .after(&["rpc-id-echo", "rpc-id-forms"])
             .probe(
@@ -273,10 +286,7 @@ fn methods(cx: &Cx<'_>) -> Vec<(Value, &'static str, Value)> {
             all.push((id, method, params.clone()));
         }
     };
-    super::lists(cx).into_iter().for_each(|(method, ..)| add(method, &Value::Null));
-    if let Ok(call) = cx.survey.call(|call| call.took_ms < crate::cx::SLOW) {
-        add("tools/call", &json!({ "name": call.tool, "arguments": call.args }));
-    }
+    super::samples(cx).iter().for_each(|(method, params)| add(method, params));
     all
 }
 
@@ -323,6 +333,9 @@ fn requests() -> Vec<Check> {
                     cx.note("no/such", Value::Null),
                     cx.note("tools/list", cx.request_as(&json!(1), "tools/list", Value::Null)["params"].clone()),
                     cx.note("tools/call", json!({ "name": "taut-check-no-such-tool" })),
+                    cx.note("prompts/get", json!({ "name": "taut-check-no-such-prompt" })),
+                    cx.note("resources/read", json!({ "uri": "taut-check://none" })),
+                    cx.note("completion/complete", json!({})),
                     cx.note("notifications/progress", json!({ "progressToken": "none", "progress": 1 })),
                     cx.note("notifications/progress", json!({ "progress": "no number" })),
                     cx.note("notifications/roots/list_changed", Value::Null),

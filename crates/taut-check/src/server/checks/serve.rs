@@ -28,15 +28,20 @@ fn progress() -> Vec<Check> {
     vec![
         Check::must("progress-token", &["PRG-01"], Revisions::ALL,
             "A request may carry a progressToken, a string or an integer, also 0.")
-            .sent("requests with the tokens 0, 5 and \"five\"")
+            .sent("requests with the tokens 0, 5 and \"five\", then a request of each kind with a token")
             .hosts("Python clients send 0, most others an integer; opencode and codex send one with every call.")
             .probe(
                 |cx| {
                     let method = if cx.survey.declares("tools") { "tools/list" } else { cx.harmless() };
                     let tokens = [json!(0), json!(5), json!("five")];
-                    Ok(tokens.iter().enumerate().map(|(n, token)| {
-                        cx.request(i64::try_from(n).unwrap_or(0), method, json!({ "_meta": { "progressToken": token } }))
-                    }).collect())
+                    let mut steps: Vec<Step> = (0..).zip(&tokens).map(|(n, token)| cx.request(n, method, json!({ "_meta": { "progressToken": token } }))).collect();
+                    for (n, (method, mut params)) in (10..).zip(super::samples(cx)) {
+                        params["_meta"] = json!({ "progressToken": format!("taut-check-{n}") });
+                        steps.extend([cx.request(n, method, params), Step::Await(cx.id(n))]);
+                    }
+                    // What comes after its answer comes now: `progress-known` looks at it.
+                    steps.push(Step::Listen(60));
+                    Ok(steps)
                 },
                 |cx, seen| verdict((0..3).try_for_each(|n| result(seen, &cx.id(n)).map(|_| ()))),
             ),
@@ -141,15 +146,15 @@ fn logging() -> Vec<Check> {
             ),
         Check::should("log-bad-level", &["LOG-03"], Revisions::LEGACY,
             "An unknown level is refused with -32602.")
-            .sent("`logging/setLevel` with the level `loud`")
+            .sent("`logging/setLevel` with the levels `loud` and `DEBUG`")
             .hosts("The user believes that it was set.")
             .after(&["log-level"])
             .probe(
                 |cx| {
                     needs(cx, "logging")?;
-                    Ok(vec![cx.request(0, "logging/setLevel", json!({ "level": "loud" }))])
+                    Ok((0..).zip(["loud", "DEBUG"]).map(|(n, level)| cx.request(n, "logging/setLevel", json!({ "level": level }))).collect())
                 },
-                |cx, seen| verdict(refused(seen, &cx.id(0), &[-32602])),
+                |cx, seen| verdict((0..2).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
         Check::must("log-threshold", &["LOG-04"], Revisions::LEGACY,
             "After `logging/setLevel` only that level and above is sent.")

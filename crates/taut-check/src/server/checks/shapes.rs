@@ -20,10 +20,11 @@ fn requests(cx: &Cx<'_>) -> Vec<&'static str> {
 
 /// Methods that a server has for certain.
 fn methods(cx: &Cx<'_>) -> Vec<&'static str> {
-    let tools = cx.survey.declares("tools").then_some(["tools/list", "tools/call"]);
-    let tools = tools.into_iter().flatten();
+    let lists = super::lists(cx).into_iter().filter(|(_, _, list)| !list.pages.is_empty());
+    let lists = lists.map(|(method, ..)| method);
+    let call = cx.survey.declares("tools").then_some("tools/call");
     // In 2026-07-28 params without `_meta` are refused for that alone.
-    tools.chain((!cx.modern()).then_some("ping")).collect()
+    lists.chain(call).chain((!cx.modern()).then_some("ping")).collect()
 }
 
 /// A request that is right but for its version of JSON-RPC.
@@ -58,11 +59,11 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::must("rpc-params-array", &["RPC-14"], Revisions::ALL,
             "Params are an object; a list or a text is invalid: -32602 or -32600.")
-            .sent("`tools/list`, `tools/call` and `ping` with the params [], then with a text and with null for them")
+            .sent("each list, `tools/call` and `ping` with the params [], then with a text and with null for them")
             .hosts("No host sends it; a server that serves it does not look at what it gets.")
             .probe(
                 |cx| match methods(cx) {
-                    methods if methods.is_empty() => Err("the server declares no tools".to_owned()),
+                    methods if methods.is_empty() => Err("the server declares no list".to_owned()),
                     methods => Ok(methods.iter().zip(0..).flat_map(|(method, n)| {
                         [(n, json!([])), (n + 10, json!("taut-check")), (n + 20, Value::Null)].map(|(n, params)| Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(n), "method": method, "params": params })))
                     }).collect()),
