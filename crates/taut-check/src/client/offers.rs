@@ -101,7 +101,7 @@ pub(super) fn tools(scenario: &str, params: &Value, modern: bool) -> Value {
         }
         "legacy-full" | "modern-full" => json!({ "tools": [tool("echo"), tool(FAILS)] }),
         // One that calls every tool goes on after the first.
-        "stuck" | "late" => json!({ "tools": [tool("echo"), tool("echo2")] }),
+        "stuck" | "late" => json!({ "tools": [tool("echo"), tool("echo2"), tool("echo3")] }),
         _ => json!({ "tools": [tool("echo")] }),
     }
 }

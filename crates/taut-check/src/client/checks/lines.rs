@@ -96,7 +96,7 @@ pub(super) fn checks() -> Vec<Check> {
         .after(&["client-notification-id", "client-id-type"])
         .played(&[], |played| {
             each(played, |_, life| {
-                repeated(life, 0, |used, at| life.reply(used).is_none_or(|(place, _)| place > at))
+                repeated(life, 0, |used, at| !is_over(life, used, at))
             })
         }),
         Check::must(
@@ -242,6 +242,16 @@ fn revision_of(value: &Value, agreed: Revision) -> Option<Revision> {
         }
         _ => Some(agreed),
     }
+}
+
+/// Whether the request at a place was answered, or cancelled, before another place.
+fn is_over(life: &Life, asked: usize, at: usize) -> bool {
+    let id = life.requests().find(|(place, _)| *place == asked).and_then(|(_, one)| one.get("id"));
+    let mut between = life.heard().filter(|(place, _)| *place > asked && *place < at);
+    let cancelled = between.any(|(_, value)| {
+        value["method"] == "notifications/cancelled" && value["params"].get("requestId") == id
+    });
+    cancelled || life.reply(asked).is_some_and(|(place, _)| place < at)
 }
 
 /// The first id that is used a second time from a place on, where that counts: a judge gets both places.

@@ -103,6 +103,7 @@ pub(super) fn checks() -> Vec<Check> {
         Check::must("client-fallback", &["PRB-04", "PRB-05"], Revisions::LEGACY, "A client that probes goes on with `initialize` after any other error than -32022, and after silence.")
             .sent("servers that answer the probe with -32601, -32602, -32600 and -32000, and not at all")
             .hosts("Every older server that answers otherwise cannot be used.")
+            .after(&["client-batch"])
             .played(&["legacy", "legacy-odd", "legacy-invalid", "legacy-custom", "legacy-silent"], |played| {
                 let probes = played.lives().any(|(_, life)| life.first("server/discover").is_some());
                 let opens = |name: &str| played.scene(name).is_some_and(|scene| scene.lives.iter().any(|life| life.first("initialize").is_some()));
@@ -119,6 +120,7 @@ pub(super) fn checks() -> Vec<Check> {
         Check::advice("client-fallback-exit", &["PRB-07"], Revisions::LEGACY, "A client whose probe ends the server starts it again, and sends `initialize`.")
             .sent("a server that ends at `server/discover`")
             .hosts("Servers on rmcp that know no probe end at it.")
+            .after(&["client-batch"])
             .played(&["legacy", "legacy-exits"], |played| {
                 let probes = played.scene("legacy").is_some_and(|scene| scene.lives.iter().any(|life| life.first("server/discover").is_some()));
                 let opens = played.scene("legacy-exits").is_some_and(|scene| scene.lives.iter().any(|life| life.first("initialize").is_some()));
