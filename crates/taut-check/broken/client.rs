@@ -704,6 +704,8 @@ impl Client {
             }
             let list = self.message("tools/list", json!({}));
             self.ask(&list, limit);
+            let second = self.message("tools/call", json!({ "name": "echo2" }));
+            self.ask(&second, limit);
             return;
         }
         if self.is("client-progress") {

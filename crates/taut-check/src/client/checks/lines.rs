@@ -163,11 +163,9 @@ pub(super) fn checks() -> Vec<Check> {
         .played(&[], |played| {
             each(played, |_, life| {
                 let token = |value: &Value| value.pointer("/params/_meta/progressToken").cloned();
-                let mut open: Vec<(Value, Value)> = Vec::new();
+                let mut open: Vec<(Value, usize)> = Vec::new();
                 for (at, value) in life.requests() {
-                    open.retain(|(_, id)| {
-                        !life.said().any(|(place, said)| place < at && said.get("id") == Some(id))
-                    });
+                    open.retain(|(_, asked)| !is_over(life, *asked, at));
                     if value["params"].get("progressToken").is_some() {
                         return Some("a token is in `params`, and not in `_meta`".to_owned());
                     }
@@ -178,7 +176,7 @@ pub(super) fn checks() -> Vec<Check> {
                     if open.iter().any(|(other, _)| *other == token) {
                         return Some(format!("the token {token} belongs to two requests"));
                     }
-                    open.push((token, value["id"].clone()));
+                    open.push((token, at));
                 }
                 None
             })
