@@ -661,6 +661,7 @@ impl Client {
         match self.role.as_str() {
             "client-version-member" => call["jsonrpc"] = json!("1.0"),
             "client-id-type" => call["id"] = json!(1.5),
+            "token-again" => call["params"]["_meta"]["progressToken"] = json!(1),
             "token-outside" => call["params"]["progressToken"] = json!(1),
             "client-id-fresh" => call["id"] = listed.clone(),
             "client-shape" => call["params"]["name"] = json!(5),
@@ -704,7 +705,10 @@ impl Client {
             }
             let list = self.message("tools/list", json!({}));
             self.ask(&list, limit);
-            let second = self.message("tools/call", json!({ "name": "echo2" }));
+            let mut second = self.message("tools/call", json!({ "name": "echo2" }));
+            if self.is("token-again") {
+                second["params"]["_meta"]["progressToken"] = json!(1);
+            }
             self.ask(&second, limit);
             return;
         }

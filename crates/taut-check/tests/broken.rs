@@ -410,7 +410,8 @@ fn a_client_is_not_blamed_for_long_messages_or_for_half_a_message_at_its_end() {
 /// Clients that are different and right: one speaks the newest revision only and leaves where another is offered, one
 /// cancels its probe after a time, one is ended before it reads the answer to its handshake, one pings before that, one
 /// ends its server when it hears something odd, one calls a tool twice with other arguments, one never tries a call again,
-/// one uses the ids of answered requests again in 2026-07-28, and one the id of its probe for its handshake.
+/// one uses the ids of answered requests again in 2026-07-28, one the id of its probe for its handshake, and one the
+/// token of a call that it cancelled.
 #[test]
 fn clients_are_not_blamed_for_what_they_may_do() {
     let roles = [
@@ -423,11 +424,19 @@ fn clients_are_not_blamed_for_what_they_may_do() {
         "no-rounds",
         "ids-again",
         "probe-id-again",
+        "token-again",
     ];
     none_wrong(roles.into_iter(), |role| {
         let words = [BROKEN, "--role", role, "--", "{server}"];
         blamed(role, &ClientCheck::new(words, [PLAYER]).run())
     });
+}
+
+#[test]
+fn only_the_revisions_that_are_asked_for_are_reported() {
+    let setup = ClientCheck::new([BROKEN, "--", "{server}"], [PLAYER]).only("client-ping");
+    let report = setup.revision(Revision::V2025_03_26).run();
+    assert_eq!(report.revisions(), [Revision::V2025_03_26]);
 }
 
 #[test]
