@@ -2,8 +2,8 @@
 //!
 //! Probes, falls back to a handshake, lists all pages, calls one tool, and ends the server.
 
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::process::{Child, ChildStdin, Command, ExitCode, Stdio};
+use std::io::{BufRead as _, BufReader, Read, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 
@@ -26,6 +26,11 @@ struct Client {
     caps: Value,
     /// The version that requests of 2026-07-28 name.
     version: String,
+    /// The version of the handshake.
+    agreed: String,
+    /// An answer that is sent later, and the calls that were cancelled.
+    deferred: Option<Value>,
+    cancelled: Vec<Value>,
     /// The first state that was given, and the tool that was listed first.
     state: Option<Value>,
     tool: String,
@@ -44,6 +49,9 @@ pub(crate) fn run(role: &str, server: &[String]) -> ExitCode {
         split: false,
         caps: Value::Null,
         version: MODERN.to_owned(),
+        agreed: String::new(),
+        deferred: None,
+        cancelled: Vec::new(),
         state: None,
         tool: "echo".to_owned(),
     };
@@ -59,24 +67,30 @@ fn start(role: &str, server: &[String]) -> Option<Started> {
     let (program, words) = server.split_first()?;
     let mut command = Command::new(program);
     command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let afraid = role == "client-stderr";
-    if afraid {
+    if ["client-stderr", "stderr-word"].contains(&role) {
         command.stderr(Stdio::piped());
     }
     let mut child = command.spawn().ok()?;
     let stdin = child.stdin.take();
     if let Some(mut stderr) = child.stderr.take() {
         // A line on stderr is taken for the end.
+        let any = role == "client-stderr";
         std::thread::spawn(move || {
-            if matches!(stderr.read(&mut [0; 1]), Ok(1..)) {
-                std::process::exit(1);
+            let mut bytes = [0; 4096];
+            while let Ok(length @ 1..) = stderr.read(&mut bytes) {
+                if any || String::from_utf8_lossy(&bytes[..length]).contains("error") {
+                    std::process::exit(1);
+                }
             }
         });
     }
     let (said, heard) = channel();
     if let Some(stdout) = child.stdout.take() {
+        let alone = role == "chunks";
         std::thread::spawn(move || {
-            for line in BufReader::new(stdout).lines().map_while(Result::ok) {
+            let whole: Box<dyn Read> =
+                if alone { Box::new(Chunks(stdout, Vec::new())) } else { Box::new(stdout) };
+            for line in BufReader::new(whole).lines().map_while(Result::ok) {
                 let value = serde_json::from_str(&line).unwrap_or_default();
                 if said.send(value).is_err() {
                     break;
@@ -85,6 +99,23 @@ fn start(role: &str, server: &[String]) -> Option<Started> {
         });
     }
     Some((child, stdin, heard))
+}
+
+/// Decodes what each read brings on its own, so that a character that comes in two parts is lost.
+struct Chunks(ChildStdout, Vec<u8>);
+
+impl Read for Chunks {
+    fn read(&mut self, out: &mut [u8]) -> std::io::Result<usize> {
+        if self.1.is_empty() {
+            let mut bytes = [0; 4096];
+            let length = self.0.read(&mut bytes)?;
+            self.1 = String::from_utf8_lossy(&bytes[..length]).into_owned().into_bytes();
+        }
+        let length = out.len().min(self.1.len());
+        out[..length].copy_from_slice(&self.1[..length]);
+        self.1.drain(..length);
+        Ok(length)
+    }
 }
 
 impl Client {
@@ -113,7 +144,15 @@ impl Client {
     }
 
     fn cancel(&mut self, id: &Value) {
-        self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } }).to_string());
+        let mut params = json!({ "requestId": id });
+        if self.is("key-notified") && self.modern {
+            params["_meta"] = json!({ "-bad key!": 1 });
+        }
+        self.cancelled.push(id.clone());
+        self.write(
+            &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params })
+                .to_string(),
+        );
     }
 
     fn progress(&mut self, token: &Value, progress: i64) {
@@ -133,6 +172,7 @@ impl Client {
         match self.role.as_str() {
             "client-meta-fields" => meta["traceparent"] = json!("not-a-trace"),
             "baggage-object" => meta["baggage"] = json!({ "user": "me" }),
+            "baggage-spaces" => meta["baggage"] = json!("user id=7 8"),
             "key-reserved" => meta["io.modelcontextprotocol/session"] = json!("5"),
             "client-input-undeclared" => {
                 meta["io.modelcontextprotocol/clientCapabilities"] = json!({})
@@ -156,6 +196,10 @@ impl Client {
 
     fn message(&mut self, method: &str, mut params: Value) -> Value {
         self.next += 1;
+        if self.is("ids-again") && self.modern && self.next > 4 {
+            // All but the last one are answered.
+            self.next = 1;
+        }
         if self.modern {
             let mut meta = self.meta();
             if let (Some(own), Some(meta)) =
@@ -178,7 +222,12 @@ impl Client {
         let until = Instant::now() + limit;
         loop {
             let left = until.saturating_duration_since(Instant::now());
-            let value = self.heard.recv_timeout(left).ok()?;
+            let step = self.deferred.as_ref().map_or(left, |_| Duration::from_millis(500));
+            let Ok(value) = self.heard.recv_timeout(step) else {
+                let reply = self.deferred.take()?;
+                self.write(&reply.to_string());
+                continue;
+            };
             if value.get("method").is_some() {
                 self.asked(&value);
             } else if value.get("id") == Some(id) {
@@ -197,6 +246,10 @@ impl Client {
                 } else {
                     self.write(&Value::Array(replies).to_string());
                 }
+            } else if self.is("client-late-answer")
+                && value.get("id").is_some_and(|id| self.cancelled.contains(id))
+            {
+                std::process::exit(1);
             } else if self.is("quits") && value["id"] == 987_654_321 {
                 // It takes an answer to nothing for the end, which is its own business.
                 let _ = self.child.kill();
@@ -236,6 +289,10 @@ impl Client {
                 _ => &[],
             };
             told.iter().for_each(|(progress, token)| self.progress(token, *progress));
+            if self.is("answers-cancelled") && value["id"] == "sampling-0" {
+                self.deferred = Some(reply);
+                return;
+            }
             self.write(&reply.to_string());
             if self.is("progress-late") && value["id"] == "sampling-1" {
                 self.progress(&json!(77), 1);
@@ -264,10 +321,28 @@ impl Client {
                 json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32602, "message": "no params" } }),
             );
         }
+        let text = json!(id.to_string());
+        let id = if self.is("id-text") && *id == 0 { &text } else { id };
+        let hi = json!({ "type": "text", "text": "hi" });
         let refuse = |code: i64| Err(json!({ "code": code, "message": "not here" }));
         let answer = match value["method"].as_str().unwrap_or_default() {
             "ping" if self.is("client-ping") => Ok(json!({ "pong": true })),
+            "ping" if self.is("old-silent") && self.agreed == KNOWN[0] => return None,
             "ping" => Ok(json!({})),
+            "sampling/createMessage"
+                if value["params"].get("tools").is_some() && self.samples() =>
+            {
+                refuse(-32602)
+            }
+            "sampling/createMessage" if self.is("sampling-array") => Ok(
+                json!({ "role": "assistant", "model": "none", "content": if self.agreed == KNOWN[2] { json!([hi]) } else { hi } }),
+            ),
+            "sampling/createMessage" if self.is("sampling-old") && self.agreed == KNOWN[0] => {
+                refuse(-32601)
+            }
+            "sampling/createMessage" if self.samples() => {
+                Ok(json!({ "role": "assistant", "content": hi, "model": "none" }))
+            }
             "roots/list" if self.is("client-roots-undeclared") => Ok(json!({ "roots": [] })),
             "roots/list" if self.is("client-roots") => {
                 Ok(json!({ "roots": [{ "uri": "https://example.com" }] }))
@@ -288,6 +363,13 @@ impl Client {
             "elicitation/create" if self.is("page-filled") => {
                 Ok(json!({ "action": "accept", "content": filled() }))
             }
+            "elicitation/create" if self.is("url-refused") => refuse(-32602),
+            "elicitation/create"
+                if self.is("url-only") && value["params"].get("mode").is_none() =>
+            {
+                Ok(json!({ "action": "accept", "content": filled() }))
+            }
+            "elicitation/create" if self.is("url-only") => Ok(json!({ "action": "decline" })),
             "elicitation/create" if self.is("client-mode") => Ok(json!({ "action": "decline" })),
             "elicitation/create" if self.is("mode-needed") => {
                 return Some(
@@ -311,6 +393,11 @@ impl Client {
             reply["error"] = Value::Null;
         }
         Some(reply)
+    }
+
+    /// Whether it declares sampling, and serves what has no tools.
+    fn samples(&self) -> bool {
+        ["sampling-array", "sampling-old", "answers-cancelled"].contains(&self.role.as_str())
     }
 
     fn session(&mut self) {
@@ -373,8 +460,11 @@ impl Client {
                 Some(true)
             }
             Some(reply) if reply["error"]["code"] == -32022 => {
+                if self.is("version-unlisted") {
+                    self.version = KNOWN[3].to_owned();
+                }
                 for _ in 0..2 {
-                    if self.is("client-version-repeat") {
+                    if self.is("client-version-repeat") || self.is("version-unlisted") {
                         self.modern = true;
                         let again = self.message("server/discover", json!({}));
                         self.ask(&again, Duration::from_secs(2));
@@ -397,7 +487,9 @@ impl Client {
             "client-mode" | "mode-needed" | "client-elicited" => {
                 json!({ "elicitation": { "form": {} } })
             }
+            "url-only" | "url-refused" => json!({ "elicitation": { "url": {} } }),
             "roots-true" => json!({ "roots": true }),
+            _ if self.samples() => json!({ "sampling": {} }),
             "elicitation-list" => json!({ "elicitation": [] }),
             _ => json!({}),
         };
@@ -407,10 +499,16 @@ impl Client {
         }
         // One that never probes is legacy, whatever it names.
         let named = if self.is("names-modern") { MODERN } else { "2025-11-25" };
-        let message = self.message(
+        if self.is("probe-id-again") {
+            self.next -= 1;
+        }
+        let mut message = self.message(
             "initialize",
             json!({ "protocolVersion": named, "capabilities": caps, "clientInfo": info }),
         );
+        if self.is("key-opening") {
+            message["params"]["_meta"] = json!({ "two/slashes/x": 1 });
+        }
         self.write(&message.to_string());
         if self.is("gives-up") {
             // It was too busy to read the answer that came.
@@ -443,9 +541,13 @@ impl Client {
         if !known && self.is("offer-stays") && reply.get("result").is_some() {
             std::thread::sleep(Duration::from_secs(14));
         }
+        if !known && self.is("leaves-refused") {
+            std::process::exit(1);
+        }
         if !known && !goes_on {
             return false;
         }
+        self.agreed = version.to_owned();
         self.caps = reply["result"]["capabilities"].clone();
         if !self.is("client-initialized") && !self.is("initialized-late") {
             let mut done = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
@@ -453,6 +555,12 @@ impl Client {
                 done["id"] = json!("done");
             }
             self.write(&done.to_string());
+        }
+        if self.is("completes") && version == KNOWN[3] {
+            self.write(
+                &json!({ "jsonrpc": "2.0", "method": "notifications/elicitation/complete", "params": { "elicitationId": "a" } })
+                    .to_string(),
+            );
         }
         if self.is("roots-changed") && version >= "2025-06-18" {
             self.write(
@@ -553,9 +661,16 @@ impl Client {
         match self.role.as_str() {
             "client-version-member" => call["jsonrpc"] = json!("1.0"),
             "client-id-type" => call["id"] = json!(1.5),
+            "token-again" => call["params"]["_meta"]["progressToken"] = json!(1),
             "token-outside" => call["params"]["progressToken"] = json!(1),
-            "client-id-fresh" => call["id"] = listed,
+            "client-id-fresh" => call["id"] = listed.clone(),
             "client-shape" => call["params"]["name"] = json!(5),
+            "client-meta-keys" if !self.modern => {
+                call["params"]["_meta"] = json!({ "-bad key!": 1 })
+            }
+            "key-reserved-old" if !self.modern => {
+                call["params"]["_meta"] = json!({ "io.modelcontextprotocol/mine": 1 })
+            }
             "task-asked" if !self.modern => call["params"]["task"] = json!({ "ttl": 1000 }),
             "client-meta" if self.modern => {
                 call["params"]["_meta"] = json!({ "io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientInfo": { "name": "broken", "version": "1" } })
@@ -574,11 +689,27 @@ impl Client {
             if self.is("cancels-foreign") {
                 self.write(&json!({ "jsonrpc": "2.0", "method": "$/cancelRequest", "params": { "id": call["id"] } }).to_string());
             }
-            if !self.is("client-timeout") {
+            if self.is("cancels-before") {
+                self.cancel(&listed);
+            } else if !self.is("client-timeout") && !self.is("timeout-tools") {
                 self.cancel(&call["id"]);
+            }
+            if self.is("kills-stuck") {
+                let _ = self.child.kill();
+                return;
+            }
+            if self.is("timeout-tools") {
+                let second = self.message("tools/call", json!({ "name": "echo2" }));
+                self.ask(&second, Duration::from_secs(4));
+                return;
             }
             let list = self.message("tools/list", json!({}));
             self.ask(&list, limit);
+            let mut second = self.message("tools/call", json!({ "name": "echo2" }));
+            if self.is("token-again") {
+                second["params"]["_meta"]["progressToken"] = json!(1);
+            }
+            self.ask(&second, limit);
             return;
         }
         if self.is("client-progress") {
@@ -610,7 +741,38 @@ impl Client {
                 .ok()
                 .filter(Value::is_object)
                 .map_or_else(|| given.clone(), |value| json!(value.to_string())),
+            "cursor-old" if !self.modern => json!(text.trim()),
             _ => given.clone(),
+        }
+    }
+
+    /// Reads all pages of a list.
+    fn list(&mut self, method: &str) {
+        let limit = Duration::from_secs(8);
+        let mut params = json!({});
+        for _ in 0..10 {
+            let message = self.message(method, params);
+            let Some(reply) = self.ask(&message, limit) else { return };
+            let Some(next) = reply["result"]["nextCursor"].as_str() else { return };
+            let next = if self.is("cursor-prompts") { next.trim() } else { next };
+            params = json!({ "cursor": next });
+        }
+    }
+
+    /// Asks for two lists at a time, and takes the first answer for that of the first.
+    fn list_by_order(&mut self) {
+        let methods = ["prompts/list", "resources/list"];
+        let both = methods.map(|method| self.message(method, json!({})));
+        self.write(&format!("{}\n{}", both[0], both[1]));
+        let mut cursors = Vec::new();
+        while cursors.len() < 2 {
+            let Ok(value) = self.heard.recv_timeout(Duration::from_secs(8)) else { return };
+            cursors.push(value["result"]["nextCursor"].clone());
+        }
+        for (method, cursor) in methods.iter().zip(cursors).filter(|(_, cursor)| !cursor.is_null())
+        {
+            let message = self.message(method, json!({ "cursor": cursor }));
+            self.ask(&message, Duration::from_secs(8));
         }
     }
 
@@ -626,6 +788,17 @@ impl Client {
         if self.caps.get("logging").is_some() && !self.modern {
             let level = if self.is("level-odd") { "loud" } else { "info" };
             ask(self, "logging/setLevel", json!({ "level": level }));
+        }
+        if self.caps.get("prompts").is_some() && self.caps.get("resources").is_some() {
+            if self.is("order") {
+                self.list_by_order();
+            } else {
+                self.list("prompts/list");
+                self.list("resources/list");
+            }
+        }
+        if self.is("subscribes") && self.caps.get("resources").is_some() && !self.modern {
+            ask(self, "resources/subscribe", json!({ "uri": "file:///taut-check/notes.txt" }));
         }
         if self.caps.get("prompts").is_some() {
             let who = if self.is("prompt-number") { json!(5) } else { json!("me") };
@@ -643,6 +816,12 @@ impl Client {
             self.ask(&message, limit);
             if self.is("id-after-error") && !self.modern {
                 self.ask(&message, limit);
+            }
+            if self.is("cancels-refused") && !self.modern {
+                self.cancel(&message["id"]);
+                let again = self.message("resources/read", message["params"].clone());
+                self.ask(&again, limit);
+                self.cancel(&again["id"]);
             }
         }
     }
@@ -744,6 +923,10 @@ impl Client {
         }
         let last = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": self.next } });
         self.write(&last.to_string());
+        self.write_half();
+    }
+
+    fn write_half(&mut self) {
         if let Some(stdin) = &mut self.stdin {
             let _ = stdin.write_all(br#"{"jsonrpc":"2.0","method":"notifi"#);
         }
@@ -751,8 +934,12 @@ impl Client {
 
     /// Ends the server: its stdin first, then the process.
     fn end(mut self) {
-        if self.is("long") && self.modern {
+        // Once: more than that is no accident.
+        if self.is("long") && self.server.iter().any(|word| word == "modern") {
             self.write_long();
+        }
+        if self.is("half-lines") {
+            self.write_half();
         }
         if let (true, Some(stdin)) = (self.is("no-newline"), &mut self.stdin) {
             let message = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled" });
@@ -761,7 +948,8 @@ impl Client {
         if self.is("client-ends-server") {
             return;
         }
-        if self.is("client-closes-first") {
+        let dies = self.is("kills-0618") && self.agreed == KNOWN[2];
+        if self.is("client-closes-first") || dies {
             let _ = self.child.kill();
             let _ = self.child.wait();
             return;
@@ -797,7 +985,8 @@ impl Client {
         let pid = rustix::process::Pid::from_child(&self.child);
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
         let began = Instant::now();
-        while began.elapsed() < Duration::from_secs(1)
+        let grace = if self.is("kills-after-term") { 4 } else { 1_000 };
+        while began.elapsed() < Duration::from_millis(grace)
             && !matches!(self.child.try_wait(), Ok(Some(_)))
         {
             std::thread::sleep(Duration::from_millis(10));

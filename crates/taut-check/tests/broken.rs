@@ -255,8 +255,36 @@ const MORE_CLIENTS: &[(&str, &str)] = &[
     ("ping-plain", "client-ping"),
     ("initialized-late", "client-initialized"),
     ("unlisted-method", "client-vocabulary"),
+    ("completes", "client-vocabulary"),
+    ("version-unlisted", "client-version-retry"),
+    ("url-only", "client-mode"),
+    ("url-refused", "client-declared"),
+    ("sampling-old", "client-declared"),
+    ("sampling-array", "client-shape"),
+    ("baggage-spaces", "client-meta-fields"),
+    ("key-notified", "client-meta-fields"),
+    ("key-opening", "client-meta-keys"),
+    ("key-reserved-old", "client-meta-keys"),
+    ("cancels-before", "client-cancel-own"),
+    ("cancels-refused", "client-cancel-own"),
+    ("half-lines", "client-clean"),
+    ("kills-stuck", "client-closes-first"),
+    ("kills-0618", "client-closes-first"),
+    ("timeout-tools", "client-timeout"),
+    ("answers-cancelled", "client-cancelled"),
+    ("old-silent", "client-ping"),
+    ("id-text", "client-ping"),
+    ("cursor-old", "client-cursor"),
+    ("cursor-prompts", "client-cursor"),
+    ("order", "client-cursor"),
+    ("chunks", "client-cursor"),
+    ("subscribes", "client-capabilities"),
+    ("stderr-word", "client-stderr"),
+    ("leaves-refused", "client-ends-server"),
     #[cfg(unix)]
     ("never-kills", "client-ends-server"),
+    #[cfg(unix)]
+    ("kills-after-term", "client-terminates"),
 ];
 
 /// Servers that are different and right.
@@ -396,7 +424,9 @@ fn a_client_is_not_blamed_for_long_messages_or_for_half_a_message_at_its_end() {
 
 /// Clients that are different and right: one speaks the newest revision only and leaves where another is offered, one
 /// cancels its probe after a time, one is ended before it reads the answer to its handshake, one pings before that, one
-/// ends its server when it hears something odd, one calls a tool twice with other arguments, one never tries a call again.
+/// ends its server when it hears something odd, one calls a tool twice with other arguments, one never tries a call again,
+/// one uses the ids of answered requests again in 2026-07-28, one the id of its probe for its handshake, and one the
+/// token of a call that it cancelled.
 #[test]
 fn clients_are_not_blamed_for_what_they_may_do() {
     let roles = [
@@ -407,11 +437,21 @@ fn clients_are_not_blamed_for_what_they_may_do() {
         "quits",
         "calls-twice",
         "no-rounds",
+        "ids-again",
+        "probe-id-again",
+        "token-again",
     ];
     none_wrong(roles.into_iter(), |role| {
         let words = [BROKEN, "--role", role, "--", "{server}"];
         blamed(role, &ClientCheck::new(words, [PLAYER]).run())
     });
+}
+
+#[test]
+fn only_the_revisions_that_are_asked_for_are_reported() {
+    let setup = ClientCheck::new([BROKEN, "--", "{server}"], [PLAYER]).only("client-ping");
+    let report = setup.revision(Revision::V2025_03_26).run();
+    assert_eq!(report.revisions(), [Revision::V2025_03_26]);
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! Clients: started once per scenario, with a server that is played to them.
 //!
 //! `play.rs` is that server, in a process of its own, which writes down what it hears, with what it offers in
-//! `offers.rs` and `rounds.rs`; `run.rs` starts the client and reads that; `checks/` judges it.
+//! `offers.rs` and `rounds.rs`, and what nobody asked for in `noise.rs`; `run.rs` starts the client and reads that; `checks/` judges it.
 
 mod checks;
+mod noise;
 mod offers;
 mod play;
 mod record;

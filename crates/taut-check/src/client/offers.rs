@@ -1,4 +1,4 @@
-//! What a played server offers: tools, in pages or not, and in some scenarios prompts, resources and more.
+//! What a played server offers: versions, tools, in pages or not, and in some scenarios prompts, resources and more.
 //!
 //! Judges nothing.
 
@@ -23,16 +23,45 @@ pub(crate) const EMPTY_PAGE: &str = CURSORS[1];
 /// The name of a tool that is only in a list which is invalid.
 pub(crate) const INVALID: &str = "taut_check_invalid";
 
-pub(super) fn capabilities(full: bool, modern: bool) -> Value {
+/// A version that no client knows.
+pub(super) const FUTURE: &str = "2031-01-31";
+
+/// Versions that a played server agrees on, and that no client knows.
+pub(crate) const OFFERED: [&str; 2] = ["1999-01-01", FUTURE];
+
+/// The version that a scenario is played in, whatever the client asks for; nothing if that decides.
+pub(crate) fn agreed(scenario: &str) -> Option<&'static str> {
+    Some(match scenario {
+        "offer" => OFFERED[0],
+        "offer-later" => OFFERED[1],
+        "legacy-2024" => "2024-11-05",
+        "legacy-0326" => "2025-03-26",
+        "legacy-0618" | "rude-0618" => "2025-06-18",
+        _ if scenario.starts_with("modern") => "2026-07-28",
+        _ => return None,
+    })
+}
+
+/// Whether a scenario offers more than tools.
+fn is_full(scenario: &str) -> bool {
+    ["legacy-full", "legacy-0618", "modern-full", "modern-input", "pages"].contains(&scenario)
+}
+
+/// Whether lists come in pages.
+pub(super) fn is_paged(scenario: &str) -> bool {
+    ["pages", "legacy-0618"].contains(&scenario)
+}
+
+pub(super) fn capabilities(scenario: &str, modern: bool) -> Value {
     let mut all = json!({ "tools": { "listChanged": true } });
-    if full {
+    if is_full(scenario) {
         all["prompts"] = json!({ "listChanged": true });
-        all["resources"] = json!({ "listChanged": true, "subscribe": true });
+        all["resources"] = json!({ "listChanged": true });
         all["completions"] = json!({});
         all["logging"] = json!({});
     }
-    if full && modern {
-        all["resources"] = json!({ "listChanged": true });
+    if scenario == "legacy-full" && !modern {
+        all["resources"]["subscribe"] = json!(true);
     }
     all
 }
@@ -49,7 +78,7 @@ pub(super) fn tools(scenario: &str, params: &Value, modern: bool) -> Value {
     };
     match scenario {
         "modern-type" => json!({ "tools": [tool(INVALID)], "resultType": "taut-check/odd" }),
-        "pages" => {
+        _ if is_paged(scenario) => {
             let next = match params["cursor"].as_str() {
                 None => CURSORS.first().copied(),
                 Some("") => None,
@@ -71,6 +100,8 @@ pub(super) fn tools(scenario: &str, params: &Value, modern: bool) -> Value {
             page
         }
         "legacy-full" | "modern-full" => json!({ "tools": [tool("echo"), tool(FAILS)] }),
+        // One that calls every tool goes on after the first.
+        "stuck" | "late" => json!({ "tools": [tool("echo"), tool("echo2"), tool("echo3")] }),
         _ => json!({ "tools": [tool("echo")] }),
     }
 }
@@ -80,7 +111,10 @@ const FAILS: &str = "fails";
 const GONE: &str = "file:///taut-check/gone.txt";
 
 /// The error of a request for what fails there.
-pub(super) fn failure(method: &str, params: &Value, modern: bool) -> Option<Value> {
+pub(super) fn failure(method: &str, params: &Value, scenario: &str, modern: bool) -> Option<Value> {
+    if !is_full(scenario) {
+        return None;
+    }
     let missing = if modern { -32602 } else { -32002 };
     match method {
         "tools/call" if params["name"] == FAILS && modern => Some(
@@ -97,7 +131,24 @@ pub(super) fn failure(method: &str, params: &Value, modern: bool) -> Option<Valu
 }
 
 /// The result of a method that only a server has which offers all; nothing if there is no such method.
-pub(super) fn full(method: &str, modern: bool) -> Option<Value> {
+pub(super) fn full(method: &str, params: &Value, scenario: &str, modern: bool) -> Option<Value> {
+    if !is_full(scenario) {
+        return None;
+    }
+    let mut result = one(method, modern)?;
+    if is_paged(scenario) && method.ends_with("/list") {
+        match params.get("cursor") {
+            // One that no other list has.
+            None => result["nextCursor"] = json!(format!("{method} {}", CURSORS[0])),
+            // The second page is the last one, and empty.
+            Some(_) => result.as_object_mut()?.values_mut().for_each(|all| *all = json!([])),
+        }
+    }
+    Some(result)
+}
+
+/// The result of such a method, without its pages.
+fn one(method: &str, modern: bool) -> Option<Value> {
     let uri = "file:///taut-check/notes.txt";
     let prompt = json!({ "name": "greet", "arguments": [{ "name": "who", "required": true }] });
     let text = json!({ "type": "text", "text": "hello" });

@@ -10,22 +10,24 @@ use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
 
+use super::offers::{FUTURE, agreed};
 use super::record::line;
 use super::signals::Guard;
-use super::{offers, rounds};
+use super::{noise, offers, rounds};
 use crate::cx::VERSION;
 
 /// The scenarios, each with what it is for.
-pub(crate) const SCENARIOS: [(&str, &str); 32] = [
+pub(crate) const SCENARIOS: [(&str, &str); 34] = [
     // The long ones first.
     ("mute", "an older server that leaves initialize unanswered"),
-    ("stuck", "a server of both eras that leaves calls unanswered"),
+    ("stuck", "a server of both eras that leaves the first call unanswered"),
+    ("late", "a server of both eras that answers the first call when it is cancelled"),
     ("dual", "a good server of both eras"),
     ("chatty", "a good server of both eras that writes lines to stderr, as many do"),
     ("legacy", "a good server of the older revisions, which refuses server/discover with -32601"),
-    ("legacy-2024", "a server that knows 2024-11-05 only"),
-    ("legacy-0326", "a server that knows 2025-03-26 only, and sends a batch"),
-    ("legacy-0618", "a server that knows 2025-06-18 only"),
+    ("legacy-2024", "a server that knows 2024-11-05 only, and is as rude as `rude`"),
+    ("legacy-0326", "a server that knows 2025-03-26 only, is as rude as `rude`, and sends a batch"),
+    ("legacy-0618", "a server that knows 2025-06-18 only, offers more than tools, and in pages"),
     ("legacy-invalid", "an older server that refuses server/discover with -32600"),
     ("legacy-custom", "an older server that refuses server/discover with -32000"),
     ("legacy-exits", "an older server that ends at server/discover"),
@@ -57,21 +59,19 @@ pub(crate) const SCENARIOS: [(&str, &str); 32] = [
         "odd",
         "a good server of the older revisions, with odd characters in its tools, odd ids and odd cancellations",
     ),
-    ("offer", "a server that agrees on 1999-01-01"),
+    ("offer", "a server that agrees on 1999-01-01, and does not end when its stdin ends"),
     ("offer-later", "a server that agrees on a version of the future"),
     ("rude", "a server that writes noise, asks the client things and answers what was not asked"),
+    ("rude-0618", "a server that knows 2025-06-18 only, and is as rude as `rude`"),
     ("slow", "a server of the older revisions that takes a second for each answer"),
     ("modern-slow", "a server of 2026-07-28 only that takes a second for each answer"),
-    ("pages", "a server whose tools come in pages, one with an empty cursor"),
+    (
+        "pages",
+        "a server whose lists come in pages, one with an empty cursor, and whose answers come out of order",
+    ),
     ("stubborn", "a server that does not end when its stdin ends"),
     ("deaf", "a server that does not end when its stdin ends, nor at SIGTERM"),
 ];
-
-/// A version that no client knows.
-const FUTURE: &str = "2031-01-31";
-
-/// Versions that a played server agrees on, and that no client knows.
-pub(crate) const OFFERED: [&str; 2] = ["1999-01-01", FUTURE];
 
 /// How long a player lives at most.
 const LIFETIME: Duration = Duration::from_secs(60);
@@ -90,11 +90,19 @@ const AHEAD: usize = 4;
 /// How long the next answer waits after the server has asked something: long enough for any client to answer.
 const ASKED: Duration = Duration::from_millis(1200);
 
+/// How long a server waits for a second request, which it answers before the first. Clients that ask for several things
+/// at a time write them one right after the other.
+const TOGETHER: Duration = Duration::from_millis(30);
+
 /// How long the stubborn ones stay after their stdin ended, in milliseconds.
 pub(crate) const STUBBORN: u64 = 12_000;
 
 fn now() -> u64 {
-    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    millis(SystemTime::now())
+}
+
+fn millis(time: SystemTime) -> u64 {
+    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or_default()
 }
 
@@ -102,8 +110,10 @@ struct Player {
     scenario: String,
     log: Arc<Mutex<File>>,
     noise: bool,
-    /// Whether a handshake was answered.
-    opened: bool,
+    /// The version of the handshake that was answered.
+    opened: Option<&'static str>,
+    /// The calls that were not answered.
+    kept: Vec<Value>,
     /// Whether the client had its time to answer what it was asked.
     waited: bool,
 }
@@ -120,15 +130,22 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
     // Not joined: it ends with the process.
     std::thread::spawn(move || {
         let began = std::time::Instant::now();
+        let mut beat = 0;
         while began.elapsed() < LIFETIME {
-            if guard.told() {
-                write(&beats, "term", &[]);
+            // Before the signal is looked for, which may come with it.
+            let gone = guard.is_gone().then(now);
+            if let Some(at) = guard.told() {
+                write_at(&beats, "term", millis(at), &[]);
             }
-            if guard.is_gone() {
+            if let Some(at) = gone {
+                write_at(&beats, "gone", at, &[]);
                 break;
             }
-            write(&beats, "alive", &[]);
-            std::thread::sleep(Duration::from_millis(100));
+            if beat % 10 == 0 {
+                write(&beats, "alive", &[]);
+            }
+            beat += 1;
+            std::thread::sleep(Duration::from_millis(10));
         }
         std::process::exit(0);
     });
@@ -159,19 +176,34 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
             } else {
                 write(&ears, "skipped", &[]);
             }
-            if heard.send(std::mem::take(&mut bytes)).is_err() {
+            let bytes = std::mem::take(&mut bytes);
+            let value = serde_json::from_slice::<Value>(&bytes).ok();
+            // Answers do not wait until the server has time for them, so that their times are true.
+            let Some(value) = value.filter(|value| value.get("method").is_some()) else { continue };
+            if heard.send(value).is_err() {
                 return;
             }
         }
         write(&ears, "eof", &[]);
     });
     let last = log.clone();
-    let mut player =
-        Player { scenario: scenario.to_owned(), log, noise: false, opened: false, waited: false };
-    for bytes in lines {
-        player.line(&bytes);
+    let mut player = Player {
+        scenario: scenario.to_owned(),
+        log,
+        noise: false,
+        opened: None,
+        kept: Vec::new(),
+        waited: false,
+    };
+    while let Ok(value) = lines.recv() {
+        // What comes at the same time is answered the other way round.
+        let next = offers::is_paged(scenario).then(|| lines.recv_timeout(TOGETHER).ok()).flatten();
+        if let Some(next) = next {
+            player.line(&next);
+        }
+        player.line(&value);
     }
-    if ["stubborn", "deaf"].contains(&scenario) {
+    if ["stubborn", "deaf", "offer"].contains(&scenario) {
         // At first often, so that the shortest wait is seen.
         for _ in 0..30 {
             std::thread::sleep(Duration::from_millis(10));
@@ -183,9 +215,13 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
 }
 
 fn write(log: &Mutex<File>, kind: &str, bytes: &[u8]) {
+    write_at(log, kind, now(), bytes);
+}
+
+fn write_at(log: &Mutex<File>, kind: &str, at: u64, bytes: &[u8]) {
     let mut file = log.lock().unwrap_or_else(PoisonError::into_inner);
     // Nobody could be told.
-    let _ = file.write_all(line(kind, now(), bytes).as_bytes()).and_then(|()| file.flush());
+    let _ = file.write_all(line(kind, at, bytes).as_bytes()).and_then(|()| file.flush());
 }
 
 impl Player {
@@ -194,15 +230,24 @@ impl Player {
     }
 
     fn say(&self, value: &Value) {
-        let text = value.to_string();
-        write(&self.log, "said", text.as_bytes());
+        let text = format!("{value}\n");
+        write(&self.log, "said", text.trim_end().as_bytes());
         let mut out = io::stdout().lock();
-        let _ = out.write_all(format!("{text}\n").as_bytes()).and_then(|()| out.flush());
+        // The parts of a character may arrive one by one.
+        let middle = text.find(|c: char| !c.is_ascii()).map(|place| place + 1);
+        let middle = middle.filter(|_| offers::is_paged(&self.scenario)).unwrap_or_default();
+        let (first, rest) = text.as_bytes().split_at(middle);
+        if !first.is_empty() {
+            let _ = out.write_all(first).and_then(|()| out.flush());
+            std::thread::sleep(TOGETHER);
+        }
+        let _ = out.write_all(rest).and_then(|()| out.flush());
     }
 
-    fn line(&mut self, bytes: &[u8]) {
-        let Ok(value) = serde_json::from_slice::<Value>(bytes) else { return };
-        let (Some(method), Some(id)) = (value["method"].as_str(), value.get("id")) else { return };
+    fn line(&mut self, value: &Value) {
+        let (Some(method), Some(id)) = (value["method"].as_str(), value.get("id")) else {
+            return self.late(value);
+        };
         if self.is("slow") && method == "initialize" {
             // A server may ping before the session is open.
             self.say(&json!({ "jsonrpc": "2.0", "id": "early-1", "method": "ping" }));
@@ -210,7 +255,7 @@ impl Player {
         if self.is("slow") || self.is("modern-slow") {
             std::thread::sleep(Duration::from_secs(1));
         }
-        let asks = ["rude", "odd", "legacy-0326"].contains(&self.scenario.as_str());
+        let asks = self.is_rude() || self.is("odd");
         if asks && self.noise && !self.waited {
             self.waited = true;
             std::thread::sleep(ASKED);
@@ -218,7 +263,7 @@ impl Player {
         if self.is("chatty") {
             let _ = writeln!(
                 io::stderr(),
-                "ERROR failed to read the cache, going on without; {method} is served"
+                "ERROR failed to read the cache (error 2), going on without; {method} is served"
             );
             // Whoever takes that for the end has time to do so.
             std::thread::sleep(Duration::from_millis(80));
@@ -228,7 +273,7 @@ impl Player {
             return self.listened(id, &value["params"]["notifications"]);
         }
         let answer = self.answer(method, &value["params"], modern);
-        let Some(answer) = answer else { return };
+        let Some(answer) = answer else { return self.kept.push(id.clone()) };
         let mut reply = json!({ "jsonrpc": "2.0", "id": id });
         match answer {
             Ok(mut result) => {
@@ -248,12 +293,13 @@ impl Player {
         }
         self.say(&reply);
         let opening = method == "initialize" || method == "server/discover";
-        self.opened |= method == "initialize";
-        if !self.noise && !opening && (modern || self.opened) {
+        if !self.noise && !opening && (modern || self.opened.is_some()) {
             self.noise = true;
+            if let Some(version) = self.opened.filter(|_| self.is_rude()) {
+                noise::rudeness(version, |value| self.say(value));
+            }
             match self.scenario.as_str() {
-                "rude" => self.rudeness(),
-                "odd" => self.oddness(),
+                "odd" => noise::oddness(|value| self.say(value)),
                 "legacy-0326" => self.say(&json!([
                     { "jsonrpc": "2.0", "id": "batch-1", "method": "ping" },
                     { "jsonrpc": "2.0", "method": "notifications/no_such" },
@@ -279,7 +325,7 @@ impl Player {
         let legacy_only = ["slow", "offer", "offer-later", "mute", "odd"]
             .contains(&self.scenario.as_str())
             || self.scenario.starts_with("legacy")
-            || self.is("rude");
+            || self.scenario.starts_with("rude");
         let modern_only = self.scenario.starts_with("modern");
         let newest = if self.is("modern-version") { FUTURE } else { "2026-07-28" };
         let unsupported = |asked: &Value| {
@@ -305,19 +351,20 @@ impl Player {
         if let Some(round) = self.round(method, params) {
             return Some(Ok(round));
         }
-        if let Some(failure) = offers::failure(method, params, modern).filter(|_| self.is_full()) {
+        if let Some(failure) = offers::failure(method, params, &self.scenario, modern) {
             return Some(Err(failure));
         }
+        let stuck = self.is("stuck") || self.is("late");
         Some(match method {
             "initialize" if self.is("mute") => return None,
-            "tools/call" if self.is("stuck") => return None,
+            "tools/call" if stuck && self.kept.is_empty() => return None,
             "initialize" => Ok(self.initialized(params)),
             "server/discover" if modern => {
                 let versions = match self.is("modern-versions") {
                     true => json!([FUTURE, "2026-07-28", "2025-11-25"]),
                     false => json!(["2026-07-28"]),
                 };
-                let capabilities = offers::capabilities(self.is_full(), modern);
+                let capabilities = offers::capabilities(&self.scenario, modern);
                 Ok(json!({ "supportedVersions": versions, "capabilities": capabilities }))
             }
             "ping" if !modern => Ok(json!({})),
@@ -325,16 +372,30 @@ impl Player {
             "tools/call" => Ok(
                 json!({ "content": [{ "type": "text", "text": params["arguments"]["text"].as_str().unwrap_or("hello") }] }),
             ),
-            _ => match offers::full(method, modern).filter(|_| self.is_full()) {
+            _ => match offers::full(method, params, &self.scenario, modern) {
                 Some(result) => Ok(result),
                 None => return error(-32601, "method not found"),
             },
         })
     }
 
-    /// Whether it offers more than tools.
-    fn is_full(&self) -> bool {
-        ["legacy-full", "modern-full", "modern-input", "pages"].contains(&self.scenario.as_str())
+    /// Whether it asks a lot, and says what nobody asked.
+    fn is_rude(&self) -> bool {
+        self.scenario.starts_with("rude")
+            || ["legacy-2024", "legacy-0326"].contains(&self.scenario.as_str())
+    }
+
+    /// Answers a call that was cancelled, in the scenario that is late.
+    fn late(&mut self, value: &Value) {
+        let id = &value["params"]["requestId"];
+        if self.is("late") && value["method"] == "notifications/cancelled" && self.kept.contains(id)
+        {
+            let mut result = json!({ "content": [{ "type": "text", "text": "late" }] });
+            if self.opened.is_none() {
+                result["resultType"] = json!("complete");
+            }
+            self.say(&json!({ "jsonrpc": "2.0", "id": id, "result": result }));
+        }
     }
 
     /// What comes before the answer to a call, in the scenarios that want it once more.
@@ -365,80 +426,12 @@ impl Player {
         }
     }
 
-    fn initialized(&self, params: &Value) -> Value {
+    fn initialized(&mut self, params: &Value) -> Value {
         let asked = params["protocolVersion"].as_str().unwrap_or_default();
         let known = ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
-        let version = match self.scenario.as_str() {
-            "offer" => OFFERED[0],
-            "offer-later" => OFFERED[1],
-            "legacy-2024" => "2024-11-05",
-            "legacy-0326" => "2025-03-26",
-            "legacy-0618" => "2025-06-18",
-            _ if known.contains(&asked) => asked,
-            _ => "2025-11-25",
-        };
-        json!({ "protocolVersion": version, "capabilities": offers::capabilities(self.is_full(), false), "serverInfo": { "name": "played", "version": "1" } })
-    }
-
-    /// What is odd and right, and cancellations that are wrong and do no harm.
-    fn oddness(&self) {
-        for params in [json!({}), json!({ "requestId": null }), json!({ "requestId": { "a": 1 } })]
-        {
-            self.say(
-                &json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": params }),
-            );
-        }
-        for id in [json!(""), json!(-1), json!("7"), json!("odd-last")] {
-            self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": "ping" }));
-        }
-    }
-
-    /// All that a client has to put up with, and some questions.
-    fn rudeness(&self) {
-        let mut err = io::stderr().lock();
-        let _ = err.write_all("a noisy line on stderr\n".repeat(20_000).as_bytes());
-        let note = |method: &str, params: Value| {
-            self.say(&json!({ "jsonrpc": "2.0", "method": method, "params": params }))
-        };
-        note("notifications/no_such", json!({ "a": 1 }));
-        note("taut-check/note", json!({}));
-        note("notifications/tools/list_changed", json!({}));
-        note("notifications/progress", json!({ "progressToken": "never-given", "progress": 1 }));
-        note("notifications/cancelled", json!({ "requestId": "never-asked" }));
-        self.say(&json!({ "jsonrpc": "2.0", "id": 987_654_321, "result": {} }));
-        let ask = |id: Value, method: &str, params: Value| {
-            self.say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
-        };
-        ask(json!("ping-1"), "ping", json!({}));
-        ask(json!(0), "ping", json!({ "_meta": { "progressToken": 78 } }));
-        ask(json!("none-1"), "taut-check/none", json!({}));
-        ask(json!("case-1"), "Ping", json!({}));
-        ask(json!("roots-1"), "roots/list", json!({}));
-        let content = json!({ "type": "text", "text": "hi" });
-        ask(
-            json!("sampling-1"),
-            "sampling/createMessage",
-            json!({ "messages": [{ "role": "user", "content": content }], "maxTokens": 5,
-                "_meta": { "progressToken": 77 } }),
-        );
-        ask(
-            json!("elicit-1"),
-            "elicitation/create",
-            json!({ "message": "Who?", "requestedSchema": rounds::form() }),
-        );
-        // What a client may leave undeclared within a capability that it has.
-        let tool = json!({ "name": "echo", "inputSchema": { "type": "object" } });
-        let content = json!({ "type": "text", "text": "hi" });
-        let messages = json!([{ "role": "user", "content": content }]);
-        ask(
-            json!("sampling-2"),
-            "sampling/createMessage",
-            json!({ "messages": messages, "maxTokens": 5, "tools": [tool] }),
-        );
-        ask(
-            json!("elicit-2"),
-            "elicitation/create",
-            json!({ "mode": "url", "message": "Please log in", "url": "https://example.com/login", "elicitationId": "taut-check" }),
-        );
+        let asked = known.into_iter().find(|known| *known == asked);
+        let version = agreed(&self.scenario).or(asked).unwrap_or("2025-11-25");
+        self.opened = Some(version);
+        json!({ "protocolVersion": version, "capabilities": offers::capabilities(&self.scenario, false), "serverInfo": { "name": "played", "version": "1" } })
     }
 }

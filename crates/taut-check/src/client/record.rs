@@ -22,7 +22,9 @@ pub(crate) enum Note {
     /// The client closed our stdin.
     Eof { at: u64 },
     /// The server was told to end, by SIGTERM.
-    Term,
+    Term { at: u64 },
+    /// The server was killed.
+    Gone { at: u64 },
     /// The server was still there.
     Alive { at: u64 },
 }
@@ -70,6 +72,32 @@ impl Life {
             .find(|value| is_response(value) && value.get("id") == Some(id))
     }
 
+    /// The answer to the request at a place: the first one with its id that comes later. An id may be used again.
+    pub(crate) fn reply(&self, place: usize) -> Option<(usize, &Value)> {
+        let Some(Note::Heard { value: Some(request), .. }) = self.notes.get(place) else {
+            return None;
+        };
+        let id = request.get("id")?;
+        let mut later = self.said().filter(|(at, _)| *at > place);
+        later.find(|(_, value)| is_response(value) && value.get("id") == Some(id))
+    }
+
+    /// The request that the answer at a place belongs to: the last one with its id that came before.
+    pub(crate) fn asked(&self, place: usize) -> Option<&Value> {
+        let Some(Note::Said { value: answer, .. }) = self.notes.get(place) else { return None };
+        let id = answer.get("id")?;
+        let before = self.requests().take_while(|(at, _)| *at < place);
+        before.map(|(_, value)| value).filter(|value| value.get("id") == Some(id)).last()
+    }
+
+    /// When the note at a place was written, in milliseconds since 1970; zero if that is not known.
+    pub(crate) fn when(&self, place: usize) -> u64 {
+        match self.notes.get(place) {
+            Some(Note::Heard { at, .. } | Note::Said { at, .. }) => *at,
+            _ => 0,
+        }
+    }
+
     /// Whether the client stayed for a second after the server said something with this id: one that
     /// was about to leave, or ended the server, owes no answer.
     pub(crate) fn stayed_after(&self, id: &str) -> bool {
@@ -101,13 +129,7 @@ impl Life {
 
     /// Whether the client closed the server's stdin so many milliseconds or more after the note at a place.
     pub(crate) fn left_after(&self, place: usize, millis: u64) -> bool {
-        let when = |note: &Note| match note {
-            Note::Said { at, .. } | Note::Heard { at, .. } => Some(*at),
-            _ => None,
-        };
-        let left = self.closed();
-        let since = self.notes.get(place).and_then(when);
-        since.zip(left).is_some_and(|(since, left)| left >= since + millis)
+        self.closed().is_some_and(|left| left >= self.when(place) + millis)
     }
 
     pub(crate) fn requests(&self) -> impl Iterator<Item = (usize, &Value)> {
@@ -126,7 +148,8 @@ impl Life {
                 }
                 Note::Skipped => Some("> (a long line)".to_owned()),
                 Note::Eof { .. } => Some("> (end of stdin)".to_owned()),
-                Note::Term => Some("> (SIGTERM)".to_owned()),
+                Note::Term { .. } => Some("> (SIGTERM)".to_owned()),
+                Note::Gone { .. } => Some("> (SIGKILL)".to_owned()),
                 Note::Alive { .. } => None,
             })
             .collect()
@@ -195,7 +218,8 @@ pub(crate) fn read(path: &Path, most: u64) -> (Life, u64) {
             "skipped" => Note::Skipped,
             "said" => Note::Said { at, value: value.unwrap_or_default() },
             "eof" => Note::Eof { at },
-            "term" => Note::Term,
+            "term" => Note::Term { at },
+            "gone" => Note::Gone { at },
             _ => Note::Alive { at },
         });
     }

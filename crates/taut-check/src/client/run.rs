@@ -7,7 +7,8 @@ use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::Value;
 
-use super::play::{OFFERED, SCENARIOS};
+use super::offers::{OFFERED, agreed};
+use super::play::SCENARIOS;
 use super::record::{Life, Played, Scene, read};
 use crate::check::{Check, Kind, Verdict};
 use crate::cx::VERSION;
@@ -15,6 +16,7 @@ use crate::ours::Revision;
 use crate::process::Process;
 use crate::program::{Program, Stopper};
 use crate::report::{Report, Row};
+use crate::seen::messages;
 use crate::server::pool::{CLIENTS, pool};
 
 /// How long a client may take for one scenario.
@@ -37,6 +39,7 @@ pub struct ClientCheck {
     words: Vec<OsString>,
     player: Vec<OsString>,
     only: Vec<String>,
+    revisions: Vec<Revision>,
     limit: Duration,
     stopper: Stopper,
 }
@@ -51,13 +54,22 @@ impl ClientCheck {
     ) -> Self {
         let words = words.into_iter().map(Into::into).collect();
         let player = player.into_iter().map(Into::into).collect();
-        Self { words, player, only: Vec::new(), limit: LIMIT, stopper: Stopper::default() }
+        let (only, revisions) = (Vec::new(), Vec::new());
+        Self { words, player, only, revisions, limit: LIMIT, stopper: Stopper::default() }
     }
 
     /// Carries out this check, or those whose names begin with it and a dash; may be given again.
     #[must_use]
     pub fn only(mut self, id: impl Into<String>) -> Self {
         self.only.push(id.into());
+        self
+    }
+
+    /// Reports this revision, and others only if they are given as well; all if not said. The client chooses what it
+    /// speaks, so all scenarios are played.
+    #[must_use]
+    pub fn revision(mut self, revision: Revision) -> Self {
+        self.revisions.push(revision);
         self
     }
 
@@ -95,7 +107,8 @@ impl ClientCheck {
         let _ = std::fs::remove_dir_all(&folder);
         let mut rows = Vec::new();
         let mut closed = Vec::new();
-        for revision in Revision::ALL {
+        let reported = |it: &Revision| self.revisions.is_empty() || self.revisions.contains(it);
+        for revision in Revision::ALL.into_iter().filter(reported) {
             let spoken: Vec<Scene> =
                 scenes.iter().filter_map(|scene| spoken(scene, revision)).collect();
             if spoken.is_empty() {
@@ -109,9 +122,7 @@ impl ClientCheck {
                     .filter(|scene| wanted.is_empty() || wanted.contains(&scene.name))
                     .collect();
                 let verdict = match fitting.is_empty() {
-                    true => Verdict::skip(
-                        "the client does not speak this revision in the scenarios that show it",
-                    ),
+                    true => Verdict::skip(unseen(wanted, revision)),
                     false => {
                         let ended = scenes.iter().filter(|scene| scene.ended.is_some());
                         let ended = ended.map(|scene| scene.name).collect();
@@ -186,11 +197,11 @@ impl ClientCheck {
 fn spoken(scene: &Scene, revision: Revision) -> Option<Scene> {
     let speaks = |life: &&Life| {
         let agreed = life.said().find_map(|(_, value)| value["result"]["protocolVersion"].as_str());
-        match (agreed, life.first("initialize")) {
+        match (agreed, opening(life)) {
             (Some(agreed), _) if agreed == revision.as_str() => true,
             (Some(agreed), _) if !OFFERED.contains(&agreed) => false,
             // A handshake that came to nothing is one of the revision that it named. No handshake is modern.
-            (_, Some((_, opened))) if !spoke_modern(life) => {
+            (_, Some(opened)) if !spoke_modern(life) => {
                 let named = opened["params"]["protocolVersion"].as_str().and_then(Revision::parse);
                 named.filter(|named| !named.is_modern()).unwrap_or(Revision::V2025_11_25)
                     == revision
@@ -202,15 +213,28 @@ fn spoken(scene: &Scene, revision: Revision) -> Option<Scene> {
     (!lives.is_empty()).then(|| Scene { lives, ..scene.clone() })
 }
 
+/// The handshake of a client, also one in a batch.
+fn opening(life: &Life) -> Option<&Value> {
+    let mut heard = life.heard().flat_map(|(_, value)| messages(value));
+    heard.find(|value| value["method"] == "initialize")
+}
+
+/// Why a check has no scenario in a revision.
+fn unseen(wanted: &[&str], revision: Revision) -> &'static str {
+    let fixed: Vec<_> = wanted.iter().map(|name| agreed(name)).collect();
+    match fixed.iter().all(|it| it.is_some_and(|version| version != revision.as_str())) {
+        true => "the scenarios of this check are played in other revisions only",
+        false => "the client chose other revisions in the scenarios that show it",
+    }
+}
+
 /// Whether a request of 2026-07-28 was taken as one: it got a result, or was told to name another version.
 fn spoke_modern(life: &Life) -> bool {
-    let modern = |value: &&Value| value["params"]["_meta"].get(VERSION).is_some();
-    life.requests().map(|(_, value)| value).filter(modern).any(|request| {
-        let answers = life.said().map(|(_, value)| value);
-        answers
-            .filter(|answer| answer.get("id") == request.get("id"))
-            .any(|answer| answer.get("result").is_some() || answer["error"]["code"] == -32022)
-    })
+    let modern = |value: &Value| value["params"]["_meta"].get(VERSION).is_some();
+    life.requests()
+        .filter(|(_, value)| modern(value))
+        .filter_map(|(at, _)| life.reply(at))
+        .any(|(_, answer)| answer.get("result").is_some() || answer["error"]["code"] == -32022)
 }
 
 /// Waits until no player writes any more, or long enough.

@@ -4,6 +4,7 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 /// The scenario that is played behind the shell.
 const DEAF: &str = "deaf";
@@ -49,9 +50,11 @@ impl Guard {
         }
     }
 
-    /// Whether the signal came since the last time.
-    pub(super) fn told(&self) -> bool {
-        self.file.as_ref().is_some_and(|file| std::fs::remove_file(file).is_ok())
+    /// When the signal came, if it did since the last time.
+    pub(super) fn told(&self) -> Option<SystemTime> {
+        let file = self.file.as_ref()?;
+        let at = std::fs::metadata(file).ok()?.modified().ok()?;
+        std::fs::remove_file(file).is_ok().then_some(at)
     }
 
     /// Whether the shell was killed, which the client meant for the server.

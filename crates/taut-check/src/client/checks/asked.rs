@@ -9,6 +9,9 @@ use crate::check::{Check, Revisions, Verdict};
 use crate::client::record::{Life, Note, Played};
 use crate::seen::{is_request, is_response, messages};
 
+/// The scenarios that ask a lot, for every older revision.
+pub(super) const RUDE: &[&str] = &["rude", "rude-0618", "legacy-0326", "legacy-2024"];
+
 /// What is wrong with the progress that a client tells.
 fn misreported(life: &Life) -> Option<String> {
     let mut last: Vec<(&Value, f64)> = Vec::new();
@@ -40,7 +43,10 @@ pub(super) fn checks() -> Vec<Check> {
         // One that left at once may have had no time to answer: only what it did answer is judged.
         let judged = |life: &Life| {
             let said = life.said().any(|(_, value)| value["id"] == "ping-1");
-            said && (life.stayed_after("ping-1") || life.answer(&json!("elicit-1")).is_some())
+            let last = ["elicit-1", "sampling-1"].map(|id| life.answer(&json!(id)));
+            let asked = life.said().any(|(_, value)| value["id"] == "elicit-1");
+            let had_time = if asked { last[0].is_some() } else { last[1].is_some() };
+            said && (life.stayed_after("ping-1") || had_time)
         };
         match played.lives().any(|(_, life)| judged(life)) {
             true => each(played, |_, life| judged(life).then(|| judge(life)).flatten()),
@@ -65,6 +71,13 @@ pub(super) fn checks() -> Vec<Check> {
     fn text(id: &Value) -> String {
         id.as_str().map_or_else(|| id.to_string(), str::to_owned)
     }
+    /// The id of an answer that is this one in another JSON type.
+    fn alike<'a>(life: &'a Life, id: &Value) -> Option<&'a Value> {
+        let heard = life.heard().flat_map(|(_, value)| messages(value));
+        let mut answers =
+            heard.filter(|value| is_response(value)).filter_map(|value| value.get("id"));
+        answers.find(|other| *other != id && text(other) == text(id))
+    }
     /// What the client declared in its handshake.
     fn caps(life: &Life) -> Option<&Value> {
         Some(&life.first("initialize")?.1["params"]["capabilities"])
@@ -78,7 +91,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("pings with the ids \"ping-1\" and 0, after 400 KiB on stderr, and one before the handshake is answered")
         .hosts("Servers that ping end the session.")
-        .played(&["rude", "slow"], |played| {
+        .played(&["rude", "rude-0618", "legacy-0326", "legacy-2024", "slow"], |played| {
             let early = each(played, |_, life| {
                 let went_on = life.first("notifications/initialized").is_some();
                 let silent = went_on && life.stayed_after("early-1") && life.answer(&json!("early-1")).is_none();
@@ -93,12 +106,12 @@ pub(super) fn checks() -> Vec<Check> {
                     let empty = reply
                         .and_then(|reply| reply["result"].as_object())
                         .is_some_and(|result| result.keys().all(|key| key == "_meta"));
-                    (!empty).then(|| {
-                        format!(
-                            "ping {id} was answered with {}",
-                            reply.map_or_else(|| "nothing".to_owned(), ToString::to_string)
-                        )
-                    })
+                    let answered = || match (reply, alike(life, id)) {
+                        (Some(reply), _) => reply.to_string(),
+                        (None, Some(other)) => format!("the id {other}"),
+                        (None, None) => "nothing".to_owned(),
+                    };
+                    (!empty).then(|| format!("ping {id} was answered with {}", answered()))
                 })
             })
         }),
@@ -111,7 +124,7 @@ pub(super) fn checks() -> Vec<Check> {
         .sent("the requests `taut-check/none` and `Ping`")
         .hosts("A server waits for the answer for ever.")
         .after(&["client-ping", "client-once"])
-        .played(&["rude"], |played| {
+        .played(RUDE, |played| {
             answer(played, |life| {
                 ["none-1", "case-1"].iter().find_map(|id| {
                     let code = life.answer(&json!(id)).map(|reply| reply["error"]["code"].clone());
@@ -129,7 +142,7 @@ pub(super) fn checks() -> Vec<Check> {
         .sent("`roots/list`")
         .hosts("A server takes an empty list for no access.")
         .after(&["client-unknown-request", "client-once", "client-initialize"])
-        .played(&["rude"], |played| answer(played, |life| refused(life, "roots-1", "roots"))),
+        .played(RUDE, |played| answer(played, |life| refused(life, "roots-1", "roots"))),
         Check::must(
             "client-roots",
             &["ROO-02"],
@@ -139,7 +152,7 @@ pub(super) fn checks() -> Vec<Check> {
         .sent("`roots/list`")
         .hosts("A server cannot tell where it may work.")
         .after(&["client-once", "client-ping"])
-        .played(&["rude"], |played| {
+        .played(RUDE, |played| {
             answer(played, |life| {
                 life.first("initialize")?.1["params"]["capabilities"]["roots"].as_object()?;
                 let roots = life
@@ -157,19 +170,20 @@ pub(super) fn checks() -> Vec<Check> {
         Check::must(
             "client-declared",
             &["SAM-01", "ELI-01", "ELI-03", "LIF-12"],
-            Revisions::STRUCTURED_LEGACY,
+            Revisions::LEGACY,
             "A client that declares sampling or elicitation does not refuse a plain request for it as unknown or invalid.",
         )
-        .sent("`sampling/createMessage`, and `elicitation/create` without a mode, which means a form")
+        .sent("`sampling/createMessage`, and `elicitation/create` without a mode, which means a form, and with the mode url")
         .hosts("A tool that asks because the client said that it may fails.")
-        .played(&["rude"], |played| {
+        .played(RUDE, |played| {
             answer(played, |life| {
                 let caps = caps(life)?;
                 // One that declares url alone has no forms.
                 let forms = caps.get("elicitation").is_some_and(|modes| {
                     modes.get("form").is_some() || modes.get("url").is_none()
                 });
-                let asked = [("sampling-1", caps.get("sampling").is_some()), ("elicit-1", forms)];
+                let pages = caps["elicitation"].get("url").is_some();
+                let asked = [("sampling-1", caps.get("sampling").is_some()), ("elicit-1", forms), ("elicit-2", pages)];
                 asked.iter().filter(|(_, declared)| *declared).find_map(|(id, _)| {
                     let code = &life.answer(&json!(id))?["error"]["code"];
                     [-32601, -32602]
@@ -188,7 +202,7 @@ pub(super) fn checks() -> Vec<Check> {
         .sent("`sampling/createMessage` and `elicitation/create`")
         .hosts("No server asks for what is not declared, so the user never sees it.")
         .after(&["client-initialize"])
-        .played(&["rude"], |played| {
+        .played(RUDE, |played| {
             answer(played, |life| {
                 let caps = caps(life)?;
                 let result = |id: &str| life.answer(&json!(id)).map(|reply| &reply["result"]);
@@ -209,7 +223,7 @@ pub(super) fn checks() -> Vec<Check> {
         .sent("`elicitation/create`")
         .hosts("A server reads what the user did not want to give.")
         .after(&["client-unknown-request"])
-        .played(&["rude"], |played| {
+        .played(RUDE, |played| {
             answer(played, |life| {
                 let result = life.answer(&json!("elicit-1"))?.get("result")?;
                 let accepted = result["action"] == "accept";
@@ -231,7 +245,7 @@ pub(super) fn checks() -> Vec<Check> {
         .sent("a form with a text, a number, a choice and a yes or no, all required")
         .hosts("A server gets values that it cannot use.")
         .after(&["client-elicited", "client-input"])
-        .played(&["rude", "modern-input"], |played| {
+        .played(&["rude", "rude-0618", "modern-input"], |played| {
             each(played, |_, life| {
                 let legacy = life.answer(&json!("elicit-1")).and_then(|reply| misfilled(&reply["result"]));
                 legacy.or_else(|| super::rounds::filled(life))
@@ -245,7 +259,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("pings and other requests")
         .hosts("A server takes the second answer for the answer to another request.")
-        .played(&["rude", "odd", "legacy-0326"], |played| {
+        .played(&["rude", "rude-0618", "odd", "legacy-0326", "legacy-2024"], |played| {
             each(played, |_, life| {
                 let heard = life.heard().flat_map(|(_, value)| messages(value));
                 let mut answered = HashSet::new();
@@ -277,14 +291,18 @@ pub(super) fn checks() -> Vec<Check> {
             Revisions::ONLY_1125,
             "A request for elicitation in a mode that the client does not declare is refused with -32602.",
         )
-        .sent("`elicitation/create` with the mode url")
+        .sent("`elicitation/create` with the mode url, and without a mode, which means a form")
         .hosts("A server believes that the user was sent to its page.")
-        .played(&["rude"], |played| {
+        .played(RUDE, |played| {
             answer(played, |life| {
                 let modes = caps(life)?.get("elicitation").filter(|modes| modes.is_object())?;
-                let code = &life.answer(&json!("elicit-2"))?["error"]["code"];
-                (modes.get("url").is_none() && *code != -32602)
-                    .then(|| format!("url is not declared, and the answer has the code {code}"))
+                // No mode at all means forms.
+                let (url, form) = (modes.get("url").is_some(), modes.get("form").is_some());
+                let undeclared = [("url", "elicit-2", !url), ("form", "elicit-1", url && !form)];
+                undeclared.iter().filter(|(.., it)| *it).find_map(|(mode, id, _)| {
+                    let code = &life.answer(&json!(id))?["error"]["code"];
+                    (*code != -32602).then(|| format!("{mode} is not declared, and the answer has the code {code}"))
+                })
             })
         }),
         Check::must(
@@ -295,7 +313,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("`sampling/createMessage` with tools")
         .hosts("A server believes that the model saw its tools.")
-        .played(&["rude"], |played| {
+        .played(RUDE, |played| {
             answer(played, |life| {
                 let sampling = caps(life)?.get("sampling")?;
                 let reply = life.answer(&json!("sampling-2"))?;
@@ -395,5 +413,6 @@ pub(super) fn checks() -> Vec<Check> {
 /// `client-batch-received` tells it.
 fn refuses_array(life: &Life, value: &Value) -> bool {
     let error = value["id"].is_null() && value.get("error").is_some();
-    error && life.said().any(|(_, said)| said.is_array())
+    let read = life.answer(&json!("batch-1")).is_some();
+    error && !read && life.said().any(|(_, said)| said.is_array())
 }

@@ -16,6 +16,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("a list of tools with these characters unescaped in a description")
         .hosts("A client that splits there never sees the tools.")
+        .after(&["client-id-in-flight"])
         .played(&["legacy", "modern", "legacy-odd", "modern-slow"], |played| {
             // What the client does after it has listed the tools of a server.
             let went_on = |names: [&str; 2]| {
@@ -44,15 +45,12 @@ pub(super) fn checks() -> Vec<Check> {
         .after(&["client-id-type", "client-id-fresh", "client-id-in-flight"])
         .played(&[], |played| {
             each(played, |_, life| {
-                let of = |id: Option<&Value>| {
-                    let mut asked = life.requests().map(|(_, value)| value);
-                    asked.find(|value| value.get("id") == id).map(|value| &value["method"])
-                };
                 let all: Vec<(&Value, &Value)> = life
                     .said()
-                    .filter_map(|(_, value)| Some((of(value.get("id"))?, value["result"].get("nextCursor")?)))
+                    .filter_map(|(at, value)| Some((&life.asked(at)?["method"], value["result"].get("nextCursor")?)))
                     .collect();
-                let given: Vec<&Value> = all.iter().map(|(_, cursor)| *cursor).collect();
+                let of_tools = all.iter().filter(|(method, _)| *method == "tools/list");
+                let given: Vec<&Value> = of_tools.map(|(_, cursor)| *cursor).collect();
                 let lists: Vec<&Value> = life
                     .requests()
                     .filter(|(_, value)| value["method"] == "tools/list")

@@ -1,8 +1,10 @@
 //! The checks for clients: what a played server can see of them.
 
 mod asked;
+mod ending;
 mod follow;
 mod lines;
+mod meta;
 mod opening;
 mod rounds;
 mod steady;
@@ -51,8 +53,10 @@ fn misfilled(result: &Value) -> Option<String> {
 /// All checks for clients, in the order of reports.
 pub(crate) fn all() -> Vec<Check> {
     let mut all = lines::checks();
+    all.extend(ending::checks());
     all.extend(opening::checks());
     all.extend(opening::modern());
+    all.extend(meta::checks());
     all.extend(asked::checks());
     all.extend(steady::checks());
     all.extend(rounds::checks());

@@ -14,7 +14,9 @@ pub(super) fn checks() -> Vec<Check> {
         Check::must("client-first", &["LIF-01"], Revisions::LEGACY, "`initialize` comes first; only a probe with `server/discover`, or a ping, may come before it.")
             .hosts("A server refuses what comes before the handshake.")
             .played(&["dual", "legacy", "slow", "pages"], |played| each(played, |_, life| {
-                let before = |value: &Value| value["method"] == "server/discover" || value["method"] == "ping";
+                // What names its version itself belongs to no session.
+                let own = |value: &Value| value["params"]["_meta"].get(VERSION).is_some();
+                let before = |value: &Value| value["method"] == "server/discover" || value["method"] == "ping" || own(value);
                 let first = life.heard().find(|(at, value)| value["method"].is_string() && !before(value) && !cancels_probe(life, *at, value))?.1;
                 if first["method"] != "initialize" {
                     return Some(format!("the first message is {}", first["method"]));
@@ -29,8 +31,7 @@ pub(super) fn checks() -> Vec<Check> {
             .hosts("A server gets requests of a session that it never opened.")
             .after(&["client-waits"])
             .played(&["modern", "modern-full"], |played| each(played, |_, life| {
-                let id = life.first("initialize")?.1.get("id");
-                let told = life.said().find(|(_, value)| value.get("id") == id && value.get("error").is_some())?.0;
+                let (told, _) = life.reply(life.first("initialize")?.0).filter(|(_, value)| value.get("error").is_some())?;
                 let opening = ["initialize", "server/discover", "ping", "notifications/cancelled"];
                 let odd = |value: &Value| {
                     let modern = value["params"]["_meta"].get(VERSION).is_some();
@@ -50,9 +51,9 @@ pub(super) fn checks() -> Vec<Check> {
         Check::must("client-initialized", &["LIF-08"], Revisions::LEGACY, "After the handshake the client sends `notifications/initialized`.")
             .hosts("Strict servers wait for it and answer nothing.")
             .after(&["client-notification-id", "client-clean", "client-waits"])
-        .played(&["dual", "legacy", "legacy-2024", "pages"], |played| each(played, |_, life| {
-                let (_, opened) = life.first("initialize")?;
-                let (told, answer) = life.said().find(|(_, value)| value.get("id") == opened.get("id"))?;
+        .played(&["dual", "legacy", "legacy-2024", "legacy-0326", "legacy-0618", "pages"], |played| each(played, |_, life| {
+                let (begun, opened) = life.first("initialize")?;
+                let (told, answer) = life.reply(begun)?;
                 // LIF-07: one that cannot speak the version it is offered says nothing more.
                 let offered = answer["result"]["protocolVersion"] != opened["params"]["protocolVersion"];
                 let left = !life.heard().any(|(at, value)| at > told && !cancels_probe(life, at, value));
@@ -74,8 +75,8 @@ pub(super) fn checks() -> Vec<Check> {
             .sent("a server that takes a second for each answer")
             .hosts("A server refuses what comes too early.")
             .played(&["slow"], |played| each(played, |_, life| {
-                let (begun, opened) = life.first("initialize")?;
-                let answered = life.said().find(|(_, value)| value.get("id") == opened.get("id")).map_or(usize::MAX, |(at, _)| at);
+                let (begun, _) = life.first("initialize")?;
+                let answered = life.reply(begun).map_or(usize::MAX, |(at, _)| at);
                 life.heard().filter(|(at, value)| begun < *at && *at < answered && !cancels_probe(life, *at, value)).filter(|(_, value)| !is_response(value) && value["method"] != "notifications/cancelled").map(|(_, value)| &value["method"])
                     .find(|method| **method != "ping").map(|method| format!("{method} came before the answer"))
             })),
@@ -92,8 +93,7 @@ pub(super) fn checks() -> Vec<Check> {
             .after(&["client-waits"])
         .hosts("Both sides go on in a version that one of them does not know.")
             .played(&["offer", "offer-later"], |played| each(played, |_, life| {
-                let id = life.first("initialize")?.1.get("id");
-                    let begun = life.said().find(|(_, value)| value.get("id") == id)?.0;
+                let (begun, _) = life.reply(life.first("initialize")?.0)?;
                 if life.left_after(begun, STAYS) {
                     return Some("it stayed".to_owned());
                 }
@@ -103,6 +103,7 @@ pub(super) fn checks() -> Vec<Check> {
         Check::must("client-fallback", &["PRB-04", "PRB-05"], Revisions::LEGACY, "A client that probes goes on with `initialize` after any other error than -32022, and after silence.")
             .sent("servers that answer the probe with -32601, -32602, -32600 and -32000, and not at all")
             .hosts("Every older server that answers otherwise cannot be used.")
+            .after(&["client-batch"])
             .played(&["legacy", "legacy-odd", "legacy-invalid", "legacy-custom", "legacy-silent"], |played| {
                 let probes = played.lives().any(|(_, life)| life.first("server/discover").is_some());
                 let opens = |name: &str| played.scene(name).is_some_and(|scene| scene.lives.iter().any(|life| life.first("initialize").is_some()));
@@ -119,6 +120,7 @@ pub(super) fn checks() -> Vec<Check> {
         Check::advice("client-fallback-exit", &["PRB-07"], Revisions::LEGACY, "A client whose probe ends the server starts it again, and sends `initialize`.")
             .sent("a server that ends at `server/discover`")
             .hosts("Servers on rmcp that know no probe end at it.")
+            .after(&["client-batch"])
             .played(&["legacy", "legacy-exits"], |played| {
                 let probes = played.scene("legacy").is_some_and(|scene| scene.lives.iter().any(|life| life.first("server/discover").is_some()));
                 let opens = played.scene("legacy-exits").is_some_and(|scene| scene.lives.iter().any(|life| life.first("initialize").is_some()));
@@ -134,16 +136,16 @@ pub(super) fn checks() -> Vec<Check> {
                 (method.starts_with("notifications/") && value.get("id").is_some()).then(|| format!("{method} has an id"))
             })),
         Check::must("client-capabilities", &["LIF-12"], Revisions::STRUCTURED_LEGACY, "The client asks only for what the server declares.")
-            .sent("a server that declares tools and nothing else")
+            .sent("servers that declare tools and nothing else, and one with resources and no subscriptions")
             .hosts("A server refuses it; a strict one ends.")
             .after(&["client-initialize"])
-            .played(&[], |played| each(played, |name, life| undeclared(name, life, played.revision))),
+            .played(&[], |played| each(played, |_, life| undeclared(life, played.revision))),
         Check::should("client-capabilities-old", &["LIF-11"], Revisions::BEFORE_0618, "The client asks only for what the server declares.")
             .sent("a server that declares tools and nothing else")
             .hosts("A server refuses it; a strict one ends.")
             .after(&["client-initialize"])
-            .played(&[], |played| each(played, |name, life| undeclared(name, life, played.revision))),
-        Check::must("client-vocabulary", &["LIF-12", "LIF-11", "LIF-18", "DEP-02", "DEP-03", "CAN-09"], Revisions::ALL, "The client sends only requests and notifications that the revision has.")
+            .played(&[], |played| each(played, |_, life| undeclared(life, played.revision))),
+        Check::must("client-vocabulary", &["LIF-12", "LIF-11", "LIF-18", "DEP-02", "DEP-03", "CAN-09"], Revisions::ALL, "The client sends only requests and notifications that the revision has, and that clients send.")
             .hosts("A server refuses a request that it does not know, and drops a notification.")
             .after(&["client-no-handshake", "client-capabilities", "client-capabilities-old"])
             .played(&[], |played| each(played, |_, life| {
@@ -152,6 +154,9 @@ pub(super) fn checks() -> Vec<Check> {
                     let modern = value["params"]["_meta"].get(VERSION).is_some();
                     if ["shutdown", "exit", "$/cancelRequest"].contains(&method) {
                         return Some(format!("there is no {method} in this protocol"));
+                    }
+                    if OF_SERVERS.contains(&method) {
+                        return Some(format!("{method} is what servers send"));
                     }
                     let areas = ["tools/", "prompts/", "resources/", "completion/", "logging/", "subscriptions/"];
                     let foreign = is_request(value) && areas.iter().any(|area| method.starts_with(area));
@@ -173,25 +178,51 @@ const PATIENT: u64 = 3_000;
 /// How long a client may stay with a server whose version it cannot speak, in milliseconds: it may have to ask a person.
 const STAYS: u64 = 12_000;
 
-/// What the client does that nobody declares. All played servers but one have tools and nothing else.
-fn undeclared(name: &str, life: &Life, revision: Revision) -> Option<String> {
+/// What the client does that nobody declares.
+fn undeclared(life: &Life, revision: Revision) -> Option<String> {
     let (opened, opening) = life.first("initialize")?;
     let changed = life.first("notifications/roots/list_changed").is_some();
     if changed && opening["params"]["capabilities"]["roots"]["listChanged"] != true {
         return Some("it tells of changed roots, and does not declare that".to_owned());
     }
-    let foreign = ["prompts/", "resources/", "logging/", "completion/"];
+    let answer = life.reply(opened).map(|(_, answer)| &answer["result"]["capabilities"])?;
+    let areas = [
+        ("prompts/", "prompts"),
+        ("resources/", "resources"),
+        ("logging/", "logging"),
+        // Before 2025-03-26 there is no such capability.
+        ("completion/", if revision == Revision::V2024_11_05 { "tools" } else { "completions" }),
+    ];
     life.requests().filter(|(at, _)| *at > opened).find_map(|(_, value)| {
         let method = value["method"].as_str()?;
         // In the older revisions nobody knows the member.
         if value["params"].get("task").is_some() && revision == Revision::V2025_11_25 {
             return Some(format!("{method} asks for a task, of a server that declares none"));
         }
-        let other = foreign.iter().any(|area| method.starts_with(area));
-        (other && name != "legacy-full" && name != "pages")
-            .then(|| format!("{method} was asked of a server that declares tools only"))
+        let has = |name: &str| answer.get(name).is_some();
+        let missing = areas.iter().find(|(area, name)| method.starts_with(area) && !has(name));
+        if let Some((_, name)) = missing {
+            return Some(format!("{method} was asked of a server that does not declare {name}"));
+        }
+        let subscribes = ["resources/subscribe", "resources/unsubscribe"].contains(&method);
+        (subscribes && answer["resources"]["subscribe"] != true)
+            .then(|| format!("{method} was asked of a server that declares no subscriptions"))
     })
 }
+
+/// What only servers send.
+const OF_SERVERS: [&str; 10] = [
+    "notifications/message",
+    "notifications/tools/list_changed",
+    "notifications/prompts/list_changed",
+    "notifications/resources/list_changed",
+    "notifications/resources/updated",
+    "notifications/elicitation/complete",
+    "notifications/subscriptions/acknowledged",
+    "sampling/createMessage",
+    "elicitation/create",
+    "roots/list",
+];
 
 /// Whether a message cancels a probe that was sent before it, which a client does that waited long enough (TMO-02).
 fn cancels_probe(life: &Life, at: usize, value: &Value) -> bool {
@@ -221,31 +252,6 @@ pub(super) fn modern() -> Vec<Check> {
                     (!whole).then(|| format!("{} has the `_meta` {meta}", value["method"]))
                 })
             })),
-        Check::must("client-meta-fields", &["MET-07", "MET-08", "TRC-02", "EXT-01", "EXT-03", "DEP-06"], Revisions::MODERN,
-            "Keys of `_meta` are names, trace context is in its W3C form, and extensions are prefixed names with objects.")
-            .hosts("A server that validates refuses the request.")
-            .played(&[], |played| each(played, |_, life| modern_requests(life).find_map(|value| {
-                let meta = value["params"]["_meta"].as_object()?;
-                if let Some(key) = meta.keys().find(|key| !crate::server::is_key(key)) {
-                    return Some(format!("{key:?} is no key"));
-                }
-                if let Some(odd) = crate::server::odd_trace(&value["params"]["_meta"]) {
-                    return Some(odd);
-                }
-                let caps = meta.get(CAPABILITIES)?;
-                if let Some(key) = meta.keys().find(|key| caps.get("extensions").is_none() && crate::server::is_reserved(played.revision, key)) {
-                    return Some(format!("{key:?} has a prefix of the protocol's own"));
-                }
-                if caps["roots"].get("listChanged").is_some() {
-                    return Some("roots.listChanged is gone".to_owned());
-                }
-                if caps.get("tasks").is_some() {
-                    return Some("the capability tasks is gone".to_owned());
-                }
-                let extensions = caps.get("extensions")?;
-                let fits = extensions.as_object().is_some_and(|all| all.iter().all(|(name, value)| name.contains('/') && value.is_object()));
-                (!fits).then(|| format!("the extensions are {extensions}"))
-            }))),
         Check::should("client-info", &["MET-03"], Revisions::MODERN, "Every request names the client and its version in `_meta`.")
             .hosts("A server cannot say in its logs who asked.")
             .after(&["client-meta", "client-notification-id"])
@@ -283,7 +289,15 @@ pub(super) fn modern() -> Vec<Check> {
             .sent("a server that refuses every version but one of the future")
             .hosts("A server of 2026-07-28 is spoken to as if it were of an older revision.")
             .played(&["modern-version"], |played| each(played, |_, life| {
-                let told = life.said().find(|(_, value)| value["error"]["code"] == -32022)?.0;
+                let (told, refusal) = life.said().find(|(_, value)| value["error"]["code"] == -32022)?;
+                let named = |value: &Value| value["params"]["_meta"].get(VERSION).cloned();
+                // To name the same one again is judged below.
+                let before: Vec<Value> = life.requests().filter(|(at, _)| *at < told).filter_map(|(_, value)| named(value)).collect();
+                let offered = refusal["error"]["data"]["supported"].as_array()?;
+                let mut after = life.requests().filter(|(at, _)| *at > told).filter_map(|(_, value)| named(value));
+                if let Some(odd) = after.find(|version| !offered.contains(version) && !before.contains(version)) {
+                    return Some(format!("it names {odd}, which was not offered"));
+                }
                 let (at, _) = life.first("initialize")?;
                 (at > told).then(|| "initialize came after -32022".to_owned())
             })),

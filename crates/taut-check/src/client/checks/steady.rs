@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use serde_json::Value;
 
+use super::asked::RUDE;
 use super::each;
 use crate::check::{Check, Revisions, Verdict};
 use crate::client::record::{Life, Note};
@@ -38,25 +39,65 @@ pub(super) fn checks() -> Vec<Check> {
             Revisions::SINCE_0326,
             "A client that does not wait any longer for an answer, and goes on, cancels the request.",
         )
-        .sent("a server that leaves `tools/call` unanswered")
+        .sent("a server with three tools that leaves the first `tools/call` unanswered")
         .hosts("A server works on what nobody waits for.")
         .after(&["client-vocabulary", "client-cancel-own"])
         .played(&["stuck"], |played| {
             each(played, |_, life| {
-                let when = |place: usize| match life.notes.get(place) {
-                    Some(Note::Heard { at, .. }) => *at,
-                    _ => 0,
-                };
                 let calls: Vec<_> = life.requests().filter(|(_, value)| value["method"] == "tools/call").collect();
                 let cancels = |id: Option<&Value>| life.heard().any(|(_, value)| {
                     value["method"] == "notifications/cancelled" && value["params"].get("requestId") == id
                 });
                 // Others that run at the same time begin within this.
                 let later = |call: usize| life.requests().any(|(at, value)| {
-                    at > call && when(at) > when(call) + 2_000 && value["method"] != "ping"
+                    at > call && life.when(at) > life.when(call) + 2_000 && value["method"] != "ping"
                 });
                 let (_, call) = calls.iter().find(|(at, call)| later(*at) && !cancels(call.get("id")))?;
                 Some(format!("the call {} was given up, and not cancelled", call["id"]))
+            })
+        }),
+        Check::should(
+            "client-late-answer",
+            &["CAN-05"],
+            Revisions::ALL,
+            "An answer that comes after the request was cancelled is ignored: the client goes on as without it.",
+        )
+        .sent("two servers that leave the first `tools/call` unanswered, one of which answers when it is cancelled")
+        .hosts("Every call that is cancelled a moment too late ends the session.")
+        .after(&["client-timeout", "client-cancel-own"])
+        .played(&["stuck", "late"], |played| {
+            // How much the client asks for after its first cancellation; nothing if it cancels nothing.
+            let later = |name: &str| -> Option<usize> {
+                let lives = &played.scene(name)?.lives;
+                let cancels = |life: &'_ Life| Some(life.first("notifications/cancelled")?.0);
+                let (life, at) = lives.iter().find_map(|life| Some((life, cancels(life)?)))?;
+                let later = life.requests().filter(|(place, value)| *place > at && value["method"] != "ping");
+                Some(later.count())
+            };
+            match (later("stuck"), later("late")) {
+                (Some(plain), Some(late)) if late < plain && played.ended.contains(&"late") => {
+                    Verdict::fail("late: the client ended, and it does not where no late answer comes")
+                }
+                (Some(_), Some(_)) => Verdict::Pass,
+                _ => Verdict::skip("the client cancelled no call"),
+            }
+        }),
+        // Advice: a request that cannot be cancelled may be answered.
+        Check::advice(
+            "client-cancelled",
+            &["CAN-03"],
+            Revisions::LEGACY,
+            "A request of the server that is cancelled is not answered any more.",
+        )
+        .sent("`sampling/createMessage`, its cancellation, and a ping")
+        .hosts("A server gets an answer that it does not wait for.")
+        .played(RUDE, |played| {
+            each(played, |_, life| {
+                let answered = |id: &str| life.heard().find(|(_, value)| value["id"] == id).map(|(at, _)| at);
+                // The ping was read after the cancellation, and answered long before.
+                let (ping, sampled) = (answered("after-0")?, answered("sampling-0")?);
+                (life.when(sampled) > life.when(ping) + UNDER_WAY)
+                    .then(|| "sampling-0 was cancelled, and answered all the same".to_owned())
             })
         }),
         Check::should(
@@ -82,6 +123,9 @@ pub(super) fn checks() -> Vec<Check> {
         }),
     ]
 }
+
+/// How long an answer may be under way that was ready before the cancellation came, in milliseconds.
+const UNDER_WAY: u64 = 300;
 
 /// Whether the client left while a request of its own was not answered yet.
 fn left_open(life: &Life) -> bool {
