@@ -199,7 +199,10 @@ fn client(args: &CheckArgs) -> Result<ClientCheck, Problem> {
     let own = std::env::current_exe()
         .map_err(|error| Problem::File { what: "finding this program".to_owned(), error })?;
     let player = [own.into_os_string(), "check".into(), "--play".into()];
-    let check = ClientCheck::new(args.server.iter().cloned(), player);
+    let mut check = ClientCheck::new(args.server.iter().cloned(), player);
+    if let Some(revision) = args.options.revision {
+        check = check.revision(revision);
+    }
     Ok(args.only.iter().fold(check, |check, id| check.only(id)))
 }
 
