@@ -25,7 +25,7 @@ const EARLY: Duration = Duration::from_millis(150);
 
 /// How long a server may take to end after its stdin did, beside the time of its start, and after how many that stayed
 /// no more time is given to this.
-const EXIT: Duration = Duration::from_secs(5);
+const EXIT: Duration = Duration::from_secs(8);
 const MAX_STAYED: usize = 2;
 
 /// What a server said of itself, by revision.

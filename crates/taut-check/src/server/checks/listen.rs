@@ -204,7 +204,7 @@ pub(super) fn checks() -> Vec<Check> {
                     }
                 },
             ),
-        Check::must("listen-filter", &["SUB-11"], Revisions::MODERN, "`subscriptions/listen` without an object `notifications` is refused with -32602.")
+        Check::must("listen-filter", &["SUB-11", "RPC-18"], Revisions::MODERN, "`subscriptions/listen` without an object `notifications` is refused with -32602.")
             .sent("`subscriptions/listen` without it, with a list and with a text for it, and with texts where its members are true or a list")
             .hosts("A client believes that it listens to something.")
             .probe(
