@@ -227,7 +227,11 @@ export async function main(open) {
         s = await connect();
         say(s.agreed());
     });
-    if (!s) process.exit(0);
+    if (!s) {
+        // The SDK ends the server of a connection that failed, and needs time for that.
+        setTimeout(() => process.exit(0), 8_000).unref();
+        return;
+    }
     for (const [feature, tried] of Object.entries(features)) {
         // Over HTTP a request may have 4 MiB.
         if (feature === 'mib10' && isUrl(command)) continue;
