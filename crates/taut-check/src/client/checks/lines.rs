@@ -124,7 +124,12 @@ pub(super) fn checks() -> Vec<Check> {
                         .map(|(_, value)| value)
                         .find(|value| is_request(value) && value.get("id") == Some(id))
                 };
-                life.heard().filter(|(_, value)| value.is_object()).find_map(|(_, value)| {
+                // Old schemas know no error without an id, and what cannot be read has none.
+                let idless = |value: &Value| {
+                    value.get("error").is_some() && value.get("id").is_none_or(Value::is_null)
+                };
+                let whole = |(_, value): &(usize, &Value)| value.is_object() && !idless(value);
+                life.heard().filter(whole).find_map(|(_, value)| {
                     let revision = revision_of(value, played.revision)?;
                     let method = value
                         .get("id")
