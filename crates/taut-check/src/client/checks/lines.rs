@@ -288,7 +288,13 @@ fn cancelled_late(played: &Played<'_>) -> Vec<(String, u64)> {
             let before = life.requests().take_while(|(place, _)| *place < at);
             let (asked, _) = before.filter(|(_, one)| is_own(one)).last()?;
             let (place, _) = life.reply(asked).filter(|(place, _)| *place < at)?;
-            Some((id.to_string(), life.when(at).saturating_sub(life.when(place))))
+            let millis = life.when(at).saturating_sub(life.when(place));
+            // Who has many requests under way may not have read this answer yet.
+            let beside = |(other, _): (usize, &Value)| {
+                other != asked && other < at && (other > asked || !is_over(life, other, asked))
+            };
+            let alone = !life.requests().any(beside);
+            (alone || millis > LONG_AGO).then(|| (id.to_string(), millis))
         });
         let mut all: Vec<_> = answered.collect();
         // To cancel twice is once too often, and no more.
