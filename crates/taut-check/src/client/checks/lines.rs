@@ -290,10 +290,10 @@ fn cancelled_late(played: &Played<'_>) -> Vec<(String, u64)> {
             let (place, _) = life.reply(asked).filter(|(place, _)| *place < at)?;
             let millis = life.when(at).saturating_sub(life.when(place));
             // Who has many requests under way may not have read this answer yet.
-            let beside = |(other, _): (usize, &Value)| {
-                other != asked && other < at && (other > asked || !is_over(life, other, asked))
-            };
-            let alone = !life.requests().any(beside);
+            let earlier = life.requests().take_while(|(other, _)| *other < asked).last();
+            let later = life.requests().find(|(other, _)| *other > asked);
+            let alone = earlier.is_none_or(|(other, _)| is_over(life, other, asked))
+                && later.is_none_or(|(other, _)| other > at);
             (alone || millis > LONG_AGO).then(|| (id.to_string(), millis))
         });
         let mut all: Vec<_> = answered.collect();
