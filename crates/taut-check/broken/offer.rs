@@ -107,6 +107,9 @@ impl Server {
             "schema-type" => {
                 tools[0]["inputSchema"]["properties"]["text"] = json!({ "type": "str" })
             }
+            "type-list" => {
+                tools[0]["inputSchema"]["properties"]["text"]["type"] = json!(["string", "null"])
+            }
             "schema-required" => {
                 tools[0]["inputSchema"]["properties"]["text"]["required"] = json!(true)
             }

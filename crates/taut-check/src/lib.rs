@@ -19,6 +19,7 @@
 mod check;
 mod client;
 mod cx;
+pub mod lint;
 mod ours;
 mod process;
 mod program;

@@ -56,8 +56,9 @@ fn validator(revision: Revision, name: &str) -> Option<Arc<Validator>> {
     part
 }
 
-/// Whether a value fits a definition of a revision; `None` if it does, or if there is no definition.
-pub(crate) fn misfit(revision: Revision, name: &str, value: &Value) -> Option<String> {
+/// What a definition of a revision says against a value; `None` if it fits, or if there is no such definition.
+#[must_use]
+pub fn misfit(revision: Revision, name: &str, value: &Value) -> Option<String> {
     let text = value.to_string();
     let key = (revision.as_str(), name.to_owned(), text.clone());
     let lock = || SCHEMAS.lock().unwrap_or_else(PoisonError::into_inner);

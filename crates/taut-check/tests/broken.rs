@@ -357,6 +357,18 @@ fn the_server_without_a_role_passes_in_all_revisions() {
 }
 
 #[test]
+fn what_keeps_the_rules_and_some_hosts_cannot_use_is_advice() {
+    let report = check(&["--role", "type-list"]).only("tools").run();
+    report.assert_passed();
+    let advice: Vec<_> = report.advice().collect();
+    assert_eq!(advice.len(), Revision::ALL.len());
+    let told = |row: &&taut_check::Row| {
+        row.id == "tools-hosts" && row.words().starts_with("type-list: echo/properties/text")
+    };
+    assert!(advice.iter().all(told), "{advice:?}");
+}
+
+#[test]
 fn every_check_finds_the_server_that_breaks_its_rule() {
     all(Side::Server, play);
 }

@@ -1,10 +1,12 @@
 //! What taut accepts and others refuse: the official SDKs, and the interfaces of models.
 //!
 //! Knows what the TypeScript SDK (1.32, 2.4) and the Python SDK (1.30, 2.3) refuse, and which names of
-//! tools models accept. Pure: takes what a server sent, returns objections. Must not know where they are
-//! shown. TOL-03, TOL-21, LIF-03.
+//! tools models accept; for the rest it asks the official schemas that `taut check` has. Pure: takes what a
+//! server sent, returns objections. Must not know where they are shown. TOL-03, TOL-21, LIF-03.
 
 use std::collections::BTreeMap;
+
+use taut_check::{Revision, schema};
 
 use crate::sent::Sent;
 
@@ -42,6 +44,8 @@ const NO_LIST: &str = "every host on the TypeScript or the Python SDK, which is 
                        refuses the whole list, and no tools appear";
 const NO_LIST_IN_NODE: &str = "every host on the TypeScript SDK, as are most that run on Node: it refuses the \
                                whole list, and no tools appear; the Python SDK lets it pass";
+const NO_FIT: &str = "every host on the TypeScript SDK, as are most that run on Node: it refuses the whole list, and \
+                      no tools appear";
 const NO_HANDSHAKE: &str = "every host on the TypeScript or the Python SDK, which is nearly all of them: the \
                             SDK refuses the handshake, and there is no connection";
 
@@ -61,10 +65,29 @@ pub(crate) fn opening(missing: &[&str]) -> Option<Objection> {
     })
 }
 
-/// What is wrong with a list of tools.
-pub(crate) fn tools(tools: &[Sent]) -> Vec<Objection> {
-    let all = [without_schema(tools), odd_schema(tools), odd_root(tools), same(tools), odd(tools)];
-    all.into_iter().flatten().collect()
+/// What is wrong with a list of tools, of a server that speaks this revision.
+pub(crate) fn tools(revision: Revision, tools: &[Sent]) -> Vec<Objection> {
+    let schemas = [without_schema(tools), odd_schema(tools), odd_root(tools)];
+    let known = schemas.iter().any(Option::is_some);
+    let other = if known { None } else { misfit(revision, tools) };
+    schemas.into_iter().chain([other, same(tools), odd(tools)]).flatten().collect()
+}
+
+/// What the official schema of the revision says against the tools. The TypeScript SDK reads by that schema.
+fn misfit(revision: Revision, tools: &[Sent]) -> Option<Objection> {
+    let fault = |tool: &Sent| schema::misfit(revision, "Tool", &serde_json::to_value(tool).ok()?);
+    let (tool, fault) = tools.iter().find_map(|tool| Some((tool, fault(tool)?)))?;
+    Some(Objection {
+        who: Who::TypeScript,
+        what: format!(
+            "the tool {} does not fit the official schema: {fault}",
+            name(tool).unwrap_or("?")
+        ),
+        hurts: NO_FIT,
+        change: format!(
+            "see `Tool` in the schema of {revision}; `taut check --only tools` has the rules"
+        ),
+    })
 }
 
 fn without_schema(tools: &[Sent]) -> Option<Objection> {
@@ -190,7 +213,15 @@ fn named(tools: &[Sent], is: impl Fn(&&Sent) -> bool) -> Option<(String, &'stati
 
 #[cfg(test)]
 mod tests {
-    use super::{Sent, Who, opening, tools};
+    use taut_check::Revision;
+
+    use super::{Sent, Who, opening};
+
+    const NEWEST: Revision = Revision::V2025_11_25;
+
+    fn tools(sent: &[Sent]) -> Vec<super::Objection> {
+        super::tools(NEWEST, sent)
+    }
 
     fn judged(text: &str) -> Vec<(Who, String)> {
         let sent: Vec<Sent> = serde_json::from_str(text).unwrap();
@@ -238,6 +269,19 @@ mod tests {
         assert_eq!(judged(&format!("[{}]", tool(&"x".repeat(128)))), []);
         assert_eq!(judged(&format!("[{}]", tool(&"x".repeat(129)))).len(), 1);
         assert_eq!(judged(&format!("[{}]", tool(""))).len(), 1);
+    }
+
+    #[test]
+    fn what_else_the_official_schema_says_against_a_tool_is_told() {
+        let text =
+            r#"[{"name":"a","inputSchema":{"type":"object"},"execution":{"taskSupport":"maybe"}}]"#;
+        let [(who, what)] = judged(text).try_into().unwrap();
+        assert_eq!(who, Who::TypeScript);
+        assert!(what.starts_with("the tool a does not fit the official schema: "), "{what}");
+        assert!(what.contains("/execution/taskSupport"), "{what}");
+        // An older revision has no such member.
+        let sent: Vec<Sent> = serde_json::from_str(text).unwrap();
+        assert!(super::tools(Revision::V2025_06_18, &sent).is_empty());
     }
 
     #[test]

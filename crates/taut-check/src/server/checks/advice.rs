@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use super::{alive, fail, result, short, silent, verdict};
 use crate::check::{Check, Revisions, Verdict};
+use crate::lint::lint;
 use crate::seen::{Step, is_response};
 
 pub(super) fn checks() -> Vec<Check> {
@@ -146,6 +147,18 @@ pub(super) fn checks() -> Vec<Check> {
                 },
                 |cx, seen| verdict((0..3).filter(|n| seen.own.contains(&cx.id(*n))).try_for_each(|n| super::refused(seen, &cx.id(n), &[-32601]))),
             ),
+        Check::advice("tools-hosts", &["TOL-03", "TOL-21"], Revisions::ALL, "The schemas and names of the tools have nothing in them that some hosts cannot use.")
+            .hosts("AutoGen loads no tool of a server with one odd format, and the interfaces of models refuse all tools for one. `taut doctor` says what to change.")
+            .scan(|cx, _| {
+                // Pages are right, and other checks need them: `taut doctor` names the hosts that read one page only.
+                let serious = lint(&cx.survey.tools.items, None).into_iter().filter(|found| found.rule.is_serious());
+                let told = serious.map(|found| (format!("{}: {found}; it hurts {}", found.rule.name(), found.rule.hurts()), String::new()));
+                match Verdict::from_faults(told.collect()) {
+                    // The list itself is no news.
+                    Verdict::Fail { what, .. } => Verdict::fail(what),
+                    verdict => verdict,
+                }
+            }),
         Check::advice("result-legacy", &["RSL-05"], Revisions::LEGACY, "Results of older revisions carry no resultType, ttlMs or cacheScope.")
             .hosts("Harmless in known hosts; they are members of a later revision.")
             .scan(|_, all| {

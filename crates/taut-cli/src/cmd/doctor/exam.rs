@@ -11,10 +11,10 @@ use std::time::{Duration, Instant};
 use serde_json::{Map, Value};
 use taut::types::Era;
 use taut::{Client, ClientBuilder, Error, client::ClientEvent, error::ConnectReason};
+use taut_check::lint::lint;
 use tokio::sync::Notify;
 
 use super::facts::{Facts, Mute, Opened};
-use super::lint::lint;
 use crate::args::Options;
 use crate::cmd::call::unknown;
 use crate::cmd::list;
@@ -260,12 +260,10 @@ impl<'a> Exam<'a> {
         let mut objections: Vec<_> =
             strict::opening(&client.diagnostics().missing).into_iter().collect();
         if let Ok(offer) = &listed {
-            objections.extend(strict::tools(offer.sent.tools.as_deref().unwrap_or_default()));
-        }
-        if let Ok(offer) = &listed {
-            let tools = offer.sent.tools.iter().flatten();
+            let tools = offer.sent.tools.as_deref().unwrap_or_default();
+            objections.extend(strict::tools(client.revision(), tools));
             let tools: Vec<Value> =
-                tools.filter_map(|tool| serde_json::to_value(tool).ok()).collect();
+                tools.iter().filter_map(|tool| serde_json::to_value(tool).ok()).collect();
             lock(&self.facts).lints = lint(&tools, offer.first_page);
         }
         // A tool that is not listed may still be there: only if it is refused, it was a slip.

@@ -11,9 +11,9 @@ use taut::{
     error::ConnectPhase,
     process::{ProcessEnd, ShutdownStep},
 };
+use taut_check::lint::Lint;
 
 use super::exam::PROBE;
-use super::lint::Lint;
 use crate::problem::{Exit, Problem, exit_of};
 use crate::processes::{self, Process};
 use crate::reach::CONNECTING;

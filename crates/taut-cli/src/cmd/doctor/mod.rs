@@ -1,12 +1,11 @@
 //! `taut doctor`: what happens when a host starts this server.
 //!
-//! `exam.rs` starts it and writes down what it does in `facts.rs`, `findings/` judges that, `lint.rs`
-//! judges the schemas of its tools, and this file shows all of it. Knows no rule of its own.
+//! `exam.rs` starts it and writes down what it does in `facts.rs`, `findings/` judges that, the lint of
+//! `taut-check` judges the schemas of its tools, and this file shows all of it. Knows no rule of its own.
 
 mod exam;
 mod facts;
 mod findings;
-mod lint;
 
 use std::ffi::OsString;
 

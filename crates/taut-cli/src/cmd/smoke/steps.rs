@@ -253,7 +253,8 @@ impl Transcript<'_> {
     /// What works here and not with others is told, and fails nothing.
     fn objections(&mut self, client: &Client, offer: &Offer) -> Result<(), Problem> {
         let opening = strict::opening(&client.diagnostics().missing);
-        let tools = strict::tools(offer.sent.tools.as_deref().unwrap_or_default());
+        let tools = offer.sent.tools.as_deref().unwrap_or_default();
+        let tools = strict::tools(client.revision(), tools);
         let all: Vec<_> = opening.into_iter().chain(tools).collect();
         for objection in &all {
             self.aside("hosts", &format!("{}: {}", objection.who.words(), objection.what))?;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use taut::Error;
+use taut_check::lint::{Lint, Rule};
 
 use super::{Finding, Level};
 use crate::cmd::doctor::facts::{Facts, headline};
-use crate::cmd::doctor::lint::{Lint, Rule};
 use crate::output::{size, time};
 use crate::strict::{Objection, Who};
 

@@ -1,6 +1,7 @@
-//! A lint for the schemas of tools: what some hosts cannot use.
+//! A lint for the schemas of tools: what keeps the specification, and some hosts still cannot use.
 //!
-//! Pure, and depends on `serde_json` only. Takes the tools of a list as JSON values. Visits every part of a
+//! `taut doctor` tells all of it, [`Check`](crate::Check) `tools-hosts` gives what is serious as advice. Pure, and
+//! depends on `serde_json` only. Takes the tools of a list as JSON values. Visits every part of a
 //! schema once and follows no reference, so the time is in proportion to the list. The statements about
 //! hosts come from tests with about thirty of them in November 2026.
 
@@ -10,7 +11,7 @@ use serde_json::Value;
 
 /// What a schema breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Rule {
+pub enum Rule {
     /// A `format` that JSON Schema does not have, such as Rust's `uint64`.
     Format,
     /// `"type"` is a list.
@@ -43,7 +44,8 @@ pub(crate) enum Rule {
 
 impl Rule {
     /// Its name, for programs and for people who look it up.
-    pub(crate) const fn name(self) -> &'static str {
+    #[must_use]
+    pub const fn name(self) -> &'static str {
         match self {
             Self::Format => "unknown-format",
             Self::TypeList => "type-list",
@@ -63,12 +65,14 @@ impl Rule {
     }
 
     /// Whether some host cannot use the tool, or the list, because of it.
-    pub(crate) const fn is_serious(self) -> bool {
+    #[must_use]
+    pub const fn is_serious(self) -> bool {
         !matches!(self, Self::Anything | Self::Description | Self::OpenObject | Self::Annotations)
     }
 
     /// Which hosts that is.
-    pub(crate) const fn hurts(self) -> &'static str {
+    #[must_use]
+    pub const fn hurts(self) -> &'static str {
         match self {
             Self::Format => {
                 "AutoGen, which then loads no tool of the server at all; gemini and hosts that use Ajv print a \
@@ -116,7 +120,8 @@ impl Rule {
     }
 
     /// What to do about it.
-    pub(crate) const fn change(self) -> &'static str {
+    #[must_use]
+    pub const fn change(self) -> &'static str {
         match self {
             Self::Format => "leave the format out, and say the range with minimum and maximum",
             Self::TypeList => {
@@ -146,14 +151,15 @@ impl Rule {
 
 /// One place that breaks a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Lint {
-    pub(crate) rule: Rule,
+pub struct Lint {
+    /// What is broken.
+    pub rule: Rule,
     /// The tool's name, or its number in the list.
-    pub(crate) tool: String,
+    pub tool: String,
     /// Where in its schema: a JSON pointer, empty for the root.
-    pub(crate) at: String,
+    pub at: String,
     /// What stands there, in a few words.
-    pub(crate) what: String,
+    pub what: String,
 }
 
 impl fmt::Display for Lint {
@@ -199,7 +205,8 @@ const LONGEST_NAME: usize = 64;
 
 /// All that is wrong with these tools, in the order of the list. `first_page` is how many of them were on the
 /// first page, if there were more pages.
-pub(crate) fn lint(tools: &[Value], first_page: Option<usize>) -> Vec<Lint> {
+#[must_use]
+pub fn lint(tools: &[Value], first_page: Option<usize>) -> Vec<Lint> {
     let mut found = Vec::new();
     if let Some(first) = first_page {
         let what = format!("{first} of {} tools are on the first page", tools.len());
