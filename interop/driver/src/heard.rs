@@ -34,16 +34,19 @@ fn add(lines: &Mutex<Vec<String>>, line: String) {
     lines.lock().unwrap_or_else(PoisonError::into_inner).push(line);
 }
 
-/// A host that orders coffee, knows a capital and works in one folder.
+/// A host that orders coffee, knows a capital and works in one folder. It declines every other form.
 pub fn host(heard: &Heard) -> ClientBuilder {
     let (logs, stderr) = (heard.logs.clone(), heard.stderr.clone());
     Client::builder()
         .on_elicit(async |form, _asking| {
             let fields = serde_json::to_value(&form.requested_schema).unwrap_or_default();
-            let answer = if fields["properties"]["right"].is_object() {
+            let asks = |field: &str| fields["properties"][field].is_object();
+            let answer = if asks("right") {
                 json!({ "right": true })
-            } else {
+            } else if asks("size") {
                 json!({ "size": "large", "milk": true, "name": "Ada" })
+            } else {
+                return ElicitResult::decline();
             };
             ElicitResult::accept(answer.as_object().cloned().unwrap_or_default())
         })
