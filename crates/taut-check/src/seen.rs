@@ -66,6 +66,31 @@ fn key(id: &Value) -> String {
     }
 }
 
+/// An integer that is not negative. JSON Schema counts 3.0 among the integers.
+pub(crate) fn is_count(value: &Value) -> bool {
+    value.as_f64().is_some_and(|number| number >= 0.0 && number.fract() == 0.0)
+}
+
+/// Whether two values are the same to a reader of JSON, who does not tell 3.0 from 3.
+pub(crate) fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(left), Value::Number(right)) => {
+            left == right || left.as_f64() == right.as_f64()
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len()
+                && left.iter().zip(right).all(|(left, right)| same(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            let has = |(name, value): (&String, &Value)| {
+                right.get(name).is_some_and(|found| same(value, found))
+            };
+            left.len() == right.len() && left.iter().all(has)
+        }
+        _ => one == other,
+    }
+}
+
 /// The messages in what was received: one, or those of a batch.
 pub(crate) fn messages(value: &Value) -> &[Value] {
     match value {

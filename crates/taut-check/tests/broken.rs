@@ -293,9 +293,20 @@ const MORE_CLIENTS: &[(&str, &str)] = &[
     ("kills-after-term", "client-terminates"),
 ];
 
-/// Servers that are different and right.
-const RIGHT: &[&str] =
-    &["experimental", "many-pages", "away", "long-list", "roots-followed", "big-id"];
+/// Servers that are different and right. Among them is one that writes numbers such as 3.0 where an integer belongs, one
+/// that takes 250 ms for each request of a batch and serves others meanwhile, and one in which nothing changes, so it ends
+/// a subscription at once.
+const RIGHT: &[&str] = &[
+    "experimental",
+    "many-pages",
+    "away",
+    "long-list",
+    "roots-followed",
+    "big-id",
+    "floats",
+    "batch-late",
+    "nothing-changes",
+];
 
 /// Whether roles are tried with all checks, which takes a minute more: `WHOLE=1 cargo test -p taut-check --test broken`.
 fn whole() -> bool {
