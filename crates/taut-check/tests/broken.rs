@@ -443,7 +443,8 @@ fn a_client_is_not_blamed_for_long_messages_or_for_half_a_message_at_its_end() {
 /// cancels its probe after a time, one is ended before it reads the answer to its handshake, one pings before that, one
 /// ends its server when it hears something odd, one calls a tool twice with other arguments, one never tries a call again,
 /// one uses the ids of answered requests again in 2026-07-28, one the id of its probe for its handshake, and one the
-/// token of a call that it cancelled.
+/// token of a call that it cancelled. One waits 500 ms for an answer and cancels then, one cancels its call at once, and
+/// one waits for 2.2 s before it calls again.
 #[test]
 fn clients_are_not_blamed_for_what_they_may_do() {
     let roles = [
@@ -457,6 +458,9 @@ fn clients_are_not_blamed_for_what_they_may_do() {
         "ids-again",
         "probe-id-again",
         "token-again",
+        "impatient",
+        "cancels-at-once",
+        "pauses",
     ];
     none_wrong(roles.into_iter(), |role| {
         let words = [BROKEN, "--role", role, "--", "{server}"];
