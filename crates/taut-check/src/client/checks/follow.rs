@@ -156,8 +156,8 @@ pub(super) fn checks() -> Vec<Check> {
             let (Some(full), Some(plain)) = (asked("modern"), asked("modern-plain")) else {
                 return Verdict::skip("the client does not speak this revision to both servers");
             };
-            // One that was still at work may have had no time.
-            match full.iter().find(|method| !plain.contains(*method)) {
+            // One that was still at work may have had no time. A handshake comes where a probe took too long.
+            match full.iter().find(|method| !plain.contains(*method) && **method != r#""initialize""#) {
                 Some(missing) if played.ended.contains(&"modern-plain") => Verdict::fail(format!(
                     "modern-plain: {missing} never came, and it does where results have a `resultType`"
                 )),
