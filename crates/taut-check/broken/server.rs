@@ -856,10 +856,17 @@ impl Server {
         }
         let ends = self.is("nothing-changes");
         let honoured = if honoured.is_object() && !ends { honoured } else { json!({}) };
-        self.note(
-            "notifications/subscriptions/acknowledged",
-            json!({ "notifications": honoured, "_meta": { SUBSCRIPTION: told } }),
-        );
+        let (out, late) = (self.out.clone(), self.is("listen-late"));
+        let params = json!({ "notifications": honoured, "_meta": { SUBSCRIPTION: told } });
+        let ack = json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params });
+        match late {
+            // It takes its time, and other requests are served meanwhile.
+            true => drop(std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(300));
+                out.send(&ack);
+            })),
+            false => self.send(&ack),
+        }
         if ends {
             return Some(Ok(json!({ "_meta": { SUBSCRIPTION: id } })));
         }

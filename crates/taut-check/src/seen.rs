@@ -20,7 +20,7 @@ pub(crate) enum Step {
     Raw(Vec<u8>),
     /// Waits for the answer with this id, for as long as a request may take.
     Await(Value),
-    /// Waits for a notification with this method, or for an answer to the last request.
+    /// Waits for one more notification with this method than the steps before it, or for an answer to the last request.
     Hear(&'static str),
     /// Waits for the answer to the first id, and sends what is made of it, of the second id and of its request.
     Follow(Value, Value, fn(&Value, &Value, &Value) -> Option<Value>),

@@ -294,8 +294,8 @@ const MORE_CLIENTS: &[(&str, &str)] = &[
 ];
 
 /// Servers that are different and right. Among them is one that writes numbers such as 3.0 where an integer belongs, one
-/// that takes 250 ms for each request of a batch and serves others meanwhile, and one in which nothing changes, so it ends
-/// a subscription at once.
+/// that takes 250 ms for each request of a batch and serves others meanwhile, one in which nothing changes, so it ends a
+/// subscription at once, and one that takes 300 ms to acknowledge a subscription.
 const RIGHT: &[&str] = &[
     "experimental",
     "many-pages",
@@ -306,6 +306,7 @@ const RIGHT: &[&str] = &[
     "floats",
     "batch-late",
     "nothing-changes",
+    "listen-late",
 ];
 
 /// Whether roles are tried with all checks, which takes a minute more: `WHOLE=1 cargo test -p taut-check --test broken`.

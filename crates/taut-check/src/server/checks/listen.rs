@@ -113,7 +113,7 @@ pub(super) fn checks() -> Vec<Check> {
             .probe(
                 |cx| {
                     let mut steps = vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK)];
-                    steps.extend(ids(cx)[1..].iter().map(|id| listen(cx, id, &json!({ "toolsListChanged": true }))));
+                    steps.extend(ids(cx)[1..].iter().flat_map(|id| [listen(cx, id, &json!({ "toolsListChanged": true })), Step::Hear(ACK)]));
                     steps.extend([Step::Barrier, Step::Listen(60)]);
                     steps.extend(ids(cx).iter().map(|id| cancel(cx, id)));
                     Ok(steps)
@@ -134,7 +134,7 @@ pub(super) fn checks() -> Vec<Check> {
             .after(&["listen-ack", "tools-declared", "resources-declared", "prompts-declared"])
             .probe(
                 |cx| {
-                    let mut steps = vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK), listen(cx, &cx.id(1), &json!({ "promptsListChanged": true })), Step::Barrier];
+                    let mut steps = vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK), listen(cx, &cx.id(1), &json!({ "promptsListChanged": true })), Step::Hear(ACK), Step::Barrier];
                     steps.extend(calls(cx));
                     steps.extend([Step::Listen(60), cancel(cx, &cx.id(0)), cancel(cx, &cx.id(1))]);
                     Ok(steps)
@@ -261,7 +261,7 @@ pub(super) fn checks() -> Vec<Check> {
             .hosts("A second window of the same host hears nothing, or the server hangs.")
             .after(&["listen-ack", "listen-subset"])
             .probe(
-                |cx| Ok(vec![listen(cx, &cx.id(0), &everything(cx)), listen(cx, &cx.id(1), &everything(cx)), Step::Barrier, Step::Listen(60),
+                |cx| Ok(vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK), listen(cx, &cx.id(1), &everything(cx)), Step::Hear(ACK), Step::Barrier, Step::Listen(60),
                     Step::Send(cx.harmless_as(&cx.id(2))), Step::Await(cx.id(2)), cancel(cx, &cx.id(0)), cancel(cx, &cx.id(1))]),
                 |cx, seen| verdict(acknowledged(cx, seen, &cx.id(0)).and_then(|_| acknowledged(cx, seen, &cx.id(1)))
                     .and_then(|_| super::result(seen, &cx.id(2))).map(|_| ())),
