@@ -588,7 +588,7 @@ impl Client {
     }
 
     fn work(&mut self) {
-        let limit = Duration::from_secs(8);
+        let limit = Duration::from_millis(if self.is("impatient") { 500 } else { 8000 });
         let mut cursor: Option<Value> = None;
         let mut listed = Value::Null;
         for _ in 0..10 {
@@ -597,7 +597,12 @@ impl Client {
             let last = params.clone();
             let message = self.message("tools/list", params);
             listed = message["id"].clone();
-            let Some(reply) = self.ask(&message, limit) else { return };
+            let Some(reply) = self.ask(&message, limit) else {
+                if self.is("impatient") {
+                    self.cancel(&message["id"]);
+                }
+                return;
+            };
             self.split |= reply.to_string().contains('\u{2028}');
             let kind = reply["result"].get("resultType");
             if self.modern && self.is("client-result-plain") && kind.is_none() {
@@ -684,7 +689,13 @@ impl Client {
         if self.is("client-separators") && self.split {
             return;
         }
-        let reply = self.ask(&call, Duration::from_secs(4));
+        if self.is("cancels-at-once") {
+            self.write(&call.to_string());
+            self.cancel(&call["id"]);
+            self.wait(&Value::Null, Duration::from_millis(400));
+            return;
+        }
+        let reply = self.ask(&call, limit.min(Duration::from_secs(4)));
         if reply.is_none() {
             if self.is("cancels-foreign") {
                 self.write(&json!({ "jsonrpc": "2.0", "method": "$/cancelRequest", "params": { "id": call["id"] } }).to_string());
@@ -721,7 +732,10 @@ impl Client {
         if let Some(reply) = reply {
             self.rounds(call, reply);
         }
-        if self.is("calls-twice") {
+        if self.is("pauses") {
+            std::thread::sleep(Duration::from_millis(2200));
+        }
+        if self.is("calls-twice") || self.is("pauses") {
             let params = json!({ "name": self.tool, "arguments": { "text": "again" } });
             let call = self.message("tools/call", params);
             if let Some(reply) = self.ask(&call, limit) {

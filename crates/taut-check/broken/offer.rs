@@ -49,6 +49,9 @@ impl Server {
         if self.is("tasks-unknown") && !modern {
             caps["tasks"] = json!({});
         }
+        if self.is("nothing-changes") {
+            caps = json!({ "tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": {} });
+        }
         if self.is("experimental") {
             caps["experimental"] = json!({ "custom": {} });
         }
@@ -385,6 +388,9 @@ impl Server {
         if self.is("has-more") {
             completion["total"] = json!(5);
             completion["hasMore"] = json!(false);
+        }
+        if self.is("floats") {
+            completion["total"] = json!(2.0);
         }
         Ok(json!({ "completion": completion }))
     }

@@ -210,6 +210,17 @@ impl Server {
         if self.is("batch-errors") {
             replies.retain(|reply| reply.get("error").is_none());
         }
+        if self.is("batch-late") {
+            // Each request of it takes its time, and other requests are served meanwhile.
+            let (out, pause) = (self.out.clone(), Duration::from_millis(250));
+            std::thread::spawn(move || {
+                replies.iter().for_each(|_| std::thread::sleep(pause));
+                if !replies.is_empty() {
+                    out.send(&Value::Array(replies));
+                }
+            });
+            return;
+        }
         match replies.is_empty() {
             true if self.is("rpc-batch-notifications") => self.out.send(&json!([])),
             true => {}
@@ -402,6 +413,9 @@ impl Server {
         ];
         if cached.contains(&method) && !asks {
             result["ttlMs"] = if self.is("cache-hints") && list { json!(-1) } else { json!(0) };
+            if self.is("floats") {
+                result["ttlMs"] = json!(1000.0);
+            }
             if result.get("cacheScope").is_none() {
                 result["cacheScope"] = json!("private");
             }
@@ -840,11 +854,22 @@ impl Server {
         if let (true, Some(members)) = (self.is("undeclared-get"), honoured.as_object_mut()) {
             members.remove("promptsListChanged");
         }
-        let honoured = if honoured.is_object() { honoured } else { json!({}) };
-        self.note(
-            "notifications/subscriptions/acknowledged",
-            json!({ "notifications": honoured, "_meta": { SUBSCRIPTION: told } }),
-        );
+        let ends = self.is("nothing-changes");
+        let honoured = if honoured.is_object() && !ends { honoured } else { json!({}) };
+        let (out, late) = (self.out.clone(), self.is("listen-late"));
+        let params = json!({ "notifications": honoured, "_meta": { SUBSCRIPTION: told } });
+        let ack = json!({ "jsonrpc": "2.0", "method": "notifications/subscriptions/acknowledged", "params": params });
+        match late {
+            // It takes its time, and other requests are served meanwhile.
+            true => drop(std::thread::spawn(move || {
+                std::thread::sleep(Duration::from_millis(300));
+                out.send(&ack);
+            })),
+            false => self.send(&ack),
+        }
+        if ends {
+            return Some(Ok(json!({ "_meta": { SUBSCRIPTION: id } })));
+        }
         if self.is("listen-answer") || self.is("listen-filter") && !filter.is_object() {
             return Some(Ok(json!({ "_meta": { SUBSCRIPTION: id } })));
         }
@@ -1067,7 +1092,9 @@ impl Server {
 
     /// Tells that a list has changed, to those who want to know.
     fn changed(&self, list: &str, modern: bool) {
-        if self.is("tools-change-fixture") || self.is("listen-change-fixture") {
+        if ["tools-change-fixture", "listen-change-fixture", "nothing-changes"]
+            .contains(&&*self.role())
+        {
             return;
         }
         let method = format!("notifications/{list}/list_changed");
@@ -1126,10 +1153,16 @@ impl Server {
         if self.is("tools-conform") {
             data = json!({ "sum": "three" });
         }
+        if self.is("floats") {
+            data = json!({ "sum": 3.0 });
+        }
         if self.is("tools-structured") {
             data = json!([3]);
         }
         let mut text = data.to_string();
+        if self.is("floats") {
+            text = "{ \"sum\": 3 }".to_owned();
+        }
         if self.is("tools-text-copy") {
             text = "three".to_owned();
         }

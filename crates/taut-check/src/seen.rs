@@ -20,7 +20,7 @@ pub(crate) enum Step {
     Raw(Vec<u8>),
     /// Waits for the answer with this id, for as long as a request may take.
     Await(Value),
-    /// Waits for a notification with this method, or for an answer to the last request.
+    /// Waits for one more notification with this method than the steps before it, or for an answer to the last request.
     Hear(&'static str),
     /// Waits for the answer to the first id, and sends what is made of it, of the second id and of its request.
     Follow(Value, Value, fn(&Value, &Value, &Value) -> Option<Value>),
@@ -63,6 +63,31 @@ fn key(id: &Value) -> String {
     match number.filter(|number| *number == 1.0 || *number >= 10.0 && number.fract() == 0.0) {
         Some(number) if number < 9e15 => format!("{number:.0}"),
         _ => id.to_string(),
+    }
+}
+
+/// An integer that is not negative. JSON Schema counts 3.0 among the integers.
+pub(crate) fn is_count(value: &Value) -> bool {
+    value.as_f64().is_some_and(|number| number >= 0.0 && number.fract() == 0.0)
+}
+
+/// Whether two values are the same to a reader of JSON, who does not tell 3.0 from 3.
+pub(crate) fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Number(left), Value::Number(right)) => {
+            left == right || left.as_f64() == right.as_f64()
+        }
+        (Value::Array(left), Value::Array(right)) => {
+            left.len() == right.len()
+                && left.iter().zip(right).all(|(left, right)| same(left, right))
+        }
+        (Value::Object(left), Value::Object(right)) => {
+            let has = |(name, value): (&String, &Value)| {
+                right.get(name).is_some_and(|found| same(value, found))
+            };
+            left.len() == right.len() && left.iter().all(has)
+        }
+        _ => one == other,
     }
 }
 

@@ -293,9 +293,21 @@ const MORE_CLIENTS: &[(&str, &str)] = &[
     ("kills-after-term", "client-terminates"),
 ];
 
-/// Servers that are different and right.
-const RIGHT: &[&str] =
-    &["experimental", "many-pages", "away", "long-list", "roots-followed", "big-id"];
+/// Servers that are different and right. Among them is one that writes numbers such as 3.0 where an integer belongs, one
+/// that takes 250 ms for each request of a batch and serves others meanwhile, one in which nothing changes, so it ends a
+/// subscription at once, and one that takes 300 ms to acknowledge a subscription.
+const RIGHT: &[&str] = &[
+    "experimental",
+    "many-pages",
+    "away",
+    "long-list",
+    "roots-followed",
+    "big-id",
+    "floats",
+    "batch-late",
+    "nothing-changes",
+    "listen-late",
+];
 
 /// Whether roles are tried with all checks, which takes a minute more: `WHOLE=1 cargo test -p taut-check --test broken`.
 fn whole() -> bool {
@@ -444,7 +456,8 @@ fn a_client_is_not_blamed_for_long_messages_or_for_half_a_message_at_its_end() {
 /// cancels its probe after a time, one is ended before it reads the answer to its handshake, one pings before that, one
 /// ends its server when it hears something odd, one calls a tool twice with other arguments, one never tries a call again,
 /// one uses the ids of answered requests again in 2026-07-28, one the id of its probe for its handshake, and one the
-/// token of a call that it cancelled.
+/// token of a call that it cancelled. One waits 500 ms for an answer and cancels then, one cancels its call at once, and
+/// one waits for 2.2 s before it calls again.
 #[test]
 fn clients_are_not_blamed_for_what_they_may_do() {
     let roles = [
@@ -458,6 +471,9 @@ fn clients_are_not_blamed_for_what_they_may_do() {
         "ids-again",
         "probe-id-again",
         "token-again",
+        "impatient",
+        "cancels-at-once",
+        "pauses",
     ];
     none_wrong(roles.into_iter(), |role| {
         let words = [BROKEN, "--role", role, "--", "{server}"];

@@ -65,6 +65,13 @@ impl Life {
         self.heard().find(|(_, value)| value["method"] == method)
     }
 
+    /// The place where the client cancelled a request of its own.
+    pub(crate) fn cancelled(&self, id: Option<&Value>) -> Option<usize> {
+        let mut cancels =
+            self.heard().filter(|(_, value)| value["method"] == "notifications/cancelled");
+        cancels.find(|(_, value)| value["params"].get("requestId") == id).map(|(at, _)| at)
+    }
+
     /// What the client answered to a request of ours.
     pub(crate) fn answer(&self, id: &Value) -> Option<&Value> {
         self.heard()

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{each, every};
+use super::{UNDER_WAY, each, every};
 use crate::check::{Check, Revisions, Verdict};
 use crate::client::record::{Life, Note, Played};
 use crate::cx::VERSION;
@@ -286,7 +286,7 @@ fn cancelled_late(played: &Played<'_>) -> Vec<(String, u64)> {
             let plain = |one: &Value| one["method"] != "subscriptions/listen";
             let is_own = |one: &Value| one.get("id") == Some(id) && plain(one);
             let before = life.requests().take_while(|(place, _)| *place < at);
-            let (asked, _) = before.filter(|(_, one)| is_own(one)).last()?;
+            let (asked, request) = before.filter(|(_, one)| is_own(one)).last()?;
             let (place, _) = life.reply(asked).filter(|(place, _)| *place < at)?;
             let millis = life.when(at).saturating_sub(life.when(place));
             // Who has many requests under way may not have read this answer yet.
@@ -294,7 +294,12 @@ fn cancelled_late(played: &Played<'_>) -> Vec<(String, u64)> {
             let later = life.requests().find(|(other, _)| *other > asked);
             let alone = earlier.is_none_or(|(other, _)| is_over(life, other, asked))
                 && later.is_none_or(|(other, _)| other > at);
-            (alone || millis > LONG_AGO).then(|| (id.to_string(), millis))
+            // Who cancels after a time of its own, whatever it hears, may cross the answer each time.
+            let waited = life.when(at).saturating_sub(life.when(asked));
+            let timed = millis <= UNDER_WAY
+                && patience(played, &request["method"])
+                    .is_some_and(|least| waited + CLOCK >= least);
+            (alone && !timed || millis > LONG_AGO).then(|| (id.to_string(), millis))
         });
         let mut all: Vec<_> = answered.collect();
         // To cancel twice is once too often, and no more.
@@ -303,6 +308,23 @@ fn cancelled_late(played: &Played<'_>) -> Vec<(String, u64)> {
         all
     };
     lives.flat_map(|(_, life)| late(life)).collect()
+}
+
+/// How far two waits of the same length may differ, in milliseconds.
+const CLOCK: u64 = 50;
+
+/// The shortest time that the client waited before it cancelled such a request that was not answered.
+fn patience(played: &Played<'_>, method: &Value) -> Option<u64> {
+    let waits = |life: &Life| -> Vec<u64> {
+        let such = life.requests().filter(|(_, value)| value["method"] == *method);
+        let open = such.filter_map(|(asked, value)| {
+            let cancelled = life.cancelled(value.get("id")).filter(|place| *place > asked)?;
+            let answered = life.reply(asked).is_some_and(|(place, _)| place < cancelled);
+            (!answered).then(|| life.when(cancelled).saturating_sub(life.when(asked)))
+        });
+        open.collect()
+    };
+    played.lives().flat_map(|(_, life)| waits(life)).min()
 }
 
 /// The scenarios that the client ended by itself, and in the middle of a line.

@@ -17,6 +17,9 @@ use crate::client::rounds::form;
 use crate::ours::Validator;
 use crate::seen::messages;
 
+/// How long an answer may be under way that was ready before the cancellation came, in milliseconds.
+const UNDER_WAY: u64 = 300;
+
 /// Looks at every life, and fails with the first fault of each.
 fn each(played: &Played<'_>, wrong: impl Fn(&'static str, &Life) -> Option<String>) -> Verdict {
     let mut shown = Vec::new();

@@ -178,6 +178,19 @@ const PATIENT: u64 = 3_000;
 /// How long a client may stay with a server whose version it cannot speak, in milliseconds: it may have to ask a person.
 const STAYS: u64 = 12_000;
 
+/// The handshake that came although it was not due. Who waits no longer for the answer to its probe may try one.
+fn handshake(life: &Life) -> Option<String> {
+    let part = |value: &Value| {
+        let done = is_notification(value) && value["method"] == "notifications/initialized";
+        value["method"] == "initialize" || done
+    };
+    let (at, odd) = life.heard().find(|(_, value)| part(value))?;
+    let probe = life.first("server/discover").filter(|(place, _)| *place < at);
+    let waited =
+        probe.is_none_or(|(place, _)| life.reply(place).is_some_and(|(answered, _)| answered < at));
+    waited.then(|| format!("{} came", odd["method"]))
+}
+
 /// What the client does that nobody declares.
 fn undeclared(life: &Life, revision: Revision) -> Option<String> {
     let (opened, opening) = life.first("initialize")?;
@@ -269,10 +282,7 @@ pub(super) fn modern() -> Vec<Check> {
             })),
         Check::must("client-no-handshake", &["PRB-02", "DEP-03"], Revisions::MODERN, "After a good answer to the probe there is no handshake.")
             .hosts("A server ends up in a mixture of both eras.")
-            .played(&["dual", "modern", "modern-full"], |played| each(played, |_, life| {
-                let odd = life.heard().map(|(_, value)| value).find(|value| value["method"] == "initialize" || is_notification(value) && value["method"] == "notifications/initialized");
-                odd.map(|value| format!("{} came", value["method"]))
-            })),
+            .played(&["dual", "modern", "modern-full"], |played| each(played, |_, life| handshake(life))),
         Check::must("client-version-chosen", &["PRB-02", "VER-02"], Revisions::MODERN, "After the answer to its probe the client names a version that the server offers, and that the client can know.")
             .sent("a version of the future, 2026-07-28 and 2025-11-25, in this order")
             .hosts("A server refuses every request.")
@@ -315,4 +325,28 @@ pub(super) fn modern() -> Vec<Check> {
                 odd.next().map(|version| format!("{version} came again after it was refused twice"))
             })),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::handshake;
+    use crate::client::record::{Life, Note};
+
+    #[test]
+    fn a_handshake_is_odd_only_after_the_answer_to_the_probe() {
+        let request =
+            |id: i64, method: &str| json!({ "jsonrpc": "2.0", "id": id, "method": method });
+        let heard = |value: Value| Note::Heard { at: 0, line: Vec::new(), value: Some(value) };
+        let answer = json!({ "jsonrpc": "2.0", "id": 1, "result": {} });
+        let probe = heard(request(1, "server/discover"));
+        let open = heard(request(2, "initialize"));
+        let answer = Note::Said { at: 0, value: answer };
+        let life = |notes: [Note; 3]| Life { notes: notes.into(), ..Life::default() };
+        let late = life([probe.clone(), open.clone(), answer.clone()]);
+        assert_eq!(handshake(&late), None);
+        let odd = life([probe, answer, open]);
+        assert_eq!(handshake(&odd), Some("\"initialize\" came".to_owned()));
+    }
 }

@@ -7,7 +7,7 @@ use super::{fail, kind, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::Cx;
 use crate::ours::Validator;
-use crate::seen::{All, Answered, Step};
+use crate::seen::{All, Answered, Step, same};
 
 /// Judges the results of calls, over everything that was said.
 fn scan_results(all: &All<'_>, wrong: impl Fn(&Answered<'_>, &Value) -> Option<String>) -> Verdict {
@@ -125,7 +125,7 @@ fn results() -> Vec<Check> {
                 let mut texts =
                     result["content"].as_array()?.iter().filter_map(|block| block["text"].as_str());
                 let same = texts.any(|text| {
-                    serde_json::from_str::<Value>(text).is_ok_and(|value| value == *data)
+                    serde_json::from_str::<Value>(text).is_ok_and(|value| same(&value, data))
                 });
                 (!same).then(|| "no text block has the structured result as JSON".to_owned())
             })

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::seen::is_count;
+
 /// The types that JSON Schema knows.
 const TYPES: [&str; 7] = ["array", "boolean", "integer", "null", "number", "object", "string"];
 
@@ -78,7 +80,7 @@ fn look(root: &Value, schema: &Value, at: &str, depth: usize) -> Option<String> 
                 "description" | "title" | "pattern" | "format" => odd(!value.is_string()),
                 "minimum" | "maximum" | "multipleOf" => odd(!value.is_number()),
                 "maxItems" | "maxLength" | "maxProperties" | "minItems" | "minLength"
-                | "minProperties" => odd(!value.is_u64()),
+                | "minProperties" => odd(!is_count(value)),
                 "$ref" => dangling(root, value).map(|what| format!("{}{what}", place(&at))),
                 _ => None,
             }

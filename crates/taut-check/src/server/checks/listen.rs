@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 use super::{alive, fail, refused, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::{Cx, SUBSCRIPTION};
-use crate::seen::{Seen, Step, is_notification};
+use crate::process::{Entry, What};
+use crate::seen::{Seen, Step, is_meant, is_notification, is_response, messages};
 
 const ACK: &str = "notifications/subscriptions/acknowledged";
 
@@ -59,6 +60,16 @@ fn offers(cx: &Cx<'_>) -> bool {
         .any(|flag| cx.survey.declares(flag))
 }
 
+/// What came after the cancellation was written. A subscription that the server ended before that is over, too.
+fn after_cancellation<'a>(seen: &Seen<'a>) -> Vec<&'a Value> {
+    let cancels = |entry: &Entry| match &entry.what {
+        What::Sent(bytes) => String::from_utf8_lossy(bytes).contains("notifications/cancelled"),
+        _ => false,
+    };
+    let later = seen.entries.iter().skip_while(|entry| !cancels(entry));
+    later.filter_map(Entry::value).flat_map(messages).collect()
+}
+
 /// The messages that carry the id of a subscription.
 fn tagged<'a>(seen: &Seen<'a>, id: &Value) -> Vec<&'a Value> {
     seen.notifications()
@@ -102,7 +113,7 @@ pub(super) fn checks() -> Vec<Check> {
             .probe(
                 |cx| {
                     let mut steps = vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK)];
-                    steps.extend(ids(cx)[1..].iter().map(|id| listen(cx, id, &json!({ "toolsListChanged": true }))));
+                    steps.extend(ids(cx)[1..].iter().flat_map(|id| [listen(cx, id, &json!({ "toolsListChanged": true })), Step::Hear(ACK)]));
                     steps.extend([Step::Barrier, Step::Listen(60)]);
                     steps.extend(ids(cx).iter().map(|id| cancel(cx, id)));
                     Ok(steps)
@@ -123,7 +134,7 @@ pub(super) fn checks() -> Vec<Check> {
             .after(&["listen-ack", "tools-declared", "resources-declared", "prompts-declared"])
             .probe(
                 |cx| {
-                    let mut steps = vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK), listen(cx, &cx.id(1), &json!({ "promptsListChanged": true })), Step::Barrier];
+                    let mut steps = vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK), listen(cx, &cx.id(1), &json!({ "promptsListChanged": true })), Step::Hear(ACK), Step::Barrier];
                     steps.extend(calls(cx));
                     steps.extend([Step::Listen(60), cancel(cx, &cx.id(0)), cancel(cx, &cx.id(1))]);
                     Ok(steps)
@@ -166,8 +177,8 @@ pub(super) fn checks() -> Vec<Check> {
                     Ok(vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK), Step::Barrier, Step::Listen(120), Step::Send(cx.harmless_as(&cx.id(1))), Step::Await(cx.id(1)), cancel(cx, &cx.id(0))])
                 },
                 |cx, seen| {
-                    let marker = seen.got().position(|value| crate::seen::is_meant(value.get("id"), &cx.id(1)));
-                    let answer = seen.got().position(|value| crate::seen::is_meant(value.get("id"), &cx.id(0)));
+                    let marker = seen.got().position(|value| is_meant(value.get("id"), &cx.id(1)));
+                    let answer = seen.got().position(|value| is_meant(value.get("id"), &cx.id(0)));
                     match (answer, marker) {
                         (Some(answer), Some(marker)) if answer < marker => fail(seen, "it was answered while it was open"),
                         _ => verdict(alive(seen)),
@@ -189,14 +200,16 @@ pub(super) fn checks() -> Vec<Check> {
                 |cx, seen| {
                     // One that refused it at once never had a subscription to cancel.
                     let acknowledged = tagged(seen, &cx.id(0)).into_iter().any(|value| value["method"] == ACK);
-                    if let Some(reply) = seen.reply(&cx.id(0)).filter(|_| acknowledged) {
+                    let after = after_cancellation(seen);
+                    let answer = |value: &&Value| is_response(value) && is_meant(value.get("id"), &cx.id(0));
+                    if let Some(reply) = after.iter().copied().find(answer).filter(|_| acknowledged) {
                         return fail(seen, format!("it was answered after it was cancelled: {}", short(reply)));
                     }
                     let told = |value: &&Value| value["method"] == "notifications/cancelled" && value["params"].get("requestId") == Some(&cx.id(0));
-                    if seen.notifications().any(|value| told(&value)) {
+                    if after.iter().any(told) {
                         return fail(seen, "the server cancelled it, too, after the client had");
                     }
-                    let marker = seen.got().position(|value| crate::seen::is_meant(value.get("id"), &cx.id(1)));
+                    let marker = seen.got().position(|value| is_meant(value.get("id"), &cx.id(1)));
                     let late = seen.got().skip(marker.map_or(usize::MAX, |at| at + 1));
                     match late.into_iter().find(|value| value["params"]["_meta"].get(SUBSCRIPTION) == Some(&cx.id(0))) {
                         Some(value) => fail(seen, format!("it still carried {}", value["method"])),
@@ -248,7 +261,7 @@ pub(super) fn checks() -> Vec<Check> {
             .hosts("A second window of the same host hears nothing, or the server hangs.")
             .after(&["listen-ack", "listen-subset"])
             .probe(
-                |cx| Ok(vec![listen(cx, &cx.id(0), &everything(cx)), listen(cx, &cx.id(1), &everything(cx)), Step::Barrier, Step::Listen(60),
+                |cx| Ok(vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK), listen(cx, &cx.id(1), &everything(cx)), Step::Hear(ACK), Step::Barrier, Step::Listen(60),
                     Step::Send(cx.harmless_as(&cx.id(2))), Step::Await(cx.id(2)), cancel(cx, &cx.id(0)), cancel(cx, &cx.id(1))]),
                 |cx, seen| verdict(acknowledged(cx, seen, &cx.id(0)).and_then(|_| acknowledged(cx, seen, &cx.id(1)))
                     .and_then(|_| super::result(seen, &cx.id(2))).map(|_| ())),

@@ -6,7 +6,7 @@ use super::fixture::asks;
 use super::{fail, refused, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::{CAPABILITIES, CLIENT_INFO, Cx, SERVER_INFO, VERSION};
-use crate::seen::Step;
+use crate::seen::{Step, is_count};
 
 /// Results that may be kept for a while.
 const CACHED: [&str; 6] = [
@@ -324,7 +324,7 @@ fn answers() -> Vec<Check> {
                 let mut faults = Vec::new();
                 for answer in all.answers().filter(|answer| CACHED.contains(&answer.method) && own(answer.params)) {
                     let Some(result) = answer.result().filter(|result| result["resultType"] != "input_required") else { continue };
-                    let what = if !result["ttlMs"].is_u64() {
+                    let what = if !is_count(&result["ttlMs"]) {
                         format!("{}: ttlMs is {}", answer.method, result["ttlMs"])
                     } else if !["public", "private"].iter().any(|scope| result["cacheScope"] == *scope) {
                         format!("{}: cacheScope is {}", answer.method, result["cacheScope"])

@@ -6,7 +6,7 @@ use super::lists::{TRIED, has_list, is_block, items, misfit, named};
 use super::{fail, needs, refused, result, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::Cx;
-use crate::seen::Step;
+use crate::seen::{Step, is_count};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -157,9 +157,9 @@ pub(super) fn checks() -> Vec<Check> {
                         };
                         known += 1;
                         let completion = &result["completion"];
-                        let fits = completion.get("total").is_none_or(|total| total.is_u64()) && completion.get("hasMore").is_none_or(Value::is_boolean);
+                        let fits = completion.get("total").is_none_or(is_count) && completion.get("hasMore").is_none_or(Value::is_boolean);
                         match completion["values"].as_array() {
-                            Some(values) if completion["hasMore"] == false && completion["total"].as_u64().is_some_and(|total| total > values.len() as u64) => {
+                            Some(values) if completion["hasMore"] == false && completion["total"].as_f64().is_some_and(|total| total > values.len() as f64) => {
                                 return fail(seen, format!("there are {} values of {} in all, and hasMore is false", values.len(), completion["total"]));
                             }
                             Some(values) if values.len() <= 100 && values.iter().all(Value::is_string) && fits => {}
