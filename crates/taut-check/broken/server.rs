@@ -452,7 +452,9 @@ impl Server {
             self.out.send(&json!({ "jsonrpc": "2.0", "id": "s1", "method": "ping" }));
         }
         if self.is("ping-list") && list {
-            self.out.send(&json!({ "jsonrpc": "2.0", "id": "s1", "method": "ping", "params": [] }));
+            self.turns.set(self.turns.get() + 1);
+            let id = format!("s{}", self.turns.get());
+            self.out.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "ping", "params": [] }));
         }
         if self.is("init-undeclared") && list {
             self.note("notifications/resources/list_changed", json!({}));
@@ -512,6 +514,12 @@ impl Server {
         let answered = || Some(refusal(Some(&Value::Null), -32601, "what is that?"));
         match method {
             "completion/complete" if self.is("complete-noted") => answered(),
+            "exit" if self.is("exit-noted") => std::process::exit(0),
+            "notifications/cancelled"
+                if self.is("cancel-reason") && params["reason"].is_number() =>
+            {
+                answered()
+            }
             "notifications/cancelled" => {
                 let id = params.get("requestId").filter(|id| id.is_string() || id.is_number());
                 let Some(id) = id else {
@@ -592,6 +600,7 @@ impl Server {
         }
         let lax = self.is("rpc-params-array") && params.is_array()
             || self.is("params-text") && params.is_string()
+            || self.is("call-positions") && params.is_array() && method == "tools/call"
             || self.is("params-prompts") && params.is_array() && method == "prompts/list";
         if !params.is_object() && !params.is_null() && !lax {
             return Some(Err((-32602, "params are an object".to_owned())));
@@ -885,7 +894,12 @@ impl Server {
     }
 
     fn call(&mut self, request: &Request<'_>) -> Option<Answer> {
-        let params = request.params;
+        if self.is("call-text-id") && request.id.is_string() {
+            return Some(Err((-32600, "the id is a number".to_owned())));
+        }
+        let listed = json!({ "name": request.params[0], "arguments": request.params[1] });
+        let positions = self.is("call-positions") && request.params.is_array();
+        let params = if positions { &listed } else { request.params };
         let Some(name) = params.get("name").and_then(Value::as_str) else {
             let code = if self.is("tools-request") { -32603 } else { -32602 };
             return Some(Err((code, "a name is needed".to_owned())));

@@ -217,6 +217,10 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("cancel-told", "cancel-silent-modern", Revision::MODERN),
     ("cancel-done", "cancel-silent-modern", Revision::MODERN),
     ("ping-list", "schema-valid", Revision::V2025_11_25),
+    ("call-text-id", "rpc-id-methods", Revision::V2025_11_25),
+    ("call-positions", "rpc-params-array", Revision::V2025_11_25),
+    ("exit-noted", "rpc-removed", Revision::V2025_11_25),
+    ("cancel-reason", "cancel-malformed", Revision::V2025_11_25),
 ];
 
 /// The same for clients.

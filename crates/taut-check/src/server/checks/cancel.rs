@@ -43,7 +43,7 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::should("cancel-malformed", &["CAN-07"], Revisions::ALL,
             "A malformed cancellation is ignored.")
-            .sent("cancellations without params, and with null, an object and an array as requestId")
+            .sent("cancellations without params, with null, an object and an array as requestId, and with a reason that is no text")
             .hosts("A server that ends here ends with a host's bug.")
             .silent()
             .after(&["rpc-notification-silent"])
@@ -54,6 +54,7 @@ pub(super) fn checks() -> Vec<Check> {
                     cx.note("notifications/cancelled", json!({ "requestId": null })),
                     cx.note("notifications/cancelled", json!({ "requestId": { "a": 1 } })),
                     cx.note("notifications/cancelled", json!({ "requestId": [1] })),
+                    cx.note("notifications/cancelled", json!({ "requestId": "never-used", "reason": 5 })),
                 ]),
                 |_, seen| verdict(silent(seen)),
             ),

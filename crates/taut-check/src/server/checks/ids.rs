@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::verdict;
+use super::{fail, short, verdict};
 use crate::check::{Check, Revisions};
 use crate::cx::Cx;
 use crate::seen::Step;
@@ -25,9 +25,9 @@ pub(super) fn checks() -> Vec<Check> {
             "rpc-id-call",
             &["RPC-29", "RPC-06"],
             Revisions::ALL,
-            "A call with the id 0, or with the empty string, is answered.",
+            "A call with the id 0, or with the empty string, is answered like any other.",
         )
-        .sent("an allowed call, or the first list, with the ids 0 and \"\"")
+        .sent("an allowed call, or the first list, with the ids 0, \"\" and another")
         .hosts("0 is the first id of some hosts; a server that takes it for none never answers.")
         .after(&["rpc-id-forms", "rpc-id-methods"])
         .once()
@@ -37,13 +37,18 @@ pub(super) fn checks() -> Vec<Check> {
                 let send = |id: &Value| Step::Send(cx.request_as(id, method, params.clone()));
                 let mut steps = vec![Step::Open(json!({}))];
                 steps.extend(empty().iter().flat_map(|id| [send(id), Step::Await(id.clone())]));
-                steps.push(Step::Barrier);
+                steps.extend([send(&cx.id(0)), Step::Await(cx.id(0)), Step::Barrier]);
                 Ok(steps)
             },
-            |_, seen| {
+            |cx, seen| {
+                let served = seen.result(&cx.id(0)).is_some();
                 verdict(empty().iter().try_for_each(|id| match seen.reply(id) {
-                    Some(_) => Ok(()),
                     None => Err(super::unanswered(seen, id)),
+                    Some(reply) if served && reply["error"].is_object() => Err(fail(
+                        seen,
+                        format!("the id {id} was refused, and another served: {}", short(reply)),
+                    )),
+                    Some(_) => Ok(()),
                 }))
             },
         ),

@@ -186,9 +186,14 @@ fn messages() -> Vec<Check> {
                     let asked: Vec<Step> = methods(cx).into_iter().map(|(id, method, params)| Step::Send(cx.request_as(&id, method, params))).collect();
                     if asked.is_empty() { Err("the server declares no list".to_owned()) } else { Ok(asked) }
                 },
-                |cx, seen| verdict(methods(cx).iter().try_for_each(|(id, ..)| match seen.reply(id) {
-                    Some(_) => Ok(()),
-                    None => Err(super::unanswered(seen, id)),
+                |cx, seen| verdict(methods(cx).chunks(2).try_for_each(|pair| {
+                    let lost = pair.iter().find(|(id, ..)| seen.reply(id).is_none());
+                    let refused: Vec<_> = pair.iter().filter(|(id, ..)| seen.code(id).is_some()).collect();
+                    match (lost, refused.as_slice()) {
+                        (Some((id, ..)), _) => Err(super::unanswered(seen, id)),
+                        (None, [(id, method, _)]) => Err(fail(seen, format!("{method} was refused with the id {id}, and served with another"))),
+                        _ => Ok(()),
+                    }
                 })),
             ),
         Check::must("rpc-id-forms", &["RPC-29", "RPC-02", "RPC-06"], Revisions::ALL,
@@ -424,12 +429,12 @@ fn requests() -> Vec<Check> {
             ),
         Check::must("rpc-removed", &["LIF-18"], Revisions::LEGACY,
             "There is no request `shutdown` or `exit`: -32601.")
-            .sent("requests for `shutdown` and `exit`")
+            .sent("requests for `shutdown` and `exit`, and the notification `exit`")
             .hosts("A server that takes them for the Language Server Protocol ends in the middle of a session.")
             .after(&["rpc-unknown-method"])
             .probe(
-                |cx| Ok(vec![cx.request(0, "shutdown", Value::Null), cx.request(1, "exit", Value::Null)]),
-                |cx, seen| verdict((0..2).try_for_each(|n| refused(seen, &cx.id(n), &[-32601]))),
+                |cx| Ok(vec![cx.request(0, "shutdown", Value::Null), cx.request(1, "exit", Value::Null), cx.note("exit", Value::Null)]),
+                |cx, seen| verdict((0..2).try_for_each(|n| refused(seen, &cx.id(n), &[-32601])).and_then(|()| alive(seen))),
             ),
     ]
 }

@@ -201,7 +201,7 @@ fn logging() -> Vec<Check> {
                     Verdict::Pass
                 },
             ),
-        Check::must("log-unasked", &["LOG-09"], Revisions::MODERN,
+        Check::must("log-unasked", &["LOG-09", "LOG-10"], Revisions::MODERN,
             "Without a logLevel on the request nothing is logged for it, and with one nothing below it.")
             .hosts("A client that did not ask has nowhere to show it.")
             .after(&["log-order", "cancel-silent-modern"])
