@@ -16,7 +16,7 @@ fn empty() -> [Value; 2] {
 fn asked(cx: &Cx<'_>) -> Result<(&'static str, Value), String> {
     let all = super::samples(cx);
     let call = all.iter().find(|(method, _)| *method == "tools/call");
-    call.or(all.first()).cloned().ok_or_else(|| "the server has no list".to_owned())
+    call.or_else(|| all.first()).cloned().ok_or_else(|| "the server has no list".to_owned())
 }
 
 pub(super) fn checks() -> Vec<Check> {
