@@ -43,14 +43,25 @@ impl Later {
 
     fn steps(&self, steps: u32, pause: Duration, result: &Value) {
         let deaf = self.out.is("cancel-silent") || self.out.is("cancel-silent-modern");
+        let log = |said: &str| {
+            self.out.send(&json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info", "data": said } }));
+        };
+        if self.out.is("cancel-told") && self.logs {
+            log("it begins");
+        }
         let told = if self.out.is("progress-fixture") && steps == 3 { 1 } else { steps };
         for step in 0..steps {
             if self.is_cancelled() && self.out.is("cut-short") {
                 break;
             }
             if self.is_cancelled() && !deaf {
-                if self.out.is("cancel-logs") && self.logs {
-                    self.out.send(&json!({ "jsonrpc": "2.0", "method": "notifications/message", "params": { "level": "info", "data": "cancelled" } }));
+                if (self.out.is("cancel-logs") || self.out.is("cancel-told")) && self.logs {
+                    log("cancelled");
+                }
+                if let (true, Some(token)) = (self.out.is("cancel-done"), &self.token) {
+                    let params =
+                        json!({ "progressToken": token, "progress": steps, "total": steps });
+                    self.out.send(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }));
                 }
                 if let (true, Some(token)) = (self.out.is("progress-cancelled"), &self.token) {
                     std::thread::sleep(Duration::from_millis(200));
@@ -89,7 +100,8 @@ impl Later {
                 self.out.send(&json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": params }));
             }
             for _ in 0..10 {
-                let prompt = ["cut-short", "cancel-logs", "cancel-empty"];
+                let prompt =
+                    ["cut-short", "cancel-logs", "cancel-told", "cancel-done", "cancel-empty"];
                 let prompt = prompt.iter().any(|role| self.out.is(role));
                 if !(prompt && self.is_cancelled()) {
                     std::thread::sleep(pause / 10);

@@ -162,6 +162,10 @@ impl Server {
         let cursor = request.params.get("cursor");
         let second = match cursor {
             None => false,
+            // The cursor of another process.
+            Some(Value::String(_)) if self.is("page-restart") && self.turns.get() == 0 => {
+                return Err((-32602, "no such cursor".to_owned()));
+            }
             Some(Value::String(text)) if text == "second" => true,
             Some(Value::String(text)) if text.starts_with('p') && self.pages(request) => {
                 return self.paged(request, member, &text[1..]);

@@ -276,7 +276,14 @@ impl Server {
         if self.is("params-null") && value.get("params") == Some(&Value::Null) {
             std::process::exit(1);
         }
-        if self.loses(method, &value["params"]) {
+        let call = method == "tools/call";
+        if self.loses(method, &value["params"])
+            || self.is("rpc-id-call") && call && *id == json!("")
+            || self.is("call-zero") && call && *id == json!(0)
+            || self.is("unknown-text") && id.is_string() && method == "prompts/none"
+            || self.is("cancel-kept")
+                && self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).contains(id)
+        {
             return None;
         }
         let reply = self.request(id, method, value.get("params").unwrap_or(&Value::Null));
@@ -458,6 +465,11 @@ impl Server {
         if self.is("rpc-own-ids") && list {
             self.out.send(&json!({ "jsonrpc": "2.0", "id": "s1", "method": "ping" }));
         }
+        if self.is("ping-list") && list {
+            self.turns.set(self.turns.get() + 1);
+            let id = format!("s{}", self.turns.get());
+            self.out.send(&json!({ "jsonrpc": "2.0", "id": id, "method": "ping", "params": [] }));
+        }
         if self.is("init-undeclared") && list {
             self.note("notifications/resources/list_changed", json!({}));
         }
@@ -516,6 +528,12 @@ impl Server {
         let answered = || Some(refusal(Some(&Value::Null), -32601, "what is that?"));
         match method {
             "completion/complete" if self.is("complete-noted") => answered(),
+            "exit" if self.is("exit-noted") => std::process::exit(0),
+            "notifications/cancelled"
+                if self.is("cancel-reason") && params["reason"].is_number() =>
+            {
+                answered()
+            }
             "notifications/cancelled" => {
                 let id = params.get("requestId").filter(|id| id.is_string() || id.is_number());
                 let Some(id) = id else {
@@ -596,6 +614,7 @@ impl Server {
         }
         let lax = self.is("rpc-params-array") && params.is_array()
             || self.is("params-text") && params.is_string()
+            || self.is("call-positions") && params.is_array() && method == "tools/call"
             || self.is("params-prompts") && params.is_array() && method == "prompts/list";
         if !params.is_object() && !params.is_null() && !lax {
             return Some(Err((-32602, "params are an object".to_owned())));
@@ -611,6 +630,7 @@ impl Server {
         let lower = method.to_lowercase();
         let method =
             if self.is("rpc-method-case") && lower == "tools/list" { &lower } else { method };
+        let method = if self.is("method-slash") { method.trim_matches('/') } else { method };
         if !modern && !self.modern_only {
             if method == "initialize" {
                 return Some(self.initialize(params));
@@ -674,6 +694,9 @@ impl Server {
         {
             return Err((-32603, "confused".to_owned()));
         }
+        if self.is("frame-first") && self.used.is_empty() && method != "server/discover" {
+            return Err((-32600, "ask server/discover first".to_owned()));
+        }
         let asks = self.is("meta-client-info") || self.is("client-call") && method == "tools/call";
         if asks && meta.get("io.modelcontextprotocol/clientInfo").is_none() {
             return invalid("clientInfo is needed");
@@ -687,6 +710,9 @@ impl Server {
         let level = meta.get(LOG_LEVEL);
         let lax =
             self.is("log-bad-level-modern") || self.is("level-call") && method == "tools/call";
+        let lax = lax
+            || self.is("level-upper") && *level.unwrap_or(&Value::Null) == json!("DEBUG")
+            || self.is("level-number") && level.is_some_and(Value::is_number);
         if level.is_some_and(|level| !LEVELS.iter().any(|known| level == *known)) && !lax {
             return invalid("no such level");
         }
@@ -709,13 +735,18 @@ impl Server {
         {
             return Err((-32603, "no such version".to_owned()));
         }
-        let version = if self.is("init-offer-holds") {
+        let version = if self.is("init-offer-newest") && !LEGACY.contains(&asked) {
+            "2024-11-05"
+        } else if self.is("init-offer-holds") {
             match asked {
                 "2024-11-05" => "2025-11-25",
                 known if LEGACY.contains(&known) => known,
                 _ => "2024-11-05",
             }
-        } else if LEGACY.contains(&asked) || self.is("init-modern") && asked == MODERN {
+        } else if LEGACY.contains(&asked)
+            || self.is("init-modern") && asked == MODERN
+            || self.is("init-offer-between") && (LEGACY[0]..LEGACY[3]).contains(&asked)
+        {
             asked
         } else {
             "2025-11-25"
@@ -800,6 +831,7 @@ impl Server {
             ("subscriptions/listen", false) if self.is("rpc-later") => Ok(json!({})),
             ("subscriptions/listen", true) => return self.listen(request),
             ("tools/call", _) => return self.call(request),
+            ("resources/none", _) if self.is("unknown-resources") => Ok(json!({})),
             _ => Err((
                 if self.is("rpc-unknown-method") { -32603 } else { -32601 },
                 "no such method".to_owned(),
@@ -821,6 +853,7 @@ impl Server {
                 Ok(json!({}))
             }
             None if self.is("log-bad-level") => Ok(json!({})),
+            None if self.is("level-number") && params["level"].is_number() => Ok(json!({})),
             None => Err((-32602, "no such level".to_owned())),
         }
     }
@@ -886,7 +919,12 @@ impl Server {
     }
 
     fn call(&mut self, request: &Request<'_>) -> Option<Answer> {
-        let params = request.params;
+        if self.is("call-text-id") && request.id.is_string() {
+            return Some(Err((-32600, "the id is a number".to_owned())));
+        }
+        let listed = json!({ "name": request.params[0], "arguments": request.params[1] });
+        let positions = self.is("call-positions") && request.params.is_array();
+        let params = if positions { &listed } else { request.params };
         let Some(name) = params.get("name").and_then(Value::as_str) else {
             let code = if self.is("tools-request") { -32603 } else { -32602 };
             return Some(Err((code, "a name is needed".to_owned())));
@@ -898,6 +936,9 @@ impl Server {
             || self.is("cancel-after") && cancels > 4
         {
             return Some(Err((-32603, "too many".to_owned())));
+        }
+        if self.is("rpc-interleaved") && BUSY.load(Ordering::Relaxed) > 0 {
+            return Some(Err((-32603, "busy".to_owned())));
         }
         if self.is("stays-called") {
             BUSY.fetch_add(1, Ordering::Relaxed);

@@ -205,6 +205,22 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("get-positive", "rpc-id-methods", Revision::V2025_11_25),
     ("caps-get", "meta-required", Revision::MODERN),
     ("has-more", "complete-values", Revision::V2025_11_25),
+    ("unknown-text", "rpc-unknown-method", Revision::MODERN),
+    ("unknown-resources", "rpc-unknown-method", Revision::V2025_11_25),
+    ("method-slash", "rpc-method-case", Revision::V2025_11_25),
+    ("level-number", "log-bad-level", Revision::V2025_11_25),
+    ("level-number", "log-bad-level-modern", Revision::MODERN),
+    ("level-upper", "log-bad-level-modern", Revision::MODERN),
+    ("call-zero", "rpc-id-call", Revision::V2025_11_25),
+    ("call-zero", "rpc-id-call", Revision::MODERN),
+    ("cancel-kept", "cancel-unknown", Revision::V2025_11_25),
+    ("cancel-told", "cancel-silent-modern", Revision::MODERN),
+    ("cancel-done", "cancel-silent-modern", Revision::MODERN),
+    ("ping-list", "schema-valid", Revision::V2025_11_25),
+    ("call-text-id", "rpc-id-methods", Revision::V2025_11_25),
+    ("call-positions", "rpc-params-array", Revision::V2025_11_25),
+    ("exit-noted", "rpc-removed", Revision::V2025_11_25),
+    ("cancel-reason", "cancel-malformed", Revision::V2025_11_25),
 ];
 
 /// The same for clients.

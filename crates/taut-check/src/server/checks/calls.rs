@@ -255,7 +255,7 @@ fn calling() -> Vec<Check> {
             "A call with a progressToken works like one without, and any progress has that token.")
             .sent("each allowed call with an integer and with a string of digits as its token, then without one")
             .hosts("Most hosts send a token with every call.")
-            .after(&["progress-known"])
+            .after(&["progress-known", "rpc-interleaved"])
             .probe(
                 |cx| {
                     cx.survey.call(|_| true)?;

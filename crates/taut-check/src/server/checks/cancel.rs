@@ -19,7 +19,7 @@ pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::must("cancel-unknown", &["CAN-04", "CAN-06", "RPC-11", "MET-09"], Revisions::ALL,
             "Cancelling what is unknown or finished does nothing.")
-            .sent("a request, and its cancellation after the answer; then one for an id that was never used, and one for the handshake")
+            .sent("a request, and its cancellation after the answer; then one for an id that was never used, one for the handshake, and one for an id that is used only afterwards")
             .hosts("opencode cancels after every call that worked.")
             .silent()
             .after(&["rpc-once", "rpc-notification-silent"])
@@ -29,15 +29,21 @@ pub(super) fn checks() -> Vec<Check> {
                     cx.note("notifications/cancelled", json!({ "requestId": cx.id(0), "reason": "AbortError" })),
                     cx.note("notifications/cancelled", json!({ "requestId": "never-used" })),
                     cx.note("notifications/cancelled", json!({ "requestId": crate::server::session::OPENING })),
+                    cx.note("notifications/cancelled", json!({ "requestId": cx.id(1) })),
+                    Step::Barrier, Step::Send(cx.harmless_as(&cx.id(1))), Step::Await(cx.id(1)),
                 ]),
                 |cx, seen| match seen.replies(&cx.id(0)).len() {
+                    1 if seen.reply(&cx.id(1)).is_none() => match silent(seen) {
+                        Ok(()) => fail(seen, "a request was not answered whose id was cancelled before it was sent"),
+                        Err(verdict) => verdict,
+                    },
                     1 => verdict(silent(seen)),
                     n => fail(seen, format!("the request was answered {n} times")),
                 },
             ),
         Check::should("cancel-malformed", &["CAN-07"], Revisions::ALL,
             "A malformed cancellation is ignored.")
-            .sent("cancellations without params, and with null, an object and an array as requestId")
+            .sent("cancellations without params, with null, an object and an array as requestId, and with a reason that is no text")
             .hosts("A server that ends here ends with a host's bug.")
             .silent()
             .after(&["rpc-notification-silent"])
@@ -48,6 +54,7 @@ pub(super) fn checks() -> Vec<Check> {
                     cx.note("notifications/cancelled", json!({ "requestId": null })),
                     cx.note("notifications/cancelled", json!({ "requestId": { "a": 1 } })),
                     cx.note("notifications/cancelled", json!({ "requestId": [1] })),
+                    cx.note("notifications/cancelled", json!({ "requestId": "never-used", "reason": 5 })),
                 ]),
                 |_, seen| verdict(silent(seen)),
             ),
@@ -231,7 +238,7 @@ fn cancelled_early(cx: &Cx<'_>, seen: &Seen<'_>, id: &Value) -> bool {
 
 /// Whether a message came at the moment when each of the calls was cancelled. `fits`: whether it is that message, for
 /// a call with this id.
-fn at_each_moment(cx: &Cx<'_>, seen: &Seen<'_>, fits: fn(&Value, &Value) -> bool) -> bool {
+fn at_each_moment(cx: &Cx<'_>, seen: &Seen<'_>, fits: impl Fn(&Value, &Value) -> bool) -> bool {
     // Shorter than the time between the two, so that calls that take equally long are never both taken for it.
     const MOMENT: std::time::Duration = std::time::Duration::from_millis(75);
     let at_once = |id: &Value| {
@@ -258,18 +265,45 @@ fn cut_short(cx: &Cx<'_>, seen: &Seen<'_>) -> bool {
     })
 }
 
-/// Whether the server logs that it was cancelled: at both moments, and not before.
+/// A log without its numbers, which may be those of its call.
+fn words(log: &Value) -> String {
+    let text = format!("{} {}", log["params"]["level"], log["params"]["data"]);
+    text.chars().filter(|c| !c.is_ascii_digit()).collect()
+}
+
+/// Whether the server logs that it was cancelled: at both moments, and not before. One that also logs other things says
+/// the same at both moments, and did not say it before.
 fn logs_it(cx: &Cx<'_>, seen: &Seen<'_>) -> bool {
-    let log = |value: &Value| value["method"] == "notifications/message";
+    let is_log = |value: &Value| value["method"] == "notifications/message";
     let first = seen.entries.iter().position(|entry| match &entry.what {
         crate::process::What::Sent(bytes) => {
             String::from_utf8_lossy(bytes).contains("notifications/cancelled")
         }
         _ => false,
     });
-    let before = seen.entries.iter().take(first.unwrap_or_default());
-    !before.filter_map(crate::process::Entry::value).any(log)
-        && at_each_moment(cx, seen, |value, _| value["method"] == "notifications/message")
+    let (before, after) = seen.entries.split_at(first.unwrap_or_default());
+    let logs = |entries: &'_ [crate::process::Entry]| -> Vec<String> {
+        let values = entries.iter().filter_map(crate::process::Entry::value);
+        values.filter(|value| is_log(value)).map(words).collect()
+    };
+    let before = logs(before);
+    before.is_empty() && at_each_moment(cx, seen, |value, _| is_log(value))
+        || logs(after).iter().any(|said| {
+            let same = |value: &Value, _: &Value| is_log(value) && words(value) == *said;
+            !before.contains(said) && at_each_moment(cx, seen, same)
+        })
+}
+
+/// Whether the server reports each call as done at the moment when it was cancelled.
+fn reports_done(cx: &Cx<'_>, seen: &Seen<'_>) -> bool {
+    at_each_moment(cx, seen, |value, id| {
+        let params = &value["params"];
+        let token = if *id == cx.id(0) { TOKENS[0] } else { TOKENS[1] };
+        let total = params["total"].as_f64();
+        value["method"] == "notifications/progress"
+            && params["progressToken"] == token
+            && total.is_some_and(|total| params["progress"].as_f64() >= Some(total))
+    })
 }
 
 fn cancel_judge(cx: &Cx<'_>, seen: &Seen<'_>) -> Verdict {
@@ -291,6 +325,9 @@ fn cancel_judge(cx: &Cx<'_>, seen: &Seen<'_>) -> Verdict {
     match more {
         None if cx.modern() && logs_it(cx, seen) => {
             fail(seen, "a log came after each of the cancellations")
+        }
+        None if cx.modern() && reports_done(cx, seen) => {
+            fail(seen, "each call was reported as done after its cancellation")
         }
         // Logs of an older revision belong to no call.
         Some(more) if cx.modern() || more["method"] == "notifications/progress" => {

@@ -107,6 +107,16 @@ fn opening() -> Vec<Check> {
                 |cx| Ok(vec![Step::Send(initialize(&cx.id(0), "latest", &json!({}))), Step::Await(cx.id(0))]),
                 counter_offer,
             ),
+        Check::must("init-offer-between", &["LIF-05"], Revisions::LEGACY,
+            "A version between two that exist is answered with one that the server knows.")
+            .sent("`initialize` for 2025-01-15")
+            .hosts("A server that only compares with its oldest and newest version agrees to one that neither side speaks.")
+            .after(&["init-offer"])
+            .once()
+            .fresh(
+                |cx| Ok(vec![Step::Send(initialize(&cx.id(0), "2025-01-15", &json!({}))), Step::Await(cx.id(0))]),
+                counter_offer,
+            ),
         Check::should("init-quiet-declared", &["LIF-10"], Revisions::LEGACY,
             "Before `notifications/initialized` the server asks nothing but ping, even of a client that declares much.")
             .sent("`initialize` with roots, sampling and elicitation declared, and `notifications/initialized` after 200 ms")
@@ -136,6 +146,24 @@ fn opening() -> Vec<Check> {
                     }
                 }
                 Verdict::from_faults(faults)
+            }),
+        Check::should("init-offer-newest", &["LIF-05"], Revisions::LEGACY,
+            "The version that is offered for an unknown one is the newest that the server has.")
+            .hosts("A client of a newer revision is held to the oldest one, without what came since.")
+            .after(&["init-offer", "init-offer-holds"])
+            .scan(|cx, all| {
+                let legacy = |version: &str| is_legacy(&json!(version));
+                let newest = cx.survey.opens.iter().filter(|opens| legacy(opens)).max();
+                let unknown = all.answers().filter(|answer| {
+                    let asked = answer.params["protocolVersion"].as_str();
+                    answer.method == "initialize" && asked.is_some_and(|asked| Revision::parse(asked).is_none())
+                });
+                let older = unknown.filter_map(|answer| {
+                    let offered = answer.reply["result"]["protocolVersion"].as_str().filter(|it| legacy(it))?;
+                    let newer = newest.filter(|newest| newest.as_str() > offered)?;
+                    Some((format!("{offered} was offered, and it also speaks {newer}"), answer.line.text()))
+                });
+                Verdict::from_faults(older.collect())
             }),
         Check::must("init-modern", &["LIF-06"], Revisions::LEGACY,
             "A handshake for 2026-07-28 is answered with an older version that the server knows.")

@@ -109,7 +109,7 @@ pub(super) fn checks() -> Vec<Check> {
             "A subscription begins with its acknowledgement, which carries the id of the request with its JSON type.")
             .sent("`subscriptions/listen` with an integer, with a string and with 0 as its id")
             .hosts("A client cannot tell that it listens, or to which stream a change belongs.")
-            .after(&["rpc-id-forms"])
+            .after(&["rpc-id-forms", "rpc-interleaved"])
             .probe(
                 |cx| {
                     let mut steps = vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK)];

@@ -1,6 +1,7 @@
 //! The checks for servers, by area. This file has what their judges share.
 
 mod advice;
+mod apart;
 mod batch;
 mod calls;
 mod cancel;
@@ -8,6 +9,7 @@ mod dialect;
 mod fixture;
 mod frame;
 mod gone;
+mod ids;
 mod init;
 mod listen;
 mod lists;
@@ -36,6 +38,8 @@ use crate::seen::Seen;
 pub(crate) fn all() -> Vec<Check> {
     let mut all = frame::checks();
     all.extend(rpc::checks());
+    all.extend(ids::checks());
+    all.extend(apart::checks());
     all.extend(batch::checks());
     all.extend(shapes::checks());
     all.extend(init::checks());

@@ -125,7 +125,7 @@ pub(super) fn checks() -> Vec<Check> {
         ),
         Check::must(
             "tasks-unknown",
-            &["TSK-08"],
+            &["TSK-08", "LIF-17"],
             Revisions::ONLY_1125,
             "An unknown task is refused with -32602.",
         )

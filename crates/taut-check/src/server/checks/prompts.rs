@@ -118,7 +118,7 @@ pub(super) fn checks() -> Vec<Check> {
                 },
                 |cx, seen| verdict((0..3).filter(|n| seen.own.contains(&cx.id(*n))).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
-        Check::must("complete-values", &["CMP-02", "CMP-01"], Revisions::ALL,
+        Check::must("complete-values", &["CMP-02", "CMP-01", "LIF-17"], Revisions::ALL,
             "`completion/complete` gives at most 100 values, each a string.")
             .sent("`completion/complete` for each argument of a prompt and each variable of a template, 20 at most")
             .hosts("The official SDKs refuse the answer.")
@@ -194,6 +194,7 @@ pub(super) fn checks() -> Vec<Check> {
             "A reference of another type than ref/prompt or ref/resource is refused with -32602.")
             .sent("`completion/complete` with the type `ref/none`")
             .hosts("No host sends it; a server that goes on completes something that nobody named.")
+            .after(&["complete-values"])
             .probe(
                 |cx| {
                     needs(cx, "completions")?;
@@ -224,6 +225,7 @@ pub(super) fn checks() -> Vec<Check> {
             "A reference to a prompt that does not exist is refused with -32602.")
             .sent("`completion/complete` for `taut-check-no-such-prompt`")
             .hosts("An empty list looks like an argument without suggestions.")
+            .after(&["complete-values"])
             .probe(
                 |cx| {
                     needs(cx, "completions")?;

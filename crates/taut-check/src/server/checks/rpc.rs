@@ -20,6 +20,16 @@ const TORN: [&[u8]; 6] = [
 /// How long is listened for an answer that must not come, in milliseconds: it may be behind the barrier's.
 pub(super) const QUIET: u64 = 80;
 
+/// Methods that are almost `tools/list` or `ping`.
+const ALIKE: [&str; 5] = ["Tools/List", "PING", "tools/list ", "tools/listing", "/tools/list"];
+
+/// Methods that no revision has, each with an id.
+fn unknown(cx: &Cx<'_>) -> Vec<(Value, &'static str)> {
+    let methods = ["taut-check/none", "rpc.discover", "tools/", "resources/none"];
+    let numbered = (0..).zip(methods).map(|(n, method)| (cx.id(n), method));
+    numbered.chain([(json!("taut-check-unknown"), "prompts/none")]).collect()
+}
+
 /// JSON that is no message.
 fn shapes(cx: &Cx<'_>) -> Vec<String> {
     let ids: Vec<Value> = (0..4).map(|n| cx.id(n)).collect();
@@ -176,12 +186,17 @@ fn messages() -> Vec<Check> {
                     let asked: Vec<Step> = methods(cx).into_iter().map(|(id, method, params)| Step::Send(cx.request_as(&id, method, params))).collect();
                     if asked.is_empty() { Err("the server declares no list".to_owned()) } else { Ok(asked) }
                 },
-                |cx, seen| verdict(methods(cx).iter().try_for_each(|(id, ..)| match seen.reply(id) {
-                    Some(_) => Ok(()),
-                    None => Err(super::unanswered(seen, id)),
+                |cx, seen| verdict(methods(cx).chunks(2).try_for_each(|pair| {
+                    let lost = pair.iter().find(|(id, ..)| seen.reply(id).is_none());
+                    let refused: Vec<_> = pair.iter().filter(|(id, ..)| seen.code(id).is_some()).collect();
+                    match (lost, refused.as_slice()) {
+                        (Some((id, ..)), _) => Err(super::unanswered(seen, id)),
+                        (None, [(id, method, _)]) => Err(fail(seen, format!("{method} was refused with the id {id}, and served with another"))),
+                        _ => Ok(()),
+                    }
                 })),
             ),
-        Check::must("rpc-id-forms", &["RPC-29", "RPC-02"], Revisions::ALL,
+        Check::must("rpc-id-forms", &["RPC-29", "RPC-02", "RPC-06"], Revisions::ALL,
             "0, negative and large integers, the empty string and any other string are ids.")
             .sent("requests with the ids 0, -1, 4294967297, 9007199254740991, \"\", \"0\", and long or odd strings")
             .hosts("0 is the first id of the TypeScript and Python SDKs, so of most hosts.")
@@ -372,21 +387,20 @@ fn requests() -> Vec<Check> {
             ),
         Check::must("rpc-unknown-method", &["RPC-17", "ERR-01"], Revisions::ALL,
             "An unknown method is refused with -32601.")
-            .sent("requests for `taut-check/none`, `rpc.discover` and `tools/`")
+            .sent("requests for `taut-check/none`, `rpc.discover`, `tools/`, `resources/none` and `prompts/none`, the last one with a string as its id")
             .hosts("Hosts probe with methods that a server may not know; any other answer, or none, costs them seconds or the server.")
             .probe(
-                |cx| Ok(["taut-check/none", "rpc.discover", "tools/"].iter().enumerate()
-                    .map(|(n, method)| cx.request(i64::try_from(n).unwrap_or(0), method, Value::Null)).collect()),
-                |cx, seen| verdict((0..3).try_for_each(|n| refused(seen, &cx.id(n), &[-32601]))),
+                |cx| Ok(unknown(cx).into_iter().map(|(id, method)| Step::Send(cx.request_as(&id, method, Value::Null))).collect()),
+                |cx, seen| verdict(unknown(cx).iter().try_for_each(|(id, _)| refused(seen, id, &[-32601]))),
             ),
         Check::must("rpc-method-case", &["RPC-32"], Revisions::ALL,
             "Method names are compared exactly.")
-            .sent("requests for `Tools/List`, `PING` and `tools/list ` with a space")
+            .sent("requests for `Tools/List`, `PING`, `tools/list ` with a space, `tools/listing` and `/tools/list`")
             .hosts("A server that guesses serves what nobody asked for.")
             .after(&["rpc-unknown-method"])
             .probe(
-                |cx| Ok(vec![cx.request(0, "Tools/List", Value::Null), cx.request(1, "PING", Value::Null), cx.request(2, "tools/list ", Value::Null)]),
-                |cx, seen| verdict((0..3).try_for_each(|n| refused(seen, &cx.id(n), &[-32601]))),
+                |cx| Ok((0..).zip(ALIKE).map(|(n, method)| cx.request(n, method, Value::Null)).collect()),
+                |cx, seen| verdict((0..).zip(ALIKE).try_for_each(|(n, _)| refused(seen, &cx.id(n), &[-32601]))),
             ),
         Check::must("rpc-id-reuse", &["RPC-05"], Revisions::MODERN,
             "An id may be used again once its request is answered.")
@@ -415,12 +429,12 @@ fn requests() -> Vec<Check> {
             ),
         Check::must("rpc-removed", &["LIF-18"], Revisions::LEGACY,
             "There is no request `shutdown` or `exit`: -32601.")
-            .sent("requests for `shutdown` and `exit`")
+            .sent("requests for `shutdown` and `exit`, and the notification `exit`")
             .hosts("A server that takes them for the Language Server Protocol ends in the middle of a session.")
             .after(&["rpc-unknown-method"])
             .probe(
-                |cx| Ok(vec![cx.request(0, "shutdown", Value::Null), cx.request(1, "exit", Value::Null)]),
-                |cx, seen| verdict((0..2).try_for_each(|n| refused(seen, &cx.id(n), &[-32601]))),
+                |cx| Ok(vec![cx.request(0, "shutdown", Value::Null), cx.request(1, "exit", Value::Null), cx.note("exit", Value::Null)]),
+                |cx, seen| verdict((0..2).try_for_each(|n| refused(seen, &cx.id(n), &[-32601])).and_then(|()| alive(seen))),
             ),
     ]
 }

@@ -10,7 +10,7 @@ pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::must(
             "schema-valid",
-            &["RPC-09", "LIF-03", "TOL-03", "RES-02", "PRM-02"],
+            &["RPC-09", "RPC-14", "LIF-03", "TOL-03", "RES-02", "PRM-02"],
             Revisions::ALL,
             "Every message fits the official JSON schema of its revision.",
         )

@@ -15,6 +15,11 @@ fn rank(level: &Value) -> Option<usize> {
     LEVELS.iter().position(|known| *level == *known)
 }
 
+/// What is no level.
+fn no_levels() -> [Value; 3] {
+    [json!("loud"), json!("DEBUG"), json!(5)]
+}
+
 /// The levels that are set, one after the other.
 const THRESHOLDS: [&str; 3] = ["notice", "error", "emergency"];
 
@@ -130,7 +135,7 @@ fn logging() -> Vec<Check> {
                 });
                 Verdict::from_faults(odd.map(|(value, frame)| (format!("the log is {}", short(&value["params"])), frame.text())).collect())
             }),
-        Check::must("log-level", &["LOG-02", "LOG-06"], Revisions::LEGACY,
+        Check::must("log-level", &["LOG-02", "LOG-06", "LIF-17"], Revisions::LEGACY,
             "`logging/setLevel` takes each of the eight levels and gives an empty result.")
             .sent("`logging/setLevel` with each level, `emergency` last")
             .hosts("VS Code sets the level right after it connects.")
@@ -146,15 +151,19 @@ fn logging() -> Vec<Check> {
             ),
         Check::should("log-bad-level", &["LOG-03"], Revisions::LEGACY,
             "An unknown level is refused with -32602.")
-            .sent("`logging/setLevel` with the levels `loud` and `DEBUG`")
+            .sent("`logging/setLevel` with the levels `loud` and `DEBUG`, and with the number 5")
             .hosts("The user believes that it was set.")
             .after(&["log-level"])
             .probe(
                 |cx| {
                     needs(cx, "logging")?;
-                    Ok((0..).zip(["loud", "DEBUG"]).map(|(n, level)| cx.request(n, "logging/setLevel", json!({ "level": level }))).collect())
+                    Ok((0..).zip(no_levels()).map(|(n, level)| cx.request(n, "logging/setLevel", json!({ "level": level }))).collect())
                 },
-                |cx, seen| verdict((0..2).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
+                |cx, seen| verdict((0..).zip(no_levels()).try_for_each(|(n, level)| match level {
+                    // What does not fit the schema may be called an invalid request.
+                    Value::Number(_) => refused(seen, &cx.id(n), &[-32602, -32600]),
+                    _ => refused(seen, &cx.id(n), &[-32602]),
+                })),
             ),
         Check::must("log-threshold", &["LOG-04"], Revisions::LEGACY,
             "After `logging/setLevel` only that level and above is sent.")
@@ -192,7 +201,7 @@ fn logging() -> Vec<Check> {
                     Verdict::Pass
                 },
             ),
-        Check::must("log-unasked", &["LOG-09"], Revisions::MODERN,
+        Check::must("log-unasked", &["LOG-09", "LOG-10"], Revisions::MODERN,
             "Without a logLevel on the request nothing is logged for it, and with one nothing below it.")
             .hosts("A client that did not ask has nowhere to show it.")
             .after(&["log-order", "cancel-silent-modern"])
@@ -265,20 +274,20 @@ fn logging() -> Vec<Check> {
             ),
         Check::should("log-bad-level-modern", &["LOG-11"], Revisions::MODERN,
             "A request with an unknown logLevel is refused with -32602.")
-            .sent("`tools/list`, or `server/discover`, and an allowed call with the logLevel `loud`")
+            .sent("`tools/list`, or `server/discover`, and an allowed call with the logLevel `loud`, with `DEBUG` and with the number 5")
             .hosts("The user believes that logs were asked for.")
             .probe(
                 |cx| {
                     let method = if cx.survey.declares("tools") { "tools/list" } else { "server/discover" };
-                    let mut steps = vec![cx.request(0, method, json!({ "_meta": { LOG_LEVEL: "loud" } }))];
                     let call = cx.survey.call(|call| call.took_ms < crate::cx::SLOW).ok();
-                    steps.extend(call.map(|call| {
-                        let params = json!({ "name": call.tool, "arguments": call.args, "_meta": { LOG_LEVEL: "loud" } });
-                        cx.request(1, "tools/call", params)
-                    }));
-                    Ok(steps)
+                    Ok((0..).step_by(2).zip(no_levels()).flat_map(|(n, level)| {
+                        let meta = json!({ LOG_LEVEL: level });
+                        let list = cx.request(n, method, json!({ "_meta": meta }));
+                        let call = call.map(|call| cx.request(n + 1, "tools/call", json!({ "name": call.tool, "arguments": call.args, "_meta": meta })));
+                        [Some(list), call].into_iter().flatten()
+                    }).collect())
                 },
-                |cx, seen| verdict((0..2).filter(|n| seen.own.contains(&cx.id(*n))).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
+                |cx, seen| verdict((0..6).filter(|n| seen.own.contains(&cx.id(*n))).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
     ]
 }

@@ -27,6 +27,13 @@ fn methods(cx: &Cx<'_>) -> Vec<&'static str> {
     lists.chain(call).chain((!cx.modern()).then_some("ping")).collect()
 }
 
+/// Params by position, as JSON-RPC alone has them: those of an allowed call, or none.
+fn positional(cx: &Cx<'_>, method: &str) -> Value {
+    let call = cx.survey.call(|call| call.took_ms < crate::cx::SLOW).ok();
+    let call = call.filter(|_| method == "tools/call");
+    call.map_or_else(|| json!([]), |call| json!([call.tool, call.args]))
+}
+
 /// A request that is right but for its version of JSON-RPC.
 fn versions(cx: &Cx<'_>) -> Vec<Value> {
     let mut all = [json!("1.0"), json!(2.0), Value::Null].to_vec();
@@ -59,13 +66,13 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::must("rpc-params-array", &["RPC-14"], Revisions::ALL,
             "Params are an object; a list or a text is invalid: -32602 or -32600.")
-            .sent("each list, `tools/call` and `ping` with the params [], then with a text and with null for them")
+            .sent("each list, `tools/call` and `ping` with a list as params, which names an allowed call, then with a text and with null for them")
             .hosts("No host sends it; a server that serves it does not look at what it gets.")
             .probe(
                 |cx| match methods(cx) {
                     methods if methods.is_empty() => Err("the server declares no list".to_owned()),
                     methods => Ok(methods.iter().zip(0..).flat_map(|(method, n)| {
-                        [(n, json!([])), (n + 10, json!("taut-check")), (n + 20, Value::Null)].map(|(n, params)| Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(n), "method": method, "params": params })))
+                        [(n, positional(cx, method)), (n + 10, json!("taut-check")), (n + 20, Value::Null)].map(|(n, params)| Step::Send(json!({ "jsonrpc": "2.0", "id": cx.id(n), "method": method, "params": params })))
                     }).collect()),
                 },
                 |cx, seen| verdict(methods(cx).iter().zip(0..).flat_map(|(method, n)| [(method, n), (method, n + 10), (method, n + 20)]).try_for_each(|(method, n)| match seen.reply(&cx.id(n)) {

@@ -64,6 +64,22 @@ pub(super) fn checks() -> Vec<Check> {
                     _ => Ok(()),
                 })),
             ),
+        Check::should("rpc-interleaved", &["STD-26"], Revisions::MODERN,
+            "Other requests are served while a call is under way.")
+            .sent("an allowed call that takes at least 300 ms, and during it the same call again, each list and `server/discover`")
+            .hosts("A gateway sends the requests of all its clients through one pipe.")
+            .probe(
+                |cx| {
+                    let slow = cx.survey.slow_call()?;
+                    let others = meanwhile(cx).into_iter().map(|(n, method)| cx.request(n, method, Value::Null));
+                    let first = [call(cx, 0, slow), Step::Listen(40), call(cx, 1, slow)];
+                    Ok(first.into_iter().chain(others).chain([Step::Await(cx.id(0)), Step::Await(cx.id(1))]).collect())
+                },
+                |cx, seen| {
+                    let ids = [0, 1].into_iter().chain(meanwhile(cx).into_iter().map(|(n, _)| n));
+                    verdict(ids.into_iter().try_for_each(|n| result(seen, &cx.id(n)).map(|_| ())))
+                },
+            ),
         Check::must("rpc-answers-on", &["RPC-06"], Revisions::ALL,
             "A server that answers goes on answering.")
             .hosts("The host waits for its timeout, again and again.")
@@ -95,6 +111,13 @@ pub(super) fn checks() -> Vec<Check> {
                 None => Verdict::Pass,
             }),
     ]
+}
+
+/// What is asked while a call is under way, by the number of its id.
+fn meanwhile(cx: &Cx<'_>) -> Vec<(i64, &'static str)> {
+    let given = super::lists(cx).into_iter().filter(|(_, _, list)| !list.pages.is_empty());
+    let methods = given.map(|(method, ..)| method).chain(["server/discover"]);
+    (2..).zip(methods).collect()
 }
 
 /// Methods with params that are refused, and with such as are served.
