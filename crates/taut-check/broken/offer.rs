@@ -46,9 +46,7 @@ impl Server {
         if self.is("init-capability-shape") {
             caps["logging"] = json!([]);
         }
-        if self.is("tasks-unknown") && !modern {
-            caps["tasks"] = json!({});
-        }
+        self.task_capabilities(modern, &mut caps);
         if self.is("experimental") {
             caps["experimental"] = json!({ "custom": {} });
         }
@@ -100,6 +98,7 @@ impl Server {
             let schema = json!({ "type": "object", "properties": { "pick": { "enum": names.collect::<Vec<_>>() } } });
             tools.push(json!({ "name": "long", "inputSchema": schema }));
         }
+        tools.extend(self.task_tools(request));
         if self.is("tools-shape") {
             tools[1]["inputSchema"] = json!({ "properties": {} });
         }

@@ -63,6 +63,9 @@ pub(crate) struct Server {
     pub(crate) turn_of: String,
     /// An answer that waits for the next message.
     kept: Option<Value>,
+    /// The tasks, and how often one was asked for.
+    pub(crate) tasks: Vec<crate::tasks::Task>,
+    pub(crate) polls: u32,
 }
 
 impl Server {
@@ -92,6 +95,8 @@ impl Server {
             echoes: 0,
             turn_of: String::new(),
             kept: None,
+            tasks: Vec::new(),
+            polls: 0,
         }
     }
 
@@ -336,7 +341,10 @@ impl Server {
                     }
                 }
                 if code == -32021 {
-                    reply["error"]["data"] = json!({ "requiredCapabilities": { "sampling": {} } });
+                    reply["error"]["data"] = match &request["params"]["name"] {
+                        name if name == "test_tool_with_task" => crate::tasks::needed(),
+                        _ => json!({ "requiredCapabilities": { "sampling": {} } }),
+                    };
                     if method == "tools/call" && request["params"]["name"] == "ask" {
                         reply["error"]["data"] =
                             json!({ "requiredCapabilities": { "elicitation": {} } });
@@ -385,7 +393,7 @@ impl Server {
         reply
     }
 
-    fn modernise(&self, method: &str, result: &mut Value) {
+    pub(crate) fn modernise(&self, method: &str, result: &mut Value) {
         let list = method == "prompts/list";
         if result.get("resultType").is_none() && !(self.is("result-type") && list) {
             result["resultType"] =
@@ -748,11 +756,11 @@ impl Server {
             ("logging/setLevel", true) => gone("log-gone"),
             ("resources/subscribe" | "resources/unsubscribe", true) => gone("resources-gone"),
             ("tasks/list" | "tasks/result", true) => gone("tasks-gone"),
-            ("tasks/get", _) if self.is("tasks-absent") || self.is("tasks-unknown") => {
-                Ok(json!({ "taskId": "x" }))
-            }
-            ("tasks/result" | "tasks/cancel", false) if self.is("tasks-unknown") => {
-                Err((-32602, "no such task".to_owned()))
+            ("tasks/get", _) if self.is("tasks-absent") => Ok(json!({ "taskId": "x" })),
+            ("tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" | "tasks/list", _)
+                if self.has_tasks(request) =>
+            {
+                return self.task_request(request);
             }
             ("shutdown", _) if self.is("rpc-removed") => Ok(json!({})),
             ("logging/setLevel", false) => self.set_level(request.params),
@@ -905,6 +913,9 @@ impl Server {
         if self.is("progress-asked") && token == Some(json!("18")) {
             return Some(Err((-32603, "what a token".to_owned())));
         }
+        if params.get("task").is_some() && self.has_tasks(request) && !request.modern {
+            return self.as_task(request, name);
+        }
         let text = |text: &str| Some(Ok(json!({ "content": [{ "type": "text", "text": text }] })));
         let failed = |text: &str| {
             Some(Ok(json!({ "content": [{ "type": "text", "text": text }], "isError": true })))
@@ -1046,6 +1057,9 @@ impl Server {
                 }
                 self.ask(request, "sampling/createMessage", params)
             }
+            "slow_compute" | "failing_job" | "protocol_error_job" | "test_tool_with_task" => {
+                self.job(request, name)
+            }
             _ if name.starts_with("test_") => match self.rounds(request, name, &caps.clone()) {
                 Some(answer) => answer,
                 None => failed("the client cannot do that"),
@@ -1080,6 +1094,10 @@ impl Server {
                 self.note(&method, json!({ "_meta": { SUBSCRIPTION: id } }));
             }
         }
+    }
+
+    pub(crate) fn out(&self) -> Out {
+        self.out.clone()
     }
 
     pub(crate) fn ask(

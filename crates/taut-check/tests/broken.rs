@@ -205,6 +205,26 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("get-positive", "rpc-id-methods", Revision::V2025_11_25),
     ("caps-get", "meta-required", Revision::MODERN),
     ("has-more", "complete-values", Revision::V2025_11_25),
+    ("task-ids", "tasks-created", Revision::V2025_11_25),
+    ("task-submitted", "tasks-created", Revision::V2025_11_25),
+    ("task-flat", "tasks-created", Revision::V2025_11_25),
+    ("task-flickers", "tasks-polled", Revision::V2025_11_25),
+    ("poll-ttl", "tasks-polled", Revision::V2025_11_25),
+    ("result-early", "tasks-answered", Revision::V2025_11_25),
+    ("result-task", "tasks-answered", Revision::V2025_11_25),
+    ("error-completed", "tasks-failed", Revision::V2025_11_25),
+    ("cancel-undone", "tasks-cancelled", Revision::V2025_11_25),
+    ("cancel-ended", "tasks-cancelled", Revision::V2025_11_25),
+    ("task-progress-late", "tasks-progress", Revision::V2025_11_25),
+    ("cancel-lost", "tasks-unknown", Revision::V2025_11_25),
+    ("handle-ttl", "tasks-handle", Revision::MODERN),
+    ("handle-late", "tasks-handle", Revision::MODERN),
+    ("handle-complete", "tasks-handle", Revision::MODERN),
+    ("task-ids", "tasks-handle", Revision::MODERN),
+    ("task-flickers", "tasks-state", Revision::MODERN),
+    ("state-bare", "tasks-state", Revision::MODERN),
+    ("error-completed", "tasks-outcome", Revision::MODERN),
+    ("update-refused", "tasks-acknowledged", Revision::MODERN),
 ];
 
 /// The same for clients.
@@ -295,7 +315,7 @@ const MORE_CLIENTS: &[(&str, &str)] = &[
 
 /// Servers that are different and right.
 const RIGHT: &[&str] =
-    &["experimental", "many-pages", "away", "long-list", "roots-followed", "big-id"];
+    &["tasks-kept", "experimental", "many-pages", "away", "long-list", "roots-followed", "big-id"];
 
 /// Whether roles are tried with all checks, which takes a minute more: `WHOLE=1 cargo test -p taut-check --test broken`.
 fn whole() -> bool {

@@ -8,6 +8,7 @@ mod dialect;
 mod fixture;
 mod frame;
 mod gone;
+mod handles;
 mod init;
 mod listen;
 mod lists;
@@ -23,6 +24,8 @@ mod scans;
 mod serve;
 mod shapes;
 mod steady;
+mod tasked;
+mod tasks;
 mod tools;
 
 pub(crate) use meta::{is_key, is_reserved, odd_trace};
@@ -45,6 +48,9 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(resources::checks());
     all.extend(prompts::checks());
     all.extend(pages::checks());
+    all.extend(tasks::checks());
+    all.extend(tasked::checks());
+    all.extend(handles::checks());
     all.extend(calls::checks());
     all.extend(fixture::checks());
     all.extend(rounds::checks());
