@@ -56,6 +56,9 @@ pub(crate) struct Server {
     refused: bool,
     /// Whether a tool was called, for a role that lists others then.
     pub(crate) called: bool,
+    /// Whether `server/discover` was asked, and a resource read, for roles that list others then.
+    pub(crate) discovered: bool,
+    pub(crate) has_read: bool,
     /// How many requests came, and calls of echo.
     count: u32,
     echoes: u32,
@@ -91,6 +94,8 @@ impl Server {
             elicits: false,
             refused: false,
             called: false,
+            discovered: false,
+            has_read: false,
             count: 0,
             echoes: 0,
             turn_of: String::new(),
@@ -733,6 +738,8 @@ impl Server {
         let gone = |role: &str| {
             if self.is(role) { Ok(json!({})) } else { Err((-32601, "it is gone".to_owned())) }
         };
+        self.discovered |= request.method == "server/discover";
+        self.has_read |= request.method == "resources/read";
         Some(match (request.method, request.modern) {
             ("server/discover", true) => {
                 let versions = match &*self.role() {
@@ -1055,6 +1062,7 @@ impl Server {
                 {
                     members.remove("maxTokens");
                 }
+                self.spoil(&mut params);
                 self.ask(request, "sampling/createMessage", params)
             }
             "slow_compute" | "failing_job" | "protocol_error_job" | "test_tool_with_task" => {

@@ -240,7 +240,7 @@ impl Server {
     fn polled(&self, at: usize, modern: bool) -> Value {
         let mut state = self.state(at, modern);
         let ended = state["status"] != "working";
-        if self.is("task-flickers") && ended && self.polls % 2 == 0 {
+        if self.is("task-flickers") && ended && self.polls % 3 == 0 {
             state["status"] = json!("working");
         }
         if self.is("tasks-state") && modern {

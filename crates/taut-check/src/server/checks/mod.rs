@@ -1,6 +1,7 @@
 //! The checks for servers, by area. This file has what their judges share.
 
 mod advice;
+mod asking;
 mod batch;
 mod calls;
 mod cancel;
@@ -59,6 +60,7 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(meta::checks());
     all.extend(listen::checks());
     all.extend(own::checks());
+    all.extend(asking::checks());
     all.extend(steady::checks());
     all.extend(scans::checks());
     all.extend(advice::checks());
