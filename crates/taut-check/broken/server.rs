@@ -327,7 +327,8 @@ impl Server {
             }
             id => id.clone(),
         };
-        let modern = request["params"]["_meta"].get(VERSION).is_some() || self.modern_only;
+        let bare = self.is("bare-prompt") && method == "prompts/get" && self.agreed.is_none();
+        let modern = request["params"]["_meta"].get(VERSION).is_some() || self.modern_only || bare;
         let mut reply = match answer {
             Err((code, message)) => {
                 let null = self.is("rpc-error-id") && method != "initialize"
@@ -601,8 +602,9 @@ impl Server {
         }
         let meta = &params["_meta"];
         self.elicits |= meta[CAPABILITIES].get("elicitation").is_some();
-        let modern = meta.get(VERSION).is_some();
-        if (modern || self.modern_only)
+        let remembered = self.is("bare-prompt") && method == "prompts/get" && self.agreed.is_none();
+        let modern = meta.get(VERSION).is_some() || remembered;
+        if (modern && !remembered || self.modern_only)
             && let Err(refused) = self.envelope(id, method, meta)
         {
             return Some(Err(refused));
@@ -735,11 +737,11 @@ impl Server {
     }
 
     fn dispatch(&mut self, request: &Request<'_>) -> Option<Answer> {
+        self.discovered |= request.method == "server/discover";
+        self.has_read |= request.method == "resources/read";
         let gone = |role: &str| {
             if self.is(role) { Ok(json!({})) } else { Err((-32601, "it is gone".to_owned())) }
         };
-        self.discovered |= request.method == "server/discover";
-        self.has_read |= request.method == "resources/read";
         Some(match (request.method, request.modern) {
             ("server/discover", true) => {
                 let versions = match &*self.role() {

@@ -205,6 +205,7 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("get-positive", "rpc-id-methods", Revision::V2025_11_25),
     ("caps-get", "meta-required", Revision::MODERN),
     ("has-more", "complete-values", Revision::V2025_11_25),
+    ("bare-prompt", "frame-stateless", Revision::MODERN),
     ("prompt-bare", "prompts-missing-argument", Revision::V2025_11_25),
     ("argument-null", "prompts-argument-type", Revision::MODERN),
     ("complete-untargeted", "complete-request", Revision::V2025_11_25),
