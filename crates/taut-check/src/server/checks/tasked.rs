@@ -51,7 +51,7 @@ fn stopped(cx: &Cx<'_>, seen: &Seen<'_>, n: i64, id: &Value) -> Result<(), Strin
     let Some(task) = seen.result(&cx.id(n + 1)) else {
         // It may have ended before.
         let ended = seen.code(&cx.id(n + 1)) == Some(-32602) && state(n + 2).is_some_and(terminal);
-        let told = || seen.reply(&cx.id(n + 1)).map_or("no answer".to_owned(), short);
+        let told = || seen.reply(&cx.id(n + 1)).map_or_else(|| "no answer".to_owned(), short);
         return if ended { Ok(()) } else { Err(format!("tasks/cancel gave {}", told())) };
     };
     if task["taskId"] != *id || task["status"] != "cancelled" {
