@@ -8,6 +8,7 @@ mod ends;
 mod offer;
 mod rounds;
 mod server;
+mod tasks;
 
 use std::io::{self, Read as _, Write as _};
 use std::process::ExitCode;

@@ -46,12 +46,10 @@ impl Server {
         if self.is("init-capability-shape") {
             caps["logging"] = json!([]);
         }
-        if self.is("tasks-unknown") && !modern {
-            caps["tasks"] = json!({});
-        }
         if self.is("nothing-changes") {
             caps = json!({ "tools": {}, "resources": {}, "prompts": {}, "completions": {}, "logging": {} });
         }
+        self.task_capabilities(modern, &mut caps);
         if self.is("experimental") {
             caps["experimental"] = json!({ "custom": {} });
         }
@@ -103,6 +101,7 @@ impl Server {
             let schema = json!({ "type": "object", "properties": { "pick": { "enum": names.collect::<Vec<_>>() } } });
             tools.push(json!({ "name": "long", "inputSchema": schema }));
         }
+        tools.extend(self.task_tools(request));
         if self.is("tools-shape") {
             tools[1]["inputSchema"] = json!({ "properties": {} });
         }
@@ -146,7 +145,10 @@ impl Server {
             "icons-object" => tools[0]["icons"] = json!({ "src": "https://example.com/i.png" }),
             _ => {}
         }
-        if self.is("tools-steady") && self.called && request.modern {
+        let fewer = self.is("tools-steady") && self.called
+            || self.is("tools-read") && self.has_read
+            || self.is("tools-first") && !self.discovered;
+        if fewer && request.modern {
             tools.pop();
         }
         tools
@@ -273,7 +275,9 @@ impl Server {
             let code = if self.is("resources-request") { -32603 } else { -32602 };
             return Err((code, "a uri is needed".to_owned()));
         };
-        let odd = self.is("traversal-slashes") && uri.starts_with("demo://%2e%2e%2f");
+        let odd = self.is("traversal-slashes") && uri.starts_with("demo://%2e%2e%2f")
+            || self.is("traversal-segment") && uri.starts_with("demo://..%2f")
+            || self.is("traversal-absolute") && uri == "demo:///etc/passwd";
         if uri.ends_with("/etc/passwd") || odd {
             if odd
                 || self.is("resources-traversal")
@@ -335,6 +339,12 @@ impl Server {
         let who = &request.params["arguments"]["who"];
         match name {
             ASKING => {}
+            "greet" if request.params.get("arguments").is_none() && self.is("prompt-bare") => {
+                return Err((-32603, "arguments is undefined".to_owned()));
+            }
+            "greet"
+                if request.params["arguments"].get("who") == Some(&Value::Null)
+                    && self.is("argument-null") => {}
             "greet" if request.params["arguments"].is_array() && self.is("prompt-list") => {}
             "greet" if who.is_null() && !self.is("prompts-missing-argument") => {
                 return invalid("who is needed");
@@ -367,6 +377,9 @@ impl Server {
     pub(crate) fn complete(&self, request: &Request<'_>) -> Result<Value, (i64, String)> {
         let reference = &request.params["ref"];
         let known = match reference["type"].as_str() {
+            Some("ref/prompt") if self.is("complete-untargeted") => {
+                reference.get("name").is_none_or(|name| name == "greet")
+            }
             Some("ref/prompt") => reference["name"] == "greet" || self.is("complete-unknown"),
             Some("ref/resource") => reference["uri"] == "demo://{id}",
             _ => self.is("complete-reference"),
@@ -374,7 +387,8 @@ impl Server {
         let argument = &request.params["argument"];
         let named = argument["name"].is_string()
             || self.is("complete-nameless") && argument.get("name").is_none();
-        let whole = named && argument["value"].is_string();
+        let null = self.is("complete-null") && argument.get("value") == Some(&Value::Null);
+        let whole = named && (argument["value"].is_string() || null);
         if !whole && !self.is("complete-request") {
             return Err((-32602, "an argument is needed".to_owned()));
         }

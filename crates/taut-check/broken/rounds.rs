@@ -31,6 +31,22 @@ fn asks(questions: Value, state: Option<&str>) -> Option<Option<Answer>> {
 }
 
 impl Server {
+    /// Makes a question to the model what a role wants.
+    pub(crate) fn spoil(&self, params: &mut Value) {
+        if self.is("input-context") {
+            params["includeContext"] = json!("thisServer");
+        }
+        if self.is("input-tool-results") {
+            let mixed = json!([{ "type": "tool_result", "toolUseId": "t1", "content": [] }, { "type": "text", "text": "and?" }]);
+            params["messages"][0]["content"] = mixed;
+        }
+    }
+
+    fn spoiled(&self, mut question: Value) -> Value {
+        self.spoil(&mut question["params"]);
+        question
+    }
+
     /// What a tool that asks back does; nothing for one that cannot ask this client, or is none.
     pub(crate) fn rounds(
         &mut self,
@@ -76,7 +92,7 @@ impl Server {
         match name.strip_prefix("test_input_required_result_").unwrap_or(name) {
             "sampling" if has("model") => text("thank you"),
             "sampling" if can("sampling") || self.is("asks-anyway") => {
-                asks(json!({ "model": sampling() }), None)
+                asks(json!({ "model": self.spoiled(sampling()) }), None)
             }
             "list_roots" if has("roots") && !stuck => text("thank you"),
             "list_roots" if can("roots") => asks(json!({ "roots": roots() }), None),

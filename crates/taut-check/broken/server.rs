@@ -56,6 +56,9 @@ pub(crate) struct Server {
     refused: bool,
     /// Whether a tool was called, for a role that lists others then.
     pub(crate) called: bool,
+    /// Whether `server/discover` was asked, and a resource read, for roles that list others then.
+    pub(crate) discovered: bool,
+    pub(crate) has_read: bool,
     /// How many requests came, and calls of echo.
     count: u32,
     echoes: u32,
@@ -63,6 +66,9 @@ pub(crate) struct Server {
     pub(crate) turn_of: String,
     /// An answer that waits for the next message.
     kept: Option<Value>,
+    /// The tasks, and how often one was asked for.
+    pub(crate) tasks: Vec<crate::tasks::Task>,
+    pub(crate) polls: u32,
 }
 
 impl Server {
@@ -88,10 +94,14 @@ impl Server {
             elicits: false,
             refused: false,
             called: false,
+            discovered: false,
+            has_read: false,
             count: 0,
             echoes: 0,
             turn_of: String::new(),
             kept: None,
+            tasks: Vec::new(),
+            polls: 0,
         }
     }
 
@@ -335,7 +345,8 @@ impl Server {
             }
             id => id.clone(),
         };
-        let modern = request["params"]["_meta"].get(VERSION).is_some() || self.modern_only;
+        let bare = self.is("bare-prompt") && method == "prompts/get" && self.agreed.is_none();
+        let modern = request["params"]["_meta"].get(VERSION).is_some() || self.modern_only || bare;
         let mut reply = match answer {
             Err((code, message)) => {
                 let null = self.is("rpc-error-id") && method != "initialize"
@@ -354,7 +365,10 @@ impl Server {
                     }
                 }
                 if code == -32021 {
-                    reply["error"]["data"] = json!({ "requiredCapabilities": { "sampling": {} } });
+                    reply["error"]["data"] = match &request["params"]["name"] {
+                        name if name == "test_tool_with_task" => crate::tasks::needed(),
+                        _ => json!({ "requiredCapabilities": { "sampling": {} } }),
+                    };
                     if method == "tools/call" && request["params"]["name"] == "ask" {
                         reply["error"]["data"] =
                             json!({ "requiredCapabilities": { "elicitation": {} } });
@@ -403,7 +417,7 @@ impl Server {
         reply
     }
 
-    fn modernise(&self, method: &str, result: &mut Value) {
+    pub(crate) fn modernise(&self, method: &str, result: &mut Value) {
         let list = method == "prompts/list";
         if result.get("resultType").is_none() && !(self.is("result-type") && list) {
             result["resultType"] =
@@ -621,8 +635,9 @@ impl Server {
         }
         let meta = &params["_meta"];
         self.elicits |= meta[CAPABILITIES].get("elicitation").is_some();
-        let modern = meta.get(VERSION).is_some();
-        if (modern || self.modern_only)
+        let remembered = self.is("bare-prompt") && method == "prompts/get" && self.agreed.is_none();
+        let modern = meta.get(VERSION).is_some() || remembered;
+        if (modern && !remembered || self.modern_only)
             && let Err(refused) = self.envelope(id, method, meta)
         {
             return Some(Err(refused));
@@ -767,6 +782,8 @@ impl Server {
     }
 
     fn dispatch(&mut self, request: &Request<'_>) -> Option<Answer> {
+        self.discovered |= request.method == "server/discover";
+        self.has_read |= request.method == "resources/read";
         let gone = |role: &str| {
             if self.is(role) { Ok(json!({})) } else { Err((-32601, "it is gone".to_owned())) }
         };
@@ -793,11 +810,11 @@ impl Server {
             ("logging/setLevel", true) => gone("log-gone"),
             ("resources/subscribe" | "resources/unsubscribe", true) => gone("resources-gone"),
             ("tasks/list" | "tasks/result", true) => gone("tasks-gone"),
-            ("tasks/get", _) if self.is("tasks-absent") || self.is("tasks-unknown") => {
-                Ok(json!({ "taskId": "x" }))
-            }
-            ("tasks/result" | "tasks/cancel", false) if self.is("tasks-unknown") => {
-                Err((-32602, "no such task".to_owned()))
+            ("tasks/get", _) if self.is("tasks-absent") => Ok(json!({ "taskId": "x" })),
+            ("tasks/get" | "tasks/result" | "tasks/cancel" | "tasks/update" | "tasks/list", _)
+                if self.has_tasks(request) =>
+            {
+                return self.task_request(request);
             }
             ("shutdown", _) if self.is("rpc-removed") => Ok(json!({})),
             ("logging/setLevel", false) => self.set_level(request.params),
@@ -971,6 +988,9 @@ impl Server {
         if self.is("progress-asked") && token == Some(json!("18")) {
             return Some(Err((-32603, "what a token".to_owned())));
         }
+        if params.get("task").is_some() && self.has_tasks(request) && !request.modern {
+            return self.as_task(request, name);
+        }
         let text = |text: &str| Some(Ok(json!({ "content": [{ "type": "text", "text": text }] })));
         let failed = |text: &str| {
             Some(Ok(json!({ "content": [{ "type": "text", "text": text }], "isError": true })))
@@ -1110,7 +1130,11 @@ impl Server {
                 {
                     members.remove("maxTokens");
                 }
+                self.spoil(&mut params);
                 self.ask(request, "sampling/createMessage", params)
+            }
+            "slow_compute" | "failing_job" | "protocol_error_job" | "test_tool_with_task" => {
+                self.job(request, name)
             }
             _ if name.starts_with("test_") => match self.rounds(request, name, &caps.clone()) {
                 Some(answer) => answer,
@@ -1148,6 +1172,10 @@ impl Server {
                 self.note(&method, json!({ "_meta": { SUBSCRIPTION: id } }));
             }
         }
+    }
+
+    pub(crate) fn out(&self) -> Out {
+        self.out.clone()
     }
 
     pub(crate) fn ask(

@@ -98,6 +98,9 @@ fn result_definition(method: &str, result: &Value, modern: bool) -> &'static str
         "prompts/list" => "ListPromptsResult",
         "prompts/get" => "GetPromptResult",
         "completion/complete" => "CompleteResult",
+        "tasks/get" if !modern => "GetTaskResult",
+        "tasks/cancel" if !modern => "CancelTaskResult",
+        "tasks/list" if !modern => "ListTasksResult",
         "subscriptions/listen" => "SubscriptionsListenResult",
         "roots/list" => "ListRootsResult",
         "sampling/createMessage" => "CreateMessageResult",
@@ -174,6 +177,8 @@ pub(crate) fn objection(revision: Revision, value: &Value, method: Option<&str>)
         empty["result"] = serde_json::json!({});
     }
     let named = result_definition(method.unwrap_or_default(), result, revision.is_modern());
+    // A revision without tasks has no such result.
+    let named = if defines(revision, named) { named } else { "Result" };
     misfit(revision, envelope, &empty).or_else(|| misfit(revision, named, result))
 }
 

@@ -195,6 +195,8 @@ impl Live {
                 }
                 self.process.send(bytes.clone());
             }
+            // What was never sent is not waited for.
+            Step::Follow(id, ..) | Step::Await(id) if !done.own.contains(id) => {}
             Step::Await(id) => {
                 // The first answer of a process may take as long as its start.
                 let silent = !self.process.log.iter().any(|entry| entry.value().is_some());

@@ -15,9 +15,15 @@ fn scan_results(all: &All<'_>, wrong: impl Fn(&Answered<'_>, &Value) -> Option<S
     let mut faults = Vec::new();
     for answer in all.answers().filter(|answer| answer.method == "tools/call") {
         let complete = |result: &&Value| {
-            // Who did not ask for a task gets the result itself (TSK-02).
+            // Who did not ask for a task gets the result itself (TSK-02); the others are judged with the tasks.
             let task = result.get("task").is_some() && answer.params.get("task").is_some();
-            !["input_required", "task"].iter().any(|other| result["resultType"] == *other) && !task
+            let handle = result["taskId"].is_string()
+                && (answer.params.get("task").is_some() || super::handles::asked(answer.params));
+            let nested = result["task"].is_object() && super::handles::asked(answer.params);
+            !["input_required", "task"].iter().any(|other| result["resultType"] == *other)
+                && !task
+                && !handle
+                && !nested
         };
         let Some(result) = answer.result().filter(complete) else { continue };
         any = true;
@@ -281,14 +287,15 @@ fn calling() -> Vec<Check> {
                 },
                 |cx, seen| verdict((0..40).map(|n| cx.id(n)).take_while(|id| seen.own.contains(id)).try_for_each(|id| result(seen, &id).map(|_| ()))),
             ),
-        Check::must("tasks-ignored", &["TSK-02"], Revisions::ONLY_1125,
+        Check::must("tasks-ignored", &["TSK-02", "TSK-01"], Revisions::ONLY_1125,
             "A server without tasks ignores `task` in a call and answers as always.")
             .sent("an allowed call with `task: {ttl: 60000}`")
             .hosts("A client that tries tasks with every server loses the call.")
             .probe(
                 |cx| {
                     let call = cx.survey.call(|_| true)?;
-                    if cx.survey.declares("tasks") {
+                    // What the tree of requests leaves out is not declared (TSK-01).
+                    if cx.survey.declares("tasks/requests/tools/call") {
                         return Err("the server declares tasks".to_owned());
                     }
                     Ok(vec![cx.request(0, "tools/call", json!({ "name": call.tool, "arguments": call.args, "task": { "ttl": 60_000 } }))])
@@ -303,7 +310,7 @@ fn calling() -> Vec<Check> {
             "A client that did not declare the tasks extension never gets a task.")
             .hosts("A client that does not know tasks takes the handle for the result.")
             .scan(|_, all| {
-                let odd = all.answers().filter(|answer| answer.reply["result"]["resultType"] == "task");
+                let odd = all.answers().filter(|answer| answer.reply["result"]["resultType"] == "task" && !super::handles::asked(answer.params));
                 Verdict::from_faults(odd.map(|answer| ("a call gave a task".to_owned(), answer.line.text())).collect())
             }),
         Check::should("input-stray", &["MRTR-12"], Revisions::MODERN,

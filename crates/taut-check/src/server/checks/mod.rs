@@ -2,6 +2,7 @@
 
 mod advice;
 mod apart;
+mod asking;
 mod batch;
 mod calls;
 mod cancel;
@@ -9,6 +10,7 @@ mod dialect;
 mod fixture;
 mod frame;
 mod gone;
+mod handles;
 mod ids;
 mod init;
 mod listen;
@@ -25,6 +27,8 @@ mod scans;
 mod serve;
 mod shapes;
 mod steady;
+mod tasked;
+mod tasks;
 mod tools;
 
 pub(crate) use meta::{is_key, is_reserved, odd_trace};
@@ -49,6 +53,9 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(resources::checks());
     all.extend(prompts::checks());
     all.extend(pages::checks());
+    all.extend(tasks::checks());
+    all.extend(tasked::checks());
+    all.extend(handles::checks());
     all.extend(calls::checks());
     all.extend(fixture::checks());
     all.extend(rounds::checks());
@@ -57,6 +64,7 @@ pub(crate) fn all() -> Vec<Check> {
     all.extend(meta::checks());
     all.extend(listen::checks());
     all.extend(own::checks());
+    all.extend(asking::checks());
     all.extend(steady::checks());
     all.extend(scans::checks());
     all.extend(advice::checks());

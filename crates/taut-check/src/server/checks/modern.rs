@@ -287,11 +287,12 @@ fn answers() -> Vec<Check> {
         Check::must("result-type-known", &["RSL-04", "MRTR-01"], Revisions::MODERN,
             "`resultType` is complete, or input_required for tools/call, prompts/get and resources/read.")
             .hosts("Clients have to treat any other value as an invalid answer.")
-            .after(&["tasks-opt-in"])
+            .after(&["tasks-opt-in", "tasks-state", "tasks-acknowledged"])
             .scan(|_, all| {
                 let odd = all.answers().filter(|answer| match answer.reply["result"]["resultType"].as_str() {
                     None | Some("complete") => false,
                     Some("input_required") => !["tools/call", "prompts/get", "resources/read"].contains(&answer.method),
+                    Some("task") => answer.method != "tools/call" || !super::handles::asked(answer.params),
                     Some(_) => true,
                 });
                 Verdict::from_faults(odd.map(|answer| (format!("{} gave resultType {}", answer.method, answer.reply["result"]["resultType"]), answer.line.text())).collect())

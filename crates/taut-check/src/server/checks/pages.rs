@@ -147,12 +147,10 @@ pub(super) fn checks() -> Vec<Check> {
                     .collect())
             },
             |cx, seen| {
-                verdict((0..3).try_for_each(|n| {
-                    if n == 2 {
-                        refused_somehow(seen, &cx.id(n))
-                    } else {
-                        refused(seen, &cx.id(n), &[-32602])
-                    }
+                verdict((0..3).try_for_each(|n| match n {
+                    // Not every server that has tasks can cancel them.
+                    2 if !cx.survey.declares("tasks/cancel") => refused_somehow(seen, &cx.id(n)),
+                    _ => refused(seen, &cx.id(n), &[-32602]),
                 }))
             },
         ),

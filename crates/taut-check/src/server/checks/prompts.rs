@@ -76,7 +76,7 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::should("prompts-missing-argument", &["PRM-04"], Revisions::ALL,
             "A required argument that is missing is refused with -32602.")
-            .sent("`prompts/get` without arguments, for a prompt that requires one; then with all but one of those that it requires")
+            .sent("`prompts/get` with no arguments, and without `arguments`, for a prompt that requires one; then with all but one of those that it requires")
             .hosts("The model gets a prompt with a hole in it.")
             .probe(
                 |cx| {
@@ -87,12 +87,12 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::must("prompts-argument-type", &["PRM-05", "RPC-18"], Revisions::ALL,
             "The values of a prompt's arguments are strings: anything else is refused with -32602.")
-            .sent("`prompts/get` with the number 5, with true and with an object for the first argument")
+            .sent("`prompts/get` with the number 5, with true, with an object and with null for the first argument")
             .hosts("No host sends it; a server that goes on does not look at what it gets.")
             .probe(
                 |cx| {
                     let prompt = prompt(cx, |prompt| prompt["arguments"].get(0).is_some())?;
-                    let values = [json!(5), json!(true), json!({ "a": "b" })];
+                    let values = [json!(5), json!(true), json!({ "a": "b" }), Value::Null];
                     Ok((0..).zip(values).map(|(n, value)| {
                         let mut arguments = filled(prompt);
                         if let Some(name) = prompt["arguments"][0]["name"].as_str() {
@@ -101,7 +101,7 @@ pub(super) fn checks() -> Vec<Check> {
                         cx.request(n, "prompts/get", json!({ "name": prompt["name"], "arguments": arguments }))
                     }).collect())
                 },
-                |cx, seen| verdict((0..3).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
+                |cx, seen| verdict((0..4).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
         Check::must("prompts-request", &["RPC-18"], Revisions::ALL,
             "`prompts/get` without a name, or with one that is no string, or with a list as arguments, is refused with -32602.")
@@ -205,7 +205,7 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::must("complete-request", &["RPC-18", "CMP-05"], Revisions::SINCE_0326,
             "`completion/complete` without an argument, without a reference, or with a value that is no string is refused with -32602.")
-            .sent("`completion/complete` without `argument`, without `ref`, with the value 5, and with an argument that has no name")
+            .sent("`completion/complete` without `argument`, without `ref`, with the values 5 and null, with an argument that has no name, and with references to nothing")
             .hosts("No host sends it; a server that goes on completes something that nobody named.")
             .after(&["complete-reference"])
             .probe(
@@ -215,11 +215,14 @@ pub(super) fn checks() -> Vec<Check> {
                     let known = known.unwrap_or_else(|| json!({ "ref": { "type": "ref/prompt", "name": "x" }, "argument": { "name": "a", "value": "" } }));
                     let mut number = known.clone();
                     number["argument"]["value"] = json!(5);
+                    let mut null = known.clone();
+                    null["argument"]["value"] = Value::Null;
                     let nameless = json!({ "ref": known["ref"], "argument": { "value": "" } });
-                    let all = [json!({ "ref": known["ref"] }), json!({ "argument": known["argument"] }), number, nameless];
+                    let to = |kind: &str| json!({ "ref": { "type": kind }, "argument": known["argument"] });
+                    let all = [json!({ "ref": known["ref"] }), json!({ "argument": known["argument"] }), number, nameless, null, to("ref/prompt"), to("ref/resource")];
                     Ok(all.into_iter().zip(0..).map(|(params, n)| cx.request(n, "completion/complete", params)).collect())
                 },
-                |cx, seen| verdict((0..4).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
+                |cx, seen| verdict((0..7).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
         Check::should("complete-unknown", &["CMP-05"], Revisions::SINCE_0326,
             "A reference to a prompt that does not exist is refused with -32602.")
@@ -261,7 +264,8 @@ pub(super) fn completions(cx: &Cx<'_>) -> Vec<Value> {
 /// Requests for a prompt that lack one or all of the arguments that it requires.
 fn incomplete(cx: &Cx<'_>) -> Vec<Value> {
     let Ok(prompt) = prompt(cx, requires) else { return Vec::new() };
-    let mut all = vec![json!({ "name": prompt["name"], "arguments": {} })];
+    let name = &prompt["name"];
+    let mut all = vec![json!({ "name": name, "arguments": {} }), json!({ "name": name })];
     let needed = prompt["arguments"].as_array().into_iter().flatten();
     for argument in needed.filter(|argument| argument["required"] == true).take(5) {
         let mut arguments = filled(prompt);

@@ -168,7 +168,10 @@ fn ways_out(cx: &Cx<'_>) -> Vec<String> {
         let Some((before, rest)) = template.split_once('{') else { continue };
         let Some((_, rest)) = rest.split_once('}') else { continue };
         let behind = rest.split('{').next().unwrap_or_default();
-        all.extend([OUT, &encoded].map(|out| format!("{before}{out}{behind}")));
+        // As one segment, and the whole path: some libraries let that replace the folder.
+        let segment = OUT.replace('/', "%2f");
+        let ways = [OUT, &encoded, &segment, "/etc/passwd", "%2fetc%2fpasswd"];
+        all.extend(ways.map(|out| format!("{before}{out}{behind}")));
     }
     let listed = cx.survey.resources.items.first().and_then(|item| item["uri"].as_str());
     all.extend(listed.map(|uri| format!("{}/{OUT}", uri.trim_end_matches('/'))));

@@ -61,7 +61,8 @@ fn progress() -> Vec<Check> {
                     for (at, value, frame) in session.received().filter(|(_, value, _)| value["method"] == "notifications/progress") {
                         let token = &value["params"]["progressToken"];
                         let asked: Vec<&Value> = session.with_token(token, at).collect();
-                        let done = |request: &Value| ends.get(&request["id"].to_string()).is_some_and(|place| *place < at);
+                        // A task goes on after its call was answered: `tasks-progress` and `tasks-quiet` look at it.
+                        let done = |request: &Value| !super::tasks::is_asked(request) && ends.get(&request["id"].to_string()).is_some_and(|place| *place < at);
                         let what = match asked.first() {
                             None => format!("no request has the token {token}"),
                             Some(_) if asked.iter().any(|request| !done(request)) => continue,

@@ -6,7 +6,7 @@ use super::lists::{has_list, items, misfit, named};
 use super::{dialect, needs, refused, short, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::Cx;
-use crate::seen::{All, Step};
+use crate::seen::{All, Seen, Step};
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -110,8 +110,8 @@ pub(super) fn checks() -> Vec<Check> {
             .after(&["meta-client-same"])
             .scan(|cx, all| listed(cx, all, false)),
         Check::must("tools-steady", &["TOL-23"], Revisions::MODERN,
-            "The list of tools is the same on all its pages in another process, and after a call.")
-            .sent("an allowed call, then `tools/list` page by page, in a process of its own")
+            "The list of tools is the same on all its pages in another process, and after other requests.")
+            .sent("an allowed call, a resource, a prompt, a completion and an open subscription, then `tools/list` page by page, in a process of its own")
             .hosts("A host that lists once shows tools that are gone, and not those that came.")
             .after(&["tools-same", "meta-client-same", "page-next", "page-ends"])
             .fresh(
@@ -122,33 +122,57 @@ pub(super) fn checks() -> Vec<Check> {
                         return Err("the list cannot be read, or has very many pages".to_owned());
                     }
                     let mut steps = vec![Step::Open(json!({}))];
-                    let call = cx.survey.call(|call| call.took_ms < crate::cx::SLOW).ok();
-                    let call = call.map(|call| cx.request(50, "tools/call", json!({ "name": call.tool, "arguments": call.args })));
-                    steps.extend(call.into_iter().flat_map(|call| [call, Step::Await(cx.id(50))]));
+                    let others = super::samples(cx).into_iter().filter(|(method, _)| !method.ends_with("/list"));
+                    for (n, (method, params)) in (50..).zip(others) {
+                        steps.extend([cx.request(n, method, params), Step::Await(cx.id(n))]);
+                    }
+                    steps.push(cx.request(60, "subscriptions/listen", json!({ "notifications": { "promptsListChanged": true } })));
                     steps.push(cx.request(0, "tools/list", Value::Null));
                     steps.extend((0..last).map(|n| Step::Follow(cx.id(n), cx.id(n + 1), next_page)));
                     steps.push(Step::Await(cx.id(last)));
                     Ok(steps)
                 },
-                |cx, seen| {
-                    let pages = &cx.survey.tools.pages;
-                    let again: Vec<&Value> = (0..).zip(pages).map_while(|(n, _)| seen.result(&cx.id(n))).collect();
-                    let ended = again.last().is_some_and(|page| page.get("nextCursor").is_none());
-                    if again.len() < pages.len() && !ended {
-                        return Verdict::skip("the list could not be read again");
+                |cx, seen| same_tools(cx, seen, "another process lists other tools after other requests"),
+            ),
+        Check::must("tools-first", &["TOL-23"], Revisions::MODERN,
+            "The list of tools is the same where it is the first that is asked for.")
+            .sent("`tools/list` page by page, as the first requests of a process")
+            .hosts("A client that knows the server does not ask `server/discover`, and misses tools.")
+            .after(&["tools-same", "tools-steady", "meta-client-same", "page-next", "page-ends"])
+            .fresh(
+                |cx| {
+                    needs(cx, "tools")?;
+                    let last = i64::try_from(cx.survey.tools.pages.len()).unwrap_or(i64::MAX) - 1;
+                    if !(0..20).contains(&last) {
+                        return Err("the list cannot be read, or has very many pages".to_owned());
                     }
-                    let all = |pages: &[&Value]| {
-                        let mut all: Vec<String> = pages.iter().flat_map(|page| names(page, false)).collect();
-                        all.sort();
-                        all
-                    };
-                    match all(&again) == all(&pages.iter().collect::<Vec<_>>()) {
-                        true => Verdict::Pass,
-                        false => super::fail(seen, "another process lists other tools after a call"),
-                    }
+                    let mut steps = vec![cx.request(0, "tools/list", Value::Null)];
+                    steps.extend((0..last).map(|n| Step::Follow(cx.id(n), cx.id(n + 1), next_page)));
+                    steps.push(Step::Await(cx.id(last)));
+                    Ok(steps)
                 },
+                |cx, seen| same_tools(cx, seen, "the list has other tools where nothing was asked before"),
             ),
     ]
+}
+
+/// Whether the pages that came have the tools of the survey.
+fn same_tools(cx: &Cx<'_>, seen: &Seen<'_>, what: &str) -> Verdict {
+    let pages = &cx.survey.tools.pages;
+    let again: Vec<&Value> = (0..).zip(pages).map_while(|(n, _)| seen.result(&cx.id(n))).collect();
+    let ended = again.last().is_some_and(|page| page.get("nextCursor").is_none());
+    if again.len() < pages.len() && !ended {
+        return Verdict::skip("the list could not be read again");
+    }
+    let all = |pages: &[&Value]| {
+        let mut all: Vec<String> = pages.iter().flat_map(|page| names(page, false)).collect();
+        all.sort();
+        all
+    };
+    match all(&again) == all(&pages.iter().collect::<Vec<_>>()) {
+        true => Verdict::Pass,
+        false => super::fail(seen, what),
+    }
 }
 
 /// The request for the page that an answer names.
