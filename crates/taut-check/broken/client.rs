@@ -262,7 +262,8 @@ impl Client {
                 // It takes an answer to nothing for the end, which is its own business.
                 let _ = self.child.kill();
                 return None;
-            } else if (self.is("client-silent") && !self.modern || self.is("stray-answered"))
+            } else if (self.is("client-silent") && !self.modern
+                || self.is("stray-answered") && self.modern)
                 && value["id"] == 987_654_321
             {
                 self.write(
@@ -405,7 +406,9 @@ impl Client {
                 Ok(json!({ "action": "accept", "content": self.filled() }))
             }
             "elicitation/create" if self.is("url-only") => Ok(json!({ "action": "decline" })),
-            "elicitation/create" if self.is("client-mode") => Ok(json!({ "action": "decline" })),
+            "elicitation/create" if self.is("client-mode") || self.is("mode-silent") => {
+                Ok(json!({ "action": "decline" }))
+            }
             "elicitation/create" if self.is("mode-needed") => {
                 return Some(
                     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32602, "message": "a mode is needed" } }),
@@ -443,8 +446,13 @@ impl Client {
         if self.is("stray-object") {
             self.write("{\"debug\":true}");
         }
-        if (self.is("client-probe") || self.is("discovers-again")) && self.handshake() {
-            return self.work();
+        if self.is("client-probe") || self.is("discovers-again") {
+            let opened = self.handshake();
+            if opened {
+                return self.work();
+            } else if self.is("discovers-again") {
+                return;
+            }
         }
         match self.probe() {
             Some(true) => self.modern = true,
@@ -1113,6 +1121,13 @@ impl Client {
             "form-list" => form["fruits"] = json!("pear"),
             "form-empty" => form["name"] = json!(""),
             _ => {}
+        }
+        if let (Some(fields), false) =
+            (form.as_object_mut(), self.modern || self.agreed == KNOWN[3])
+        {
+            // They came with 2025-11-25.
+            fields.remove("pet");
+            fields.remove("fruits");
         }
         form
     }

@@ -237,7 +237,9 @@ impl Player {
         }
         self.say(&reply);
         let opening = method == "initialize" || method == "server/discover";
-        if !self.noise && !opening && (modern || self.opened.is_some()) {
+        // A request that is refused is no session: the client may be about to begin one.
+        let served = modern && reply.get("result").is_some() || self.opened.is_some();
+        if !self.noise && !opening && served {
             self.noise = true;
             if let Some(version) = self.opened.filter(|_| self.is_rude()) {
                 noise::rudeness(version, |value| self.say(value));

@@ -94,7 +94,7 @@ pub(super) fn checks() -> Vec<Check> {
         .played(&["rude", "rude-0618", "legacy-0326", "legacy-2024", "slow", "odd"], |played| {
             let early = each(played, |_, life| {
                 let said = life.said().flat_map(|(_, value)| messages(value));
-                let refused = |id: &Value| life.answer(id).is_some_and(|reply| reply.get("error").is_some());
+                let refused = |id: &Value| life.answer(id).is_some_and(|reply| reply.get("result").is_none() && reply.get("error").is_some());
                 let mut ids = said.filter(|one| one["method"] == "ping").filter_map(|one| one.get("id"));
                 if let Some(id) = ids.find(|id| refused(id)) {
                     return Some(format!("the ping {id} was refused"));
