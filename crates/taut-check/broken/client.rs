@@ -286,6 +286,9 @@ impl Client {
                     .to_string(),
             );
         }
+        if self.is("message-answered") && value["method"] == "notifications/message" {
+            self.write(&json!({ "jsonrpc": "2.0", "id": null, "result": {} }).to_string());
+        }
         // In 2026-07-28 nobody may ask, so nobody is answered.
         if self.modern && !self.is("client-answers") {
             return;

@@ -318,6 +318,7 @@ const MORE_CLIENTS: &[(&str, &str)] = &[
     ("initialized-second", "client-initialized"),
     ("trace-state", "client-meta-fields"),
     ("state-next", "client-state-leak"),
+    ("message-answered", "client-silent"),
     #[cfg(unix)]
     ("never-kills", "client-ends-server"),
     #[cfg(unix)]

@@ -63,6 +63,10 @@ pub(super) fn rudeness(version: &str, say: impl Fn(&Value)) {
     note("notifications/tools/list_changed", json!({}));
     note("notifications/progress", json!({ "progressToken": "never-given", "progress": 1 }));
     note("notifications/cancelled", json!({ "requestId": "never-asked" }));
+    note(
+        "notifications/message",
+        json!({ "level": "info", "data": "a log that nobody asked for" }),
+    );
     say(&json!({ "jsonrpc": "2.0", "id": 987_654_321, "result": {} }));
     let ask = |id: Value, method: &str, params: Value| {
         say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
