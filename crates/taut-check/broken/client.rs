@@ -178,6 +178,7 @@ impl Client {
                 meta["io.modelcontextprotocol/clientCapabilities"] = json!({})
             }
             "log-level-odd" => meta["io.modelcontextprotocol/logLevel"] = json!("loud"),
+            "trace-state" => meta["tracestate"] = json!("Vendor=1"),
             "tasks-declared" => {
                 meta["io.modelcontextprotocol/clientCapabilities"] = json!({ "tasks": {} })
             }
@@ -236,7 +237,14 @@ impl Client {
                 let list = list.clone();
                 let replies: Vec<Value> =
                     list.iter().filter_map(|one| self.answer_to(one)).collect();
-                if self.is("client-batch-received") {
+                let batches = self.agreed == KNOWN[1] || self.is("array-answered");
+                if self.is("client-batch-refused") && !batches {
+                    replies.iter().for_each(|reply| self.write(&reply.to_string()));
+                } else if !batches && !self.is("batch-unread")
+                    || replies.is_empty() && !self.is("batch-empty")
+                {
+                    // Arrays are messages in 2025-03-26 only.
+                } else if self.is("client-batch-received") {
                     replies.iter().for_each(|reply| self.write(&reply.to_string()));
                 } else if self.is("batch-unread") {
                     let error = json!({ "code": -32700, "message": "an array" });
@@ -254,7 +262,10 @@ impl Client {
                 // It takes an answer to nothing for the end, which is its own business.
                 let _ = self.child.kill();
                 return None;
-            } else if self.is("client-silent") && value["id"] == 987_654_321 {
+            } else if (self.is("client-silent") && !self.modern
+                || self.is("stray-answered") && self.modern)
+                && value["id"] == 987_654_321
+            {
                 self.write(
                     &json!({ "jsonrpc": "2.0", "id": 987_654_321, "result": {} }).to_string(),
                 );
@@ -263,8 +274,9 @@ impl Client {
     }
 
     fn asked(&mut self, value: &Value) {
-        let malformed =
-            value["method"] == "notifications/cancelled" && value["params"]["requestId"].is_null();
+        let malformed = value["method"] == "notifications/cancelled"
+            && value["params"]["requestId"].is_null()
+            && !self.modern;
         if malformed && self.is("client-cancel-malformed") {
             std::process::exit(1);
         }
@@ -274,11 +286,17 @@ impl Client {
                     .to_string(),
             );
         }
+        if self.is("message-answered") && value["method"] == "notifications/message" {
+            self.write(&json!({ "jsonrpc": "2.0", "id": null, "result": {} }).to_string());
+        }
         // In 2026-07-28 nobody may ask, so nobody is answered.
         if self.modern && !self.is("client-answers") {
             return;
         }
-        if self.is("ping-early") && value["id"] == "early-1" {
+        let early = self.is("ping-early") && value["id"] == "early-1";
+        let silent = self.is("mode-silent") && value["id"] == "elicit-2"
+            || self.is("undeclared-silent") && value["method"] == "sampling/createMessage";
+        if early || silent {
             return;
         }
         if let Some(reply) = self.answer_to(value).filter(|_| !self.is("no-answers")) {
@@ -321,6 +339,11 @@ impl Client {
                 json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32602, "message": "no params" } }),
             );
         }
+        if self.is("ping-refused") && *id == "early-1" {
+            return Some(
+                json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32002, "message": "not yet" } }),
+            );
+        }
         let text = json!(id.to_string());
         let id = if self.is("id-text") && *id == 0 { &text } else { id };
         let hi = json!({ "type": "text", "text": "hi" });
@@ -329,6 +352,22 @@ impl Client {
             "ping" if self.is("client-ping") => Ok(json!({ "pong": true })),
             "ping" if self.is("old-silent") && self.agreed == KNOWN[0] => return None,
             "ping" => Ok(json!({})),
+            "ping " if self.is("case-space") => Ok(json!({})),
+            "sampling/none" if self.is("name-begins") => refuse(-32602),
+            "tasks/list" if self.is("tasks-known") => Ok(json!({ "tasks": [] })),
+            "sampling/createMessage"
+                if value["params"].get("task").is_some() && self.is("client-task-ignored") =>
+            {
+                refuse(-32602)
+            }
+            "sampling/createMessage"
+                if value["params"].get("task").is_some() && self.is("task-made") =>
+            {
+                let now = "2026-01-01T00:00:00Z";
+                Ok(
+                    json!({ "task": { "taskId": "1", "status": "working", "createdAt": now, "lastUpdatedAt": now, "ttl": null } }),
+                )
+            }
             "sampling/createMessage"
                 if value["params"].get("tools").is_some() && self.samples() =>
             {
@@ -361,16 +400,18 @@ impl Client {
             }
             "elicitation/create" if self.is("client-elicited") => refuse(-32602),
             "elicitation/create" if self.is("page-filled") => {
-                Ok(json!({ "action": "accept", "content": filled() }))
+                Ok(json!({ "action": "accept", "content": self.filled() }))
             }
             "elicitation/create" if self.is("url-refused") => refuse(-32602),
             "elicitation/create"
                 if self.is("url-only") && value["params"].get("mode").is_none() =>
             {
-                Ok(json!({ "action": "accept", "content": filled() }))
+                Ok(json!({ "action": "accept", "content": self.filled() }))
             }
             "elicitation/create" if self.is("url-only") => Ok(json!({ "action": "decline" })),
-            "elicitation/create" if self.is("client-mode") => Ok(json!({ "action": "decline" })),
+            "elicitation/create" if self.is("client-mode") || self.is("mode-silent") => {
+                Ok(json!({ "action": "decline" }))
+            }
             "elicitation/create" if self.is("mode-needed") => {
                 return Some(
                     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": -32602, "message": "a mode is needed" } }),
@@ -397,7 +438,8 @@ impl Client {
 
     /// Whether it declares sampling, and serves what has no tools.
     fn samples(&self) -> bool {
-        ["sampling-array", "sampling-old", "answers-cancelled"].contains(&self.role.as_str())
+        ["sampling-array", "sampling-old", "answers-cancelled", "client-task-ignored", "task-made"]
+            .contains(&self.role.as_str())
     }
 
     fn session(&mut self) {
@@ -406,6 +448,14 @@ impl Client {
         }
         if self.is("stray-object") {
             self.write("{\"debug\":true}");
+        }
+        if self.is("client-probe") || self.is("discovers-again") {
+            let opened = self.handshake();
+            if opened {
+                return self.work();
+            } else if self.is("discovers-again") {
+                return;
+            }
         }
         match self.probe() {
             Some(true) => self.modern = true,
@@ -441,6 +491,9 @@ impl Client {
             return Some(false);
         }
         self.modern = true;
+        if self.is("probe-old") {
+            self.version = KNOWN[3].to_owned();
+        }
         let message = self.message("server/discover", json!({}));
         let limit = if self.is("cancels-probe") { 500 } else { 2500 };
         let mut reply = self.ask(&message, Duration::from_millis(limit));
@@ -448,6 +501,14 @@ impl Client {
             reply = None;
         } else if reply.is_none() && self.is("cancels-probe") {
             self.cancel(&message["id"]);
+        }
+        if self.is("probe-old") {
+            self.version = MODERN.to_owned();
+            let offered = reply.as_ref().map(|reply| &reply["error"]["data"]["supported"]);
+            if offered.is_some_and(|list| list[0] == MODERN) {
+                let again = self.message("server/discover", json!({}));
+                reply = self.ask(&again, Duration::from_secs(2));
+            }
         }
         self.modern = false;
         match reply {
@@ -463,6 +524,14 @@ impl Client {
                 if self.is("version-unlisted") {
                     self.version = KNOWN[3].to_owned();
                 }
+                if self.is("version-future") {
+                    self.version =
+                        reply["error"]["data"]["supported"][0].to_string().replace('"', "");
+                    self.modern = true;
+                    let again = self.message("server/discover", json!({}));
+                    self.ask(&again, Duration::from_secs(2));
+                    self.modern = false;
+                }
                 for _ in 0..2 {
                     if self.is("client-version-repeat") || self.is("version-unlisted") {
                         self.modern = true;
@@ -474,6 +543,8 @@ impl Client {
                 self.is("client-version-retry").then_some(false)
             }
             None if self.is("silence-ends") => None,
+            Some(reply) if self.is("zero-ends") && reply["error"]["code"] == 0 => None,
+            Some(reply) if self.is("internal-ends") && reply["error"]["code"] == -32603 => None,
             Some(reply) if self.is("client-fallback") && reply["error"]["code"] != -32601 => None,
             _ => Some(false),
         }
@@ -484,7 +555,7 @@ impl Client {
             "client-roots" => json!({ "roots": {} }),
             "client-declared" | "client-sampling-tools" => json!({ "sampling": {} }),
             "page-filled" => json!({ "elicitation": { "form": {}, "url": {} } }),
-            "client-mode" | "mode-needed" | "client-elicited" => {
+            "client-mode" | "mode-needed" | "client-elicited" | "mode-silent" => {
                 json!({ "elicitation": { "form": {} } })
             }
             "url-only" | "url-refused" => json!({ "elicitation": { "url": {} } }),
@@ -549,6 +620,10 @@ impl Client {
         }
         self.agreed = version.to_owned();
         self.caps = reply["result"]["capabilities"].clone();
+        if self.is("initialized-second") {
+            let list = self.message("tools/list", json!({}));
+            self.ask(&list, Duration::from_secs(8));
+        }
         if !self.is("client-initialized") && !self.is("initialized-late") {
             let mut done = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
             if self.is("client-notification-id") {
@@ -611,7 +686,13 @@ impl Client {
             if let Some(name) = reply["result"]["tools"][0]["name"].as_str() {
                 self.tool = name.to_owned();
             }
-            if kind.is_some_and(|kind| kind != "complete") && !self.is("client-result-type") {
+            let odd = kind.is_some_and(|kind| kind != "complete");
+            if odd && self.is("type-cursor") {
+                let params = json!({ "cursor": reply["result"]["nextCursor"] });
+                let message = self.message("tools/list", params);
+                self.ask(&message, limit);
+            }
+            if odd && !self.is("client-result-type") {
                 return;
             }
             let empty = reply["result"]["tools"].as_array().is_some_and(Vec::is_empty);
@@ -682,6 +763,14 @@ impl Client {
             }
             _ => {}
         }
+        if self.is("tasks-listed") && !self.modern {
+            let list = self.message("tasks/list", json!({}));
+            self.ask(&list, limit);
+        }
+        if self.is("discovers-again") && !self.modern {
+            let discover = self.message("server/discover", json!({}));
+            self.ask(&discover, limit);
+        }
         if self.modern && self.is("client-vocabulary") {
             let ping = self.message("ping", json!({}));
             self.ask(&ping, limit);
@@ -735,8 +824,11 @@ impl Client {
         if self.is("pauses") {
             std::thread::sleep(Duration::from_millis(2200));
         }
-        if self.is("calls-twice") || self.is("pauses") {
-            let params = json!({ "name": self.tool, "arguments": { "text": "again" } });
+        if self.is("calls-twice") || self.is("pauses") || self.is("state-next") {
+            let mut params = json!({ "name": self.tool, "arguments": { "text": "again" } });
+            if let (true, Some(state)) = (self.is("state-next"), &self.state) {
+                params["requestState"] = state.clone();
+            }
             let call = self.message("tools/call", params);
             if let Some(reply) = self.ask(&call, limit) {
                 self.rounds(call, reply);
@@ -762,12 +854,26 @@ impl Client {
 
     /// Reads all pages of a list.
     fn list(&mut self, method: &str) {
-        let limit = Duration::from_secs(8);
+        let limit = Duration::from_secs(3);
         let mut params = json!({});
         for _ in 0..10 {
             let message = self.message(method, params);
-            let Some(reply) = self.ask(&message, limit) else { return };
-            let Some(next) = reply["result"]["nextCursor"].as_str() else { return };
+            let Some(reply) = self.ask(&message, limit) else {
+                if !self.is("timeout-list") {
+                    self.cancel(&message["id"]);
+                }
+                return;
+            };
+            let Some(next) = reply["result"]["nextCursor"].as_str() else {
+                if self.is("page-again") && message["params"].get("cursor").is_some() {
+                    let again = self.message(method, message["params"].clone());
+                    self.ask(&again, limit);
+                }
+                return;
+            };
+            if next.is_empty() && self.is("cursor-empty") {
+                return;
+            }
             let next = if self.is("cursor-prompts") { next.trim() } else { next };
             params = json!({ "cursor": next });
         }
@@ -780,7 +886,9 @@ impl Client {
         self.write(&format!("{}\n{}", both[0], both[1]));
         let mut cursors = Vec::new();
         while cursors.len() < 2 {
-            let Ok(value) = self.heard.recv_timeout(Duration::from_secs(8)) else { return };
+            let Ok(value) = self.heard.recv_timeout(Duration::from_secs(3)) else {
+                return self.cancel(&both[0]["id"].clone());
+            };
             cursors.push(value["result"]["nextCursor"].clone());
         }
         for (method, cursor) in methods.iter().zip(cursors).filter(|(_, cursor)| !cursor.is_null())
@@ -845,12 +953,14 @@ impl Client {
         let limit = Duration::from_secs(8);
         for round in 0..10 {
             let result = reply["result"].clone();
-            if result["resultType"] != "input_required" || self.is("no-rounds") {
+            let wanted = result["resultType"] == "input_required"
+                || self.is("type-state") && result.get("requestState").is_some();
+            if !wanted || self.is("no-rounds") {
                 break;
             }
             let mut answers = serde_json::Map::new();
             for (key, question) in result["inputRequests"].as_object().into_iter().flatten() {
-                let Some(answer) = self.input(&question["method"]) else { return };
+                let Some(answer) = self.input(question) else { return };
                 let key = if self.is("client-input") { key.to_lowercase() } else { key.clone() };
                 answers.insert(key, answer);
             }
@@ -908,17 +1018,20 @@ impl Client {
     }
 
     /// The answer to a question; nothing if it is refused.
-    fn input(&self, method: &Value) -> Option<Value> {
+    fn input(&self, question: &Value) -> Option<Value> {
         let undeclared = self.is("client-input-undeclared");
-        match method.as_str().unwrap_or_default() {
+        if question["params"]["mode"] == "url" {
+            return self.is("url-accepted").then(|| json!({ "action": "accept" }));
+        }
+        match question["method"].as_str().unwrap_or_default() {
             "elicitation/create" if self.is("client-form") => {
                 Some(json!({ "action": "accept", "content": {} }))
             }
             "elicitation/create" if self.is("input-wrapped") => {
-                Some(json!({ "result": { "action": "accept", "content": filled() } }))
+                Some(json!({ "result": { "action": "accept", "content": self.filled() } }))
             }
             "elicitation/create" if self.is("input-action") => Some(json!({ "action": "reject" })),
-            "elicitation/create" => Some(json!({ "action": "accept", "content": filled() })),
+            "elicitation/create" => Some(json!({ "action": "accept", "content": self.filled() })),
             "roots/list" if undeclared => Some(json!({ "roots": [] })),
             "sampling/createMessage" if undeclared => Some(
                 json!({ "role": "assistant", "content": { "type": "text", "text": "hi" }, "model": "none" }),
@@ -1009,9 +1122,30 @@ impl Client {
 
     #[cfg(not(unix))]
     fn terminate(&mut self) {}
-}
 
-/// The form of the played server, filled in.
-fn filled() -> Value {
-    json!({ "name": "me", "count": 3, "sure": true, "color": "red" })
+    /// The form of the played server, filled in.
+    fn filled(&self) -> Value {
+        let mut form = json!({
+            "name": "me", "count": 3, "sure": true, "color": "red", "size": "s", "mail": "me@example.com",
+            "site": "https://example.com", "day": "2026-01-31", "moment": "2026-01-31T10:00:00Z", "pet": "c",
+            "fruits": ["pear"],
+        });
+        match self.role.as_str() {
+            "form-mail" => form["mail"] = json!("me"),
+            "form-day" => form["day"] = json!("31.01.2026"),
+            "form-title" => form["pet"] = json!("Cat"),
+            "form-title-old" => form["size"] = json!("Small"),
+            "form-list" => form["fruits"] = json!("pear"),
+            "form-empty" => form["name"] = json!(""),
+            _ => {}
+        }
+        if let (Some(fields), false) =
+            (form.as_object_mut(), self.modern || self.agreed == KNOWN[3])
+        {
+            // They came with 2025-11-25.
+            fields.remove("pet");
+            fields.remove("fruits");
+        }
+        form
+    }
 }

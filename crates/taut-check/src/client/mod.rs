@@ -1,7 +1,7 @@
 //! Clients: started once per scenario, with a server that is played to them.
 //!
 //! `play.rs` is that server, in a process of its own, which writes down what it hears, with what it offers in
-//! `offers.rs` and `rounds.rs`, and what nobody asked for in `noise.rs`; `run.rs` starts the client and reads that; `checks/` judges it.
+//! `offers.rs` and `rounds.rs`, and what nobody asked for in `noise.rs`, as one of `scenarios.rs`; `run.rs` starts the client and reads that; `checks/` judges it.
 
 mod checks;
 mod noise;
@@ -10,6 +10,7 @@ mod play;
 mod record;
 mod rounds;
 mod run;
+mod scenarios;
 mod signals;
 
 pub(crate) use checks::all;

@@ -18,6 +18,39 @@ pub(super) fn oddness(say: impl Fn(&Value)) {
     }
 }
 
+/// Batches, one of which wants no answer.
+pub(super) fn batches(say: impl Fn(&Value)) {
+    let note = json!({ "jsonrpc": "2.0", "method": "notifications/no_such" });
+    let ping = |id: &str| json!({ "jsonrpc": "2.0", "id": id, "method": "ping" });
+    say(&json!([ping("batch-1"), note, ping("batch-2")]));
+    say(&json!([note]));
+}
+
+/// What a server of 2026-07-28 must not say, and what nobody asked.
+pub(super) fn modern(say: impl Fn(&Value)) {
+    let note = |method: &str, params: Value| {
+        say(&json!({ "jsonrpc": "2.0", "method": method, "params": params }));
+    };
+    note("taut-check/note", json!({}));
+    note("notifications/tools/list_changed", json!({}));
+    note("notifications/progress", json!({ "progressToken": "never-given", "progress": 1 }));
+    note("notifications/cancelled", json!({}));
+    say(&json!({ "jsonrpc": "2.0", "id": 987_654_321, "result": { "resultType": "complete" } }));
+    let content = json!({ "type": "text", "text": "hi" });
+    let sampling = json!({ "messages": [{ "role": "user", "content": content }], "maxTokens": 5 });
+    let form = json!({ "mode": "form", "message": "Who?", "requestedSchema": rounds::form(true) });
+    let asked = [
+        ("ask-1", "ping", json!({})),
+        ("ask-2", "roots/list", json!({})),
+        ("ask-3", "sampling/createMessage", sampling),
+        ("ask-4", "elicitation/create", form),
+        ("ask-5", "taut-check/none", json!({})),
+    ];
+    for (id, method, params) in asked {
+        say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+    }
+}
+
 /// All that a client has to put up with, and some questions of the revision that was agreed on.
 pub(super) fn rudeness(version: &str, say: impl Fn(&Value)) {
     let mut err = io::stderr().lock();
@@ -30,6 +63,10 @@ pub(super) fn rudeness(version: &str, say: impl Fn(&Value)) {
     note("notifications/tools/list_changed", json!({}));
     note("notifications/progress", json!({ "progressToken": "never-given", "progress": 1 }));
     note("notifications/cancelled", json!({ "requestId": "never-asked" }));
+    note(
+        "notifications/message",
+        json!({ "level": "info", "data": "a log that nobody asked for" }),
+    );
     say(&json!({ "jsonrpc": "2.0", "id": 987_654_321, "result": {} }));
     let ask = |id: Value, method: &str, params: Value| {
         say(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
@@ -38,6 +75,9 @@ pub(super) fn rudeness(version: &str, say: impl Fn(&Value)) {
     ask(json!(0), "ping", json!({ "_meta": { "progressToken": 78 } }));
     ask(json!("none-1"), "taut-check/none", json!({}));
     ask(json!("case-1"), "Ping", json!({}));
+    ask(json!("case-2"), "ping ", json!({}));
+    ask(json!("begin-1"), "sampling/none", json!({}));
+    ask(json!("tasks-1"), "tasks/list", json!({}));
     ask(json!("roots-1"), "roots/list", json!({}));
     let content = json!({ "type": "text", "text": "hi" });
     let sampling = json!({ "messages": [{ "role": "user", "content": content }], "maxTokens": 5 });
@@ -49,8 +89,18 @@ pub(super) fn rudeness(version: &str, say: impl Fn(&Value)) {
     told["_meta"] = json!({ "progressToken": 77 });
     ask(json!("sampling-1"), "sampling/createMessage", told);
     if version >= "2025-06-18" {
-        let form = json!({ "message": "Who?", "requestedSchema": rounds::form() });
-        ask(json!("elicit-1"), "elicitation/create", form);
+        let form =
+            json!({ "message": "Who?", "requestedSchema": rounds::form(version >= "2025-11-25") });
+        ask(json!("elicit-1"), "elicitation/create", form.clone());
+        if version >= "2025-11-25" {
+            // A wish for a task.
+            let tasked = |mut params: Value| {
+                params["task"] = json!({ "ttl": 60_000 });
+                params
+            };
+            ask(json!("task-1"), "sampling/createMessage", tasked(sampling.clone()));
+            ask(json!("task-2"), "elicitation/create", tasked(form));
+        }
     }
     if version >= "2025-11-25" {
         // What a client may leave undeclared within a capability that it has.
@@ -61,7 +111,7 @@ pub(super) fn rudeness(version: &str, say: impl Fn(&Value)) {
         ask(
             json!("elicit-2"),
             "elicitation/create",
-            json!({ "mode": "url", "message": "Please log in", "url": "https://example.com/login", "elicitationId": "taut-check" }),
+            json!({ "mode": "url", "message": "Please log in", "url": rounds::LOGIN, "elicitationId": "taut-check" }),
         );
     }
 }

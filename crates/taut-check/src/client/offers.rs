@@ -17,14 +17,15 @@ pub(crate) const CURSORS: [&str; 4] = [
     ),
 ];
 
-/// The page that has no tools, by its cursor.
-pub(crate) const EMPTY_PAGE: &str = CURSORS[1];
+/// The page that has no items: that of the second cursor.
+const EMPTY_PAGE: usize = 2;
 
-/// The name of a tool that is only in a list which is invalid.
+/// The name of a tool, a cursor and a state that are only in a result which is invalid, and the type of that result.
 pub(crate) const INVALID: &str = "taut_check_invalid";
+pub(super) const ODD_TYPE: &str = "taut-check/odd";
 
 /// A version that no client knows.
-pub(super) const FUTURE: &str = "2031-01-31";
+pub(crate) const FUTURE: &str = "2031-01-31";
 
 /// Versions that a played server agrees on, and that no client knows.
 pub(crate) const OFFERED: [&str; 2] = ["1999-01-01", FUTURE];
@@ -36,7 +37,7 @@ pub(crate) fn agreed(scenario: &str) -> Option<&'static str> {
         "offer-later" => OFFERED[1],
         "legacy-2024" => "2024-11-05",
         "legacy-0326" => "2025-03-26",
-        "legacy-0618" | "rude-0618" => "2025-06-18",
+        "legacy-0618" | "rude-0618" | "array-0618" => "2025-06-18",
         _ if scenario.starts_with("modern") => "2026-07-28",
         _ => return None,
     })
@@ -44,7 +45,8 @@ pub(crate) fn agreed(scenario: &str) -> Option<&'static str> {
 
 /// Whether a scenario offers more than tools.
 fn is_full(scenario: &str) -> bool {
-    ["legacy-full", "legacy-0618", "modern-full", "modern-input", "pages"].contains(&scenario)
+    ["legacy-full", "legacy-0618", "modern-full", "modern-input", "pages", "stuck-list"]
+        .contains(&scenario)
 }
 
 /// Whether lists come in pages.
@@ -57,6 +59,9 @@ pub(super) fn capabilities(scenario: &str, modern: bool) -> Value {
     if is_full(scenario) {
         all["prompts"] = json!({ "listChanged": true });
         all["resources"] = json!({ "listChanged": true });
+    }
+    // Prompts without completions are seen, too.
+    if is_full(scenario) && scenario != "pages" {
         all["completions"] = json!({});
         all["logging"] = json!({});
     }
@@ -77,30 +82,21 @@ pub(super) fn tools(scenario: &str, params: &Value, modern: bool) -> Value {
         "inputSchema": { "type": "object", "properties": { "text": { "type": "string" } } } })
     };
     match scenario {
-        "modern-type" => json!({ "tools": [tool(INVALID)], "resultType": "taut-check/odd" }),
+        "modern-type" => {
+            json!({ "tools": [tool(INVALID)], "nextCursor": INVALID, "resultType": ODD_TYPE })
+        }
         _ if is_paged(scenario) => {
-            let next = match params["cursor"].as_str() {
-                None => CURSORS.first().copied(),
-                Some("") => None,
-                // The last one is empty in 2026-07-28, where that is said to be a cursor.
-                Some(cursor) => match CURSORS.iter().position(|known| *known == cursor) {
-                    Some(place) if place + 1 < CURSORS.len() => Some(CURSORS[place + 1]),
-                    Some(_) if modern => Some(""),
-                    _ => None,
-                },
+            let name = match page_of("tools/list", params) {
+                Some(place) if place > 0 => format!("echo{}", place + 1),
+                _ => "echo".to_owned(),
             };
-            let place = CURSORS.iter().position(|known| params["cursor"] == *known);
-            let name =
-                place.map_or_else(|| "echo".to_owned(), |place| format!("echo{}", place + 2));
-            let empty = params["cursor"] == EMPTY_PAGE;
-            let mut page = json!({ "tools": if empty { json!([]) } else { json!([tool(&name)]) } });
-            if let Some(next) = next {
-                page["nextCursor"] = json!(next);
-            }
+            let mut page = json!({ "tools": [tool(&name)] });
+            turn("tools/list", params, modern, &mut page);
             page
         }
         "legacy-full" | "modern-full" => json!({ "tools": [tool("echo"), tool(FAILS)] }),
         // One that calls every tool goes on after the first.
+        "modern-state" => json!({ "tools": [tool("echo"), tool("echo2")] }),
         "stuck" | "late" => json!({ "tools": [tool("echo"), tool("echo2"), tool("echo3")] }),
         _ => json!({ "tools": [tool("echo")] }),
     }
@@ -137,14 +133,59 @@ pub(super) fn full(method: &str, params: &Value, scenario: &str, modern: bool) -
     }
     let mut result = one(method, modern)?;
     if is_paged(scenario) && method.ends_with("/list") {
-        match params.get("cursor") {
-            // One that no other list has.
-            None => result["nextCursor"] = json!(format!("{method} {}", CURSORS[0])),
-            // The second page is the last one, and empty.
-            Some(_) => result.as_object_mut()?.values_mut().for_each(|all| *all = json!([])),
+        if let Some(place) = page_of(method, params).filter(|place| *place > 0) {
+            renamed(&mut result, place);
         }
+        turn(method, params, modern, &mut result);
     }
     Some(result)
+}
+
+/// Another item than that of the first page.
+fn renamed(result: &mut Value, place: usize) {
+    let lists = result.as_object_mut().into_iter().flat_map(|all| all.values_mut());
+    for list in lists.filter_map(Value::as_array_mut) {
+        list.truncate(1);
+        for key in ["name", "uri", "uriTemplate"] {
+            if let Some(Value::String(text)) = list.first_mut().and_then(|item| item.get_mut(key)) {
+                text.push_str(&(place + 1).to_string());
+            }
+        }
+    }
+}
+
+/// The cursor of a page of a list: one that no other list has.
+fn cursor(method: &str, place: usize) -> Option<String> {
+    let plain = *CURSORS.get(place)?;
+    Some(match place {
+        _ if method == "tools/list" => plain.to_owned(),
+        1 => format!("00{}", method.len()),
+        2 => format!("{{ \"page\" : 4.0, \"of\" : \"{method}\" }}"),
+        _ => format!("{method} {plain}"),
+    })
+}
+
+/// Which page a request asks for: 0 is the first one. Nothing for the last one of 2026-07-28, whose cursor is empty, and
+/// for a cursor that was never given.
+fn page_of(method: &str, params: &Value) -> Option<usize> {
+    let Some(asked) = params.get("cursor") else { return Some(0) };
+    (0..CURSORS.len())
+        .find(|place| cursor(method, *place).is_some_and(|it| *asked == it))
+        .map(|it| it + 1)
+}
+
+/// Makes a result one page of its list: with the cursor of the next one, and without items where that is the point.
+fn turn(method: &str, params: &Value, modern: bool, page: &mut Value) {
+    let Some(place) = page_of(method, params) else { return };
+    if place == EMPTY_PAGE {
+        let lists = page.as_object_mut().into_iter().flat_map(|all| all.values_mut());
+        lists.for_each(|list| *list = json!([]));
+    }
+    // The last one is empty in 2026-07-28, where that is said to be a cursor.
+    let next = cursor(method, place).or_else(|| modern.then(String::new));
+    if let Some(next) = next {
+        page["nextCursor"] = json!(next);
+    }
 }
 
 /// The result of such a method, without its pages.

@@ -16,63 +16,6 @@ use super::signals::Guard;
 use super::{noise, offers, rounds};
 use crate::cx::VERSION;
 
-/// The scenarios, each with what it is for.
-pub(crate) const SCENARIOS: [(&str, &str); 34] = [
-    // The long ones first.
-    ("mute", "an older server that leaves initialize unanswered"),
-    ("stuck", "a server of both eras that leaves the first call unanswered"),
-    ("late", "a server of both eras that answers the first call when it is cancelled"),
-    ("dual", "a good server of both eras"),
-    ("chatty", "a good server of both eras that writes lines to stderr, as many do"),
-    ("legacy", "a good server of the older revisions, which refuses server/discover with -32601"),
-    ("legacy-2024", "a server that knows 2024-11-05 only, and is as rude as `rude`"),
-    ("legacy-0326", "a server that knows 2025-03-26 only, is as rude as `rude`, and sends a batch"),
-    ("legacy-0618", "a server that knows 2025-06-18 only, offers more than tools, and in pages"),
-    ("legacy-invalid", "an older server that refuses server/discover with -32600"),
-    ("legacy-custom", "an older server that refuses server/discover with -32000"),
-    ("legacy-exits", "an older server that ends at server/discover"),
-    ("legacy-odd", "an older server that refuses server/discover with -32602"),
-    ("legacy-silent", "an older server that leaves server/discover unanswered"),
-    ("modern", "a good server of 2026-07-28 only"),
-    ("modern-version", "a server that refuses every version with -32022 but one of the future"),
-    (
-        "modern-versions",
-        "a server of 2026-07-28 that also names versions of the future and of the past",
-    ),
-    (
-        "modern-ask",
-        "a server of 2026-07-28 that asks as older ones do, and for what is not declared; it must not",
-    ),
-    ("modern-state", "a server of 2026-07-28 that wants a call once more, with a state, and again"),
-    (
-        "modern-input",
-        "a server of 2026-07-28 that asks for what the client declares before it answers",
-    ),
-    ("modern-full", "a server of 2026-07-28 with tools, prompts, resources and completions"),
-    ("modern-plain", "a server of 2026-07-28 that leaves out `resultType`"),
-    (
-        "modern-type",
-        "a server of 2026-07-28 whose list of tools has a `resultType` that nobody knows",
-    ),
-    ("legacy-full", "an older server with tools, prompts, resources, completions and logging"),
-    (
-        "odd",
-        "a good server of the older revisions, with odd characters in its tools, odd ids and odd cancellations",
-    ),
-    ("offer", "a server that agrees on 1999-01-01, and does not end when its stdin ends"),
-    ("offer-later", "a server that agrees on a version of the future"),
-    ("rude", "a server that writes noise, asks the client things and answers what was not asked"),
-    ("rude-0618", "a server that knows 2025-06-18 only, and is as rude as `rude`"),
-    ("slow", "a server of the older revisions that takes a second for each answer"),
-    ("modern-slow", "a server of 2026-07-28 only that takes a second for each answer"),
-    (
-        "pages",
-        "a server whose lists come in pages, one with an empty cursor, and whose answers come out of order",
-    ),
-    ("stubborn", "a server that does not end when its stdin ends"),
-    ("deaf", "a server that does not end when its stdin ends, nor at SIGTERM"),
-];
-
 /// How long a player lives at most.
 const LIFETIME: Duration = Duration::from_secs(60);
 
@@ -255,7 +198,8 @@ impl Player {
         if self.is("slow") || self.is("modern-slow") {
             std::thread::sleep(Duration::from_secs(1));
         }
-        let asks = self.is_rude() || self.is("odd");
+        let asks =
+            self.is_rude() || ["odd", "array", "array-0618"].contains(&self.scenario.as_str());
         if asks && self.noise && !self.waited {
             self.waited = true;
             std::thread::sleep(ASKED);
@@ -293,22 +237,20 @@ impl Player {
         }
         self.say(&reply);
         let opening = method == "initialize" || method == "server/discover";
-        if !self.noise && !opening && (modern || self.opened.is_some()) {
+        // A request that is refused is no session: the client may be about to begin one.
+        let served = modern && reply.get("result").is_some() || self.opened.is_some();
+        if !self.noise && !opening && served {
             self.noise = true;
             if let Some(version) = self.opened.filter(|_| self.is_rude()) {
                 noise::rudeness(version, |value| self.say(value));
             }
             match self.scenario.as_str() {
                 "odd" => noise::oddness(|value| self.say(value)),
-                "legacy-0326" => self.say(&json!([
-                    { "jsonrpc": "2.0", "id": "batch-1", "method": "ping" },
-                    { "jsonrpc": "2.0", "method": "notifications/no_such" },
-                    { "jsonrpc": "2.0", "id": "batch-2", "method": "ping" },
-                ])),
-                "modern-ask" => {
-                    self.say(&json!({ "jsonrpc": "2.0", "id": "ask-1", "method": "ping" }));
-                    self.say(&json!({ "jsonrpc": "2.0", "id": "ask-2", "method": "roots/list" }));
+                "legacy-0326" => noise::batches(|value| self.say(value)),
+                "array" | "array-0618" => {
+                    self.say(&json!([{ "jsonrpc": "2.0", "id": "array-1", "method": "ping" }]))
                 }
+                "modern-ask" => noise::modern(|value| self.say(value)),
                 _ => {}
             }
         }
@@ -322,7 +264,7 @@ impl Player {
     ) -> Option<Result<Value, Value>> {
         let error =
             |code: i64, message: &str| Some(Err(json!({ "code": code, "message": message })));
-        let legacy_only = ["slow", "offer", "offer-later", "mute", "odd"]
+        let legacy_only = ["slow", "offer", "offer-later", "mute", "odd", "array", "array-0618"]
             .contains(&self.scenario.as_str())
             || self.scenario.starts_with("legacy")
             || self.scenario.starts_with("rude");
@@ -338,6 +280,8 @@ impl Player {
                 "legacy-odd" => error(-32602, "invalid params"),
                 "legacy-invalid" => error(-32600, "not initialized"),
                 "legacy-custom" => error(-32000, "bad request"),
+                "legacy-internal" => error(-32603, "internal error"),
+                "legacy-zero" => error(0, "the session is not open"),
                 "legacy-exits" => std::process::exit(1),
                 _ => error(-32601, "method not found"),
             };
@@ -355,9 +299,11 @@ impl Player {
             return Some(Err(failure));
         }
         let stuck = self.is("stuck") || self.is("late");
+        let listed = method.ends_with("/list") && method != "tools/list";
         Some(match method {
             "initialize" if self.is("mute") => return None,
             "tools/call" if stuck && self.kept.is_empty() => return None,
+            _ if self.is("stuck-list") && listed && self.kept.is_empty() => return None,
             "initialize" => Ok(self.initialized(params)),
             "server/discover" if modern => {
                 let versions = match self.is("modern-versions") {
@@ -403,7 +349,9 @@ impl Player {
         let call = method == "tools/call";
         match self.scenario.as_str() {
             "modern-state" if call => rounds::state(params),
+            "modern-type-call" if call => Some(rounds::invalid()),
             "modern-ask" if call => rounds::undeclared(params),
+            "modern-ask-page" if call => rounds::page(params),
             "modern-input" if call || ["prompts/get", "resources/read"].contains(&method) => {
                 rounds::questions(params)
             }

@@ -177,6 +177,10 @@ pub(crate) struct Played<'a> {
     pub(crate) scenes: Vec<&'a Scene>,
     /// The scenarios that the client ended by itself, also those where it spoke no revision.
     pub(crate) ended: Vec<&'static str>,
+    /// Whether the client speaks both eras, and the scenarios in which it asked what the server speaks before it sent
+    /// `initialize`.
+    pub(crate) both: bool,
+    pub(crate) probed: Vec<&'static str>,
     /// The revision that the client speaks in these scenes.
     pub(crate) revision: Revision,
 }

@@ -4,6 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::offers::{INVALID, ODD_TYPE};
 use crate::cx::CAPABILITIES;
 
 /// States that have to come back byte for byte, one a round. Each is spoiled by another habit: trimming, other case,
@@ -52,6 +53,11 @@ pub(super) fn questions(params: &Value) -> Option<Value> {
     second.then(|| json!({ "resultType": "input_required", "inputRequests": { AGAIN: first } }))
 }
 
+/// What only looks like a wish for another round: nobody knows its type.
+pub(super) fn invalid() -> Value {
+    json!({ "resultType": ODD_TYPE, "requestState": INVALID, "inputRequests": {}, "content": [] })
+}
+
 /// Questions that the client does not declare, which a server must not ask; nothing if it declares all.
 pub(super) fn undeclared(params: &Value) -> Option<Value> {
     if params.get("requestState").is_some() || params.get("inputResponses").is_some() {
@@ -61,11 +67,20 @@ pub(super) fn undeclared(params: &Value) -> Option<Value> {
     (!all.is_empty()).then(|| json!({ "resultType": "input_required", "inputRequests": all }))
 }
 
+/// A page to open, for a client that does not declare that.
+pub(super) fn page(params: &Value) -> Option<Value> {
+    let declared = params["_meta"][CAPABILITIES]["elicitation"].get("url").is_some();
+    let again = params.get("requestState").is_some() || params.get("inputResponses").is_some();
+    let page = json!({ "mode": "url", "message": "Please log in", "url": LOGIN, "elicitationId": "taut-check" });
+    let asked = json!({ "page": { "method": "elicitation/create", "params": page } });
+    (!declared && !again).then(|| json!({ "resultType": "input_required", "inputRequests": asked }))
+}
+
 /// One question of each kind that is declared, or that is not.
 fn asked(caps: &Value, declared: bool) -> Map<String, Value> {
     let content = json!({ "type": "text", "text": "hi" });
     let sampling = json!({ "messages": [{ "role": "user", "content": content }], "maxTokens": 5 });
-    let form = json!({ "mode": "form", "message": "Who?", "requestedSchema": form() });
+    let form = json!({ "mode": "form", "message": "Who?", "requestedSchema": form(true) });
     let modes = caps.get("elicitation");
     // No mode at all means forms.
     let forms = modes.is_some_and(|it| it.get("form").is_some() || it.get("url").is_none());
@@ -83,12 +98,30 @@ fn asked(caps: &Value, declared: bool) -> Map<String, Value> {
         .collect()
 }
 
-/// A form with one field of each kind that all revisions have.
-pub(crate) fn form() -> Value {
-    json!({ "type": "object", "required": ["name", "count", "sure", "color"], "properties": {
-        "name": { "type": "string" },
-        "count": { "type": "integer", "minimum": 0, "maximum": 1000 },
+/// A page that nobody needs to open.
+pub(super) const LOGIN: &str = "https://example.com/login";
+
+/// A form with one field of each kind; those with titles and lists came with 2025-11-25.
+pub(crate) fn form(titles: bool) -> Value {
+    let mut form = json!({ "type": "object", "properties": {
+        "name": { "type": "string", "minLength": 1, "maxLength": 100 },
+        "count": { "type": "integer", "minimum": 1, "maximum": 1000 },
         "sure": { "type": "boolean" },
         "color": { "type": "string", "enum": ["red", "green"] },
-    } })
+        "size": { "type": "string", "enum": ["s", "m"], "enumNames": ["Small", "Medium"] },
+        "mail": { "type": "string", "format": "email" },
+        "site": { "type": "string", "format": "uri" },
+        "day": { "type": "string", "format": "date" },
+        "moment": { "type": "string", "format": "date-time" },
+    } });
+    if titles {
+        form["properties"]["pet"] = json!({ "type": "string", "oneOf": [
+            { "const": "c", "title": "Cat" }, { "const": "d", "title": "Dog" },
+        ] });
+        form["properties"]["fruits"] = json!({ "type": "array", "minItems": 1, "maxItems": 2,
+            "items": { "type": "string", "enum": ["apple", "pear", "plum"] } });
+    }
+    let names = form["properties"].as_object().map(|all| all.keys().cloned().collect::<Vec<_>>());
+    form["required"] = json!(names.unwrap_or_default());
+    form
 }

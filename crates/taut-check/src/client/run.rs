@@ -8,8 +8,8 @@ use std::time::{Duration, Instant, SystemTime};
 use serde_json::Value;
 
 use super::offers::{OFFERED, agreed};
-use super::play::SCENARIOS;
 use super::record::{Life, Played, Scene, read};
+use super::scenarios::SCENARIOS;
 use crate::check::{Check, Kind, Verdict};
 use crate::cx::VERSION;
 use crate::ours::Revision;
@@ -105,6 +105,10 @@ impl ClientCheck {
         let scenes: Vec<Scene> = pool(CLIENTS, names, |name| self.scene(name, &folder));
         let starts = scenes.len();
         let _ = std::fs::remove_dir_all(&folder);
+        let lives = || scenes.iter().flat_map(|scene| &scene.lives);
+        let both = lives().any(served_modern) && lives().any(opened_legacy);
+        let probed: Vec<&'static str> =
+            scenes.iter().filter(|it| it.lives.iter().any(probes)).map(|it| it.name).collect();
         let mut rows = Vec::new();
         let mut closed = Vec::new();
         let reported = |it: &Revision| self.revisions.is_empty() || self.revisions.contains(it);
@@ -126,7 +130,13 @@ impl ClientCheck {
                     false => {
                         let ended = scenes.iter().filter(|scene| scene.ended.is_some());
                         let ended = ended.map(|scene| scene.name).collect();
-                        judge(&Played { scenes: fitting.clone(), ended, revision })
+                        judge(&Played {
+                            scenes: fitting.clone(),
+                            ended,
+                            both,
+                            probed: probed.clone(),
+                            revision,
+                        })
                     }
                 };
                 let exchange = match &verdict {
@@ -155,7 +165,7 @@ impl ClientCheck {
         let folder = folder.join(name);
         let ended = std::fs::create_dir_all(&folder).ok().and_then(|()| {
             let mut process = Process::start(&self.program(name, &folder)).ok()?;
-            let mute = ["mute", "stuck"].contains(&name);
+            let mute = ["mute", "stuck", "stuck-list"].contains(&name);
             let limit = if mute { self.limit.min(MUTE) } else { self.limit };
             let gone = process.gone_within(limit);
             let at = gone.map(|_| millis());
@@ -217,6 +227,28 @@ fn spoken(scene: &Scene, revision: Revision) -> Option<Scene> {
 fn opening(life: &Life) -> Option<&Value> {
     let mut heard = life.heard().flat_map(|(_, value)| messages(value));
     heard.find(|value| value["method"] == "initialize")
+}
+
+/// Whether a request of 2026-07-28 got a result.
+fn served_modern(life: &Life) -> bool {
+    let modern = |value: &Value| value["params"]["_meta"].get(VERSION).is_some();
+    let mut asked = life.requests().filter(|(_, value)| modern(value));
+    asked.any(|(at, _)| life.reply(at).is_some_and(|(_, answer)| answer.get("result").is_some()))
+}
+
+/// Whether a handshake of an older revision was carried out by both sides.
+fn opened_legacy(life: &Life) -> bool {
+    life.first("notifications/initialized").is_some()
+        && life.first("initialize").and_then(|(at, _)| life.reply(at)).is_some_and(|(_, answer)| {
+            let version = answer["result"]["protocolVersion"].as_str();
+            version.and_then(Revision::parse).is_some_and(|version| !version.is_modern())
+        })
+}
+
+/// Whether the client asked what the server speaks before it sent `initialize`.
+fn probes(life: &Life) -> bool {
+    let begun = life.first("initialize").map_or(usize::MAX, |(at, _)| at);
+    life.first("server/discover").is_some_and(|(at, _)| at < begun)
 }
 
 /// Why a check has no scenario in a revision.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::{each, misfilled};
 use crate::check::{Check, Revisions, Verdict};
-use crate::client::record::{Life, Note, Played};
+use crate::client::record::{Life, Played};
 use crate::seen::{is_request, is_response, messages};
 
 /// The scenarios that ask a lot, for every older revision.
@@ -89,10 +89,16 @@ pub(super) fn checks() -> Vec<Check> {
             Revisions::LEGACY,
             "The client answers `ping` with an empty result and the same id.",
         )
-        .sent("pings with the ids \"ping-1\" and 0, after 400 KiB on stderr, and one before the handshake is answered")
+        .sent("pings with and without params, after 400 KiB on stderr, in a batch, and before the handshake is answered")
         .hosts("Servers that ping end the session.")
-        .played(&["rude", "rude-0618", "legacy-0326", "legacy-2024", "slow"], |played| {
+        .played(&["rude", "rude-0618", "legacy-0326", "legacy-2024", "slow", "odd"], |played| {
             let early = each(played, |_, life| {
+                let said = life.said().flat_map(|(_, value)| messages(value));
+                let refused = |id: &Value| life.answer(id).is_some_and(|reply| reply.get("result").is_none() && reply.get("error").is_some());
+                let mut ids = said.filter(|one| one["method"] == "ping").filter_map(|one| one.get("id"));
+                if let Some(id) = ids.find(|id| refused(id)) {
+                    return Some(format!("the ping {id} was refused"));
+                }
                 let went_on = life.first("notifications/initialized").is_some();
                 let silent = went_on && life.stayed_after("early-1") && life.answer(&json!("early-1")).is_none();
                 silent.then(|| "a ping before the answer to initialize was not answered".to_owned())
@@ -121,12 +127,23 @@ pub(super) fn checks() -> Vec<Check> {
             Revisions::LEGACY,
             "The client refuses an unknown request with -32601; names are compared exactly.",
         )
-        .sent("the requests `taut-check/none` and `Ping`")
+        .sent("the requests `taut-check/none`, `Ping`, `ping` with a space behind it, `sampling/none`, and `tasks/list`, which is known to clients with tasks only")
         .hosts("A server waits for the answer for ever.")
         .after(&["client-ping", "client-once"])
         .played(RUDE, |played| {
             answer(played, |life| {
-                ["none-1", "case-1"].iter().find_map(|id| {
+                let tasks = caps(life).and_then(|caps| caps.get("tasks")).is_some();
+                // To decline what it does not know is a polite way to refuse.
+                let asked = [("sampling-1", "sampling"), ("elicit-1", "elicitation")];
+                let silent = |(id, name): &&(&str, &str)| {
+                    let declared = caps(life).is_none_or(|caps| caps.get(*name).is_some());
+                    !declared && life.stayed_after(id) && life.answer(&json!(id)).is_none()
+                };
+                if let Some((_, name)) = asked.iter().find(silent) {
+                    return Some(format!("{name} is not declared, and the request for it got no answer"));
+                }
+                let ids = ["none-1", "case-1", "case-2", "begin-1", "tasks-1"];
+                ids.iter().filter(|id| !tasks || **id != "tasks-1").find_map(|id| {
                     let code = life.answer(&json!(id)).map(|reply| reply["error"]["code"].clone());
                     (code != Some(json!(-32601)))
                         .then(|| format!("the answer to {id} has the code {}", code.unwrap_or_default()))
@@ -242,12 +259,12 @@ pub(super) fn checks() -> Vec<Check> {
             Revisions::SINCE_0618,
             "A form that is accepted is filled in as its schema says.",
         )
-        .sent("a form with a text, a number, a choice and a yes or no, all required")
+        .sent("a form with one field of each kind that the revision has, all required")
         .hosts("A server gets values that it cannot use.")
         .after(&["client-elicited", "client-input"])
         .played(&["rude", "rude-0618", "modern-input"], |played| {
             each(played, |_, life| {
-                let legacy = life.answer(&json!("elicit-1")).and_then(|reply| misfilled(&reply["result"]));
+                let legacy = life.answer(&json!("elicit-1")).and_then(|reply| misfilled(&reply["result"], played.revision));
                 legacy.or_else(|| super::rounds::filled(life))
             })
         }),
@@ -300,7 +317,12 @@ pub(super) fn checks() -> Vec<Check> {
                 let (url, form) = (modes.get("url").is_some(), modes.get("form").is_some());
                 let undeclared = [("url", "elicit-2", !url), ("form", "elicit-1", url && !form)];
                 undeclared.iter().filter(|(.., it)| *it).find_map(|(mode, id, _)| {
-                    let code = &life.answer(&json!(id))?["error"]["code"];
+                    let Some(reply) = life.answer(&json!(id)) else {
+                        // One that answers other requests, and had its time, left this one out.
+                        let silent = life.answer(&json!("none-1")).is_some() && life.stayed_after(id);
+                        return silent.then(|| format!("{mode} is not declared, and the request got no answer"));
+                    };
+                    let code = &reply["error"]["code"];
                     (*code != -32602).then(|| format!("{mode} is not declared, and the answer has the code {code}"))
                 })
             })
@@ -372,46 +394,12 @@ pub(super) fn checks() -> Vec<Check> {
                 false => Verdict::skip("the client ended before it could answer"),
             }
         }),
-        Check::must(
-            "client-batch-received",
-            &["RPC-22", "RPC-25"],
-            Revisions::ONLY_0326,
-            "The client accepts a batch, and answers it with one array.",
-        )
-        .sent("a batch of two pings and a notification")
-        .hosts("A server of 2025-03-26 may send batches, and waits for the answers.")
-        .after(&["client-ping", "client-silent"])
-        .played(&["legacy-0326"], |played| {
-            let answers = |life: &Life| {
-                let arrays = life.heard().filter_map(|(_, value)| value.as_array());
-                let has = |list: &&Vec<Value>, id: &str| {
-                    list.iter().any(|one| one["id"] == id && one.get("result").is_some())
-                };
-                arrays.into_iter().any(|list| {
-                    list.len() == 2 && has(&list, "batch-1") && has(&list, "batch-2")
-                })
-            };
-            let said = |life: &Life| life.said().find(|(_, value)| value.is_array()).map(|(at, _)| at);
-            let stayed = |life: &Life| {
-                let Some(Note::Said { at, .. }) = said(life).map(|said| &life.notes[said]) else {
-                    return false;
-                };
-                let answered = life.answer(&json!("batch-1")).is_some();
-                answered || life.left().is_none_or(|left| left > at + 1000)
-            };
-            match played.lives().any(|(_, life)| stayed(life) || answers(life)) {
-                true => each(played, |_, life| {
-                    (stayed(life) && !answers(life)).then(|| "no array came back".to_owned())
-                }),
-                false => Verdict::skip("the client ended before it could answer"),
-            }
-        }),
     ]
 }
 
 /// Whether it is an error for an array that the client could not read: it knows no id in it (RPC-12), and
 /// `client-batch-received` tells it.
-fn refuses_array(life: &Life, value: &Value) -> bool {
+pub(super) fn refuses_array(life: &Life, value: &Value) -> bool {
     let error = value["id"].is_null() && value.get("error").is_some();
     let read = life.answer(&json!("batch-1")).is_some();
     error && !read && life.said().any(|(_, said)| said.is_array())

@@ -1,10 +1,12 @@
 //! What a client makes of an answer, as far as its next request shows it: odd characters, a cursor, a resultType.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{UNDER_WAY, each};
 use crate::check::{Check, Revisions, Verdict};
-use crate::client::offers::{CURSORS, INVALID};
+use crate::client::offers::INVALID;
+use crate::client::record::Life;
+use crate::ours::Revision;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![
@@ -46,7 +48,7 @@ pub(super) fn checks() -> Vec<Check> {
             Revisions::ALL,
             "A client that reads further pages sends the cursor as it got it, also an empty one, and goes on after an empty page.",
         )
-        .sent("a list of tools in several pages, with odd cursors")
+        .sent("lists in several pages, with odd cursors")
         .hosts("A server refuses a cursor that it did not give.")
         .after(&["client-id-type", "client-id-fresh", "client-id-in-flight"])
         .played(&[], |played| {
@@ -54,13 +56,6 @@ pub(super) fn checks() -> Vec<Check> {
                 let all: Vec<(&Value, &Value)> = life
                     .said()
                     .filter_map(|(at, value)| Some((&life.asked(at)?["method"], value["result"].get("nextCursor")?)))
-                    .collect();
-                let of_tools = all.iter().filter(|(method, _)| *method == "tools/list");
-                let given: Vec<&Value> = of_tools.map(|(_, cursor)| *cursor).collect();
-                let lists: Vec<&Value> = life
-                    .requests()
-                    .filter(|(_, value)| value["method"] == "tools/list")
-                    .map(|(_, value)| value)
                     .collect();
                 let odd = life
                     .requests()
@@ -71,23 +66,11 @@ pub(super) fn checks() -> Vec<Check> {
                 if let Some((method, odd)) = odd {
                     return Some(format!("the cursor {odd} was never given for {method}"));
                 }
-                if lists.iter().any(|value| value["params"].get("nextCursor").is_some()) {
+                let mut lists = life.requests().filter(|(_, value)| is_list(value));
+                if lists.any(|(_, value)| value["params"].get("nextCursor").is_some()) {
                     return Some("it sends `nextCursor`, and no `cursor`".to_owned());
                 }
-                let sent = |cursor: &Value| {
-                    lists.iter().any(|value| value["params"].get("cursor") == Some(cursor))
-                };
-                // One that reads no further pages at all may.
-                let last = given.last().filter(|last| !sent(last) && given.len() > 1)?;
-                match last.as_str() {
-                    Some("") if played.revision.is_modern() => {
-                        Some("an empty cursor was taken for the end".to_owned())
-                    }
-                    Some(cursor) if cursor == CURSORS[2] => {
-                        Some("a page without tools was taken for the last one".to_owned())
-                    }
-                    _ => None,
-                }
+                LISTS.iter().find_map(|method| cut_short(life, method, played.revision))
             })
         }),
         Check::should(
@@ -96,32 +79,12 @@ pub(super) fn checks() -> Vec<Check> {
             Revisions::ALL,
             "A page without `nextCursor` is the last one: the client asks for no page after it.",
         )
-        .sent("a list of tools in several pages")
+        .sent("lists in several pages")
         .hosts("A server refuses a cursor that it did not give.")
         .after(&["client-cursor", "client-id-type"])
         .played(&["pages"], |played| {
             each(played, |_, life| {
-                let listed = |id: Option<&Value>, before: usize| {
-                    let mut lists = life.requests().filter(|(place, _)| *place < before);
-                    lists.any(|(_, value)| value["method"] == "tools/list" && value.get("id") == id)
-                };
-                let mut last = life.said().filter(|(at, value)| {
-                    let result = &value["result"];
-                    let end = result.get("tools").is_some() && result.get("nextCursor").is_none();
-                    end && listed(value.get("id"), *at)
-                });
-                let (ended, _) = last.next()?;
-                let begins = |(at, value): &(usize, &Value)| {
-                    *at < ended && value["method"] == "tools/list" && value["params"].get("cursor").is_none()
-                };
-                // Two that run at the same time share the cursors.
-                if life.requests().filter(begins).count() > 1 {
-                    return None;
-                }
-                let lists = life.requests().filter(|(at, value)| *at > ended && value["method"] == "tools/list");
-                // One that begins again has cursors again.
-                let mut lists = lists.map(|(_, value)| value["params"].get("cursor")).take_while(Option::is_some);
-                lists.next().flatten().map(|cursor| format!("the cursor {cursor} came after the last page"))
+                LISTS.iter().find_map(|method| went_on(life, method))
             })
         }),
         Check::must(
@@ -130,10 +93,15 @@ pub(super) fn checks() -> Vec<Check> {
             Revisions::MODERN,
             "A result with a `resultType` that the client does not know is invalid: it uses nothing of it.",
         )
-        .sent("a list of tools with an unknown `resultType`")
+        .sent("a list of tools with an unknown `resultType` and a cursor, and the result of a call with such a type and a state")
         .hosts("A client takes a step on the way for the answer.")
-        .played(&["modern-type"], |played| {
+        .played(&["modern-type", "modern-type-call"], |played| {
             each(played, |_, life| {
+                let odd = json!(INVALID);
+                let mut requests = life.requests().map(|(_, value)| &value["params"]);
+                if requests.any(|params| params["cursor"] == odd || params["requestState"] == odd) {
+                    return Some("it used the cursor or the state of this result".to_owned());
+                }
                 let mut calls = life.requests().filter(|(_, value)| value["method"] == "tools/call");
                 let used = calls.any(|(_, value)| value["params"]["name"] == INVALID);
                 used.then(|| "it called a tool that only this list has".to_owned())
@@ -165,4 +133,57 @@ pub(super) fn checks() -> Vec<Check> {
             }
         }),
     ]
+}
+
+/// The methods whose results come in pages.
+const LISTS: [&str; 4] =
+    ["tools/list", "prompts/list", "resources/list", "resources/templates/list"];
+
+fn is_list(value: &Value) -> bool {
+    LISTS.iter().any(|method| value["method"] == *method)
+}
+
+/// The pages of a list that the client got, each with its place.
+fn pages<'a>(life: &'a Life, method: &'a str) -> impl Iterator<Item = (usize, &'a Value)> {
+    let result = |(at, value): (usize, &'a Value)| Some((at, value.get("result")?));
+    let pages = life.said().filter_map(result);
+    pages.filter(move |(at, _)| life.asked(*at).is_some_and(|asked| asked["method"] == method))
+}
+
+/// Why the client took a page that is not the last one for that. One that reads no further pages at all may.
+fn cut_short(life: &Life, method: &str, revision: Revision) -> Option<String> {
+    let mut given = pages(life, method).filter(|(_, page)| page.get("nextCursor").is_some());
+    let (_, page) = given.by_ref().skip(1).last()?;
+    let last = &page["nextCursor"];
+    let mut lists = life.requests().filter(|(_, value)| value["method"] == method);
+    if lists.any(|(_, value)| value["params"].get("cursor") == Some(last)) {
+        return None;
+    }
+    let empty = page
+        .as_object()
+        .is_some_and(|all| all.values().any(|list| list.as_array().is_some_and(Vec::is_empty)));
+    match last.as_str() {
+        Some("") if revision.is_modern() => {
+            Some(format!("an empty cursor of {method} was taken for the end"))
+        }
+        _ if empty => Some(format!("an empty page of {method} was taken for the last one")),
+        _ => None,
+    }
+}
+
+/// The cursor that came after the last page of a list.
+fn went_on(life: &Life, method: &str) -> Option<String> {
+    let (ended, _) = pages(life, method).find(|(_, page)| page.get("nextCursor").is_none())?;
+    let lists = || life.requests().filter(|(_, value)| value["method"] == method);
+    let begins =
+        |(at, value): &(usize, &Value)| *at < ended && value["params"].get("cursor").is_none();
+    // Two that run at the same time share the cursors.
+    if lists().filter(begins).count() > 1 {
+        return None;
+    }
+    // One that begins again has cursors again.
+    let cursors =
+        lists().filter(|(at, _)| *at > ended).map(|(_, value)| value["params"].get("cursor"));
+    let cursor = cursors.take_while(Option::is_some).next().flatten()?;
+    Some(format!("the cursor {cursor} came after the last page of {method}"))
 }

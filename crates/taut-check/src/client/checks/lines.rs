@@ -109,7 +109,7 @@ pub(super) fn checks() -> Vec<Check> {
             "Every message fits the official JSON schema of its revision.",
         )
         .hosts("A server that validates refuses it.")
-        .after(&["client-unknown-request", "client-roots", "client-silent", "client-progress-token", "client-info", "client-cancel-own", "client-elicited", "client-input", "client-cursor", "client-meta-fields", "client-state",
+        .after(&["client-unknown-request", "client-roots", "client-task-ignored", "client-silent", "client-progress-token", "client-info", "client-cancel-own", "client-elicited", "client-input", "client-cursor", "client-meta-fields", "client-state",
             "client-meta",
             "client-id-type",
             "client-version-member",

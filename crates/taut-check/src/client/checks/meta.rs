@@ -63,8 +63,19 @@ fn odd_keys(value: &Value, revision: Revision) -> Option<String> {
 /// What is wrong with the trace context of a `_meta`.
 fn odd_trace(meta: &Value) -> Option<String> {
     let baggage = meta["baggage"].as_str().filter(|list| !list.split(',').all(is_member));
+    let state = meta["tracestate"].as_str().filter(|list| !list.split(',').all(is_state));
     let odd = || baggage.map(|list| format!("baggage is {list:?}"));
-    crate::server::odd_trace(meta).or_else(odd)
+    let odd_state = || state.map(|list| format!("tracestate is {list:?}"));
+    crate::server::odd_trace(meta).or_else(odd).or_else(odd_state)
+}
+
+/// Whether a text has the form of a member of W3C's tracestate: a key in lower case, an equals sign, and a value.
+fn is_state(member: &str) -> bool {
+    let Some((key, value)) = member.trim().split_once('=') else { return member.trim().is_empty() };
+    let known = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-*/@".contains(c);
+    key.starts_with(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit())
+        && key.chars().all(known)
+        && value.chars().all(|c| (' '..='~').contains(&c) && c != '=')
 }
 
 /// Whether a text has the form of a member of W3C's baggage: a token, an equals sign, and a value without spaces,

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::each;
 use crate::check::{Check, Revisions, Verdict};
+use crate::client::offers::FUTURE;
 use crate::client::record::Life;
 use crate::cx::{CAPABILITIES, CLIENT_INFO, VERSION};
 use crate::ours::Revision;
@@ -51,7 +52,7 @@ pub(super) fn checks() -> Vec<Check> {
         Check::must("client-initialized", &["LIF-08"], Revisions::LEGACY, "After the handshake the client sends `notifications/initialized`.")
             .hosts("Strict servers wait for it and answer nothing.")
             .after(&["client-notification-id", "client-clean", "client-waits"])
-        .played(&["dual", "legacy", "legacy-2024", "legacy-0326", "legacy-0618", "pages"], |played| each(played, |_, life| {
+        .played(&["dual", "legacy", "legacy-2024", "legacy-0326", "legacy-0618", "pages", "slow"], |played| each(played, |name, life| {
                 let (begun, opened) = life.first("initialize")?;
                 let (told, answer) = life.reply(begun)?;
                 // LIF-07: one that cannot speak the version it is offered says nothing more.
@@ -63,6 +64,14 @@ pub(super) fn checks() -> Vec<Check> {
                 }
                 let came = life.first("notifications/initialized");
                 let never = came.is_none_or(|(_, value)| value.get("id").is_some());
+                // Where the answer takes a second, nobody sends something else at the same time by chance.
+                let early = |(at, value): (usize, &Value)| {
+                    let method = value["method"].as_str().unwrap_or_default();
+                    at > told && came.is_some_and(|(came, _)| at < came) && !["ping", "server/discover", "initialize"].contains(&method)
+                };
+                if name == "slow" && life.requests().any(early) {
+                    return Some("it came after other requests".to_owned());
+                }
                 // One request may have been sent before the handshake was answered; that is told elsewhere.
                 let answers = life.said().filter(|(at, value)| *at > told && is_response(value) && came.is_some_and(|(came, _)| *at < came));
                 let own = |id: Option<&Value>| life.requests().any(|(_, one)| one.get("id") == id && one["method"] != "ping");
@@ -101,13 +110,13 @@ pub(super) fn checks() -> Vec<Check> {
                 more.map(|(_, value)| format!("it went on with {}", value["method"]))
             })),
         Check::must("client-fallback", &["PRB-04", "PRB-05"], Revisions::LEGACY, "A client that probes goes on with `initialize` after any other error than -32022, and after silence.")
-            .sent("servers that answer the probe with -32601, -32602, -32600 and -32000, and not at all")
+            .sent("servers that answer the probe with -32601, -32602, -32600, -32603, -32000 and 0, and not at all")
             .hosts("Every older server that answers otherwise cannot be used.")
             .after(&["client-batch"])
-            .played(&["legacy", "legacy-odd", "legacy-invalid", "legacy-custom", "legacy-silent"], |played| {
+            .played(FALLS_BACK, |played| {
                 let probes = played.lives().any(|(_, life)| life.first("server/discover").is_some());
                 let opens = |name: &str| played.scene(name).is_some_and(|scene| scene.lives.iter().any(|life| life.first("initialize").is_some()));
-                let missing = ["legacy", "legacy-odd", "legacy-invalid", "legacy-custom", "legacy-silent"].into_iter().find(|name| !opens(name));
+                let missing = FALLS_BACK.iter().copied().find(|name| !opens(name));
                 match missing {
                     // It may wait for longer than we do.
                     Some("legacy-silent") if probes && !played.ended.contains(&"legacy-silent") => {
@@ -149,6 +158,15 @@ pub(super) fn checks() -> Vec<Check> {
             .hosts("A server refuses a request that it does not know, and drops a notification.")
             .after(&["client-no-handshake", "client-capabilities", "client-capabilities-old"])
             .played(&[], |played| each(played, |_, life| {
+                // A probe comes before the handshake, or the server is asked again once it has no answers any more.
+                let opened = life.first("notifications/initialized").map_or(usize::MAX, |(at, _)| at);
+                let served = |at: usize| life.reply(at).is_some_and(|(_, answer)| answer.get("result").is_some());
+                let begun = opened != usize::MAX && life.first("initialize").is_some_and(|(at, _)| served(at));
+                let probe = life.requests().find(|(at, value)| begun && *at > opened && value["method"] == "server/discover" && !served(*at));
+                let probe = probe.filter(|_| !played.revision.is_modern() && life.first("server/discover").is_none_or(|(at, _)| at > opened));
+                if probe.is_some() {
+                    return Some("server/discover is not part of this revision".to_owned());
+                }
                 life.heard().flat_map(|(_, value)| crate::seen::messages(value)).find_map(|value| {
                     let method = value["method"].as_str()?;
                     let modern = value["params"]["_meta"].get(VERSION).is_some();
@@ -172,23 +190,40 @@ pub(super) fn checks() -> Vec<Check> {
     ]
 }
 
+/// The scenarios in which a probe shows that the server is an older one.
+const FALLS_BACK: &[&str] = &[
+    "legacy",
+    "legacy-odd",
+    "legacy-invalid",
+    "legacy-custom",
+    "legacy-internal",
+    "legacy-zero",
+    "legacy-silent",
+];
+
 /// How long a client stays that has read an answer and has nothing more to say, in milliseconds.
 const PATIENT: u64 = 3_000;
 
 /// How long a client may stay with a server whose version it cannot speak, in milliseconds: it may have to ask a person.
 const STAYS: u64 = 12_000;
 
-/// The handshake that came although it was not due. Who waits no longer for the answer to its probe may try one.
+/// The handshake that came although it was not due. Who waits no longer for the answer to its probe may try one, and so may
+/// who probes only after its handshake was refused.
 fn handshake(life: &Life) -> Option<String> {
-    let part = |value: &Value| {
+    let probe = life.first("server/discover");
+    let odd = |(at, value): &(usize, &Value)| {
         let done = is_notification(value) && value["method"] == "notifications/initialized";
-        value["method"] == "initialize" || done
+        let is_handshake = done || value["method"] == "initialize";
+        let is_odd = match probe {
+            Some((place, _)) if place < *at => {
+                life.reply(place).is_some_and(|(answered, _)| answered < *at)
+            }
+            Some(_) => done,
+            None => done || *at > 0,
+        };
+        is_handshake && is_odd
     };
-    let (at, odd) = life.heard().find(|(_, value)| part(value))?;
-    let probe = life.first("server/discover").filter(|(place, _)| *place < at);
-    let waited =
-        probe.is_none_or(|(place, _)| life.reply(place).is_some_and(|(answered, _)| answered < at));
-    waited.then(|| format!("{} came", odd["method"]))
+    life.heard().find(odd).map(|(_, value)| format!("{} came", value["method"]))
 }
 
 /// What the client does that nobody declares.
@@ -203,6 +238,8 @@ fn undeclared(life: &Life, revision: Revision) -> Option<String> {
         ("prompts/", "prompts"),
         ("resources/", "resources"),
         ("logging/", "logging"),
+        // Before 2025-11-25 there are no tasks; that is told elsewhere.
+        ("tasks/", if revision == Revision::V2025_11_25 { "tasks" } else { "tools" }),
         // Before 2025-03-26 there is no such capability.
         ("completion/", if revision == Revision::V2024_11_05 { "tools" } else { "completions" }),
     ];
@@ -299,8 +336,10 @@ pub(super) fn modern() -> Vec<Check> {
             .sent("a server that refuses every version but one of the future")
             .hosts("A server of 2026-07-28 is spoken to as if it were of an older revision.")
             .played(&["modern-version"], |played| each(played, |_, life| {
-                let (told, refusal) = life.said().find(|(_, value)| value["error"]["code"] == -32022)?;
                 let named = |value: &Value| value["params"]["_meta"].get(VERSION).cloned();
+                let (told, refusal) = life.said().find(|(at, value)| {
+                    value["error"]["code"] == -32022 && life.asked(*at).is_some_and(|asked| named(asked).is_some())
+                })?;
                 // To name the same one again is judged below.
                 let before: Vec<Value> = life.requests().filter(|(at, _)| *at < told).filter_map(|(_, value)| named(value)).collect();
                 let offered = refusal["error"]["data"]["supported"].as_array()?;
@@ -322,7 +361,12 @@ pub(super) fn modern() -> Vec<Check> {
                 let named = |value: &Value| value["params"]["_meta"].get(VERSION).cloned();
                 let odd = life.requests().filter(|(at, _)| *at > told.0).filter_map(|(_, value)| named(value));
                 let mut odd = odd.filter(|version| offered.as_array().is_none_or(|list| !list.contains(version)));
-                odd.next().map(|version| format!("{version} came again after it was refused twice"))
+                if let Some(version) = odd.next() {
+                    return Some(format!("{version} came again after it was refused twice"));
+                }
+                // Nobody can speak the only one that is offered.
+                let mut all = life.requests().filter_map(|(_, value)| named(value));
+                all.find(|version| *version == FUTURE).map(|version| format!("it names {version}, which it cannot know"))
             })),
     ]
 }

@@ -80,7 +80,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("questions for what the client does not declare")
         .hosts("No server asks for what is not declared, so the user never sees it.")
-        .played(&["modern-ask"], |played| each(played, |_, life| life.requests().find_map(|(at, value)| {
+        .played(&["modern-ask", "modern-ask-page"], |played| each(played, |_, life| life.requests().find_map(|(at, value)| {
             let answers = value["params"]["inputResponses"].as_object()?;
             let caps = &value["params"]["_meta"][CAPABILITIES];
             let mut wanted = wanted(life).into_iter().filter(|one| one.at < at);
@@ -90,7 +90,10 @@ pub(super) fn checks() -> Vec<Check> {
                 let name = method.split('/').next()?;
                 // To decline what it does not know is a polite way to refuse.
                 let served = answer["action"] == "accept" || answer.get("content").is_some() || answer.get("roots").is_some();
-                (served && caps.get(name).is_none()).then(|| format!("{name} is not declared, and was served"))
+                // No mode at all means forms.
+                let mode = asked[key]["params"]["mode"].as_str().filter(|mode| *mode != "form");
+                let declared = caps.get(name).is_some_and(|modes| mode.is_none_or(|mode| modes.get(mode).is_some()));
+                (served && !declared).then(|| format!("{name} is not declared{}, and was served", mode.map_or(String::new(), |mode| format!(" with the mode {mode}"))))
             })
         }))),
     ]
@@ -268,7 +271,7 @@ pub(super) fn filled(life: &Life) -> Option<String> {
                 let asked = |one: &Wanted<'_>| {
                     one.result["inputRequests"][key]["method"] == "elicitation/create"
                 };
-                asks.iter().find(|one| asked(one)).and_then(|_| misfilled(answer))
+                asks.iter().find(|one| asked(one)).and_then(|_| misfilled(answer, Revision::MODERN))
             })
         },
     )

@@ -39,21 +39,25 @@ pub(super) fn checks() -> Vec<Check> {
             Revisions::SINCE_0326,
             "A client that does not wait any longer for an answer, and goes on, cancels the request.",
         )
-        .sent("a server with three tools that leaves the first `tools/call` unanswered")
+        .sent("a server with three tools that leaves the first `tools/call` unanswered, and one that leaves a list of prompts or resources unanswered")
         .hosts("A server works on what nobody waits for.")
         .after(&["client-vocabulary", "client-cancel-own"])
-        .played(&["stuck"], |played| {
-            each(played, |_, life| {
+        .played(&["stuck", "stuck-list"], |played| {
+            each(played, |name, life| {
+                let silent = |value: &Value| match name {
+                    "stuck" => value["method"] == "tools/call",
+                    _ => value["method"].as_str().is_some_and(|it| it.ends_with("/list") && it != "tools/list"),
+                };
                 // Who was answered waits for nothing, however late the next request comes.
-                let open = |(at, value): &(usize, &Value)| value["method"] == "tools/call" && life.reply(*at).is_none();
-                let calls: Vec<_> = life.requests().filter(open).collect();
+                let open = |at: usize| life.reply(at).is_none();
+                let calls: Vec<_> = life.requests().filter(|(at, value)| silent(value) && open(*at)).collect();
                 let cancels = |id: Option<&Value>| life.cancelled(id).is_some();
                 // Others that run at the same time begin within this.
                 let later = |call: usize| life.requests().any(|(at, value)| {
                     at > call && life.when(at) > life.when(call) + 2_000 && value["method"] != "ping"
                 });
                 let (_, call) = calls.iter().find(|(at, call)| later(*at) && !cancels(call.get("id")))?;
-                Some(format!("the call {} was given up, and not cancelled", call["id"]))
+                Some(format!("{} with the id {} was given up, and not cancelled", call["method"], call["id"]))
             })
         }),
         Check::should(
