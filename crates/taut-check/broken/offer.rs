@@ -346,7 +346,10 @@ impl Server {
                 if request.params["arguments"].get("who") == Some(&Value::Null)
                     && self.is("argument-null") => {}
             "greet" if request.params["arguments"].is_array() && self.is("prompt-list") => {}
-            "greet" if who.is_null() && !self.is("prompts-missing-argument") => {
+            "greet"
+                if self.is("prompts-missing-argument")
+                    && request.params["arguments"].get("who").is_none() => {}
+            "greet" if who.is_null() => {
                 return invalid("who is needed");
             }
             "greet" if who.is_boolean() && self.is("argument-true") => {}

@@ -635,7 +635,8 @@ impl Server {
         }
         let meta = &params["_meta"];
         self.elicits |= meta[CAPABILITIES].get("elicitation").is_some();
-        let remembered = self.is("bare-prompt") && method == "prompts/get" && self.agreed.is_none();
+        let bare = meta.get(VERSION).is_none() && method == "prompts/get" && self.agreed.is_none();
+        let remembered = self.is("bare-prompt") && bare;
         let modern = meta.get(VERSION).is_some() || remembered;
         if (modern && !remembered || self.modern_only)
             && let Err(refused) = self.envelope(id, method, meta)

@@ -47,7 +47,7 @@ fn work(name: &str) -> (Answer, u64) {
 
 impl Server {
     pub(crate) fn task_capabilities(&self, modern: bool, caps: &mut Value) {
-        if modern && !self.is("tasks-absent") {
+        if modern && !self.is_without_tasks() {
             caps["extensions"] = json!({ EXTENSION: {} });
         }
         if !modern {
@@ -64,11 +64,19 @@ impl Server {
     pub(crate) fn has_tasks(&self, request: &Request<'_>) -> bool {
         match request.modern {
             true => {
-                !self.is("tasks-absent")
+                !self.is_without_tasks()
                     && !["tasks/list", "tasks/result"].contains(&request.method)
             }
-            false => request.version == "2025-11-25" && !self.is("tasks-ignored"),
+            false => {
+                let ignored = self.is("tasks-ignored") && request.method == "tools/call";
+                request.version == "2025-11-25" && !ignored
+            }
         }
+    }
+
+    /// Roles of a server of 2026-07-28 that does not have the extension.
+    fn is_without_tasks(&self) -> bool {
+        self.is("tasks-absent") || self.is("tasks-notified")
     }
 
     pub(crate) fn task_tools(&self, request: &Request<'_>) -> Vec<Value> {
@@ -200,6 +208,7 @@ impl Server {
             (Err((code, message)), "failed") => {
                 state["error"] = json!({ "code": code, "message": message })
             }
+            (Err(_), "completed") => state["result"] = json!({ "content": [] }),
             (Ok(_), "failed") => state["error"] = json!({ "code": -32603, "message": "it failed" }),
             _ => {}
         }
@@ -240,7 +249,7 @@ impl Server {
     fn polled(&self, at: usize, modern: bool) -> Value {
         let mut state = self.state(at, modern);
         let ended = state["status"] != "working";
-        if self.is("task-flickers") && ended && self.polls % 3 == 0 {
+        if self.is("task-flickers") && ended && self.polls.is_multiple_of(3) {
             state["status"] = json!("working");
         }
         if self.is("tasks-state") && modern {

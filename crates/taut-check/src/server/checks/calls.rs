@@ -291,6 +291,7 @@ fn calling() -> Vec<Check> {
             "A server without tasks ignores `task` in a call and answers as always.")
             .sent("an allowed call with `task: {ttl: 60000}`")
             .hosts("A client that tries tasks with every server loses the call.")
+            .after(&["init-result", "init-capability-shape"])
             .probe(
                 |cx| {
                     let call = cx.survey.call(|_| true)?;

@@ -46,7 +46,7 @@ pub(super) fn checks() -> Vec<Check> {
             .sent("cancellations without params, with null, an object and an array as requestId, and with a reason that is no text")
             .hosts("A server that ends here ends with a host's bug.")
             .silent()
-            .after(&["rpc-notification-silent"])
+            .after(&["rpc-notification-silent", "cancel-unknown"])
             .probe(
                 |cx| Ok(vec![
                     cx.note("notifications/cancelled", Value::Null),

@@ -11,7 +11,7 @@ use crate::cx::{CAPABILITIES, Cx, LOG_LEVEL};
 use crate::seen::{Seen, Step};
 
 /// The extension.
-const NAME: &str = "io.modelcontextprotocol/tasks";
+pub(super) const NAME: &str = "io.modelcontextprotocol/tasks";
 
 const NO_TASK: &str = "no allowed call became a task";
 

@@ -276,8 +276,12 @@ pub(super) fn may_extend(cx: &Cx<'_>, method: &str) -> bool {
         let members = cx.survey.capabilities().get(name).and_then(Value::as_object);
         members.is_some_and(|members| !members.is_empty())
     };
+    let extended = cx.survey.capabilities().get("extensions").and_then(Value::as_object);
+    let mut extensions = extended.into_iter().flatten().map(|(name, _)| name.as_str());
     crate::schema::method_definition(method).is_none()
-        && (declared("experimental") || declared("extensions"))
+        && (declared("experimental")
+            || extensions
+                .any(|name| name != super::handles::NAME || method == "notifications/tasks"))
 }
 
 /// A capability, the method behind it, and what its result has to have in it.

@@ -113,7 +113,7 @@ pub(super) fn checks() -> Vec<Check> {
         )
         .sent("`tasks/get`")
         .hosts("A client that tries tasks believes that they are there.")
-        .after(&["rpc-unknown-method"])
+        .after(&["rpc-unknown-method", "extension-shape"])
         .probe(
             |cx| {
                 if cx.survey.declares("extensions/io.modelcontextprotocol~1tasks") {

@@ -15,7 +15,14 @@ pub(super) fn checks() -> Vec<Check> {
             "Every message fits the official JSON schema of its revision.",
         )
         .hosts("The official SDKs validate what they receive, and drop what does not fit.")
-        .after(&["listen-subset", "frame-clean", "frame-line"])
+        .after(&[
+            "listen-subset",
+            "frame-clean",
+            "frame-line",
+            "tasks-created",
+            "tasks-polled",
+            "tasks-handle",
+        ])
         .scan(|cx, all| {
             let mut faults = Vec::new();
             for (session, requests) in &all.sessions {

@@ -20,7 +20,7 @@ fn cancelled() -> Check {
         "A task that is cancelled is cancelled in the answer and for good; one that has ended is not cancelled: -32602.")
         .sent("allowed tools as tasks, `tasks/cancel` at once, and `tasks/get`; and again, with `tasks/cancel` after the result")
         .hosts("A client believes that the work has stopped, or that it goes on.")
-        .after(&["tasks-created"])
+        .after(&["tasks-created", "tasks-polled", "tasks-answered"])
         .fresh(
             |cx| {
                 needs(cx, "tasks/cancel")?;

@@ -286,7 +286,7 @@ fn answered() -> Check {
         "`tasks/result` waits for the end of the task, and gives what the call would have given, and the id in `_meta`.")
         .sent("allowed tools as tasks, `tasks/result` at once, and `tasks/get` then")
         .hosts("A model is shown a task, or an error, and not the result of its tool.")
-        .after(&["tasks-created"])
+        .after(&["tasks-created", "tasks-polled"])
         .fresh(
             finished,
             |cx, seen| {

@@ -102,7 +102,7 @@ pub(super) fn checks() -> Vec<Check> {
         Check::should("tools-order", &["TOL-22"], Revisions::MODERN,
             "Tools are listed in the same order each time.")
             .hosts("A changed order spoils the cache of a model's prompt: each turn costs more and starts later.")
-            .after(&["tools-same", "tools-steady", "meta-client-same"])
+            .after(&["tools-same", "tools-steady", "tools-first", "meta-client-same"])
             .scan(|cx, all| listed(cx, all, true)),
         Check::must("tools-same", &["TOL-23"], Revisions::MODERN,
             "The list of tools does not depend on the connection.")
