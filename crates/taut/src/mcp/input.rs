@@ -126,11 +126,6 @@ impl SealKey {
         Self(key.into())
     }
 
-    /// A code of 16 characters over `text` that only the owner of the key can make.
-    pub(crate) fn code(&self, text: &str) -> String {
-        hex(&HMAC::mac(text, &self.0)[..8])
-    }
-
     /// Signs a memory for the request that `bound_to` names.
     ///
     /// # Errors

@@ -81,8 +81,7 @@ setters! { ServerBuilder<S>, [S: Send + Sync + 'static];
 
 impl<S: Send + Sync + 'static> ServerBuilder<S> {
     /// The key that the state of a question is signed with, so that another process of this server
-    /// can take the answer. Cursors of paged lists are signed with it as well. `TAUT_SEAL_KEY` unless set; else one
-    /// that ends with the process.
+    /// can take the answer. `TAUT_SEAL_KEY` unless set; else one that ends with the process.
     pub fn seal_key(mut self, key: impl Into<Vec<u8>>) -> Self {
         let key = key.into();
         self.mistake(key.is_empty(), || "seal_key() was given an empty key".to_owned());

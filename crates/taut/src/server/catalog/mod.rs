@@ -71,7 +71,7 @@ type CachedPage = (List, Revision, usize);
 /// What follows from the catalog, worked out when it is first asked for.
 #[derive(Default)]
 struct Cache {
-    /// Only cursors of our own are followed, so there are no more pages than the lists have.
+    /// Only cursors to where a page begins are followed, so there are no more pages than the lists have.
     pages: Mutex<HashMap<CachedPage, Arc<[u8]>>>,
     capabilities: OnceLock<ServerCapabilities>,
 }
@@ -185,11 +185,11 @@ impl<H> Catalog<H> {
             List::Templates => self.templates.len(),
             List::Prompts => self.prompts.len(),
         };
-        let state = ListState { list: list as u8, total };
+        let state = ListState { list: list as u8, total, page_size: settings.page_size };
         let start = match cursor {
             None => 0,
             // PAG-04
-            Some(cursor) => cursor::read(&settings.seal_key, cursor, state).ok_or_else(|| {
+            Some(cursor) => cursor::read(cursor, state).ok_or_else(|| {
                 ErrorObject::invalid_params("invalid cursor: list again from the start")
             })?,
         };
@@ -206,7 +206,7 @@ impl<H> Catalog<H> {
                 return Err(ErrorObject::internal(fault));
             }
         }
-        let next = (end < total).then(|| cursor::write(&settings.seal_key, end, state));
+        let next = (end < total).then(|| cursor::write(end, state));
         let page: Arc<[u8]> =
             self.write_page(settings, server, list, revision, start..end, next).into();
         pages.insert(key, page.clone());
