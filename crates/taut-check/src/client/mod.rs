@@ -4,6 +4,7 @@
 //! `offers.rs` and `rounds.rs`, and what nobody asked for in `noise.rs`, as one of `scenarios.rs`; `run.rs` starts the client and reads that; `checks/` judges it.
 
 mod checks;
+mod links;
 mod noise;
 mod offers;
 mod play;

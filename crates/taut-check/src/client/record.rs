@@ -2,9 +2,11 @@
 
 use std::io::Read as _;
 use std::path::Path;
+use std::sync::OnceLock;
 
 use serde_json::{Value, json};
 
+use super::links::Links;
 use crate::ours::Revision;
 use crate::seen::{is_request, is_response, messages};
 
@@ -35,9 +37,16 @@ pub(crate) struct Life {
     pub(crate) notes: Vec<Note>,
     /// Whether more was written down than is read: its end is not known.
     pub(crate) cut: bool,
+    /// Made from the notes when it is first needed.
+    links: OnceLock<Links>,
 }
 
 impl Life {
+    #[cfg(test)]
+    pub(crate) fn of(notes: Vec<Note>) -> Self {
+        Self { notes, ..Self::default() }
+    }
+
     /// Every message of the client, with its place.
     pub(crate) fn heard(&self) -> impl Iterator<Item = (usize, &Value)> {
         self.notes.iter().enumerate().filter_map(|(at, note)| match note {
@@ -65,11 +74,13 @@ impl Life {
         self.heard().find(|(_, value)| value["method"] == method)
     }
 
-    /// The place where the client cancelled a request of its own.
-    pub(crate) fn cancelled(&self, id: Option<&Value>) -> Option<usize> {
-        let mut cancels =
-            self.heard().filter(|(_, value)| value["method"] == "notifications/cancelled");
-        cancels.find(|(_, value)| value["params"].get("requestId") == id).map(|(at, _)| at)
+    fn links(&self) -> &Links {
+        self.links.get_or_init(|| Links::of(&self.notes))
+    }
+
+    /// The place where the client cancelled a request of its own, the first one after a place.
+    pub(crate) fn cancelled(&self, id: Option<&Value>, after: usize) -> Option<usize> {
+        self.links().cancelled(id?, after)
     }
 
     /// What the client answered to a request of ours.
@@ -81,20 +92,36 @@ impl Life {
 
     /// The answer to the request at a place: the first one with its id that comes later. An id may be used again.
     pub(crate) fn reply(&self, place: usize) -> Option<(usize, &Value)> {
-        let Some(Note::Heard { value: Some(request), .. }) = self.notes.get(place) else {
-            return None;
-        };
-        let id = request.get("id")?;
-        let mut later = self.said().filter(|(at, _)| *at > place);
-        later.find(|(_, value)| is_response(value) && value.get("id") == Some(id))
+        let at = self.links().reply(place)?;
+        let Some(Note::Said { value, .. }) = self.notes.get(at) else { return None };
+        Some((at, value))
+    }
+
+    /// The last request with this id before a place, and where it is.
+    pub(crate) fn request(&self, id: &Value, before: usize) -> Option<(usize, &Value)> {
+        let at = self.links().asked(id, before)?;
+        let Some(Note::Heard { value: Some(value), .. }) = self.notes.get(at) else { return None };
+        Some((at, value))
     }
 
     /// The request that the answer at a place belongs to: the last one with its id that came before.
     pub(crate) fn asked(&self, place: usize) -> Option<&Value> {
         let Some(Note::Said { value: answer, .. }) = self.notes.get(place) else { return None };
-        let id = answer.get("id")?;
-        let before = self.requests().take_while(|(at, _)| *at < place);
-        before.map(|(_, value)| value).filter(|value| value.get("id") == Some(id)).last()
+        self.request(answer.get("id")?, place).map(|(_, value)| value)
+    }
+
+    /// Whether the request at a place was answered, or cancelled, before another place.
+    pub(crate) fn is_over(&self, asked: usize, at: usize) -> bool {
+        let Some(Note::Heard { value: Some(request), .. }) = self.notes.get(asked) else {
+            return false;
+        };
+        let before = |place: Option<usize>| place.is_some_and(|place| place < at);
+        before(self.links().reply(asked)) || before(self.cancelled(request.get("id"), asked))
+    }
+
+    /// The places of the requests right before and right after the one at a place.
+    pub(crate) fn beside(&self, asked: usize) -> (Option<usize>, Option<usize>) {
+        self.links().beside(asked)
     }
 
     /// When the note at a place was written, in milliseconds since 1970; zero if that is not known.

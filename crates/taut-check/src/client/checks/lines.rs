@@ -1,5 +1,7 @@
 //! What a client writes, line by line.
 
+use std::collections::HashMap;
+
 use serde_json::Value;
 
 use super::{UNDER_WAY, each, every};
@@ -96,7 +98,7 @@ pub(super) fn checks() -> Vec<Check> {
         .after(&["client-notification-id", "client-id-type"])
         .played(&[], |played| {
             each(played, |_, life| {
-                repeated(life, 0, |used, at| !is_over(life, used, at))
+                repeated(life, 0, |used, at| !life.is_over(used, at))
             })
         }),
         Check::must(
@@ -170,7 +172,7 @@ pub(super) fn checks() -> Vec<Check> {
                 let token = |value: &Value| value.pointer("/params/_meta/progressToken").cloned();
                 let mut open: Vec<(Value, usize)> = Vec::new();
                 for (at, value) in life.requests() {
-                    open.retain(|(_, asked)| !is_over(life, *asked, at));
+                    open.retain(|(_, asked)| !life.is_over(*asked, at));
                     if value["params"].get("progressToken").is_some() {
                         return Some("a token is in `params`, and not in `_meta`".to_owned());
                     }
@@ -247,25 +249,16 @@ fn revision_of(value: &Value, agreed: Revision) -> Option<Revision> {
     }
 }
 
-/// Whether the request at a place was answered, or cancelled, before another place.
-fn is_over(life: &Life, asked: usize, at: usize) -> bool {
-    let id = life.requests().find(|(place, _)| *place == asked).and_then(|(_, one)| one.get("id"));
-    let mut between = life.heard().filter(|(place, _)| *place > asked && *place < at);
-    let cancelled = between.any(|(_, value)| {
-        value["method"] == "notifications/cancelled" && value["params"].get("requestId") == id
-    });
-    cancelled || life.reply(asked).is_some_and(|(place, _)| place < at)
-}
-
 /// The first id that is used a second time from a place on, where that counts: a judge gets both places.
 fn repeated(life: &Life, from: usize, counts: impl Fn(usize, usize) -> bool) -> Option<String> {
-    let mut used: Vec<(usize, &Value)> = Vec::new();
+    // If the last use counts for nothing, those before it do not either: what ended it ended them.
+    let mut used: HashMap<String, usize> = HashMap::new();
     for (at, value) in life.requests().filter(|(at, _)| *at >= from) {
-        let id = &value["id"];
-        if used.iter().any(|(place, other)| *other == id && counts(*place, at)) {
+        let id = value["id"].to_string();
+        if used.get(&id).is_some_and(|place| counts(*place, at)) {
             return Some(format!("the id {id} is used twice"));
         }
-        used.push((at, id));
+        used.insert(id, at);
     }
     None
 }
@@ -277,6 +270,7 @@ const LONG_AGO: u64 = 2_000;
 fn cancelled_late(played: &Played<'_>) -> Vec<(String, u64)> {
     // Where answers take a second, they cross with a client that waits as long.
     let lives = played.lives().filter(|(name, _)| !["slow", "modern-slow"].contains(name));
+    let patience = patience(played);
     let late = |life: &Life| -> Vec<(String, u64)> {
         let cancels =
             life.heard().filter(|(_, value)| value["method"] == "notifications/cancelled");
@@ -284,21 +278,17 @@ fn cancelled_late(played: &Played<'_>) -> Vec<(String, u64)> {
             let id = value["params"].get("requestId")?;
             // Both sides may end a stream, and the pages of the specification differ on how (CAN-12).
             let plain = |one: &Value| one["method"] != "subscriptions/listen";
-            let is_own = |one: &Value| one.get("id") == Some(id) && plain(one);
-            let before = life.requests().take_while(|(place, _)| *place < at);
-            let (asked, request) = before.filter(|(_, one)| is_own(one)).last()?;
+            let (asked, request) = life.request(id, at).filter(|(_, one)| plain(one))?;
             let (place, _) = life.reply(asked).filter(|(place, _)| *place < at)?;
             let millis = life.when(at).saturating_sub(life.when(place));
             // Who has many requests under way may not have read this answer yet.
-            let earlier = life.requests().take_while(|(other, _)| *other < asked).last();
-            let later = life.requests().find(|(other, _)| *other > asked);
-            let alone = earlier.is_none_or(|(other, _)| is_over(life, other, asked))
-                && later.is_none_or(|(other, _)| other > at);
+            let (earlier, later) = life.beside(asked);
+            let alone = earlier.is_none_or(|other| life.is_over(other, asked))
+                && later.is_none_or(|other| other > at);
             // Who cancels after a time of its own, whatever it hears, may cross the answer each time.
             let waited = life.when(at).saturating_sub(life.when(asked));
-            let timed = millis <= UNDER_WAY
-                && patience(played, &request["method"])
-                    .is_some_and(|least| waited + CLOCK >= least);
+            let least = request["method"].as_str().and_then(|method| patience.get(method));
+            let timed = millis <= UNDER_WAY && least.is_some_and(|least| waited + CLOCK >= *least);
             (alone && !timed || millis > LONG_AGO).then(|| (id.to_string(), millis))
         });
         let mut all: Vec<_> = answered.collect();
@@ -313,18 +303,22 @@ fn cancelled_late(played: &Played<'_>) -> Vec<(String, u64)> {
 /// How far two waits of the same length may differ, in milliseconds.
 const CLOCK: u64 = 50;
 
-/// The shortest time that the client waited before it cancelled such a request that was not answered.
-fn patience(played: &Played<'_>, method: &Value) -> Option<u64> {
-    let waits = |life: &Life| -> Vec<u64> {
-        let such = life.requests().filter(|(_, value)| value["method"] == *method);
-        let open = such.filter_map(|(asked, value)| {
-            let cancelled = life.cancelled(value.get("id")).filter(|place| *place > asked)?;
-            let answered = life.reply(asked).is_some_and(|(place, _)| place < cancelled);
-            (!answered).then(|| life.when(cancelled).saturating_sub(life.when(asked)))
-        });
-        open.collect()
-    };
-    played.lives().flat_map(|(_, life)| waits(life)).min()
+/// The shortest time that the client waited before it cancelled a request that was not answered, by method.
+fn patience<'a>(played: &'a Played<'_>) -> HashMap<&'a str, u64> {
+    let mut least: HashMap<&str, u64> = HashMap::new();
+    for (_, life) in played.lives() {
+        for (asked, request) in life.requests() {
+            let cancelled = life.cancelled(request.get("id"), asked);
+            let Some((method, cancelled)) = request["method"].as_str().zip(cancelled) else {
+                continue;
+            };
+            if life.reply(asked).is_none_or(|(place, _)| place > cancelled) {
+                let waited = life.when(cancelled).saturating_sub(life.when(asked));
+                least.entry(method).and_modify(|best| *best = waited.min(*best)).or_insert(waited);
+            }
+        }
+    }
+    least
 }
 
 /// The scenarios that the client ended by itself, and in the middle of a line.

@@ -387,7 +387,7 @@ mod tests {
         let probe = heard(request(1, "server/discover"));
         let open = heard(request(2, "initialize"));
         let answer = Note::Said { at: 0, value: answer };
-        let life = |notes: [Note; 3]| Life { notes: notes.into(), ..Life::default() };
+        let life = |notes: [Note; 3]| Life::of(notes.into());
         let late = life([probe.clone(), open.clone(), answer.clone()]);
         assert_eq!(handshake(&late), None);
         let odd = life([probe, answer, open]);

@@ -51,7 +51,7 @@ pub(super) fn checks() -> Vec<Check> {
                 // Who was answered waits for nothing, however late the next request comes.
                 let open = |at: usize| life.reply(at).is_none();
                 let calls: Vec<_> = life.requests().filter(|(at, value)| silent(value) && open(*at)).collect();
-                let cancels = |id: Option<&Value>| life.cancelled(id).is_some();
+                let cancels = |id: Option<&Value>| life.cancelled(id, 0).is_some();
                 // Others that run at the same time begin within this.
                 let later = |call: usize| life.requests().any(|(at, value)| {
                     at > call && life.when(at) > life.when(call) + 2_000 && value["method"] != "ping"
@@ -134,14 +134,9 @@ fn left_open(life: &Life) -> bool {
     let Some(closed) = life.notes.iter().position(|note| matches!(note, Note::Eof { .. })) else {
         return false;
     };
-    let answered = |id: Option<&Value>| {
-        life.said().any(|(at, value)| {
-            at < closed && value.get("method").is_none() && value.get("id") == id
-        })
-    };
     life.requests().any(|(at, value)| {
-        let id = value.get("id");
-        at < closed && !answered(id) && life.cancelled(id).is_none()
+        let answered = life.reply(at).is_some_and(|(place, _)| place < closed);
+        at < closed && !answered && life.cancelled(value.get("id"), at).is_none()
     })
 }
 
