@@ -64,28 +64,28 @@ pub(super) fn scans(
     }
 }
 
-/// Turns failures that another failure explains into `Blocked`, each with its reason.
+/// Turns failures that another failure explains into `Blocked`, each with its reason. Of failures that explain each other the
+/// first one stays, and advice explains nothing, so that something always fails where something is wrong.
 pub(crate) fn explain(checks: &[Check], rows: &mut [Row]) {
-    let failed: Vec<(Revision, &'static str)> =
-        rows.iter().filter(|row| row.verdict.failed()).map(|row| (row.revision, row.id)).collect();
     let mut shown: HashMap<Revision, HashSet<String>> = HashMap::new();
     for row in rows.iter().filter(|row| row.id != "schema-valid") {
         if let Verdict::Fail { shown: lines, .. } = &row.verdict {
             shown.entry(row.revision).or_default().extend(lines.iter().map(|line| nameless(line)));
         }
     }
+    let failed: HashSet<(Revision, &'static str)> =
+        rows.iter().filter(|row| row.fails()).map(|row| (row.revision, row.id)).collect();
+    let mut causes: Causes = HashMap::new();
+    for row in rows.iter().filter(|row| row.verdict.failed()) {
+        let has_failed = |id: &'static str| failed.contains(&(row.revision, id));
+        let cause = cause(checks, row, has_failed);
+        causes.extend(cause.map(|cause| ((row.revision, row.id), cause)));
+    }
+    let place = |id: &str| checks.iter().position(|check| check.id == id);
     for row in rows.iter_mut().filter(|row| row.verdict.failed()) {
-        let after = checks.iter().find(|check| check.id == row.id).map_or(&[] as &[_], |c| c.after);
-        let has_failed = |id: &&'static str| failed.contains(&(row.revision, *id));
-        let idless = row.verdict.words().ends_with(IDLESS) && row.id != ERROR_ID;
-        let cause = after.iter().find(|id| has_failed(id));
-        let cause = cause.or_else(|| Some(&ERROR_ID).filter(|id| idless && has_failed(id)));
-        let words = row.verdict.words();
-        let lost = words.contains("was not answered") || words.ends_with(SILENT);
-        let lost = lost && !TOGETHER.contains(&row.id);
-        let cause = cause.or_else(|| Some(&TOGETHER[0]).filter(|id| lost && has_failed(id)));
-        let cause = cause.or_else(|| Some(&LINES).filter(|id| lost && has_failed(id)));
-        if let Some(cause) = cause {
+        let circle = circle(&causes, row.revision, row.id);
+        let stays = circle.iter().min_by_key(|id| place(id)) == Some(&row.id);
+        if let Some(cause) = causes.get(&(row.revision, row.id)).filter(|_| !stays) {
             row.verdict = Verdict::Blocked(format!("{cause} explains it"));
             continue;
         }
@@ -99,6 +99,40 @@ pub(crate) fn explain(checks: &[Check], rows: &mut [Row]) {
     }
 }
 
+/// Which failure explains which.
+type Causes = HashMap<(Revision, &'static str), &'static str>;
+
+/// The failure that explains this one.
+fn cause(
+    checks: &[Check],
+    row: &Row,
+    has_failed: impl Fn(&'static str) -> bool,
+) -> Option<&'static str> {
+    let words = row.verdict.words();
+    let idless = words.ends_with(IDLESS) && row.id != ERROR_ID;
+    let lost = words.contains("was not answered") || words.ends_with(SILENT);
+    let lost = lost && !TOGETHER.contains(&row.id);
+    let after = checks.iter().find(|check| check.id == row.id).map_or(&[] as &[_], |c| c.after);
+    let likely = [(ERROR_ID, idless), (TOGETHER[0], lost), (LINES, lost)];
+    let likely = likely.into_iter().filter(|(_, fits)| *fits).map(|(id, _)| id);
+    after.iter().copied().chain(likely).find(|id| has_failed(id))
+}
+
+/// The failures that explain each other, and this one among them; none if its causes end somewhere else.
+fn circle(causes: &Causes, revision: Revision, id: &'static str) -> Vec<&'static str> {
+    let mut chain = vec![id];
+    while let Some(next) = chain.last().and_then(|last| causes.get(&(revision, *last))) {
+        if *next == id {
+            return chain;
+        }
+        if chain.contains(next) {
+            break;
+        }
+        chain.push(*next);
+    }
+    Vec::new()
+}
+
 /// A message without its id: the same answer to another request is the same fault.
 fn nameless(line: &str) -> String {
     let Ok(mut message) = serde_json::from_str::<serde_json::Value>(line) else {
@@ -108,4 +142,34 @@ fn nameless(line: &str) -> String {
         members.remove("id");
     }
     message.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The rows of these checks, all failed, and what became of them.
+    fn explained(ids: &[&'static str]) -> Vec<(&'static str, bool)> {
+        let checks = crate::checks();
+        let row = |id: &&'static str| {
+            let check = checks.iter().find(|check| check.id == *id).unwrap();
+            let verdict = Verdict::fail("request 5 was not answered");
+            Row::new(check, Revision::V2025_11_25, verdict, Vec::new())
+        };
+        let mut rows: Vec<Row> = ids.iter().map(row).collect();
+        explain(&checks, &mut rows);
+        rows.iter().map(|row| (row.id, row.verdict.failed())).collect()
+    }
+
+    #[test]
+    fn a_failure_is_explained_by_another_one() {
+        assert_eq!(explained(&["ping"]), [("ping", true)]);
+        assert_eq!(explained(&["frame-line", "ping"]), [("frame-line", true), ("ping", false)]);
+    }
+
+    #[test]
+    fn of_failures_that_explain_each_other_one_stays() {
+        let all = explained(&["frame-match", "ping", "rpc-answers-on"]);
+        assert_eq!(all.iter().filter(|(_, failed)| *failed).count(), 1, "{all:?}");
+    }
 }
