@@ -265,7 +265,7 @@ fn a_client_is_started_with_a_played_server() {
     let client = ["taut", "call", "echo", "text=hello", "--", "{server}"];
     let run: Run = taut(words.iter().chain(&client)).output().unwrap().into();
     let report = run.exits(0).json();
-    assert_eq!(report["starts"], 6, "{report}");
+    assert_eq!(report["starts"], 7, "{report}");
     let (passed, failed) = (report["pass"].as_u64().unwrap(), report["fail"].as_u64().unwrap());
     assert!(passed > 0 && failed == 0, "{report}");
     // One that ends at once shows nothing.
