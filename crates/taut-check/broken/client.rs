@@ -485,6 +485,9 @@ impl Client {
         if self.is("names-modern") || self.is("client-refused") {
             return Some(false);
         }
+        if self.is("client-probe-modern") {
+            return Some(true);
+        }
         if self.is("client-first") {
             let early = self.message("tools/list", json!({}));
             self.write(&early.to_string());
@@ -678,6 +681,9 @@ impl Client {
                 }
                 return;
             };
+            if self.is("client-probe-modern") && reply.get("error").is_some() {
+                return;
+            }
             self.split |= reply.to_string().contains('\u{2028}');
             let kind = reply["result"].get("resultType");
             if self.modern && self.is("client-result-plain") && kind.is_none() {

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use serde_json::Value;
 
 use super::record::Note;
-use crate::seen::{is_request, is_response};
+use crate::seen::{is_request, is_response, messages};
 
 /// Places of messages, counted from the first note of the life. Ids are JSON text, so that 1 and "1" differ.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +17,11 @@ pub(super) struct Links {
     by_id: HashMap<String, Vec<usize>>,
     replies: HashMap<usize, usize>,
     cancels: HashMap<String, Vec<usize>>,
+    /// The requests of the server, and the answers of the client: each with its place within an array.
+    ours: HashMap<String, (usize, usize)>,
+    answers: HashMap<String, (usize, usize)>,
+    /// Whether the server sent an array.
+    array: bool,
 }
 
 impl Links {
@@ -24,6 +29,7 @@ impl Links {
         let mut links = Self::default();
         let mut open: HashMap<String, Vec<usize>> = HashMap::new();
         for (place, note) in notes.iter().enumerate() {
+            links.add_parts(place, note);
             match note {
                 Note::Heard { value: Some(value), .. } if is_request(value) => {
                     let id = value["id"].to_string();
@@ -47,6 +53,40 @@ impl Links {
             }
         }
         links
+    }
+
+    /// Adds what is said to the client, and what it answers, which may be in arrays.
+    fn add_parts(&mut self, place: usize, note: &Note) {
+        let (value, heard) = match note {
+            Note::Heard { value: Some(value), .. } => (value, true),
+            Note::Said { value, .. } => (value, false),
+            _ => return,
+        };
+        self.array |= !heard && value.is_array();
+        for (index, one) in messages(value).iter().enumerate() {
+            let Some(id) = one.get("id") else { continue };
+            let joined = match heard {
+                true if is_response(one) => &mut self.answers,
+                false if is_request(one) => &mut self.ours,
+                _ => continue,
+            };
+            joined.entry(id.to_string()).or_insert((place, index));
+        }
+    }
+
+    /// The first request of the server with this id: its place, and that within an array.
+    pub(super) fn ours(&self, id: &Value) -> Option<(usize, usize)> {
+        self.ours.get(&id.to_string()).copied()
+    }
+
+    /// The first answer of the client with this id.
+    pub(super) fn answer(&self, id: &Value) -> Option<(usize, usize)> {
+        self.answers.get(&id.to_string()).copied()
+    }
+
+    /// Whether the server sent an array.
+    pub(super) fn has_array(&self) -> bool {
+        self.array
     }
 
     /// The place of the answer to the request at a place.

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::links::Links;
 use crate::ours::Revision;
-use crate::seen::{is_request, is_response, messages};
+use crate::seen::{is_request, messages};
 
 /// One thing that happened to the played server.
 #[derive(Clone, Debug)]
@@ -85,9 +85,28 @@ impl Life {
 
     /// What the client answered to a request of ours.
     pub(crate) fn answer(&self, id: &Value) -> Option<&Value> {
-        self.heard()
-            .flat_map(|(_, value)| messages(value))
-            .find(|value| is_response(value) && value.get("id") == Some(id))
+        let (place, index) = self.links().answer(id)?;
+        let Some(Note::Heard { value: Some(value), .. }) = self.notes.get(place) else {
+            return None;
+        };
+        messages(value).get(index)
+    }
+
+    /// Where the client answered a request of ours.
+    pub(crate) fn answered(&self, id: &Value) -> Option<usize> {
+        self.links().answer(id).map(|(place, _)| place)
+    }
+
+    /// Our request with this id.
+    pub(crate) fn ours(&self, id: &Value) -> Option<&Value> {
+        let (place, index) = self.links().ours(id)?;
+        let Some(Note::Said { value, .. }) = self.notes.get(place) else { return None };
+        messages(value).get(index)
+    }
+
+    /// Whether the server sent an array.
+    pub(crate) fn has_array(&self) -> bool {
+        self.links().has_array()
     }
 
     /// The answer to the request at a place: the first one with its id that comes later. An id may be used again.
@@ -150,6 +169,11 @@ impl Life {
         })
     }
 
+    /// Whether the client closed the server's stdin before the message at a place.
+    pub(crate) fn closed_before(&self, place: usize) -> bool {
+        self.notes.iter().take(place).any(|note| matches!(note, Note::Eof { .. }))
+    }
+
     /// When the client closed the server's stdin, or the server was there for the last time; nothing if that was not
     /// written down.
     pub(crate) fn left(&self) -> Option<u64> {
@@ -208,6 +232,8 @@ pub(crate) struct Played<'a> {
     /// `initialize`.
     pub(crate) both: bool,
     pub(crate) probed: Vec<&'static str>,
+    /// Whether the client never sent `initialize`, to no server.
+    pub(crate) modern_only: bool,
     /// The revision that the client speaks in these scenes.
     pub(crate) revision: Revision,
 }

@@ -1,6 +1,6 @@
 //! What a client does when a server asks it something.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::{Value, json};
 
@@ -14,25 +14,29 @@ pub(super) const RUDE: &[&str] = &["rude", "rude-0618", "legacy-0326", "legacy-2
 
 /// What is wrong with the progress that a client tells.
 fn misreported(life: &Life) -> Option<String> {
-    let mut last: Vec<(&Value, f64)> = Vec::new();
+    let token_of =
+        |value: &Value| value.pointer("/params/_meta/progressToken").map(Value::to_string);
+    let mut asked: HashMap<String, &Value> = HashMap::new();
+    for (_, value) in life.said() {
+        if let Some(token) = token_of(value) {
+            asked.entry(token).or_insert(value);
+        }
+    }
+    let mut last: HashMap<String, f64> = HashMap::new();
     for (at, value) in life.heard() {
         for note in messages(value).iter().filter(|one| one["method"] == "notifications/progress") {
             let token = &note["params"]["progressToken"];
-            let asks = |value: &&Value| value.pointer("/params/_meta/progressToken") == Some(token);
-            let Some(asked) = life.said().map(|(_, value)| value).find(asks) else {
+            let Some(asked) = asked.get(&token.to_string()) else {
                 return Some(format!("no request has the token {token}"));
             };
-            let done = |(place, reply): (usize, &Value)| {
-                place < at && is_response(reply) && reply.get("id") == asked.get("id")
-            };
-            if life.heard().any(done) {
+            let answered = asked.get("id").and_then(|id| life.answered(id));
+            if answered.is_some_and(|place| place < at) {
                 return Some(format!("progress of {token} came after its request was answered"));
             }
             let now = note["params"]["progress"].as_f64().unwrap_or_default();
-            if last.iter().any(|(other, then)| *other == token && *then >= now) {
+            if last.insert(token.to_string(), now).is_some_and(|then| then >= now) {
                 return Some(format!("the progress of {token} does not rise: {now}"));
             }
-            last.push((token, now));
         }
     }
     None
@@ -402,5 +406,5 @@ pub(super) fn checks() -> Vec<Check> {
 pub(super) fn refuses_array(life: &Life, value: &Value) -> bool {
     let error = value["id"].is_null() && value.get("error").is_some();
     let read = life.answer(&json!("batch-1")).is_some();
-    error && !read && life.said().any(|(_, said)| said.is_array())
+    error && !read && life.has_array()
 }

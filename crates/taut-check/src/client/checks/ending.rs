@@ -22,7 +22,7 @@ pub(super) fn checks() -> Vec<Check> {
             if ended.is_empty() {
                 return Verdict::skip("the client was still at work when its time was over");
             }
-            let played = &Played { scenes: ended, ended: Vec::new(), both: played.both, probed: Vec::new(), revision: played.revision };
+            let played = &Played { scenes: ended, ended: Vec::new(), probed: Vec::new(), ..*played };
             each(played, |name, life| {
                 let closed = life.closed();
                 let lived = |closed: u64| {

@@ -4,6 +4,7 @@ use serde_json::Value;
 
 use super::each;
 use crate::check::{Check, Revisions, Verdict};
+use crate::client::record::Life;
 use crate::cx::VERSION;
 use crate::ours::Revision;
 
@@ -31,6 +32,29 @@ pub(super) fn checks() -> Vec<Check> {
                 let old = |version: &Value| version.as_str().and_then(Revision::parse).is_some_and(|it| !it.is_modern());
                 old(named).then(|| format!("it asks for {named}"))
             })
+        }),
+        Check::should(
+            "client-probe-modern",
+            &["PRB-08"],
+            Revisions::MODERN,
+            "A client that speaks 2026-07-28 only sends `server/discover` first, too.",
+        )
+        .sent("servers of both eras, of 2026-07-28 only, and of the older revisions only")
+        .hosts("A server of an older revision may carry out a call of a client that cannot read its answers.")
+        .after(&["client-batch", "client-clean", "client-meta"])
+        .played(&["dual", "legacy", "modern"], |played| {
+            if !played.modern_only {
+                return Verdict::skip("the client speaks the older revisions, too");
+            }
+            // It may ask in a process of its own.
+            let first = |life: &Life| life.requests().next().map(|(_, value)| value["method"].clone());
+            let asks = |life: &Life| first(life).is_some_and(|method| method == "server/discover");
+            let silent = played.scenes.iter().filter(|scene| !scene.lives.iter().any(asks));
+            let mut named = silent.filter_map(|scene| Some((scene.name, scene.lives.iter().find_map(first)?)));
+            match named.next() {
+                Some((name, method)) => Verdict::fail(format!("{name}: its first request is {method}")),
+                None => Verdict::Pass,
+            }
         }),
     ]
 }

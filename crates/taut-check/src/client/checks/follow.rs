@@ -28,7 +28,7 @@ pub(super) fn checks() -> Vec<Check> {
                 // Who gave the list up before it was there never had it.
                 let (answered, _) = life.reply(at)?;
                 let given_up = life.cancelled(list.get("id"), at).is_some_and(|place| life.when(place) < life.when(answered) + UNDER_WAY);
-                if given_up || life.closed().is_some_and(|left| left <= life.when(answered)) {
+                if given_up || life.closed_before(answered) {
                     return None;
                 }
                 let mut later = life.requests().filter(|(place, _)| *place > at);

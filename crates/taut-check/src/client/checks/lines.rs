@@ -1,6 +1,6 @@
 //! What a client writes, line by line.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
@@ -121,11 +121,6 @@ pub(super) fn checks() -> Vec<Check> {
         ])
         .played(&[], |played| {
             each(played, |_, life| {
-                let said = |id: &Value| {
-                    life.said()
-                        .map(|(_, value)| value)
-                        .find(|value| is_request(value) && value.get("id") == Some(id))
-                };
                 // Old schemas know no error without an id, and what cannot be read has none.
                 let idless = |value: &Value| {
                     value.get("error").is_some() && value.get("id").is_none_or(Value::is_null)
@@ -136,7 +131,7 @@ pub(super) fn checks() -> Vec<Check> {
                     let method = value
                         .get("id")
                         .filter(|_| is_response(value))
-                        .and_then(said)
+                        .and_then(|id| life.ours(id))
                         .and_then(|asked| asked["method"].as_str());
                     objection(revision, value, method)
                 })
@@ -170,9 +165,9 @@ pub(super) fn checks() -> Vec<Check> {
         .played(&[], |played| {
             each(played, |_, life| {
                 let token = |value: &Value| value.pointer("/params/_meta/progressToken").cloned();
-                let mut open: Vec<(Value, usize)> = Vec::new();
+                // If the last request with a token is over, those before it are: each was when the next one came.
+                let mut last: HashMap<String, usize> = HashMap::new();
                 for (at, value) in life.requests() {
-                    open.retain(|(_, asked)| !life.is_over(*asked, at));
                     if value["params"].get("progressToken").is_some() {
                         return Some("a token is in `params`, and not in `_meta`".to_owned());
                     }
@@ -180,10 +175,10 @@ pub(super) fn checks() -> Vec<Check> {
                     if !token.is_string() && !token.is_i64() && !token.is_u64() {
                         return Some(format!("the token is {token}"));
                     }
-                    if open.iter().any(|(other, _)| *other == token) {
+                    let other = last.insert(token.to_string(), at);
+                    if other.is_some_and(|asked| !life.is_over(asked, at)) {
                         return Some(format!("the token {token} belongs to two requests"));
                     }
-                    open.push((token, at));
                 }
                 None
             })
@@ -204,18 +199,18 @@ pub(super) fn checks() -> Vec<Check> {
                 return Verdict::fail(format!("it cancels requests that are answered already, such as {id}"));
             }
             each(played, |_, life| {
-                let mut unknown = Vec::new();
+                let mut unknown: Vec<&Value> = Vec::new();
+                let mut known = HashSet::new();
                 for (at, value) in life.heard() {
                     if value["method"] != "notifications/cancelled" {
                         continue;
                     }
                     let id = &value["params"]["requestId"];
-                    let mut before = life.requests().filter(|(place, _)| *place < at);
-                    match before.find(|(_, request)| request.get("id") == Some(id)) {
+                    match life.request(id, at) {
                         Some((_, request)) if request["method"] == "initialize" => {
                             return Some("it cancelled initialize".to_owned());
                         }
-                        None if !unknown.contains(&id) => unknown.push(id),
+                        None if known.insert(id.to_string()) => unknown.push(id),
                         _ => {}
                     }
                 }

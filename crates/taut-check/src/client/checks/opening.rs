@@ -154,7 +154,7 @@ pub(super) fn checks() -> Vec<Check> {
             .hosts("A server refuses it; a strict one ends.")
             .after(&["client-initialize"])
             .played(&[], |played| each(played, |_, life| undeclared(life, played.revision))),
-        Check::must("client-vocabulary", &["LIF-12", "LIF-11", "LIF-18", "DEP-02", "DEP-03", "CAN-09"], Revisions::ALL, "The client sends only requests and notifications that the revision has, and that clients send.")
+        Check::must("client-vocabulary", &["LIF-12", "LIF-11", "LIF-18", "DEP-02", "DEP-03", "CAN-09", "TSX-13"], Revisions::ALL, "The client sends only requests and notifications that the revision has, and that clients send.")
             .hosts("A server refuses a request that it does not know, and drops a notification.")
             .after(&["client-no-handshake", "client-capabilities", "client-capabilities-old"])
             .played(&[], |played| each(played, |_, life| {

@@ -1,5 +1,7 @@
 //! Calls that a server of 2026-07-28 wants once more, and what the client sends then.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::{Map, Value};
 
 use super::{each, misfilled};
@@ -14,6 +16,7 @@ struct Wanted<'a> {
     at: usize,
     request: &'a Value,
     result: &'a Value,
+    base: Base<'a>,
 }
 
 /// What is wrong with a request that carries an answer to such a result, or should.
@@ -37,7 +40,7 @@ pub(super) fn checks() -> Vec<Check> {
         .sent("results that want the call once more, with a requestState, with questions, and with both")
         .hosts("A server cannot go on where it was.")
         .after(&["client-meta", "client-id-type", "client-id-in-flight", "client-vocabulary"])
-        .played(&["modern-state", "modern-input"], |played| {
+        .played(&["modern", "modern-state", "modern-input"], |played| {
             judge(played, |fault| match fault {
                 Fault::State(what) => Some(what),
                 _ => None,
@@ -52,7 +55,7 @@ pub(super) fn checks() -> Vec<Check> {
         .sent("results that want the call once more, with a requestState, with questions, and with both")
         .hosts("A server takes one request for another, and answers what was not asked.")
         .after(&["client-meta", "client-id-type", "client-id-in-flight", "client-vocabulary"])
-        .played(&["modern-state", "modern-input"], |played| {
+        .played(&["modern", "modern-state", "modern-input"], |played| {
             judge(played, |fault| match fault {
                 Fault::Leak(what) => Some(what),
                 _ => None,
@@ -101,7 +104,9 @@ pub(super) fn checks() -> Vec<Check> {
 
 fn judge(played: &Played<'_>, wrong: impl Fn(Fault) -> Option<String>) -> Verdict {
     let mut again = false;
-    let verdict = each(played, |_, life| faults(life).into_iter().find_map(&wrong));
+    let plain = played.scene("modern").into_iter().flat_map(|scene| &scene.lives);
+    let twice = plain.into_iter().any(calls_twice);
+    let verdict = each(played, |_, life| faults(life, twice).into_iter().find_map(&wrong));
     for (_, life) in played.lives() {
         again |= life.requests().any(|(_, value)| carries(value));
     }
@@ -111,39 +116,62 @@ fn judge(played: &Played<'_>, wrong: impl Fn(Fault) -> Option<String>) -> Verdic
     }
 }
 
+/// Whether a client makes the same call twice, one right after the other.
+fn calls_twice(life: &Life) -> bool {
+    let calls: Vec<Base<'_>> = life.requests().map(|(_, value)| base(value)).collect();
+    calls.windows(2).any(|two| two[0] == two[1] && two[0][0] == "tools/call")
+}
+
 fn carries(value: &Value) -> bool {
     ["requestState", "inputResponses"].iter().any(|name| value["params"].get(*name).is_some())
 }
 
-/// The params that make a call the one that it is.
-fn base(value: &Value) -> Map<String, Value> {
-    let mut params = value["params"].as_object().cloned().unwrap_or_default();
-    params.retain(|name, _| ["name", "arguments", "uri"].contains(&name.as_str()));
-    params
+/// The method, and the params that make a request the one that it is.
+type Base<'a> = [&'a Value; 4];
+
+fn base(value: &Value) -> Base<'_> {
+    let params = &value["params"];
+    [&value["method"], &params["name"], &params["arguments"], &params["uri"]]
 }
 
 fn wanted(life: &Life) -> Vec<Wanted<'_>> {
-    let asks = life.said().filter(|(_, value)| value["result"]["resultType"] == "input_required");
-    let with = |(at, said): (usize, &'_ Value)| {
-        let before = life.requests().take_while(|(place, _)| *place < at);
-        let same = before.filter(|(_, value)| value.get("id") == said.get("id"));
-        same.last().map(|(_, request)| request)
-    };
-    asks.filter_map(|one| Some(Wanted { at: one.0, request: with(one)?, result: &one.1["result"] }))
-        .collect()
+    let mut all = Vec::new();
+    for (at, said) in life.said() {
+        let asked = said.get("id").and_then(|id| life.request(id, at));
+        let result = &said["result"];
+        if let (Some((_, request)), "input_required") =
+            (asked, result["resultType"].as_str().unwrap_or_default())
+        {
+            all.push(Wanted { at, request, result, base: base(request) });
+        }
+    }
+    all
 }
 
-fn faults(life: &Life) -> Vec<Fault> {
+/// `twice`: the client makes the same call twice where nothing is asked of it, so the second one is no retry.
+fn faults(life: &Life, twice: bool) -> Vec<Fault> {
     let mut found = Vec::new();
     let mut open = wanted(life);
+    let sent = life.requests().filter_map(|(_, value)| value["params"].get("requestState"));
+    let sent: HashSet<String> = sent.map(Value::to_string).collect();
+    // The retries that come without their state: the state was never sent, and the same call comes next.
+    let mut dropped: HashMap<usize, Vec<Base<'_>>> = HashMap::new();
+    for one in open.iter().filter(|_| !twice) {
+        let state =
+            one.result.get("requestState").filter(|state| !sent.contains(&state.to_string()));
+        if let (Some(_), Some(next)) = (state, life.beside(one.at).1) {
+            dropped.entry(next).or_default().push(one.base);
+        }
+    }
     for (at, value) in life.requests() {
+        let own = base(value);
         let is_open = |one: &Wanted<'_>| one.at < at && one.request["method"] == value["method"];
-        let same = |one: &Wanted<'_>| is_open(one) && base(one.request) == base(value);
+        let same = |one: &Wanted<'_>| one.at < at && one.base == own;
         let state = value["params"].get("requestState");
         let exact = |one: &Wanted<'_>| same(one) && one.result.get("requestState") == state;
         if !carries(value) {
             // It stays open: this may be a second call that runs at the same time.
-            if open.iter().any(|one| same(one) && dropped(life, one, at)) {
+            if dropped.get(&at).is_some_and(|calls| calls.contains(&own)) {
                 found.push(Fault::State("the state is missing".to_owned()));
             }
             continue;
@@ -175,7 +203,9 @@ fn faults(life: &Life) -> Vec<Fault> {
         let like = |one: &Wanted<'_>| is_open(one) && tool(one.request) == tool(value);
         let retries = |one: &Wanted<'_>| {
             like(one)
-                || carried(one) && value["method"] != "tools/list" && next(life, one.at) == Some(at)
+                || carried(one)
+                    && value["method"] != "tools/list"
+                    && life.beside(one.at).1 == Some(at)
         };
         match open.iter().position(retries) {
             Some(place) => {
@@ -189,20 +219,6 @@ fn faults(life: &Life) -> Vec<Fault> {
         }
     }
     found
-}
-
-/// The place of the next request after a place.
-fn next(life: &Life, at: usize) -> Option<usize> {
-    life.requests().find(|(place, _)| *place > at).map(|(place, _)| place)
-}
-
-/// Whether the request at a place is the retry that a result wants, without its state: it comes next, and no request
-/// ever has that state.
-fn dropped(life: &Life, one: &Wanted<'_>, at: usize) -> bool {
-    let Some(state) = one.result.get("requestState") else { return false };
-    let never =
-        !life.requests().any(|(_, value)| value["params"].get("requestState") == Some(state));
-    never && next(life, one.at) == Some(at)
 }
 
 /// What is wrong with a request that answers a result.

@@ -62,7 +62,7 @@ pub(super) fn checks() -> Vec<Check> {
         }),
         Check::should(
             "client-late-answer",
-            &["CAN-05"],
+            &["CAN-05", "CAN-06"],
             Revisions::ALL,
             "An answer that comes after the request was cancelled is ignored: the client goes on as without it.",
         )
