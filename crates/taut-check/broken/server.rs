@@ -142,6 +142,7 @@ impl Server {
         self.count += 1;
         let lost = self.is("rpc-after-error") && self.refused && self.last_method == "tools/call";
         self.is("rpc-answers-on") && self.count > 120
+            || self.is("tools-many") && self.echoes > 40 && method == "tools/call"
             || self.is("listen-others") && method == "prompts/get" && !self.streams.is_empty()
             || lost && method == "tools/call" && params["name"] == "echo"
     }
@@ -950,9 +951,7 @@ impl Server {
         self.called = true;
         self.echoes += u32::from(name == "echo");
         let cancels = self.cancelled.lock().unwrap_or_else(PoisonError::into_inner).len();
-        if self.is("tools-many") && name == "echo" && self.echoes > 40
-            || self.is("cancel-after") && cancels > 4
-        {
+        if self.is("cancel-after") && cancels > 4 || self.is("limits") && self.echoes > 40 {
             return Some(Err((-32603, "too many".to_owned())));
         }
         if self.is("rpc-interleaved") && BUSY.load(Ordering::Relaxed) > 0 {

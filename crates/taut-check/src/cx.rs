@@ -35,6 +35,9 @@ pub(crate) struct Listing {
 /// From how many milliseconds on a call takes long enough to be cancelled.
 pub(crate) const SLOW: u64 = 300;
 
+/// From how many milliseconds on it takes too long to be waited for again and again.
+const LONG: u64 = 3000;
+
 /// A call that was allowed, and what came of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Called {
@@ -118,6 +121,16 @@ impl Survey {
             self.calls.iter().filter(|call| call.worked()).max_by_key(|call| call.took_ms);
         let why = || "no allowed call takes 300 ms: allow one with --call".to_owned();
         slowest.filter(|call| call.took_ms >= SLOW).ok_or_else(why)
+    }
+
+    /// The same call, if several of them one after the other can be waited for: a server may run one at a time.
+    pub(crate) fn short_slow_call(&self) -> Result<&Called, String> {
+        match self.slow_call()? {
+            call if call.took_ms > LONG => {
+                Err("the slow call takes too long to be waited for".to_owned())
+            }
+            call => Ok(call),
+        }
     }
 
     /// The tool as it was listed.

@@ -166,12 +166,12 @@ impl Process {
         Some(out)
     }
 
-    /// Closes the peer's stdin, after what was written.
     /// Whether its stdin was closed.
     pub(crate) fn is_closed(&self) -> bool {
         self.input.is_none()
     }
 
+    /// Closes the peer's stdin, after what was written.
     pub(crate) fn close_input(&mut self) {
         if let Some(input) = self.input.take() {
             if let Some(part) = self.part.take().filter(|part| !part.is_empty()) {

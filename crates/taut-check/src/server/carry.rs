@@ -67,9 +67,9 @@ impl Shared<'_> {
     }
 
     /// Ends a session, and keeps what was said in it. A server that answered has time to end by itself, as long as that was
-    /// not in vain too often; one that hangs has not.
+    /// not in vain too often; one that hangs has not, nor one that is at work.
     fn end(&self, live: Live, answered: bool) {
-        let fair = answered && self.stayed.load(Ordering::Relaxed) < MAX_STAYED;
+        let fair = answered && !live.owes() && self.stayed.load(Ordering::Relaxed) < MAX_STAYED;
         let slow = Duration::from_millis(self.slowest.load(Ordering::Relaxed) as u64);
         let mut session = live.close(if fair { EXIT + slow } else { Duration::from_millis(1500) });
         session.stayed &= fair;

@@ -68,7 +68,7 @@ pub(super) fn scans(
 /// first one stays, and advice explains nothing, so that something always fails where something is wrong.
 pub(crate) fn explain(checks: &[Check], rows: &mut [Row]) {
     let mut shown: HashMap<Revision, HashSet<String>> = HashMap::new();
-    for row in rows.iter().filter(|row| row.id != "schema-valid") {
+    for row in rows.iter().filter(|row| row.fails() && row.id != "schema-valid") {
         if let Verdict::Fail { shown: lines, .. } = &row.verdict {
             shown.entry(row.revision).or_default().extend(lines.iter().map(|line| nameless(line)));
         }
@@ -165,6 +165,27 @@ mod tests {
     fn a_failure_is_explained_by_another_one() {
         assert_eq!(explained(&["ping"]), [("ping", true)]);
         assert_eq!(explained(&["frame-line", "ping"]), [("frame-line", true), ("ping", false)]);
+    }
+
+    #[test]
+    fn advice_explains_no_message_that_does_not_fit_its_schema() {
+        let checks = crate::checks();
+        let told = |other: &str| {
+            let find = |id: &str| checks.iter().find(|check| check.id == id).unwrap();
+            let row = |id: &str, line: &str| {
+                let shown = vec![line.to_owned()];
+                let verdict = Verdict::Fail { what: "odd".to_owned(), shown };
+                Row::new(find(id), Revision::V2025_11_25, verdict, Vec::new())
+            };
+            let mut rows = [
+                row(other, r#"{"id":1,"result":{}}"#),
+                row("schema-valid", r#"{"id":2,"result":{}}"#),
+            ];
+            explain(&checks, &mut rows);
+            rows[1].verdict.failed()
+        };
+        assert!(told("result-legacy"));
+        assert!(!told("meta-keys"));
     }
 
     #[test]

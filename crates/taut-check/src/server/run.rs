@@ -14,7 +14,7 @@ use super::checks::short;
 use super::judge::{explain, scans};
 use super::session::Times;
 use crate::check::Check;
-use crate::cx::Called;
+use crate::cx::{Called, Survey};
 use crate::ours::Revision;
 use crate::program::{Program, Stopper};
 use crate::report::{IdleCall, Report, Row};
@@ -165,8 +165,15 @@ impl ServerCheck {
             let works = |call: &Called| {
                 call.worked()
                     || call.result().is_some_and(|it| it["resultType"] == "input_required")
+                    || call.reply.as_ref().is_some_and(|it| it["error"]["code"] == -32021)
             };
-            if calls().any(works) || idle.iter().any(|call| call.tool == *tool) {
+            // One that is a task only is called as one by the checks of tasks.
+            let tasks_only = |survey: &Survey| {
+                let listed = survey.tool(tool);
+                listed.is_some_and(|it| it["execution"]["taskSupport"] == "required")
+            };
+            let works = calls().any(works) || all().any(tasks_only);
+            if works || idle.iter().any(|call| call.tool == *tool) {
                 continue;
             }
             let listed = all().any(|survey| survey.tool(tool).is_some());

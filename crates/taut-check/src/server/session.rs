@@ -2,6 +2,7 @@
 //!
 //! Knows how a session opens and how long things may take. Must not know any check.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -433,6 +434,32 @@ fn excerpt(bytes: &[u8]) -> String {
 }
 
 impl Live {
+    /// Whether a call of a tool has no answer: the server may still be at work. One that was cancelled needs none.
+    pub(crate) fn owes(&self) -> bool {
+        let mut open = HashSet::new();
+        let key = |value: &Value| value.get("id").map(Value::to_string);
+        for entry in &self.process.log {
+            match &entry.what {
+                What::Sent(bytes) => {
+                    let sent: Value = serde_json::from_slice(bytes).unwrap_or_default();
+                    let works = |one: &&Value| is_request(one) && one["method"] == "tools/call";
+                    open.extend(messages(&sent).iter().filter(works).filter_map(key));
+                    if sent["method"] == "notifications/cancelled" {
+                        open.remove(&sent["params"]["requestId"].to_string());
+                    }
+                }
+                What::Got(_) => {
+                    let got = entry.value().map(messages).unwrap_or_default();
+                    for id in got.iter().filter(|one| is_response(one)).filter_map(key) {
+                        open.remove(&id);
+                    }
+                }
+                _ => {}
+            }
+        }
+        !open.is_empty()
+    }
+
     /// Whether any answer so far belongs to no request of ours.
     pub(crate) fn strays(&self) -> bool {
         let session = Session::new(self.revision, self.process.log.clone());

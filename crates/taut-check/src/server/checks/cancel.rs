@@ -81,10 +81,10 @@ pub(super) fn checks() -> Vec<Check> {
             "Calls that were cancelled take nothing from those that follow.")
             .sent("an allowed call that takes at least 300 ms six times at once, their cancellations, then an allowed call")
             .hosts("After some stops of its user a host can call nothing any more.")
-            .after(&["cancel-silent", "cancel-silent-modern"])
+            .after(&["cancel-silent", "cancel-silent-modern", "rpc-interleaved"])
             .probe(
                 |cx| {
-                    let slow = cx.survey.slow_call()?;
+                    let slow = cx.survey.short_slow_call()?;
                     let params = |call: &crate::cx::Called| json!({ "name": call.tool, "arguments": call.args });
                     let mut steps: Vec<Step> = (0..6).map(|n| cx.request(n, "tools/call", params(slow))).collect();
                     steps.push(Step::Listen(60));

@@ -177,10 +177,7 @@ pub(super) fn checks() -> Vec<Check> {
             .once()
             .fresh(
                 |cx| {
-                    let call = cx.survey.slow_call()?;
-                    if call.took_ms > 3000 {
-                        return Err("the slow call takes too long to be waited for".to_owned());
-                    }
+                    let call = cx.survey.short_slow_call()?;
                     let params = json!({ "name": call.tool, "arguments": call.args });
                     Ok(vec![Step::Open(json!({})), cx.request(0, "tools/call", params), Step::Listen(60), Step::Close])
                 },

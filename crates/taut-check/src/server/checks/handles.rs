@@ -8,7 +8,7 @@ use super::tasks::{
 use super::{fail, needs, result, short, verdict};
 use crate::check::{Check, Revisions, Sends, Verdict};
 use crate::cx::{CAPABILITIES, Cx, LOG_LEVEL};
-use crate::seen::{Seen, Step};
+use crate::seen::{Seen, Step, is_count};
 
 /// The extension.
 pub(super) const NAME: &str = "io.modelcontextprotocol/tasks";
@@ -76,13 +76,12 @@ fn odd(task: &Value) -> Option<String> {
     if let Some(name) = ["createdAt", "lastUpdatedAt"].into_iter().find(|name| !is_dated(name)) {
         return Some(format!("{name} is {}, and no time of ISO 8601", task[name]));
     }
-    let whole = |value: &Value| value.as_f64().is_some_and(|number| number.fract() == 0.0);
     match task.get("ttlMs") {
         None => return Some("it has no ttlMs".to_owned()),
-        Some(ttl) if !ttl.is_null() && !whole(ttl) => return Some(format!("ttlMs is {ttl}")),
+        Some(ttl) if !ttl.is_null() && !is_count(ttl) => return Some(format!("ttlMs is {ttl}")),
         Some(_) => {}
     }
-    let poll = task.get("pollIntervalMs").filter(|poll| !poll.is_null() && !whole(poll));
+    let poll = task.get("pollIntervalMs").filter(|poll| !poll.is_null() && !is_count(poll));
     poll.map(|poll| format!("pollIntervalMs is {poll}"))
 }
 
@@ -282,14 +281,22 @@ fn needed() -> Check {
                 });
                 steps.extend(plain);
                 steps.extend(numbered(tools(cx)?).flat_map(|(n, _)| [Step::Await(cx.id(n)), Step::Await(cx.id(n + 1))]));
+                // What becomes of the tasks, soon and later.
+                for (later, pause) in [(2, 200), (3, 1300)] {
+                    steps.push(Step::Listen(pause));
+                    steps.extend(numbered(tools(cx)?).flat_map(|(n, _)| [Step::Follow(cx.id(n), cx.id(n + later), get), Step::Await(cx.id(n + later))]));
+                }
                 Ok(steps)
             },
             |cx, seen| {
                 let mut any = false;
                 let judged = handles(cx, seen).iter().try_for_each(|(n, tool, _)| {
                     let Some(error) = seen.reply(&cx.id(n + 1)).and_then(|reply| reply.get("error")) else { return Ok(()) };
-                    // An error of the work itself says nothing of the extension.
-                    if cx.fixture && tool == "protocol_error_job" && error["code"] != -32021 {
+                    // An error of the work itself says nothing of the extension: the task ends with the same one, or may.
+                    let end = [3, 2].into_iter().find_map(|later| seen.result(&cx.id(n + later)));
+                    let own = end.is_none_or(|task| task["error"]["code"] == error["code"] || !terminal(&task["status"]));
+                    let meant = own || cx.fixture && tool == "protocol_error_job";
+                    if meant && error["code"] != -32021 {
                         return Ok(());
                     }
                     any = true;

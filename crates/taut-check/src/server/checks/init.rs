@@ -119,7 +119,7 @@ fn opening() -> Vec<Check> {
             ),
         Check::should("init-quiet-declared", &["LIF-10"], Revisions::LEGACY,
             "Before `notifications/initialized` the server asks nothing but ping, even of a client that declares much.")
-            .sent("`initialize` with roots, sampling and elicitation declared, and `notifications/initialized` after 200 ms")
+            .sent("`initialize` with roots, sampling and elicitation declared, and nothing for 200 ms")
             .hosts("A client that is not ready drops the request, and the server waits for its answer.")
             .once()
             .fresh(

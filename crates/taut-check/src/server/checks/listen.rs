@@ -10,6 +10,9 @@ use crate::seen::{Seen, Step, is_meant, is_notification, is_response, messages};
 
 const ACK: &str = "notifications/subscriptions/acknowledged";
 
+/// How long an acknowledged subscription is left alone, in milliseconds: a server in which nothing changes ends it then.
+const SETTLE: u64 = 60;
+
 /// Everything that can be listened to.
 fn everything(cx: &Cx<'_>) -> Value {
     let uri = cx
@@ -191,7 +194,7 @@ pub(super) fn checks() -> Vec<Check> {
             .after(&["listen-ack", "listen-answer"])
             .probe(
                 |cx| {
-                    let mut steps = vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK), cancel(cx, &cx.id(0)), Step::Barrier,
+                    let mut steps = vec![listen(cx, &cx.id(0), &everything(cx)), Step::Hear(ACK), Step::Listen(SETTLE), cancel(cx, &cx.id(0)), Step::Barrier,
                         Step::Send(cx.harmless_as(&cx.id(1))), Step::Await(cx.id(1))];
                     steps.extend(calls(cx));
                     steps.push(Step::Listen(120));

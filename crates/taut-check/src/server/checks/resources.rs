@@ -170,12 +170,23 @@ fn ways_out(cx: &Cx<'_>) -> Vec<String> {
         let behind = rest.split('{').next().unwrap_or_default();
         // As one segment, and the whole path: some libraries let that replace the folder.
         let segment = OUT.replace('/', "%2f");
-        let ways = [OUT, &encoded, &segment, "/etc/passwd", "%2fetc%2fpasswd"];
-        all.extend(ways.map(|out| format!("{before}{out}{behind}")));
+        all.extend([OUT, &encoded, &segment].map(|out| format!("{before}{out}{behind}")));
+        // A whole path is what a template asks for that offers the whole disk.
+        if !offers_all(before) {
+            all.extend(
+                ["/etc/passwd", "%2fetc%2fpasswd"].map(|out| format!("{before}{out}{behind}")),
+            );
+        }
     }
     let listed = cx.survey.resources.items.first().and_then(|item| item["uri"].as_str());
     all.extend(listed.map(|uri| format!("{}/{OUT}", uri.trim_end_matches('/'))));
     all
+}
+
+/// Whether what comes before the variable of a template names the root of a disk: `file:///{path}`, `fs://{+path}`.
+fn offers_all(before: &str) -> bool {
+    let (scheme, path) = before.split_once(':').unwrap_or(("", before));
+    ["file", "fs"].contains(&scheme) && ["", "localhost"].contains(&path.trim_matches('/'))
 }
 
 /// Whether a text is an address with a scheme. Letters that are not ASCII are forgiven: most parsers take them.
@@ -192,7 +203,17 @@ fn is_uri(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::is_uri;
+    use super::{is_uri, offers_all};
+
+    #[test]
+    fn a_template_of_the_whole_disk_offers_every_path() {
+        for before in ["file:///", "file://localhost/", "fs://", "file://"] {
+            assert!(offers_all(before), "{before}");
+        }
+        for before in ["demo://", "file:///srv/", "notes:///", ""] {
+            assert!(!offers_all(before), "{before}");
+        }
+    }
 
     #[test]
     fn addresses_are_told_from_what_is_none() {

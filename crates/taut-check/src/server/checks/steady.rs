@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{fail, result, verdict};
+use super::{result, verdict};
 use crate::check::{Check, Revisions, Verdict};
 use crate::cx::{Called, Cx};
 use crate::process::What;
@@ -47,8 +47,8 @@ pub(super) fn checks() -> Vec<Check> {
                 })),
             ),
         Check::must("tools-many", &["TOL-04", "RPC-06"], Revisions::ALL,
-            "A call that works works as often as it is made.")
-            .sent("an allowed call that is quick, 60 times, ten of them at once")
+            "A call is answered as often as it is made.")
+            .sent("an allowed call that is quick, 60 times, ten of them at once; what refuses so many is not blamed")
             .hosts("A long session of an agent makes some hundred calls.")
             .after(&["frame-match", "tools-content"])
             .probe(
@@ -59,10 +59,20 @@ pub(super) fn checks() -> Vec<Check> {
                         [Some(call(cx, n, quick)), pause].into_iter().flatten()
                     }).collect())
                 },
-                |cx, seen| verdict((0..MANY).try_for_each(|n| match result(seen, &cx.id(n))? {
-                    result if result["isError"] == true => Err(fail(seen, format!("call {} of {MANY} failed: {}", n + 1, super::short(result)))),
-                    _ => Ok(()),
-                })),
+                |cx, seen| {
+                    if let Some(n) = (0..MANY).find(|n| seen.reply(&cx.id(*n)).is_none()) {
+                        return super::unanswered(seen, &cx.id(n));
+                    }
+                    // To limit how often a tool is called is right (SEC-07).
+                    let refusal = (0..MANY).rev().find_map(|n| {
+                        let reply = seen.reply(&cx.id(n))?;
+                        (reply.get("error").is_some() || reply["result"]["isError"] == true).then_some((n, reply))
+                    });
+                    match refusal {
+                        Some((n, reply)) => Verdict::skip(format!("call {} of {MANY} was refused: {}", n + 1, super::short(reply))),
+                        None => Verdict::Pass,
+                    }
+                },
             ),
         Check::should("rpc-interleaved", &["STD-26"], Revisions::MODERN,
             "Other requests are served while a call is under way.")
@@ -70,7 +80,7 @@ pub(super) fn checks() -> Vec<Check> {
             .hosts("A gateway sends the requests of all its clients through one pipe.")
             .probe(
                 |cx| {
-                    let slow = cx.survey.slow_call()?;
+                    let slow = cx.survey.short_slow_call()?;
                     let others = meanwhile(cx).into_iter().map(|(n, method)| cx.request(n, method, Value::Null));
                     let first = [call(cx, 0, slow), Step::Listen(40), call(cx, 1, slow)];
                     Ok(first.into_iter().chain(others).chain([Step::Await(cx.id(0)), Step::Await(cx.id(1))]).collect())
@@ -96,7 +106,9 @@ pub(super) fn checks() -> Vec<Check> {
             .hosts("Whoever asks one thing at a time, as every host does at its start, waits for its timeout.")
             .scan(|_, all| {
                 let faults = all.sessions.iter().flat_map(|(session, requests)| held(session, |id, at| requests.before(id, at).map(|(place, _)| *place)));
-                Verdict::from_faults(faults.collect())
+                // A machine that stands still once looks the same.
+                let faults: Vec<_> = faults.collect();
+                Verdict::from_faults(if faults.len() < 2 { Vec::new() } else { faults })
             }),
         Check::should("frame-exit-used", &["STD-17"], Revisions::ALL,
             "The server exits when its stdin ends, whatever was asked before.")

@@ -3,8 +3,8 @@
 use serde_json::{Value, json};
 
 use super::tasks::{
-    EACH, MOST, RELATED, allowed, call, cancel, each, get, list, numbered, odd, outcome, runnable,
-    support, terminal,
+    EACH, MOST, RELATED, allowed, call, cancel, each, get, is_due, list, numbered, odd, outcome,
+    runnable, support, terminal,
 };
 use super::{fail, needs, refused, result, short, verdict};
 use crate::check::{Check, Revisions, Sends, Verdict};
@@ -28,7 +28,7 @@ fn cancelled() -> Check {
                 let tools = runnable(cx)?;
                 let firsts = || numbered(runnable(cx).unwrap_or_default()).map(|(n, _)| n);
                 steps.extend(firsts().zip(&tools).map(|(n, (tool, args))| call(cx, n + 8, tool, args)));
-                steps.extend(firsts().flat_map(|n| [Step::Follow(cx.id(n + 8), cx.id(n + 9), outcome), Step::Follow(cx.id(n + 9), cx.id(n + 10), cancel), Step::Await(cx.id(n + 10))]));
+                steps.extend(firsts().flat_map(|n| [Step::Follow(cx.id(n + 8), cx.id(n + 9), outcome), Step::Follow(cx.id(n + 9), cx.id(n + 10), cancel), Step::Await(cx.id(n + 10)), Step::Follow(cx.id(n + 8), cx.id(n + 11), get), Step::Await(cx.id(n + 11))]));
                 steps.push(Step::Listen(200));
                 steps.extend(firsts().flat_map(|n| [Step::Follow(cx.id(n + 2), cx.id(n + 3), get), Step::Await(cx.id(n + 3))]));
                 Ok(steps)
@@ -38,7 +38,7 @@ fn cancelled() -> Check {
                 stopped(cx, seen, n, id).map_err(|what| fail(seen, format!("{tool}: {what}")))?;
                 // Without a result the task may not have ended.
                 if seen.reply(&cx.id(n + 9)).is_none() {
-                    return Err(super::unanswered(seen, &cx.id(n + 9)));
+                    return if is_due(cx, seen, &tool, n + 11) { Err(super::unanswered(seen, &cx.id(n + 9))) } else { Ok(()) };
                 }
                 refused(seen, &cx.id(n + 10), &[-32602])
             })),

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{fail, needs, result, short, verdict};
 use crate::check::{Check, Revisions, Sends, Verdict};
 use crate::cx::{Cx, VERSION};
-use crate::seen::Step;
+use crate::seen::{Seen, Step};
 
 /// The key of `_meta` that names the task which a message belongs to.
 pub(super) const RELATED: &str = "io.modelcontextprotocol/related-task";
@@ -270,15 +270,24 @@ fn polled() -> Check {
     )
 }
 
-/// Each tool as a task, its result, and its state then.
+/// Each tool as a task, its result, and its state then, also if there is no result.
 fn finished(cx: &Cx<'_>) -> Sends {
     each(cx, |n| {
         vec![
             Step::Follow(cx.id(n), cx.id(n + 1), outcome),
             Step::Follow(cx.id(n + 1), cx.id(n + 2), get),
             Step::Await(cx.id(n + 2)),
+            Step::Follow(cx.id(n), cx.id(n + 3), get),
+            Step::Await(cx.id(n + 3)),
         ]
     })
+}
+
+/// Whether the result of a task is due. It is not while the task is at work (TMO-06), as its state says that was asked for
+/// later, unless the plain call was done in that time.
+pub(super) fn is_due(cx: &Cx<'_>, seen: &Seen<'_>, tool: &str, state: i64) -> bool {
+    let status = seen.result(&cx.id(state)).map(|task| &task["status"]);
+    plain(cx, tool).is_some() || status.is_none_or(terminal)
 }
 
 fn answered() -> Check {
@@ -290,14 +299,18 @@ fn answered() -> Check {
         .fresh(
             finished,
             |cx, seen| {
-                verdict(numbered(runnable(cx).unwrap_or_default()).try_for_each(|(n, tool)| {
+                let mut any = false;
+                let judged = numbered(runnable(cx).unwrap_or_default()).try_for_each(|(n, tool)| {
                     let id = &result(seen, &cx.id(n))?["task"]["taskId"];
                     let wrong = |what: String| Err(fail(seen, format!("{tool}: {what}")));
                     let status = seen.result(&cx.id(n + 2)).map(|task| &task["status"]);
                     if let Some(status) = status.filter(|status| !terminal(status)) {
                         return wrong(format!("tasks/result was answered while the task was {status}"));
                     }
-                    let Some(reply) = seen.reply(&cx.id(n + 1)) else { return Err(super::unanswered(seen, &cx.id(n + 1))) };
+                    let Some(reply) = seen.reply(&cx.id(n + 1)) else {
+                        return if is_due(cx, seen, &tool, n + 3) { Err(super::unanswered(seen, &cx.id(n + 1))) } else { Ok(()) };
+                    };
+                    any = true;
                     let Some(given) = reply.get("result") else {
                         return match plain(cx, &tool) {
                             Some(_) => wrong(format!("the call gives a result, and the task {}", short(&reply["error"]))),
@@ -319,7 +332,11 @@ fn answered() -> Check {
                         }
                         _ => Ok(()),
                     }
-                }))
+                });
+                match judged {
+                    Ok(()) if !any => Verdict::skip("no allowed tool ended as a task in time"),
+                    judged => verdict(judged),
+                }
             },
         )
 }
@@ -339,7 +356,10 @@ fn failed() -> Check {
         let judged = numbered(runnable(cx).unwrap_or_default()).try_for_each(|(n, tool)| {
             result(seen, &cx.id(n))?;
             let Some(reply) = seen.reply(&cx.id(n + 1)) else {
-                return Err(super::unanswered(seen, &cx.id(n + 1)));
+                return match is_due(cx, seen, &tool, n + 3) {
+                    true => Err(super::unanswered(seen, &cx.id(n + 1))),
+                    false => Ok(()),
+                };
             };
             if reply.get("error").is_none() && reply["result"]["isError"] != true {
                 return Ok(());
