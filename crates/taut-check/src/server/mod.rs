@@ -1,5 +1,6 @@
 //! Servers: started, surveyed, probed, judged.
 
+pub(crate) mod answers;
 mod carry;
 mod checks;
 pub(crate) mod judge;

@@ -323,7 +323,7 @@ pub(super) fn answered(
     for (key, entry) in result["inputRequests"].as_object().into_iter().flatten() {
         let asked = json!({ "id": 0, "method": entry["method"], "params": entry["params"] });
         again["params"]["inputResponses"][key] =
-            crate::server::session::reply_to(&asked, &every())["result"].clone();
+            crate::server::answers::reply_to(&asked, &every())["result"].clone();
     }
     let members = again["params"].as_object_mut()?;
     members.remove("requestState");
