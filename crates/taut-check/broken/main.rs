@@ -119,6 +119,10 @@ fn serve(out: &Out, modern_only: bool) {
         if out.is("frame-match") && lines.len() > 30 {
             lines.pop();
         }
+        if out.is("repeats") {
+            lines.iter().for_each(|line| out.bytes(&[line, &b"\n"[..]].concat()));
+            continue;
+        }
         lines.iter().for_each(|line| server.line(line));
     }
     if !buffer.is_empty() && !out.is("frame-exit-midline") {

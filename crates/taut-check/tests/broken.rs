@@ -490,6 +490,14 @@ fn further_ways_to_break_a_rule_are_found() {
 }
 
 #[test]
+fn a_program_that_sends_back_what_it_is_sent_is_told_so() {
+    let report = taut_check::server([BROKEN, "--role", "repeats"]).only("init-opens").run();
+    let words: Vec<_> = report.failures().map(|row| row.words()).collect();
+    assert_eq!(words.len(), Revision::ALL.len());
+    assert!(words.iter().all(|words| words.contains("it sends back what it is sent")), "{words:?}");
+}
+
+#[test]
 fn an_allowed_call_that_asks_back_is_looked_at_without_the_fixture() {
     for (role, id) in [("input-shape", "input-shape"), ("ask-failed", "input-again")] {
         let setup = taut_check::server([BROKEN, "--role", role]).call("ask", json!({}));

@@ -87,7 +87,11 @@ impl Live {
             initialize(&id, self.revision.as_str(), caps)
         };
         self.process.send(line(&message));
-        self.process.wait(self.times.start, 0, |entry| answers(entry, &id));
+        let repeats = |entry: &Entry| entry.value() == Some(&message);
+        self.process.wait(self.times.start, 0, |entry| answers(entry, &id) || repeats(entry));
+        if self.process.log.iter().any(repeats) {
+            return Err("it sends back what it is sent, so it is no MCP server".to_owned());
+        }
         let Some(reply) = reply(&self.process.log, &id) else {
             let how = match self.process.stopped {
                 Some(Stopped::Flood) => "it wrote without end, and no answer",
