@@ -30,8 +30,9 @@ const MUTE: Duration = Duration::from_secs(15);
 const MAX_LIVES: usize = 64;
 const MAX_SCENE: u64 = 24 << 20;
 
-/// For how long scenarios are played once more.
-const AGAIN: Duration = Duration::from_secs(90);
+/// How many scenarios are played once more at a time, and for how long.
+const QUIET: usize = 2;
+const AGAIN: Duration = Duration::from_secs(60);
 
 /// How long a server may outlive its client.
 const OUTLIVE: Duration = Duration::from_secs(15);
@@ -125,8 +126,8 @@ impl ClientCheck {
         Report::new(self.words.clone(), rows, closed, starts, began.elapsed())
     }
 
-    /// Plays the scenarios of what failed once more, one at a time, and puts them in place of the first ones: what only
-    /// failed beside others is the machine's fault. Says which ones. What looks at all messages is not tried again.
+    /// Plays the scenarios of what failed once more, with little beside them, and puts them in place of the first ones: what
+    /// only failed beside many others is the machine's fault. Says which ones. What looks at all messages is not tried again.
     fn again(
         &self,
         checks: &[Check],
@@ -137,17 +138,16 @@ impl ClientCheck {
         let failed = |check: &&Check| rows.iter().any(|row| row.id == check.id && row.fails());
         let suspects: Vec<&'static str> =
             checks.iter().filter(failed).flat_map(scenarios).copied().collect();
-        let folder = folder.join("again");
-        let began = Instant::now();
-        let mut again = Vec::new();
-        for scene in scenes.iter_mut().filter(|scene| suspects.contains(&scene.name)) {
-            if began.elapsed() > AGAIN || self.stopper.is_stopped() {
-                break;
-            }
-            *scene = self.scene(scene.name, &folder);
-            again.push(scene.name);
-        }
-        again
+        let (folder, began) = (folder.join("again"), Instant::now());
+        let play = |scene: &mut Scene| {
+            let plays = began.elapsed() < AGAIN && !self.stopper.is_stopped();
+            plays.then(|| {
+                *scene = self.scene(scene.name, &folder);
+                scene.name
+            })
+        };
+        let scenes = scenes.iter_mut().filter(|scene| suspects.contains(&scene.name));
+        pool(QUIET, scenes.collect(), play).into_iter().flatten().collect()
     }
 
     /// Judges what was played, in each revision. Also says which ones the client did not speak.
