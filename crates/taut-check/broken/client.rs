@@ -235,6 +235,11 @@ impl Client {
                 return Some(value);
             } else if let Some(list) = value.as_array() {
                 let list = list.clone();
+                let answers =
+                    |one: &&Value| one.get("method").is_none() && one.get("id") == Some(id);
+                if let Some(answer) = list.iter().find(answers) {
+                    return Some(answer.clone());
+                }
                 let replies: Vec<Value> =
                     list.iter().filter_map(|one| self.answer_to(one)).collect();
                 let batches = self.agreed == KNOWN[1] || self.is("array-answered");
@@ -307,6 +312,10 @@ impl Client {
                 _ => &[],
             };
             told.iter().for_each(|(progress, token)| self.progress(token, *progress));
+            if self.is("roots-late") && value["id"] == "roots-1" {
+                // A person is asked first.
+                std::thread::sleep(Duration::from_millis(2000));
+            }
             if self.is("answers-cancelled") && value["id"] == "sampling-0" {
                 self.deferred = Some(reply);
                 return;
@@ -383,6 +392,10 @@ impl Client {
                 Ok(json!({ "role": "assistant", "content": hi, "model": "none" }))
             }
             "roots/list" if self.is("client-roots-undeclared") => Ok(json!({ "roots": [] })),
+            "roots/list" if self.is("roots-silent") => return None,
+            "roots/list" if self.is("roots-late") => {
+                Ok(json!({ "roots": [{ "uri": "file:///srv/work" }] }))
+            }
             "roots/list" if self.is("client-roots") => {
                 Ok(json!({ "roots": [{ "uri": "https://example.com" }] }))
             }
@@ -422,7 +435,12 @@ impl Client {
         let mut reply = json!({ "jsonrpc": "2.0", "id": id });
         match answer {
             Ok(result) => reply["result"] = result,
-            Err(error) => reply["error"] = error,
+            Err(error) => {
+                reply["error"] = error;
+                if self.is("error-text") {
+                    reply["id"] = json!(id.as_str().map_or_else(|| id.to_string(), str::to_owned));
+                }
+            }
         }
         if self.is("answers-nameless")
             && value["method"] == "roots/list"
@@ -555,7 +573,7 @@ impl Client {
 
     fn handshake(&mut self) -> bool {
         let caps = match self.role.as_str() {
-            "client-roots" => json!({ "roots": {} }),
+            "client-roots" | "roots-silent" | "roots-late" => json!({ "roots": {} }),
             "client-declared" | "client-sampling-tools" => json!({ "sampling": {} }),
             "page-filled" => json!({ "elicitation": { "form": {}, "url": {} } }),
             "client-mode" | "mode-needed" | "client-elicited" | "mode-silent" => {
@@ -572,7 +590,11 @@ impl Client {
             info = json!({ "name": "broken" });
         }
         // One that never probes is legacy, whatever it names.
-        let named = if self.is("names-modern") { MODERN } else { "2025-11-25" };
+        let named = match self.role.as_str() {
+            "names-modern" => MODERN,
+            "batches" => KNOWN[1],
+            _ => "2025-11-25",
+        };
         if self.is("probe-id-again") {
             self.next -= 1;
         }
@@ -601,6 +623,10 @@ impl Client {
         let Some(reply) = self.wait(&message["id"], Duration::from_secs(8)) else {
             if self.is("cancels-initialize") {
                 self.cancel(&message["id"]);
+            }
+            if self.is("opens-unanswered") {
+                let list = self.message("tools/list", json!({}));
+                self.ask(&list, Duration::from_secs(2));
             }
             return false;
         };
@@ -707,7 +733,9 @@ impl Client {
                 Some(_) if self.is("client-cursor") => cursor = Some(json!("2")),
                 Some(next) => cursor = Some(self.cursor(next)),
                 None => {
-                    if self.is("client-last-page") && last.get("cursor").is_some() {
+                    let again =
+                        self.is("client-last-page") || self.is("last-again-old") && !self.modern;
+                    if again && last.get("cursor").is_some() {
                         let message = self.message("tools/list", last);
                         self.ask(&message, limit);
                     }
@@ -724,6 +752,13 @@ impl Client {
             self.write(
                 &json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }).to_string(),
             );
+        }
+        if self.is("batches") && self.agreed == KNOWN[1] {
+            let one = self.message("tools/list", json!({}));
+            self.write(&json!([one]).to_string());
+            if self.wait(&one["id"], limit).is_none() {
+                self.cancel(&one["id"]);
+            }
         }
         if self.is("unlisted-method") {
             let one = self.message("tools/describe", json!({}));
@@ -797,7 +832,9 @@ impl Client {
             }
             if self.is("cancels-before") {
                 self.cancel(&listed);
-            } else if !self.is("client-timeout") && !self.is("timeout-tools") {
+            } else if !["client-timeout", "timeout-tools"].contains(&self.role.as_str())
+                && (self.modern || !self.is("timeout-old"))
+            {
                 self.cancel(&call["id"]);
             }
             if self.is("kills-stuck") {
@@ -854,6 +891,8 @@ impl Client {
                 .filter(Value::is_object)
                 .map_or_else(|| given.clone(), |value| json!(value.to_string())),
             "cursor-old" if !self.modern => json!(text.trim()),
+            "cursor-plus" => json!(text.replace('+', " ")),
+            "cursor-padding" => json!(text.trim_end_matches('=')),
             _ => given.clone(),
         }
     }

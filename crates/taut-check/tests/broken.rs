@@ -366,6 +366,13 @@ const MORE_CLIENTS: &[(&str, &str)] = &[
     ("trace-state", "client-meta-fields"),
     ("state-next", "client-state-leak"),
     ("message-answered", "client-silent"),
+    ("opens-unanswered", "client-waits"),
+    ("roots-silent", "client-roots"),
+    ("error-text", "client-unknown-request"),
+    ("last-again-old", "client-last-page"),
+    ("timeout-old", "client-timeout"),
+    ("cursor-plus", "client-cursor"),
+    ("cursor-padding", "client-cursor"),
     #[cfg(unix)]
     ("never-kills", "client-ends-server"),
     #[cfg(unix)]
@@ -559,7 +566,8 @@ fn a_client_is_not_blamed_for_long_messages_or_for_half_a_message_at_its_end() {
 /// ends its server when it hears something odd, one calls a tool twice with other arguments, one never tries a call again,
 /// one uses the ids of answered requests again in 2026-07-28, one the id of its probe for its handshake, and one the
 /// token of a call that it cancelled. One waits 500 ms for an answer and cancels then, one cancels its call at once, and
-/// one waits for 2.2 s before it calls again.
+/// one waits for 2.2 s before it calls again. One takes 2 s to tell its roots, and one
+/// sends an array in 2025-03-26 and cancels what is not answered.
 #[test]
 fn clients_are_not_blamed_for_what_they_may_do() {
     let roles = [
@@ -576,6 +584,8 @@ fn clients_are_not_blamed_for_what_they_may_do() {
         "impatient",
         "cancels-at-once",
         "pauses",
+        "roots-late",
+        "batches",
     ];
     none_wrong(roles.into_iter(), |role| {
         let words = [BROKEN, "--role", role, "--", "{server}"];

@@ -20,6 +20,8 @@ pub(super) struct Links {
     /// The requests of the server, and the answers of the client: each with its place within an array.
     ours: HashMap<String, (usize, usize)>,
     answers: HashMap<String, (usize, usize)>,
+    /// The requests of the client that came in arrays.
+    in_arrays: HashMap<String, usize>,
     /// Whether the server sent an array.
     array: bool,
 }
@@ -65,6 +67,9 @@ impl Links {
         self.array |= !heard && value.is_array();
         for (index, one) in messages(value).iter().enumerate() {
             let Some(id) = one.get("id") else { continue };
+            if heard && value.is_array() && is_request(one) {
+                self.in_arrays.entry(id.to_string()).or_insert(place);
+            }
             let joined = match heard {
                 true if is_response(one) => &mut self.answers,
                 false if is_request(one) => &mut self.ours,
@@ -82,6 +87,11 @@ impl Links {
     /// The first answer of the client with this id.
     pub(super) fn answer(&self, id: &Value) -> Option<(usize, usize)> {
         self.answers.get(&id.to_string()).copied()
+    }
+
+    /// The place of the first array with a request that has this id.
+    pub(super) fn in_array(&self, id: &Value) -> Option<usize> {
+        self.in_arrays.get(&id.to_string()).copied()
     }
 
     /// Whether the server sent an array.

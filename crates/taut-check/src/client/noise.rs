@@ -74,6 +74,7 @@ pub(super) fn rudeness(version: &str, say: impl Fn(&Value)) {
     ask(json!("ping-1"), "ping", json!({}));
     ask(json!(0), "ping", json!({ "_meta": { "progressToken": 78 } }));
     ask(json!("none-1"), "taut-check/none", json!({}));
+    ask(json!(7701), "taut-check/none", json!({}));
     ask(json!("case-1"), "Ping", json!({}));
     ask(json!("case-2"), "ping ", json!({}));
     ask(json!("begin-1"), "sampling/none", json!({}));

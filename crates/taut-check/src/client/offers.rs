@@ -4,16 +4,16 @@
 
 use serde_json::{Value, json};
 
-/// The cursors of further pages. Each is spoiled by another habit: trimming, other case, percent signs and normal
+/// The cursors of further pages. Each is spoiled by another habit: trimming, other case, plus and percent signs and normal
 /// forms; reading as a number; taking an empty page for the last; reading as JSON; padding of base64; cutting.
 pub(crate) const CURSORS: [&str; 4] = [
-    "P\u{e4}ge/2 a\u{308} %2F =? ",
+    "P\u{e4}ge/2 a\u{308} %2F+ =? ",
     "0003",
     "{ \"page\" : 4.0 }",
     concat!(
         "eyJwYWdlIjo1LCJwYWQiOiIxMjM0NTY3ODkwMTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDEyMzQ1Njc4OTAx",
         "MjM0NTY3ODkwMTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5",
-        "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MCJ9MTIzNDU2Nzg5MDEyMzQ1"
+        "MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MDEyMzQ1Njc4OTAxMjM0NTY3ODkwMTIzNDU2Nzg5MCJ9MTIzNDU2Nzg5MDEyMw=="
     ),
 ];
 
@@ -97,7 +97,9 @@ pub(super) fn tools(scenario: &str, params: &Value, modern: bool) -> Value {
         "legacy-full" | "modern-full" => json!({ "tools": [tool("echo"), tool(FAILS)] }),
         // One that calls every tool goes on after the first.
         "modern-state" => json!({ "tools": [tool("echo"), tool("echo2")] }),
-        "stuck" | "late" => json!({ "tools": [tool("echo"), tool("echo2"), tool("echo3")] }),
+        "stuck" | "legacy-stuck" | "late" => {
+            json!({ "tools": [tool("echo"), tool("echo2"), tool("echo3")] })
+        }
         _ => json!({ "tools": [tool("echo")] }),
     }
 }

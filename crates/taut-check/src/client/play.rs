@@ -5,8 +5,9 @@
 use std::fs::File;
 use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde_json::{Value, json};
 
@@ -32,6 +33,9 @@ const AHEAD: usize = 4;
 
 /// How long the next answer waits after the server has asked something: long enough for any client to answer.
 const ASKED: Duration = Duration::from_millis(1200);
+
+/// How long it waits at most for the roots of a client that declares them, once it has asked.
+const ROOTS: Duration = Duration::from_secs(4);
 
 /// How long a server waits for a second request, which it answers before the first. Clients that ask for several things
 /// at a time write them one right after the other.
@@ -59,6 +63,10 @@ struct Player {
     kept: Vec<Value>,
     /// Whether the client had its time to answer what it was asked.
     waited: bool,
+    /// Whether the client declares roots, and has not told them.
+    roots: Arc<AtomicBool>,
+    /// The answers to the requests of an array, which leave together.
+    batch: Option<Vec<Value>>,
 }
 
 /// Plays a scenario on stdin and stdout, and writes down what happens to a new file in `folder`.
@@ -72,7 +80,7 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
     let (beats, guard) = (log.clone(), Guard::new(scenario, folder));
     // Not joined: it ends with the process.
     std::thread::spawn(move || {
-        let began = std::time::Instant::now();
+        let began = Instant::now();
         let mut beat = 0;
         while began.elapsed() < LIFETIME {
             // Before the signal is looked for, which may come with it.
@@ -95,6 +103,8 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
     // Read ahead, so that what comes before an answer is written down before it.
     let (heard, lines) = std::sync::mpsc::sync_channel(AHEAD);
     let ears = log.clone();
+    let roots = Arc::new(AtomicBool::new(false));
+    let told = roots.clone();
     std::thread::spawn(move || {
         let mut input = io::BufReader::new(io::stdin().lock());
         let mut bytes = Vec::new();
@@ -121,8 +131,12 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
             }
             let bytes = std::mem::take(&mut bytes);
             let value = serde_json::from_slice::<Value>(&bytes).ok();
+            if value.as_ref().is_some_and(|value| value["id"] == "roots-1") {
+                told.store(false, Ordering::Relaxed);
+            }
             // Answers do not wait until the server has time for them, so that their times are true.
-            let Some(value) = value.filter(|value| value.get("method").is_some()) else { continue };
+            let asks = |value: &Value| value.get("method").is_some() || value.is_array();
+            let Some(value) = value.filter(asks) else { continue };
             if heard.send(value).is_err() {
                 return;
             }
@@ -137,14 +151,16 @@ pub fn play(scenario: &str, folder: &Path) -> io::Result<()> {
         opened: None,
         kept: Vec::new(),
         waited: false,
+        roots,
+        batch: None,
     };
     while let Ok(value) = lines.recv() {
         // What comes at the same time is answered the other way round.
         let next = offers::is_paged(scenario).then(|| lines.recv_timeout(TOGETHER).ok()).flatten();
         if let Some(next) = next {
-            player.line(&next);
+            player.message(&next);
         }
-        player.line(&value);
+        player.message(&value);
     }
     if ["stubborn", "deaf", "offer"].contains(&scenario) {
         // At first often, so that the shortest wait is seen.
@@ -187,6 +203,18 @@ impl Player {
         let _ = out.write_all(rest).and_then(|()| out.flush());
     }
 
+    /// Answers a message, or those of an array, which 2025-03-26 has. Elsewhere an array is left alone.
+    fn message(&mut self, value: &Value) {
+        let Some(list) = value.as_array() else { return self.line(value) };
+        if self.opened != Some("2025-03-26") {
+            return;
+        }
+        self.batch = Some(Vec::new());
+        list.iter().for_each(|one| self.line(one));
+        let answers = self.batch.take().filter(|answers| !answers.is_empty());
+        answers.into_iter().for_each(|answers| self.say(&json!(answers)));
+    }
+
     fn line(&mut self, value: &Value) {
         let (Some(method), Some(id)) = (value["method"].as_str(), value.get("id")) else {
             return self.late(value);
@@ -203,6 +231,10 @@ impl Player {
         if asks && self.noise && !self.waited {
             self.waited = true;
             std::thread::sleep(ASKED);
+            let began = Instant::now();
+            while self.roots.load(Ordering::Relaxed) && began.elapsed() + ASKED < ROOTS {
+                std::thread::sleep(Duration::from_millis(20));
+            }
         }
         if self.is("chatty") {
             let _ = writeln!(
@@ -235,7 +267,10 @@ impl Player {
             }
             Err(error) => reply["error"] = error,
         }
-        self.say(&reply);
+        match &mut self.batch {
+            Some(answers) => answers.push(reply.clone()),
+            None => self.say(&reply),
+        }
         let opening = method == "initialize" || method == "server/discover";
         // A request that is refused is no session: the client may be about to begin one.
         let served = modern && reply.get("result").is_some() || self.opened.is_some();
@@ -298,7 +333,7 @@ impl Player {
         if let Some(failure) = offers::failure(method, params, &self.scenario, modern) {
             return Some(Err(failure));
         }
-        let stuck = self.is("stuck") || self.is("late");
+        let stuck = ["stuck", "legacy-stuck", "late"].contains(&self.scenario.as_str());
         let listed = method.ends_with("/list") && method != "tools/list";
         Some(match method {
             "initialize" if self.is("mute") => return None,
@@ -380,6 +415,7 @@ impl Player {
         let asked = known.into_iter().find(|known| *known == asked);
         let version = agreed(&self.scenario).or(asked).unwrap_or("2025-11-25");
         self.opened = Some(version);
+        self.roots.store(params["capabilities"]["roots"].is_object(), Ordering::Relaxed);
         json!({ "protocolVersion": version, "capabilities": offers::capabilities(&self.scenario, false), "serverInfo": { "name": "played", "version": "1" } })
     }
 }

@@ -123,6 +123,11 @@ impl Life {
         Some((at, value))
     }
 
+    /// Whether a request with this id came in an array before a place.
+    pub(crate) fn asked_in_array(&self, id: &Value, before: usize) -> bool {
+        self.links().in_array(id).is_some_and(|place| place < before)
+    }
+
     /// The request that the answer at a place belongs to: the last one with its id that came before.
     pub(crate) fn asked(&self, place: usize) -> Option<&Value> {
         let Some(Note::Said { value: answer, .. }) = self.notes.get(place) else { return None };

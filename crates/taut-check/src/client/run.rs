@@ -213,7 +213,7 @@ impl ClientCheck {
         let folder = folder.join(name);
         let ended = std::fs::create_dir_all(&folder).ok().and_then(|()| {
             let mut process = Process::start(&self.program(name, &folder)).ok()?;
-            let mute = ["mute", "stuck", "stuck-list"].contains(&name);
+            let mute = ["mute", "stuck", "legacy-stuck", "stuck-list"].contains(&name);
             let limit = if mute { self.limit.min(MUTE) } else { self.limit };
             let gone = process.gone_within(limit);
             let at = gone.map(|_| millis());

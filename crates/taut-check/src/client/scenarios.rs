@@ -1,10 +1,11 @@
 //! What the played server can be. Judges nothing.
 
 /// The scenarios, each with what it is for.
-pub(crate) const SCENARIOS: [(&str, &str); 41] = [
+pub(crate) const SCENARIOS: [(&str, &str); 42] = [
     // The long ones first.
     ("mute", "an older server that leaves initialize unanswered"),
     ("stuck", "a server of both eras that leaves the first call unanswered"),
+    ("legacy-stuck", "a server of the older revisions that leaves the first call unanswered"),
     ("late", "a server of both eras that answers the first call when it is cancelled"),
     (
         "stuck-list",

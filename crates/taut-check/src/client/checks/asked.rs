@@ -12,6 +12,9 @@ use crate::seen::{is_request, is_response, messages};
 /// The scenarios that ask a lot, for every older revision.
 pub(super) const RUDE: &[&str] = &["rude", "rude-0618", "legacy-0326", "legacy-2024"];
 
+/// How long the roots of a client may take, in milliseconds: less than the played server waits for them.
+const PATIENCE: u64 = 3_900;
+
 /// What is wrong with the progress that a client tells.
 fn misreported(life: &Life) -> Option<String> {
     let token_of =
@@ -146,11 +149,16 @@ pub(super) fn checks() -> Vec<Check> {
                 if let Some((_, name)) = asked.iter().find(silent) {
                     return Some(format!("{name} is not declared, and the request for it got no answer"));
                 }
+                let number = json!(7701);
+                if let (None, Some(other)) = (life.answer(&number), alike(life, &number)) {
+                    return Some(format!("the answer to {number} has the id {other}"));
+                }
                 let ids = ["none-1", "case-1", "case-2", "begin-1", "tasks-1"];
-                ids.iter().filter(|id| !tasks || **id != "tasks-1").find_map(|id| {
-                    let code = life.answer(&json!(id)).map(|reply| reply["error"]["code"].clone());
-                    (code != Some(json!(-32601)))
-                        .then(|| format!("the answer to {id} has the code {}", code.unwrap_or_default()))
+                let ids = ids.iter().filter(|id| !tasks || **id != "tasks-1").map(|id| json!(id));
+                ids.chain([number]).find_map(|id| match life.answer(&id).map(|reply| &reply["error"]["code"]) {
+                    Some(code) if *code == -32601 => None,
+                    Some(code) => Some(format!("the answer to {id} has the code {code}")),
+                    None => Some(format!("{id} got no answer")),
                 })
             })
         }),
@@ -176,10 +184,12 @@ pub(super) fn checks() -> Vec<Check> {
         .played(RUDE, |played| {
             answer(played, |life| {
                 life.first("initialize")?.1["params"]["capabilities"]["roots"].as_object()?;
-                let roots = life
-                    .answer(&json!("roots-1"))
-                    .map(|reply| reply["result"]["roots"].clone())
-                    .unwrap_or_default();
+                let Some(reply) = life.answer(&json!("roots-1")) else {
+                    // A person may be asked first; the server waits for that.
+                    let (asked, _) = life.said().find(|(_, value)| value["id"] == "roots-1")?;
+                    return life.left_after(asked, PATIENCE).then(|| "roots/list got no answer".to_owned());
+                };
+                let roots = &reply["result"]["roots"];
                 let fits = roots.as_array().is_some_and(|list| {
                     list.iter().all(|root| {
                         root["uri"].as_str().is_some_and(|uri| uri.starts_with("file://"))

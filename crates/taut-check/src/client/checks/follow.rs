@@ -82,7 +82,7 @@ pub(super) fn checks() -> Vec<Check> {
         .sent("lists in several pages")
         .hosts("A server refuses a cursor that it did not give.")
         .after(&["client-cursor", "client-id-type"])
-        .played(&["pages"], |played| {
+        .played(&["pages", "legacy-0618"], |played| {
             each(played, |_, life| {
                 LISTS.iter().find_map(|method| went_on(life, method))
             })

@@ -210,6 +210,8 @@ pub(super) fn checks() -> Vec<Check> {
                         Some((_, request)) if request["method"] == "initialize" => {
                             return Some("it cancelled initialize".to_owned());
                         }
+                        // A request that came in an array.
+                        None if life.asked_in_array(id, at) => {}
                         None if known.insert(id.to_string()) => unknown.push(id),
                         _ => {}
                     }

@@ -39,13 +39,13 @@ pub(super) fn checks() -> Vec<Check> {
             Revisions::SINCE_0326,
             "A client that does not wait any longer for an answer, and goes on, cancels the request.",
         )
-        .sent("a server with three tools that leaves the first `tools/call` unanswered, and one that leaves a list of prompts or resources unanswered")
+        .sent("servers with three tools that leave the first `tools/call` unanswered, and one that leaves a list of prompts or resources unanswered")
         .hosts("A server works on what nobody waits for.")
         .after(&["client-vocabulary", "client-cancel-own"])
-        .played(&["stuck", "stuck-list"], |played| {
+        .played(&["stuck", "legacy-stuck", "stuck-list"], |played| {
             each(played, |name, life| {
                 let silent = |value: &Value| match name {
-                    "stuck" => value["method"] == "tools/call",
+                    "stuck" | "legacy-stuck" => value["method"] == "tools/call",
                     _ => value["method"].as_str().is_some_and(|it| it.ends_with("/list") && it != "tools/list"),
                 };
                 // Who was answered waits for nothing, however late the next request comes.
