@@ -331,6 +331,7 @@ impl Client {
     }
 
     fn answer_to(&self, value: &Value) -> Option<Value> {
+        value.get("method")?;
         let id = value.get("id")?;
         if self.is("client-id-forms") && *id == json!("") {
             return None;

@@ -43,7 +43,7 @@ pub fn host(heard: &Heard) -> ClientBuilder {
             let asks = |field: &str| fields["properties"][field].is_object();
             let answer = if asks("right") {
                 json!({ "right": true })
-            } else if asks("size") {
+            } else if asks("milk") {
                 json!({ "size": "large", "milk": true, "name": "Ada" })
             } else {
                 return ElicitResult::decline();
