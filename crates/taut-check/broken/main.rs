@@ -136,7 +136,8 @@ fn serve(out: &Out, modern_only: bool) {
             && ends::BUSY.load(Ordering::Relaxed) > 0
         || out.is("listen-exit") && server.listens() > 0
         || out.is("stays-two-listens") && server.listens() > 1
-        || out.is("frame-exit-used") && server.has_refused();
+        || out.is("frame-exit-used") && server.has_refused()
+        || server.stays_after();
     if out.is("no-last-newline") {
         out.bytes(br#"{"jsonrpc":"2.0","method":"notifications/message","params":{"level":"info","data":"bye"}}"#);
     }

@@ -38,6 +38,8 @@ pub(crate) struct Server {
     level: usize,
     last_id: Value,
     last_method: String,
+    /// Whether a resource is subscribed to.
+    watched: bool,
     used: Vec<Value>,
     bad_version: bool,
     pub(crate) turns: Cell<u32>,
@@ -81,6 +83,7 @@ impl Server {
             level: 0,
             last_id: Value::Null,
             last_method: String::new(),
+            watched: false,
             used: Vec::new(),
             bad_version: false,
             turns: Cell::new(0),
@@ -124,6 +127,12 @@ impl Server {
 
     pub(crate) fn listens(&self) -> usize {
         self.streams.len()
+    }
+
+    /// Whether it stays when its input ends, for what the client asked last.
+    pub(crate) fn stays_after(&self) -> bool {
+        self.is("stays-subscribed") && self.watched
+            || self.is("frame-exit-opening") && self.last_method == "initialize"
     }
 
     pub(crate) fn has_refused(&self) -> bool {
@@ -306,6 +315,11 @@ impl Server {
         }
         self.last_id = id.clone();
         self.last_method = method.to_owned();
+        self.watched = match method {
+            "resources/subscribe" => true,
+            "resources/unsubscribe" => false,
+            _ => self.watched,
+        };
         self.used.push(id.clone());
         reply.map(|reply| self.written(id, method, value, reply))
     }
@@ -825,6 +839,16 @@ impl Server {
             {
                 Err((-32603, "not today".to_owned()))
             }
+            ("resources/subscribe", false)
+                if self.is("subscribe-number") && request.params["uri"].is_number() =>
+            {
+                Err((-32603, "a text was expected".to_owned()))
+            }
+            ("resources/unsubscribe", false)
+                if self.is("unsubscribe-bare") && request.params.get("uri").is_none() =>
+            {
+                Ok(json!({}))
+            }
             ("resources/subscribe" | "resources/unsubscribe", false)
                 if !request.params["uri"].is_string() && !self.is("rpc-params") =>
             {
@@ -861,7 +885,11 @@ impl Server {
     fn set_level(&mut self, params: &Value) -> Answer {
         let asked = params["level"].as_str().unwrap_or_default();
         let lower = asked.to_lowercase();
-        let asked = if self.is("level-upper") { &lower } else { asked };
+        let asked = match asked {
+            _ if self.is("level-upper") => &lower,
+            "warn" if self.is("level-warn") => "warning",
+            asked => asked,
+        };
         let level = LEVELS.iter().position(|level| asked == *level);
         match level {
             Some(_) if self.is("log-level") && params["level"] == "alert" => {
@@ -967,6 +995,8 @@ impl Server {
             false => name,
         };
         let args = params.get("arguments").cloned().unwrap_or_else(|| json!({}));
+        let read = args.as_str().filter(|_| self.is("arguments-text"));
+        let args = read.and_then(|text| serde_json::from_str(text).ok()).unwrap_or(args);
         if self.is("arguments-null") && args.is_null() {
             std::process::exit(1);
         }

@@ -252,6 +252,11 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("state-bare", "tasks-state", Revision::MODERN),
     ("error-completed", "tasks-outcome", Revision::MODERN),
     ("update-refused", "tasks-acknowledged", Revision::MODERN),
+    ("level-warn", "log-bad-level", Revision::V2025_11_25),
+    ("subscribe-number", "rpc-params", Revision::V2025_11_25),
+    ("unsubscribe-bare", "rpc-params", Revision::V2025_06_18),
+    ("arguments-text", "tools-arguments-type", Revision::V2025_11_25),
+    ("stays-subscribed", "frame-exit", Revision::V2025_03_26),
 ];
 
 /// The same for clients.

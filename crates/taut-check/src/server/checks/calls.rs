@@ -236,7 +236,7 @@ fn calling() -> Vec<Check> {
                 })),
             ),
         Check::must("tools-arguments-type", &["TOL-09"], Revisions::ALL, "`arguments` that are no object are refused with -32602, or with a result that is an error.")
-            .sent("the allowed tool `echo` with a text, with a list and with null as arguments; null may be taken for none, and only has to be answered")
+            .sent("the allowed tool `echo` with a text, with JSON in a text, with a list and with null as arguments; null may be taken for none, and only has to be answered")
             .hosts("No host sends it; a tool that runs all the same runs on nothing.")
             .after(&["rpc-after-error"])
             .probe(
@@ -246,9 +246,10 @@ fn calling() -> Vec<Check> {
                         cx.request(0, "tools/call", json!({ "name": call.tool, "arguments": "text" })),
                         cx.request(1, "tools/call", json!({ "name": call.tool, "arguments": ["list"] })),
                         cx.request(2, "tools/call", json!({ "name": call.tool, "arguments": null })),
+                        cx.request(3, "tools/call", json!({ "name": call.tool, "arguments": call.args.to_string() })),
                     ])
                 },
-                |cx, seen| verdict((0..3).try_for_each(|n| match result(seen, &cx.id(n)) {
+                |cx, seen| verdict((0..4).try_for_each(|n| match result(seen, &cx.id(n)) {
                     // Who takes it for none answers as its tool does without arguments.
                     _ if n == 2 && seen.reply(&cx.id(n)).is_some() => Ok(()),
                     Ok(result) if result["isError"] != true => Err(fail(seen, "the tool ran")),

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::{fail, result, short, silent, verdict};
 use crate::check::{Check, Revisions, Verdict};
-use crate::cx::Cx;
+use crate::cx::{Cx, initialize};
 use crate::seen::{Step, is_notification, is_request, is_response};
 use crate::wire::Fault;
 
@@ -122,7 +122,7 @@ pub(super) fn checks() -> Vec<Check> {
             ),
         Check::should("frame-exit", &["STD-17"], Revisions::ALL,
             "The server exits soon after its stdin ends.")
-            .sent("the handshake, an allowed call, one request, then the end of stdin; 8 seconds are allowed")
+            .sent("the handshake, an allowed call, a subscription to a resource, one request, then the end of stdin; 8 seconds are allowed")
             .hosts("Qwen Code, Continue, Gemini CLI and Hermes leave an orphan behind: they only close stdin, or send one signal.")
             .fresh(
                 |cx| {
@@ -131,6 +131,10 @@ pub(super) fn checks() -> Vec<Check> {
                     let call = cx.survey.call(|call| call.took_ms < crate::cx::SLOW).ok();
                     let call = call.map(|call| cx.request(0, "tools/call", json!({ "name": call.tool, "arguments": call.args })));
                     steps.extend(call.into_iter().flat_map(|call| [call, Step::Await(cx.id(0))]));
+                    // Nor one that watches something.
+                    let listed = cx.survey.resources.items.first().filter(|_| !cx.modern() && cx.survey.declares("resources/subscribe"));
+                    let subscribe = listed.map(|item| cx.request(1, "resources/subscribe", json!({ "uri": item["uri"] })));
+                    steps.extend(subscribe.into_iter().flat_map(|subscribe| [subscribe, Step::Await(cx.id(1))]));
                     steps.extend([Step::Barrier, Step::Close]);
                     Ok(steps)
                 },
@@ -147,6 +151,19 @@ pub(super) fn checks() -> Vec<Check> {
             .once()
             .fresh(
                 |_| Ok(vec![Step::Close]),
+                |_, seen| match seen.gone {
+                    Some(_) => Verdict::Pass,
+                    None => fail(seen, "it still ran when the time was over"),
+                },
+            ),
+        Check::should("frame-exit-opening", &["STD-17"], Revisions::LEGACY,
+            "The server exits when its stdin ends in the middle of the handshake.")
+            .sent("`initialize`, and the end of stdin once it is answered")
+            .hosts("A host that gives up on a start leaves a process behind otherwise.")
+            .after(&["frame-exit", "frame-exit-early"])
+            .once()
+            .fresh(
+                |cx| Ok(vec![Step::Send(initialize(&cx.id(0), cx.revision.as_str(), &json!({}))), Step::Await(cx.id(0)), Step::Close]),
                 |_, seen| match seen.gone {
                     Some(_) => Verdict::Pass,
                     None => fail(seen, "it still ran when the time was over"),

@@ -104,8 +104,8 @@ pub(super) fn checks() -> Vec<Check> {
                 |cx, seen| verdict((0..4).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
         Check::must("prompts-request", &["RPC-18"], Revisions::ALL,
-            "`prompts/get` without a name, or with one that is no string, or with a list as arguments, is refused with -32602.")
-            .sent("`prompts/get` with {}, with the name 5, and with a list as the arguments of a prompt that has some")
+            "`prompts/get` without a name, or with one that is no string, or with arguments that are no object, is refused with -32602.")
+            .sent("`prompts/get` with {}, with the name 5, and with lists and a text as the arguments of a prompt that has some")
             .hosts("No host sends it; a server that goes on gives something that nobody named.")
             .after(&["prompts-missing-argument"])
             .probe(
@@ -113,10 +113,11 @@ pub(super) fn checks() -> Vec<Check> {
                     needs(cx, "prompts")?;
                     let mut steps = vec![cx.request(0, "prompts/get", json!({})), cx.request(1, "prompts/get", json!({ "name": 5 }))];
                     let listed = prompt(cx, |prompt| prompt["arguments"].get(0).is_some()).ok();
-                    steps.extend(listed.map(|prompt| cx.request(2, "prompts/get", json!({ "name": prompt["name"], "arguments": ["taut"] }))));
+                    let odd = [json!(["taut"]), json!([]), json!("taut")];
+                    steps.extend(listed.into_iter().flat_map(|prompt| (2..).zip(&odd).map(|(n, odd)| cx.request(n, "prompts/get", json!({ "name": prompt["name"], "arguments": odd })))));
                     Ok(steps)
                 },
-                |cx, seen| verdict((0..3).filter(|n| seen.own.contains(&cx.id(*n))).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
+                |cx, seen| verdict((0..5).filter(|n| seen.own.contains(&cx.id(*n))).try_for_each(|n| refused(seen, &cx.id(n), &[-32602]))),
             ),
         Check::must("complete-values", &["CMP-02", "CMP-01", "LIF-17"], Revisions::ALL,
             "`completion/complete` gives at most 100 values, each a string.")

@@ -16,8 +16,8 @@ fn rank(level: &Value) -> Option<usize> {
 }
 
 /// What is no level.
-fn no_levels() -> [Value; 3] {
-    [json!("loud"), json!("DEBUG"), json!(5)]
+fn no_levels() -> [Value; 4] {
+    [json!("loud"), json!("DEBUG"), json!(5), json!("warn")]
 }
 
 /// The levels that are set, one after the other.
@@ -152,7 +152,7 @@ fn logging() -> Vec<Check> {
             ),
         Check::should("log-bad-level", &["LOG-03"], Revisions::LEGACY,
             "An unknown level is refused with -32602.")
-            .sent("`logging/setLevel` with the levels `loud` and `DEBUG`, and with the number 5")
+            .sent("`logging/setLevel` with the levels `loud`, `DEBUG` and `warn`, and with the number 5")
             .hosts("The user believes that it was set.")
             .after(&["log-level"])
             .probe(

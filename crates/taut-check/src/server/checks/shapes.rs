@@ -7,15 +7,19 @@ use crate::check::{Check, Revisions};
 use crate::cx::Cx;
 use crate::seen::Step;
 
-/// Requests whose params have members that must not be missing, where the server has them.
-fn requests(cx: &Cx<'_>) -> Vec<&'static str> {
+/// Requests whose params lack a member that must be there, or have a number for it, where the server has the method.
+fn requests(cx: &Cx<'_>) -> Vec<(&'static str, Value)> {
     let legacy = !cx.modern();
+    let subscribes = legacy && cx.survey.declares("resources/subscribe");
+    let none = || json!({});
     let all = [
-        ("logging/setLevel", legacy && cx.survey.declares("logging")),
-        ("resources/subscribe", legacy && cx.survey.declares("resources/subscribe")),
-        ("completion/complete", cx.survey.declares("completions")),
+        ("logging/setLevel", none(), legacy && cx.survey.declares("logging")),
+        ("resources/subscribe", none(), subscribes),
+        ("resources/subscribe", json!({ "uri": 5 }), subscribes),
+        ("resources/unsubscribe", none(), subscribes),
+        ("completion/complete", none(), cx.survey.declares("completions")),
     ];
-    all.into_iter().filter(|(_, there)| *there).map(|(method, _)| method).collect()
+    all.into_iter().filter(|(.., has)| *has).map(|(method, params, _)| (method, params)).collect()
 }
 
 /// Methods that a server has for certain.
@@ -53,14 +57,14 @@ fn versions(cx: &Cx<'_>) -> Vec<Value> {
 pub(super) fn checks() -> Vec<Check> {
     vec![
         Check::must("rpc-params", &["RPC-18", "ERR-01"], Revisions::ALL,
-            "Params without what the method needs are refused with -32602.")
-            .sent("`logging/setLevel`, `resources/subscribe` and `completion/complete` with {}, where they are declared")
+            "Params without what the method needs, or with another type for it, are refused with -32602.")
+            .sent("`logging/setLevel`, `resources/subscribe`, `resources/unsubscribe` and `completion/complete` with {}, and a number as the uri, where they are declared")
             .hosts("No host sends it; a server that goes on does something that nobody named.")
             .after(&["log-bad-level", "resources-subscribe", "complete-reference"])
             .probe(
                 |cx| match requests(cx) {
                     methods if methods.is_empty() => Err("the server declares none of these".to_owned()),
-                    methods => Ok(methods.iter().zip(0..).map(|(method, n)| cx.request(n, method, json!({}))).collect()),
+                    methods => Ok(methods.iter().zip(0..).map(|((method, params), n)| cx.request(n, method, params.clone())).collect()),
                 },
                 |cx, seen| verdict(requests(cx).iter().zip(0..).try_for_each(|(_, n)| refused(seen, &cx.id(n), &[-32602]))),
             ),
