@@ -133,7 +133,6 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("arguments-null", "tools-arguments-type", Revision::V2025_11_25),
     ("modern-refused", "init-modern", Revision::V2025_11_25),
     ("info-title", "init-result", Revision::V2025_11_25),
-    ("subscribe-told", "resources-subscribe", Revision::V2025_11_25),
     ("description-number", "tools-shape", Revision::MODERN),
     ("hint-text", "tools-shape", Revision::V2025_11_25),
     ("icons-object", "tools-shape", Revision::V2025_11_25),
