@@ -251,6 +251,11 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("state-bare", "tasks-state", Revision::MODERN),
     ("error-completed", "tasks-outcome", Revision::MODERN),
     ("update-refused", "tasks-acknowledged", Revision::MODERN),
+    ("second-turned", "tools-order", Revision::MODERN),
+    ("second-rotated", "tools-order", Revision::MODERN),
+    ("second-logged", "tools-same", Revision::MODERN),
+    ("second-logged", "tools-steady", Revision::MODERN),
+    ("second-extra", "tools-same", Revision::MODERN),
 ];
 
 /// The same for clients.
