@@ -256,6 +256,11 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("second-logged", "tools-same", Revision::MODERN),
     ("second-logged", "tools-steady", Revision::MODERN),
     ("second-extra", "tools-same", Revision::MODERN),
+    ("batch-no-calls", "rpc-batch-mixed", Revision::V2025_03_26),
+    ("batch-other-calls", "rpc-batch-mixed", Revision::V2025_03_26),
+    ("batch-list-apart", "rpc-batch-mixed", Revision::V2025_03_26),
+    ("batch-note-first", "rpc-batch-mixed", Revision::V2025_03_26),
+    ("batch-empty-id", "rpc-batch-cancel", Revision::V2025_03_26),
 ];
 
 /// The same for clients.
