@@ -261,6 +261,9 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("batch-list-apart", "rpc-batch-mixed", Revision::V2025_03_26),
     ("batch-note-first", "rpc-batch-mixed", Revision::V2025_03_26),
     ("batch-empty-id", "rpc-batch-cancel", Revision::V2025_03_26),
+    ("cancel-unknown-busy", "cancel-unknown-busy", Revision::V2025_06_18),
+    ("cancel-past", "cancel-unknown-busy", Revision::V2025_06_18),
+    ("cancel-past", "cancel-unknown-busy", Revision::MODERN),
 ];
 
 /// The same for clients.
