@@ -264,6 +264,8 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("cancel-unknown-busy", "cancel-unknown-busy", Revision::V2025_06_18),
     ("cancel-past", "cancel-unknown-busy", Revision::V2025_06_18),
     ("cancel-past", "cancel-unknown-busy", Revision::MODERN),
+    ("noted-request", "rpc-unknown-method", Revision::V2025_11_25),
+    ("error-digits", "rpc-error-id", Revision::V2025_11_25),
 ];
 
 /// The same for clients.
