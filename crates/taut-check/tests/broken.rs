@@ -266,6 +266,10 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("cancel-past", "cancel-unknown-busy", Revision::MODERN),
     ("noted-request", "rpc-unknown-method", Revision::V2025_11_25),
     ("error-digits", "rpc-error-id", Revision::V2025_11_25),
+    ("missing-empty", "resources-missing", Revision::V2025_11_25),
+    ("missing-empty", "resources-missing-modern", Revision::MODERN),
+    ("missing-code", "resources-missing", Revision::V2025_11_25),
+    ("missing-code", "resources-missing-modern", Revision::MODERN),
 ];
 
 /// The same for clients.
