@@ -270,6 +270,16 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("missing-empty", "resources-missing-modern", Revision::MODERN),
     ("missing-code", "resources-missing", Revision::V2025_11_25),
     ("missing-code", "resources-missing-modern", Revision::MODERN),
+    ("types-call", "meta-types", Revision::MODERN),
+    ("types-read", "meta-types", Revision::MODERN),
+    ("tagged-open", "progress-untagged", Revision::MODERN),
+    ("progress-tagged", "progress-untagged", Revision::MODERN),
+    ("listen-versionless", "meta-version-required", Revision::MODERN),
+    ("bare-call", "frame-stateless", Revision::MODERN),
+    ("level-read", "log-bad-level-modern", Revision::MODERN),
+    ("level-get", "log-bad-level-modern", Revision::MODERN),
+    ("client-listen", "meta-client-info", Revision::MODERN),
+    ("meta-client-type", "meta-client-type", Revision::MODERN),
 ];
 
 /// The same for clients.
@@ -392,7 +402,8 @@ const MORE_CLIENTS: &[(&str, &str)] = &[
 
 /// Servers that are different and right. Among them is one that writes numbers such as 3.0 where an integer belongs, one
 /// that takes 250 ms for each request of a batch and serves others meanwhile, one in which nothing changes, so it ends a
-/// subscription at once, one that takes 300 ms to acknowledge a subscription, and one that refuses more than 40 calls.
+/// subscription at once, one that takes 300 ms to acknowledge a subscription, one that refuses more than 40 calls, and one whose empty results
+/// have members of its own.
 const RIGHT: &[&str] = &[
     "tasks-kept",
     "experimental",
@@ -406,6 +417,7 @@ const RIGHT: &[&str] = &[
     "nothing-changes",
     "listen-late",
     "limits",
+    "more-members",
 ];
 
 /// Whether roles are tried with all checks, which takes a minute more: `WHOLE=1 cargo test -p taut-check --test broken`.
