@@ -254,7 +254,6 @@ const MORE: &[(&str, &str, Revision)] = &[
     ("second-turned", "tools-order", Revision::MODERN),
     ("second-rotated", "tools-order", Revision::MODERN),
     ("second-logged", "tools-same", Revision::MODERN),
-    ("second-logged", "tools-steady", Revision::MODERN),
     ("second-extra", "tools-same", Revision::MODERN),
     ("batch-no-calls", "rpc-batch-mixed", Revision::V2025_03_26),
     ("batch-other-calls", "rpc-batch-mixed", Revision::V2025_03_26),
